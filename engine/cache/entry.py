@@ -186,7 +186,7 @@ def about_of(data: bytes, head: Head) -> dict[str, Any]:
 
 
 def _decoded(data: bytes) -> Any:
-    # Under a good checksum this fails only if whoever wrote the entry was wrong.
+    # With a good checksum this fails only if the writer of the entry was wrong.
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

@@ -23,9 +23,9 @@ The source generated for ``k(x: ndarray<f32, 1>, a: f32)`` is, in essence::
 
 `stub_checks` writes the checks; the code after them uses the `ArgumentPool` of the executable and
 is the same for all backends. Members of dataclasses and of ``self`` are read by plain attribute
-access, and only those that the kernel uses; the values it was compiled for (the class of a dataclass, a
-field that an object holds) are compared by identity. The argument buffers contain the addresses of
-fields from the start.
+access, and only those that the kernel uses; the values it was compiled for (the class of a
+dataclass, a field that an object holds) are compared by identity. The argument buffers contain the
+addresses of fields from the start.
 
 An assertion, or arrays that overlap where they must not, make ``enter`` fail before anything is
 lost: `failed` raises the error or launches the other variant. One interpreter step removes a buffer

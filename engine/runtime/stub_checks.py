@@ -247,7 +247,7 @@ class Checks:
         seen = follow(self.args[binding.arg], binding.path)
         key = ndarray_feature(param.dtype, ndim, param.needs_grad, element, param.axes)
         if isinstance(seen, self.owner.array_class):
-            key = seen._key  # it knows of duals, which no parameter tells of
+            key = seen._key  # it has duals, which no parameter shows
             if key is None:  # another thread has ended the program
                 raise TooInvolved
         feature = self.constant("K", key)

@@ -284,7 +284,7 @@ def _compared(
 ) -> Iterator[None]:
     """Find the functions and compare captures, one at a time. Stale at the first that differs."""
     for module, name, text in load["language"]:
-        # A name that is loaded when it is first asked for has not been replaced before that.
+        # A name that is loaded at its first use cannot have been replaced before that.
         found = getattr(sys.modules.get(module), "__dict__", {}).get(name, ABSENT)
         if found is not ABSENT and own_text(found) != text:
             raise Stale(f"`{module}.{name}` has been replaced")
