@@ -258,7 +258,7 @@ def _record(name: str, parts: Sequence[Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Plain data for a value; types that JSON does not distinguish have their name."""
+    """Plain data for a value; a value of a type that JSON lacks is stored with its kind."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list):

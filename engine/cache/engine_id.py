@@ -4,8 +4,8 @@ The id is the version and a digest of the engine's own source, except the parts 
 compiles. A version alone would do for releases, but developers edit the engine between two runs.
 
 Reading the source takes some 4 ms, which is a large part of a warm start. So the digest is kept on
-disk under the *stamps* of the files: names, sizes, times of the last change of contents and of the
-inode, inode and device numbers. A file that was written or replaced has another stamp, whatever its
+disk under the *stamps* of the files: names, sizes, modification and change times, inode and device
+numbers. A file that was written or replaced has another stamp, whatever its
 time is set to; if a file was only touched, the source is read once more.
 """
 
@@ -31,7 +31,7 @@ _known: str | None = None
 def engine_id(store: Store | None = None) -> str:
     """Version and content of the engine: ``1.2.3+4f0c1d2e3a4b``.
 
-    store: where the digest of the source is looked up and kept, unless the process already has it.
+    store: keeps the digest of the source; it is not used if the process already has the digest.
     """
     global _known
     if _known is None:

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 __all__ = ["Difference", "Nearest", "differences", "nearest", "span_of"]
 
 _DIGESTS: Final = frozenset({"closure", "ir", "places", "source"})
-"""Parts that stand for a text: reported by name only if nothing else explains the miss."""
+"""Parts that stand for a text: explained in full only if nothing else explains the miss."""
 _SURROUNDINGS: Final = frozenset({"backend", "engine", "python", "target", "toolchain"})
 """Parts that no edit of a program changes: reported last, because edits are of more interest."""
 _SHOWN: Final = 12
@@ -75,7 +75,7 @@ def nearest(infos: Iterable[Described], about: Mapping[str, Any]) -> Nearest | N
     """The entry most like ``about`` among those of the same kernel; None if there is none.
 
     infos: newest first; among equally near ones the first is returned. Kernels are the same if
-    their names are equal and their files, or their texts (for a file that was moved).
+    their names are equal, and so are their files or their texts (after a move of the file).
     """
     best: tuple[Described, Mapping[str, Any]] | None = None
     least = 0
