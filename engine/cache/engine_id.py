@@ -5,8 +5,8 @@ compiles. A version alone would do for releases, but developers edit the engine 
 
 Reading the source takes some 4 ms, which is a large part of a warm start. So the digest is kept on
 disk under the *stamps* of the files: names, sizes, modification and change times, inode and device
-numbers. A file that was written or replaced has another stamp, whatever its
-time is set to; if a file was only touched, the source is read once more.
+numbers. A file that was written or replaced has another stamp, whatever its time is set to; if a
+file was only touched, the source is read once more.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The life of a program: `init`, `reset`, `sync`, and the one that is current.
 
-A `Program` lives from an `init` to the next `reset`: the frozen config, the backend, the switches
-of the environment, the instruments attached to compiles. Arrays and compiled kernels belong to it:
-after a reset, kernels are compiled again, and arrays are invalid.
+A `Program` lives from an `init` to the next `reset`. It holds the frozen config, the backend, the
+switches of the environment, and the instruments attached to compiles. Arrays and compiled kernels
+belong to it: after a reset, kernels are compiled again, and arrays are invalid.
 
 Objects that must end with a program register themselves in `Program.owned` (weakly); the end of the
 program calls the `program_ended` method of each.
@@ -242,8 +242,8 @@ def init(
 
     arch: ``qd.cpu``, ``qd.interp``, ...; a list means the first that works; None is the CPU.
     The environment variable ``QD_ARCH`` overrides it. Every other option of `CompileConfig` is a
-    keyword, or the variable ``QD_<NAME>``; the keyword wins. If an arch does not work
-    here, a warning is printed and the CPU is used; with ``enable_fallback=False`` it is an error.
+    keyword, or the variable ``QD_<NAME>``; the keyword wins. If an arch does not work here, a
+    warning is printed and the CPU is used; with ``enable_fallback=False`` it is an error.
 
     Returns None; with ``_test_mode=True`` only resolves the options and returns the config.
     Raises KeyError for an unknown option, TypeError or ValueError for a value that does not fit.
