@@ -184,7 +184,7 @@ _forking: Final[list[Program]] = []
 
 
 def _before_fork() -> None:
-    """Wait until no other thread is in the middle of a compile or an `init`.
+    """Wait until no other thread is in the middle of work that holds a lock, such as a compile.
 
     The child lacks that thread: the lock would never be free there, and LLVM would be inconsistent.
     """

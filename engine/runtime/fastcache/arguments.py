@@ -15,8 +15,8 @@
     member of an Enum           class, name and value
     None                        ``None``
 
-No text identifies a field, or any other object: a call with one is not cached (`Bypass`), and a
-warning names the argument. There is no warning for a field passed as `qd.Tensor`.
+No text identifies a field, or an object of any other kind: a call with one is not cached
+(`Bypass`), and a warning names the argument. There is no warning for a field passed as `qd.Tensor`.
 
 Two calls with equal texts may still differ in values that a kernel reads from an object (an item of
 a list, a property, an attribute of its class): these are compared when an entry is loaded (see
