@@ -1,24 +1,25 @@
-"""What is removed from the folders of the caches, and when.
+"""The rules that remove entries from the folders of the caches.
 
-The total counts: all files of ours in all layers of a root. When a write makes it reach
+The total size counts: all files of ours in all layers of a root. When a write makes it reach
 ``offline_cache_max_size_of_files``, entries are removed until it is at most the share
-``1 - offline_cache_cleaning_factor`` of that. ``offline_cache_cleaning_policy`` says which:
+``1 - offline_cache_cleaning_factor`` of that. ``offline_cache_cleaning_policy`` selects them:
 
     never      none
     version    those of other versions of the engine, all of them, and no others
     lru        those of other versions, then any, by last use, the oldest first
-    fifo       the same by when they were made
+    fifo       the same by creation time
 
-What other processes wrote is seen by listing the folders. That is done at the first write of a
-process, and then whenever it has itself written a sixteenth of what was free, so that sixteen
-processes together go little over the limit.
+A listing of the folders shows what other processes wrote. A process lists them at its first write,
+and then whenever it has itself written a sixteenth of the free size, so that sixteen processes
+together exceed the limit only a little.
 
-Whoever removes holds the lock of the root, which ends with the process; who does not get it lets
-the other do the work. A file is only removed if it is ours by name, owner and kind, and if it is
-still the one that was listed. A clock that goes backwards can only change the order.
+The process that removes files holds the lock of the root, which ends with the process; a process
+that does not get the lock leaves the work to the other. A file is only removed if it is ours by
+name, owner and kind, and if it is still the one that was listed. A clock that goes backwards can
+only change the order.
 
-Files that are being written are locked by their writer. One that is not, and that is older than a
-minute, was left by a process that was killed, and is removed when the folder is listed.
+A writer locks the file that it writes. A file that is not locked and is older than a minute was
+left by a process that was killed; it is removed when the folder is listed.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Rules(NamedTuple):
 
     @property
     def target(self) -> float:
-        """Bytes that may be left when it was cleaned."""
+        """Bytes that may be left after a cleaning."""
         return max(0.0, 1.0 - self.factor) * self.limit
 
 
@@ -75,7 +76,7 @@ class File(NamedTuple):
 
 
 class Removed(NamedTuple):
-    """What a cleaning did. left: bytes that are still there. busy: another one was at work."""
+    """The result of a cleaning. left: bytes that are still there. busy: another one was running."""
 
     files: tuple[File, ...] = ()
     left: int = 0
@@ -120,15 +121,15 @@ def _status(path: str) -> os.stat_result | None:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a path is a file that a cleaning may remove."""
+    """True if a path is a file that a cleaning may remove."""
     return _status(path) is not None
 
 
 def _sweep(path: str) -> None:
-    """Remove a file that a writer left which has died.
+    """Remove a file that a dead writer left.
 
-    A writer locks its file before it writes the first byte, and the lock ends with it. Only an
-    empty file, or one where files cannot be locked, must also be old.
+    A writer locks its file before it writes the first byte, and the lock ends with the writer. Only
+    an empty file, or one on a file system without locks, must also be old.
     """
     status = _status(path)
     if status is None:
@@ -171,9 +172,9 @@ _roots: dict[str, _Seen] = {}
 
 
 def after_write(root: str, rules: Rules, size: int, engine: str) -> None:
-    """To be called when a file was written; cleans if that is due. engine: the one at work.
+    """Clean if that is due; called after a file was written. engine: the id of the running engine.
 
-    Never fails: a folder that cannot be cleaned is warned of once.
+    It never fails: a folder that cannot be cleaned causes one warning.
     """
     seen = _roots.get(root)
     if seen is not None and seen.limit == rules.limit:
@@ -233,7 +234,7 @@ def remove(root: str, chosen: Iterable[File], total: int, target: float) -> Remo
                 break
             status = _status(file.path)
             if status is None:
-                total -= file.size  # somebody else was faster
+                total -= file.size  # another process removed it first
             elif (status.st_ino, status.st_mtime) == (file.inode, file.used):
                 os.unlink(file.path)
                 removed.append(file)

@@ -1,12 +1,12 @@
-"""Artifacts as plain data, and back: what an entry keeps of a compile.
+"""Conversion of artifacts to plain data and back: the contents of an entry.
 
-`encode` makes the two parts of an entry that using it needs: JSON with all that a launch has to
-know, and the machine code as it is. `decode` makes an equal artifact of them, without the generated
-texts (those that can be made of the code come back when it is loaded) and with every location where
-the functions lie now (see `places`). Where tasks stand is not kept: no launch needs it, and code
-does not depend on it.
+`encode` makes the two parts of an entry that its use needs: JSON with all that a launch needs to
+know, and the unchanged machine code. `decode` makes an equal artifact of them, without the
+generated sources (those that can be made from the code are made when it is loaded) and with every
+source location where the functions are now (see `places`). Source locations of tasks are not kept:
+no launch needs them, and code does not depend on them.
 
-Nothing here unpickles or evaluates anything; what does not read back exactly raises.
+Nothing here unpickles or evaluates anything; data that does not read back exactly raises an error.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ __all__ = ["decode", "encode", "moved", "without_task_places"]
 
 
 def encode(artifact: Artifact, functions: Sequence[Function]) -> tuple[Any, bytes]:
-    """The plain data and the code of an artifact. functions: whose source it was made of.
+    """The plain data and the code of an artifact. functions: those whose source it was made from.
 
-    TypeError for a fact of the backend that is not made of numbers, texts, tuples, lists, dicts,
-    frame layouts and facts about tasks for a GPU.
+    TypeError for a fact of the backend that is not made of numbers, strings, tuples, lists, dicts,
+    layouts of argument buffers and facts about tasks for a GPU.
     """
     places = Places(functions)
     meta = artifact.meta
@@ -68,9 +68,10 @@ def encode(artifact: Artifact, functions: Sequence[Function]) -> tuple[Any, byte
 
 
 def decode(load: Any, code: bytes, functions: Sequence[Function]) -> Artifact:
-    """The artifact that `encode` was given, for the functions as they lie now.
+    """The artifact that `encode` received, for the functions at their present locations.
 
-    Any of ValueError, TypeError, LookupError and AttributeError for data that is not of `encode`.
+    Raises any of ValueError, TypeError, LookupError and AttributeError for data that is not from
+    `encode`.
     """
     places = Located(load["places"], functions)
     noalias, seeded, timed, graph = load["flags"]
@@ -100,7 +101,7 @@ def decode(load: Any, code: bytes, functions: Sequence[Function]) -> Artifact:
 
 
 def without_task_places(artifact: Artifact) -> Artifact:
-    """The artifact as it may be used for any kernel of its key."""
+    """The artifact in the form that any kernel of its key may use."""
     meta = artifact.meta
     return _changed(artifact, tasks=tuple([task._replace(loc=UNKNOWN) for task in meta.tasks]))
 
@@ -108,7 +109,7 @@ def without_task_places(artifact: Artifact) -> Artifact:
 def moved(
     artifact: Artifact, functions: Sequence[Function], here: Sequence[Function]
 ) -> Artifact:  # fmt: skip
-    """The artifact, made of ``functions``, for the same functions as they lie now (``here``)."""
+    """The artifact, made from ``functions``, for the same functions as they are now (``here``)."""
     if functions == here:
         return artifact
     places = Places(functions)
@@ -130,7 +131,7 @@ def moved(
 
 
 def _changed(artifact: Artifact, **changes: Any) -> Artifact:
-    """A copy with other facts for launches; texts are shared."""
+    """A copy with other facts for launches; both share the sources."""
     return dataclasses.replace(artifact, meta=artifact.meta._replace(**changes))
 
 
@@ -223,10 +224,10 @@ def _read_site(row: Sequence[Any], places: Located) -> AssertSite:
 _RECORDS: Final[dict[str, Any]] = {
     "cuda_task": CudaTask, "cuda_loop": CudaLoop, "opencl_task": OpenclTask,
 }  # fmt: skip
-"""Facts that are records, by the name under which they stand."""
+"""Facts that are records, by the name under which they are stored."""
 _KINDS: Final = {name: tuple(get_type_hints(r).values()) for name, r in _RECORDS.items()}
 _EXPRESSIONS: Final = ("blocks", "fits")
-"""Members of these records that are texts of `arithmetic`, for the host to compute."""
+"""Members of these records that are `arithmetic` expressions, which the host computes."""
 
 
 def _is(value: Any, kind: Any) -> bool:
@@ -243,9 +244,9 @@ def _is(value: Any, kind: Any) -> bool:
 
 
 def _record(name: str, parts: Sequence[Any]) -> Any:
-    """A fact that is a record. ValueError unless all of it is of the types that it states.
+    """A fact that is a record. ValueError unless every member has its declared type.
 
-    What launches a kernel is Python code that numbers of the record are written into.
+    Members become part of the Python code that launches a kernel.
     """
     found = _RECORDS[name](*parts)
     if not all(map(_is, found, _KINDS[name])):
@@ -257,7 +258,7 @@ def _record(name: str, parts: Sequence[Any]) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Plain data for a value; what JSON does not tell apart stands under its name."""
+    """Plain data for a value; a value of a type that JSON lacks is stored with its kind."""
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, list):
@@ -276,7 +277,7 @@ def _plain(value: Any) -> Any:
 
 
 def _value(plain: Any) -> Any:
-    """What `_plain` was given."""
+    """The value that `_plain` received."""
     if isinstance(plain, list):
         return [_value(part) for part in plain]  # pyright: ignore[reportUnknownVariableType]
     if not isinstance(plain, dict):

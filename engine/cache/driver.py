@@ -1,22 +1,22 @@
-"""The cache of the graphics driver: PTX -> machine code, kept by the driver in a folder of its own.
+"""The cache of the graphics driver: PTX -> machine code, which the driver keeps in its own folder.
 
-It is keyed by the text of the PTX and cannot be switched off from inside of a process: the variable
+Its key is the text of the PTX, and a process cannot switch it off for itself: the variable
 ``CUDA_CACHE_DISABLE`` is read when the driver's library is loaded. So a process that must start
 cold (``offline_cache=False``) ends every PTX text that it submits with one comment line::
 
     // qd-session-nonce: 1763668740123456789-5f0c91ab
 
 The line is the same throughout a process, for all its threads and through `init` and `reset`, so
-that equal PTX still shares machine code there; another process, a forked one too, has another, so
-that nothing an earlier run left behind is used. A comment changes nothing of what is assembled.
-With ``offline_cache=True`` PTX is submitted as it is.
+that equal PTX still shares machine code there. Any other process, including a forked one, has a
+different line, so that nothing from an earlier run is used. A comment does not change the machine
+code. With ``offline_cache=True`` PTX is submitted unchanged.
 
-How the CUDA backend uses it: it is passed an `InjectedCache`, whose ``submitted(ptx)`` is
-the bytes for ``cuModuleLoadDataEx`` and whose ``loaded(...)`` takes what the driver did. The driver
-tells by its log of the load, with the option ``CU_JIT_LOG_VERBOSE``: what ptxas says if it ran,
-nothing if the machine code was there. (Driver 580 on an H200, 8,000 instructions: 70 ms, or 1 ms
-from its cache in another process; with the nonce 70 ms in each process, 0.6 ms for its second load;
-with ``CUDA_CACHE_DISABLE=1`` 90 ms for every load.)
+The CUDA backend uses it through an `InjectedCache`: ``submitted(ptx)`` returns the bytes for
+``cuModuleLoadDataEx``, and ``loaded(...)`` records what the driver did. The driver's log of the
+load, with the option ``CU_JIT_LOG_VERBOSE``, shows that: it has the messages of ptxas if that ran,
+and is empty if the machine code was there. (Driver 580 on an H200, 8,000 instructions: 70 ms, or
+1 ms from its cache in another process; with the nonce 70 ms in each process, 0.6 ms for its second
+load; with ``CUDA_CACHE_DISABLE=1`` 90 ms for every load.)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["MARK", "nonce", "observe", "submitted"]
 
 MARK: Final = "// qd-session-nonce: "
-"""What the line begins with."""
+"""The beginning of the line."""
 
 # By process id, and emptied in a forked child: an id can come back in a later generation. A
 # dictionary needs no lock, which a fork could find held.
@@ -54,9 +54,9 @@ def nonce() -> str:
 
 
 def submitted(ptx: str, config: CompileConfig) -> bytes:
-    """What the driver gets for ``ptx``: with the nonce if need be, and the NUL that ends it.
+    """The bytes that the driver gets for ``ptx``: with the nonce if needed, and the final NUL.
 
-    ValueError if the text holds a NUL, as the driver would read no further.
+    ValueError if the text contains a NUL, because the driver would stop reading there.
     """
     if "\0" in ptx:
         raise ValueError("PTX with a NUL character: the driver would read only the text before it")
@@ -69,10 +69,10 @@ def submitted(ptx: str, config: CompileConfig) -> bytes:
 def observe(
     config: CompileConfig, backend: str, compiled: bool | None = None, ms: float = 0.0
 ) -> Observation:
-    """What the layer did for one kernel.
+    """The observation of this layer for one kernel.
 
-    compiled: whether the driver made machine code, as told by the log of the load; None if nothing
-    was loaded. ms: what the load took.
+    compiled: whether the driver made machine code, according to the log of the load; None if
+    nothing was loaded. ms: the time of the load.
     """
     if backend != "cuda":
         return Observation("driver", NOT_APPLICABLE, f"{backend} hands no PTX to a driver")

@@ -1,12 +1,12 @@
-"""Which engine made an entry: part of every key, so that no engine uses what another one made.
+"""The id of the engine: part of every key, so that no engine uses what another one made.
 
-The id is the version and a digest of the engine's own source, all of it but what only looks at
-compiles. A version alone would do for releases; who works on the engine edits it between two runs.
+The id is the version and a digest of the engine's own source, except the parts that only inspect
+compiles. A version alone would do for releases, but developers edit the engine between two runs.
 
-Reading the source takes some 4 ms, which is much of a warm start. So the digest is remembered on
-disk under the *stamps* of the files: names, sizes, times of the last change of contents and of
-anything, numbers on the disk. A file that was written or replaced has another stamp whatever its
-time is set to; one that was only touched has its source read once more.
+Reading the source takes some 4 ms, which is a large part of a warm start. So the digest is kept on
+disk under the *stamps* of the files: names, sizes, modification and change times, inode and device
+numbers. A file that was written or replaced has another stamp, whatever its time is set to; if a
+file was only touched, the source is read once more.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _known: str | None = None
 def engine_id(store: Store | None = None) -> str:
     """Version and content of the engine: ``1.2.3+4f0c1d2e3a4b``.
 
-    store: where the digest of the source is looked for, and kept, unless the process knows it.
+    store: keeps the digest of the source; it is not used if the process already has the digest.
     """
     global _known
     if _known is None:
@@ -41,7 +41,7 @@ def engine_id(store: Store | None = None) -> str:
 
 
 def _remembered(root: str, store: Store | None) -> str:
-    """The digest of the source under ``root``, from the store if that has it."""
+    """The digest of the source under ``root``, from the store if it is there."""
     if store is None:
         return source_digest(root)
     from .memo import Memo

@@ -1,10 +1,10 @@
-"""The format of an entry: one file that says what it is, holds what is needed, and proves it.
+"""The format of an entry: one file with a description, the data for its use, and a checksum.
 
 ::
 
     offset  bytes
          0     4  magic, QDSE
-         4     2  number of the format
+         4     2  format version
          6     2  flags, 0
          8     4  length of `about`
         12     4  length of `load`
@@ -12,18 +12,18 @@
         24    20  the key
         44     8  digest of the kernel's name
         52     8  digest of the engine that wrote it
-        60     8  when it was made: seconds since 1970, a float
-        68    32  checksum over all that stands before and after it
+        60     8  creation time: seconds since 1970, a float
+        68    32  checksum over everything before and after it
        100        about, load, code, and nothing more
 
 Numbers are little-endian. `about` (JSON) is for people and explanations and is not decoded when
-the entry is used; `load` (JSON) is what using it needs; `code` is raw bytes. Nothing in an entry is
-ever executed by reading it: there is no pickle and no marshal.
+the entry is used; `load` (JSON) is what its use needs; `code` is raw bytes. Reading an entry never
+executes anything in it: there is no pickle and no marshal.
 
-Every bit of the file stands under the checksum or is the checksum, and the length is exact, so a
-file that was changed, cut or extended is told apart from a good one. The key and the kernel stand
-inside, too: a good entry under another one's name is not that one. The digest of the engine lets a
-cleaning find what other versions left without decoding anything.
+The checksum covers every bit of the file but itself, and the length is exact, so a file that was
+changed, cut or extended is detected. The file contains the key and the kernel, too: a good entry
+under the name of another one is rejected. With the digest of the engine, a cleaning finds entries
+of other versions without decoding anything.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ MAX_SIZE: Final = 1 << 30
 class Entry(NamedTuple):
     """A whole entry in memory.
 
-    kernel: the kernel's qualified name. about: for people, see `store`; ``created`` is added when
-    it is written. load: JSON values.
+    kernel: the kernel's qualified name. about: the description for people, see `store`; ``created``
+    is added when the entry is written. load: JSON values.
     """
 
     key: str
@@ -79,7 +79,7 @@ class Entry(NamedTuple):
 class BadEntryError(ValueError):
     """A file that cannot be used as the entry that was asked for; the message says why.
 
-    The message reads on after the name of the file.
+    The message continues a sentence that begins with the name of the file.
     """
 
 
@@ -106,13 +106,13 @@ class Head(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def kernel_tag(kernel: str) -> str:
-    """What stands for a kernel in file names and headers: 16 hexadecimal digits."""
+    """The short name of a kernel in file names and headers: 16 hexadecimal digits."""
     return digest(kernel)[:16]
 
 
 @functools.lru_cache(maxsize=64)
 def engine_tag(engine: str) -> str:
-    """What stands for a version of the engine in headers: 16 hexadecimal digits."""
+    """The short name of a version of the engine in headers: 16 hexadecimal digits."""
     return digest(engine)[:16]
 
 
@@ -168,7 +168,7 @@ def verified(data: bytes) -> Head:
 
 
 def load_and_code(data: bytes, key: str, kernel: str) -> tuple[Any, bytes]:
-    """What using the entry needs, if the whole file is good and is the entry that was asked for."""
+    """The data and code of an entry. BadEntryError for a damaged file, or another key or kernel."""
     head = verified(data)
     if head.key != key or head.kernel != kernel_tag(kernel):
         raise BadEntryError("holds the entry of another key")
@@ -186,7 +186,7 @@ def about_of(data: bytes, head: Head) -> dict[str, Any]:
 
 
 def _decoded(data: bytes) -> Any:
-    # Under a good checksum this fails only if whoever wrote the entry was wrong.
+    # With a good checksum this fails only if the writer of the entry was wrong.
     try:
         return json.loads(data)
     except (ValueError, RecursionError):

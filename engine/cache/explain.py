@@ -1,18 +1,18 @@
-"""Why a look-up missed: the nearest previous entry of the same kernel, and what differs from it.
+"""Explanation of a cache miss: the nearest entry of the same kernel, and its differences.
 
     found = nearest(store.of_kernel(about["kernel"]), about)
     for difference in found.differences:
         print(difference.text)         # config.fast_math: True -> False
                                        # source of helper `scale` changed, lines 12-13
 
-Both sides are the *about* of an entry: what it was made from, as plain data (see `store`). Parts of
-a key are compared by name. A part that is a digest says only that something differs; what, is found
-in the texts and values that an entry keeps for people: the sources of the kernel and of every
-function it inlined, and the values it took from outside. Those are compared, too, where the key
-is the same, since what an entry lists of them is checked when it is loaded.
+Both operands are the *about* of an entry: what it was made from, as plain data (see `store`). Parts
+of a key are compared by name. A part that is a digest shows only that something differs; the
+details are in the texts and values that an entry keeps for people: the sources of the kernel and of
+every function it inlined, and the values it captured. Those are compared, too, where the key is the
+same, because the values that an entry lists are checked when it is loaded.
 
-An entry may have been written by another version of this engine: what is missing in it, or has
-another form, is taken as unknown and never raises.
+An entry may have been written by another version of this engine: a member that is missing or has
+another form counts as unknown and never raises an error.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
 __all__ = ["Difference", "Nearest", "differences", "nearest", "span_of"]
 
 _DIGESTS: Final = frozenset({"closure", "ir", "places", "source"})
-"""Parts that stand for a text: told in their own words only if nothing else tells why."""
+"""Parts that stand for a text: explained in full only if nothing else explains the miss."""
 _SURROUNDINGS: Final = frozenset({"backend", "engine", "python", "target", "toolchain"})
-"""Parts that no edit of a program changes: told last, since what was edited is what is asked."""
+"""Parts that no edit of a program changes: reported last, because edits are of more interest."""
 _SHOWN: Final = 12
 """Characters of a digest that are shown."""
 
@@ -34,10 +34,10 @@ _SHOWN: Final = 12
 class Difference(NamedTuple):
     """One thing that differs.
 
-    part: the name of the part; ``source`` and ``capture`` for what parts are digests of. text: the
+    part: the name of the part; ``source`` and ``capture`` for the contents of digests. text: the
     difference as one line. before, after: the values, None where there is none. name: of the
-    function or captured value. file, line: where it is now, or where it was. lines: changed source
-    lines, ``-12 text`` as it was and ``+12 text`` as it is, each with its number in the file.
+    function or captured value. file, line: its present location, or the former one. lines: changed
+    source lines, ``-12 text`` before and ``+12 text`` after, each with its number in the file.
     """
 
     part: str
@@ -51,7 +51,7 @@ class Difference(NamedTuple):
 
 
 class HasAbout(Protocol):
-    """What entries are described by; `store.Info` is one."""
+    """An object that describes an entry; `store.Info` is one."""
 
     @property
     def about(self) -> dict[str, Any]: ...
@@ -61,9 +61,9 @@ Described = TypeVar("Described", bound=HasAbout)
 
 
 class Nearest(NamedTuple):
-    """The entry with the fewest differences, and those.
+    """The entry with the fewest differences, and those differences.
 
-    info: as it was given. about: of it, or of the version of it that is nearest.
+    info: the entry as it was passed. about: its description, or that of its nearest version.
     """
 
     info: Any
@@ -74,8 +74,8 @@ class Nearest(NamedTuple):
 def nearest(infos: Iterable[Described], about: Mapping[str, Any]) -> Nearest | None:
     """The entry most like ``about`` among those of the same kernel; None if there is none.
 
-    infos: newest first; of equally near ones the first is taken. A kernel is the same if its name
-    is and it is in the same file, or has the same text (of a file that was moved).
+    infos: newest first; among equally near ones the first is returned. Kernels are the same if
+    their names are equal, and so are their files or their texts (after a move of the file).
     """
     best: tuple[Described, Mapping[str, Any]] | None = None
     least = 0
@@ -90,15 +90,15 @@ def nearest(infos: Iterable[Described], about: Mapping[str, Any]) -> Nearest | N
 
 
 def _versions(about: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """What an entry was made from, then what its older versions were (see `runtime.fastcache`)."""
+    """The description of an entry, then those of its older versions (see `runtime.fastcache`)."""
     yield about
     for older in _items(about.get("older")):
         yield {**about, **older}
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """What makes ``new`` another entry than ``old``, what a person can change first: sources,
-    captured values, options, the other parts of the key, and last the engine and the machine."""
+    """The differences of ``new`` from ``old``. Those that a user can change come first: sources,
+    captured values, options; then the other parts of the key, and last the engine and machine."""
     parts = list(_parts(old, new))
     texts = [*_sources(old, new), *_captures(old, new)]
     plain = sorted([part for part in parts if part[0] not in _DIGESTS], key=_place)
@@ -111,7 +111,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Differe
 def span_of(lines: Sequence[str]) -> str:
     """The numbers of changed lines, ``-12 text`` or ``+12 text``, for people: ``lines 12-13``.
 
-    Those that are new count; if none is, those that are gone.
+    The numbers are those of added lines; if there are none, of removed lines.
     """
     signs = "+" if any(line.startswith("+") for line in lines) else "-"
     numbers = [int(x[1:].partition(" ")[0]) for x in lines if x.startswith(signs)]
@@ -140,7 +140,7 @@ def _parts(
 
 
 def _place(part: tuple[str, str | None, str | None]) -> int:
-    """Where a part that differs is told; those of one place keep the order of the key."""
+    """The rank at which a differing part is reported; equal ranks keep the order of the key."""
     name = part[0]
     return 0 if name.startswith("config.") else 2 if name in _SURROUNDINGS else 1
 
@@ -171,9 +171,9 @@ def _of_digest(part: tuple[str, str | None, str | None], follows: bool) -> Diffe
 
 
 def _changed_params(before: str, after: str) -> str:
-    """What differs between ``(n: i32, x: f32) -> (f32)`` and another signature: ``n: i32 -> i64``.
+    """The differences of ``(n: i32, x: f32) -> (f32)`` from another signature: ``n: i32 -> i64``.
 
-    Empty where that does not tell it all: for texts of other forms, and names in another order.
+    Empty where that would be incomplete: for texts of other forms, and names in another order.
     """
     (old, old_end), (new, new_end) = _params_in(before), _params_in(after)
     if [name for name in old if name in new] != [name for name in new if name in old]:
@@ -206,7 +206,7 @@ def _params_in(text: str) -> tuple[dict[str, str], str]:
 
 
 def _short(value: str | None) -> str:
-    """A value on one line; of a digest its beginning."""
+    """A value on one line; only the beginning of a digest."""
     if value is None:
         return "none"
     if len(value) in (32, 40, 64) and all(c in "0123456789abcdef" for c in value):
@@ -273,7 +273,7 @@ def _changed_lines(before: _Source, after: _Source) -> Iterator[str]:
 def _matched(
     old: Sequence[_Source], new: Sequence[_Source]
 ) -> Iterator[tuple[_Source | None, _Source | None]]:
-    """Functions of one name in pairs: the kernels, then those of the same file, then any."""
+    """Pairs of functions with one name: the kernels, then those of the same file, then any."""
     rest = list(old)
     pairs: list[tuple[_Source | None, _Source | None]] = []
     for after in new:
@@ -332,7 +332,7 @@ def _captures(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Differ
 
 
 def _change(was: str, now: str) -> str:
-    """Two values; of numbers and texts of one type without the type, which fastcache writes."""
+    """Two values; without the type, which fastcache writes, if both are simple and of one type."""
     first, second = was.partition("="), now.partition("=")
     if first[0] == second[0] and first[0] in ("bool", "float", "int", "str"):
         was, now = first[2], second[2]
@@ -340,7 +340,7 @@ def _change(was: str, now: str) -> str:
 
 
 def _captures_of(about: Mapping[str, Any]) -> dict[tuple[str, str], str]:
-    """(function, name) -> value. Functions are told by their source, not by this."""
+    """(function, name) -> value. Functions are compared by their source, not here."""
     return {
         (_text(x, "in"), _text(x, "name")): _text(x, "value")
         for x in _items(about.get("captures"))
@@ -352,7 +352,7 @@ def _captures_of(about: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 
 def _count(old: Mapping[str, Any], new: Mapping[str, Any]) -> int:
-    """How much differs, without looking at lines: the number of `differences`, or more."""
+    """The number of `differences`, or more; it does not compare lines."""
     count = sum(1 for _ in _parts(old, new))
     for before, after in _matched(_sources_of(old), _sources_of(new)):
         count += before is None or after is None or not _same_text(before, after)

@@ -1,26 +1,27 @@
-"""The place on disk: where it is, whose it is, and how files get in and out of it.
+"""The cache directory: its location, its owner, and how files get in and out of it.
 
 The *root* is ``offline_cache_file_path``, or ``qd-studio/qdcache`` in the user's cache directory.
 Below it each layer has a folder, and in that, a file per entry (see `entry`)::
 
     <root>/offline/<kernel>-<key>.qd1       kernel: 16 hexadecimal digits, key: 40
     <root>/fastcache/...
-    <root>/lock                             held while something is removed, by whoever removes
+    <root>/lock                             held by a process while it removes files
 
-There is no index: a listing finds the entries of a kernel, and no damage to one file hurts another.
+There is no index: a listing finds the entries of a kernel, and damage to one file does not affect
+another.
 
-**Whom to trust.** Code from here is executed. So a folder is used only if it is a folder itself, no
-symbolic link, that belongs to the effective user and that nobody else may write to; the same holds
-for each file, which is opened without following links and then asked through its descriptor, so
-that it cannot be exchanged in between.
+**Trust.** Code from here is executed. So a folder is used only if it is a folder itself, no
+symbolic link, if it belongs to the effective user and if no one else may write to it. The same
+holds for each file: it is opened without following links and then checked through its descriptor,
+so that it cannot be exchanged in between.
 
 **Writing** goes to a file of another name, to the disk, and then into place in one step, so that
-whoever reads sees the old file, the new one, or none, also if the writer is killed. A writer holds
-a lock on its unfinished file, which ends with the process by whatever cause: that tells what dead
-ones left from what is being written, across containers and machines as well.
+a reader sees the old file, the new one, or none, even if the writer is killed. A writer holds a
+lock on its unfinished file, which ends with the process for any cause: this distinguishes files
+that dead writers left from files that are being written, across containers and machines as well.
 
-**Trouble** is never an error: who reads gets nothing, who writes is told no, and one warning for
-each folder or entry says what is wrong and what helps.
+**Failures** are never errors: a read returns nothing, a write reports that nothing was kept, and
+one warning for each folder or entry says what is wrong and what to do.
 """
 
 from __future__ import annotations
@@ -90,25 +91,25 @@ _warned: set[str] = set()
 
 
 def set_dry(on: bool) -> None:
-    """Whether this process only looks: nothing on disk is used, written, or touched."""
+    """Set whether this process is dry: it then uses, writes and touches nothing on disk."""
     global _dry
     _dry = on
 
 
 def dry() -> bool:
-    """Whether this process only looks."""
+    """True if this process is dry: see `set_dry`."""
     return _dry
 
 
 def warn_once(path: str, text: str) -> None:
-    """One warning about ``path``, a folder or an entry; what else is wrong with it is silent."""
+    """Warn once about ``path``, a folder or an entry; further faults of it are silent."""
     if path not in _warned:
         _warned.add(path)
         log.warn(text)
 
 
 class UntrustedError(OSError):
-    """A folder or file that may not be used; the message reads on after its name."""
+    """A folder or file that may not be used; the message continues a sentence after its name."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(errno.EPERM, why, path)
@@ -119,7 +120,7 @@ class UntrustedError(OSError):
 
 
 def default_root() -> str:
-    """``qd-studio/qdcache`` in the user's cache directory; its own name, so that nothing mixes."""
+    """``qd-studio/qdcache`` in the user's cache directory; its own name keeps it separate."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):  # the rule of the XDG specification
         base = os.path.expanduser(
@@ -135,7 +136,7 @@ def root_of(config: CompileConfig) -> str:
 
 
 def is_layer(name: str) -> bool:
-    """Whether a folder of this name in the root is a layer's."""
+    """True if a folder of this name in the root belongs to a layer."""
     return name in _LAYERS or name.startswith("ptx_")
 
 
@@ -154,7 +155,7 @@ def key_in_name(name: str) -> tuple[str, str] | None:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file is one that is being written, or that a killed process left."""
+    """True if a file is being written, or was left by a killed process."""
     return (
         len(name) == 21
         and name[0] == "."
@@ -163,11 +164,11 @@ def is_temporary(name: str) -> bool:
     )
 
 
-# ---- whose
+# ---- owner
 
 
 def _not_ours(info: os.stat_result) -> str:
-    """What is wrong with the owner or the mode; empty if nothing is."""
+    """The fault of the owner or the mode; empty if there is none."""
     if hasattr(os, "geteuid") and info.st_uid != os.geteuid():
         return "belongs to another user"
     if info.st_mode & 0o022:
@@ -176,7 +177,7 @@ def _not_ours(info: os.stat_result) -> str:
 
 
 def fault_of(path: str) -> str:
-    """Why a folder may not be used, empty if it may. FileNotFoundError; OSError if it is hidden."""
+    """The reason not to use a folder, or "". FileNotFoundError; OSError if it is not accessible."""
     info = os.lstat(path)
     if not stat.S_ISDIR(info.st_mode):
         return "is a symbolic link" if stat.S_ISLNK(info.st_mode) else "is no folder"
@@ -203,7 +204,7 @@ def create(root: str, folder: str) -> None:
             try:
                 os.mkdir(path, 0o700)
             except FileExistsError:
-                continue  # another process was faster; whose it is, is checked below
+                continue  # another process was faster; the owner is checked below
         check(root, folder)
 
 
@@ -213,7 +214,7 @@ def create(root: str, folder: str) -> None:
 def fetch(path: str, *, look: bool = False) -> tuple[bytes, os.stat_result]:
     """The bytes of a file of ours, and its status before it was read.
 
-    look: leave no trace; else its time of last use is set to now. OSError, UntrustedError,
+    look: change nothing; else its time of last use is set to now. OSError, UntrustedError,
     BadEntryError.
     """
     fd = _open_to_look(path) if look else _open(path, _READ)
@@ -234,7 +235,7 @@ def fetch(path: str, *, look: bool = False) -> tuple[bytes, os.stat_result]:
 
 
 def start_of(path: str, size: int) -> bytes:
-    """The first bytes of a file of ours, leaving no trace. OSError, UntrustedError."""
+    """The first bytes of a file of ours; changes nothing. OSError, UntrustedError."""
     fd = _open_to_look(path)
     try:
         _own_file(path, fd)
@@ -244,7 +245,7 @@ def start_of(path: str, size: int) -> bytes:
 
 
 def _own_file(path: str, fd: int) -> os.stat_result:
-    """The status of an open file that may be used. UntrustedError for another."""
+    """The status of an open file that may be used. UntrustedError for any other."""
     info = os.fstat(fd)
     if not stat.S_ISREG(info.st_mode):
         raise UntrustedError(path, "is no regular file")
@@ -317,7 +318,7 @@ def names_in(folder: str) -> list[str]:
 
 
 def can_lock(path: str) -> bool:
-    """True if a file can be locked now: this file system knows locks, and no process has it."""
+    """True if a file can be locked now: the file system has locks, and no process holds it."""
     try:
         import fcntl
 
@@ -334,7 +335,7 @@ def can_lock(path: str) -> bool:
 
 
 def _lock(fd: int) -> bool:
-    """Lock an open file for this process, if nobody has; True without locks on this system."""
+    """Lock an open file, unless another process has locked it; True on a system without locks."""
     try:
         import fcntl
     except ImportError:
@@ -358,9 +359,9 @@ def _unlock(fd: int) -> None:
 
 @contextmanager
 def locked(path: str, *, make: bool = False) -> Generator[bool]:
-    """Hold the lock on a file, without waiting; gives whether it is held. Ends with the process.
+    """Hold the lock on a file, without waiting; yields True if it is held. Ends with the process.
 
-    make: the file is made if it is not there. OSError if it cannot be opened.
+    make: create the file if it does not exist. OSError if it cannot be opened.
     """
     flags = os.O_RDWR | (os.O_CREAT if make else 0)
     fd = _open(path, flags | _READ, 0o600)

@@ -2,22 +2,22 @@
 
 ::
 
-    kernel       the name, which stands in symbols and messages
+    kernel       the name, which appears in symbols and messages
     engine       version and source of the compiler (`engine_id`)
     backend      cpu, interp, ...
     target       the machine that code is generated for
-    toolchain    what generates it
+    toolchain    the compilers that generate it
     config.*     each option that changes code, by name
-    noalias      whether written arrays are taken to overlap nothing
+    noalias      whether written arrays are assumed to overlap nothing
     graph        whether a device may record its tasks
     signature    parameters and results of the compiled function, with the layouts of fields
     ir           digest of the frontend's IR: its ops, constants, and the functions it calls
-    places       digest of where that lies which messages point to
+    places       digest of the source locations that messages point to
 
-Parameters carry the layout of a field and not its identity, and the IR holds numbers of parameters
-only: declaring another field changes no key. Nor does moving a kernel, or editing another one of
-the file, since places are counted from where their function begins. A release build without checks
-points to nothing, so that not even an empty line inside the kernel matters.
+Parameters carry the layout of a field and not its identity, and the IR refers to parameters by
+index only: declaring another field changes no key. Neither does moving a kernel, or editing another
+one in the file, because locations are relative to the start of their function. A release build
+without checks points to no location, so that not even an empty line inside the kernel matters.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def kernel_parts(
 ) -> tuple[Part, ...]:  # fmt: skip
     """The key's parts for ``func``, as the frontend made it.
 
-    functions: whose source it was made of. common: of `common_parts`. places: code or messages may
-    point to any op.
+    functions: those whose source it was made from. common: the result of `common_parts`. places:
+    code or messages may point to any op.
     """
     return (
         Part("kernel", func.name),
@@ -80,17 +80,17 @@ def signature(func: Func) -> str:
 
 
 def ir_digest(func: Func) -> str:
-    """Of the ops and the functions called; names and types of parameters are told elsewhere."""
+    """The digest of the ops and the functions called; parameters are in `signature`."""
     from ..ir import listing
 
     return digest("\n".join(listing(func).lines[1:]))
 
 
 def places_digest(func: Func, functions: Sequence[Function], every: bool) -> str:
-    """Of the locations that messages may point to; of all there are with ``every``.
+    """The digest of the locations that messages may point to; with ``every``, of all locations.
 
-    Without checks of the options only asserts that stay are left; those of barriers are made from
-    the ops around them.
+    Without the checks that options turn on, only permanent asserts are left; those of barriers are
+    made from the ops around them.
     """
     from ..ir import all_ops, codes
 

@@ -1,12 +1,12 @@
-"""What is made once for a key: looked up in memory, then on disk, else made and kept.
+"""Values that are made once for a key: looked up in memory, then on disk, else made and kept.
 
     memo = Memo("ptx", store, held)
     text, seen = memo.get(name, parts, make, use, about)
 
-A memo is of one kind: PTX (`ptx`), or, in the folder ``runtime``, code of backends' runtime
-libraries (`Library`) and the digest of the engine's source (`engine_id`). `offline` and
-`runtime.fastcache` use stores themselves: what they keep fits another place in the source than the
-one it was made for, and may be refused after it was found.
+A memo is of one kind: PTX (`ptx`), or, in the folder ``runtime``, runtime library code (`Library`)
+and the digest of the engine's source (`engine_id`). `offline` and `runtime.fastcache` use stores
+themselves: their entries also serve source locations other than those they were made for, and may
+be rejected after they were found.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ T = TypeVar("T")
 class Memo(Generic[T]):
     """See the module docstring.
 
-    kind: stands in observations. store: the entries on disk; None where options keep the program
-    off it. held: values of this process; None if the caller holds them itself. quiet: give no
-    warning of an entry that cannot be used: a new driver may refuse good code.
+    kind: the layer in observations. store: the entries on disk; None where options keep the program
+    off it. held: values of this process; None if the caller holds them itself. quiet: print no
+    warning about an entry that cannot be used: a new driver may refuse good code.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class Memo(Generic[T]):
     ) -> tuple[T, Observation]:  # fmt: skip
         """The value for a key of ``parts``, and what the layers answered.
 
-        name: entries stand under it. make: the value as bytes. use: the value of bytes; ValueError
-        if they are damaged, then they are made anew. about: of the bytes made and the milliseconds
-        that took, what the entry says to people. What ``make`` raises goes to the caller; then
-        nothing is kept.
+        name: the name of the entries. make: returns the value as bytes. use: returns the value of
+        bytes; ValueError if they are damaged, then they are made again. about: returns the
+        description of the entry, from the bytes made and the milliseconds that took. An error of
+        ``make`` goes to the caller; then nothing is kept.
         """
         began = perf_counter()
         key = key_of(parts)
@@ -75,7 +75,7 @@ class Memo(Generic[T]):
         return value, seen
 
     def _find(self, key: str, name: str, use: Callable[[bytes], T]) -> tuple[T | None, Observation]:
-        """What memory or the disk has, and how they answered."""
+        """The value that memory or the disk has, and the observation."""
         value = None if self._held is None else self._held.get(key)
         if value is not None:
             return value, Observation(self.kind, HIT, source="memory")
@@ -93,12 +93,12 @@ class Memo(Generic[T]):
         return value, Observation(self.kind, HIT, source="disk")
 
     def _hold(self, key: str, value: T, size: int) -> T:
-        """Keep a value in memory; what was there before stays, and is the value."""
+        """Keep a value in memory, and return it; a value that was there before wins."""
         return value if self._held is None else self._held.add(key, value, size)
 
 
 def runtime_store(config: CompileConfig) -> Store | None:
-    """Where runtime library code is kept; None where options keep the program off the disk."""
+    """The store of runtime library code; None where options keep the program off the disk."""
     if not config.offline_cache:
         return None
     from .store import open_store
@@ -109,7 +109,7 @@ def runtime_store(config: CompileConfig) -> Store | None:
 class Library(InjectedCache):
     """Runtime library code, for one compile of a program. The process holds it where it is loaded.
 
-    observations: what the layers answered that the backend asked.
+    observations: the answers of the layers that the backend asked.
     """
 
     def __init__(self, config: CompileConfig, backend: str) -> None:

@@ -1,4 +1,4 @@
-"""What a process holds by key, used last goes last; of it the artifacts of `offline`."""
+"""Values that a process holds by key, the artifacts of `offline` among them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 _BYTES: Final = 64 << 20
 _OVERHEAD: Final = 4096
-"""What an artifact takes besides its code and texts, about."""
+"""Approximate bytes of an artifact besides its code and sources."""
 
 
 class _Kept:
-    """An artifact. functions: it was made of. written: see `Memory.owes`."""
+    """An artifact. functions: those it was made from. written: see `Memory.owes`."""
 
     __slots__ = ("artifact", "functions", "written")
 
@@ -34,14 +34,14 @@ class _Kept:
 
 
 class Recent(Generic[T]):
-    """Values by key, of ``limit`` bytes in all: what was used longest ago goes first."""
+    """Values by key, of ``limit`` bytes in all: the least recently used is dropped first."""
 
     def __init__(self, limit: int = _BYTES) -> None:
         self.limit = limit
         self._lock = threading.Lock()
         self._kept: Final[dict[str, tuple[T, int]]] = {}
         self.size = 0
-        """Bytes that are held, about."""
+        """Approximate number of bytes that are held."""
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
 
@@ -49,7 +49,7 @@ class Recent(Generic[T]):
         return len(self._kept)
 
     def get(self, key: str) -> T | None:
-        """The value, which was used last now."""
+        """The value, which becomes the most recently used."""
         with self._lock:
             found = self._kept.pop(key, None)
             if found is None:
@@ -58,7 +58,7 @@ class Recent(Generic[T]):
             return found[0]
 
     def add(self, key: str, value: T, size: int) -> T:
-        """Hold a value, unless it alone is too large. What was there before stays, and is given."""
+        """Hold a value, unless it alone is too large, and return it; an earlier one wins."""
         with self._lock:
             found = self._kept.get(key)
             if found is None:
@@ -89,7 +89,7 @@ class Recent(Generic[T]):
             self.size -= found[1]
 
     def _after_fork(self) -> None:
-        """In a child: whoever held the lock, in the middle of a change, is not there."""
+        """Reset in a child: the thread that held the lock, in the middle of a change, is gone."""
         self._lock = threading.Lock()
         self.size = sum([size for _, size in self._kept.values()])
 
@@ -98,7 +98,7 @@ class Memory(Recent[_Kept]):
     """Artifacts by the keys of the offline cache."""
 
     def artifact(self, key: str, functions: Sequence[Function]) -> Artifact | None:
-        """The artifact, for these functions as they lie now."""
+        """The artifact, for these functions at their present locations."""
         found = self.get(key)
         return found and moved(found.artifact, found.functions, tuple(functions))
 
@@ -113,7 +113,7 @@ class Memory(Recent[_Kept]):
     def owes(self, key: str, folder: str, kernel: str) -> bool:
         """True if an artifact that is held never went to, or came from, this place on disk.
 
-        From now on it counts as having gone there.
+        From then on it counts as written there.
         """
         with self._lock:
             found = self._kept.get(key)
@@ -124,4 +124,4 @@ class Memory(Recent[_Kept]):
 
 
 MEMORY: Final = Memory()
-"""Of this process."""
+"""The artifacts of this process."""

@@ -1,8 +1,7 @@
-"""What the layers answered for one compile of one kernel.
+"""The answers of the cache layers for one compile of one kernel.
 
-An `Observation` is made by whoever asked the layer, as it happens, and costs a tuple; nothing is
-looked up, compared or formatted for it. Explanations are made later, when somebody wants to see
-them (`explain`).
+The caller of a layer makes the `Observation` at once, and it costs a tuple; nothing is looked up,
+compared or formatted for it. Explanations are made later, when a user asks for them (`explain`).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ __all__ = ["BYPASS", "DAMAGED", "HIT", "LAYERS", "MISS", "NOT_APPLICABLE", "OFF"
            "Observation"]  # fmt: skip
 
 LAYERS: Final = ("in_process", "fastcache", "offline", "ptx", "driver")
-"""In the order in which they are asked."""
+"""The layers, in the order in which they are asked."""
 
 HIT: Final = "hit"
 MISS: Final = "miss"
@@ -25,16 +24,16 @@ OFF: Final = "off"
 """Options turn the layer off, or the kernel did not ask for it."""
 NOT_APPLICABLE: Final = "not_applicable"
 DAMAGED: Final = "damaged"
-"""A miss, because what was found could not be used; one warning has been given."""
+"""A miss, because what was found could not be used; one warning has been printed."""
 STATES: Final = (HIT, MISS, BYPASS, OFF, NOT_APPLICABLE, DAMAGED)
 
 
 class Observation(NamedTuple):
-    """What one layer answered.
+    """The answer of one layer.
 
     layer: one of `LAYERS`. state: one of `STATES`. reason: a short sentence, for all but plain hits
     and misses. source: ``memory`` or ``disk``, of a hit. key, parts: what was asked for; empty if
-    no key could be made. stored: an entry was written after the compile. ms: what asking took.
+    no key could be made. stored: an entry was written after the compile. ms: the time that it took.
     """
 
     layer: str

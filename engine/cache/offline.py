@@ -1,11 +1,11 @@
 """The offline cache: from IR and options to machine code, in memory and on disk.
 
-A kernel's key is made of parts (`keys`); under it stands the artifact of the backend (`codec`).
-Memory is asked first and always: within a process no kernel is compiled twice for one key, whatever
-becomes of programs in between (`memory`). The disk is asked, and written to, only with
+A kernel's key is made of parts (`keys`); the entry of a key is the artifact of the backend
+(`codec`). Memory is always asked first: within a process no kernel is compiled twice for one key,
+even if programs end in between (`memory`). The disk is read and written only with
 ``offline_cache=True``; what such a program finds in memory goes to its folder, too, if another
-program has compiled it, without the disk or with another folder. A backend whose code is cheaper
-to have after a launch (`Artifact.later`) has its entries written when the program ends.
+program has compiled it, without the disk or with another folder. If the code of a backend is
+cheaper to obtain after a launch (`Artifact.later`), its entries are written when the program ends.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ __all__ = ["UNREADABLE", "Found", "Offline", "Slot"]
 
 _OFF_REASON: Final = "offline_cache=False"
 UNREADABLE: Final = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
-"""What `codec.decode` raises for data that it did not make."""
+"""The errors that `codec.decode` raises for data that `codec.encode` did not make."""
 
 
 About = Callable[[], dict[str, Any]]
-"""Makes what an entry says to people; see `store`."""
+"""Returns the description of an entry for people; see `store`."""
 
 
 class Slot(NamedTuple):
-    """What code is kept under.
+    """The place of code in the cache.
 
-    kernel: its qualified name. functions: whose source it was made of, as they lie now. key: of
-    `Offline.parts`.
+    kernel: its qualified name. functions: those whose source it was made from, at their present
+    locations. key: of `Offline.parts`.
     """
 
     kernel: str
@@ -55,7 +55,7 @@ class Slot(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What the cache answered. artifact: None if it has none."""
+    """The answer of the cache. artifact: None if there is none."""
 
     artifact: Artifact | None
     observation: Observation
@@ -98,9 +98,9 @@ class Offline:
         return self._store
 
     def find(self, slot: Slot, parts: tuple[Part, ...] = ()) -> Found:
-        """Look a key up. parts: that made the key, for the observation.
+        """Look a key up. parts: those that made the key, for the observation.
 
-        Whoever cannot load what comes from the disk says so to `spoiled`.
+        A caller that cannot load what comes from the disk calls `spoiled`.
         """
         kernel, functions, key = slot
         began = perf_counter()
@@ -126,7 +126,7 @@ class Offline:
         return Found(artifact, Observation("offline", state, reason, source, key, parts, ms=ms))
 
     def spoiled(self, slot: Slot, seen: Observation, error: Exception) -> Observation:
-        """What to observe instead of the hit ``seen`` whose code could not be loaded."""
+        """The observation that replaces the hit ``seen``, whose code could not be loaded."""
         MEMORY.drop(slot.key)
         why = f"cannot be loaded: {error}"
         if seen.source == "disk" and self.store is not None:
@@ -134,7 +134,7 @@ class Offline:
         return seen._replace(state=DAMAGED, reason=why, source="")
 
     def keep(self, slot: Slot, artifact: Artifact, about: About) -> bool:
-        """Keep what was compiled. True if it is on disk now."""
+        """Keep a compiled artifact. True if it is on disk now."""
         MEMORY.put(slot.key, artifact, slot.functions)
         store = self.store
         if store is None:
@@ -143,7 +143,7 @@ class Offline:
         return self._write(store, slot, artifact, about)
 
     def keep_held(self, slot: Slot, artifact: Artifact, about: About) -> bool:
-        """As `keep`, for what was found in memory: it is written once a folder and kernel."""
+        """As `keep`, for an artifact found in memory: it is written once per folder and kernel."""
         store = self.store
         if store is None or not MEMORY.owes(slot.key, store.folder, slot.kernel):
             return False
@@ -162,7 +162,7 @@ class Offline:
         return False
 
     def finish(self) -> None:
-        """The program is about to end: write what was put off."""
+        """Write the entries that were put off; called before the program ends."""
         late, self._late = self._late, []
         if late:
             atexit.unregister(self.finish)
@@ -175,17 +175,17 @@ class Offline:
             _write(store, slot, artifact, about)
 
     def start(self) -> None:
-        """The program begins: whoever starts it waits for the id of the engine, a part of every
-        key, not its first call."""
+        """Compute the id of the engine, a part of every key, when the program begins: the start of
+        the program waits for it, not its first call."""
         from .engine_id import engine_id
         from .memo import runtime_store
 
         engine_id(runtime_store(self._config))
 
     def injected(self, bypass: str = "") -> Library:
-        """What is passed to the backend for one compile.
+        """The injected cache that the backend gets for one compile.
 
-        bypass: why no cache of code may answer; empty if they may.
+        bypass: the reason why no cache of code may answer; empty if they may.
         """
         if not self._backend.makes_ptx:
             from .memo import Library

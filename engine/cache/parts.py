@@ -3,9 +3,9 @@
     parts = (Part("engine", "1.2.3+3f9a"), *config_parts(config, "cpu"), Part("ir", digest(text)))
     key = key_of(parts)
 
-A part's value is short text that can be shown to a person; long things stand there as their digest,
-and whatever explains a difference between two of them is kept beside the key in the entry. Two
-keys are equal exactly if all names and values are, in order.
+A part's value is short text for people; a long value is replaced by its digest, and the entry keeps
+what explains a difference between two digests, next to the key. Two keys are equal exactly if all
+names and values are equal, in order.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEY_LENGTH: Final = 40
 
 
 class Part(NamedTuple):
-    """One named part of a key. value: as people see it."""
+    """One named part of a key. value: the text that people see."""
 
     name: str
     value: str
@@ -47,7 +47,7 @@ def checksum(*pieces: bytes | memoryview) -> bytes:
 
 
 def digest(text: str | bytes) -> str:
-    """A text too long for a part, as 32 hexadecimal digits."""
+    """The digest of a text that is too long for a part: 32 hexadecimal digits."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     return blake2b(data, digest_size=16).hexdigest()
 
@@ -67,7 +67,7 @@ _EITHER: Final = ("any", "cpu", "gpu")
 def config_parts(config: CompileConfig, backend: str) -> tuple[Part, ...]:
     """A part ``config.<option>`` for each option that changes the code of ``backend``.
 
-    Not ``arch``, which is a name that ``backend`` goes by: x64 and cpu are the same.
+    ``arch`` is not among them: it is another name of ``backend`` (x64 and cpu are the same).
     """
     scopes = _EITHER if backend == "opencl" else ("any", "cpu" if backend in CPU_ARCHES else "gpu")
     return tuple([

@@ -1,12 +1,12 @@
-"""Places in the source, relative to the functions they lie in.
+"""Source locations, relative to the functions that contain them.
 
-What is kept of a compile must fit a kernel that has moved in its file, or lies in another file. So
-a location is kept as the number of its function among those that the compile read (the kernel's own
-first, then each that it called, in the order of first use) and a line counted from where that
-function begins. `Places` writes locations down that way; `Located` makes locations of the functions
-as they lie now.
+A cache entry must fit a kernel that has moved in its file, or is in another file. So a location is
+kept as the index of its function among those that the compile read (the kernel's own first, then
+each that it called, in the order of first use) and a line relative to the start of that function.
+`Places` converts locations to that form; `Located` converts them back, for the functions at their
+present locations.
 
-A location in none of them is kept as it is.
+A location in none of these functions is kept unchanged.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class Function(NamedTuple):
 
 
 def functions_of(decls: Iterable[Any]) -> tuple[Function, ...]:
-    """`Function` of each declaration."""
+    """The `Function` of each declaration."""
     return tuple([Function(d.qualname, d.file, d.line, d.end_line) for d in decls])
 
 
 class Places:
-    """Locations by number. table: what stands for them, plain data for JSON.
+    """Locations by index. table: their rows, plain data for JSON.
 
     A row is (function, line, column, end line, end column, name, row of the caller or -1), lines
     counted from the function's first; function -1 is none, and the file comes last then.
@@ -67,7 +67,7 @@ class Places:
 class Located:
     """The locations of a table of `Places`, in these functions.
 
-    IndexError, TypeError or ValueError for a table that was made for others.
+    IndexError, TypeError or ValueError for a table that was made for other functions.
     """
 
     def __init__(self, table: Iterable[Sequence[Any]], functions: Sequence[Function]) -> None:

@@ -1,8 +1,8 @@
 """The PTX cache: LLVM IR -> PTX, per architecture.
 
 It saves LLVM's passes and its PTX emitter where the layer above missed: after a change of an option
-or of the source that the LLVM IR does not show. ``ptxas`` runs later, inside the driver, whose own
-cache is `driver`'s concern.
+or of the source that does not change the LLVM IR. ``ptxas`` runs later, inside the driver, which
+has its own cache (`driver`).
 
     cache = PtxCache(config, "sm_90")
     found = cache.ptx(llvm_ir, make, toolchain="LLVM 22.1 (llvmlite 0.50)")
@@ -13,12 +13,12 @@ only with ``offline_cache=True``: one folder for each architecture, ``ptx_cache_
 entries are files like those of the other layers, under the same limits; a hit refreshes last use.
 
 Parts of the key: engine, toolchain, arch, the options that LLVM's pipeline reads, settings that the
-backend names, and the digest of the LLVM IR. The name of the kernel is none of them: kernels with
-equal LLVM IR share their PTX. That the text of the IR is digested, and not what it means, costs no
-more than a miss.
+backend names, and the digest of the LLVM IR. The name of the kernel is not among them: kernels with
+equal LLVM IR share their PTX. The digest is of the text of the IR, not of its meaning; that costs
+no more than a miss.
 
-A backend does not import this package. It asks the `InjectedCache` that it is given for the PTX of
-a job; `PtxLayers` is one, and collects what the PTX cache and the driver's answered.
+A backend does not import this package. It asks the `InjectedCache` that it receives for the PTX of
+a job; `PtxLayers` is one, and collects the answers of the PTX cache and the driver's cache.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ __all__ = [
 ]  # fmt: skip
 
 OPTIONS_OF_PTX: Final = ("fast_math", "opt_level", "external_optimization_level", "gpu_max_reg")
-"""Options that LLVM IR does not show, or not in full, and that change the PTX made of it."""
+"""Options that change the PTX, but do not appear in the LLVM IR, or not in full."""
 
 MEMORY_LIMIT: Final = 64 << 20
-"""Characters of PTX that a process remembers; what was asked for longest ago goes first."""
+"""Characters of PTX that a process remembers; the least recently used is dropped first."""
 
 
 def layer_name(arch: str) -> str:
@@ -67,7 +67,7 @@ def forget() -> None:
 
 
 class Ptx(NamedTuple):
-    """PTX, and what the cache answered."""
+    """PTX, and the answer of the cache."""
 
     text: str
     observation: Observation
@@ -105,10 +105,10 @@ class PtxCache:
         self, llvm_ir: str, make: Callable[[], str], toolchain: str = "",
         settings: Iterable[tuple[str, str]] = (),
     ) -> Ptx:  # fmt: skip
-        """The PTX of ``llvm_ir``: remembered, from disk, or what ``make`` gives.
+        """The PTX of ``llvm_ir``: from memory, from disk, or from ``make``.
 
-        toolchain: name and version of what makes it. settings: (name, value) of what changes the
-        result besides. What ``make`` raises goes to the caller; then nothing is kept.
+        toolchain: name and version of the compiler. settings: (name, value) of all else that
+        changes the result. An error of ``make`` goes to the caller; then nothing is kept.
         """
         parts = self.parts(llvm_ir, toolchain, settings)
 
@@ -135,19 +135,19 @@ _DEFINED: Final = re.compile(rf"^define [^@\n]*{_NAME}", re.MULTILINE)
 
 
 def symbol_of(llvm_ir: str) -> str:
-    """The name under which entries stand on disk: of the first kernel that the IR defines.
+    """The name of entries on disk: that of the first kernel that the IR defines.
 
-    Not that of the Python kernel, as equal IR must lead to one entry.
+    It is not the name of the Python kernel, because equal IR must lead to one entry.
     """
     found = _KERNEL.search(llvm_ir) or _DEFINED.search(llvm_ir)
     return found[1].strip('"') if found else ""
 
 
 class PtxLayers(Library):
-    """Both layers for one compile, passed to the backend; afterwards `observations`."""
+    """Both layers for one compile, passed to the backend; `observations` are read afterwards."""
 
     def __init__(self, config: CompileConfig, backend: str, bypass: str = "") -> None:
-        """bypass: why PTX is to be made in any case; empty if it may come from the cache."""
+        """bypass: the reason to make the PTX in any case; empty if it may come from the cache."""
         super().__init__(config, backend)
         self._bypass: Final = bypass
         self._ptx: Observation | None = None
@@ -170,7 +170,7 @@ class PtxLayers(Library):
 
     @property
     def observations(self) -> tuple[Observation, Observation]:
-        """What the PTX cache and the driver's answered, in this order."""
+        """The answers of the PTX cache and the driver's cache, in this order."""
         ptx = self._ptx
         if ptx is None:
             cuda = self._backend == "cuda"

@@ -1,30 +1,30 @@
-"""Entries of one layer on disk: read, written, looked at.
+"""Entries of one layer on disk: reading, writing, inspecting.
 
     store = open_store(config, "offline")
     if (found := store.read(key, kernel)) is None:
         ...                                            # compile
         store.write(Entry(key, kernel, about, load, code))
 
-Nothing here fails on account of the disk. What cannot be used is a miss, what cannot be written is
-not kept, with one warning for each folder or entry; `Store.answer` says which it was. Threads and
-forked processes may use one store at the same time: it holds no open file and no lock.
+Nothing here fails because of the disk. An entry that cannot be used is a miss, and one that cannot
+be written is not kept, with one warning for each folder or entry; `Store.answer` has the reason.
+Threads and forked processes may use one store at the same time: it holds no open file and no lock.
 
 `Store.look`, `peek`, `of_kernel` and `all` are *dry*: they change no byte and no timestamp, count
-nothing and warn of nothing, and work for a process that only looks (`folder.set_dry`), for which
-``read`` and ``write`` do nothing.
+nothing and warn of nothing, and work in a dry process (`folder.set_dry`), where ``read`` and
+``write`` do nothing.
 
 ``about`` of an entry::
 
-    kernel, file, line      what was compiled
+    kernel, file, line      the compiled kernel
     created                 seconds since 1970
-    engine, backend         what compiled it
+    engine, backend         those that compiled it
     parts                   {name: value} of its key, in order
-    sources                 [{name, file, line, digest, text}], the kernel, then what it inlined
+    sources                 [{name, file, line, digest, text}], the kernel, then inlined functions
     captures                [{in, name, kind, value}]
     params                  [text]
     ms                      {frontend, passes, codegen}
 
-A layer leaves out what it does not know.
+A layer omits what it does not know.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ DRY_REASON: Final = "this process only looks at the caches"
 class Info(NamedTuple):
     """An entry, for people.
 
-    created, used: seconds since 1970. about: empty if it could not be read. problem: why the entry
-    is of no use, reads on after its path; empty for a good one. foreign: no fault, but of a format
-    that only another version of the engine reads. sections: bytes of about, load and code.
+    created, used: seconds since 1970. about: empty if it could not be read. problem: the reason why
+    the entry cannot be used, in words that follow its path; empty for a good one. foreign: no
+    fault, but a format that only another version of the engine reads. sections: bytes of about,
+    load and code.
     """
 
     layer: str
@@ -70,7 +71,7 @@ class Info(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What `Store.answer` found. state: one of `observe`'s; load and code: only of a hit."""
+    """The result of `Store.answer`. state: one of `observe`; load and code: only for a hit."""
 
     state: str
     reason: str = ""
@@ -80,7 +81,7 @@ class Answer(NamedTuple):
 
 
 class Statistics:
-    """What a store did in this process. failed: entries that could not be written."""
+    """Counters of a store in this process. failed: entries that could not be written."""
 
     __slots__ = (
         "bytes_read", "bytes_written", "damaged", "failed", "hits", "misses", "stored",
@@ -104,12 +105,12 @@ class Store:
     # ---- use
 
     def read(self, key: str, kernel: str) -> tuple[Any, bytes] | None:
-        """(load, code) of an entry that is there and wholly right; its last use becomes now."""
+        """(load, code) of an entry that exists and is undamaged; its last use becomes now."""
         found = self.answer(key, kernel)
         return (found.load, found.code) if found.state == HIT else None
 
     def answer(self, key: str, kernel: str) -> Answer:
-        """As `read`, and says why there is nothing. The warning about it has then been given."""
+        """As `read`, with the reason if there is nothing; the warning has then been printed."""
         if folder.dry():
             return Answer(BYPASS, DRY_REASON)
         counts = self.statistics
@@ -154,30 +155,30 @@ class Store:
         try:
             folder.put(self.folder, name, data)
         except (FileNotFoundError, FileExistsError):
-            # Somebody removed the folder or the unfinished file, or a fork took its name: again.
+            # Another process removed the folder or the unfinished file, or used its name: again.
             folder.create(self.root, self.folder)
             folder.put(self.folder, name, data)
 
     def spoiled(self, key: str, kernel: str, why: str) -> str:
-        """For who finds that a good entry does not hold what it should: counts it as damaged.
+        """Count an undamaged entry with wrong contents as damaged; return the reason to observe.
 
-        why: reads on after the name of the file. Gives the reason for an observation.
+        why: words that follow the name of the file.
         """
         self.statistics.damaged += 1
         return self._unusable(self.path_of(key, kernel), BadEntryError(why))
 
-    # ---- looking
+    # ---- inspecting
 
     def path_of(self, key: str, kernel: str) -> str:
-        """Where the entry is, or would be."""
+        """The path of the entry, whether it exists or not."""
         return f"{self.folder}/{folder.entry_name(key, kernel)}"
 
     def look(self, key: str, kernel: str) -> Info | None:
-        """The entry, if `answer` would find it or say that it is damaged. Dry."""
+        """The entry, if `answer` would find it or report that it is damaged. Dry."""
         return self._info(folder.entry_name(key, kernel))
 
     def peek(self, key: str, kernel: str) -> tuple[Any, bytes] | None:
-        """What `read` would give. Dry."""
+        """The result that `read` would return. Dry."""
         try:
             folder.check(self.root, self.folder)
             data, _ = folder.fetch(self.path_of(key, kernel), look=True)
@@ -198,7 +199,7 @@ class Store:
         return sorted(found, key=lambda info: info.used, reverse=True)
 
     def all(self) -> Iterator[Info]:
-        """All entries, by file name; those of no use with what their problem is. Dry."""
+        """All entries, by file name; those that cannot be used have their problem. Dry."""
         for name in folder.names_in(self.folder):
             if folder.key_in_name(name) and (info := self._info(name)) is not None:
                 yield info
@@ -233,7 +234,7 @@ class Store:
     # ---- trouble
 
     def _unusable(self, path: str, error: Exception) -> str:
-        """Warn of what could not be read; gives the reason."""
+        """Warn of an entry that could not be read; return the reason."""
         why = _why(error)
         if isinstance(error, UntrustedError) and error.path != path:
             return self._untrusted(error)
@@ -259,7 +260,7 @@ class Store:
 
 
 def remedy(path: str, why: str = "") -> str:
-    """What helps against a bad entry, or, with ``why``, against a folder that may not be used."""
+    """The remedy for a bad entry, or, with ``why``, for a folder that may not be used."""
     if why:
         return {
             "can be written by other users": f"chmod go-w {path}",
@@ -294,8 +295,8 @@ _stores: dict[tuple[str, str], Store] = {}
 def open_store(config: CompileConfig, layer: str) -> Store:
     """The store of a layer under the root that the options name.
 
-    One a root and layer in a process, so that its statistics are the process's; the rules for
-    cleaning are those of the last config. Touches no disk.
+    A process has one per root and layer, so that its statistics are those of the process; the rules
+    for cleaning are those of the last config. The disk is not accessed.
     """
     root, rules = folder.root_of(config), cleaning.Rules.of(config)
     store = _stores.get((root, layer))

@@ -1,7 +1,7 @@
-"""What an entry of a cache says to people: what was compiled, of which sources and values.
+"""The description of a cache entry for people: the compiled kernel, its sources and its values.
 
-Nothing here is part of a key, and nothing of it is needed to use an entry. It is what a later miss
-is explained by (`cache.explain`), so two processes must write the same about the same.
+Nothing here is part of a key, and the use of an entry needs nothing of it. It explains a later miss
+(`cache.explain`), so two processes must describe equal kernels in the same way.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["about_of", "captures_of", "value_text"]
 
 _LONGEST: Final = 120
 _ORIGINS: Final = frozenset({"global", "closure", "argument", "default"})
-"""Of captures that are values. What annotations say stands among the parameters."""
+"""Origins of captures that are values. Annotations are described with the parameters."""
 _PLAIN: Final = (bool, int, float, complex, str, bytes, range, slice, type(None))
 
 
 def about_of(
     build: BuildResult, parts: Sequence[Part], timings: Mapping[str, float]
 ) -> dict[str, Any]:
-    """What an entry with a key of ``parts`` says to people; see `cache.store`."""
+    """The description of an entry with a key of ``parts``; see `cache.store`."""
     named = dict(parts)
     kernel = build.decls[0]
     sources = [
@@ -56,7 +56,7 @@ def about_of(
 
 
 def captures_of(captures: Sequence[Capture]) -> Iterator[dict[str, str]]:
-    """The values among the captures of a kernel; functions are told by their sources."""
+    """The values among the captures of a kernel; functions are described by their sources."""
     for capture in captures:
         text = _told(capture.value) if capture.origin in _ORIGINS else None
         if text is not None:
@@ -65,7 +65,7 @@ def captures_of(captures: Sequence[Capture]) -> Iterator[dict[str, str]]:
 
 
 def _told(value: Any) -> str | None:
-    """As `value_text`; code of the user's own may raise there, and a compile goes on."""
+    """As `value_text`, but an error in the user's code there does not stop the compile."""
     try:
         return value_text(value)
     except Exception:
@@ -75,7 +75,7 @@ def _told(value: Any) -> str | None:
 def value_text(value: Any, depth: int = 4) -> str | None:
     """A value on one line, the same in every process; None for functions and modules.
 
-    What is too long is cut, and told apart by a digest of all of it.
+    Long text is cut, and a digest of the whole text is appended.
     """
     kind = value.__class__
     if kind in _PLAIN:
@@ -105,7 +105,7 @@ def value_text(value: Any, depth: int = 4) -> str | None:
 def _plain(value: Any) -> str:
     try:
         return repr(value)
-    except ValueError:  # more digits than Python likes to write
+    except ValueError:  # more digits than Python converts
         return hex(value)
 
 

@@ -1,4 +1,4 @@
-"""Alias checks: written arrays may be written, and share no memory where code relies on that."""
+"""Alias checks: written arrays are writable, and share no memory where code relies on that."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_writable(name: str, value: Any) -> None:
 
 
 def overlap(values: Sequence[Any], meta: KernelMeta) -> bool:
-    """Whether an array or field that is written shares memory with another, not both fields."""
+    """True if a written array or field shares memory with another; pairs of fields do not count."""
     params = meta.params
     arrays: dict[int, tuple[int, int]] = {}
     for i, value in enumerate(values):
@@ -51,7 +51,7 @@ class Back(Protocol):
         ...
 
     def span(self) -> tuple[int, int]:
-        """Where the memory of the array itself begins and ends."""
+        """The first address of the memory of the array itself, and the address after its end."""
         ...
 
     def write_back(self) -> None:
@@ -60,7 +60,7 @@ class Back(Protocol):
 
 
 class Copied(NamedTuple):
-    """``copy`` of an array of NumPy that kernels cannot use where it is."""
+    """The ``copy`` of a NumPy array that kernels cannot use in place."""
 
     copy: np.ndarray[Any, Any]
     array: np.ndarray[Any, Any]
@@ -80,8 +80,8 @@ def share_copies(values: list[Any], backs: Sequence[Back | None], meta: KernelMe
     """Let arguments that are the same array have one copy.
 
     values: of the parameters; backs: for those that are copies. ValueError where a written array
-    shares part of its memory with a copied one: what one of them is given would not be seen in the
-    other, or be lost when the copies are written back.
+    shares part of its memory with a copied one: values written to one of them would not appear in
+    the other, or would be lost when the copies are written back.
     """
     spans = [
         _span(value) if b is None else b.span() for value, b in zip(values, backs, strict=True)
@@ -104,7 +104,7 @@ def share_copies(values: list[Any], backs: Sequence[Back | None], meta: KernelMe
 
 
 def _span(value: Any) -> tuple[int, int]:
-    """Where the memory of an array begins and ends; nowhere for other values."""
+    """The address of the memory of an array, and that after its end; zeros for other values."""
     if isinstance(value, DeviceArray):
         return value.address, value.address + value.nbytes
     if isinstance(value, np.ndarray):
@@ -116,8 +116,8 @@ def _span(value: Any) -> tuple[int, int]:
 class ArrayNames(NamedTuple):
     """An array as a launch stub knows it.
 
-    address, extents: names, or expressions. size: bytes of an element. foreign: it may lie in
-    memory of others; ours belongs to one array or field as a whole.
+    address, extents: names, or expressions. size: bytes of an element. foreign: it may use memory
+    of other libraries; a block of our own memory belongs to one array or field as a whole.
     """
 
     address: str
@@ -150,7 +150,7 @@ def alias_tests(
 
 
 def _shared(one: ArrayNames, other: ArrayNames) -> str:
-    """A test whether two arrays share memory."""
+    """A test that is true if two arrays share memory."""
     if not (one.foreign or other.foreign):
         return f"{one.address} == {other.address}"
     (p, s, size, _), (q, t, more, _) = one, other

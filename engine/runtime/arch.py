@@ -1,7 +1,7 @@
 """Architectures: the names a program may ask for, and the backend each one means here.
 
-``qd.cpu`` is the CPU of this machine whatever its kind; ``qd.x64`` and ``qd.arm64`` are that CPU
-only where it is of that kind. ``qd.gpu`` means the first GPU backend that works.
+``qd.cpu`` is the CPU of this machine, of any kind; ``qd.x64`` and ``qd.arm64`` are that CPU only
+where it is of that kind. ``qd.gpu`` means the first GPU backend that works.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _MACHINES: Final = {
     "x86_64": "x64", "amd64": "x64", "x64": "x64", "aarch64": "arm64", "arm64": "arm64",
 }  # fmt: skip
 _GPUS: Final = tuple(name for name in ARCHES if name not in CPU_ARCHES and name != "gpu")
-"""In the order in which ``qd.gpu`` tries them."""
+"""The GPU backends, in the order in which ``qd.gpu`` tries them."""
 
 
 def host() -> str:
-    """``x64`` or ``arm64``; the machine's own word for any other."""
+    """``x64`` or ``arm64``; the machine's own name for any other."""
     machine = platform.machine().lower()
     return _MACHINES.get(machine, machine)
 
@@ -65,7 +65,7 @@ def support(arch: str, device: str = "") -> tuple[str, str]:
 
 
 def _is_gpu(backend: str, device: str) -> bool:
-    """Whether what a backend that works runs on is a GPU: OpenCL runs on CPUs, too."""
+    """True if an available backend runs on a GPU: OpenCL runs on CPUs, too."""
     if backend != "opencl":
         return True
     from ..backends.opencl import hardware

@@ -1,12 +1,11 @@
-"""Arguments of a call: checked, turned into features and plain values.
+"""Arguments of a call: checks, and conversion to specialization keys and plain values.
 
-This is the slow path, taken by the first call with new features and by arguments that launch
-stubs do not take (NumPy scalars, arrays in Fortran order, values out of range). The
-fast path is the code that `stub` generates; both accept the same arguments.
+This is the slow path, for the first call with new specialization keys and for arguments that launch
+stubs do not accept (NumPy scalars, arrays in Fortran order, values out of range). The fast path is
+the code that `stub` generates; both accept the same arguments.
 
-`classify` checks one argument and says what it specialises the kernel by. What lies inside of an
-argument (a member of a dataclass, an array of ``self``) is read when its value is needed, by
-`binding_value`.
+`classify` checks one argument and returns its specialization key. A member of an argument (of a
+dataclass, an array of ``self``) is read when its value is needed, by `binding_value`.
 """
 
 from __future__ import annotations
@@ -67,10 +66,10 @@ __all__ = [
 class Argument(NamedTuple):
     """An argument that fits its parameter.
 
-    feature: what it specialises the kernel by. value: a number, a C-contiguous NumPy array (axes in
-    the order of memory), the scalars of a vector, matrix or struct as a tuple; else None. back:
-    what copies ``value`` to where the caller sees it, after a launch. given: the argument as it was
-    passed, where its members may be asked for.
+    feature: its specialization key. value: a number, a C-contiguous NumPy array (axes in the order
+    of memory), the scalars of a vector, matrix or struct as a tuple; else None. back: the object
+    that copies ``value`` back to the caller's array, after a launch. given: the argument as it was
+    passed, where its members may be needed.
     """
 
     feature: Any
@@ -80,8 +79,8 @@ class Argument(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """What checking an argument needs besides it. number: of the argument in the call. device: of
-    the program, where it takes memory of others.
+    """The context in which an argument is checked. number: of the argument in the call. device: of
+    the program, where memory of other libraries is used in place.
     """
 
     kernel: str
@@ -95,7 +94,7 @@ def classify(
     kernel: str, index: int, param: ParamDecl, value: Any, config: CompileConfig, array_class: type,
     device: Device | None = None,
 ) -> Argument:  # fmt: skip
-    """Check one argument. Raises what the language says for one that does not fit."""
+    """Check one argument. Raises the error that the language defines for one that does not fit."""
     try:
         call = _Call(kernel, index, config, array_class, device)
         return _classify(call, param, value, param.name)
@@ -106,7 +105,7 @@ def classify(
 
 
 def _classify(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
-    """``name``: of the parameter, or of a member as the user writes it."""
+    """As `classify`. name: of the parameter, or of a member as the user writes it."""
     kind = param.kind
     if kind == "scalar":
         dtype = param.scalar_type(call.config)
@@ -276,7 +275,7 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
 
 
 def _holds_arrays(value: Any, array_class: type) -> bool:
-    """Whether ``value`` is an object of a dataclass with an array among its members."""
+    """True if ``value`` is an object of a dataclass with an array among its members."""
     if not dataclasses.is_dataclass(value) or isinstance(value, type):
         return False
     return any(
@@ -308,9 +307,9 @@ def _instance(call: _Call, value: Any) -> InstanceFeature:
 
 
 def _look(call: _Call, value: Any, lifted: bool) -> Any:
-    """What the kernel depends on for a member of an object; most are compile-time values.
+    """The specialization key of a member of an object; most are compile-time values.
 
-    lifted: its numbers are read at each launch, and what else it holds may change.
+    lifted: its numbers are read at each launch, and its other members may change.
     """
     value = unwrapped(value)
     if isinstance(value, call.array_class):
@@ -432,11 +431,11 @@ def _numpy(
     )
 
 
-# What a compiled kernel takes
+# Values for a compiled kernel
 
 
 def writes_of(binding: ParamBinding, found: Sequence[Argument]) -> WriteCounter | None:
-    """What counts the writes to the array or field behind a parameter; None for other memory."""
+    """The write counter of the array or field of a parameter; None for other memory."""
     if binding.path[-1:] == (MARKS,):
         return None
     if binding.field is not None:
@@ -449,9 +448,10 @@ def binding_value(
     kernel: str, param: Param, binding: ParamBinding, argument: Argument | None,
     config: CompileConfig, array_class: type, device: Device | None = None,
 ) -> tuple[Any, Back | None]:  # fmt: skip
-    """The value of parameter ``param`` of a compiled kernel, and what copies it back.
+    """The value of parameter ``param`` of a compiled kernel, and the object that copies it back.
 
-    argument: that which the binding belongs to. Checks members again: they may have been replaced.
+    argument: the one that the binding belongs to. Members are checked again, because they may have
+    been replaced.
     """
     if binding.path[-1:] == (MARKS,):
         path = binding.path[:-1]

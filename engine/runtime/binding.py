@@ -1,4 +1,4 @@
-"""The arguments of a call, put in the order of the parameters."""
+"""Binding: the arguments of a call in the order of the parameters."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def short(value: Any) -> str:
 
 
 _OURS: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "<launch stub of "
-"""How the files of the engine's own code begin, generated code among it."""
+"""Prefixes of the file names of the engine's own code, including generated code."""
 
 
 def warn_of_dataclass(kernel: str, name: str, cls: str) -> None:

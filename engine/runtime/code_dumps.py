@@ -1,9 +1,9 @@
 """Generated code, printed or written to files as the options and the environment ask.
 
 ``print_kernel_llvm_ir``, ``print_kernel_llvm_ir_optimized`` and ``print_kernel_asm`` print a
-kernel's texts to standard output; ``QD_DUMP_IR=1`` writes ``{task}_{key}_llvm.ll``, the functions
+kernel's code to standard output; ``QD_DUMP_IR=1`` writes ``{task}_{key}_llvm.ll``, the functions
 of each task, to ``debug_dump_path``, with the key of the kernel's other dumps (`passes.dump`). All
-of it reads the artifact, and changes nothing that runs.
+of it reads the artifact; the running code does not change.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _MARK: Final = "\n; task "
 def show_code(
     artifact: Artifact, config: CompileConfig, switches: DebugSwitches, instruments: Sequence[Any]
 ) -> None:
-    """Print and write what is asked for of a kernel that has just been compiled.
+    """Print and write the requested code of a kernel that has just been compiled.
 
-    instruments: that were attached to the compile, one of which knows the key of its dumps.
+    instruments: those attached to the compile; one of them has the key of its dumps.
     """
     printed = {
         "llvm_ir": config.print_kernel_llvm_ir,

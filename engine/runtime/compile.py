@@ -1,21 +1,21 @@
-"""One compile of a kernel: the request, and the one way from it to something that can be launched.
+"""The compile of a kernel: the request, and the single path from it to a launchable kernel.
 
 ::
 
     CompileRequest ── layers.known ──> from a cache that needs no IR
          │
-      make_ir                        the frontend: IR, and where parameters come from
+      make_ir                        the frontend: IR, and the bindings of parameters
          │
-         ├──────── layers.built ────> from a cache that IR is the key of
+         ├──────── layers.built ────> from a cache whose key is the IR
          │
       make_code                      passes, then the backend's code
          │
          ├──────── layers.generated ─> kept for the next time
          │
-    layers.load ── layers.finished ──> what is to be observed of the caches
+    layers.load ── layers.finished ──> the observations of the caches
 
 Launches (`obtain`) and the studio's captures compile in exactly the same way; they differ in the
-`Layers` that are asked on the way. Those of this module ask no cache and keep nothing.
+`Layers` that a compile asks. Those of this module ask no cache and keep nothing.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ __all__ = [
 
 
 class CompileRequest(NamedTuple):
-    """What is to be compiled. Holds no argument of a call alive.
+    """The input of a compile. It keeps no argument of a call alive.
 
-    decl: the kernel's declaration. specialization: a key for each parameter, what the code depends
-    on of its argument. config: the options. backend: what generates the code. noalias: assume that
-    a written array argument overlaps no other. quiet: what a compile says to the user, such as
-    warnings and `static_print`, another compile of the same call has said.
+    decl: the kernel's declaration. specialization: a specialization key for each parameter.
+    config: the options. backend: the one that generates the code. noalias: assume that a written
+    array argument overlaps no other. quiet: another compile of the same call has already printed
+    the output for the user, such as warnings and `static_print`.
     """
 
     decl: KernelDecl
@@ -61,10 +61,10 @@ class CompileRequest(NamedTuple):
 
 
 class Compiled:
-    """A kernel that can be launched, from whatever it was made.
+    """A kernel that can be launched, compiled or from a cache.
 
-    plan: where its parameters come from. timings: milliseconds by part: frontend_ms, passes_ms,
-    codegen_ms, load_ms; parts that were not needed are missing. layers: what the caches answered,
+    plan: the bindings of its parameters. timings: milliseconds by part: frontend_ms, passes_ms,
+    codegen_ms, load_ms; parts that were not needed are missing. layers: the answers of the caches,
     in the order in which they were asked.
     """
 
@@ -81,9 +81,9 @@ class Compiled:
 
 
 class FullCompile(Compiled):
-    """What a compile through every stage produced.
+    """The result of a compile through every stage.
 
-    func: the finished IR. build: what the frontend returned, with the functions it inlined.
+    func: the finished IR. build: the result of the frontend, with the functions it inlined.
     """
 
     __slots__ = ("build", "func")
@@ -98,7 +98,7 @@ class FullCompile(Compiled):
 
 
 class Clock:
-    """Times consecutive parts of a compile, and says in an error which part failed.
+    """Times consecutive parts of a compile, and notes in an error which part failed.
 
     began: called with the name of each part before it runs.
     """
@@ -124,9 +124,9 @@ class Clock:
 
 
 class Layers:
-    """What a compile asks on its way; one object a compile. This one knows and keeps nothing.
+    """The caches that a compile asks; one object per compile. This one has and keeps nothing.
 
-    clock: of the compile. injected: what the backend asks.
+    clock: of the compile. injected: the cache that the backend asks.
     """
 
     def __init__(self, clock: Clock | None = None, injected: InjectedCache = NO_CACHE) -> None:
@@ -134,15 +134,15 @@ class Layers:
         self.injected: Final = injected
 
     def known(self, request: CompileRequest) -> Compiled | None:
-        """The kernel, if it can be had without its IR."""
+        """The kernel, if it is available without its IR."""
         return None
 
     def built(self, request: CompileRequest, build: BuildResult) -> Compiled | None:
-        """The kernel, if it can be had without passes and code generation."""
+        """The kernel, if it is available without passes and code generation."""
         return None
 
     def generated(self, build: BuildResult, artifact: Artifact) -> None:
-        """Code was generated, and is not loaded yet."""
+        """Called when code was generated, before it is loaded."""
 
     def load(self, request: CompileRequest, artifact: Artifact) -> Executable:
         """Make code ready to launch. ValueError for code that is damaged."""
@@ -150,12 +150,12 @@ class Layers:
             return request.backend.load(artifact, self.injected)
 
     def finished(self, request: CompileRequest, full: FullCompile) -> tuple[Observation, ...]:
-        """A kernel was compiled and loaded; what the caches answered."""
+        """The answers of the caches, after a kernel was compiled and loaded."""
         return ()
 
 
 def make_ir(request: CompileRequest, clock: Clock | None = None) -> BuildResult:
-    """The frontend's part."""
+    """The frontend's part of a compile."""
     from ..frontend.build import build
 
     decl, config = request.decl, request.config
@@ -171,7 +171,7 @@ def make_code(
 ) -> tuple[Func, Artifact]:  # fmt: skip
     """The finished IR and the code, from IR of stage ``ast``, which is changed.
 
-    The one way from IR to code: the backend says which kind of machine the passes prepare it for.
+    This is the single path from IR to code: the backend selects the machine that the passes target.
     """
     from .. import passes
 
@@ -189,10 +189,10 @@ def make_code(
 def compile_kernel(
     request: CompileRequest, layers: Layers | None = None, instruments: Sequence[Any] = ()
 ) -> Compiled:
-    """The kernel of ``request``: from what ``layers`` have, else compiled.
+    """The kernel of ``request``: from ``layers`` if they have it, else compiled.
 
-    Without layers, or with some that know nothing, it is a `FullCompile`. Raises
-    QuadrantsCompilationError; its ``stage`` says how far it came.
+    Without layers, or with layers that lack it, it is a `FullCompile`. Raises
+    QuadrantsCompilationError; its ``stage`` is the part that failed.
     """
     layers = layers or Layers()
     found = layers.known(request)

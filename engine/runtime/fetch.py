@@ -1,4 +1,4 @@
-"""How the sizes of adstacks are read from arrays that lie on a device."""
+"""Reads of arrays in device memory, to compute the sizes of adstacks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["FETCH", "FromDevice"]
 
 
 class FromDevice:
-    """See `adstack.host_eval.Fetch`. Waits for what was launched before."""
+    """See `adstack.host_eval.Fetch`. It waits for earlier launches."""
 
     def whole(self, value: DeviceArray) -> np.ndarray[Any, Any]:
         return host_copy(value)

@@ -1,10 +1,10 @@
-"""Arrays of other libraries as arguments of kernels: torch tensors, and all that speak DLPack.
+"""Arrays of other libraries as arguments of kernels: torch tensors, and all that support DLPack.
 
 Nothing is imported for them: a tensor can only be passed by a program that has imported torch.
 
-A program whose device is not the host takes memory of that device as it is: tensors of torch that
-lie there, and what has a ``__cuda_array_interface__`` (cupy, numba). Tensors that lie elsewhere are
-copied; other arrays on another device are refused.
+A program whose device is not the host uses memory of that device in place: torch tensors on it,
+and arrays with a ``__cuda_array_interface__`` (cupy, numba). Tensors elsewhere are copied; other
+arrays on another device are refused.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ __all__ = [
 
 Array = np.ndarray[Any, Any]
 _CPU = 1
-"""The number of host memory among DLPack's kinds of devices."""
+"""The value for host memory among DLPack's kinds of devices."""
 _CUDA = 2
 
 
 class Foreign(NamedTuple):
     """An array of another library.
 
-    view: its memory, or a copy of it for one that lies on another device. grad: the memory of its
-    gradients; None if it wants none. back: the tensor that ``view`` must be written back to with
-    `write_back` after a launch that changed it; None where ``view`` is its memory.
+    view: its memory, or a copy of it if it is on another device. grad: the memory of its gradients;
+    None if it needs none. back: the tensor that ``view`` must be written back to with `write_back`
+    after a launch that changed it; None where ``view`` is its memory.
     """
 
     view: Array | DeviceArray
@@ -43,16 +43,16 @@ class Foreign(NamedTuple):
 
     @property
     def copy(self) -> Any:
-        """The dense copy that a launch works on, as `alias_check.Copied` has it."""
+        """The dense copy that a launch works on, as in `alias_check.Copied`."""
         return self.view
 
     def span(self) -> tuple[int, int]:
-        """Where the memory begins and ends that ``view`` is a copy of."""
+        """The address of the memory that ``view`` is a copy of, and the address after its end."""
         start = self.back.data_ptr()
         return start, start + self.back.nbytes
 
     def write_back(self) -> None:
-        """Copy ``view`` to the device that the tensor lies on."""
+        """Copy ``view`` to the device of the tensor."""
         if self.back is not None and isinstance(self.view, np.ndarray):
             torch = sys.modules["torch"]
             with torch.no_grad():
@@ -60,19 +60,19 @@ class Foreign(NamedTuple):
 
 
 def torch_tensor(value: Any) -> bool:
-    """Whether ``value`` is a torch tensor."""
+    """True if ``value`` is a torch tensor."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
 def on_device(value: Any, device: Device) -> bool:
-    """Whether a torch tensor lies on ``device``, which is not the host."""
+    """True if a torch tensor is on ``device``, which is not the host."""
     where = value.device
     return device.dlpack[0] == _CUDA and where.type == "cuda" and where.index == device.dlpack[1]
 
 
 def is_foreign(value: Any) -> bool:
-    """Whether ``value`` is an array of another library, NumPy's apart."""
+    """True if ``value`` is an array of another library, except NumPy."""
     return torch_tensor(value) or (
         (hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"))
         and not isinstance(value, np.ndarray | np.generic)
@@ -94,11 +94,11 @@ def numpy_of_tensor(value: Any, name: str = "") -> Array:
 def foreign_array(value: Any, name: str = "", device: Device | None = None) -> Foreign | None:
     """``value`` as an array that kernels can use; None if it is no array of another library.
 
-    device: that of the program, if its memory may be used as it is.
+    device: that of the program, if its memory may be used in place.
 
     A torch tensor with ``requires_grad`` gets a gradient of zeros if it has none. ``name``: of the
     argument, for errors: ValueError for tensors that are not contiguous or of a type that NumPy
-    lacks, TypeError for arrays that lie on a device without being torch tensors.
+    lacks, TypeError for arrays on a device that are not torch tensors.
     """
     if torch_tensor(value):
         return _of_torch(value, name, device)
@@ -144,14 +144,14 @@ def _of_interface(value: Any, interface: Any, name: str, device: Device) -> Devi
 def _borrowed(
     address: int, shape: Any, dtype: Any, device: Device, owner: Any, writeable: bool = True
 ) -> DeviceArray:
-    """An array in memory of ``device`` that ``owner`` keeps."""
+    """An array in memory of ``device`` that ``owner`` keeps alive."""
     size = DeviceArray(address, shape, dtype).nbytes
     memory = device.borrow(address, size, owner)
     return DeviceArray(address, shape, dtype, memory, 0, owner, writeable)
 
 
 def _device_tensor(value: Any, name: str, device: Device) -> DeviceArray:
-    """The memory of a dense torch tensor that lies on ``device``."""
+    """The memory of a dense torch tensor on ``device``."""
     text = str(value.dtype).removeprefix("torch.")
     try:
         dtype = np.dtype(text)

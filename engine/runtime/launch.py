@@ -1,14 +1,14 @@
 """Launching: from the arguments of a call to a running kernel.
 
-`Launchers` holds, for one kernel and one program, what has been compiled, by specialization keys. A
-call goes through three ways, each slower and more general than the one before:
+`Launchers` holds the compiled variants of one kernel in one program, by specialization keys. A call
+tries three paths, each slower and more general than the one before:
 
 1. a *launch stub*: Python source generated for the keys (see `stub`), which checks
    the arguments, writes them into an argument buffer and makes one foreign call;
 2. the next launch stub, when its checks fail: stubs of one kernel form a chain;
-3. `Launchers.call`: classifies each argument (see `args`), compiles if need be, copies where an
-   array has the wrong layout, and puts a new stub at the head of the chain. The
-   second call of a kind does that: a kernel that is called once does not pay for it.
+3. the slow path, `Launchers.call`: it classifies each argument (see `args`), compiles if needed,
+   copies where an array has the wrong layout, and puts a new stub at the head of the chain. The
+   second call of a kind makes the stub: a kernel that is called once does not pay for it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = ["Launchers", "launch_values", "stubs_at_once"]
 _CHAIN: Final = 8
 """Launch stubs that a kernel keeps; other sets of keys take the slow path."""
 
-_hurried = 0  # how many are within `stubs_at_once`
+_hurried = 0  # the number of active `stubs_at_once` blocks
 
 
 @contextmanager
 def stubs_at_once() -> Generator[None]:
-    """Within this, a first call makes its stub: what is timed afterwards does not."""
+    """Within this context, a first call makes its stub, so that no timed call makes one later."""
     global _hurried
     _hurried += 1
     try:
@@ -61,11 +61,11 @@ class HasHot(Protocol):
 
 
 class _Compiled:
-    """What one kernel has compiled in one program.
+    """The variants of one kernel that are compiled in one program.
 
-    Another thread may end the program in the middle of a call: a call takes this once, and leaves
-    alone what came after it. variants: by the keys they were asked for; several may lead to
-    one. barren: keys without gradients. seen, chained: kinds of calls, those with a stub.
+    Another thread may end the program in the middle of a call: a call reads this object once, and
+    does not use its successor. variants: by the specialization keys of calls; several keys may have
+    one variant. barren: keys without gradients. seen: kinds of calls. chained: those with a stub.
     """
 
     __slots__ = ("barren", "chained", "program", "seen", "variants")
@@ -79,15 +79,15 @@ class _Compiled:
 
 
 class Launchers:
-    """What one kernel has compiled in the current program. See the module docstring.
+    """The compiled variants of one kernel in the current program. See the module docstring.
 
-    observed: what the last launch was seen to do; kernels of one class share it. lock: `chaining`.
+    observed: observations of the last launch; kernels of one class share it. lock: `chaining`.
     """
 
     def __init__(
         self, decl: KernelDecl, array_class: type, maker: Maker, observed: Observed | None = None
     ) -> None:
-        """array_class: of ndarrays. maker: gives what makes the result of these types."""
+        """array_class: of ndarrays. maker: returns the function that makes a result."""
         self.decl: Final = decl
         self.array_class: Final = array_class
         self.maker: Final = maker
@@ -102,7 +102,7 @@ class Launchers:
 
     @property
     def variants(self) -> dict[tuple[Any, ...], Variant]:
-        """What is compiled, by specialization keys."""
+        """The compiled variants, by specialization keys."""
         return self._compiled.variants if self._compiled else {}
 
     def start(self, program: Program) -> None:
@@ -112,7 +112,7 @@ class Launchers:
                 self._compiled = _Compiled(program)
 
     def forget_chain(self) -> None:
-        """Make stubs again. What was compiled stays, unless its fields have no memory."""
+        """Make stubs again. Compiled variants stay, unless memory of their fields was freed."""
         compiled = self._compiled
         if compiled is not None:
             compiled.seen, compiled.chained = set(), set()
@@ -124,7 +124,7 @@ class Launchers:
         self._compiled = None
 
     def _known(self) -> _Compiled:
-        """What is compiled, for one call."""
+        """The compiled variants, for one call. An error if the program has ended."""
         compiled = self._compiled
         if compiled is None or not compiled.program.alive:
             raise program_ended(self.decl.name)
@@ -174,10 +174,10 @@ class Launchers:
     def _obtained(
         self, compiled: _Compiled, features: tuple[Any, ...], found: Sequence[arguments.Argument]
     ) -> Variant:
-        """The kernel for arguments that no variant is for.
+        """The kernel for arguments that no variant fits.
 
         A kernel without gradients may be part of every step of a loop with a tape: that it has none
-        is found out once. What an object holds may change.
+        is determined once. With objects that is not kept, because their members may change.
         """
         barren = compiled.barren.get(features)
         if barren is not None:
@@ -204,7 +204,7 @@ class Launchers:
         return next((variant for variant in several if variant.fits(features)), None)
 
     def stream(self, stream: Any) -> int:
-        """The handle of the stream given for a call. RuntimeError where it may have none."""
+        """The handle of the stream of a call. QuadrantsRuntimeError where none is allowed."""
         from .streams import handle_of
 
         if self.decl.options.graph:
@@ -220,17 +220,17 @@ class Launchers:
         return handle_of(stream)
 
     def ordered(self, stream: int) -> None:
-        """Let a launch on a stream come after what fills and copies memory on the default one."""
+        """Order a launch on a stream after fills and copies of memory on the default stream."""
         current().device.streams.after_memory(stream)
 
     def call(self, kernel: HasHot, args: tuple[Any, ...], stream: int = 0) -> Any:
         """Launch with any arguments; the second call of a kind makes a stub for more.
 
-        kernel: what holds the stubs, for this stream.
+        kernel: the object that holds the stubs for this stream.
         """
         compiled = self._known()
         variant, found, args = self._find(compiled, args)
-        # A stub takes tensors of torch only if it was made from a call with them.
+        # A stub accepts torch tensors only if it was made from a call with them.
         kind = variant, stream, tuple([torch_tensor(a) for a in args])
         if kind not in compiled.seen and not _hurried:
             compiled.seen.add(kind)
@@ -243,7 +243,7 @@ class Launchers:
     def _chain(
         self, compiled: _Compiled, kernel: HasHot, kind: tuple[Any, ...], args: tuple[Any, ...]
     ) -> None:
-        """Put a stub for a kind of calls before those that the kernel has."""
+        """Put a stub for a kind of calls at the head of the kernel's chain."""
         from .stub import launch_stub
 
         variant, stream, _ = kind
@@ -259,7 +259,7 @@ class Launchers:
                 break
 
     def _watch(self, kernel: HasHot) -> None:
-        """Note the next call: if a stub is there for it, nothing else does."""
+        """Observe the next call; a launch stub alone would not record it."""
         with self.lock:
             hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
 
@@ -273,7 +273,7 @@ class Launchers:
             kernel._hot = noted  # pyright: ignore[reportPrivateUsage]
 
     def slow(self, args: tuple[Any, ...], stream: int = 0) -> Any:
-        """Launch with any arguments; the third way of the module docstring."""
+        """Launch with any arguments; the slow path of the module docstring."""
         variant, found, _ = self._find(self._known(), args)
         return self.launch(variant, found, stream=stream)
 
@@ -291,7 +291,7 @@ class Launchers:
         return variant, found, args
 
     def resume(self, args: tuple[Any, ...], from_checkpoint: Any) -> Any:
-        """Launch with any arguments from a checkpoint on."""
+        """Launch with any arguments, starting at a checkpoint."""
         variant, found, _ = self._find(self._known(), args)
         labels = variant.executable.meta.labels
         return self.launch(variant, found, label_of(self.decl.name, labels, from_checkpoint))
@@ -300,7 +300,7 @@ class Launchers:
         self, variant: Variant, found: Sequence[arguments.Argument], resume: int = 0,
         stream: int = 0,
     ) -> Any:  # fmt: skip
-        """Launch with checked arguments, copying arrays back that had to be copied."""
+        """Launch with checked arguments, and copy back the arrays that had to be copied."""
         self.observed.launched(variant.compiled, found)
         values, back = launch_values(
             self.decl.name, variant.compiled, found, variant.program.config, self.array_class,
@@ -325,7 +325,7 @@ class Launchers:
             self.written(variant, found)
 
     def failed(self, args: tuple[Any, ...], error: BaseException) -> BaseException:
-        """The error of a launch by a stub with these arguments, which may have written some."""
+        """The error of a failed launch by a stub; the launch may have written these arguments."""
         variant, found, _ = self._find(self._known(), args)
         self.written(variant, found)
         if not isinstance(error, AdStackOverflowError):
@@ -338,7 +338,7 @@ class Launchers:
         return variant.failed(error, values)
 
     def written(self, variant: Variant, found: Sequence[arguments.Argument]) -> None:
-        """Note that a launch with these arguments may have written what the kernel writes."""
+        """Note that a launch with these arguments may have written the arrays that it writes."""
         bindings = variant.compiled.plan.bindings
         for i in variant.executable.meta.written:
             writes = arguments.writes_of(bindings[i], found)
@@ -347,7 +347,7 @@ class Launchers:
 
 
 def _floats(compiled: _Compiled, arg: int, feature: InstanceFeature) -> frozenset[tuple[str, ...]]:
-    """The numbers of an object that are floats in what was compiled for it before."""
+    """The numbers of an object that are floats in earlier variants for it."""
     return frozenset(
         used.path
         for variant in list(compiled.variants.values()) if variant.features[arg] == feature
@@ -360,10 +360,11 @@ def launch_values(
     kernel: str, compiled: Compiled, found: Sequence[Any], config: CompileConfig,
     array_class: type, device: Device | None = None,
 ) -> tuple[list[Any], list[Back]]:  # fmt: skip
-    """The values of a compiled kernel's parameters, and what copies arrays back after the launch.
+    """The values of a compiled kernel's parameters, and the objects that copy arrays back later.
 
-    found: the arguments of the call as `Argument`. device: of the program, where it takes memory of
-    others. ValueError for arrays that share memory where a copy of one would lose what is written.
+    found: the arguments of the call as `Argument`. device: of the program, where memory of other
+    libraries is used in place. ValueError for arrays that share memory where a copy of one would
+    lose writes.
     """
     values: list[Any] = []
     backs: list[Back | None] = []

@@ -1,9 +1,9 @@
-"""Marks of what was read, for kernels that check the rules gradients rest on.
+"""Marks of elements that were read, for kernels that check the rules for gradients.
 
-A kernel in the mode ``validation`` has, beside each array and field with gradients, a parameter of
-the same type and shape: an element of it is not 0 once somebody has read the element. That memory
-is made when it is first needed, lives as long as the array or field and the program, and is cleared
-when a tape begins.
+For each array and field with gradients, a kernel in the mode ``validation`` has an additional
+parameter of the same type and shape: an element of it is not 0 after a kernel has read the element.
+That memory is allocated when it is first needed, lives as long as the array or field and the
+program, and is cleared when a tape begins.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["clear", "marks_of"]
 Array = np.ndarray[Any, Any]
 
 Marks = dict[int, tuple[Callable[[], Any], Array | DeviceArray]]
-"""By the id of the owner: tensors of torch cannot be compared as keys are."""
+"""Marks by the id of the owner: torch tensors cannot be compared like other keys."""
 
 _marks: Final[WeakKeyDictionary[program.Program, Marks]] = WeakKeyDictionary()
 
 
 def marks_of(owner: Any, memory: Array | DeviceArray) -> Array | DeviceArray:
-    """The marks of an array or field whose memory is ``memory``, laid out like that, and as near
-    to kernels."""
+    """The marks of an array or field whose memory is ``memory``, with the same layout and on the
+    same device."""
     key = id(owner)
     running = program.current()
     marks = _marks.setdefault(running, {})
@@ -51,7 +51,7 @@ def marks_of(owner: Any, memory: Array | DeviceArray) -> Array | DeviceArray:
 
 
 def _zeros(like: Array | DeviceArray, running: program.Program) -> Array | DeviceArray:
-    """Memory for marks of what lies in ``like``."""
+    """Memory for the marks of the elements of ``like``."""
     if isinstance(like, DeviceArray):
         memory = running.device.allocate(like.nbytes)
         return view_of(memory, 0, like.shape, like.dtype)
@@ -59,7 +59,7 @@ def _zeros(like: Array | DeviceArray, running: program.Program) -> Array | Devic
 
 
 def clear() -> None:
-    """Nothing was read so far."""
+    """Clear all marks of the current program."""
     running = program.peek()
     marks = {} if running is None else _marks.get(running, {})
     for _, found in list(marks.values()):

@@ -1,6 +1,6 @@
-"""What a kernel's launches leave to be looked at: how it was obtained, and what it was passed.
+"""Observations of a kernel's launches: how the kernel was obtained, and its arguments.
 
-Written by the slow path of `launch`, never by launch stubs, which cost nothing for it.
+The slow path of `launch` writes them; launch stubs never do, so that they cost nothing there.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ ARRAY_WITH_GRAD: Final = 4
 class Observed:
     """The last launch of a kernel.
 
-    layers: what the caches answered when a kernel was obtained last. in_process: the last launch
-    found its kernel ready. counts: parameters of the last launch by kind (numbers one by one, our
-    own arrays; those of other libraries, vectors and fields are not counted).
-    Holds nothing of arguments or of compiled kernels alive.
+    layers: the answers of the caches when a kernel was last obtained. in_process: the last launch
+    found its kernel ready. counts: parameters of the last launch by kind (single numbers and our
+    own arrays; arrays of other libraries, vectors and fields are not counted).
+    It keeps no argument and no compiled kernel alive.
     """
 
     __slots__ = ("counts", "in_process", "layers")
@@ -41,7 +41,7 @@ class Observed:
         self.counts: dict[int, int] = {}
 
     def launched(self, compiled: Compiled, found: Sequence[Argument]) -> None:
-        """A launch with these arguments."""
+        """Observe a launch with these arguments."""
         counts: dict[int, int] = {}
         for param, binding in zip(
             compiled.executable.meta.params, compiled.plan.bindings, strict=True

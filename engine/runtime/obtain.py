@@ -1,16 +1,16 @@
 """Obtaining a kernel that can be launched: from a cache if one has it, else by compiling it.
 
-For arguments that no compiled variant of the kernel fits (that is the in-process layer, and the
-caller's part), the layers are asked in turn, each sparing what comes after it::
+For arguments that no compiled variant of the kernel fits (the caller checks that in-process layer),
+the layers are asked in turn; a hit saves the work of those after it::
 
     fastcache        source, arguments, options     else the frontend runs
     offline cache    IR, options, target            else passes and backend run
-                     then the code is loaded, and what was made is kept
+                     then the code is loaded, and the result is kept
     PTX, driver      asked by a backend whose code a driver compiles (`backends.injected`)
 
-What watches or prints a compile wants to see one: then no cache is asked and nothing is kept. What
-a compile says to the user, such as warnings and `static_print`, it says once: the variant without
-the no-alias assumption is a second compile of the same call, and its request is quiet.
+Instruments and printing options need a full compile: then no cache is asked and nothing is kept.
+A compile prints its output for the user, such as warnings and `static_print`, once: the variant
+without the no-alias assumption is a second compile of the same call, and its request is quiet.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def obtain(
     """The kernel of ``request``.
 
     arguments: of the call, checked; None for the variant without the no-alias assumption, which is
-    asked for when they are no longer at hand: ``first`` is what the call gave with it, with all
-    that it observed. Raises QuadrantsCompilationError.
+    requested when they are no longer available: ``first`` is the kernel of the same call with the
+    assumption, with its observations. Raises QuadrantsCompilationError.
     """
     decl = request.decl
     if program.config.print_non_pure and not request.quiet and not decl.fastcache:
@@ -74,7 +74,7 @@ def obtain(
 
 
 def bypass_reason(config: CompileConfig, switches: DebugSwitches) -> str:
-    """Why no cache may answer in a program with these options; empty if they may."""
+    """The reason why no cache may answer in a program with these options; empty if they may."""
     for name in _PRINTED:
         if getattr(config, name):
             return f"{name}=True shows every compile"
@@ -85,7 +85,7 @@ def bypass_reason(config: CompileConfig, switches: DebugSwitches) -> str:
 
 
 class _Shown(Layers):
-    """What the compiles of a program have in common: they say what they are at."""
+    """The common part of the compiles of a program: they print their progress."""
 
     def __init__(self, program: Program, cache: Library) -> None:
         super().__init__(injected=cache)
@@ -123,8 +123,8 @@ class _Bypassed(_Shown):
 class _Asked(_Shown):
     """The caches of a program.
 
-    arguments, first: see `obtain`. look: what fastcache answered; None for a kernel that is not
-    marked for it. slot: where the offline cache keeps the code; seen: what it answered.
+    arguments, first: see `obtain`. look: the answer of fastcache; None for a kernel that is not
+    marked for it. slot: the place of the code in the offline cache; seen: the answer of that.
     """
 
     slot: Slot
@@ -196,7 +196,7 @@ class _Asked(_Shown):
         return artifact
 
     def _loaded(self, request: CompileRequest, artifact: Artifact, plan: Plan) -> Compiled | None:
-        """What a cache had, ready to launch; None if its code is of no use."""
+        """The kernel from a cache, ready to launch; None if its code cannot be loaded."""
         try:
             executable = self.load(request, artifact)
         except ValueError as error:
@@ -205,7 +205,7 @@ class _Asked(_Shown):
         return Compiled(artifact, executable, self.clock.timings, plan)
 
     def _kept_by_source(self, request: CompileRequest, build: BuildResult) -> Observation:
-        """Keep for fastcache how to find the code again; what is to be observed."""
+        """Keep a fastcache entry that leads to the code; return the observation."""
         if self.look is None:
             return Observation("fastcache", OFF, "the kernel is not marked fastcache=True")
         from . import fastcache
@@ -215,7 +215,7 @@ class _Asked(_Shown):
         )
 
     def _about(self, build: BuildResult, parts: Sequence[Part]) -> Callable[[], dict[str, Any]]:
-        """What makes what an entry says; its module is imported only when an entry is written."""
+        """A function that makes the description of an entry; it imports `about` when called."""
 
         def made() -> dict[str, Any]:
             from .about import about_of

@@ -1,4 +1,4 @@
-"""The errors of adstacks at a launch: one was full, or there is not the memory for them."""
+"""The errors of adstacks at a launch: one was full, or there is not enough memory for them."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _AFTER = (
 
 
 def label(stack: StackMeta, number: int) -> str:
-    """How messages call a stack."""
+    """The name of a stack in messages."""
     return f"{stack.name!r}" if stack.name else f"number {number}"
 
 
 def diagnosis(
     error: AdStackOverflowError, sizer: Sizer, values: Sequence[Any], plan: StackPlan
 ) -> AdStackOverflowError:
-    """The error of a launch with ``plan`` that found a stack full, with what may have caused it."""
+    """The error of a launch with ``plan`` that found a stack full, with its possible causes."""
     meta, number = sizer.meta, error.task
     task = plan.tasks[number] if 0 <= number < len(plan.tasks) else None
     if task is None:
@@ -103,7 +103,7 @@ def _required(sizer: Sizer, values: Sequence[Any], task: int) -> tuple[list[int]
 
 
 def _unfixed(sizer: Sizer, values: Sequence[Any], task: int) -> list[int] | None:
-    """What the stacks of a task would get without `ad_stack_size`; None if that is not known."""
+    """The sizes of a task's stacks without `ad_stack_size`; None if they are not known."""
     env = sizer.env(values)
     sizes = [stack.size for stack in sizer.meta.tasks[task].stacks]
     return [max(evaluate(parse(size), env), 1) for size in sizes] if all(sizes) else None
@@ -123,7 +123,7 @@ def _described(sizer: Sizer, stack: StackMeta, number: int) -> str:
 
 
 def _names(sizer: Sizer, task: int) -> str:
-    """The arrays that the sizes and the gate of a task are read from."""
+    """The arrays that the sizes and the adstack predicate of a task are read from."""
     meta, params = sizer.meta.tasks[task], sizer.meta.params
     found = {
         params[node.param].name
@@ -136,7 +136,7 @@ def _names(sizer: Sizer, task: int) -> str:
 
 
 def largest(stacks: Sequence[StackMeta], plan: TaskPlan, real: bool) -> int:
-    """The number of the stack of one kind that takes most; -1 if there is none."""
+    """The index of the largest stack of one kind; -1 if there is none."""
     sizes = [
         stack.entry * n if stack.real is real else -1
         for stack, n in zip(stacks, plan.capacities, strict=True)

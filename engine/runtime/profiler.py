@@ -1,7 +1,7 @@
 """Times of launches, kept by a program whose ``kernel_profiler`` is on.
 
-A launch leaves one `LaunchTimes`: when it began and when each of its tasks ended. Backends that
-cannot time tasks (the interpreter) leave the launch as a whole, as one task.
+A launch adds one `LaunchTimes`: the time when it began and when each of its tasks ended. Backends
+that cannot time tasks (the interpreter) add the whole launch as one task.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class LaunchTimes(NamedTuple):
 
     @property
     def ms(self) -> float:
-        """All tasks together, in milliseconds."""
+        """The time of all tasks together, in milliseconds."""
         return (self.stamps[-1] - self.stamps[0]) / 1e6
 
 

@@ -1,11 +1,11 @@
 """The life of a program: `init`, `reset`, `sync`, and the one that is current.
 
-A `Program` is what stands between an `init` and the next `reset`: the frozen config, the backend,
-the switches of the environment, the instruments attached to compiles. Arrays and compiled kernels
-belong to it: kernels are compiled anew after a reset, arrays become invalid.
+A `Program` lives from an `init` to the next `reset`. It holds the frozen config, the backend, the
+switches of the environment, and the instruments attached to compiles. Arrays and compiled kernels
+belong to it: after a reset, kernels are compiled again, and arrays are invalid.
 
-Things that must end with a program register themselves in `Program.owned` (weakly); each is told
-by its `program_ended` method.
+Objects that must end with a program register themselves in `Program.owned` (weakly); the end of the
+program calls the `program_ended` method of each.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ NOT_INITIALIZED: Final = (
 
 
 class Owned(Protocol):
-    """Something that is valid only as long as its program."""
+    """An object that is valid only as long as its program."""
 
     def program_ended(self) -> None: ...
 
 
 def _dumps(config: CompileConfig, switches: DebugSwitches) -> list[Any]:
-    """What prints and dumps IR; passes are not even imported where nobody asked for that."""
+    """The instruments that print and dump IR; passes are imported only if an option asks for it."""
     if not (config.print_ir or config.print_preprocessed_ir or switches.dumps):
         return []
     from ..passes import instruments_for
@@ -63,11 +63,11 @@ def _profiler() -> Profiler:
 class Program:
     """See the module docstring.
 
-    config: frozen. origins: where each option's value came from. switches: the environment's
-    debugging switches. backend: what compiles and runs. instruments: attached to every compile of
-    this program. launches: how many kernels have been launched, the source of `launch_seed`.
+    config: frozen. origins: the origin of each option's value. switches: debugging switches of the
+    environment. backend: the one that compiles and runs. instruments: attached to every compile
+    of this program. launches: the number of launches that drew a seed, see `next_seed`.
     profiler: times of launches, with ``kernel_profiler``. lock: held while a kernel is compiled.
-    offline: the cache of compiled code as this program sees it. device: what kernels run on.
+    offline: the cache of compiled code as this program sees it. device: runs the kernels.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Program:
         return self._stacks
 
     def get_max_reducer_dispatch_count(self) -> int:
-        """How many maxima over ranges were evaluated to size adstacks, since the last reset."""
+        """The number of maxima over ranges evaluated to size adstacks, since the last reset."""
         return 0 if self._stacks is None else self._stacks.dispatched
 
     def reset_max_reducer_dispatch_count(self) -> None:
@@ -114,7 +114,7 @@ class Program:
             self._stacks.dispatched = 0
 
     def next_seed(self) -> int:
-        """A 64-bit seed that differs by launch and depends on `random_seed` alone."""
+        """A 64-bit seed that differs by launch and depends only on `random_seed`."""
         self.launches += 1
         return (self.config.random_seed * 0x9E3779B97F4A7C15 + self.launches) & 0xFFFFFFFFFFFFFFFF
 
@@ -123,7 +123,7 @@ class Program:
         return self.offline.injected(reason)
 
     def own(self, thing: Owned) -> None:
-        """Call ``thing.program_ended`` when this program ends; now, if another thread ended it."""
+        """Call ``thing.program_ended`` when this program ends; at once if it has ended already."""
         with self._owning:
             self.owned.add(thing)
         if not self.alive:
@@ -134,14 +134,14 @@ class Program:
             return list(self.owned)
 
     def forget_launchers(self) -> None:
-        """Memory that belongs to the program was freed: launches look for all of it anew."""
+        """Make launches look up all memory again, after memory of the program was freed."""
         for thing in self._all_owned():
             forget = getattr(thing, "forget_launchers", None)
             if forget is not None:
                 forget()
 
     def forget_modes(self) -> None:
-        """Fields that were used without gradients have some now: differentiate kernels anew."""
+        """Differentiate kernels again, after fields that were used without gradients got some."""
         for thing in self._all_owned():
             forget = getattr(thing, "forget_mode", None)
             if forget is not None:
@@ -150,7 +150,7 @@ class Program:
     def hold(self) -> None:
         """Wait for compiles, and for launches of kernels with adstacks, in other threads.
 
-        So for those that change what the program owns.
+        Callers are about to change objects that the program owns.
         """
         stacks = self._stacks
         self._held = [self.lock] if stacks is None else [stacks.lock, self.lock]
@@ -159,7 +159,7 @@ class Program:
             lock.acquire()
 
     def let_go(self) -> None:
-        """The end of `hold`."""
+        """End `hold`: release its locks."""
         held, self._held = self._held, []
         for lock in reversed(held):
             lock.release()
@@ -177,10 +177,10 @@ class Program:
 
 
 chaining: Final = threading.RLock()
-"""Held where launch stubs are put into kernels or taken from them."""
+"""Held while launch stubs are added to kernels or removed from them."""
 _current: Program | None = None
 _spared: list[Program] | None = None
-"""Within `outliving_reset` the programs that were reset, not yet ended."""
+"""Within `outliving_reset`: the programs that were reset and have not ended yet."""
 _lock: Final = threading.RLock()
 
 
@@ -189,9 +189,9 @@ _forking: Final[list[Program]] = []
 
 
 def _before_fork() -> None:
-    """Wait for what another thread must not be in the middle of.
+    """Wait until no other thread is in the middle of work that holds a lock, such as a compile.
 
-    The child has no such thread: the lock would never be free there, and LLVM not in order.
+    The child lacks that thread: the lock would never be free there, and LLVM would be inconsistent.
     """
     _lock.acquire()
     if _current is not None:
@@ -214,7 +214,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def current() -> Program:
-    """The program in force. QuadrantsRuntimeError if there is none."""
+    """The current program. QuadrantsRuntimeError if there is none."""
     if _current is None:
         raise QuadrantsRuntimeError(NOT_INITIALIZED)
     return _current
@@ -230,7 +230,7 @@ def settled() -> Program:
 
 
 def peek() -> Program | None:
-    """The program in force, or None."""
+    """The current program, or None."""
     return _current
 
 
@@ -247,8 +247,8 @@ def init(
 
     arch: ``qd.cpu``, ``qd.interp``, ...; a list means the first that works; None is the CPU.
     The environment variable ``QD_ARCH`` overrides it. Every other option of `CompileConfig` is a
-    keyword, or the variable ``QD_<NAME>``; the keyword wins. An arch that does not work here is a
-    warning and the CPU, or an error with ``enable_fallback=False``.
+    keyword, or the variable ``QD_<NAME>``; the keyword wins. If an arch does not work here, a
+    warning is printed and the CPU is used; with ``enable_fallback=False`` it is an error.
 
     Returns None; with ``_test_mode=True`` only resolves the options and returns the config.
     Raises KeyError for an unknown option, TypeError or ValueError for a value that does not fit.
@@ -282,7 +282,7 @@ def init(
         if config.offline_cache_file_path:
             from ..cache.folder import root_of
 
-            config.offline_cache_file_path = root_of(config)  # whatever folder we are in later
+            config.offline_cache_file_path = root_of(config)  # absolute: chdir may follow
         _current = Program(config.freeze(), loaded, dict(found.origins), switches)
         _current.offline.start()
         log.debug(f"Starting on arch={name}")
@@ -290,7 +290,7 @@ def init(
 
 
 def reset() -> None:
-    """End the program: its arrays become invalid, its kernels are compiled again when used."""
+    """End the program: its arrays become invalid; its kernels are compiled again when used."""
     global _current
     with _lock:
         ended, _current = _current, None
@@ -302,10 +302,10 @@ def reset() -> None:
 
 @contextmanager
 def outliving_reset() -> Generator[None, None, None]:
-    """Within this, what `reset` ends lives on until the next `init`.
+    """Within this context, a program that `reset` ends lives on until the next `init`.
 
-    If none comes, it is in force again afterwards: a script that cleans up at its end leaves its
-    fields to whoever looks at its kernels.
+    Without another `init` it is the current program again afterwards: if a script resets at its
+    end, its fields stay available for an inspection of its kernels.
     """
     global _current, _spared
     with _lock:
@@ -324,7 +324,7 @@ def outliving_reset() -> Generator[None, None, None]:
 def sync() -> None:
     """Wait for everything launched and show what kernels printed.
 
-    Raises what failed in a launch that had not been waited for. Launches on the CPU are complete
-    when they return, so that nothing is left to wait for there.
+    Raises the error of an earlier launch that failed. Launches on the CPU are complete when they
+    return, so that nothing is left to wait for there.
     """
     current().device.sync()

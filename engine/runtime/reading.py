@@ -1,4 +1,4 @@
-"""Where the memory of an argument lies, as launch stubs find it."""
+"""The address of the memory of an argument, as launch stubs find it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DATA_OFFSET: Final = object.__basicsize__
 
 
 def _data_pointer_is_readable() -> bool:
-    """Whether the data pointer of a NumPy array lies right behind the object header."""
+    """True if the data pointer of a NumPy array is directly after the object header."""
     for sample in (np.zeros(5), np.zeros((3, 4), np.int8)[1:, 1:], np.zeros(())):
         seen = ctypes.c_void_p.from_address(id(sample) + DATA_OFFSET).value
         if seen != sample.ctypes.data:
@@ -33,7 +33,7 @@ def slow_address(array: np.ndarray[Any, Any]) -> int:
 
 
 def wrong_order(param: Param, name: str) -> str:
-    """A test for arrays of NumPy without the parameter's order of axes; "" if none can have it."""
+    """A test for NumPy arrays without the parameter's order of axes; "" if none can have it."""
     if param.axes is None:
         return f"not {name}.flags.carray"
     if param.axes != tuple(range(param.ndim))[::-1] or param.element_shape:
@@ -43,7 +43,7 @@ def wrong_order(param: Param, name: str) -> str:
 
 
 def memory_of(array: Any) -> Any:
-    """An argument as `Executable.launch` takes it."""
+    """An argument in the form that `Executable.launch` accepts."""
     if isinstance(array, np.ndarray):
         given = cast(Any, array)
         return given if given.flags.c_contiguous else given.T
@@ -56,7 +56,7 @@ def memory_of(array: Any) -> Any:
 
 
 UNSEEN: Final = WriteCounter()
-"""Counts the writes to memory of others, which nobody counts."""
+"""The write counter for memory of other libraries, whose writes are not counted."""
 UNSEEN.untracked = True
 
 FAST_ADDRESS: Final = _data_pointer_is_readable()

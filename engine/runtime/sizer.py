@@ -1,16 +1,16 @@
-"""The plan of a launch: how many entries each adstack of a kernel gets, and where they lie.
+"""The plan of a launch: the number of entries of each adstack of a kernel, and their offsets.
 
-A `Sizer` belongs to one compiled kernel. It lists what the sizes depend on (`Need`): scalar
+A `Sizer` belongs to one compiled kernel. It lists the inputs of the sizes (`Need`): scalar
 arguments, extents, the contents of arrays. Before a launch it *observes* these, contents by their
-write counter. As long as they are as before, so is the plan: nothing is evaluated. Otherwise the
+write counter. If they are unchanged, the plan is reused, and nothing is evaluated. Otherwise the
 layers of `adstack.caches` are asked, expression by expression.
 
 Rows: in a parallel task each thread of the pool has one, in a serial task there is one. On a device
-there are as many threads as the loop has iterations, whole blocks of them, but no more than can be
-resident, and no more than there is memory for their rows. Of a task with a gate no more threads get
-a row of reals than iterations pass. A row holds
-the stacks of one kind, reals or integers, one behind the other: those with the widest values first,
-so that nothing lies between them, and the row's end is rounded up to that width.
+there are as many threads as the loop has iterations, rounded up to whole blocks, but no more than
+can be resident, and no more than there is memory for their rows. In a task with an adstack
+predicate, no more threads get a row of floats than iterations pass it. A row holds the stacks of
+one kind, floats or integers, one after the other: those with the widest values first, so that there
+is no padding between them, and the row's end is rounded up to that width.
 """
 
 from __future__ import annotations
@@ -34,15 +34,14 @@ __all__ = ["Need", "Sizer", "Source", "bytes_of"]
 
 
 class Source(Protocol):
-    """What an array argument came from; see `types.write_counter`."""
+    """The source of an array argument; see `types.write_counter`."""
 
     @property
     def count(self) -> int | None: ...
 
 
 class Need(NamedTuple):
-    """Something that sizes depend on: ``arg``, ``shape`` (with an axis) or ``content`` of a
-    parameter."""
+    """An input of sizes: ``arg``, ``shape`` (with an axis) or ``content`` of a parameter."""
 
     kind: str
     param: int
@@ -50,7 +49,7 @@ class Need(NamedTuple):
 
 
 def _needs(e: SizeExpr, params: Sequence[Any]) -> tuple[Need, ...]:
-    """What ``e`` depends on; shapes of fields are fixed."""
+    """The inputs of ``e``; shapes of fields are fixed."""
     found: dict[Need, None] = {}
     for leaf in leaves(e):
         if isinstance(leaf, Arg):
@@ -67,7 +66,7 @@ def _needs(e: SizeExpr, params: Sequence[Any]) -> tuple[Need, ...]:
 
 
 class Ready(NamedTuple):
-    """A plan that is right as long as the same is observed. memory: keeps the heaps alive."""
+    """A plan that is valid while the same is observed. memory: keeps the heaps alive."""
 
     observed: Observed
     plan: StackPlan
@@ -75,7 +74,7 @@ class Ready(NamedTuple):
 
 
 class _Size(NamedTuple):
-    """An expression of the kernel. observed: positions of its needs in those of the kernel. number:
+    """An expression of the kernel. observed: indices of its needs in those of the kernel. number:
     its key in the caches.
     """
 
@@ -87,7 +86,7 @@ class _Size(NamedTuple):
 class _Task(NamedTuple):
     """A task with stacks.
 
-    rows: threads that may work on it. block: on a device, how many of them are started at once; 0
+    rows: threads that may work on it. block: on a device, the number of threads in a block; 0
     elsewhere, and for a serial task. gate, trip: where they are known.
     """
 
@@ -101,19 +100,19 @@ class _Task(NamedTuple):
 
 
 class _Gate(NamedTuple):
-    """The gate of a task. observed: as in `_Size`."""
+    """The adstack predicate of a task. observed: as in `_Size`."""
 
     gate: gates.Gate
     observed: tuple[int, ...]
 
     @property
     def read(self) -> Read:
-        """What it looks at."""
+        """The read that it checks."""
         return Read(self.gate.param, self.gate.indices)
 
 
 def _other_parts(task: TaskMeta, on_device: bool) -> list[SizeExpr]:
-    """What the rows of a task depend on."""
+    """The expressions that the rows of a task depend on."""
     trip = [parse(task.trip)] if task.trip and (task.gate or on_device) else []
     if not task.gate:
         return trip
@@ -122,7 +121,7 @@ def _other_parts(task: TaskMeta, on_device: bool) -> list[SizeExpr]:
 
 
 class _Launch:
-    """The arguments of one launch, what was observed of them, and the maxima found for it."""
+    """The arguments of one launch, the observations of them, and the maxima found for it."""
 
     __slots__ = ("env", "results", "seen")
 
@@ -132,7 +131,7 @@ class _Launch:
         self.results: Final[dict[SizeExpr, int]] = {}
 
     def of(self, positions: tuple[int, ...]) -> Observed:
-        """What was observed of these needs."""
+        """The observations of these needs."""
         seen = self.seen
         return tuple([seen[i] for i in positions])
 
@@ -140,12 +139,11 @@ class _Launch:
 class Sizer:
     """See the module docstring.
 
-    needs: what all sizes together depend on. specs: the maxima that are found by themselves.
-    ready: the plan of the last launch with what was observed for it; None for no plan, for one that
-    depends on what is not known, and while the heaps are elsewhere than it says. plan_made: the
-    last one, in any case. counted: iterations that passed the gate, by task; no more than there are
-    threads. overflow: what the last full stack was told with. evaluated, dispatched: as those of
-    `Stacks`, for this kernel.
+    needs: the inputs of all sizes together. specs: the maxima that are evaluated separately. ready:
+    the plan of the last launch with its observations; None for no plan, for one that depends on an
+    unknown input, and after the heaps have moved. plan_made: the last plan, in any case. counted:
+    iterations that passed the adstack predicate, by task; no more than there are threads. overflow:
+    the message about the last full stack. evaluated, dispatched: as in `Stacks`, for this kernel.
     """
 
     def __init__(self, stacks: Stacks, executable: Executable) -> None:
@@ -217,9 +215,9 @@ class Sizer:
     # --- a launch -------------------------------------------------------------------------------
 
     def plan(self, values: Sequence[Any], sources: Sequence[Source | None] = ()) -> StackPlan:
-        """The plan for a launch with these values; the last one, if it still is right.
+        """The plan for a launch with these values; the last one, if it is still valid.
 
-        sources: where each array comes from; None, or an empty sequence, for unknown memory.
+        sources: the source of each array; None, or an empty sequence, for unknown memory.
         """
         env = self.env(values)
         seen = tuple([self._observe(need, env, sources) for need in self.needs])
@@ -231,14 +229,14 @@ class Sizer:
         return self._replan(seen, env).plan
 
     def replan(self, seen: Observed, values: Sequence[Any]) -> Ready:
-        """A new plan, for arguments of which this was observed.
+        """A new plan, for arguments with these observations.
 
-        values: only of parameters whose number or contents are needed.
+        values: only of parameters whose value or contents are needed.
         """
         return self._replan(seen, self.env(values))
 
     def env(self, values: Sequence[Any]) -> Env:
-        """These arguments, as expressions see them."""
+        """The environment of these arguments, in which expressions are evaluated."""
         return Env(self.meta.params, values, self._what, FETCH)
 
     def _replan(self, seen: Observed, env: Env) -> Ready:
@@ -261,7 +259,7 @@ class Sizer:
         return None if source is None else source.count
 
     def _sizes(self, launch: _Launch) -> tuple[TaskPlan | None, ...]:
-        """What each task needs."""
+        """The plan of each task."""
         for spec, size in self._rounds:
             launch.results[spec.node] = self.caches.max_reducer.get(
                 size.number, launch.of(size.observed),
@@ -292,7 +290,7 @@ class Sizer:
         return self._within_budget(task, found) if task.block else found
 
     def _trips(self, task: _Task, trip: _Size, launch: _Launch) -> int:
-        """How often the loop of a task runs; not counted where it bounds the threads alone."""
+        """The iterations of a task's loop; not counted where they only bound the threads."""
         if task.gate is not None or trip.number in self.values:
             return self._value(trip, launch)
         return host_eval.evaluate(substituted(trip.expr, launch.results), launch.env)
@@ -312,7 +310,7 @@ class Sizer:
         return plan._replace(real_rows=rows, integer_rows=threads)
 
     def _passing(self, task: _Task, gate: _Gate, most: int, launch: _Launch) -> int:
-        """Rows for the iterations that pass a gate: no more are counted than there are threads."""
+        """Rows for the iterations that pass a predicate: at most as many as there are threads."""
 
         def count() -> int:
             self._count()
@@ -324,7 +322,7 @@ class Sizer:
         return max(found, 1)
 
     def _value(self, size: _Size, launch: _Launch) -> int:
-        """What an expression is; each is looked for once in a launch."""
+        """The value of an expression; each is looked up once in a launch."""
         if isinstance(size.expr, Const):
             return size.expr.value
         known = self.values.get(size.number)
@@ -346,7 +344,7 @@ class Sizer:
         self.evaluated += 1
 
     def sized_now(self, values: Sequence[Any]) -> tuple[TaskPlan | None, ...]:
-        """What each task needs with the arrays as they are now, whatever is kept."""
+        """The plan of each task for the present contents of the arrays, without the caches."""
         self.forget()
         env = self.env(values)
         seen = tuple([self._observe(need, env, ()) for need in self.needs])
@@ -354,11 +352,11 @@ class Sizer:
 
     @property
     def known(self) -> bool:
-        """Whether every content that sizes depend on was seen when the last plan was made."""
+        """True if every content that sizes depend on was observed when the last plan was made."""
         return self.last is None or None not in self.last
 
     def forget(self) -> None:
-        """Size afresh in the next launch."""
+        """Size again in the next launch."""
         self.ready = None
         self.caches.clear()
 
@@ -367,7 +365,7 @@ def packed(
     stacks: Sequence[StackMeta], capacities: Sequence[int], real_rows: int, integer_rows: int,
     gated: bool = False,
 ) -> TaskPlan:  # fmt: skip
-    """Where the stacks of a task lie, with so many entries."""
+    """The layout of the stacks of a task, with these numbers of entries."""
     offsets = [0] * len(stacks)
     strides = {True: 0, False: 0}
     widths = {True: 1, False: 1}
@@ -383,7 +381,7 @@ def packed(
 
 
 def bytes_of(tasks: Sequence[TaskPlan | None]) -> tuple[int, int]:
-    """The bytes that the reals and the integers of the largest task take."""
+    """The bytes of the floats and of the integers of the largest task."""
     real = [t.real_rows * t.real_stride for t in tasks if t is not None]
     integer = [t.integer_rows * t.integer_stride for t in tasks if t is not None]
     return max(real, default=0), max(integer, default=0)

@@ -1,15 +1,15 @@
-"""The adstacks of a program: the heaps they lie in, and launches of the kernels that have them.
+"""The adstacks of a program: their heaps, and launches of the kernels that have them.
 
-One heap holds the stacks of reals, one those of integers; every kernel of the program uses the same
-two, from their beginning. So only one kernel with adstacks runs at a time: `lock` is held from the
-plan to the end of the launch. A heap grows when a plan needs more than it has, to at least twice
-its size; plans for the old one are void then. Nothing is kept in a heap between launches.
+One heap holds the stacks of floats, one those of integers; every kernel of the program uses the
+same two, from their beginning. So only one kernel with adstacks runs at a time: `lock` is held from
+the plan to the end of the launch. A heap grows when a plan needs more than it has, to at least
+twice its size; plans for the old one are then invalid. A heap keeps no data between launches.
 
 A kernel that prints calls Python code while it runs, which may launch any kernel, in any thread:
 it gets heaps of its own, and runs without the lock.
 
 Kernels of a device have their heaps there, where launches follow each other: the lock is held for
-the plan only, and a full stack is told of when somebody waits.
+the plan only, and a full stack is reported when the host waits for the device.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Heap:
         self.free()
 
     def free(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self.size = 0
         self.address = 0
         self._data: Any = None
@@ -70,7 +70,7 @@ class Heap:
         return needed <= self.size
 
     def grow(self, needed: int) -> None:
-        """Make room for ``needed`` bytes. MemoryError if there is not enough."""
+        """Grow to ``needed`` bytes or more. MemoryError if there is not enough memory."""
         old = self.size
         for size in (max(needed, 2 * old), needed):
             if self._device is not None:
@@ -91,7 +91,7 @@ class Heap:
         raise MemoryError
 
     def _grow_there(self, device: Device, size: int) -> bool:
-        """Get memory of the device. Kernels that run use the old one to their end."""
+        """Allocate memory of the device. Running kernels use the old memory to their end."""
         self.free()
         try:
             self._there = device.allocate(size)
@@ -103,7 +103,7 @@ class Heap:
 
     @property
     def memory(self) -> Any:
-        """What keeps the memory alive."""
+        """The object that keeps the memory alive."""
         return self._data if self._device is None else self._there
 
 
@@ -119,17 +119,17 @@ class Heaps:
 
     @property
     def memory(self) -> Any:
-        """What keeps the memory of the heaps alive."""
+        """The objects that keep the memory of the heaps alive."""
         return self.real.memory, self.integer.memory
 
     def free(self) -> None:
-        """Give the memory back."""
+        """Free the memory."""
         self.real.free()
         self.integer.free()
 
 
 def _memory() -> int:
-    """The bytes of memory that this process may have; a heap of more would end it."""
+    """The bytes of memory that this process may use; a larger heap would end it."""
     try:
         size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -145,13 +145,13 @@ class Stacks:
     """See the module docstring.
 
     threads: rows of a parallel task on the host. fixed_size: the option `ad_stack_size`.
-    heaps: those of the host, or of the program's device. evaluated: how many expressions, maxima
-    and gates have been evaluated. dispatched: how many maxima. reused: how many launches
-    found their plan as it was.
+    heaps: those of the host, or of the program's device. evaluated: the number of expressions,
+    maxima and adstack predicates evaluated. dispatched: the number of maxima. reused: the number of
+    launches that used their last plan.
     """
 
     def __init__(self, program: Program, config: CompileConfig | None = None) -> None:
-        """config: of the kernels that are launched, if that is not the program's."""
+        """config: of the launched kernels, if it is not the program's."""
         self._program: Final = weakref.ref(program)
         config, caps = config or program.config, program.backend.caps
         self.fixed_size: Final[int] = config.ad_stack_size
@@ -178,21 +178,21 @@ class Stacks:
         return found
 
     def heaps_for(self, executable: Executable) -> Heaps:
-        """Where the adstacks of this kernel lie."""
+        """The heaps of the adstacks of this kernel."""
         return self._heaps_on(getattr(executable, "device", None))
 
     @property
     def real(self) -> Heap:
-        """The heap of reals that kernels of the program use."""
+        """The heap of floats that kernels of the program use."""
         return self.heaps.real
 
     @property
     def integer(self) -> Heap:
-        """Likewise that of integers."""
+        """The heap of integers that kernels of the program use."""
         return self.heaps.integer
 
     def sizer(self, executable: Executable) -> Sizer:
-        """What sizes the stacks of this kernel."""
+        """The sizer of the stacks of this kernel."""
         found = self._sizers.get(executable)
         if found is None:
             found = self._sizers.setdefault(executable, Sizer(self, executable))
@@ -204,8 +204,8 @@ class Stacks:
     ) -> tuple[Any, ...]:  # fmt: skip
         """Launch a kernel with adstacks.
 
-        sources: where each array comes from, None for memory that is not ours; an empty sequence if
-        nothing is known. AdStackOverflowError, with what may have caused it, if a stack was full.
+        sources: the source of each array, None for memory that is not ours; an empty sequence if
+        nothing is known. AdStackOverflowError, with its possible causes, if a stack was full.
         """
         sizer = self.sizer(executable)
         with self.lock:
@@ -239,14 +239,14 @@ class Stacks:
     def _told_late(
         self, sizer: Sizer, values: Sequence[Any], plan: StackPlan, error: AdStackOverflowError
     ) -> AdStackOverflowError:
-        """As `diagnosed`, for the last launch of a kernel, which nobody has waited for."""
+        """As `diagnosed`, for the last launch of a kernel, which has not been waited for."""
         with self.lock:
             return self.diagnosed(sizer, error, values, plan)
 
     def diagnosed(
         self, sizer: Sizer, error: AdStackOverflowError, values: Sequence[Any], plan: StackPlan
     ) -> AdStackOverflowError:
-        """The error of a full stack, with what may have caused it. The next launch sizes afresh."""
+        """The error of a full stack, with its possible causes. The next launch sizes again."""
         told = diagnosis(error, sizer, values, plan)
         sizer.overflow = told.message
         sizer.forget()
@@ -255,7 +255,7 @@ class Stacks:
     # --- heaps ----------------------------------------------------------------------------------
 
     def placed(self, sizer: Sizer, tasks: tuple[TaskPlan | None, ...]) -> StackPlan:
-        """The plan of a kernel whose tasks need this."""
+        """The plan of a kernel with these plans of its tasks, in heaps that are large enough."""
         heaps = sizer.heaps
         for heap, needed in zip((heaps.real, heaps.integer), bytes_of(tasks), strict=True):
             if not heap.fits(needed):
@@ -289,9 +289,9 @@ class Stacks:
         return reduce_by_kernel(spec, env, results, reducer)
 
     def passing(self, sizer: Sizer, gate: gates.Gate, env: Env, most: int) -> int:
-        """How many iterations pass a gate; ``most`` if there are as many or more.
+        """The number of iterations that pass an adstack predicate, at most ``most``.
 
-        Where the host does not see the array, a kernel of the device counts.
+        If the array is large and in device memory, a kernel of the device counts.
         """
         fixed = gates.fixed_indices(gate, env)
         free = [axis for axis, at in enumerate(fixed) if at is None]
@@ -304,7 +304,7 @@ class Stacks:
         return counter.run(env, most)
 
     def _compile(self, func: Func) -> Executable:
-        """The kernel of a maximum or a gate; equal ones are compiled once."""
+        """The kernel of a maximum or an adstack predicate; equal ones are compiled once."""
         program = self._program()
         assert program is not None
         key = to_text(func)
@@ -318,7 +318,7 @@ class Stacks:
         return found
 
     def program_ended(self) -> None:
-        """Give the memory back, once launches that use it have ended."""
+        """Free the memory, once launches that use it have ended."""
         with self.lock:
             self._forget_all()
 

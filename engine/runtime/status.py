@@ -1,4 +1,4 @@
-"""What calls of graph kernels return, and what they take."""
+"""Results of graph kernels, and checks of their arguments."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 __all__ = ["GraphStatus", "check_device_arrays", "label_of", "status", "tell_host_loops"]
 
 _told: Final[set[str]] = set()
-"""Backends that `tell_host_loops` has told of in this process."""
+"""Backends that `tell_host_loops` has reported in this process."""
 
 
 class GraphStatus:
     """The end of a launch of a kernel with checkpoints: the checkpoint that stopped it, if any.
 
-    yielded: a checkpoint has stopped it. checkpoint: the ``cp_id`` of that one, else None.
+    yielded: a checkpoint has stopped it. checkpoint: the ``cp_id`` of that checkpoint, else None.
     """
 
     __slots__ = ("checkpoint", "yielded")
@@ -51,7 +51,7 @@ class GraphStatus:
 
 
 def status(decl: KernelDecl, labels: Sequence[int], yielded: int) -> GraphStatus:
-    """The status for the number that a launch gives: 0, or 1 + the label that yielded."""
+    """The status for the value that a launch returns: 0, or 1 + the index of a label."""
     if not yielded:
         return GraphStatus()
     value = labels[yielded - 1]
@@ -59,9 +59,9 @@ def status(decl: KernelDecl, labels: Sequence[int], yielded: int) -> GraphStatus
 
 
 def _members(decl: KernelDecl) -> dict[int, int]:
-    """The members of enumerations by value that checkpoints of the kernel are named by.
+    """The members of enumerations that name checkpoints of the kernel, by value.
 
-    They are read from the source, so that a kernel that comes from a cache knows them, too.
+    They are read from the source, so that a kernel from a cache has them, too.
     """
     found: dict[int, int] = {}
     for node in ast.walk(decl.src.tree):
@@ -81,9 +81,9 @@ def _members(decl: KernelDecl) -> dict[int, int]:
 
 
 def label_of(name: str, labels: Sequence[int], from_checkpoint: Any) -> int:
-    """What a launch is given to begin at a checkpoint: 1 + its label.
+    """The value that makes a launch begin at a checkpoint: 1 + the index of its label.
 
-    QuadrantsRuntimeError, which says what there is, if the kernel has none of that name.
+    QuadrantsRuntimeError, which lists the labels, if the kernel has no such checkpoint.
     """
     try:
         return 1 + tuple(labels).index(from_checkpoint)
@@ -96,10 +96,10 @@ def label_of(name: str, labels: Sequence[int], from_checkpoint: Any) -> int:
 
 
 def check_device_arrays(name: str, compiled: Compiled, args: Sequence[Any]) -> None:
-    """QuadrantsRuntimeError for an array of the host where a graph kernel needs one of the device.
+    """QuadrantsRuntimeError for a host array where a graph kernel needs a device array.
 
-    So it is on every backend: a graph is replayed with the memory that it was given, and what works
-    on a CPU alone would fail where graphs matter.
+    The check applies on every backend: a graph is replayed with the memory that it was recorded
+    with, and code that works only on a CPU would fail where graphs matter.
     """
     params = compiled.executable.meta.params
     for param, binding in zip(params, compiled.plan.bindings, strict=True):
@@ -118,7 +118,7 @@ def check_device_arrays(name: str, compiled: Compiled, args: Sequence[Any]) -> N
 
 
 def tell_host_loops(backend: str, meta: KernelMeta) -> None:
-    """Say once that the host runs the do_while loops, on backends of the host."""
+    """Log once that the host runs the do_while loops, on backends of the host."""
     if backend not in _HOSTS or backend in _told or not meta.graph:
         return
     if any(not isinstance(item, int) and item.kind == "do_while" for item in meta.flow):

@@ -1,9 +1,9 @@
-"""Streams and events as users hold them, over what the program's device has.
+"""The streams and events of the public API, on top of those of the program's device.
 
-On a device without streams all handles are 0 and nothing is to be done. Both end with their
-program, or by `destroy`, or with the ``with`` block they head. Other libraries take a stream by
-``handle`` or ``__cuda_stream__`` (``torch.cuda.ExternalStream(s.handle)``), and what has one of
-these can be given where a stream is expected.
+On a device without streams all handles are 0, and there is nothing to do. Both end with their
+program, or by `destroy`, or with their ``with`` block. Other libraries accept a stream by its
+``handle`` or ``__cuda_stream__`` (``torch.cuda.ExternalStream(s.handle)``). An object of another
+library with ``__cuda_stream__`` or ``cuda_stream`` can be passed where a stream is expected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Event", "Stream", "handle_of"]
 
 
 class _Held:
-    """What a stream and an event have in common. handle: 0 on a device without streams."""
+    """The common part of streams and events. handle: 0 on a device without streams."""
 
     _kind = ""
 
@@ -33,12 +33,12 @@ class _Held:
         return f"<qd.{type(self).__name__} {self.handle:#x}{state}>"
 
     def program_ended(self) -> None:
-        """The device has destroyed it, or is about to."""
+        """Make it invalid: the device has destroyed it, or is about to."""
         self._gone = self._gone or "its program has ended"
         self.handle = 0
 
     def live(self) -> int:
-        """The handle. QuadrantsRuntimeError if there is nothing behind it any more."""
+        """The handle. QuadrantsRuntimeError if the stream or event no longer exists."""
         if self._gone:
             raise QuadrantsRuntimeError(
                 f"this {self._kind} cannot be used: {self._gone}",
@@ -50,7 +50,7 @@ class _Held:
         raise NotImplementedError
 
     def destroy(self) -> None:
-        """Give it back; a second call does nothing. What was launched still runs to its end."""
+        """Destroy it; a second call does nothing. Earlier launches still run to their end."""
         if not self._gone:
             self._gone = "it was destroyed"
             self._destroy()
@@ -77,11 +77,11 @@ class Stream(_Held):
         self.handle = program.device.streams.create_stream()
 
     def __cuda_stream__(self) -> tuple[int, int]:
-        """Version of the protocol, and the handle."""
+        """The version of the protocol, and the handle."""
         return 0, self.live()
 
     def synchronize(self) -> None:
-        """Wait for all that was launched on it, and raise what failed in that."""
+        """Wait for all launches on it, and raise the error of one that failed."""
         self._program.device.streams.wait(self.live())
 
     def _destroy(self) -> None:
@@ -89,7 +89,7 @@ class Stream(_Held):
 
 
 class Event(_Held):
-    """A place in a stream that others can wait for; `create_event` makes it."""
+    """A point in a stream that others can wait for; `create_event` makes it."""
 
     _kind = "event"
 
@@ -98,18 +98,18 @@ class Event(_Held):
         self.handle = program.device.streams.create_event()
 
     def record(self, qd_stream: Any = None) -> None:
-        """Let it stand for all that was launched on a stream so far; None is the default one."""
+        """Let it stand for all launches on a stream so far; None is the default stream."""
         self._program.device.streams.record(self.live(), handle_of(qd_stream))
 
     def wait(self, qd_stream: Any = None) -> None:
-        """Let what is launched on a stream from now on wait for it; the host does not wait.
+        """Let later launches on a stream wait for it; the host does not wait.
 
-        An event that was never recorded holds nobody up.
+        An event that was never recorded delays nothing.
         """
         self._program.device.streams.hold(handle_of(qd_stream), self.live())
 
     def synchronize(self) -> None:
-        """Wait on the host until all has ended that it stands for."""
+        """Wait on the host until all launches that it stands for have ended."""
         self._program.device.streams.wait_event(self.live())
 
     def _destroy(self) -> None:
@@ -119,7 +119,7 @@ class Event(_Held):
 def handle_of(stream: Any) -> int:
     """The handle of a `Stream`, or of another library's; 0 for None.
 
-    TypeError for what is no stream, QuadrantsRuntimeError for one that is gone.
+    TypeError for an object that is no stream, QuadrantsRuntimeError for a destroyed stream.
     """
     if stream is None:
         return 0

@@ -1,6 +1,6 @@
 """Launch stubs: Python source generated for one kernel and one set of specialization keys.
 
-What is generated for ``k(x: ndarray<f32, 1>, a: f32)`` reads, in essence::
+The source generated for ``k(x: ndarray<f32, 1>, a: f32)`` is, in essence::
 
     def launch(a0=MISSING, a1=MISSING, *rest):
         c = a0.__class__
@@ -21,17 +21,18 @@ What is generated for ``k(x: ndarray<f32, 1>, a: f32)`` reads, in essence::
         w0.touched = True
         free.append(args)
 
-The checks are written by `stub_checks`; all after them uses the `ArgumentPool` of the executable
-and asks for no backend. Members of dataclasses and of ``self`` are read by plain attribute access,
-those only that the kernel uses; what it was compiled for (the class of a dataclass, a field that an
-object holds) is compared by identity. Addresses of fields are in the argument buffers from the
-start.
+`stub_checks` writes the checks; the code after them uses the `ArgumentPool` of the executable and
+is the same for all backends. Members of dataclasses and of ``self`` are read by plain attribute
+access, and only those that the kernel uses; the values it was compiled for (the class of a
+dataclass, a field that an object holds) are compared by identity. The argument buffers contain the
+addresses of fields from the start.
 
 An assertion, or arrays that overlap where they must not, make ``enter`` fail before anything is
-lost: `failed` raises or launches the other variant. Buffers are taken by one interpreter step, and
-put back only after a launch without error; threads that launch, and kernels that print and so
-launch, each have one of their own. A data pointer is read where NumPy keeps it (checked once when
-`reading` is imported); NumPy's own ways to ask for it cost as much as a whole launch.
+lost: `failed` raises the error or launches the other variant. One interpreter step removes a buffer
+from the pool, and it is put back only after a launch without error; so each thread that launches
+has its own buffer, and so has a launch by the callback of a kernel that prints. A data pointer is
+read where NumPy keeps it (checked once when `reading` is imported); NumPy's own functions for it
+cost as much as a whole launch.
 """
 
 from __future__ import annotations
@@ -59,16 +60,16 @@ def launch_stub(
 ) -> Callable[..., Any] | None:  # fmt: skip
     """The launch stub for ``variant`` on a stream, which passes other calls to ``miss``.
 
-    None if the executable has no argument buffers (as with the interpreter), or for what only the
-    slow path takes: kernels that have something to report after a launch, that are timed, that
-    print and have adstacks, or whose adstacks are sized by a component of a vector.
+    None if the executable has no argument buffers (as with the interpreter), or for kernels that
+    need the slow path: those with checks to report after a launch, with timing, with both prints
+    and adstacks, in the mode ``validation``, or with adstacks sized by a component of a vector.
     """
     pool, meta = variant.executable.arguments(stream), variant.executable.meta
     timed = variant.program.profiler is not None
     if pool is None or meta.reports or timed or (meta.has_stacks and meta.prints):
         return None
     if owner.decl.autodiff == "validation":
-        return None  # whose marks (see `marks`) only the slow path finds
+        return None  # only the slow path finds the marks (see `marks`)
     fields = [
         binding.field for binding in variant.compiled.plan.bindings if binding.field is not None
     ]
@@ -81,7 +82,7 @@ def launch_stub(
 
 
 class _Writer:
-    """Writes one stub, a section a method."""
+    """Writes one stub, with one method for each section."""
 
     def __init__(
         self, owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any],
@@ -105,8 +106,8 @@ class _Writer:
             "free": pool.free, "new": pool.new, "pack": pool.pack, "enter": pool.enter,
             "unpack": pool.unpack, "yielded": pool.yielded, "status": variant.status,
             "made": variant.makes_result, "next_seed": variant.program.next_seed,
-            # A thread inside of the code keeps it mapped while another ends the program; so with
-            # the memory of fields.
+            # Keeps the code mapped for a thread inside of it while another ends the program, and
+            # the memory of fields as well.
             "running": variant.executable, "memory": memory,
         }  # fmt: skip
         self.sizer: Final[Sizer | None] = (
@@ -119,7 +120,7 @@ class _Writer:
         self.stub: Final = Stub("launch", parameters, "lock" if self.sizer else "")
 
     def function(self) -> Callable[..., Any]:
-        """The stub. TooInvolved where there can be none."""
+        """The stub. TooInvolved where there cannot be one."""
         self.checks.write(self.stub.checks)
         self._take()
         self._pack()
@@ -130,7 +131,7 @@ class _Writer:
         return self.stub.function(self.env, f"<launch stub of {self.checks.owner.decl.name}>")
 
     def _take(self) -> None:
-        """Take a buffer; before it a plan for adstacks."""
+        """Take a buffer; before that, get a plan for adstacks."""
         take = self.stub.take
         if self.sizer is not None:
             self._plan(self.sizer)
@@ -139,7 +140,7 @@ class _Writer:
             take.add("if args.plan is not plan: write_stacks(args, plan)")
 
     def _plan(self, sizer: Sizer) -> None:
-        """Get the plan for what is observed now; the last one, if that is the same."""
+        """Get the plan for the present observations; the last one, if they are equal."""
         observed = "".join([f"{self._observed(need)}, " for need in sizer.needs])
         self.env.update(
             sizer=sizer, lock=sizer.stacks.lock, last_plan=sizer.caches.last_plan,
@@ -155,7 +156,7 @@ class _Writer:
         )
 
     def _canonical(self, sizer: Sizer) -> str:
-        """The values of the parameters that sizes depend on, as `Executable.launch` takes them."""
+        """The values that sizes depend on, in the form that `Executable.launch` accepts."""
         checks, plan = self.checks, self.variant.compiled.plan
         arrays = {need.param for need in sizer.needs}
         values: list[str] = []
@@ -171,7 +172,7 @@ class _Writer:
         return ", ".join(values)
 
     def _observed(self, need: Need) -> str:
-        """What is observed of something that sizes depend on."""
+        """The expression that observes an input of sizes."""
         if need.kind == "content":
             return f"{self.checks.counters[need.param]}.count"
         name = self.checks.known_as.get(need.param)
@@ -189,7 +190,7 @@ class _Writer:
             )
 
     def _results(self) -> None:
-        """Read results, put the buffer back, and return what a call returns."""
+        """Read results, put the buffer back, and return the result of the call."""
         results, meta = self.stub.results, self.meta
         if meta.results:
             results.add(f"result = unpack(args.view, {self.pool.results_at})")

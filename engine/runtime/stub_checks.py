@@ -1,7 +1,7 @@
-"""The section ``checks`` of a launch stub: arguments are checked, and what is packed gets names.
+"""The section ``checks`` of a launch stub: checks of arguments, and names of packed values.
 
-A check that fails passes the call on: to ``miss``, the next stub of the kernel, where the arguments
-may be those of another specialization; to ``slow`` where only the slow path knows better. See
+A check that fails forwards the call: to ``miss``, the next stub of the kernel, where the arguments
+may fit another specialization; to ``slow`` where only the slow path can decide. See
 `runtime.stub` for a whole stub.
 """
 
@@ -44,15 +44,16 @@ __all__ = ["Checks", "TooInvolved"]
 
 
 class TooInvolved(Exception):
-    """A stub for this would do no better than the slow path."""
+    """Raised when a stub would be no better than the slow path."""
 
 
 class Checks:
     """Writes the checks of one stub.
 
-    again: the arguments of the call, as source. values: what is packed, in order. writes: names of
-    the write counters of what the kernel writes. counters: of arrays and fields by parameter.
-    known_as: names of scalars, and of the extents of arrays, by parameter.
+    again: the arguments of the call, as source. values: the packed values, in order. writes: names
+    of the write counters of the arrays that the kernel writes. counters: names of the write
+    counters of arrays and fields, by parameter. known_as: names of scalars, and of the extents of
+    arrays, by parameter.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Checks:
         })  # fmt: skip
 
     def write(self, lines: Lines) -> None:
-        """Write all of them. TooInvolved where no stub takes such a call."""
+        """Write all checks. TooInvolved where no stub can handle such a call."""
         plan, meta = self.variant.compiled.plan, self.variant.executable.meta
         read = [used for used in plan.used if _is_checked(used)]
         bindings: list[ParamBinding] = [
@@ -122,7 +123,7 @@ class Checks:
         return name
 
     def _argument(self, i: int, kind: str) -> None:
-        """Check what the kernel was compiled for as a whole."""
+        """Check an argument that the kernel depends on as a whole."""
         name, feature = self.names[i], self.variant.features[i]
         whole = kind in ("template", "tensor") and not isinstance(feature, NdarrayFeature)
         if isinstance(feature, RecordFeature | InstanceFeature):
@@ -131,7 +132,7 @@ class Checks:
             self._known(name, feature, feature)
 
     def _known(self, name: str, feature: Any, value: Any) -> None:
-        """Check that ``name`` is what the kernel was compiled for."""
+        """Check that ``name`` is the value that the kernel was compiled for."""
         if isinstance(feature, RecordFeature):
             self._guard(f"{name}.__class__ is not {self.constant('R', feature.cls)}")
             return
@@ -155,7 +156,7 @@ class Checks:
         )
 
     def member(self, arg: int, path: tuple[str, ...]) -> str:
-        """The variable that holds what ``path`` leads to."""
+        """The variable that holds the value at ``path``."""
         found = self._members.get((arg, path))
         if found is None:
             above = self.member(arg, path[:-1])
@@ -227,7 +228,7 @@ class Checks:
         return [f"*{row}" for row in rows]
 
     def _watch(self, number: int, name: str) -> None:
-        """``name`` counts the writes to the array or field of a parameter."""
+        """Use ``name`` as the write counter of the array or field of a parameter."""
         self.counters[number] = name
         if number in self.variant.executable.meta.written:
             self.writes.append(name)
@@ -235,7 +236,7 @@ class Checks:
     def _array(self, name: str, param: Param, binding: ParamBinding, number: int) -> None:
         """Check an array, and put its address and extents into ``p`` and ``s``.
 
-        If need be also what counts its writes into ``w``.
+        If needed, also put its write counter into ``w``.
         """
         k = len(self.values)
         watched = number in self.variant.executable.meta.written or number in self.contents
@@ -246,7 +247,7 @@ class Checks:
         seen = follow(self.args[binding.arg], binding.path)
         key = ndarray_feature(param.dtype, ndim, param.needs_grad, element, param.axes)
         if isinstance(seen, self.owner.array_class):
-            key = seen._key  # it knows of duals, which no parameter tells of
+            key = seen._key  # it has duals, which no parameter shows
             if key is None:  # another thread has ended the program
                 raise TooInvolved
         feature = self.constant("K", key)
@@ -290,7 +291,7 @@ class Checks:
     def _tensor(
         self, name: str, param: Param, binding: ParamBinding, k: int, watched: bool
     ) -> bool:
-        """Take a tensor of torch, if the call that this is made from has one: whether it has."""
+        """Accept a torch tensor; True if the call that the stub is made from has one."""
         seen = follow(self.args[binding.arg], binding.path)
         if not torch_tensor(seen):
             return False

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["Maker", "Variant"]
 
 Maker = Callable[[Sequence[Any]], "Callable[[tuple[Any, ...]], Any] | None"]
-"""Types of a result -> what makes it of its numbers; see `lang.results`."""
+"""Types of a result -> the function that makes it from numbers; see `lang.results`."""
 
 
 class Variant:
@@ -31,7 +31,8 @@ class Variant:
 
     found: the arguments of the call it is made for. compiled: with the assumption that written
     arrays overlap nothing; `overlapping` compiles without it when a launch needs that.
-    makes_result: of the numbers of a launch; None for at most one, which is the result.
+    makes_result: makes the result from the numbers of a launch; None if the only number, if any,
+    is the result.
     """
 
     def __init__(
@@ -63,12 +64,12 @@ class Variant:
         return self._overlapping
 
     def is_void(self) -> bool:
-        """True if it can never run again, as memory of its fields was freed."""
+        """True if it can never run again, because memory of its fields was freed."""
         fields = [binding.field for binding in self.compiled.plan.bindings]
         return any(field is not None and field.is_freed() for field in fields)
 
     def fits(self, features: tuple[Any, ...]) -> bool:
-        """True if the kernel is right for these keys, which may differ in what it ignores."""
+        """True if the kernel is valid for these keys, which may differ where it ignores them."""
         for mine, other in zip(self.features, features, strict=True):
             if isinstance(mine, RecordFeature):
                 if not isinstance(other, RecordFeature) or other.cls is not mine.cls:
@@ -80,10 +81,11 @@ class Variant:
     def run(
         self, values: Sequence[Any], sources: Sequence[Any] = (), resume: int = 0, stream: int = 0
     ) -> Any:
-        """Launch with canonical values; the kernel's result as Python sees it.
+        """Launch with canonical values, and return the kernel's result for Python.
 
-        sources: what arrays and fields the values come from, for a kernel with adstacks. resume:
-        where to begin, stream: on which, see `base.Executable.launch`.
+        sources: the write counters of the arrays and fields of the values, for a kernel with
+        adstacks. resume: the checkpoint to begin at; stream: its handle; see
+        `base.Executable.launch`.
         """
         executable = self.executable
         meta = executable.meta
@@ -122,7 +124,7 @@ class Variant:
         return error if plan is None else stacks.diagnosed(sizer, error, values, plan)
 
     def result(self, numbers: tuple[Any, ...]) -> Any:
-        """What a call returns, from the numbers that the kernel gave."""
+        """The result of a call, made from the numbers that the kernel returned."""
         if self.executable.meta.labels:
             return self.status(numbers[-1])
         if self.makes_result is not None:
@@ -130,5 +132,5 @@ class Variant:
         return numbers[0] if numbers else None
 
     def status(self, yielded: int) -> GraphStatus:
-        """What a call of a kernel with checkpoints returns."""
+        """The result of a call of a kernel with checkpoints."""
         return status(self._decl, self.executable.meta.labels, yielded)

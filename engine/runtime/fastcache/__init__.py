@@ -1,24 +1,24 @@
 """Fastcache: kernels found by their source, without parsing it or loading anything that compiles.
 
-For kernels marked ``fastcache=True``. The key is made of what is at hand when a kernel is called::
+For kernels marked ``fastcache=True``. The key is made of what is known when a kernel is called::
 
     kernel, module           qualified name; module and file name
-    autodiff                 what differentiation makes of it, such as its gradient
-    engine ... config.*      as the offline cache has them
+    autodiff                 the mode of differentiation, such as a gradient
+    engine ... config.*      as in the offline cache
     python, coverage         version of Python, which parses the source; QD_KERNEL_COVERAGE
-    noalias                  whether written arrays are taken to overlap nothing
+    noalias                  whether written arrays are assumed to overlap nothing
     source                   digest of the kernel's own lines, decorators included
-    signature                what its parameters and results are declared as
-    closure                  digest of what its closure holds, as far as a text can tell it
+    signature                the declarations of its parameters and results
+    closure                  digest of the values in its closure that have a text
     arg.*                    each argument (`arguments`)
 
-Under the key stands an `entry`: the key of the code in the offline cache, how to launch it, and
+The value of a key is an `entry`: the key of the code in the offline cache, how to launch it, and
 everything else that the compile read: functions that were inlined (`sources`), globals, closures,
 members of objects (`captures`). All of it is compared with the live process before the code is
-used. So a hit is what a compile would give, or it is no hit; a kernel that depends on something
-that cannot be compared is not kept, and the observation says on what.
+used. So a hit is equal to the result of a compile. A kernel that depends on something that cannot
+be compared is not kept, and the observation names the cause.
 
-What is compared and not part of the key can be so today and otherwise tomorrow: a function is
+Values that are compared, but are not part of the key, can change back and forth: a function is
 edited, and the edit undone. So an entry is a list of *versions*, the latest first, and the first of
 them that fits is used; a few are kept.
 
@@ -61,13 +61,13 @@ CODE_GONE: Final = "the entry fits, but its code is no longer in the offline cac
 
 
 VERSIONS: Final = 8
-"""How many versions an entry has at most; the oldest goes first."""
+"""The largest number of versions in an entry; the oldest is dropped first."""
 
 
 class Look(NamedTuple):
-    """What was found.
+    """The result of a look-up.
 
-    live: how to launch; None if the kernel has to be compiled. versions: what the entry held.
+    live: how to launch; None if the kernel has to be compiled. versions: those in the entry.
     """
 
     observation: Observation
@@ -81,10 +81,10 @@ def look_up(
     arguments: Sequence[Argument] | None,
     first: Observation | None = None,
 ) -> Look:
-    """Ask for the kernel for these arguments. Warns of an argument that keeps it from the cache.
+    """Look up the kernel for these arguments. Warns of an argument that prevents caching.
 
-    offline: of the program. arguments: None where they are no longer at hand, then ``first`` is
-    what this gave for them before.
+    offline: of the program. arguments: None where they are no longer available; then ``first`` is
+    the earlier observation for them.
     """
     began = perf_counter()
     look = _look_up(request, offline, arguments, first)
@@ -135,12 +135,11 @@ def _look_up(
 def _fitting(
     versions: Sequence[Any], decl: KernelDecl, features: Sequence[Any], config: CompileConfig
 ) -> Live | Stale:
-    """The first version that fits, or why the nearest does not.
+    """The first version that fits, or the reason why the nearest does not.
 
-    Versions are compared in the order in which the compile read things. So when one thing has
-    changed, the version that was in use before is the one that goes as far as that thing; others
-    differ there, too, or earlier. LookupError, TypeError, ValueError or AttributeError for what is
-    no entry.
+    Versions are compared in the order in which the compile read things. So when one value
+    has changed, the version that was in use before is equal up to that value; others differ there,
+    too, or earlier. LookupError, TypeError, ValueError or AttributeError for data that is no entry.
     """
     nearest: Stale | None = None
     for load in versions:
@@ -155,7 +154,7 @@ def _fitting(
 
 
 def without_code(look: Look) -> Look:
-    """A hit whose code could not be had: a miss."""
+    """The miss that replaces a hit whose code is not available."""
     seen = look.observation._replace(state=MISS, source="", reason=CODE_GONE)
     return Look(seen, None, look.versions)
 
@@ -166,7 +165,7 @@ def without_code(look: Look) -> Look:
 def parts_for(
     offline: Offline, decl: KernelDecl, noalias: bool, found: Sequence[Argument]
 ) -> tuple[Part, ...] | Bypass:
-    """The parts of the key, or why there is none. offline: of the program."""
+    """The parts of the key, or the reason why there is none. offline: of the program."""
     arguments = parts_of(decl, found)
     if isinstance(arguments, Bypass):
         return arguments
@@ -194,13 +193,13 @@ def parts_for(
 
 
 def _module(decl: KernelDecl) -> str:
-    """Where the kernel is defined, in a way that a moved project keeps."""
+    """The module and file name of the kernel, which do not change when a project is moved."""
     name = os.path.basename(decl.file)
     return f"{decl.fn.__module__} ({'<...>' if name.startswith('<') else name})"
 
 
 def _closure(decl: KernelDecl) -> str:
-    """What tells kernels apart that one function has made; captures are compared besides."""
+    """A text that distinguishes kernels made by one function; captures are compared later."""
     cells: Any = decl.fn.__closure__
     if not cells:
         return ""
@@ -226,8 +225,8 @@ def keep(
 ) -> Observation:
     """Keep how the kernel was compiled, if it was looked up and may be kept.
 
-    offline: the key of its code. about: what the entry says to people, for a key's parts. Gives
-    what is to be observed: the look-up, with whether it was kept, and if not, why.
+    offline: the key of its code. about: returns the description of the entry, from a key's parts.
+    Returns the observation: that of the look-up, with ``stored``, or the reason for a bypass.
     """
     seen = look.observation
     if not seen.key or seen.state == BYPASS:
@@ -248,7 +247,7 @@ def keep(
 
 
 def _older(info: Info | None, versions: Sequence[Any], load: Any) -> list[dict[str, Any]]:
-    """What is told of the versions that an entry keeps besides ``load``: what differs in them."""
+    """The descriptions of the versions that an entry keeps besides ``load``."""
     about: dict[str, Any] = {} if info is None else info.about
     latest = {name: about.get(name, []) for name in ("sources", "captures")}
     known: list[dict[str, Any]] = [latest, *about.get("older", [])] if about else []
@@ -256,7 +255,7 @@ def _older(info: Info | None, versions: Sequence[Any], load: Any) -> list[dict[s
 
 
 def captures_told(build: BuildResult, load: dict[str, Any]) -> list[dict[str, str]]:
-    """The captures that an entry holds, for people."""
+    """The captures in an entry, for people."""
     return [
         {
             "in": build.decls[int(owner)].qualname,

@@ -1,12 +1,12 @@
-"""What the arguments of a call add to a kernel's fast key: a short text for each of them.
+"""The parts of a fastcache key for the arguments of a call: a short text for each of them.
 
-    scalar parameter            the type it is passed as
+    scalar parameter            the type that it is passed as
     ndarray                     ``[nd-f32-2]``; ``-g`` with gradients, ``-L(1, 0)`` with axes in
                                 another order; vectors ``[ndv-3-f32-1]``, matrices ``[ndm-3-2-...]``
     NumPy array, torch tensor   ``[np-float32-2]``, ``[pt-float32-2]``
     vector, matrix, struct      its type
     dataclass                   its class and, for each member, the type; the value too if the
-                                member's metadata says so, or if it is a compile-time constant
+                                member's metadata asks for it, or if it is a compile-time constant
     data-oriented object        its class and, for each attribute, the same; numbers with their
                                 values unless the class has ``template_primitives=False``; of other
                                 attributes the class
@@ -15,11 +15,12 @@
     member of an Enum           class, name and value
     None                        ``None``
 
-A field cannot be told apart from another by text, nor can any other object: then the call is not
-cached (`Bypass`), and a warning names the argument. It is silent for a field passed as `qd.Tensor`.
+No text identifies a field, or an object of any other kind: a call with one is not cached
+(`Bypass`), and a warning names the argument. There is no warning for a field passed as `qd.Tensor`.
 
-Two calls with equal texts may still differ in what a kernel reads of an object (an item of a list,
-a property, an attribute of its class): that is compared when an entry is loaded (see `entry`).
+Two calls with equal texts may still differ in values that a kernel reads from an object (an item of
+a list, a property, an attribute of its class): these are compared when an entry is loaded (see
+`entry`).
 """
 
 from __future__ import annotations
@@ -57,18 +58,18 @@ if TYPE_CHECKING:
 __all__ = ["FIELD_METADATA_CACHE_VALUE", "Bypass", "class_name", "parts_of"]
 
 FIELD_METADATA_CACHE_VALUE: Final = "add_value_to_cache_key"
-"""Metadata of a dataclass member whose value shall be part of keys."""
+"""Metadata of a dataclass member whose value is to be part of keys."""
 
 
 class Bypass(NamedTuple):
-    """Why a call cannot be cached. warnings: what to tell the user, besides."""
+    """The reason why a call cannot be cached. warnings: additional messages for the user."""
 
     reason: str
     warnings: tuple[str, ...] = ()
 
 
 class _Unfit(Exception):
-    """An argument, or something in it, that no text stands for."""
+    """Raised for an argument, or an object in it, that has no text."""
 
     def __init__(self, path: str, value: Any, quiet: bool = False) -> None:
         self.path = path
@@ -106,7 +107,7 @@ def _bypass(kernel: str, unfit: _Unfit) -> Bypass:
 
 
 def class_name(cls: type) -> str:
-    """A class by its module and its name in there; told if another one has taken its place."""
+    """A class as its module and its name in it, with a note if another class replaced it."""
     name = f"{cls.__module__}.{cls.__qualname__}"
     found = located(cls.__module__, cls.__qualname__)
     return name if found is cls or found is ABSENT else f"{name} (replaced)"
@@ -124,9 +125,9 @@ def _argument(param: ParamDecl, argument: Argument) -> str:
 
 
 def _feature(param: ParamDecl, name: str, feature: Any, given: Any) -> str:
-    """The text of what a kernel depends on for one parameter, or one member of a dataclass.
+    """The text of the specialization key of one parameter, or one member of a dataclass.
 
-    given: the value itself, where the feature does not tell all; None for a NumPy array.
+    given: the value itself, where the key is not sufficient; None for a NumPy array.
     """
     if feature is None:
         return "None"
@@ -154,7 +155,7 @@ def _type(t: Any) -> str:
 
 
 def _array(feature: NdarrayFeature, given: Any) -> str:
-    """An array, by the names of whose it is."""
+    """The text of an array, with the short name of its library."""
     shape, ndim, dtype = feature.element_shape, feature.ndim, feature.dtype
     tail = ("-g" if feature.needs_grad else "") + ("-d" if feature.needs_dual else "")
     if feature.axes is not None:
@@ -172,7 +173,7 @@ def _array(feature: NdarrayFeature, given: Any) -> str:
 
 
 def _constant(name: str, value: Any) -> str:
-    """A template value."""
+    """The text of a template value."""
     if value is None:
         return "None"
     kind = value.__class__
@@ -221,7 +222,7 @@ def _record(name: str, feature: RecordFeature, given: Any) -> str:
 
 
 def _shown(name: str, value: Any) -> str:
-    """The value of a member that asks for it to be in keys."""
+    """The value of a member whose metadata adds it to keys."""
     if isinstance(value, str):
         return repr(value)
     kind = value.__class__
@@ -236,13 +237,13 @@ def _shown(name: str, value: Any) -> str:
 
 
 def _lifts(value: Any) -> bool:
-    """Whether the numbers of an object, and of those it holds, are read at each launch."""
+    """True if the numbers of an object, and of its members, are read at each launch."""
     options = getattr(value.__class__, DATA_ORIENTED, None)
     return bool(options) and not options.get("template_primitives", True)
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
-    """What an object holds, sorted by name; without what the engine put there."""
+    """The attributes of an object, sorted by name; without those that the engine added."""
     found = dict[str, Any]()
     for cls in type(value).__mro__:
         slots = vars(cls).get("__slots__", ())
@@ -256,10 +257,10 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _instance(name: str, value: Any, lifts: bool, above: list[Any]) -> str:
-    """An object and, recursively, those it holds.
+    """The text of an object and, recursively, of its members.
 
-    lifts: numbers are read at each launch. above: the objects that lead here; one of them again is
-    told by how far up it is.
+    lifts: numbers are read at each launch. above: the objects that contain this one; if one of them
+    appears again, its text is its distance.
     """
     for k, outer in enumerate(above):
         if outer is value:
@@ -303,7 +304,7 @@ def _attribute(name: str, value: Any, lifts: bool, above: list[Any]) -> str | No
 
 
 def _wide(value: float) -> str:
-    """What tells integers apart that a compile refuses, as they do not fit `default_ip`."""
+    """A suffix for integers that a compile may refuse because they do not fit `default_ip`."""
     if value.__class__ is not int or -(1 << 31) <= value < 1 << 31:
         return ""
     return " of 64 bits" if -(1 << 63) <= value < 1 << 63 else " of more bits"

@@ -1,13 +1,14 @@
-"""What stands for a value that a kernel read from outside of itself.
+"""Texts for the values that a kernel captured.
 
-`text_of` gives a text for a value: two values with equal texts mean the same to a kernel, in
-whatever process. Numbers, texts and containers of these are told by their content, classes, modules
-of the engine and functions of Python by where they are found (and it is checked that they are found
-there), types by their parts. `Unknown` is raised for everything else: no guess is made.
+`text_of` returns a text for a value: two values with equal texts are equal for a kernel, in any
+process. The text of numbers, strings and containers of these is their content; that of classes, of
+modules of the engine and of Python functions is their qualified name (after a check that the name
+leads to them); that of types consists of their parts. `Unknown` is raised for everything else:
+nothing is guessed.
 
-A function that kernels inline and that a path of names leads to is told by its number among those
-that the kernel reaches (`Numbers`), which compares identities: its source is compared once, and its
-own captures belong to that number.
+The text of a function that kernels inline and that a path of names leads to is its number among
+those that the kernel reaches (`Numbers`), which compares identities: its source is compared once,
+and its own captures belong to that number.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ __all__ = [
 ]  # fmt: skip
 
 ABSENT: Final = object()
-"""What `sources.follow` gives for an attribute that is not there."""
+"""The value that `sources.follow` returns for a missing attribute."""
 
 _ENGINE: Final = __name__.removesuffix("runtime.fastcache.captures")
 _LONGEST: Final = 200
-"""Characters of a text; of a longer one the beginning and a digest are kept."""
+"""Characters of a text; a longer one is replaced by its beginning and a digest."""
 _PLAIN: Final = frozenset((bool, int, float, complex, str, bytes, type(None), type(...)))
 _SEQUENCES: Final[dict[type, str]] = {
     tuple: "tuple", list: "list", set: "set", frozenset: "frozenset",
@@ -58,36 +59,36 @@ _OF_FILES: Final = frozenset((
     "DataSource", "fromfile", "genfromtxt", "get_include", "load", "loadtxt", "memmap",
     "open_memmap",
 ))  # fmt: skip
-"""Functions of NumPy whose result something else than their arguments decides."""
+"""NumPy functions whose result does not depend on their arguments alone."""
 _DEEPEST: Final = 32
 
 
 class Numbers(Protocol):
-    """Tells functions and struct types by number: equal ones that are not the same differ so."""
+    """Numbers of functions and struct types: equal but not identical ones get different numbers."""
 
     def of_function(self, value: Any) -> int | None:
         """The number of a function among those that the kernel reaches; None for others."""
         ...
 
     def of_type(self, t: StructType) -> int:
-        """The number of a struct type, in the order in which they are asked for."""
+        """The number of a struct type, in the order of the first calls."""
         ...
 
 
 class Unknown(Exception):
-    """There is no text for a value. The message reads on after its name: ``is an object of ...``"""
+    """Raised for a value without a text. The message follows its name: ``is an object of ...``"""
 
 
 def is_engine(module: Any) -> bool:
-    """Whether a module of this name belongs to the engine, which keys name as a whole."""
+    """True if a module of this name belongs to the engine, which is a part of keys as a whole."""
     return f"{module or ''}.".startswith(_ENGINE)
 
 
-# ---- where something is found
+# ---- values by qualified name
 
 
 def located(module: str, qualname: str) -> Any:
-    """What a qualified name leads to in a loaded module; `ABSENT` if nothing."""
+    """The value that a qualified name leads to in a loaded module; `ABSENT` if there is none."""
     found: Any = sys.modules.get(module, ABSENT)
     for name in qualname.split("."):
         if isinstance(found, StructType):
@@ -102,7 +103,7 @@ def located(module: str, qualname: str) -> Any:
 
 
 def _place(value: Any, what: str) -> str:
-    """``module.qualname`` of a value that is found there."""
+    """``module.qualname`` of a value. Unknown if that name does not lead to it."""
     module = getattr(value, "__module__", None)
     qualname = getattr(value, "__qualname__", None)
     if isinstance(module, str) and isinstance(qualname, str):
@@ -113,7 +114,7 @@ def _place(value: Any, what: str) -> str:
 
 
 def function_of(value: Any) -> FunctionType | None:
-    """The Python function of one that kernels inline, of a method, or of a plain function."""
+    """The Python function of a function for kernels, of a method, or of a plain function."""
     if isinstance(value, MethodType):
         value = value.__func__
     if isinstance(value, FunctionType):
@@ -145,9 +146,9 @@ def text_of(value: Any, numbers: Numbers, parent: Any = None) -> str:
 
 
 def numbered(value: Any, numbers: Numbers) -> str:
-    """Which struct types are in a type, a dataclass or a container.
+    """The numbers of the struct types in a type, a dataclass or a container.
 
-    ``isinstance`` tells equal ones apart.
+    They are needed because ``isinstance`` distinguishes equal struct types.
     """
     if isinstance(value, StructType):
         inner = [numbered(member, numbers) for member in value.members.values()]
@@ -163,7 +164,7 @@ def numbered(value: Any, numbers: Numbers) -> str:
 
 
 def _bound(value: MethodType, numbers: Numbers, parent: Any) -> str:
-    """A method, by whom it is bound to."""
+    """The text of a method, with the object that it is bound to."""
     number = numbers.of_function(value)
     if number is None:
         raise Unknown(f"is the method {value.__qualname__}")
@@ -213,9 +214,9 @@ def _text(value: Any, depth: int) -> str:
 
 
 def exact(value: Any) -> str:
-    """A number or another plain value as Python writes it.
+    """The ``repr`` of a number or another plain value.
 
-    A NaN comes with its bits, as it has a sign; an integer of thousands of digits is hexadecimal.
+    A NaN has its bits added, because it has a sign; a very long integer is hexadecimal.
     """
     if value != value:
         return f"{value!r} {struct.pack('<2d', value.real, value.imag).hex()}"
@@ -226,14 +227,14 @@ def exact(value: Any) -> str:
 
 
 def _module(value: ModuleType) -> str:
-    """Modules of the engine; what is read from others is captured by itself."""
+    """The text of a module of the engine; values from other modules are captures themselves."""
     if is_engine(value.__name__):
         return f"module {value.__name__}"
     raise Unknown(f"is the module {value.__name__}, used as a value")
 
 
 def own_text(value: Any) -> str:
-    """What the language has under one of its names, as far as a replacement would differ."""
+    """A text for the object under a name of the language; a replacement has a different one."""
     if isinstance(value, DataType | CompoundType):
         return type_text(value)
     if isinstance(value, FunctionType):
@@ -245,7 +246,7 @@ def own_text(value: Any) -> str:
 
 
 def _numpy(value: Any) -> str:
-    """What is of NumPy, by content or name."""
+    """The text of a NumPy object: its content or name."""
     if isinstance(value, np.dtype):
         why = dtype_doubt(cast(Any, value))
         if why:
@@ -267,7 +268,7 @@ def _numpy(value: Any) -> str:
 
 
 def _function(value: Any, depth: int) -> str:
-    """A function of Python, by where it is found; the frontend tells those that ran."""
+    """The text of a Python function: its qualified name; the frontend records those that ran."""
     owner = getattr(value, "__self__", None)
     if owner is not None and not isinstance(owner, ModuleType):  # a method of a list, a text, ...
         return f"{value.__name__} of {_text(owner, depth + 1)}"
@@ -311,7 +312,7 @@ def _object(value: Any) -> str:
 
 
 def _content(member: Any) -> str:
-    """A member of a struct: what `content_of` made of it, or a number."""
+    """The text of a member of a struct: the result of `content_of`, or a number."""
     if isinstance(member, tuple) and len(cast("tuple[Any, ...]", member)) == 3:
         dtype, shape, data = cast("tuple[Any, Any, Any]", member)
         return f"{dtype} {shape} {data.hex()}"
@@ -319,7 +320,7 @@ def _content(member: Any) -> str:
 
 
 def _inlined(value: Any) -> str:
-    """A function for kernels that no path of names leads to: in a container, or a method."""
+    """The text of a function for kernels without a path of names: in a container, or a method."""
     fn = function_of(value)
     assert fn is not None
     if fn.__closure__:
@@ -331,7 +332,7 @@ def _inlined(value: Any) -> str:
 
 
 def _class(cls: type, depth: int) -> str:
-    """A class, with what a kernel may learn of it: its bases, its members, its attributes."""
+    """The text of a class, with all that a kernel may read: bases, members, attributes."""
     place = _place(cls, "the class")
     if is_engine(cls.__module__) or (is_builtin(cls) and cls.__module__ in ("builtins", "numpy")):
         return f"class {place}"
@@ -345,12 +346,12 @@ def _class(cls: type, depth: int) -> str:
 
 
 def _bases(cls: type) -> str:
-    """The classes that a class inherits from, each of which is found by its name."""
+    """The classes that a class inherits from; the qualified name of each must lead to it."""
     return f"({', '.join([_place(base, 'derived from') for base in cls.__mro__[1:-1]])})"
 
 
 def _member(value: enum.Enum, depth: int) -> str:
-    """A member of an Enum: which it is, what it equals, and its attributes."""
+    """The text of a member of an Enum: its name, class, value and attributes."""
     cls = type(value)
     codes = coded(cls)
     code = next((name for name in codes if name not in FORMATTING), "")
@@ -371,7 +372,7 @@ def _extra(member: enum.Enum, depth: int) -> str:
 
 
 def _members_of_enum(cls: enum.EnumMeta, depth: int) -> str:
-    """Names, values and attributes of the members."""
+    """The names, values and attributes of the members."""
     for base in cls.__mro__:
         if base.__module__ != "enum" and not base.__module__.startswith("builtins"):
             for name, value in vars(base).items():
@@ -392,7 +393,7 @@ def _members_of_enum(cls: enum.EnumMeta, depth: int) -> str:
 
 
 def type_text(t: Any) -> str:
-    """A type of values, or int, float or bool; structs with their methods."""
+    """The text of a value type, or of int, float or bool; structs with their methods."""
     if isinstance(t, MatrixType):
         inner = type_text(t.dtype)
         return f"vector({t.n}, {inner})" if t.ndim == 1 else f"matrix({t.n}, {t.m}, {inner})"
@@ -412,7 +413,7 @@ def _method(value: Any) -> str:
 
 
 def param_text(param: ParamDecl) -> str:
-    """What a parameter, or a member of a dataclass, is declared as; without its default."""
+    """The declaration of a parameter, or of a member of a dataclass; without its default."""
     kind = param.kind
     if kind == "scalar":
         text = type_text(param.number)
@@ -434,7 +435,7 @@ def param_text(param: ParamDecl) -> str:
 
 
 def _array_facts(param: ParamDecl) -> Iterator[str]:
-    """What an array is declared as, as its annotation would be written; defaults left out."""
+    """The arguments of an array's annotation; defaults are omitted."""
     number, shape = param.number, param.element_shape
     if number is not None:
         sizes = ", ".join(map(str, shape or ()))
@@ -454,7 +455,7 @@ def _array_facts(param: ParamDecl) -> Iterator[str]:
 
 
 def declared(decl: KernelDecl | FuncDecl) -> str:
-    """Parameters and results as they are declared, whatever the annotations are called."""
+    """The declared parameters and results, independent of the names of annotations."""
     text = f"({', '.join([param_text(p) for p in decl.params])})"
     if decl.returns:
         text += f" -> ({', '.join([type_text(t) for t in decl.returns])})"

@@ -1,23 +1,23 @@
-"""What an entry holds: how to launch a kernel, and all that must still be so for it to be right.
+"""The contents of a fastcache entry: how to launch a kernel, and the conditions for its use.
 
-A version of it, as plain data for JSON::
+A version of an entry is plain data for JSON::
 
     offline     the key of the code in the offline cache
     functions   [how, text, name] of each function that the kernel inlines or calls, in order;
                 ``how``: [module, qualified name], or [] where a capture leads to it
     language    [module, name, text] of each name of the language that was looked up
-    captures    [function, origin, path, text] of each value read from outside, in the order of
-                first use; ``function``: the number of the one in which the path begins
-    leaves      [argument, path, part] of each parameter of the compiled function
-    used        [argument, path, text] of what the code depends on inside of arguments
+    captures    [function, origin, path, text] of each captured value, in the order of first use;
+                ``function``: the number of the function in which the path begins
+    leaves      [argument, path, part] of each parameter binding of the compiled function
+    used        [argument, path, text] of each value inside of arguments that the code depends on
 
-The kernel's own text and declaration stand in the key, and so do the arguments as far as a text can
-tell them (`arguments`). The texts here are compared with what the live process has: `plan_of` goes
-through them in the order in which the compile did, so that a function's captures are looked at when
-the function itself has been found and is the same. `Stale` says what is not.
+The key contains the kernel's own source and declaration, and the arguments as far as they have a
+text (`arguments`). The texts here are compared with the live process: `plan_of` checks them in the
+order of the compile, so that a function's captures are checked after the function itself has been
+found and is unchanged. `Stale` reports the first difference.
 
 An entry is made (`record`) only if every part of it has a text; then it is checked at once, like
-one that was loaded, so that nothing is kept that could never be used.
+one that was loaded, so that no useless entry is kept.
 """
 
 from __future__ import annotations
@@ -67,20 +67,20 @@ __all__ = ["Live", "Stale", "Uncacheable", "plan_of", "record"]
 
 
 class Uncacheable(Exception):
-    """Why a kernel cannot be kept: the message."""
+    """Raised when a kernel cannot be kept; the message is the reason."""
 
 
 class Stale(Exception):
-    """Why an entry does not fit what is live now: the message.
+    """Raised when an entry does not fit the live process; the message is the reason.
 
-    passed: how many of the things that it depends on are as they were, up to the first that is not.
+    passed: the number of unchanged functions and captures before the first that has changed.
     """
 
     passed: int = 0
 
 
 class Live(NamedTuple):
-    """What an entry was found to be, in this process. functions: the kernel, then those reached."""
+    """An entry that fits this process. functions: the kernel, then those that it reaches."""
 
     plan: Plan
     offline: str
@@ -100,7 +100,7 @@ def record(
     kernel: Any = build.decls[0]
     found = build.captures
     for capture in found:
-        if capture.opaque:  # tells more than what else may be wrong with it
+        if capture.opaque:  # the most precise of the possible reasons
             raise Uncacheable(f"`{capture.name}` in {capture.decl.qualname}: {capture.opaque}")
     reached = Reached(build.decls)
     arguments = _by_name(kernel, features)
@@ -148,7 +148,7 @@ def _capture(capture: Capture, reached: Reached, arguments: Mapping[str, Any]) -
     try:
         value, parent = follow(decl, origin, path, arguments)
         text = text_of(value, reached, parent)
-        # A method is bound anew whenever it is read.
+        # Each read of a method binds it again.
         is_same = value is capture.value or function_of(value) is not None
         if not is_same and text != text_of(_plain(capture.value), reached, parent):
             raise Uncacheable(f"{where} has changed while the kernel was compiled")
@@ -162,7 +162,7 @@ def _capture(capture: Capture, reached: Reached, arguments: Mapping[str, Any]) -
 
 
 def _plain(value: Any) -> Any:
-    """A captured value as `follow` gives it."""
+    """A captured value in the form that `follow` returns."""
     from ...frontend.captures import ABSENT
     from . import captures
 
@@ -174,7 +174,7 @@ def _told(error: Exception) -> str:
 
 
 def _number_in(text: str) -> int:
-    """The function that a capture's text stands for; -1 if it is no function."""
+    """The number of the function that a capture's text stands for; -1 if it is no function."""
     words = text.split(" ", 3)
     if words[0] == "bound":
         words = words[1:]
@@ -182,7 +182,7 @@ def _number_in(text: str) -> int:
 
 
 def _functions(decls: Sequence[Decl], captures: Sequence[Sequence[Any]]) -> list[list[Any]]:
-    """How each function but the kernel is found, and what it must say."""
+    """The rows ``functions`` of an entry, for each function except the kernel."""
     captured = {_number_in(row[3]) for row in captures}
     out: list[list[Any]] = []
     for number, decl in enumerate(decls[1:], 1):
@@ -220,7 +220,7 @@ def _used(
 def _inside(
     feature: Any, path: Sequence[str], config: CompileConfig, numbers: Numbers
 ) -> tuple[Any, str]:
-    """What the code depends on at ``path`` in an argument, as a feature and as a text."""
+    """The specialization key at ``path`` in an argument, and its text."""
     if isinstance(feature, NdarrayFeature):
         inner: Any = feature.of_grad()
     else:
@@ -258,9 +258,9 @@ def _feature_text(feature: Any, numbers: Numbers) -> str:
 def plan_of(
     load: Mapping[str, Any], kernel: KernelDecl, features: Sequence[Any], config: CompileConfig
 ) -> Live:
-    """How to launch, if all is as it was. Stale if not.
+    """Return how to launch, if nothing has changed. Stale if something has.
 
-    LookupError, TypeError or ValueError for what is no entry.
+    LookupError, TypeError or ValueError for data that is no entry.
     """
     reached, numbers = Reached((kernel,)), Reached(())
     passed = 0
@@ -284,7 +284,7 @@ def _compared(
 ) -> Iterator[None]:
     """Find the functions and compare captures, one at a time. Stale at the first that differs."""
     for module, name, text in load["language"]:
-        # A name that is loaded when it is first asked for has not been replaced before that.
+        # A name that is loaded at its first use cannot have been replaced before that.
         found = getattr(sys.modules.get(module), "__dict__", {}).get(name, ABSENT)
         if found is not ABSENT and own_text(found) != text:
             raise Stale(f"`{module}.{name}` has been replaced")
@@ -308,7 +308,7 @@ def _compared(
 
 
 def _add(reached: Reached, number: int, decl: Decl, text: str, name: str) -> None:
-    """``decl`` is function ``number``, if it says what it said."""
+    """Add ``decl`` as function ``number``. Stale if its source or declaration has changed."""
     try:
         now = digest_of(decl)
     except Unknown as unknown:
@@ -324,7 +324,7 @@ def _check(
     reached: Reached, functions: Sequence[Any], decl: Decl, origin: str, path: Sequence[str],
     text: str, arguments: Mapping[str, Any],
 ) -> None:  # fmt: skip
-    """Compare one capture with what its path leads to now; find a function through it."""
+    """Compare one capture with the present value at its path; find a function through it."""
     where = f"`{'.'.join(path)}` in {decl.qualname}"
     try:
         value, parent = follow(decl, origin, path, arguments)

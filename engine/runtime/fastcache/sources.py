@@ -1,11 +1,11 @@
-"""The functions that a kernel reaches: what their source says, and how they are found again.
+"""The functions that a kernel reaches: the digest of their source, and how they are found again.
 
-`follow` reads the path of a capture again, in the live process, as the frontend does it.
+`follow` reads the path of a capture again, in the live process, in the same way as the frontend.
 
 A function is found through the first path of names that leads to it from another one (an entry
 keeps these paths, see `entry`), or, where none does (a method of a struct, a function in a list),
-by its module and qualified name. However it is found, its text and its declaration must be the
-same, and it must be one function wherever the paths meet: `Reached` counts them by identity.
+by its module and qualified name. In both cases its source and its declaration must be unchanged,
+and all paths to it must lead to one function: `Reached` numbers functions by identity.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ else:
 
 
 def decl_of(value: Any) -> Decl:
-    """The declaration of a function that kernels inline; of a plain one, made for it.
+    """The declaration of a function that kernels inline; for a plain function, a new one.
 
     QuadrantsSyntaxError for a plain function that cannot be inlined.
     """
@@ -46,10 +46,10 @@ def decl_of(value: Any) -> Decl:
 
 
 def digest_of(decl: Decl) -> str:
-    """Of all that the frontend reads of a function but its captures.
+    """The digest of all that the frontend reads of a function except its captures.
 
-    Functions of the engine stand in keys with the engine itself. Raises Unknown for a declaration
-    that no text stands for.
+    For functions of the engine, the part ``engine`` of the key is enough. Raises Unknown for a
+    declaration without a text.
     """
     if is_engine(decl.fn.__module__):
         return "engine"
@@ -60,14 +60,14 @@ def digest_of(decl: Decl) -> str:
 
 
 def name_of(decl: Decl) -> tuple[str, str] | None:
-    """(module, qualified name) of a function that is found by them; None for another."""
+    """(module, qualified name) of a function, if they lead to it; else None."""
     fn = decl.fn
     place = str(fn.__module__), fn.__qualname__
     return place if function_of(located(*place)) is fn else None
 
 
 def by_name(module: str, qualname: str) -> Decl | None:
-    """The function that is found by its name now."""
+    """The function that its name leads to now, or None."""
     found = located(module, qualname)
     return None if function_of(found) is None else decl_of(found)
 
@@ -85,10 +85,10 @@ class Reached:
             numbered(param.type, self)
 
     def add(self, number: int, decl: Decl) -> None:
-        """``decl`` is the function of that number."""
+        """Add ``decl`` as the function of that number."""
         self.decls[number] = decl
         self._numbers[decl] = number
-        # A plain function has no declaration of its own: it is known by itself.
+        # A plain function has no declaration of its own: it is a key itself.
         self._numbers.setdefault(decl.fn, number)
 
     def number(self, decl: Decl) -> int:
@@ -117,7 +117,7 @@ class Reached:
 
 
 def _outer(fn: FunctionType, name: str) -> Any:
-    """What a name means outside of a function: a closure cell, a global or a builtin."""
+    """The value of a name outside of a function: a closure cell, a global or a builtin."""
     names = fn.__code__.co_freevars
     if name in names and fn.__closure__:
         try:
@@ -131,10 +131,10 @@ def _outer(fn: FunctionType, name: str) -> Any:
 def follow(
     decl: KernelDecl | FuncDecl, origin: str, path: Sequence[str], arguments: Mapping[str, Any]
 ) -> tuple[Any, Any]:
-    """What a path leads to now, and the object that it was read from (None for a name).
+    """The present value at a path, and the object that it was read from (None for a name).
 
-    decl: the function in which the path begins. arguments: features of the kernel's, by name.
-    `ABSENT` for an attribute that is not there; what the user's own code raises comes through.
+    decl: the function in which the path begins. arguments: specialization keys of the kernel's
+    arguments, by name. `ABSENT` for a missing attribute; errors of the user's code are not caught.
     """
     if origin == "argument":
         return _in_argument(arguments[path[0]], path[1:])
@@ -154,7 +154,7 @@ def follow(
 
 
 def _in_argument(feature: Any, path: Sequence[str]) -> tuple[Any, Any]:
-    """As `follow`, from the feature of an argument."""
+    """As `follow`, from the specialization key of an argument."""
     value: Any = feature
     looked_into = isinstance(feature, InstanceFeature)
     if isinstance(feature, InstanceFeature):
