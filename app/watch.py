@@ -1,4 +1,4 @@
-"""Watches the user's files: says which have changed, once things have settled.
+"""Watches the user's files and reports those that have changed, once writes have settled.
 
     watcher = Watcher(client.request_refresh)
     watcher.watch(["kernels.py", "helpers.py"])     # again whenever the set of files changes
@@ -6,7 +6,7 @@
 
 The folders are watched, not the files, so that a save by renaming a new file over the old one
 counts like one in place, and a file that is deleted may come back. A file counts as changed when
-its content is another than last time: editors touch files for many reasons.
+its content differs from last time: editors touch files for many reasons.
 
 A single save is reported as soon as its writer has closed the file or moved it into place. Saves
 that follow each other closely are gathered: twenty within a second are reported twice, with the

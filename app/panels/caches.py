@@ -1,4 +1,4 @@
-"""What the caches would answer: a row a backend and layer, and all that is known of one of them."""
+"""The answers that the caches would give: a row a backend and layer, and all facts about one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def layers_of(kernel: KernelRecord) -> list[tuple[str, CacheLayer]]:
 
 
 def layer_key(backend: str, layer: CacheLayer) -> str:
-    """How a row is known: ``cpu offline``."""
+    """The key of a row: ``cpu offline``."""
     return f"{backend} {layer.name}"
 
 
@@ -48,7 +48,7 @@ def chosen_layer(kernel: KernelRecord, chosen: str = "") -> str:
 
 
 def _weight(layer: CacheLayer) -> int:
-    """How informative a layer is."""
+    """A rank of how informative a layer is; higher is more."""
     if layer.state == "damaged" or (layer.state == "bypass" and layer.name != "in_process"):
         return 5
     if layer.differences:
@@ -132,7 +132,7 @@ def layer_lines(
 
 
 def compared_with(layer: CacheLayer) -> str:
-    """What the differences of a layer compare with: ``against the nearest entry (...)``."""
+    """The base of a layer's differences: ``against the nearest entry (...)``."""
     if layer.against == "look":
         options = all(d.part.startswith("config.") for d in layer.differences)
         return f"since the last {'look' if options else 'save'}"
@@ -230,7 +230,7 @@ def _reported(kernel: KernelRecord) -> tuple[list[tuple[str, CacheLayer]], list[
 
 
 def _markdown(kernel: KernelRecord) -> list[str]:
-    """What the caches would answer, why, and what could be done."""
+    """The answers that the caches would give, the reasons, and what could be done."""
     found, costs = _reported(kernel)
     if not found:
         return []
@@ -254,7 +254,7 @@ def _markdown(kernel: KernelRecord) -> list[str]:
 
 
 def _html(kernel: KernelRecord, page: Page) -> str:
-    """What the caches would answer, with the parts of each key and their differences."""
+    """The answers that the caches would give, with the parts of each key and their differences."""
     found, costs = _reported(kernel)
     if not found:
         return ""

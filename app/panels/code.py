@@ -34,7 +34,7 @@ _TITLES: Final = {
 
 
 def title_of(name: str) -> str:
-    """What people call a text."""
+    """The title of a text, as people call it."""
     return _TITLES.get(name, name)
 
 

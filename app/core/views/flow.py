@@ -32,7 +32,7 @@ _WAYS: Final = {
 
 
 def title(flow: FlowRecord) -> str:
-    """How the tasks are run, and why not as a graph."""
+    """The way the tasks are run, and the reason if it is not a graph."""
     text = _WAYS.get(flow.how, flow.how)
     if flow.how in ("graph", "auto"):
         return f"{text}; {flow.why}" if flow.why else text
