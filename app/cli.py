@@ -283,8 +283,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _opening(options: argparse.Namespace) -> Opening:
-    """Return the settings for opening the files; set ``options.files`` to the paths of all files.
-    """
+    """Return the settings for opening the files; set ``options.files`` to all their paths."""
     from .worker.protocol import Opening
 
     try:

@@ -25,8 +25,7 @@ class OutputError(OSError):
 
 
 def open_missing() -> None:
-    """Open closed standard streams (``<&-``) on the null device, so that no pipe gets their number.
-    """
+    """Open closed standard streams (``<&-``) on the null device: no pipe may get their number."""
     for number, name in enumerate(_NAMES):
         if getattr(sys, name) is not None:
             continue

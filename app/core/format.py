@@ -196,8 +196,7 @@ def against(found: VerdictRecord | None) -> str:
 
 
 def against_short(found: VerdictRecord | None, heading: str) -> str:
-    """``1.12x ±0.06 slower``, ``1.01x ±0.03 noise``; its own base follows if ``heading`` differs.
-    """
+    """``1.12x ±0.06 slower``, ``1.01x ±0.03 noise``; its base follows if ``heading`` differs."""
     if found is None:
         return ""
     own = against_heading(found)

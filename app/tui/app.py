@@ -1,6 +1,6 @@
-"""The studio's application: holds the record and the selection, and hands news to the screen.
+"""The studio's application: holds the record and the selection, and passes events to the screen.
 
-Worker events arrive on the client's thread and wait in the link; one message takes them all,
+Worker events arrive on the client's thread and wait in the link; one message fetches them all,
 changes the state and repaints the current screen once. Everything slow (starting the worker,
 saving, copying, comparing long listings) runs in threads. Actions are in `actions`.
 """
@@ -212,7 +212,7 @@ class StudioApp(Actions, App[int]):
 
     @property
     def status(self) -> str:
-        """What the worker does, for the right end of the title."""
+        """The worker's current activity, for the right end of the title."""
         since = self._busy_since
         if since is not None and since and self._now() - since > _LONG_S:
             return f"{self._progress}  {self.key_name('cancel')} cancels"

@@ -24,8 +24,8 @@ _READ: Final = 1 << 20
 class LineCutter:
     """Turns what one stream carries into lines, up to a limit.
 
-    What goes beyond the limit is read and dropped (a full pipe would stop the worker), and said
-    once. The limit starts anew with `reset`.
+    Output beyond the limit is read and dropped (a full pipe would stop the worker), which is
+    reported once. `reset` starts the count again.
     """
 
     MAX_LINES: Final = 2000
@@ -163,8 +163,8 @@ class WorkerProcess:
                 os.killpg(self.pid, signal.SIGKILL)
 
     def reap(self, timeout: float) -> int:
-        """Wait up to ``timeout`` seconds for the end, then kill it, and in any case what it
-        started and left behind. The exit status as Popen has it."""
+        """Wait up to ``timeout`` seconds for the end, then kill the process, and in any case the
+        processes that it started and that still run. Return the exit status, as Popen has it."""
         deadline = time.monotonic() + timeout
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         while os.waitid(os.P_PID, self.pid, flags) is None and time.monotonic() < deadline:
@@ -174,7 +174,7 @@ class WorkerProcess:
         return self._popen.wait()
 
     def close(self) -> None:
-        """Give back the pipes. The process must have been reaped."""
+        """Close the pipes. The process must have been reaped."""
         self.ended = True
         os.close(self._send_fd)
         os.close(self._message_fd)
@@ -193,7 +193,7 @@ def _enlarge(fd: int) -> None:
 
 
 def _read(fd: int) -> bytes | None:
-    """What a non-blocking ``fd`` has: None for nothing now, empty at its end."""
+    """Read what a non-blocking ``fd`` has: None for nothing now, empty at its end."""
     try:
         return os.read(fd, _READ)
     except BlockingIOError:

@@ -292,7 +292,7 @@ class Runner:
 
 
 def _wanted(job: Job, kernel: KernelRecord) -> bool:
-    """Whether the job asks for the kernel, or for its gradient."""
+    """True if the job asks for the kernel, or for its gradient."""
     names = (kernel.id, kernel.name)
     return not job.only or bool({*names, *map(inspect.gradient_name, names)} & set(job.only))
 
@@ -329,7 +329,7 @@ def _named(kernels: list[KernelRecord], label: str) -> list[KernelRecord]:
 
 
 def _cut(limit: inspect.StepLimit, stage: str, calls: inspect.RecordedCalls) -> ErrorRecord:
-    """A time limit in code of the file, and how many launches it did not take away."""
+    """The error for a time limit in code of the file, with the number of launches that count."""
     error = inspect.error_record(limit, stage)
     if not calls.launches:
         return error

@@ -158,7 +158,7 @@ class AutodiffPane(Pane, Vertical):
     # --- what the person does --------------------------------------------------------------
 
     def _mark(self, shown: Shown, side: str, op: int) -> str:
-        """Mark the counterparts of an op of ``side`` on the other side, whose name it gives."""
+        """Mark the counterparts of an op of ``side`` on the other side; return that side's name."""
         other = FORWARD if side == REVERSE else REVERSE
         self._side = side
         self._marked[other] = counterparts(shown.autodiff, side).get(op, ())
