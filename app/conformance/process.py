@@ -30,7 +30,7 @@ __all__ = ["AFRESH", "LIMIT_S", "chosen", "features", "measure"]
 LIMIT_S: Final = 120.0
 """The longest that one feature may take."""
 AFRESH: Final = 75
-"""Exit status of a child that is of no more use after the last cell that it has written."""
+"""Exit status of a child that can run no more features after the last cell that it has written."""
 _DEFAULT: Final = ("interp", "cpu", "cuda", "opencl")
 
 

@@ -107,7 +107,7 @@ class Runner:
         self.lacking = inspect.lacking(backend)
 
     def run(self, feature: Feature) -> Cell:
-        """The answer of the backend for a feature. Ends the program that there is."""
+        """The answer of the backend for a feature. Ends the current program."""
         began = time.perf_counter()
         found = self._answer(feature)
         seconds = time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""The state of a live look at some files, and how news from the worker change it. Pure.
+"""The state of a live look at some files, and how events from the worker change it. Pure.
 
 A `Session` is immutable. It keeps the last good result of each kernel. From the moment a save is
 looked at, all that it holds is pending until the save has renewed it (see `pending`); what a failed

@@ -83,7 +83,7 @@ def cache_lines(kernel: KernelRecord, ascii_only: bool = False) -> tuple[list[Li
         (10, 14, 2, 8, 10, 10, 200),
         marks=fmt.marks(ascii_only),
     )
-    # Nothing stands after the last column: blanks there would only be cut off.
+    # Nothing follows the last column: blanks there would only be cut off.
     return [_trimmed(head)], [_trimmed(line) for line in lines]
 
 
@@ -95,7 +95,7 @@ def _trimmed(line: Line) -> Line:
 def layer_lines(
     kernel: KernelRecord, key: str, width: int = 100, ascii_only: bool = False
 ) -> list[Line]:
-    """All that is known of the layer ``key``: the reason in full, differences, parts of its key."""
+    """All facts about the layer ``key``: the reason in full, differences, parts of its key."""
     found = next(((b, x) for b, x in layers_of(kernel) if layer_key(b, x) == key), None)
     if found is None:
         return []

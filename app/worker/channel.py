@@ -64,7 +64,7 @@ class Channel:
         threading.Thread(target=self._read, name="requests", daemon=True).start()
 
     def _read(self) -> None:
-        """Queue what comes. The end of the pipe means that the studio is gone: so is the worker."""
+        """Queue incoming jobs. The end of the pipe (the studio is gone) ends the worker."""
         unframer = Unframer()
         while data := os.read(self._requests, 65536):
             for body in unframer.feed(data):

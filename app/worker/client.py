@@ -210,7 +210,7 @@ class WorkerClient:
         self._watcher.watch(self._session.watched())
 
     def _turn(self) -> None:
-        """One round: requests, work to hand out, news, clocks."""
+        """One round: requests, work to hand out, events, clocks."""
         while self._requests:
             self._requests.popleft()()
         if self._wanted:
@@ -304,7 +304,7 @@ class WorkerClient:
         self._late_reason = reason
 
     def _spawn(self) -> None:
-        """Have a worker: the spare one, or a new one."""
+        """Get a worker: the standby one, or a new one."""
         self._worker, hello = self._spare.take()
         for name, fd in self._worker.fds.items():
             self._selector.register(fd, EVENT_READ, name)

@@ -63,7 +63,7 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
         message += f", after launch {launch_in(pass_name):,} began; the launches until then count"
     if note_of(line_in(pass_name), launch_in(pass_name)) == pass_name:
         pass_name = ""
-    # A step may tell itself apart by a further word, as in "check n=64".
+    # A further word may distinguish a step, as in "check n=64".
     stage = step.stage.split(" ", 1)[0]
     if pass_name in _PARTS:
         stage = pass_name

@@ -251,7 +251,7 @@ class Loader:
     # ---- parts
 
     def _enter(self, path: str, root: str, opening: Opening) -> None:
-        """Make the process what a script finds: its folder on the path, its arguments, windows."""
+        """Set up the process for a script: its folder on the path, its arguments, windows."""
         self._opening = opening
         self._before = [*sys.path], [*sys.argv], os.getcwd()
         # A script that is reached by a link finds the modules next to the file itself.

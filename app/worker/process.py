@@ -83,7 +83,7 @@ class WorkerProcess:
             self.flight: Final = FlightRecorder(shared.fileno())
             fds = (to_worker, from_worker, shared.fileno())
             self._popen = subprocess.Popen(
-                # -P: a file in the current folder must not stand in for a module of ours.
+                # -P: a file in the current folder must not replace a module of ours.
                 [sys.executable, "-P", "-m", "qd_studio.app.worker", *map(str, fds)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -116,7 +116,7 @@ class WorkerProcess:
         return self._popen.pid
 
     def send(self, message: ToWorker) -> None:
-        """Send; a worker that is gone is noticed when its messages end, not here."""
+        """Send; the end of a worker is noticed when its messages end, not here."""
         self.fresh = False
         data = frame(message)
         with contextlib.suppress(BrokenPipeError):
@@ -158,7 +158,7 @@ class WorkerProcess:
     def kill(self) -> None:
         """End the worker and what it started, whatever it is doing."""
         if self._popen.returncode is None:
-            # Nobody has waited for it yet, so that its number cannot be another process's by now.
+            # It has not been waited for yet, so its number cannot belong to another process by now.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 

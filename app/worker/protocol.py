@@ -270,7 +270,7 @@ def _encodable(value: Any) -> Any:
 
 
 class Unframer:
-    """Cuts a byte stream into message bodies; decoding is the caller's."""
+    """Cuts a byte stream into message bodies; the caller decodes them."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()

@@ -97,7 +97,7 @@ class Runner:
         errors: list[ErrorRecord],
         config: tuple[ConfigEntry, ...],
     ) -> list[KernelRecord]:
-        """Send what the file holds; returns what is known of its kernels."""
+        """Send the content of the file; return the records of its kernels."""
         path, partial = loaded.path, loaded.error is not None
         label = job.labels.get(path, "")
         described = _named([inspect.describe(k) for k in kernels], label)
@@ -223,7 +223,7 @@ class Runner:
                     self._look_up(steps, gradient)
                     steps.send_kernel(gradient.generate_texts(), final=True)
             elif job.focus == inspect.gradient_name(described.id):
-                # Somebody looks at it: it is not to wait for launches.
+                # The user looks at it: it must not wait for launches.
                 gradient = self._gradient(job, steps, capture, make=True)
                 if gradient is not None:
                     captures.append(gradient)
@@ -236,7 +236,7 @@ class Runner:
         for capture in captures:
             steps.kernel = capture.record
             capture.launch(job.limits.measure_s)
-            # Only arguments tell whether arrays have gradients.
+            # Only arguments show whether arrays have gradients.
             gradient = None
             if not (capture.record.gradient or capture.record.primal):
                 gradient = self._gradient(job, steps, capture)

@@ -237,7 +237,7 @@ class Gui(_Accepting):
 
     @contextmanager
     def sub_window(self, *_: Any, **__: Any) -> Generator[Gui, None, None]:
-        """Around the widgets of a part of the window."""
+        """A context manager around the widgets of a part of the window."""
         yield self
 
     def button(self, *_: Any, **__: Any) -> bool:

@@ -205,7 +205,7 @@ def _goes_on(rows: tuple[SizeRow, ...], at: int, depth: int) -> bool:
 def stack_lines(
     autodiff: AutodiffRecord, key: str, width: int = 100, ascii_only: bool = False
 ) -> list[Line]:
-    """All that is known of one stack: why it is there, its size as formula and tree, its bytes."""
+    """All facts about one stack: why it is there, its size as formula and tree, its bytes."""
     found = next(((t, x) for t, x, k in stacks_of(autodiff) if k == key), None)
     if found is None:
         return []

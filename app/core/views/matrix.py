@@ -95,11 +95,11 @@ class _Column(NamedTuple):
     right: bool = False
 
     def widened(self, least: int) -> _Column:
-        """At least so wide."""
+        """The column, at least ``least`` wide."""
         return self._replace(width=max(self.width, least))
 
     def filled(self, left: int) -> tuple[_Column, int]:
-        """As wide as its cells are, if ``left`` columns more allow that; and what is left then."""
+        """The column widened to its cells, as far as ``left`` columns allow; and what is left."""
         most = max((len(text) for text, _ in self.cells), default=0)
         more = max(0, min(most - self.width, left))
         return self.widened(self.width + more), left - more
@@ -326,7 +326,7 @@ class _Look:
         for group in groups:
             name = f"{rule} {group.name} ".ljust(group.width, rule)
             top.append((cell(name, group.width) + " " * _GAP, "accent"))
-        # Lines end with their last column: a gap behind it would be marked as text that is cut off.
+        # Lines end with their last column: a gap after it would be marked as text that is cut off.
         ended = [_without_gap(line) for line in (Line(tuple(top)), head, *rows)]
         return ended[:2], self._under_files(ended[2:])
 

@@ -112,7 +112,7 @@ def _launch(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> S
 
 
 def _median(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
-    """With a star where it is that of a smaller workload; there is no room for its name."""
+    """The time, with a star if it is that of a smaller workload, whose name does not fit."""
     launch = last_launch(backend)
     if launch is None:
         return fmt.unlaunched_reason(kernel, backend), "dim"

@@ -101,14 +101,14 @@ class AutodiffPane(Pane, Vertical):
             texts = why_none(state.record, kernel)
             self._view("adstack").show([Line(((text, "dim"),)) for text in texts])
             return
-        # Anew each time: a save may have given other numbers to the ops.
+        # Again each time: a save may have assigned other numbers to the ops.
         self._mark(shown, self._side, state.sel.op)
         for side in (FORWARD, REVERSE):
             self._paint_side(shown, side)
         self._paint_stacks(shown)
 
     def _lay_out(self, shown: Shown | None) -> None:
-        """Without a gradient only the place for texts is there."""
+        """Show only the place for texts if there is no gradient."""
         alone = "adstack" if shown is None else self._last if self.zoomed else ""
         self.set_class(bool(alone), "alone")
         for name in ("sides", "adstacks", "adstack"):

@@ -107,7 +107,7 @@ class LineView(ScrollView, can_focus=True):
         wanted = key if key is not None else old.key if old is not None else None
         now = self.current
         if wanted is None or now is None or now.key != wanted:
-            # Of several lines with one key the cursor may stand on any.
+            # If several lines have one key, the cursor may be on any of them.
             found = index_of(lines, wanted)
             at = found if found is not None else min(self.cursor, max(0, len(lines) - 1))
             if found is not None and at != self.cursor and old is not None and old.key == wanted:

@@ -123,7 +123,7 @@ class PassesPane(Pane, Horizontal):
         width = self.studio.size.width
         two = width >= TWO_PANES and not self.zoomed
         self.set_class(two, "two")
-        # A split diff needs the room that the source would take.
+        # A split diff needs the space of the source.
         split = self.studio.sel.split
         alone = self._side_alone
         self.set_class(alone or (width >= THREE_PANES and not self.zoomed and not split), "three")
@@ -302,7 +302,7 @@ class PassesPane(Pane, Horizontal):
         return True
 
     def other_pane(self) -> None:
-        """From the list to the diff, or back."""
+        """Go from the list to the diff, or back."""
         self.to_pane(diff=not self.query_one("#diff", LineView).has_focus)
 
     def hunk(self, step: int) -> None:
