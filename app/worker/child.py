@@ -25,7 +25,7 @@ __all__ = ["main"]
 _REST_S: Final = 0.3
 # New objects between two collections that cannot wait for the end of the job.
 _GC_EVERY: Final = 200_000
-# Every compile leaks a little (interned places, machine code); a worker that has grown to
+# Every compile retains some memory (interned places, machine code); a worker that has grown to
 # this ends between two jobs, and the next job starts another.
 _TOO_LARGE: Final = 2 << 30
 
