@@ -26,7 +26,8 @@ def measured(
     talk: Callable[[str], object],
     **settings: Any,
 ) -> Record:
-    """A complete record of ``files``; what happens on the way is told to ``talk``."""
+    """Return a complete record of ``files``; ``talk`` receives a line for each thing that happens
+    meanwhile."""
 
     said: set[str] = set()
 
@@ -50,7 +51,7 @@ def _outcome(kernel: KernelRecord) -> str:
 
 
 def _word(backend: BackendRecord) -> str:
-    """What became of a kernel on a backend: ``ok`` only if its results were shown to be right."""
+    """The outcome of a kernel on a backend: ``ok`` only if its results were shown to be right."""
     found = backend.agreement
     if backend.status == "error":
         return "error"
@@ -84,7 +85,7 @@ def failures(record: Record) -> list[str]:
 
 
 def _of_launch(error: ErrorRecord) -> bool:
-    """Whether an error of a gradient is more than that there can be none."""
+    """True if an error of a gradient says more than that the kernel cannot have one."""
     return error.stage not in ("frontend", "passes") or error.kind == "QuadrantsInternalError"
 
 

@@ -40,7 +40,7 @@ class CacheError(Exception):
 
 
 class Outcome(NamedTuple):
-    """What to print, and whether all is well. talk: lines for standard error."""
+    """The text to print; ``fine``: all is well; talk: lines for standard error."""
 
     text: str
     fine: bool = True
@@ -180,7 +180,7 @@ def _one(caches: inspect.Caches, key: str) -> Info:
 
 
 def _facts(info: Info) -> list[str]:
-    """What is known of any entry."""
+    """The facts that are known of every entry."""
     now = time.time()
     about = info.about
     at, load, code = info.sections
@@ -206,7 +206,7 @@ def _facts(info: Info) -> list[str]:
 
 
 def _lists(about: dict[str, Any]) -> list[str]:
-    """What it was made from: parts, parameters, sources, captured values."""
+    """The inputs of an entry: parts of its key, parameters, sources, captured values."""
     lines: list[str] = []
     parts = _of(about, "parts", dict)
     if parts:
@@ -297,7 +297,9 @@ def _clean(caches: inspect.Caches, options: argparse.Namespace) -> Outcome:
 
 
 def _chooser(options: argparse.Namespace) -> Callable[[Info], bool] | None:
-    """Which entries options choose; None if none of them is given. All that are given must hold."""
+    """Return the filter of entries that the options describe; None if no option is given.
+
+    An entry must match all options that are given."""
     layer, kernel, age = options.layer, options.kernel, options.older_than
     if options.all:
         if layer or kernel or age is not None:

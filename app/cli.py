@@ -73,7 +73,7 @@ _LATER: Final = ("bisect", "diff")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program; gives its exit code."""
+    """Run the program and return its exit code."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     streams.open_missing()
     try:
@@ -175,7 +175,7 @@ class _Version(argparse.Action):
 
 
 def _common(parser: _Parser) -> None:
-    """What everything that compiles takes."""
+    """Add the options of every command that compiles."""
     add = parser.add_argument
     add("--backend", action="append", default=[], metavar="NAMES",
         help="backends to compile for, with commas or repeated, such as cpu,amdgpu:gfx1100; all: "
@@ -264,7 +264,7 @@ def _conformance(parser: _Parser) -> None:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments that a `WorkerClient` takes, from the command line."""
+    """The keyword arguments for a `WorkerClient`, from the command line."""
     from ..engine import inspect
     from .worker.protocol import Limits
 
@@ -283,7 +283,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _opening(options: argparse.Namespace) -> Opening:
-    """How the files are opened; ``options.files`` becomes the paths of all of them."""
+    """Return the settings for opening the files; set ``options.files`` to all their paths."""
     from .worker.protocol import Opening
 
     try:

@@ -56,7 +56,7 @@ class Finding(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """All of it. works: kernels can be compiled and launched here."""
+    """The whole report. works: kernels can be compiled and launched here."""
 
     findings: list[Finding]
     works: bool

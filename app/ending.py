@@ -1,13 +1,14 @@
 """Ends the program when it is asked to, whatever it is doing.
 
 SIGTERM and SIGHUP become an exception in the main thread (`Ended`), as SIGINT does, or, while the
-studio is on the screen, a call that ends it in order. So does a terminal that is gone, of which a
-program that does not lead a session hears by no signal. What has not ended after `GRACE_S` (a
-thread waits for a terminal that takes no text, native code does not return) is ended by a thread
-that needs nothing of the rest: it kills the workers, gives the terminal back, and leaves.
+studio is on the screen, a call that ends it in order. A terminal that is gone has the same effect:
+a program that does not lead a session gets no signal for it. If the program still runs after
+`GRACE_S` (a thread waits for a terminal that accepts no text, native code does not return), a
+separate thread that depends on nothing else ends it: it kills the workers, restores the terminal,
+and exits.
 
 Signals reach that thread through a pipe that the interpreter writes to as they come in, so it
-hears of them also where the main thread does not run Python code.
+receives them also while the main thread does not run Python code.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ class _Ending:
 
 
 def _give_back(terminal: int, settings: list[Any]) -> None:
-    """Make a terminal as it was, unless it takes no text now."""
+    """Restore the settings of a terminal, unless it accepts no text now."""
     import termios
 
     # From the background this would stop the process.

@@ -1,4 +1,4 @@
-"""What the command line names, as files to open: scripts, notebooks, folders, modules; and their
+"""The files that the command line names (scripts, notebooks, folders, modules), and their
 arguments."""
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ class OutputError(OSError):
 
 
 def open_missing() -> None:
-    """Give the closed standard streams (``<&-``) a place, so that no pipe takes their number."""
+    """Open closed standard streams (``<&-``) on the null device: no pipe may get their number."""
     for number, name in enumerate(_NAMES):
         if getattr(sys, name) is not None:
             continue
@@ -76,7 +76,7 @@ def talk_line(text: str) -> None:
 
 
 def has_screen() -> bool:
-    """Whether the studio can be drawn here."""
+    """True if the studio can be drawn here."""
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 

@@ -1,4 +1,4 @@
-"""Watches the user's files: says which have changed, once things have settled.
+"""Watches the user's files and reports those that have changed, once writes have settled.
 
     watcher = Watcher(client.request_refresh)
     watcher.watch(["kernels.py", "helpers.py"])     # again whenever the set of files changes
@@ -6,7 +6,7 @@
 
 The folders are watched, not the files, so that a save by renaming a new file over the old one
 counts like one in place, and a file that is deleted may come back. A file counts as changed when
-its content is another than last time: editors touch files for many reasons.
+its content differs from last time: editors touch files for many reasons.
 
 A single save is reported as soon as its writer has closed the file or moved it into place. Saves
 that follow each other closely are gathered: twenty within a second are reported twice, with the
@@ -31,15 +31,15 @@ QUIET_S: Final = 0.015
 BUSY_QUIET_S: Final = 0.3
 AT_MOST_S: Final = 1.2
 _IGNORED: Final = frozenset({"opened", "closed_no_write"})
-# After these the file holds what it shall hold: a writer has closed it, or it was moved into place.
+# After these the file is complete: a writer has closed it, or it was moved into place.
 _SETTLED: Final = frozenset({"closed", "moved"})
 
 
 class Debounce:
-    """When to act on events. Knows no clock: the caller says what time it is.
+    """Decides when to act on events. It has no clock: the caller passes the time.
 
-    After a calm time, an event that ends a save is acted on at once, and others when none has come
-    for ``quiet_s``: an editor needs a few for one save. Events soon after that (within
+    After a quiet time, an event that ends a save is acted on at once, and others when none has come
+    for ``quiet_s``: an editor causes a few for one save. Events soon after that (within
     ``at_most_s``) belong to a burst, which is over when none has come for ``busy_quiet_s``, or when
     it has lasted for ``at_most_s``.
     """
@@ -148,7 +148,7 @@ class Watcher:
             names = self._names.get(path)
             if names:
                 self._touched |= names
-                # An empty file has just been cut off to be written anew; one moved away may return.
+                # An empty file has just been truncated before a rewrite; one moved away may return.
                 self._debounce.event(time.monotonic(), settled and _has_content(path))
                 self._condition.notify()
 
@@ -169,7 +169,7 @@ class Watcher:
                 self._on_change(changed)
 
     def _changed(self, touched: set[str]) -> list[str]:
-        """Those whose content is new. A file that is gone has changed, too."""
+        """The files whose content is new. A file that is gone has changed, too."""
         hashes = {path: _hash_of(path) for path in sorted(touched)}
         with self._condition:
             changed = [

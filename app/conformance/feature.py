@@ -1,7 +1,7 @@
-"""What a row of the conformance table is, and how rows come into it.
+"""The rows of the conformance table, and their registration.
 
-A feature is a function without parameters that runs a small program and gives what it computed:
-numbers, texts, arrays, or lists of these. What it must give stands beside it, as plain data::
+A feature is a function without parameters that runs a small program and returns what it computed:
+numbers, strings, arrays, or lists of these. The decorator has the expected result, as plain data::
 
     feature = Group("operators", "Operators")
 
@@ -10,7 +10,7 @@ numbers, texts, arrays, or lists of these. What it must give stands beside it, a
         @qd.kernel
         def k() -> ...
 
-Kernels are defined inside, so that each run compiles them anew, and fields are made inside, since
+Kernels are defined inside, so that each run compiles them again, and fields are made inside, since
 they belong to the program. Modules of `kernels` register their features when they are imported.
 """
 
@@ -34,7 +34,7 @@ NEEDS: Final = {
     "streams": "streams and events",
     "random": "the engine's random numbers",
 }
-"""What a feature may need that not every device or backend has."""
+"""Needs of features that not every device or backend meets."""
 
 
 class _Any:
@@ -45,14 +45,14 @@ class _Any:
 
 
 ANY: Final = _Any()
-"""In what a feature must give: whatever the interpreter gives."""
+"""In an expected result: any value; only the interpreter's result is compared."""
 
 
 class Feature(NamedTuple):
     """A row of the table.
 
-    id: short, for command lines. gives: what `run` must give. needs: of `NEEDS`. rtol: relative
-    tolerance for reals, 0 for the same value. options: of `qd.init`.
+    id: short, for command lines. `gives`: the result that `run` must return. needs: keys of
+    `NEEDS`. rtol: relative tolerance for floats, 0 for the same value. options: of `qd.init`.
     """
 
     id: str
@@ -72,7 +72,7 @@ REGISTRY: Final[list[Feature]] = []
 class Group:
     """Makes features of functions and registers them under one title.
 
-    key: stands before the names of its features.
+    key: the prefix of the names of its features.
     """
 
     def __init__(self, key: str, title: str, needs: tuple[str, ...] = ()) -> None:

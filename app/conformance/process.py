@@ -1,10 +1,10 @@
 """Whole tables: each backend runs in a process of its own, which may crash or hang.
 
-The child (`__main__`) is told which features to run and writes a line of JSON for each. One that
-ends early, or says nothing for `LIMIT_S` seconds, is followed by another that goes on behind the
-feature that broke it. So a table is always whole, and what broke a process is a FAILED cell. A
-kernel that ends the context of its device costs one cell, too: the child answers for it, and then
-leaves the rest to another one (`AFRESH`).
+The child (`__main__`) receives the list of features to run and writes a line of JSON for each. If
+it ends early, or writes nothing for `LIMIT_S` seconds, another one goes on after the feature that
+broke it. So a table is always whole, and a feature that broke a process is a FAILED cell. A kernel
+that ends the context of its device costs one cell, too: the child answers for it, and then leaves
+the rest to another one (`AFRESH`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["AFRESH", "LIMIT_S", "chosen", "features", "measure"]
 LIMIT_S: Final = 120.0
 """The longest that one feature may take."""
 AFRESH: Final = 75
-"""Exit status of a child that is of no more use after the last cell that it has written."""
+"""Exit status of a child that can run no more features after the last cell that it has written."""
 _DEFAULT: Final = ("interp", "cpu", "cuda", "opencl")
 
 
@@ -68,7 +68,7 @@ def measure(
     columns: Sequence[Column], wanted: Sequence[Feature], options: Mapping[str, Any],
     watch: Watch = lambda backend, cell: None, limit_s: float = LIMIT_S,
 ) -> Table:  # fmt: skip
-    """The answers of these backends. options: of `qd.init`, for all. watch: is told each answer."""
+    """The answers of these backends. options: of `qd.init`, for all. watch: called for each one."""
     cells: dict[tuple[str, str], Cell] = {}
     for column in columns:
         if column.absent:

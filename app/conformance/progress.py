@@ -1,7 +1,7 @@
-"""How far a table has come: a bar a backend on standard error, if that is a terminal.
+"""The progress of a table: a bar a backend on standard error, if that is a terminal.
 
-The bars go when the table is whole, so that nothing of them is left beside it. A terminal that
-cannot move its cursor (``TERM=dumb``) gets a line a backend; what is no terminal, nothing.
+The bars disappear when the table is whole. A terminal that cannot move its cursor (``TERM=dumb``)
+gets a line a backend; a stream that is no terminal gets nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from .table import Column
 __all__ = ["Watch", "watching"]
 
 Watch = Callable[[str, Cell | None], object]
-"""Is told a backend, and its next answer; None as it begins."""
+"""A callback for a backend and its next answer; None when the backend begins."""
 
 
 @contextmanager
 def watching(columns: Sequence[Column], total: int, stream: TextIO) -> Generator[Watch, None, None]:
-    """What shows the progress of these backends, with ``total`` features each, on ``stream``."""
+    """Yield the callback that shows the progress of these backends on ``stream``.
+
+    total: the number of features of each."""
     names = [column.backend for column in columns if not column.absent]
     if not stream.isatty():
         yield lambda backend, cell: None

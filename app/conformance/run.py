@@ -1,10 +1,10 @@
-"""One feature on one backend: run it, compare what it gives, answer in one of three ways.
+"""One feature on one backend: run it, compare its result, answer in one of three ways.
 
-    ok          it gives what is stated for it, and what the interpreter gives
-    no          the backend says that it has not what the feature needs: the reason
-    failed      it gives something else, or ends with an error: the first difference, the error
+    ok          the result is the expected one, and that of the interpreter
+    no          the backend reports that it lacks something the feature needs: the reason
+    failed      the result differs, or an error is raised: the first difference, the error
 
-What a backend lacks is told by itself, by `inspect.lacking` for the whole backend or by a
+The backend itself reports what it lacks, in `inspect.lacking` for the whole backend or in a
 `QuadrantsUnsupportedError` for this device. Anything else that goes wrong is a failure.
 """
 
@@ -40,7 +40,7 @@ class Cell(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """What a run came to: a value, or a state and why."""
+    """The outcome of a run: a value, or a state and the reason."""
 
     value: Any = None
     state: str = OK
@@ -59,7 +59,7 @@ def plain(value: Any) -> Any:
 
 
 def difference(found: Any, wanted: Any, rtol: float, place: str = "") -> str:
-    """Where ``found`` is first not as ``wanted``, in words; empty if it is everywhere."""
+    """The first difference of ``found`` from ``wanted``, in words; empty if there is none."""
     at = place or "result"
     if wanted is ANY:
         return ""
@@ -107,7 +107,7 @@ class Runner:
         self.lacking = inspect.lacking(backend)
 
     def run(self, feature: Feature) -> Cell:
-        """The answer of the backend for a feature. Ends the program that there is."""
+        """The answer of the backend for a feature. Ends the current program."""
         began = time.perf_counter()
         found = self._answer(feature)
         seconds = time.perf_counter() - began
@@ -135,7 +135,7 @@ class Runner:
 
 
 def _outcome(feature: Feature, backend: str, options: Mapping[str, Any]) -> _Outcome:
-    """What the feature gives there. Its prints, warnings and program are gone afterwards."""
+    """Run the feature on a backend; its prints and warnings are dropped, its program is reset."""
     quiet: dict[str, Any] = {
         "fast_math": False, "offline_cache": False, "log_level": "error", "enable_fallback": False,
     }  # fmt: skip

@@ -40,7 +40,7 @@ class Table(NamedTuple):
         return _MARKS[cell.state] if cell else "-"
 
     def number(self, backend: str, state: str) -> int:
-        """How many cells of a backend are in a state."""
+        """The number of cells of a backend that are in a state."""
         return sum(c.state == state for (_, name), c in self.cells.items() if name == backend)
 
 
@@ -64,7 +64,7 @@ def to_text(table: Table) -> str:
 
 
 def _reasons(table: Table) -> list[str]:
-    """Why cells say no, with the features that say so; and each failure."""
+    """The reasons of the cells that say no, with their features; and each failure."""
     why: dict[tuple[str, str], list[str]] = {}
     for cell in table.cells.values():
         if cell.state == NO:

@@ -1,8 +1,8 @@
 """Control-flow graphs as text and as SVG, stable from pass to pass.
 
-Nodes stand under each other in program order, one box a node. A step to the next box is a line
+Nodes are drawn below each other in program order, one box a node. A step to the next box is a line
 between them; forward jumps run in lanes to the right of the boxes, back edges (loops) in lanes
-to the left. No crossing is minimised on purpose: a node keeps its place unless the program
+to the left. Crossings are not minimised, on purpose: a node keeps its place unless the program
 around it changes, so stepping through passes does not make the picture jump.
 
 `layout` draws characters, `to_svg` the same geometry as a picture; `to_dot` and `to_mermaid`

@@ -1,11 +1,11 @@
 """The order of a kernel's tasks as a drawing, in characters and as SVG: boxes inside of boxes.
 
-What runs one after the other stands below each other with a line between. A loop holds its body,
-with a lane on the left that leads back to its top; a checkpoint holds its block; the branches of a
-parallel part stand side by side where there is room. What waits for something else than the box
-above says so (``after 0, 2``).
+Tasks that run one after the other are drawn below each other with a line between. A loop holds its
+body, with a lane on the left that leads back to its top; a checkpoint holds its block; the branches
+of a parallel part are side by side where there is room. A box that waits for another box than the
+one above names it (``after 0, 2``).
 
-`draw` gives rows of characters, each with the node it belongs to; `to_svg` a picture of the same.
+`draw` returns rows of characters, each with its node; `to_svg` returns a picture of the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ASCII: Final = {
     "more": "~",
 }  # fmt: skip
 _LEAST: Final = 26
-"""Columns below which branches stand below each other."""
+"""Columns below which branches are drawn below each other."""
 
 Lines = Callable[[FlowNode], int]
 
@@ -70,7 +70,7 @@ def labels(node: FlowNode, line: int = 0) -> tuple[str, str]:
 
 
 def loop_text(node: FlowNode) -> str:
-    """What decides at the end of a loop or checkpoint; empty for others."""
+    """The condition at the end of a loop or checkpoint; empty for others."""
     if node.kind == "do_while":
         rounds = f"; {node.runs:,} rounds so far" if node.runs >= 0 else ""
         return f"again while {node.param or 'its condition'} is not 0{rounds}"
@@ -94,11 +94,11 @@ class _Tree:
         return self.children.get(id, [])
 
     def chained(self, nodes: Sequence[FlowNode], at: int) -> bool:
-        """Whether node ``at`` waits for the one before it."""
+        """True if node ``at`` waits for the one before it."""
         return at > 0 and nodes[at - 1].id in self._before.get(nodes[at].id, set())
 
     def after(self, nodes: Sequence[FlowNode], at: int, flow: FlowRecord) -> str:
-        """What it waits for beside the one before it, by number."""
+        """The other nodes, by number, that a node waits for besides the one before it."""
         expected: set[int] = {nodes[at - 1].id} if at else set()
         waits = self._before.get(nodes[at].id, set()) - expected
         known = [flow.nodes[i] for i in sorted(waits) if i < len(flow.nodes)]
@@ -124,7 +124,7 @@ class _Drawing:
         self._glyph = glyph
 
     def below(self, parent: int, width: int) -> list[FlowRow]:
-        """Everything that lies in ``parent``, one below the other."""
+        """All nodes in ``parent``, one below the other."""
         nodes = self._tree.of(parent)
         out: list[FlowRow] = []
         for at, node in enumerate(nodes):
@@ -218,7 +218,7 @@ class _Picture:
         self._line_of = line_of
 
     def below(self, parent: int, x: float, y: float) -> tuple[float, float]:
-        """Draw what lies in ``parent`` with its corner at x, y; gives (right, bottom)."""
+        """Draw the nodes in ``parent`` with their corner at x, y; return (right, bottom)."""
         nodes = self._tree.of(parent)
         right = x
         for at, node in enumerate(nodes):

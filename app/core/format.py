@@ -196,7 +196,7 @@ def against(found: VerdictRecord | None) -> str:
 
 
 def against_short(found: VerdictRecord | None, heading: str) -> str:
-    """``1.12x ±0.06 slower``, ``1.01x ±0.03 noise``; the rest behind if the heading differs."""
+    """``1.12x ±0.06 slower``, ``1.01x ±0.03 noise``; its base follows if ``heading`` differs."""
     if found is None:
         return ""
     own = against_heading(found)
@@ -205,7 +205,7 @@ def against_short(found: VerdictRecord | None, heading: str) -> str:
 
 
 def against_heading(found: VerdictRecord) -> str:
-    """What a verdict compares with, and by which clock: ``against cpu, wall``."""
+    """The backend and clock that a verdict compares with: ``against cpu, wall``."""
     return f"against {found.against}{_CLOCKS.get(found.clock, '')}"
 
 
@@ -237,7 +237,7 @@ def agreement(found: AgreementRecord | None, ascii_only: bool = False, *, full: 
     """``✓ exact over 64 elements``, ``✓ max 2e-07, 3 ulp over 64 elements``,
     ``≠ differs max 0.5 at y[3], 9 ulp``, ``? reason``.
 
-    full: False for a narrow column: ``✓ exact of 64``; a ``+`` behind the number says that some
+    full: False for a narrow column: ``✓ exact of 64``; a ``+`` after the number says that some
     workloads were not compared.
     """
     if found is None:
@@ -262,9 +262,10 @@ _FAR_ULP: Final = 100_000
 def ulps(found: AgreementRecord) -> str:
     """``, 3 ulp``; empty for none.
 
-    From 100,000 on the number of floats between two values says no more than that they have
-    opposite signs or another order of magnitude. Then it is ``, rel 0.5`` of values that differ;
-    values that agree are so far apart only if both are near 0 beside the largest of the array.
+    From 100,000 on, the number of floats between two values says only that they have opposite
+    signs or differ in order of magnitude. Then the text is ``, rel 0.5`` for values that differ;
+    values that agree are that far apart only if both are near 0 compared with the largest of the
+    array.
     """
     if found.max_ulp < _FAR_ULP:
         return f", {count(found.max_ulp)} ulp" if found.max_ulp else ""
@@ -342,9 +343,9 @@ def error_text(error: ErrorRecord) -> str:
 
 
 def backend_reason(kernel: KernelRecord, backend: BackendRecord) -> str:
-    """Why a backend has no result: its reason, or the first error's first line.
+    """The reason why a backend has no result, or the first error's first line.
 
-    That there are no arguments is said with what helps; the kernel's workloads say why.
+    Missing arguments are reported with a remedy; the kernel's workloads say why they are missing.
     """
     if any(w.origin == "none" and w.reason == backend.reason != "" for w in kernel.workloads):
         return _no_arguments(backend.reason)
@@ -354,7 +355,7 @@ def backend_reason(kernel: KernelRecord, backend: BackendRecord) -> str:
 
 
 def unlaunched_reason(kernel: KernelRecord, backend: BackendRecord) -> str:
-    """Why there is no launch of what was compiled."""
+    """The reason why the compiled kernel was not launched."""
     if backend.unlaunched:
         return backend.unlaunched
     for workload in kernel.workloads:
@@ -367,7 +368,7 @@ def unlaunched_reason(kernel: KernelRecord, backend: BackendRecord) -> str:
 
 
 def _no_arguments(reason: str) -> str:
-    """reason: why none could be made up."""
+    """A message with a remedy. reason: why no synthetic inputs could be made."""
     if "did not call" in reason:
         return "no arguments: not called in the run; give a workload"
     if "data_oriented" in reason:

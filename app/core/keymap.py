@@ -1,13 +1,13 @@
-"""Key maps of a user: a TOML file that gives commands other keys.
+"""Key maps of a user: a TOML file that assigns other keys to commands.
 
     # keymap.toml, in the folder that the help screen names
     next-pass = "ctrl+n"
     previous-pass = ["ctrl+u", "["]
 
-Left stands the id of a command (the help screen shows them), right one key or a list of keys, as
-Textual names them (``ctrl+n``, ``f5``, ``space``) or as the character that is typed. What cannot be
-used is ignored and reported; an unknown id names the nearest one. Pure: reading the file is the
-caller's.
+The left side is the id of a command (the help screen shows them), the right side one key or a list
+of keys, as Textual names them (``ctrl+n``, ``f5``, ``space``) or as the character that is typed.
+An entry that cannot be used is ignored and reported; the report of an unknown id names the nearest
+one. Pure: the caller reads the file.
 """
 
 from __future__ import annotations
@@ -82,5 +82,5 @@ def _clashes(keys: Mapping[str, str], scopes: Mapping[str, tuple[str, str]]) -> 
 
 
 def _meet(one: str, other: str) -> bool:
-    """Whether keys of two scopes are ever live at once."""
+    """True if keys of two scopes can be live at the same time."""
     return one == other or bool({one, other} & {"everywhere", "list"})

@@ -1,10 +1,10 @@
-"""Lines of styled text: what every panel is made of, for a terminal with or without colour.
+"""Lines of styled text, the content of every panel, for a terminal with or without colour.
 
 A `Line` is a tuple of spans, each a text and the name of a style (`STYLES`); the studio maps the
 names to colours of its theme, plain output drops them. `Line.key` says what the line stands for
 (an op id, a kernel id, the index of a pass run, a source line), so that a selection can be held
-while the lines around it change. `Line.copy` is what copying the line gives: never a gutter.
-`Line.line` is the user's source line that the line belongs to, 0 for none.
+while the lines around it change. `Line.copy` is the text that copying the line yields, without a
+gutter. `Line.line` is the user's source line that the line belongs to, 0 for none.
 
 A panel is any sequence of lines. `LazyLines` builds its lines when they are looked at, so that a
 listing of 100,000 lines costs no more than the screenful that is shown.
@@ -43,8 +43,8 @@ STYLES: Final = (
     "heat2", "heat3", "pending", "stale",
 )  # fmt: skip
 """Names of styles. ``add``/``del``/``move`` colour a whole row of a diff, ``*-mark`` the part of
-it that differs, ``heat1`` to ``heat3`` a bar beside source lines. ``pending`` and ``stale`` are of
-what an older save gave (see `pending`)."""
+it that differs, ``heat1`` to ``heat3`` a bar next to source lines. ``pending`` and ``stale`` mark
+results of an older save (see `pending`)."""
 
 
 class Line(NamedTuple):
@@ -57,8 +57,8 @@ class Line(NamedTuple):
     """Style of the whole row, under those of the spans."""
     line: int = 0
     folded: str = ""
-    """What the line stands in for, if it hides others: a search finds it there. The rest of such a
-    line's key is that of the first line it hides."""
+    """The text of the lines that the line hides, if any, so that a search finds it. The rest of
+    such a line's key is that of the first line it hides."""
 
 
 class LazyLines(Sequence[Line]):
@@ -127,7 +127,7 @@ def width_of(lines: Sequence[Line]) -> int:
 
 
 def search_text(lines: Sequence[Line], index: int) -> str:
-    """What a search sees of line ``index``."""
+    """The text of line ``index`` that a search looks at."""
     if isinstance(lines, LazyLines):
         return lines.text(index)
     line = lines[index]
@@ -145,7 +145,7 @@ def plain(lines: Iterable[Line]) -> str:
 
 
 def copy_text(lines: Iterable[Line]) -> str:
-    """What copying all of the lines gives."""
+    """The text that copying all of the lines yields."""
     texts = [x.copy if x.copy is not None else text_of(x).rstrip() for x in lines]
     return "\n".join(texts) + "\n"
 
@@ -289,8 +289,8 @@ def table(
 ) -> tuple[Line, list[Line]]:
     """Columns sized to their content up to ``limits``: (header line, rows).
 
-    least: columns that each takes in any case, so that nothing moves while it fills. marks: by the
-    name of a style, the character that stands before each cell in that style.
+    least: the minimum width of each column, so that nothing moves while the table fills. marks: by
+    the name of a style, the character before each cell in that style.
     """
     widths = [
         max(

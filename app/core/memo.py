@@ -48,7 +48,7 @@ class Remembered(Generic[P, T]):
         return value
 
     def has(self, *args: P.args, **kwargs: P.kwargs) -> bool:
-        """Whether a call with these arguments would cost nothing."""
+        """True if the result of a call with these arguments is kept, so that it costs nothing."""
         return self._key(args, kwargs)[1] in self._kept
 
     def forget(self) -> None:

@@ -54,7 +54,7 @@ __all__ = [
 
 Value = int | float | str
 FAMILIES: Final = ("adstack", "agreement", "cache", "code", "compile", "gradient", "ir", "launch")
-"""What the name of a metric begins with."""
+"""The first parts of metric names."""
 _LAYERS: Final = ("in_process", "fastcache", "offline", "ptx", "driver")
 _STACKS: Final = ("bytes", "overflow", "slots", "stacks")
 _TIMES: Final = ("_ms", "_us")
@@ -83,7 +83,7 @@ def has_noise(name: str) -> bool:
 
 
 def is_time(name: str) -> bool:
-    """Whether the metric is a duration, which depends on the machine and the moment."""
+    """True if the metric is a duration, which depends on the machine and the moment."""
     return name.endswith(_TIMES)
 
 
@@ -115,7 +115,7 @@ def kernel_metrics(kernel: KernelRecord) -> dict[str, Metric]:
 
 
 def _stack_metrics(autodiff: AutodiffRecord | None) -> Iterator[tuple[str, Metric]]:
-    """What the adstacks of a gradient kernel take; bytes and slots only if there was a launch."""
+    """The cost of a gradient kernel's adstacks; bytes and slots only if there was a launch."""
     if autodiff is None:
         return
     stacks = [stack for task in autodiff.tasks for stack in task.stacks]
@@ -156,7 +156,7 @@ def _backend_metrics(backend: BackendRecord) -> Iterator[tuple[str, Metric]]:
 
 
 def _machine_metrics(name: str, machine: MachineRecord | None) -> Iterator[tuple[str, Metric]]:
-    """What the code for a GPU takes; all but its size is known only where it was assembled."""
+    """The resources of code for a GPU; all but its size is known only where it was assembled."""
     if machine is None:
         return
     if machine.ptx_bytes:
@@ -206,7 +206,7 @@ _OF_WORKLOAD: Final = ("median_us", "wall_us")
 
 
 def _of_backends() -> dict[str, tuple[str, ...]]:
-    """What is known of each backend, by family."""
+    """The names of metrics that each backend has, by family."""
     return {
         "adstack": _STACKS,
         "agreement": (),
@@ -300,7 +300,7 @@ def _missing_layer(kernel: KernelRecord, name: str) -> tuple[bool, str]:
 
 
 def _why_not_there(kernel: KernelRecord, backend: str) -> str:
-    """Why nothing is known of a backend; empty if something is."""
+    """The reason why nothing is known of a backend; empty if something is."""
     if backend == "interp":
         return "the interpreter is what others are compared with"
     found = kernel.backend(backend)

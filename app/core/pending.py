@@ -1,4 +1,4 @@
-"""Which parts of a record are of an older save than the one in work.
+"""The parts of a record that are of an older save than the one in work.
 
 A backend's record has four parts (`PARTS`); `BackendRecord.earlier` names those that the newest
 save has not renewed. While a look goes on they are *pending*: the look will renew them. When the
@@ -24,9 +24,9 @@ __all__ = [
 PARTS: Final = ("passes", "code", "launches", "caches")
 SENTENCES: Final = {
     "pending": "pending: of the save before, until this one is measured",
-    "stale": "stale: last good result, the newest save gave none",
+    "stale": "stale: last good result, the newest save has none",
 }
-"""What a heading says of parts in that state."""
+"""The text of a heading for parts in that state."""
 
 
 def state_of(kernel: KernelRecord, backend: BackendRecord | None, *parts: str) -> str:

@@ -71,7 +71,7 @@ class Rule(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What a rule said about a kernel.
+    """The finding of a rule about a kernel.
 
     state: failed, passed, skipped (it does not concern the kernel), unknown (there is no value),
     not judged (a time that says nothing). message: one sentence.
@@ -84,7 +84,7 @@ class Finding(NamedTuple):
 
 
 STATES: Final = ("hit", "loaded", "miss", "bypass", "off", "not_applicable", "damaged")
-"""What rules may call the state of a layer of caches; ``loaded`` is ``hit``."""
+"""The names that rules may use for the state of a layer of caches; ``loaded`` is ``hit``."""
 
 _OPS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">=": operator.ge, "<=": operator.le, "!=": operator.ne, "==": operator.eq,
@@ -118,7 +118,7 @@ def parse_rule(text: str) -> Rule:
 
 
 AGREEMENTS: Final = ("ok", "differs", "unknown")
-"""What rules may call a verdict."""
+"""The names that rules may use for a verdict."""
 
 
 def _check_word(rule: Rule, words: Sequence[str], what: str) -> None:
@@ -226,7 +226,7 @@ def _unknown(rule: Rule) -> str:
 
 
 def _without(rule: Rule, kernel: KernelRecord, name: str) -> Finding:
-    """What a rule says of a kernel that has no such metric."""
+    """The finding of a rule about a kernel that has no such metric."""
     foreign, why = missing(kernel, name)
     return Finding(rule.text, kernel.id, "skipped" if foreign else _unknown(rule), why)
 

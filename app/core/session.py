@@ -1,4 +1,4 @@
-"""The state of a live look at some files, and how news from the worker change it. Pure.
+"""The state of a live look at some files, and how events from the worker change it. Pure.
 
 A `Session` is immutable. It keeps the last good result of each kernel. From the moment a save is
 looked at, all that it holds is pending until the save has renewed it (see `pending`); what a failed
@@ -30,7 +30,7 @@ __all__ = ["FileState", "Session", "awaited", "labels_of", "merged"]
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """What is known of one file that was asked for.
+    """The facts that are known of one requested file.
 
     files: its own text and those of its helpers. errors: of the last attempt to load it.
     """
@@ -73,7 +73,7 @@ class Session:
         )
 
     def job_started(self, paths: Iterable[str], current: Container[str] = ()) -> Session:
-        """Forget what the last attempt at ``paths`` left behind: its errors, and all output.
+        """Forget what the last attempt at ``paths`` left: its errors, and all output.
 
         Results of their kernels are pending from now on, except for the ids in ``current``.
         """
@@ -148,8 +148,8 @@ class Session:
         """Put in a kernel's new record, keeping what its failure could not renew and, unless it is
         ``final``, what is still to come.
 
-        A gradient that is new comes after its kernel; one that a kernel has no more goes. Of a
-        kernel that failed nobody knows: its gradient stays, as stale.
+        A gradient that is new comes after its kernel; one that a kernel no longer has is removed.
+        For a kernel that failed this is unknown: its gradient stays, as stale.
         """
         for state in self.states:
             for i, old in enumerate(state.kernels):
@@ -226,14 +226,14 @@ class Session:
 
 
 def _failed(kernel: KernelRecord) -> bool:
-    """Whether it could not be compiled on any backend."""
+    """True if the kernel could not be compiled on any backend."""
     return bool(kernel.backends) and all(
         b.compile is None or b.status == "error" for b in kernel.backends
     )
 
 
 def _stale(kernel: KernelRecord) -> KernelRecord:
-    """``kernel`` after a look that gave nothing of it."""
+    """``kernel`` after a look that produced no result for it."""
     return with_fields(finished(waiting(kernel), ""), stale=True)
 
 
@@ -292,7 +292,7 @@ def _awaited(new: BackendRecord, before: BackendRecord | None) -> BackendRecord:
 
 
 def _sized(new: AutodiffRecord | None, before: AutodiffRecord | None) -> AutodiffRecord | None:
-    """What the last launch gave the stacks, beside the IR as it is now."""
+    """The stack sizes of the last launch, combined with the current IR."""
     if new is None or before is None or not before.sized:
         return new
     return with_fields(before, forward=new.forward, reverse=new.reverse, links=new.links)
@@ -322,7 +322,7 @@ def merged(new: KernelRecord, old: KernelRecord) -> KernelRecord:
 
 
 def labels_of(paths: Iterable[str]) -> dict[str, str]:
-    """Short names that tell files apart: the base name, with folders where that is not enough."""
+    """Short distinct names of files: the base name, with folders where that is not enough."""
     out: dict[str, str] = {}
     split = {path: path.replace("\\", "/").split("/") for path in paths}
     for path, parts in split.items():

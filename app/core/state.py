@@ -1,4 +1,4 @@
-"""What the person has selected and how it is shown; changed by pure functions.
+"""The user's selection and how it is shown; changed by pure functions.
 
 The record itself comes from the worker and is replaced whole; the selection survives it: a
 kernel is selected by id, a pass run by stage, round, task and name, an op by its id, a source
@@ -40,7 +40,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Where the person is, the same on every tab.
+    """The user's position, the same on every tab.
 
     run: the selected pass run; None for the first that changed something. op, line: held across
     passes and tabs, -1 and 0 for none. artefact, cfg: numbers within their lists. layer: of the
@@ -141,7 +141,7 @@ def name_of(compiled: CompileRecord, run: PassRun) -> RunName:
 
 
 def _place(compiled: CompileRecord, run: PassRun) -> int:
-    """Where ``run`` stands in the list of runs: at its index, unless somebody left some out."""
+    """The position of ``run`` in the list of runs: its index, unless some runs were left out."""
     at = run.index
     if at < len(compiled.runs) and compiled.runs[at].index == at:
         return at
@@ -149,7 +149,8 @@ def _place(compiled: CompileRecord, run: PassRun) -> int:
 
 
 def run_of(compiled: CompileRecord | None, sel: Selection) -> PassRun | None:
-    """The selected run; if there is none such, the first that failed, had an effect, or stands."""
+    """The selected run; if there is none such, the first that failed, else the first that had an
+    effect, else the first that was skipped, else the first of all."""
     if compiled is None or not compiled.runs:
         return None
     if sel.run is not None and sel.run in names_of(compiled):

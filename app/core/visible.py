@@ -1,9 +1,9 @@
-"""Text that may hold anything, for places where some characters would do something.
+"""Safe forms of text that may hold any character, for outputs where some characters have effects.
 
-Docstrings, messages, names of files and kernels, and saved sessions hold what somebody put there.
-An escape character steers a terminal, a carriage return hides what came before it, an override of
-the writing direction shows code in another order than it runs, and half of a surrogate pair cannot
-be encoded at all. Every place where text leaves the studio passes it through one of these.
+Docstrings, messages, names of files and kernels, and saved sessions may hold any text. An escape
+character steers a terminal, a carriage return hides what came before it, an override of the writing
+direction shows code in another order than it runs, and half of a surrogate pair cannot be encoded
+at all. All text that leaves the studio passes through one of these functions.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def anchor(kernel: KernelRecord) -> str:
 
 
 class Page:
-    """What the sections of one kernel share.
+    """The state that the sections of one kernel share.
 
     pack: stores the listings and drawings. anchor: the prefix of the kernel's own fragments.
     """

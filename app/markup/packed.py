@@ -1,17 +1,17 @@
 """Packed parts of the HTML report, and the script that shows them.
 
-Nearly all of a report is listings and drawings that somebody looks at a few of. They are kept
-compressed, a block a kernel, and put in place when they are looked at::
+Nearly all of a report is listings and drawings, and a reader looks at only a few of them. They are
+kept compressed, a block a kernel, and put in place when they are looked at::
 
     <details data-z="z3:7"><summary>...</summary></details>     filled when it is opened
     <div data-z="z3:8"></div>                                   filled when it is scrolled to
     <script type="text/plain" id="z3">base64</script>           zlib of JSON: [[7, html], [8, html]]
 
-A block compresses better where like stands by like, so its parts are sorted by kind. The script
-stands in the page, takes nothing from elsewhere, and works from a file. The page allows no other
-script (its content security policy names the hash of this one): text of users can hold none. What
-people read first (results, tables, messages, headings) is plain HTML; where the script does not
-run, or the browser is too old, the page says on top what is missing.
+A block compresses better where similar parts follow each other, so its parts are sorted by kind.
+The script is in the page, loads nothing from elsewhere, and works from a file. The page allows no
+other script (its content security policy names the hash of this one), so text of users cannot run
+one. What people read first (results, tables, messages, headings) is plain HTML; where the script
+does not run, or the browser is too old, the page says at the top what is missing.
 """
 
 from __future__ import annotations
@@ -88,13 +88,13 @@ def script() -> str:
 
 
 def notice() -> str:
-    """What stands on top: how to have everything at once, or why packed parts stay packed."""
+    """The notice at the top: how to unpack everything at once, or why packed parts stay packed."""
     return (
         '<p class="facts packed-ok">Listings and drawings are unpacked where they are looked at. '
         '<a href="#everything">Unpack everything</a> to search or print the whole page.</p>'
         '<p class="facts packed-all" id="everything">Everything is unpacked.</p>'
         '<p class="bad packed-not">Listings, diffs and drawings are packed in this file and are '
-        "not shown here: that takes a browser that runs the script in this page and can unpack "
+        "not shown here: that needs a browser that runs the script in this page and can unpack "
         "(Chrome 80, Firefox 113, Safari 16.4, or later). Tables and messages are all here; the "
         "JSON report has the rest.</p>"
     )
@@ -108,12 +108,12 @@ class Pack:
         self._parts: Final[list[tuple[str, int, str]]] = []
 
     def details(self, title: str, body: str, kind: str) -> str:
-        """Something folded; ``body`` is packed. kind: like stands by like."""
+        """A folded part; ``body`` is packed. kind: parts of one kind are stored together."""
         place = self._put(body, kind)
         return f"<details {place}><summary>{esc(title)}</summary></details>"
 
     def later(self, body: str, kind: str) -> str:
-        """Something that is shown when it is scrolled to."""
+        """A part that is shown when the reader scrolls to it."""
         return f"<div {self._put(body, kind)}></div>" if body else ""
 
     def _put(self, body: str, kind: str) -> str:

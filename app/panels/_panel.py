@@ -1,4 +1,4 @@
-"""What a panel is. A panel shows one part of a record, everywhere under one name.
+"""The definition of a panel. A panel shows one part of a record, everywhere under one name.
 
     qd-studio FILE                   `Panel.tab`: a tab of a kernel's screen
     qd-studio show --panel ID        `Panel.text`; with ``--json``, `Panel.json`
@@ -53,7 +53,7 @@ class NothingToShow(ValueError):
 
 
 class Asked(NamedTuple):
-    """What ``qd-studio show`` was asked for.
+    """A request to ``qd-studio show``.
 
     kernel: name or id; None for all. pass_name: ``NAME`` or ``NAME@STAGE``; None for all. width: in
     columns.
@@ -122,7 +122,7 @@ def text_of_compiles(
 
 
 def _why_not(kernel: KernelRecord) -> list[Line]:
-    """Why a kernel was not compiled: its errors, else the reasons of the backends."""
+    """The reasons why a kernel was not compiled: its errors, else the reasons of the backends."""
     errors = [*kernel.errors, *(e for b in kernel.backends for e in b.errors)]
     texts = dict.fromkeys(error_text(e) for e in errors)
     if not texts:
@@ -166,7 +166,7 @@ def json_of_compiles(
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the studio shows now.
+    """The state that the studio shows now.
 
     columns, rows: of the screen. width: columns of the pane. history: of the last saves.
     """

@@ -138,13 +138,13 @@ def _value(leaf: SizeLeaf) -> str:
 
 
 def _facts(autodiff: AutodiffRecord) -> list[tuple[str, str]]:
-    """The facts, without an overflow that stands on top."""
+    """The facts, without an overflow, which is shown at the top."""
     facts = fact_texts(autodiff)
     return [(n, text) for n, text in facts if not (n == "overflow" and autodiff.overflow)]
 
 
 def _markdown(kernel: KernelRecord) -> list[str]:
-    """What the adstacks of a gradient kernel take, on the first backend that reports it."""
+    """The cost of a gradient kernel's adstacks, on the first backend that reports it."""
     found = _found(kernel)
     if found is None:
         return []

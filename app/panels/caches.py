@@ -1,4 +1,4 @@
-"""What the caches would answer: a row a backend and layer, and all that is known of one of them."""
+"""The answers that the caches would give: a row a backend and layer, and all facts about one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def layers_of(kernel: KernelRecord) -> list[tuple[str, CacheLayer]]:
 
 
 def layer_key(backend: str, layer: CacheLayer) -> str:
-    """How a row is known: ``cpu offline``."""
+    """The key of a row: ``cpu offline``."""
     return f"{backend} {layer.name}"
 
 
@@ -48,7 +48,7 @@ def chosen_layer(kernel: KernelRecord, chosen: str = "") -> str:
 
 
 def _weight(layer: CacheLayer) -> int:
-    """How informative a layer is."""
+    """A rank of how informative a layer is; higher is more."""
     if layer.state == "damaged" or (layer.state == "bypass" and layer.name != "in_process"):
         return 5
     if layer.differences:
@@ -83,7 +83,7 @@ def cache_lines(kernel: KernelRecord, ascii_only: bool = False) -> tuple[list[Li
         (10, 14, 2, 8, 10, 10, 200),
         marks=fmt.marks(ascii_only),
     )
-    # Nothing stands after the last column: blanks there would only be cut off.
+    # Nothing follows the last column: blanks there would only be cut off.
     return [_trimmed(head)], [_trimmed(line) for line in lines]
 
 
@@ -95,7 +95,7 @@ def _trimmed(line: Line) -> Line:
 def layer_lines(
     kernel: KernelRecord, key: str, width: int = 100, ascii_only: bool = False
 ) -> list[Line]:
-    """All that is known of the layer ``key``: the reason in full, differences, parts of its key."""
+    """All facts about the layer ``key``: the reason in full, differences, parts of its key."""
     found = next(((b, x) for b, x in layers_of(kernel) if layer_key(b, x) == key), None)
     if found is None:
         return []
@@ -132,7 +132,7 @@ def layer_lines(
 
 
 def compared_with(layer: CacheLayer) -> str:
-    """What the differences of a layer compare with: ``against the nearest entry (...)``."""
+    """The base of a layer's differences: ``against the nearest entry (...)``."""
     if layer.against == "look":
         options = all(d.part.startswith("config.") for d in layer.differences)
         return f"since the last {'look' if options else 'save'}"
@@ -230,7 +230,7 @@ def _reported(kernel: KernelRecord) -> tuple[list[tuple[str, CacheLayer]], list[
 
 
 def _markdown(kernel: KernelRecord) -> list[str]:
-    """What the caches would answer, why, and what could be done."""
+    """The answers that the caches would give, the reasons, and what could be done."""
     found, costs = _reported(kernel)
     if not found:
         return []
@@ -254,7 +254,7 @@ def _markdown(kernel: KernelRecord) -> list[str]:
 
 
 def _html(kernel: KernelRecord, page: Page) -> str:
-    """What the caches would answer, with the parts of each key and their differences."""
+    """The answers that the caches would give, with the parts of each key and their differences."""
     found, costs = _reported(kernel)
     if not found:
         return ""

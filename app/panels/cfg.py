@@ -37,7 +37,7 @@ def title(cfg: CfgRecord) -> str:
 
 
 def graph_of_run(compiled: CompileRecord, run: PassRun | None) -> int | None:
-    """The graph that a run of cfg_optimization left behind; None for other runs."""
+    """The last graph of a run of cfg_optimization; None for other runs."""
     if run is None:
         return None
     found = [i for i, g in enumerate(compiled.cfgs) if g.run == run.index]

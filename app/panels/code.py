@@ -34,7 +34,7 @@ _TITLES: Final = {
 
 
 def title_of(name: str) -> str:
-    """What people call a text."""
+    """The title of a text, as people call it."""
     return _TITLES.get(name, name)
 
 
@@ -102,7 +102,7 @@ def _draw(look: Look) -> Shown:
         (f"text {at + 1} of {len(names)}  ", "dim"), (title_of(names[at]), "title"),
         (f"  {len(lines):,} lines", "dim"),
     ))  # fmt: skip
-    # What the machine code takes stays on top, where there is room for both.
+    # The resources of the machine code stay at the top, where there is room for both.
     table = machine_lines(look.backend) if names[at] in ("ptx", "sass") else []
     room = look.rows // 2 - 4
     return Shown(

@@ -93,7 +93,7 @@ def launch_lines(
 def _table(
     rows: Sequence[tuple[str, LaunchRecord]], states: Mapping[str, str], ascii_only: bool
 ) -> list[Line]:
-    """A row a workload; by the wall clock, with a device's own time and the host's part beside."""
+    """A row a workload: wall-clock time, then the device's own time and the host's part."""
     on_device = any(x.by_device or x.memory_bytes is not None for _, x in rows)
     header = ["backend", "workload", "median", "min", "max", "n", "first", "rate"]
     right = [False, False, True, True, True, True, True, False]
@@ -123,7 +123,7 @@ def _table(
 
 
 def _devices(kernel: KernelRecord) -> list[Line]:
-    """What backends launched on, or why not."""
+    """The devices that backends launched on, or the reasons why they did not launch."""
     out: list[Line] = []
     for backend in kernel.backends:
         if backend.unlaunched:
@@ -306,7 +306,7 @@ def _cells(names: Sequence[str], row: Sequence[str], launched: bool) -> list[str
 
 
 def _kind(column: str, text: str) -> str:
-    """Numbers are aligned and not broken; what is wrong stands out."""
+    """The CSS class of a cell: numbers are aligned and not broken; wrong results are marked."""
     if column == "agreement":
         return "bad" if text.startswith("≠") or text.endswith("check failed") else ""
     if column in ("launch", "against"):

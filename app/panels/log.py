@@ -1,4 +1,4 @@
-"""What user code and the engine wrote, of the whole record."""
+"""The output of user code and of the engine, for the whole record."""
 
 from __future__ import annotations
 

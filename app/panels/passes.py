@@ -39,8 +39,8 @@ def list_lines(
 ) -> list[Line]:
     """One line a run, keyed by its name; neighbouring runs without effect folded into one.
 
-    A stage's name stands on a line of its own where the stage begins. width: columns to fit in;
-    times, then parts of names are left out for it; 0 for as many as it takes.
+    A stage's name is on a line of its own where the stage begins. width: columns to fit in; times,
+    then parts of names are omitted to fit; 0 for as many as needed.
     """
     out: list[Line] = []
     stage: str | None = None

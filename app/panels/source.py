@@ -1,4 +1,4 @@
-"""The user's source with line heat, errors in place, and what the compiled kernel takes."""
+"""The user's source with line heat, errors in place, and the compiled kernel's parameters."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def source_lines(
 ) -> list[Line]:
     """The kernel's file; keys are line numbers. Counts: statements before > after the passes.
 
-    Below the signature stand the parameters of the compiled kernel, where they are not simply the
+    The parameters of the compiled kernel follow the signature where they are not simply the
     declared ones: parts of aggregates, and fields with their layout. A compile of an older save has
-    no counts: its lines may be others by now.
+    no counts: its line numbers may no longer fit.
     """
     text = next((f.text for f in record.files if f.path == kernel.file), "")
     lines = text.splitlines()

@@ -71,7 +71,7 @@ def _facts(record: Record) -> str:
 
 
 def _words() -> str:
-    """What the signs of results mean."""
+    """The legend: the meaning of the signs of results."""
     return (
         '<p class="facts">✓ compared with the interpreter, over the elements named; ≠ differs; '
         "? unknown, with the reason. An ulp is the step from one float to the next. The page "

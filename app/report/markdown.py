@@ -70,7 +70,7 @@ def _rules(findings: Sequence[Finding]) -> list[str]:
 
 
 def _columns(record: Record) -> list[tuple[str, tuple[str, ...]]]:
-    """The columns of each backend; what is known beside them stands with each kernel."""
+    """The columns of each backend; the section of each kernel has the other facts."""
     held = dict(unlaunched(record))
     out: list[tuple[str, tuple[str, ...]]] = []
     for name in backends_in_order(record):

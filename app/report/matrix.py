@@ -19,7 +19,7 @@ __all__ = ["matrix"]
 
 _LAUNCHED = ("launch", "device", "against", "agreement", "cold")
 _COMPILED = ("cold", "size", "registers", "spills")
-"""Columns of the matrix; what has no room there stands in the table of each kernel."""
+"""Columns of the matrix; the table of each kernel has what does not fit there."""
 
 
 def matrix(record: Record) -> str:

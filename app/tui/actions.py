@@ -1,4 +1,4 @@
-"""What a person can ask of the app on any screen; `commands` has the keys."""
+"""The actions of the app that are available on any screen; `commands` has the keys."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ class Actions:
 def export_name(kernel: str, stem: str, view: str) -> str:
     """The name, without suffix, of the files that a view of a kernel (its id) is written to.
 
-    The id in a saved session is what somebody put there, a path even.
+    The id in a saved session is untrusted text, which may even be a path.
     """
     name = re.sub(r"[^\w.-]+", "_", kernel.rpartition(":")[2])[:80].lstrip(".")
     return f"{name or stem}-{view}"

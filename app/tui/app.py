@@ -1,6 +1,6 @@
-"""The studio's application: holds the record and the selection, and hands news to the screen.
+"""The studio's application: holds the record and the selection, and passes events to the screen.
 
-Worker events arrive on the client's thread and wait in the link; one message takes them all,
+Worker events arrive on the client's thread and wait in the link; one message fetches them all,
 changes the state and repaints the current screen once. Everything slow (starting the worker,
 saving, copying, comparing long listings) runs in threads. Actions are in `actions`.
 """
@@ -116,7 +116,7 @@ class StudioApp(Actions, App[int]):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """As Textual's; text of users is shown as it is: it is no markup, and steers nothing."""
+        """Like Textual's; text of users is shown literally: it is no markup, and steers nothing."""
         super().notify(
             visible(message), title=visible_line(title), severity=severity, timeout=timeout,
             markup=markup,
@@ -162,7 +162,7 @@ class StudioApp(Actions, App[int]):
                 loop.call_soon_threadsafe(partial(self.exit, return_code=128 + number))
 
     def on_unmount(self) -> None:
-        # The terminal need not wait until the worker has ended; whoever runs the app does.
+        # The terminal need not wait until the worker has ended; the caller of the app does.
         if self.link is not None:
             threading.Thread(target=self.link.close, name="studio-end", daemon=True).start()
 
@@ -212,7 +212,7 @@ class StudioApp(Actions, App[int]):
 
     @property
     def status(self) -> str:
-        """What the worker does, for the right end of the title."""
+        """The worker's current activity, for the right end of the title."""
         since = self._busy_since
         if since is not None and since and self._now() - since > _LONG_S:
             return f"{self._progress}  {self.key_name('cancel')} cancels"
@@ -235,7 +235,7 @@ class StudioApp(Actions, App[int]):
     # --- the selection ---------------------------------------------------------------------
 
     def select(self, **changes: Any) -> None:
-        """Change the selection; painting is the caller's."""
+        """Change the selection; the caller paints."""
         self.sel = replace(self.sel, **changes)
         self._send_focus()
 

@@ -34,7 +34,7 @@ def osc52(text: str, tmux: bool) -> str:
 
 
 def copy(text: str, write: Callable[[str], object]) -> str:
-    """Copy ``text``; ``write`` sends to the terminal. Gives a sentence saying where it went."""
+    """Copy ``text``; ``write`` sends to the terminal. Return a sentence saying where it went."""
     write(osc52(text, "TMUX" in os.environ))
     used = "terminal clipboard"
     if "SSH_TTY" not in os.environ:

@@ -163,7 +163,7 @@ _NAMES: Final = {
 
 
 def key_names(keys: str) -> list[str]:
-    """Keys as a person calls them: ``question_mark,f1`` gives ``["?", "f1"]``."""
+    """Keys as a person calls them: ``question_mark,f1`` becomes ``["?", "f1"]``."""
     return [_NAMES.get(key, key) for key in keys.split(",")]
 
 

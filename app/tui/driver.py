@@ -18,7 +18,7 @@ __all__ = ["StudioDriver"]
 
 
 class _Lasting:
-    """A file that takes everything, also when its terminal is gone."""
+    """A file that accepts all writes, even when its terminal is gone."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file

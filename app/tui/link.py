@@ -30,7 +30,7 @@ class News(Message):
 
 
 class Computed(Message):
-    """What was asked of the computer is done; whoever asked finds it remembered."""
+    """The computer has finished a request; the caller finds the result in its cache."""
 
     def can_replace(self, message: Message) -> bool:
         return isinstance(message, Computed)

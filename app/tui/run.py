@@ -87,7 +87,7 @@ def run_studio(
     theme: str | None = None,
     command: Sequence[str] = (),
 ) -> int:
-    """Open the live studio on ``files``; gives the exit code."""
+    """Open the live studio on ``files``; return the exit code."""
     chosen = tuple(backends)
 
     def start(on_event: Callable[[Any], object]) -> WorkerClient:
@@ -145,7 +145,7 @@ def _run(
 
 
 def _keymap() -> tuple[str, KeyMap | None]:
-    """Where the user's key map belongs, and what stands in it, if there is one."""
+    """The path of the user's key map, and its content, if there is one."""
     from platformdirs import user_config_path
 
     path = user_config_path("qd-studio", appauthor=False) / "keymap.toml"

@@ -1,6 +1,6 @@
 """Colours of line styles, for dark, light and terminal-colour themes.
 
-Additions are blue and removals orange, which people who confuse red and green can tell apart;
+Additions are blue and removals orange, which people who confuse red and green can distinguish;
 whatever a colour says is also said by a sign or glyph. In terminal colours (the ``ansi-*``
 themes, used without colour too) marks are bold or underlined and the cursor is reversed.
 """
@@ -61,7 +61,7 @@ def styles(theme: str, dark: bool) -> dict[str, Style]:
 
 
 def cursor_style(theme: str, dark: bool, focused: bool) -> Style:
-    """What is laid over the line under the cursor."""
+    """The style that is laid over the line under the cursor."""
     if theme.startswith("ansi"):
         return Style(reverse=True) if focused else Style(underline=True)
     if dark:
@@ -70,7 +70,7 @@ def cursor_style(theme: str, dark: bool, focused: bool) -> Style:
 
 
 def search_style(theme: str, dark: bool) -> Style:
-    """What is laid over a match of the search."""
+    """The style that is laid over a match of the search."""
     if theme.startswith("ansi"):
         return Style(reverse=True, bold=True)
     return Style(color="#000000", bgcolor="#f2cc60", bold=True)

@@ -1,4 +1,4 @@
-"""The worker's end of the pipes, and the steps of a job as they are told through them.
+"""The worker's end of the pipes, and the steps of a job as they are reported through them.
 
 Limits of time are enforced twice: here by an alarm, which raises `StepLimit` in the user's code and
 so can name the line that does not end, and by the studio, which kills a worker that nothing can
@@ -64,7 +64,7 @@ class Channel:
         threading.Thread(target=self._read, name="requests", daemon=True).start()
 
     def _read(self) -> None:
-        """Queue what comes. The end of the pipe means that the studio is gone: so is the worker."""
+        """Queue incoming jobs. The end of the pipe (the studio is gone) ends the worker."""
         unframer = Unframer()
         while data := os.read(self._requests, 65536):
             for body in unframer.feed(data):
@@ -76,7 +76,7 @@ class Channel:
         _end()
 
     def waiting(self, timeout: float) -> bool:
-        """Whether a job waits; one that comes within ``timeout`` seconds counts."""
+        """True if a job waits; one that comes within ``timeout`` seconds counts."""
         return self._arrived.wait(timeout)
 
     def next_job(self) -> Job:
@@ -88,7 +88,7 @@ class Channel:
         return job
 
     def send(self, message: FromWorker) -> None:
-        """Write a whole message. If nobody reads any more, there is nothing left to do."""
+        """Write a whole message. If the reader is gone, there is nothing left to do."""
         data = memoryview(frame(message))
         self.sending = True
         try:
@@ -213,7 +213,7 @@ class JobSteps(inspect.Steps):
 
     @property
     def superseded(self) -> bool:
-        """Whether a newer job waits."""
+        """True if a newer job waits."""
         return self._channel.newest > self.job.id
 
     def give_way(self) -> None:
@@ -256,7 +256,7 @@ class JobSteps(inspect.Steps):
         return None if held is None else held.error
 
     def held_step(self, backend: str, stage: str) -> Held | None:
-        """What an earlier worker ended of, if it was this."""
+        """The record of this step, if an earlier worker ended because of it; else None."""
         kernel = "" if self.kernel is None else self.kernel.id
         for held in self.job.held:
             if (held.file, held.kernel, held.backend, held.stage) == (
@@ -270,7 +270,7 @@ class JobSteps(inspect.Steps):
         self.send_kernel(kernel, final=False)
 
     def send_kernel(self, kernel: KernelRecord, final: bool) -> None:
-        """Tell what is known of a kernel now."""
+        """Send the present record of a kernel."""
         flush()
         packed, again = self._packer.pack(kernel)
         self._channel.send(KernelDone(job=self.job.id, kernel=packed, final=final, again=again))

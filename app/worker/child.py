@@ -1,7 +1,7 @@
 """The worker process: reads jobs and works on them, one after the other.
 
-While nothing is asked of it, it makes itself ready: it loads what a compile will need. Garbage is
-collected when the results of a job are out, so that nobody waits for it in the next.
+While it has no job, it prepares: it loads what a compile will need. Garbage is collected when the
+results of a job are out, so that the next job does not wait for it.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["main"]
 _REST_S: Final = 0.3
 # New objects between two collections that cannot wait for the end of the job.
 _GC_EVERY: Final = 200_000
-# Every compile leaves a little behind (interned places, machine code); a worker that has grown to
+# Every compile retains some memory (interned places, machine code); a worker that has grown to
 # this ends between two jobs, and the next job starts another.
 _TOO_LARGE: Final = 2 << 30
 
 
 def main(arguments: list[str]) -> None:
-    """Work until told to stop. arguments: three inherited descriptors (see `WorkerProcess`)."""
+    """Work until asked to stop. arguments: three inherited descriptors (see `WorkerProcess`)."""
     # First of all: what the user's code compiles here must leave no trace in the user's caches.
     inspect.dry_caches()
     fds = [int(argument) for argument in arguments]
@@ -72,7 +72,7 @@ def main(arguments: list[str]) -> None:
 
 
 def _resident_bytes() -> int:
-    """Memory this process holds; 0 where the system does not tell."""
+    """Resident memory of this process; 0 where the system does not report it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -117,9 +117,9 @@ class WorkerClient:
         self._bell: Final = Bell()
         self._stopping = False
         self.failure: Exception | None = None
-        """What ended the client, if it was not told to stop."""
+        """The error that ended the client, if it was not asked to stop."""
         self._watching: Final = watch
-        # State of the thread below; nobody else touches it.
+        # State of the thread below; no other thread touches it.
         self._watcher: Watcher | None = None
         self._worker: WorkerProcess | None = None
         self._selector: Final = DefaultSelector()
@@ -150,7 +150,7 @@ class WorkerClient:
 
     @property
     def alive(self) -> bool:
-        """Whether events may still come: not stopped, and no `failure`."""
+        """True if events may still come: not stopped, and no `failure`."""
         return self._thread.is_alive()
 
     def request_refresh(self, paths: Iterable[str] | None = None) -> None:
@@ -178,7 +178,7 @@ class WorkerClient:
             self._thread.join(timeout)
 
     def focus(self, kernel: str, watching: bool = False, look: RunName | None = None) -> None:
-        """What is looked at, and comes first from now on; see `Job`."""
+        """Set the kernel that the user looks at, which comes first from now on; see `Job`."""
         self._ask(lambda: self._set(focus=kernel, watching=watching, look=look))
 
     def _ask(self, request: Callable[[], None]) -> None:
@@ -210,7 +210,7 @@ class WorkerClient:
         self._watcher.watch(self._session.watched())
 
     def _turn(self) -> None:
-        """One round: requests, work to hand out, news, clocks."""
+        """One round: requests, work to hand out, events, clocks."""
         while self._requests:
             self._requests.popleft()()
         if self._wanted:
@@ -304,7 +304,7 @@ class WorkerClient:
         self._late_reason = reason
 
     def _spawn(self) -> None:
-        """Have a worker: the spare one, or a new one."""
+        """Get a worker: the standby one, or a new one."""
         self._worker, hello = self._spare.take()
         for name, fd in self._worker.fds.items():
             self._selector.register(fd, EVENT_READ, name)
@@ -385,7 +385,7 @@ class WorkerClient:
         self._job = None
         self._step = None
         self._deadline = None
-        self._session = self._session.job_over("this look gave no result")
+        self._session = self._session.job_over("this look produced no result")
         self._emit(events.RecordUpdated(self._record(message.elapsed_ms), complete=True))
         if self._watching and not self._stopping:
             self._spare.start()

@@ -1,4 +1,4 @@
-"""How a worker ended, and what its end means for what is shown, in words."""
+"""The exit status of a worker, and its meaning for what is shown, in words."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
         message += f", after launch {launch_in(pass_name):,} began; the launches until then count"
     if note_of(line_in(pass_name), launch_in(pass_name)) == pass_name:
         pass_name = ""
-    # A step may tell itself apart by a further word, as in "check n=64".
+    # A further word may distinguish a step, as in "check n=64".
     stage = step.stage.split(" ", 1)[0]
     if pass_name in _PARTS:
         stage = pass_name
@@ -88,7 +88,9 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
 
 
 def held_of(step: Working, error: ErrorRecord, note: str = "") -> Held:
-    """What keeps a later worker from trying ``step`` again. note: that of the flight recorder."""
+    """The record that keeps a later worker from trying ``step`` again.
+
+    note: that of the flight recorder."""
     return Held(
         file=step.file, kernel=step.kernel, backend=step.backend, stage=step.stage, error=error,
         launch=launch_in(note),
@@ -98,7 +100,7 @@ def held_of(step: Working, error: ErrorRecord, note: str = "") -> Held:
 def undone(
     looks: Mapping[str, bytes], before: Mapping[str, bytes], done: Container[str]
 ) -> dict[str, bytes]:
-    """What the caches were asked (see `engine.inspect.LookUps`), without what a worker that ended
-    had asked for kernels that it did not finish. done: the ids of those that it did."""
+    """The cache lookups so far (see `engine.inspect.LookUps`), without those that a worker that
+    ended made for kernels that it did not finish. done: the ids of those that it did finish."""
     kept = {key: value for key, value in looks.items() if key.rsplit(" ", 2)[0] in done}
     return {**before, **kept}

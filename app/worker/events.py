@@ -1,4 +1,4 @@
-"""What a `WorkerClient` tells its owner. Sent from the client's thread, in order."""
+"""The events that a `WorkerClient` reports to its owner, from the client's thread, in order."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RecordUpdated:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What the worker does now. total 0: unknown."""
+    """The worker's current activity. total 0: unknown."""
 
     text: str
     done: int
@@ -79,7 +79,7 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """A worker process ended. expected: it was told to. Another starts when there is work."""
+    """A worker process ended. expected: it was asked to. Another starts when there is work."""
 
     reason: str
     expected: bool

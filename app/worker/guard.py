@@ -68,7 +68,7 @@ def _tell() -> None:
         try:
             os.write(_shell.stdin.fileno(), line)
             return
-        except OSError:  # somebody ended it
+        except OSError:  # another process ended it
             _shell.stdin.close()
             _shell.wait()
             _shell = None

@@ -53,7 +53,7 @@ _FUTURE: Final = sum(
 
 
 class Loaded:
-    """What came of loading a file. module: with what was defined before an ``error``; None if
+    """The result of loading a file. module: with what was defined before an ``error``; None if
     nothing was executed. package: as in ``__package__``. ran: the module of a run as a script."""
 
     def __init__(self, path: str, name: str, package: str = "") -> None:
@@ -189,7 +189,7 @@ class Loader:
         return loaded
 
     def stopped(self) -> Loaded:
-        """What there is of a load that was stopped from outside."""
+        """The partial result of a load that was stopped from outside."""
         assert self._now is not None
         return self._now
 
@@ -200,9 +200,9 @@ class Loader:
     def run_main(self, loaded: Loaded) -> ErrorRecord | None:
         """Run the file as a script; if it has no ``__main__`` part, call its `main`.
 
-        Gives what it raised (exiting with status 0 or None is no error). A script has modules of
-        its own, as when Python runs it: fields that a helper made for the imported file end with
-        the program that the script starts. They are in ``Loaded.ran``.
+        Return the error that it raised (exiting with status 0 or None is no error). A script has
+        modules of its own, as when Python runs it: fields that a helper made for the imported file
+        end with the program that the script starts. They are in ``Loaded.ran``.
         """
         try:
             if _is_script(loaded):
@@ -251,7 +251,7 @@ class Loader:
     # ---- parts
 
     def _enter(self, path: str, root: str, opening: Opening) -> None:
-        """Make the process what a script finds: its folder on the path, its arguments, windows."""
+        """Set up the process for a script: its folder on the path, its arguments, windows."""
         self._opening = opening
         self._before = [*sys.path], [*sys.argv], os.getcwd()
         # A script that is reached by a link finds the modules next to the file itself.
@@ -308,7 +308,7 @@ class Loader:
                 sys.modules[name] = saved
 
     def _error(self, error: BaseException, stage: str) -> ErrorRecord:
-        """What the file raised, as an error of the file."""
+        """The exception that the file raised, as an error of the file."""
         assert self._now is not None
         path = self._now.path
         if isinstance(error, SyntaxError) and error.filename == path and error.lineno:

@@ -45,7 +45,7 @@ class Packer:
 
 
 def _same_passes(a: CompileRecord, b: CompileRecord) -> bool:
-    """Whether both come from one run of the passes: then their parts are the same objects."""
+    """True if both come from one run of the passes: then their parts are the same objects."""
     return (
         len(a.runs) == len(b.runs)
         and len(a.snapshots) == len(b.snapshots)
@@ -61,7 +61,7 @@ class Unpacker:
         self._last: dict[tuple[str, str], CompileRecord] = {}
 
     def unpack(self, kernel: KernelRecord, again: tuple[str, ...]) -> KernelRecord:
-        """What `Packer.pack` was given."""
+        """Return the kernel that was passed to `Packer.pack`."""
         backends = list(kernel.backends)
         for i, backend in enumerate(backends):
             compiled = backend.compile

@@ -24,8 +24,8 @@ _READ: Final = 1 << 20
 class LineCutter:
     """Turns what one stream carries into lines, up to a limit.
 
-    What goes beyond the limit is read and dropped (a full pipe would stop the worker), and said
-    once. The limit starts anew with `reset`.
+    Output beyond the limit is read and dropped (a full pipe would stop the worker), which is
+    reported once. `reset` starts the count again.
     """
 
     MAX_LINES: Final = 2000
@@ -83,7 +83,7 @@ class WorkerProcess:
             self.flight: Final = FlightRecorder(shared.fileno())
             fds = (to_worker, from_worker, shared.fileno())
             self._popen = subprocess.Popen(
-                # -P: a file in the current folder must not stand in for a module of ours.
+                # -P: a file in the current folder must not replace a module of ours.
                 [sys.executable, "-P", "-m", "qd_studio.app.worker", *map(str, fds)],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
@@ -116,7 +116,7 @@ class WorkerProcess:
         return self._popen.pid
 
     def send(self, message: ToWorker) -> None:
-        """Send; a worker that is gone is noticed when its messages end, not here."""
+        """Send; the end of a worker is noticed when its messages end, not here."""
         self.fresh = False
         data = frame(message)
         with contextlib.suppress(BrokenPipeError):
@@ -158,13 +158,13 @@ class WorkerProcess:
     def kill(self) -> None:
         """End the worker and what it started, whatever it is doing."""
         if self._popen.returncode is None:
-            # Nobody has waited for it yet, so that its number cannot be another process's by now.
+            # It has not been waited for yet, so its number cannot belong to another process by now.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, signal.SIGKILL)
 
     def reap(self, timeout: float) -> int:
-        """Wait up to ``timeout`` seconds for the end, then kill it, and in any case what it
-        started and left behind. The exit status as Popen has it."""
+        """Wait up to ``timeout`` seconds for the end, then kill the process, and in any case the
+        processes that it started and that still run. Return the exit status, as Popen has it."""
         deadline = time.monotonic() + timeout
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
         while os.waitid(os.P_PID, self.pid, flags) is None and time.monotonic() < deadline:
@@ -174,7 +174,7 @@ class WorkerProcess:
         return self._popen.wait()
 
     def close(self) -> None:
-        """Give back the pipes. The process must have been reaped."""
+        """Close the pipes. The process must have been reaped."""
         self.ended = True
         os.close(self._send_fd)
         os.close(self._message_fd)
@@ -193,7 +193,7 @@ def _enlarge(fd: int) -> None:
 
 
 def _read(fd: int) -> bytes | None:
-    """What a non-blocking ``fd`` has: None for nothing now, empty at its end."""
+    """Read what a non-blocking ``fd`` has: None for nothing now, empty at its end."""
     try:
         return os.read(fd, _READ)
     except BlockingIOError:

@@ -1,4 +1,4 @@
-"""What the studio and its worker process say to each other.
+"""The messages between the studio and its worker process.
 
 Messages are msgspec structs with a tag, as msgpack, each after its length (4 bytes, little
 endian). They go over two pipes of their own: the worker's standard output and error belong to user
@@ -11,13 +11,13 @@ code and are read as text. One job is in work at a time:
           ◀──────────── Working      before every step that user code or a bug could hang or crash
           ◀──────────── FileLoaded   what a file holds, its kernels not yet compiled
           ◀──────────── KernelDone   compiled; again with launches; `final` when nothing will follow
-          ◀──────────── Looked       what the caches were asked, to compare the next look with
+          ◀──────────── Looked       the cache lookups, to compare the next look with
           ◀──────────── JobDone
-      Job ─────────────────────▶     also in the middle of a job: the worker gives the old one up
+      Job ─────────────────────▶     also in the middle of a job: the worker drops the old one
 
 A worker ends when the studio's end of its pipe closes, or is killed.
 `Working.limit_s` arms the studio's clock: a worker that stays silent for longer is killed. Which
-pass runs is told through a `FlightRecorder`, a few bytes of shared memory, since a message for
+pass runs is reported through a `FlightRecorder`, a few bytes of shared memory, since a message for
 every pass would cost more than many passes do, and since it must outlive the worker.
 """
 
@@ -69,8 +69,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that each step may take, and how long timing may go on.
 
     measure_s: per workload and backend, warm-up included. interpret_s: per interpreted launch;
-    what takes longer is left out, not an error. grace_s: after a limit, for user code to be
-    stopped from within, which can tell its line, before the worker is killed.
+    a longer one is left out, which is not an error. grace_s: after a limit, for user code to be
+    stopped from within, which can report its line, before the worker is killed.
     """
 
     import_s: float = 20.0
@@ -83,7 +83,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opening(msgspec.Struct, frozen=True, kw_only=True):
-    """What files find when they are executed.
+    """The environment of files when they are executed.
 
     arguments: each file's ``sys.argv`` after its own path. frames: how often windows are shown
     before they close. modules: the name of a module by its path, where it was opened by name.
@@ -118,8 +118,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     that the file's `main` makes. launch: False only compiles. only: names or ids of kernels to
     look at, none for all; the others are listed. focus: the id of the kernel to look at first.
     watching: its passes are on the screen, and ``look`` is the name of the run shown (None: the
-    first that changes something): that run is told of before the passes after it have run. looks:
-    what earlier workers told by `Looked`; given to a worker with its first job.
+    first that changes something): that run is reported before the passes after it have run. looks:
+    the lookups that earlier workers sent in `Looked`; passed to a worker with its first job.
     """
 
     id: int
@@ -168,7 +168,7 @@ class Working(msgspec.Struct, frozen=True, kw_only=True, tag="working"):
     loop: int = 0
 
     def late_text(self) -> str:
-        """What is said of the step if it takes longer than it may."""
+        """The message about the step if it exceeds its limit."""
         return late_text(self.limit_s, self.text, self.note)
 
 
@@ -201,7 +201,7 @@ class KernelDone(msgspec.Struct, frozen=True, kw_only=True, tag="kernel"):
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True, tag="looked"):
-    """What the caches were asked for some kernels; see `engine.inspect.LookUps`."""
+    """The cache lookups for some kernels; see `engine.inspect.LookUps`."""
 
     job: int
     looks: dict[str, bytes]
@@ -270,7 +270,7 @@ def _encodable(value: Any) -> Any:
 
 
 class Unframer:
-    """Cuts a byte stream into message bodies; decoding is the caller's."""
+    """Cuts a byte stream into message bodies; the caller decodes them."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()

@@ -97,7 +97,7 @@ class Runner:
         errors: list[ErrorRecord],
         config: tuple[ConfigEntry, ...],
     ) -> list[KernelRecord]:
-        """Send what the file holds; returns what is known of its kernels."""
+        """Send the content of the file; return the records of its kernels."""
         path, partial = loaded.path, loaded.error is not None
         label = job.labels.get(path, "")
         described = _named([inspect.describe(k) for k in kernels], label)
@@ -223,7 +223,7 @@ class Runner:
                     self._look_up(steps, gradient)
                     steps.send_kernel(gradient.generate_texts(), final=True)
             elif job.focus == inspect.gradient_name(described.id):
-                # Somebody looks at it: it is not to wait for launches.
+                # The user looks at it: it must not wait for launches.
                 gradient = self._gradient(job, steps, capture, make=True)
                 if gradient is not None:
                     captures.append(gradient)
@@ -236,7 +236,7 @@ class Runner:
         for capture in captures:
             steps.kernel = capture.record
             capture.launch(job.limits.measure_s)
-            # Only arguments tell whether arrays have gradients.
+            # Only arguments show whether arrays have gradients.
             gradient = None
             if not (capture.record.gradient or capture.record.primal):
                 gradient = self._gradient(job, steps, capture)
@@ -292,7 +292,7 @@ class Runner:
 
 
 def _wanted(job: Job, kernel: KernelRecord) -> bool:
-    """Whether the job asks for the kernel, or for its gradient."""
+    """True if the job asks for the kernel, or for its gradient."""
     names = (kernel.id, kernel.name)
     return not job.only or bool({*names, *map(inspect.gradient_name, names)} & set(job.only))
 
@@ -329,7 +329,7 @@ def _named(kernels: list[KernelRecord], label: str) -> list[KernelRecord]:
 
 
 def _cut(limit: inspect.StepLimit, stage: str, calls: inspect.RecordedCalls) -> ErrorRecord:
-    """A time limit in code of the file, and how many launches it did not take away."""
+    """The error for a time limit in code of the file, with the number of launches that count."""
     error = inspect.error_record(limit, stage)
     if not calls.launches:
         return error

@@ -24,7 +24,7 @@ class Bell:
     def __init__(self) -> None:
         self.fd, self._write = os.pipe()
         os.set_blocking(self.fd, False)
-        # After the end the descriptors may belong to somebody else.
+        # After the end the numbers of the descriptors may be in use for other files.
         self._lock = threading.Lock()
         self._gone = False
 
@@ -39,7 +39,7 @@ class Bell:
         os.read(self.fd, 4096)
 
     def close(self) -> None:
-        """Give back the descriptors."""
+        """Close the descriptors."""
         with self._lock:
             self._gone = True
             os.close(self.fd)
@@ -47,7 +47,7 @@ class Bell:
 
 
 class Spare:
-    """A worker with everything loaded, told to the selector as ``spare``, if there is one."""
+    """A standby worker with everything loaded, registered with the selector as ``spare``."""
 
     def __init__(self, selector: BaseSelector) -> None:
         self._selector: Final = selector
@@ -56,11 +56,11 @@ class Spare:
 
     @property
     def ready(self) -> bool:
-        """Whether there is one that has come up."""
+        """True if there is a standby worker that has come up."""
         return self._hello is not None
 
     def start(self) -> None:
-        """Have one from now on."""
+        """Start a standby worker, if there is none."""
         if self._process is None:
             self._process = WorkerProcess()
             self._selector.register(self._process.fds["message"], EVENT_READ, "spare")

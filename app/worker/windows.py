@@ -51,7 +51,7 @@ def begin(frames: int) -> None:
 
 
 class _Accepting:
-    """Has every method; each takes anything and returns None."""
+    """Has every method; each accepts any arguments and returns None."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
@@ -63,7 +63,7 @@ class _Accepting:
 
 
 class _Nothing(_Accepting):
-    """A function that takes anything and returns None; it has every method, too."""
+    """A function that accepts any arguments and returns None; it has every method, too."""
 
     def __call__(self, *_: Any, **__: Any) -> None:
         pass
@@ -80,7 +80,7 @@ class _Refusing:
 
 
 class _Window(_Accepting):
-    """What both kinds of windows have."""
+    """The base of both kinds of windows."""
 
     def __init__(self, name: str = "window", res: Any = 512, *_: Any, **options: Any) -> None:
         size = options.get("res", res)
@@ -210,11 +210,11 @@ class Window(_Window):
         self._canvas, self._scene, self._gui = _Accepting(), _Accepting(), Gui()
 
     def get_canvas(self) -> Any:
-        """What programs draw on."""
+        """The canvas that programs draw on."""
         return self._canvas
 
     def get_scene(self) -> Any:
-        """What programs put meshes and lights into."""
+        """The scene that programs put meshes and lights into."""
         return self._scene
 
     def get_gui(self) -> Gui:
@@ -233,11 +233,11 @@ class Window(_Window):
 
 
 class Gui(_Accepting):
-    """Widgets of a window: each keeps the value that the program gives it."""
+    """Widgets of a window: each keeps the value that the program passes to it."""
 
     @contextmanager
     def sub_window(self, *_: Any, **__: Any) -> Generator[Gui, None, None]:
-        """Around the widgets of a part of the window."""
+        """A context manager around the widgets of a part of the window."""
         yield self
 
     def button(self, *_: Any, **__: Any) -> bool:
@@ -259,15 +259,15 @@ class Camera(_Accepting):
         self.up(0.0, 1.0, 0.0)
 
     def position(self, x: float, y: float, z: float) -> None:
-        """Where it is."""
+        """Set the position of the camera."""
         self.curr_position = engine.Vector([x, y, z])
 
     def lookat(self, x: float, y: float, z: float) -> None:
-        """Where it looks."""
+        """Set the point that the camera looks at."""
         self.curr_lookat = engine.Vector([x, y, z])
 
     def up(self, x: float, y: float, z: float) -> None:
-        """Where up is."""
+        """Set the upward direction."""
         self.curr_up = engine.Vector([x, y, z])
 
     def get_view_matrix(self) -> Any:
@@ -280,17 +280,17 @@ class Camera(_Accepting):
 
 
 class VideoManager(_Accepting):
-    """Takes pictures and writes none."""
+    """Accepts pictures and writes none."""
 
     def __init__(self, output_dir: str = ".", *_: Any, **__: Any) -> None:
         self.directory = output_dir
 
     def get_output_filename(self, suffix: str) -> str:
-        """Where a video would be."""
+        """The path of a video, if one were written."""
         return f"{self.directory}/video{suffix}"
 
     def get_frame_directory(self) -> str:
-        """Where pictures would be."""
+        """The folder of pictures, if any were written."""
         return f"{self.directory}/frames"
 
 
@@ -327,7 +327,7 @@ def _hex_to_rgb(color: int) -> tuple[float, float, float]:
 
 
 def notebook_names() -> dict[str, Any]:
-    """What every notebook finds without an import."""
+    """The names that every notebook has without an import."""
     return {"display": _nothing, "get_ipython": _Accepting}
 
 

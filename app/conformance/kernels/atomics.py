@@ -9,7 +9,7 @@ from .kit import F32, I32, I64, U32, U64, full, of, zeros
 feature = Group("atomics", "Atomic operations")
 
 _UPDATES = {
-    # start, then what 100 iterations i leave behind
+    # start, then the result of 100 iterations i
     "add": (10, 4960),
     "sub": (10, -4940),
     "min": (10, -99),

@@ -207,7 +207,7 @@ _sg = qd.simt.subgroup
 
 
 def _on_lanes(rows, body, dtype=qd.i32):
-    """What ``body(i, row)`` leaves for each of 32 lanes, in so many rows."""
+    """Return an array of ``rows`` rows of 32 lanes, after ``body(i, array)`` ran in each lane."""
 
     @qd.kernel
     def k(x: qd.types.NDArray[dtype, 2]):

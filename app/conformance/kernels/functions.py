@@ -241,7 +241,7 @@ def volatile():
 
 
 def printed(run):
-    """What ``run`` prints."""
+    """Return the text that ``run`` prints."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
         run()

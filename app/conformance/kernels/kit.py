@@ -1,4 +1,4 @@
-"""What the modules of features share: arrays in one word."""
+"""Helpers that the modules of features share: short constructors of arrays."""
 
 from __future__ import annotations
 

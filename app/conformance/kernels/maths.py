@@ -1,4 +1,4 @@
-"""Functions of reals, and random numbers."""
+"""Functions of floats, and random numbers."""
 
 import math
 

@@ -1,1 +1,1 @@
-"""Lines and tables of parts of a record: what panels, the matrix and reports are made of. Pure."""
+"""Lines and tables of parts of a record, for panels, the matrix and reports. Pure."""

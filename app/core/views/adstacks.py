@@ -1,4 +1,4 @@
-"""How a kernel was differentiated, and what its adstacks take: tables and details.
+"""The differentiation of a kernel and the cost of its adstacks: tables and details.
 
 The listings before and after differentiation are drawn by `reversal`.
 """
@@ -26,7 +26,7 @@ _ROOMY: Final = 110
 
 
 class Shown(NamedTuple):
-    """What the panel shows: a gradient kernel on one backend."""
+    """The subject of the panel: a gradient kernel on one backend."""
 
     kernel: KernelRecord
     backend: BackendRecord
@@ -47,7 +47,7 @@ def shown_of(record: Record, kernel: KernelRecord, backend: str = "") -> Shown |
 
 
 def failure_lines(shown: Shown) -> list[Line]:
-    """What went wrong with the gradient, with the user's line; an overflow is among the facts."""
+    """The errors of the gradient, with the user's line; an overflow is among the facts."""
     errors = [e for e in shown.backend.errors if e.message != shown.autodiff.overflow]
     texts = dict.fromkeys(fmt.error_text(e) for e in errors)
     return [
@@ -58,7 +58,7 @@ def failure_lines(shown: Shown) -> list[Line]:
 
 
 def why_none(record: Record, kernel: KernelRecord) -> list[str]:
-    """Why there is nothing to show, in lines."""
+    """The reasons why there is nothing to show, in lines."""
     chosen = next((k for k in record.kernels if k.id == kernel.gradient), None)
     chosen = chosen or (kernel if kernel.primal else None)
     if chosen is None:
@@ -84,12 +84,12 @@ def stacks_of(autodiff: AutodiffRecord) -> list[tuple[StackTask, StackRecord, st
 
 
 def stack_key(task: StackTask, index: int) -> str:
-    """How a row is known: ``0.2``, stack 2 of task 0."""
+    """The key of a row: ``0.2``, stack 2 of task 0."""
     return f"{task.index}.{index}"
 
 
 def chosen_stack(autodiff: AutodiffRecord, chosen: str = "") -> str:
-    """The key of the stack that is shown in full: ``chosen``, else the one that takes most."""
+    """The key of the stack that is shown in full: ``chosen``, else the largest one."""
     rows = stacks_of(autodiff)
     if any(key == chosen for _, _, key in rows):
         return chosen
@@ -138,9 +138,9 @@ STACK_HEADS: Final = (
 def stack_rows(
     autodiff: AutodiffRecord, width: int = 200, ascii_only: bool = False
 ) -> tuple[list[Line], list[Line]]:
-    """(header, a row a stack): what it keeps, what it takes, why it is there. ▲: takes the most.
+    """(header, a row a stack): its contents, its size, the reason for it. ▲: the largest one.
 
-    width: in a narrow room only columns of numbers are kept; the rest stands in the details.
+    width: in a narrow pane only columns of numbers are kept; the details show the rest.
     """
     stacks = stacks_of(autodiff)
     if not stacks:
@@ -193,7 +193,7 @@ def tree_texts(rows: tuple[SizeRow, ...], ascii_only: bool = False) -> list[tupl
 
 
 def _goes_on(rows: tuple[SizeRow, ...], at: int, depth: int) -> bool:
-    """Whether another row at ``depth`` follows below the same parent."""
+    """True if another row at ``depth`` follows below the same parent."""
     for row in rows[at + 1 :]:
         if row.depth < depth:
             return False
@@ -205,7 +205,7 @@ def _goes_on(rows: tuple[SizeRow, ...], at: int, depth: int) -> bool:
 def stack_lines(
     autodiff: AutodiffRecord, key: str, width: int = 100, ascii_only: bool = False
 ) -> list[Line]:
-    """All that is known of one stack: why it is there, its size as formula and tree, its bytes."""
+    """All facts about one stack: why it is there, its size as formula and tree, its bytes."""
     found = next(((t, x) for t, x, k in stacks_of(autodiff) if k == key), None)
     if found is None:
         return []
@@ -250,7 +250,7 @@ def _slots(x: StackRecord, sized: bool) -> str:
 
 
 def _named(name: str, text: str, width: int, style: str = "") -> list[Line]:
-    """``name`` in a column of its own, the text wrapped beside it."""
+    """``name`` in a column of its own, the text wrapped next to it."""
     parts = [
         part for line in text.splitlines() for part in wrap(line, max(_NARROWEST, width - _NAMES))
     ] or [""]

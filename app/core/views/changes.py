@@ -37,7 +37,7 @@ def listing_lines(compiled: CompileRecord, snapshot: Snapshot) -> Sequence[Line]
 
 @by_identity(24)
 def pass_diff(compiled: CompileRecord, run: PassRun) -> Diff:
-    """What ``run`` changed, by op identity."""
+    """The changes that ``run`` made, by op identity."""
     return diff_pass(compiled, run)
 
 
@@ -74,7 +74,7 @@ class DiffLines(LazyLines):
 
 
 class _Plan:
-    """Which rows a diff shows, one entry a line: (row, part), or (start, -1) and end for a fold.
+    """The rows that a diff shows, one entry a line: (row, part), or (start, -1) and end for a fold.
 
     part: 0 for the old side of a changed row or the whole of any other, 1 for the new side.
     """

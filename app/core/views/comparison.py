@@ -43,7 +43,7 @@ _LAUNCH: Final = HEADER.index("launch")
 
 
 def comparable(kernel: KernelRecord) -> bool:
-    """Whether there is something to put side by side."""
+    """True if the kernel has something to compare: several backends, one of them compiled."""
     return len(kernel.backends) > 1 and any(b.compile is not None for b in kernel.backends)
 
 
@@ -102,9 +102,10 @@ def verdict_texts(kernel: KernelRecord) -> list[str]:
 
 
 def _clocks(kernel: KernelRecord, found: VerdictRecord) -> list[str]:
-    """The other clock's times: of devices beside a wall clock, of waiting beside a device's.
+    """The other clock's times: of devices next to a wall clock, of waiting next to a device's.
 
-    Earlier versions held a device's time against a wall clock; that is said, with what it left out.
+    Earlier versions compared a device's time with a wall clock; the text says so, and what that
+    left out.
     """
     known = {
         b.backend: x for b in kernel.backends for x in b.launches if x.workload == found.workload
@@ -140,7 +141,7 @@ def amounts_text(workload: WorkloadRecord) -> str:
 
 
 def comparison_rows(kernel: KernelRecord) -> list[tuple[str, ...]]:
-    """Cells for `HEADER`, a row a backend; what keeps one from launching stands under launch."""
+    """Cells for `HEADER`, a row a backend; the launch column says why a backend does not launch."""
     return [tuple(text for text, _ in _row(kernel, backend)) for backend in kernel.backends]
 
 
@@ -188,7 +189,7 @@ def _row(kernel: KernelRecord, backend: BackendRecord) -> list[Span]:
 
 
 def _of_save(kernel: KernelRecord, backend: BackendRecord, column: str, at: Span) -> Span:
-    """A cell in the style of what an older save gave, if it is of one."""
+    """A cell in the style of an older save's results, if it is of one."""
     launched = column in ("launch", "device", "against", "agreement", "rate")
     state = state_of(kernel, backend, *(("launches",) if launched else ("passes", "code")))
     if not state or column == "backend":
@@ -215,8 +216,8 @@ def _over_empty(line: Line, text: str, style: str, width: int) -> tuple[Line, in
 def comparison_lines(kernel: KernelRecord, ascii_only: bool = False, width: int = 0) -> list[Line]:
     """The table, and below it the verdicts in full.
 
-    What keeps a backend from launching takes the room of cells that are empty, never that of other
-    rows; what is longer is below the table. width: of the screen, 0 for any.
+    The reason why a backend does not launch extends over empty cells of its row, and never widens
+    other rows; longer reasons are below the table. width: of the screen, 0 for any.
     """
     if not comparable(kernel):
         return []

@@ -1,4 +1,4 @@
-"""What stands on top of a screen when something failed, while the last good result stays below."""
+"""The errors at the top of a screen when something failed; the last good result stays below."""
 
 from __future__ import annotations
 

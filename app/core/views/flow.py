@@ -1,4 +1,4 @@
-"""The order of a kernel's tasks: graphs of a device with what is known of their replays."""
+"""The order of a kernel's tasks: graphs of a device, with the facts about their replays."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WAYS: Final = {
 
 
 def title(flow: FlowRecord) -> str:
-    """How the tasks are run, and why not as a graph."""
+    """The way the tasks are run, and the reason if it is not a graph."""
     text = _WAYS.get(flow.how, flow.how)
     if flow.how in ("graph", "auto"):
         return f"{text}; {flow.why}" if flow.why else text
@@ -76,7 +76,7 @@ def groups(kernel: KernelRecord) -> list[tuple[list[BackendRecord], FlowRecord]]
 
 
 def heading(backend: BackendRecord) -> tuple[str, str]:
-    """(backend, how it runs its tasks), with what is known of its graph."""
+    """(backend, how it runs its tasks), with the facts about its graph."""
     assert backend.flow is not None
     known = facts(backend.flow)
     return backend.backend, title(backend.flow) + (f"; {known}" if known else "")

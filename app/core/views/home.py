@@ -1,4 +1,4 @@
-"""What stands below the home matrix: why backends have no columns, and all of one kernel."""
+"""The text below the home matrix: why backends have no columns, and all facts about one kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["absent_lines", "detail", "devices_of"]
 
 
 def devices_of(record: Record) -> list[str]:
-    """What kernels were launched on beside the host, a line each."""
+    """The devices other than the host that kernels were launched on, a line each."""
     found = (b.device for k in record.kernels for b in k.backends if b.device is not None)
     return list(dict.fromkeys(fmt.device(device) for device in found))
 
@@ -36,7 +36,7 @@ def absent_lines(record: Record) -> list[Line]:
 
 
 def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
-    """What the matrix has no room for: signature, workloads, reasons, what differs."""
+    """The facts that do not fit in the matrix: signature, workloads, reasons, differences."""
     signature = ", ".join(map(_param, kernel.params))
     returns = f" -> {kernel.returns}" if kernel.returns else ""
     out = [Line(((kernel.name, "title"), (f"({signature}){returns}", "")))]
@@ -75,7 +75,7 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
 
 
 def _missed(kernel: KernelRecord, ascii_only: bool) -> list[Line]:
-    """Why the caches would not have the kernel, by layer, for the backend that comes first."""
+    """The reasons for cache misses, by layer, for the first backend that has caches."""
     primary = next((b for b in kernel.backends if b.caches), None)
     lines = [
         Line(((f"{fmt.GLYPHS[x.state][ascii_only]} {x.name} {x.state} ", "warn"), (x.reason, "")))

@@ -1,4 +1,4 @@
-"""Machine code for a GPU: what each kernel of the module takes, and how much fits at a time."""
+"""Machine code for a GPU: the resources of each kernel of the module, and its occupancy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def spills(machine: MachineRecord | None) -> int:
 
 
 def facts(machine: MachineRecord) -> list[str]:
-    """What holds for the module; then, a line each, what is missing, and warnings."""
+    """The facts about the whole module; then, a line each, missing data and warnings."""
     first = f"{machine.arch}{f' ({machine.title})' if machine.title else ''}"
     if machine.ptx_bytes:
         first += f", PTX {machine.ptx_version}, {fmt.size(machine.ptx_bytes)}"

@@ -95,11 +95,11 @@ class _Column(NamedTuple):
     right: bool = False
 
     def widened(self, least: int) -> _Column:
-        """At least so wide."""
+        """The column, at least ``least`` wide."""
         return self._replace(width=max(self.width, least))
 
     def filled(self, left: int) -> tuple[_Column, int]:
-        """As wide as its cells are, if ``left`` columns more allow that; and what is left then."""
+        """The column widened to its cells, as far as ``left`` columns allow; and what is left."""
         most = max((len(text) for text, _ in self.cells), default=0)
         more = max(0, min(most - self.width, left))
         return self.widened(self.width + more), left - more
@@ -113,7 +113,7 @@ class _Group(NamedTuple):
 
     @property
     def width(self) -> int:
-        """Without the gap behind it."""
+        """The width without the gap after the group."""
         return sum(column.width for column in self.columns) + _GAP * (len(self.columns) - 1)
 
 
@@ -127,8 +127,8 @@ def matrix(
 ) -> Matrix:
     """Page ``page`` of the matrix (the last is followed by the first); see the module docstring.
 
-    Kernels of several files stand under their file's name. A backend that is absent for every
-    kernel has no columns: `absent` shows its reason once. key: that shows the next page.
+    Kernels of several files are listed under their file's name. A backend that is absent for every
+    kernel has no columns: `absent` shows its reason once. key: the one that shows the next page.
     """
     look = _Look(record, {k: v for k, v in (history or {}).items() if len(v) > 1}, ascii_only)
     differs = any(sign_of(kernel) == "differs" for kernel in record.kernels)
@@ -256,8 +256,8 @@ class _Look:
     def _that_hold(self, name: str, columns: Sequence[str]) -> Sequence[str]:
         """The columns that a backend has something for.
 
-        Nobody is compared with itself; a backend that launches and whose code has registers has
-        columns more, if there is room. No backend is without any column.
+        No backend is compared with itself; a backend that launches and whose code has registers has
+        more columns, if there is room. No backend is without any column.
         """
         kernels = self.record.kernels
         found = [b for k in kernels if (b := k.backend(name)) is not None]
@@ -299,7 +299,7 @@ class _Look:
         return [*self._fixed, *own, *(self._extra[name] for name in extra)]
 
     def notes(self, groups: Sequence[_Group]) -> tuple[str, ...]:
-        """What a star means, if there is one."""
+        """The meaning of the star, if there is one."""
         names = [g.name for g in groups if any(c.head == "median" for c in g.columns)]
         if any(smaller(k, k.backend(name)) for k in self.record.kernels for name in names):
             return ("* a smaller workload than the largest, which takes this backend too long",)
@@ -326,7 +326,7 @@ class _Look:
         for group in groups:
             name = f"{rule} {group.name} ".ljust(group.width, rule)
             top.append((cell(name, group.width) + " " * _GAP, "accent"))
-        # Lines end with their last column: a gap behind it would be marked as text that is cut off.
+        # Lines end with their last column: a gap after it would be marked as text that is cut off.
         ended = [_without_gap(line) for line in (Line(tuple(top)), head, *rows)]
         return ended[:2], self._under_files(ended[2:])
 

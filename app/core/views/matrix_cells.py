@@ -1,4 +1,4 @@
-"""Cells of the home matrix: what stands in a column, of one kernel on one backend."""
+"""Cells of the home matrix: the content of a column, for one kernel on one backend."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def statements(kernel: KernelRecord) -> Span:
 
 
 def caches(kernel: KernelRecord, ascii_only: bool) -> Span:
-    """What the layers of the first backend that asked some would answer."""
+    """The answers that the layers would give, for the first backend that has caches."""
     primary = next((b for b in kernel.backends if b.caches), None)
     layers = primary.caches if primary else ()
     text = "".join(fmt.GLYPHS[x.state][ascii_only] for x in layers)
@@ -67,7 +67,7 @@ def caches(kernel: KernelRecord, ascii_only: bool) -> Span:
 
 
 def reason(kernel: KernelRecord, backend: BackendRecord | None, ascii_only: bool = False) -> Span:
-    """What stands in place of a backend's cells; empty where there are some."""
+    """The text in place of a backend's cells; empty if it has cells."""
     if backend is None:
         return "...", "dim"
     if backend.status == "ok" or backend.compile is not None:
@@ -98,7 +98,7 @@ def cell_of(
 
 
 def smaller(kernel: KernelRecord, backend: BackendRecord | None) -> bool:
-    """Whether the launches that are shown are not those with the kernel's largest workload."""
+    """True if the launches that are shown are not those with the kernel's largest workload."""
     launch = last_launch(backend)
     workloads = kernel.workloads
     return launch is not None and bool(workloads) and launch.workload != workloads[-1].label
@@ -112,7 +112,7 @@ def _launch(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> S
 
 
 def _median(kernel: KernelRecord, backend: BackendRecord, ascii_only: bool) -> Span:
-    """With a star where it is that of a smaller workload; there is no room for its name."""
+    """The time, with a star if it is that of a smaller workload, whose name does not fit."""
     launch = last_launch(backend)
     if launch is None:
         return fmt.unlaunched_reason(kernel, backend), "dim"

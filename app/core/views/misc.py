@@ -50,7 +50,7 @@ def options_by_file(record: Record) -> list[tuple[str, tuple[ConfigEntry, ...]]]
 
 
 def config_lines(config: tuple[ConfigEntry, ...]) -> list[Line]:
-    """A row an option, keyed by name; those that differ from the default stand out."""
+    """A row an option, keyed by name; those that differ from the default are highlighted."""
     head, lines = table(
         ("option", "value", "default", "from"),
         [
@@ -71,7 +71,7 @@ def config_lines(config: tuple[ConfigEntry, ...]) -> list[Line]:
 
 @by_identity(2)
 def log_lines(record: Record) -> Sequence[Line]:
-    """What user code and the engine wrote."""
+    """The output of user code and of the engine."""
     styles = {"stderr": "warn", "engine": "dim"}
     log = record.log
     if not log:
@@ -87,7 +87,7 @@ def log_lines(record: Record) -> Sequence[Line]:
 
 
 def remark_lines(run: PassRun | None) -> list[Line]:
-    """Why the pass did or did not do something, one line a remark, keyed by op."""
+    """The remarks of a pass (why it did or did not do something), a line each, keyed by op."""
     if run is None or not run.remarks:
         return []
     return [Line((("! ", "warn"), (r.text, "")), r.op, r.text) for r in run.remarks]

@@ -1,4 +1,4 @@
-"""What a compiled kernel takes: every part of aggregates by its own name, and how fields lie."""
+"""The parameters of a compiled kernel: every part of aggregates by its own name, field layouts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def origin_text(leaf: LeafRecord, kernel: KernelRecord) -> str:
 
 
 def memory_text(leaf: LeafRecord) -> str:
-    """Whether it is written, and of a field: bytes, arrangement, strides by axis."""
+    """The text ``read``, ``written`` or ``not used``, and for a field: bytes, arrangement, strides
+    by axis."""
     out: list[str] = []
     if not leaf.used:
         out.append("not used")

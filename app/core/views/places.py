@@ -1,4 +1,4 @@
-"""Where in the user's file a piece of IR or code comes from."""
+"""The source locations, in the user's file, of parts of IR or code."""
 
 from __future__ import annotations
 

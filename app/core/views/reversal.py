@@ -23,7 +23,7 @@ _SIGN: Final = {"same": "=", "made": "<", "place": "<"}
 
 
 def titles(autodiff: AutodiffRecord) -> tuple[str, str]:
-    """What stands above the two listings."""
+    """The titles of the two listings."""
     after = {"reverse": "reverse", "forward": "with duals"}.get(autodiff.mode, "after")
     return "forward", after
 

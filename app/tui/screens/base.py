@@ -1,4 +1,4 @@
-"""What all screens share: bars, the search line, which list has the focus, and too little room."""
+"""The base of all screens: bars, the search line, the focused list, and the too-small notice."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class StudioScreen(Screen[None]):
 
     @property
     def ascii_only(self) -> bool:
-        """Whether signs are drawn with plain characters."""
+        """True if signs are drawn with plain characters."""
         return self.studio.ascii_only
 
     def compose(self) -> ComposeResult:
@@ -57,7 +57,7 @@ class StudioScreen(Screen[None]):
         yield TooSmall(LEAST)
 
     def body(self) -> ComposeResult:
-        """What stands between title and key bar."""
+        """The widgets between the title and the key bar."""
         raise NotImplementedError
 
     def on_resize(self, event: events.Resize) -> None:
@@ -78,12 +78,12 @@ class StudioScreen(Screen[None]):
         return found[0] if found else None
 
     def restyle(self) -> None:
-        """Draw all lists anew, after a change of theme."""
+        """Redraw all lists, after a change of theme."""
         for view in self.query(LineView):
             view.restyle()
 
     def title_right(self, text: str) -> None:
-        """Show what the worker does."""
+        """Show the worker's current activity."""
         for bar in self.query(TitleBar):
             bar.set(right=text)
 

@@ -88,7 +88,7 @@ class HomeScreen(StudioScreen):
         self.paint()
 
     def _wanted(self, view: LineView) -> object:
-        """Where the cursor belongs: on the selected kernel, unless it was put elsewhere."""
+        """The key of the selected kernel for the cursor; None if the user moved it elsewhere."""
         line = view.current
         key = line.key if line is not None else None
         return None if isinstance(key, tuple) else self.studio.sel.kernel or None

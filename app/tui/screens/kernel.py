@@ -70,7 +70,7 @@ class KernelScreen(StudioScreen):
 
     @property
     def tab(self) -> Tab:
-        """What its panel says of it."""
+        """The tab, as its panel defines it."""
         tab = self._tabs[self.studio.sel.tab].tab
         assert tab is not None
         return tab
@@ -243,7 +243,7 @@ class KernelScreen(StudioScreen):
 
     def action_widen(self, step: int) -> None:
         if self.studio.sel.tab != "passes":
-            self.notify("Only the tab of passes has a list beside a diff.", timeout=2)
+            self.notify("Only the tab of passes has a list next to a diff.", timeout=2)
         else:
             self.pane.widen(step)
 

@@ -84,7 +84,7 @@ class HelpScreen(ListScreen):
         out += [
             Line(((f"  {text}", ""),))
             for text in (
-                f"{self.studio.keymap_path} gives commands other keys,",
+                f"{self.studio.keymap_path} assigns other keys to commands,",
                 'a line each: next-pass = "ctrl+n". The ids are those in parentheses.',
             )
         ]
@@ -92,7 +92,7 @@ class HelpScreen(ListScreen):
 
 
 class LogScreen(ListScreen):
-    """What user code and the engine wrote; follows the end while the cursor stands there."""
+    """The output of user code and of the engine; follows the end while the cursor is there."""
 
     heading = "log"
 

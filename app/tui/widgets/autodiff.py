@@ -101,14 +101,14 @@ class AutodiffPane(Pane, Vertical):
             texts = why_none(state.record, kernel)
             self._view("adstack").show([Line(((text, "dim"),)) for text in texts])
             return
-        # Anew each time: a save may have given other numbers to the ops.
+        # Again each time: a save may have assigned other numbers to the ops.
         self._mark(shown, self._side, state.sel.op)
         for side in (FORWARD, REVERSE):
             self._paint_side(shown, side)
         self._paint_stacks(shown)
 
     def _lay_out(self, shown: Shown | None) -> None:
-        """Without a gradient only the place for texts is there."""
+        """Show only the place for texts if there is no gradient."""
         alone = "adstack" if shown is None else self._last if self.zoomed else ""
         self.set_class(bool(alone), "alone")
         for name in ("sides", "adstacks", "adstack"):
@@ -158,7 +158,7 @@ class AutodiffPane(Pane, Vertical):
     # --- what the person does --------------------------------------------------------------
 
     def _mark(self, shown: Shown, side: str, op: int) -> str:
-        """Mark the counterparts of an op of ``side`` on the other side, whose name it gives."""
+        """Mark the counterparts of an op of ``side`` on the other side; return that side's name."""
         other = FORWARD if side == REVERSE else REVERSE
         self._side = side
         self._marked[other] = counterparts(shown.autodiff, side).get(op, ())

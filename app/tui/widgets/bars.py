@@ -32,7 +32,7 @@ class Bar(Static):
 
 
 class TitleBar(Bar):
-    """What is shown, and on the right what the worker does."""
+    """The title of what is shown, and on the right the worker's activity."""
 
     DEFAULT_CSS = """
     TitleBar { height: 1; background: $panel; color: $foreground; padding: 0 1; }

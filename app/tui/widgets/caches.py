@@ -1,4 +1,4 @@
-"""The caches of a kernel: the list of layers, below it all that is known of the selected one."""
+"""The caches of a kernel: the list of layers, below it all facts about the selected one."""
 
 from __future__ import annotations
 
@@ -106,5 +106,5 @@ class CachesPane(Pane, Vertical):
         self.query_one("#layers", LineView).focus()
 
     def other_pane(self) -> None:
-        """From the list to the details, or back."""
+        """Go from the list to the details, or back."""
         self.to_pane(details=not self.query_one("#layer", LineView).has_focus)

@@ -46,7 +46,7 @@ class LineView(ScrollView, can_focus=True):
     cursor: reactive[int] = reactive(0)
 
     class Moved(Message):
-        """The cursor stands on another line."""
+        """The cursor is on another line."""
 
         def __init__(self, view: LineView, line: Line | None) -> None:
             super().__init__()
@@ -88,7 +88,7 @@ class LineView(ScrollView, can_focus=True):
         key: object = None,
         state: str = "",
     ) -> None:
-        """Replace the lines; the cursor goes to ``key``, or stays with the key it stood on.
+        """Replace the lines; the cursor goes to ``key``, or stays with the key it was on.
 
         Only a person moves: no message is posted. state: ``pending`` or ``stale`` if all of the
         lines are of an older save; then they have that style and no other.
@@ -107,7 +107,7 @@ class LineView(ScrollView, can_focus=True):
         wanted = key if key is not None else old.key if old is not None else None
         now = self.current
         if wanted is None or now is None or now.key != wanted:
-            # Of several lines with one key the cursor may stand on any.
+            # If several lines have one key, the cursor may be on any of them.
             found = index_of(lines, wanted)
             at = found if found is not None else min(self.cursor, max(0, len(lines) - 1))
             if found is not None and at != self.cursor and old is not None and old.key == wanted:
@@ -168,7 +168,7 @@ class LineView(ScrollView, can_focus=True):
 
     @property
     def cut_sign(self) -> str:
-        """Stands where a line goes on beyond the edge."""
+        """The sign at the edge of a line that goes on beyond it."""
         return ">" if getattr(self.screen, "ascii_only", False) else "›"
 
     def _table(self) -> dict[str, Style]:
@@ -225,7 +225,7 @@ class LineView(ScrollView, can_focus=True):
             at = end
 
     def restyle(self) -> None:
-        """Draw anew, after a change of theme."""
+        """Redraw, after a change of theme."""
         self._styles = {}
         self._strips.clear()
         self.refresh()
@@ -322,7 +322,7 @@ class LineView(ScrollView, can_focus=True):
         """Mark ``needle`` and go to the next (step 1) or previous (-1) line that has it.
 
         here: the line under the cursor counts. Case is ignored. False if no line has it. A line
-        that is folded away is found, too, and unfolded, but not while somebody is still ``typing``.
+        that is folded away is found, too, and unfolded, but not while the user is still ``typing``.
         """
         if needle != self.needle:
             self.needle = needle
@@ -364,7 +364,7 @@ class LineView(ScrollView, can_focus=True):
         return {}
 
     def copied(self) -> str:
-        """What copying takes: the line under the cursor."""
+        """The text that is copied: the line under the cursor."""
         line = self.current
         if line is None:
             return ""

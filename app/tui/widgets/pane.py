@@ -1,4 +1,4 @@
-"""What a kernel's screen asks of each of its tabs, and the tab of a panel that is one list."""
+"""The interface of a tab to its kernel's screen, and the tab of a panel that is one list."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Pane:
         return cast("StudioApp", cast(Any, self).app)
 
     def subject(self) -> Look | None:
-        """What the app shows; None without a kernel."""
+        """The state that the app shows; None without a kernel."""
         state = self.studio
         kernel = kernel_of(state.record, state.sel)
         if kernel is None:

@@ -1,7 +1,7 @@
-"""The passes of a compile: the list of runs, beside it the diff of the selected one.
+"""The passes of a compile: the list of runs, next to it the diff of the selected one.
 
-Two panes stand side by side when there is room, else one at a time. A diff of long listings is
-made on another thread; until it is there, the pane says so and keys go on working.
+Two panes are shown side by side when there is room, else one at a time. A diff of long listings is
+computed on another thread; until it is ready, the pane says so and keys go on working.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class PassesPane(Pane, Horizontal):
         width = self.studio.size.width
         two = width >= TWO_PANES and not self.zoomed
         self.set_class(two, "two")
-        # A split diff needs the room that the source would take.
+        # A split diff needs the space of the source.
         split = self.studio.sel.split
         alone = self._side_alone
         self.set_class(alone or (width >= THREE_PANES and not self.zoomed and not split), "three")
@@ -135,7 +135,7 @@ class PassesPane(Pane, Horizontal):
 
     @property
     def list_width(self) -> int:
-        """Columns of the list of runs when the diff stands beside it."""
+        """Columns of the list of runs when the diff is next to it."""
         width = self.studio.size.width
         usual = 66 if width >= 150 else 54
         return max(_LEAST_LIST, min(usual + self._wider, width - _LEAST_DIFF))
@@ -196,7 +196,7 @@ class PassesPane(Pane, Horizontal):
 
     @property
     def hunks(self) -> Sequence[int]:
-        """Where changes begin in the diff that is shown."""
+        """The lines where changes begin in the diff that is shown."""
         lines = self.query_one("#diff", LineView).lines
         return lines.hunks if isinstance(lines, DiffLines) else ()
 
@@ -275,7 +275,7 @@ class PassesPane(Pane, Horizontal):
         self.paint()
         if self.studio.sel.split and not self._column(self.query_one("#diff", LineView)):
             zoom = self.studio.key_name("zoom")
-            text = f"Two columns need more room; {zoom} gives the diff all of it."
+            text = f"Two columns need more room; {zoom} shows the diff alone."
             self.notify(text, timeout=3)
 
     def to_pane(self, diff: bool) -> None:
@@ -302,7 +302,7 @@ class PassesPane(Pane, Horizontal):
         return True
 
     def other_pane(self) -> None:
-        """From the list to the diff, or back."""
+        """Go from the list to the diff, or back."""
         self.to_pane(diff=not self.query_one("#diff", LineView).has_focus)
 
     def hunk(self, step: int) -> None:
