@@ -40,7 +40,7 @@ _OPENCL_HINT: Final = (
     "holds the library's path"
 )
 _CLEAN: Final = "qd-studio cache verify lists bad entries, qd-studio cache clean removes them"
-_TOLD: Final = 3
+_SHOWN: Final = 3
 """Bad entries of a layer that are named."""
 _MARKS: Final = {"ok": "ok     ", "missing": "missing", "broken": "BROKEN ", "note": "note   "}
 
@@ -107,8 +107,8 @@ def _cuda() -> list[Finding]:
     if "QD_ENABLE_CUDA" in found.problem:
         state, hint = "note", "unset QD_ENABLE_CUDA"
     driver = f"supports CUDA {found.driver}" if found.driver else ""
-    told = "; ".join(text for text in (driver, found.problem) if text)
-    out = [Finding("cuda", "driver", state, told, hint)]
+    text_found = "; ".join(text for text in (driver, found.problem) if text)
+    out = [Finding("cuda", "driver", state, text_found, hint)]
     for device in found.devices:
         parts = [
             f"{device.number}: {device.name}",
@@ -194,10 +194,10 @@ def _layer(layer: inspect.LayerFolder) -> list[Finding]:
     if layer.foreign:
         detail += f"; {layer.foreign:,} of other versions"
     out = [Finding("cache", layer.name, "ok", detail)]
-    for path, problem in layer.bad[:_TOLD]:
+    for path, problem in layer.bad[:_SHOWN]:
         out.append(Finding("cache", layer.name, "broken", f"{path} {problem}", _CLEAN))
-    if len(layer.bad) > _TOLD:
-        rest = f"{len(layer.bad) - _TOLD:,} more entries are of no use"
+    if len(layer.bad) > _SHOWN:
+        rest = f"{len(layer.bad) - _SHOWN:,} more entries are of no use"
         out.append(Finding("cache", layer.name, "broken", rest, _CLEAN))
     return out
 

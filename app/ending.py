@@ -109,17 +109,17 @@ class _Ending:
                 poll.register(terminal[0], 0)
             left = None if not by else max(0.0, deadline - time.monotonic()) * 1000
             ready = {fd for fd, _ in poll.poll(left)}
-            told = 0
+            received = 0
             if self._read in ready:
                 data = os.read(self._read, 4096)
                 if not data:
                     os.close(self._read)
                     return
-                told = next((n for n in data if n in (*_ENDS, signal.SIGINT)), 0)
+                received = next((n for n in data if n in (*_ENDS, signal.SIGINT)), 0)
             elif ready:
-                told = self._hung_up()
-            if told and not by:
-                by, deadline = told, time.monotonic() + GRACE_S
+                received = self._hung_up()
+            if received and not by:
+                by, deadline = received, time.monotonic() + GRACE_S
             if by and time.monotonic() >= deadline:
                 self._leave(by)
 

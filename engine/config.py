@@ -166,7 +166,7 @@ class Resolved(NamedTuple):
     origins: dict[str, Origin]
     warnings: list[Notice]
 
-    def tell(self) -> None:
+    def issue_warnings(self) -> None:
         """Apply the log level and write the warnings."""
         log.set_level(self.config.log_level)
         for notice in self.warnings:

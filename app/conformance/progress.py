@@ -47,12 +47,12 @@ def _bars(names: Sequence[str], total: int, stream: TextIO) -> Generator[Watch, 
 
     progress = Progress(
         TextColumn("{task.description}", markup=False), BarColumn(24), MofNCompleteColumn(),
-        TimeElapsedColumn(), TextColumn("{task.fields[told]}", markup=False),
+        TimeElapsedColumn(), TextColumn("{task.fields[note]}", markup=False),
         console=Console(file=stream), transient=True,
     )  # fmt: skip
     failed = dict.fromkeys(names, 0)
     with progress:
-        tasks = {name: progress.add_task(name, start=False, total=total, told="") for name in names}
+        tasks = {name: progress.add_task(name, start=False, total=total, note="") for name in names}
 
         def watch(backend: str, cell: Cell | None) -> None:
             task = tasks[backend]
@@ -60,7 +60,7 @@ def _bars(names: Sequence[str], total: int, stream: TextIO) -> Generator[Watch, 
                 progress.start_task(task)
                 return
             failed[backend] += cell.state == FAILED
-            told = f"{failed[backend]} failed" if failed[backend] else ""
-            progress.update(task, advance=1, told=f"{told}  {cell.feature}".strip())
+            note = f"{failed[backend]} failed" if failed[backend] else ""
+            progress.update(task, advance=1, note=f"{note}  {cell.feature}".strip())
 
         yield watch

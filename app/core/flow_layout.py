@@ -139,7 +139,7 @@ class _Drawing:
         facts = ", ".join(text for text in (details, after) if text)
         inside: list[FlowRow] = []
         if node.kind == "parallel":
-            inside = self._beside(node, width - 4)
+            inside = self._next_to(node, width - 4)
         elif self._tree.of(node.id):
             inside = self.below(node.id, width - (6 if node.kind == "do_while" else 4))
         if node.kind == "do_while":
@@ -161,7 +161,7 @@ class _Drawing:
         end = f"{glyph['bl']}{glyph['h']} {loop_text(node)}"
         return [*out, FlowRow(end, node.id, "text")]
 
-    def _beside(self, node: FlowNode, width: int) -> list[FlowRow]:
+    def _next_to(self, node: FlowNode, width: int) -> list[FlowRow]:
         """The branches of a parallel part in columns."""
         branches = self._tree.of(node.id)
         each = (width - 2 * (len(branches) - 1)) // max(1, len(branches))
@@ -249,7 +249,7 @@ class _Picture:
         if self._tree.of(node.id):
             top = bottom + 4
             if node.kind == "parallel":
-                far, bottom = self._beside(node, inner, top)
+                far, bottom = self._next_to(node, inner, top)
             else:
                 far, bottom = self.below(node.id, inner, top)
             right = max(right, far + _PAD)
@@ -266,7 +266,7 @@ class _Picture:
         )
         return right, bottom
 
-    def _beside(self, node: FlowNode, x: float, y: float) -> tuple[float, float]:
+    def _next_to(self, node: FlowNode, x: float, y: float) -> tuple[float, float]:
         bottom = y
         right = x
         for branch in self._tree.of(node.id):

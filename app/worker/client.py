@@ -264,7 +264,7 @@ class WorkerClient:
             # What is on the screen is pending from now on, also while a slow file is imported.
             self._emit(events.RecordUpdated(self._record(), complete=False))
 
-    def _send_job(self, files: set[str], skip: list[str], anew: set[str]) -> None:
+    def _send_job(self, files: set[str], skip: list[str], once_more: set[str]) -> None:
         if self._worker is None:
             self._spawn()
         assert self._worker is not None
@@ -278,7 +278,7 @@ class WorkerClient:
             held=self._held,
             looks=self._looks if self._worker.fresh else {},
         )
-        kept = {s.path for s in self._session.states} - anew
+        kept = {s.path for s in self._session.states} - once_more
         self._final.intersection_update(self._session.ids_in(kept))
         self._job_began = time.monotonic()
         self._step = None

@@ -32,7 +32,7 @@ def protect(group: int) -> None:
     """Kill this process group at the latest when this process ends."""
     with _lock:
         _groups.add(group)
-        _tell()
+        _send_list()
 
 
 def forget(group: int) -> None:
@@ -40,7 +40,7 @@ def forget(group: int) -> None:
     be that of another group."""
     with _lock:
         _groups.discard(group)
-        _tell()
+        _send_list()
 
 
 def kill_all() -> None:
@@ -56,7 +56,7 @@ def kill_all() -> None:
             _lock.release()
 
 
-def _tell() -> None:
+def _send_list() -> None:
     """Give the shell the list. Without one (none can be started), workers end by themselves."""
     global _shell
     line = " ".join(map(str, sorted(_groups))).encode() + b"\n"

@@ -192,12 +192,12 @@ class ArgumentPool(Protocol[B]):
 class Executable(Protocol):
     """A loaded kernel. Launching is thread-safe.
 
-    meta: facts for the launch. `told`: callback that receives the times of a timed kernel: the
+    meta: facts for the launch. `on_times`: callback that receives the times of a timed kernel: the
     nanoseconds at which the launch began and each of its tasks ended.
     """
 
     meta: KernelMeta
-    told: Callable[[Sequence[int]], None] | None
+    on_times: Callable[[Sequence[int]], None] | None
 
     def arguments(self, stream: int = 0) -> ArgumentPool[Any] | None:
         """The argument buffers for a stream; None where only `launch` can run the kernel."""

@@ -16,7 +16,7 @@ from ..types import Type, f64
 if TYPE_CHECKING:
     from ..ir import Loc
 
-__all__ = ["assert_text", "number_text", "print_text", "tell_report"]
+__all__ = ["assert_text", "number_text", "print_report", "print_text"]
 
 Number = int | float
 
@@ -83,7 +83,7 @@ def assert_text(text: str, values: Sequence[Number], types: Sequence[Type]) -> s
     return "".join(out)
 
 
-def tell_report(text: str, count: int, loc: Loc, kernel: str) -> None:
+def print_report(text: str, count: int, loc: Loc, kernel: str) -> None:
     """Warn of a report that a kernel has made ``count`` times, with the source line it is in."""
     if log.enabled("warn"):
         times = "" if count == 1 else f" (the first of {count} in this launch)"

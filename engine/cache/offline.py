@@ -157,8 +157,8 @@ class Offline:
             return _write(store, slot, artifact, about)
         if not self._late:
             atexit.register(self.finish)  # before the device that has the code ends
-        told = about()  # now: it would keep the objects alive that the kernel was compiled for
-        self._late.append((store, slot, artifact, lambda: told))
+        facts = about()  # now: it would keep the objects alive that the kernel was compiled for
+        self._late.append((store, slot, artifact, lambda: facts))
         return False
 
     def finish(self) -> None:

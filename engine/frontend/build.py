@@ -83,19 +83,19 @@ class BuildResult:
         """The parts of this that a launch needs."""
         return Plan(self.bindings, self.used)
 
-    def tell(self) -> None:
+    def issue_warnings(self) -> None:
         """Issue the warnings: Python warnings at the user's line, others through the log."""
         kernel = cast(KernelDecl, self.decls[0])
         for notice in self.warnings:
             loc = notice.loc
-            if notice.once and notice in kernel.told:
+            if notice.once and notice in kernel.issued:
                 continue
             if notice.category is None:
                 log.warn(f"{loc.file}:{loc.line}: {notice.text}")
             else:
                 warnings.warn_explicit(notice.text, notice.category, loc.file, loc.line)
             if notice.once:
-                kernel.told.add(notice)
+                kernel.issued.add(notice)
 
 
 def _without_gradients(w: Walk, tree: ast.FunctionDef) -> None:

@@ -43,7 +43,7 @@ from .computed import (
     operation_doubt,
     result_doubt,
 )  # fmt: skip
-from .purity import Severity, of_attribute, of_name, tell
+from .purity import Severity, of_attribute, of_name, report
 from .registry import INTRINSICS
 from .signature import FuncDecl, KernelDecl, ParamDecl
 
@@ -259,7 +259,7 @@ class Captures:
         frame = w.frame
         self._found[key] = origin, value, frame.decl, node, frame.call, static, opaque, impure
         if impure and self.kernel.fastcache and (old is None or impure != old[7]):
-            tell(w, path, value, node, impure)
+            report(w, path, value, node, impure)
 
     # Names
 

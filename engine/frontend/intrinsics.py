@@ -246,14 +246,14 @@ def _volatile_load(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     if ptr is None:
         text = "cannot use a non-addressable target as the operand of 'volatile_load'"
         raise w.syntax_error(text, node.args[0])
-    return _read_anew(w, node, ptr)
+    return _read_again(w, node, ptr)
 
 
-def _read_anew(w: Walk, node: ast.Call, ptr: Any) -> Any:
+def _read_again(w: Walk, node: ast.Call, ptr: Any) -> Any:
     if isinstance(ptr, MatrixValue):
-        return MatrixValue(ptr.shape, [_read_anew(w, node, part) for part in w.parts(ptr, node)])
+        return MatrixValue(ptr.shape, [_read_again(w, node, part) for part in w.parts(ptr, node)])
     if isinstance(ptr, StructValue):
-        members = {name: _read_anew(w, node, member) for name, member in ptr.members.items()}
+        members = {name: _read_again(w, node, member) for name, member in ptr.members.items()}
         return StructValue(ptr.type, members)
     target = dtype_in(w, ptr)
     code = C.ATOMIC_ADD if target.is_real else C.ATOMIC_BIT_OR

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .captures import Capture
     from .walk import Walk
 
-__all__ = ["Impurity", "Severity", "is_constant_name", "of", "of_attribute", "of_name", "tell"]
+__all__ = ["Impurity", "Severity", "is_constant_name", "of", "of_attribute", "of_name", "report"]
 
 Severity = Literal["", "warning", "error"]
 
@@ -121,7 +121,7 @@ def _hint(path: tuple[str, ...], value: Any, severity: Severity) -> str:
     )
 
 
-def tell(w: Walk, path: tuple[str, ...], value: Any, node: ast.AST, severity: Severity) -> None:
+def report(w: Walk, path: tuple[str, ...], value: Any, node: ast.AST, severity: Severity) -> None:
     """Raise or warn, in a kernel that is marked."""
     text = _text(w.captures.kernel.name, path, value)
     if severity == "error":

@@ -187,11 +187,11 @@ class KernelDecl(_Decl):
     """A kernel. ``returns`` is empty for none.
 
     options: about graphs. fastcache: it is looked up by its source, and so has to be pure (see
-    `purity`). `told`: warnings that were issued and are not issued again. autodiff: the code to
+    `purity`). `issued`: warnings that were issued and are not issued again. autodiff: the code to
     make from it: ``none`` (it runs as it is) or a mode, see `Func.autodiff`.
     """
 
-    __slots__ = ("autodiff", "fastcache", "options", "told")
+    __slots__ = ("autodiff", "fastcache", "issued", "options")
 
     def __init__(
         self, src: FunctionSource, params: tuple[ParamDecl, ...], returns: tuple[Any, ...],
@@ -203,7 +203,7 @@ class KernelDecl(_Decl):
         self.fastcache = fastcache
         self.autodiff: Final[Mode] = autodiff
         self.options: Final = options
-        self.told: Final[set[Any]] = set()
+        self.issued: Final[set[Any]] = set()
 
     def in_mode(self, mode: Mode) -> KernelDecl:
         """The same kernel, differentiated. The gradient of a kernel returns nothing.

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..config import CompileConfig
 from ..lang.workload import Workload
 from .contents import NOTHING, Contents
-from .made_up import synthetic, why_none
 from .record import WorkloadRecord
+from .synthetic import synthetic, why_none
 from .walk import NO_NAMES, copied, describe, shape_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def cases_of(
     given = (instance,) if decl.is_method and instance is not None else ()
     declared = [case for workload in workloads for case in _declared(workload)]
     if declared and (given or not decl.is_method):
-        return _told_apart([_called_on(case, given) for case in declared])
+        return _distinct([_called_on(case, given) for case in declared])
     if calls:
         return [
             LaunchCase(_call_label(i, call), "recorded", {}, _again(call), contents=call.contents)
@@ -108,7 +108,7 @@ def _declared(workload: Workload) -> list[LaunchCase]:
     ]
 
 
-def _told_apart(cases: list[LaunchCase]) -> list[LaunchCase]:
+def _distinct(cases: list[LaunchCase]) -> list[LaunchCase]:
     """The same cases with labels that occur once: several workloads may use equal sizes."""
     seen: dict[str, int] = {}
     out: list[LaunchCase] = []

@@ -30,7 +30,7 @@ __all__ = [
     "Asked", "LookUps", "answer", "dry_caches", "layer_of", "missed", "of_entry", "trouble_of",
 ]  # fmt: skip
 
-_TOLD: Final = 2
+_SHOWN: Final = 2
 """Differences that the reason of a layer names."""
 
 
@@ -145,10 +145,10 @@ def missed(
 ) -> CacheLayer:
     """A miss, with the differences of ``new`` from ``old``. against: as in `CacheLayer`."""
     found = explain.differences(old, new)
-    told = [d.text for d in found[:_TOLD]]
-    if len(found) > _TOLD:
-        told.append(f"and {len(found) - _TOLD} more")
-    reason = "; ".join(told)
+    texts = [d.text for d in found[:_SHOWN]]
+    if len(found) > _SHOWN:
+        texts.append(f"and {len(found) - _SHOWN} more")
+    reason = "; ".join(texts)
     if against == "look":
         options = bool(found) and all(d.part.startswith("config.") for d in found)
         last = "look" if options else "save"

@@ -36,7 +36,6 @@ from .flows import flow_record
 from .launching import ORACLE, Launcher
 from .layouts import leaf_records
 from .machine import locate, machine_record
-from .made_up import why_none
 from .record import (
     BackendRecord,
     CompileRecord,
@@ -47,6 +46,7 @@ from .record import (
 )
 from .recorder import Look, Recorder
 from .steps import StepLimit, Steps
+from .synthetic import why_none
 from .targets import NoCaches, Target, compile_for, config_for, find, target_of
 from .texts import artefacts_of
 

@@ -27,7 +27,7 @@ from ..cache.observe import BYPASS, HIT, MISS
 from ..cache.parts import Part, key_of
 from ..cache.store import open_store
 from ..runtime.about import about_of
-from ..runtime.fastcache import CODE_GONE, captures_told, parts_for
+from ..runtime.fastcache import CODE_GONE, captures_text, parts_for
 from ..runtime.fastcache.arguments import Bypass
 from ..runtime.fastcache.entry import Uncacheable, record
 from .caches import Asked, answer, layer_of, missed, of_entry, trouble_of
@@ -62,15 +62,15 @@ class FastLook:
     """One look-up of a kernel in fastcache.
 
     found: arguments of a call. offline: the cache of code for a backend; code: what it answered.
-    swap: keeps this request and returns the last one. made_up: no program and no workload passed
+    swap: keeps this request and returns the last one. synthetic: no program and no workload passed
     the arguments, so that the arrays of a program may differ.
     """
 
     def __init__(
         self, decl: KernelDecl, found: Sequence[Argument], config: CompileConfig,
-        offline: Offline, code: CacheLayer, swap: Swap, made_up: bool = False,
+        offline: Offline, code: CacheLayer, swap: Swap, synthetic: bool = False,
     ) -> None:  # fmt: skip
-        self.made_up: Final = made_up
+        self.synthetic: Final = synthetic
         self.decl: Final = decl
         self.found: Final = found
         self.config: Final = config
@@ -110,7 +110,7 @@ class FastLook:
     def _advised(self, layer: CacheLayer, made: _Made) -> CacheLayer:
         """``layer``, with the arrays that its key is for where no program has passed them."""
         arrays = any(_ARRAY.search(value) for name, value in made.parts if name.startswith("arg."))
-        if not self.made_up or not arrays or layer.advice:
+        if not self.synthetic or not arrays or layer.advice:
             return layer
         return replace(layer, advice="the key is for the arrays of the inspection: a program that "
                        "passes arrays of another library has another key")  # fmt: skip
@@ -140,7 +140,7 @@ class FastLook:
                 load = record(build, features, self.config, self.code.key)
             except Uncacheable as error:
                 raise _Unasked(str(error)) from None
-        about = {**about_of(build, parts, {}), "captures": captures_told(build, load)}
+        about = {**about_of(build, parts, {}), "captures": captures_text(build, load)}
         return _Made(parts, json.loads(json.dumps(load)), about)
 
     def _adapted(self, made: _Made, info: Info | None) -> _Made:

@@ -1,6 +1,6 @@
 """The order in which a kernel's tasks run, as a record: what the compiler says, what a device did.
 
-`flow_record` draws `KernelMeta.flow` and is there as soon as a kernel is compiled. `told_by_graph`
+`flow_record` draws `KernelMeta.flow` and is there as soon as a kernel is compiled. `facts_of_graph`
 adds what an executable reports after a launch (``graph_facts``): nodes of a device's graph with
 their sizes, and how often it was replayed, updated and made.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .recorder import Recorder
     from .targets import Target
 
-__all__ = ["flow_record", "graph_facts", "told_by_graph"]
+__all__ = ["facts_of_graph", "flow_record", "graph_facts"]
 
 _HOST: Final = ("cpu", "interp")
 _GRAPHS: Final = ("cuda",)
@@ -92,12 +92,12 @@ def _part(number: int, flow: Flow, parent: int, meta: KernelMeta) -> FlowNode:
 
 
 def _task(number: int, task: int, parent: int, meta: KernelMeta, locs: Sequence[int]) -> FlowNode:
-    told = meta.tasks[task]
-    loop = told.loop_name if told.loop_name != told.name else ""
+    known = meta.tasks[task]
+    loop = known.loop_name if known.loop_name != known.name else ""
     return FlowNode(
         id=number,
         kind="task",
-        name=f"{told.kind} {loop}".strip(),
+        name=f"{known.kind} {loop}".strip(),
         task=task,
         parent=parent,
         loc=locs[task] if task < len(locs) else -1,
@@ -113,7 +113,7 @@ def graph_facts(executable: object) -> Mapping[str, Any] | None:
     return None if ask is None else ask()
 
 
-def told_by_graph(
+def facts_of_graph(
     flow: FlowRecord | None, facts: Mapping[str, Any], meta: KernelMeta, locs: Sequence[int]
 ) -> FlowRecord:
     """Return ``flow`` with the facts of a launch; locs: of the tasks, by number."""
@@ -127,26 +127,26 @@ def told_by_graph(
         why=str(facts.get("why", "")),
         **counts,
     )
-    told = cast("Sequence[Mapping[str, Any]]", facts.get("nodes", ()))
-    if not told:
+    known = cast("Sequence[Mapping[str, Any]]", facts.get("nodes", ()))
+    if not known:
         return flow
     rounds = {str(k): int(v) for k, v in dict(facts.get("iterations", {})).items()}
     if not flow.nodes:
-        return _drawn(flow, told, facts, meta, locs, rounds)
-    return msgspec.structs.replace(flow, nodes=tuple(_sized(flow.nodes, told, rounds)))
+        return _drawn(flow, known, facts, meta, locs, rounds)
+    return msgspec.structs.replace(flow, nodes=tuple(_sized(flow.nodes, known, rounds)))
 
 
 _KINDS: Final = {"kernel": "task", "while": "do_while", "loop": "do_while"}
 
 
 def _drawn(
-    flow: FlowRecord, told: Sequence[Mapping[str, Any]], facts: Mapping[str, Any],
+    flow: FlowRecord, known: Sequence[Mapping[str, Any]], facts: Mapping[str, Any],
     meta: KernelMeta, locs: Sequence[int], rounds: Mapping[str, int],
 ) -> FlowRecord:  # fmt: skip
     """The nodes as the graph has them, for a kernel whose tasks simply follow each other."""
-    place = {node["id"]: i for i, node in enumerate(told)}
+    place = {node["id"]: i for i, node in enumerate(known)}
     nodes: list[FlowNode] = []
-    for i, node in enumerate(told):
+    for i, node in enumerate(known):
         task = int(node.get("task", -1))
         kind = str(node.get("kind", "kernel"))
         name = _task(i, task, -1, meta, locs).name if 0 <= task < len(meta.tasks) else ""
@@ -169,11 +169,11 @@ def _drawn(
 
 
 def _sized(
-    nodes: Sequence[FlowNode], told: Sequence[Mapping[str, Any]], rounds: Mapping[str, int]
+    nodes: Sequence[FlowNode], known: Sequence[Mapping[str, Any]], rounds: Mapping[str, int]
 ) -> list[FlowNode]:
     """The compiler's nodes with what the graph says of the same tasks and loops."""
-    tasks = {int(n["task"]): n for n in told if int(n.get("task", -1)) >= 0}
-    loops = [n for n in told if n.get("kind") in ("while", "loop")]
+    tasks = {int(n["task"]): n for n in known if int(n.get("task", -1)) >= 0}
+    loops = [n for n in known if n.get("kind") in ("while", "loop")]
     inside: set[int] = set()
     out: list[FlowNode] = []
     for node in nodes:

@@ -45,7 +45,7 @@ from .launching import (
 )
 from .placing import Placed, device_of, placed
 from .record import AutodiffRecord, BackendRecord, KernelRecord
-from .stack_facts import told_by_launch
+from .stack_facts import facts_of_launch
 from .steps import StepLimit
 
 if TYPE_CHECKING:
@@ -361,9 +361,9 @@ class _GradientLauncher(Launcher):
         finished = super()._finished(backend)
         if finished.autodiff is None:
             return finished
-        return replace(finished, autodiff=self._told(finished, finished.autodiff))
+        return replace(finished, autodiff=self._with_facts(finished, finished.autodiff))
 
-    def _told(self, backend: BackendRecord, autodiff: AutodiffRecord) -> AutodiffRecord:
+    def _with_facts(self, backend: BackendRecord, autodiff: AutodiffRecord) -> AutodiffRecord:
         """Return the record with the stack sizes of the largest case that was launched."""
         overflow = next(
             (e.message for e in backend.errors if e.kind == AdStackOverflowError.__name__), ""
@@ -386,10 +386,10 @@ class _GradientLauncher(Launcher):
         plan = self._plan(compiled, given, found)
         assert plan is not None
         executable, label = compiled.executable, found.case.label
-        told = told_by_launch(
+        known = facts_of_launch(
             autodiff, self._gradient.stacks(compiled), executable, plan, given.values, label
         )
-        return replace(told, reused=self._reused[backend.backend])
+        return replace(known, reused=self._reused[backend.backend])
 
 
 def described_again(

@@ -39,7 +39,7 @@ from .arguments import LaunchCase
 from .contents import Contents, elements, installed
 from .counting import Instrumented
 from .faults import error_record
-from .flows import graph_facts, told_by_graph
+from .flows import facts_of_graph, graph_facts
 from .inputs import Inputs
 from .measuring import Started, amounts_of, measured, warm_start
 from .placing import Placed, placed
@@ -53,7 +53,7 @@ from .record import (
     WorkloadRecord,
 )
 from .steps import StepLimit
-from .unending import late_error, made_up_unfit, place_of, reason_of, unending
+from .unending import late_error, place_of, reason_of, synthetic_unfit, unending
 from .verdicts import Rival, verdicts_of
 
 if TYPE_CHECKING:
@@ -254,7 +254,7 @@ class Launcher:
         found.unchecked = f"the interpreter failed: {reason_of(error)}"
         state = self._state[ORACLE]
         if found.case.origin == "synthetic":
-            state.unchecked = state.unchecked or made_up_unfit(error)
+            state.unchecked = state.unchecked or synthetic_unfit(error)
         else:
             found.failure = error
             state.fail(error)
@@ -264,7 +264,7 @@ class Launcher:
         state = self._state[name]
         if found.unfit is not None:
             if found.failure is None:
-                state.unchecked = state.unchecked or made_up_unfit(found.unfit)
+                state.unchecked = state.unchecked or synthetic_unfit(found.unfit)
             else:
                 state.unchecked = state.unchecked or f"not launched: {reason_of(found.failure)}"
                 state.fail(found.failure)
@@ -463,7 +463,7 @@ class Launcher:
         if facts is None or state.last is None or backend.compile is None:
             return backend.flow
         locs = [task.loc for task in backend.compile.tasks]
-        return told_by_graph(backend.flow, facts, state.last.executable.meta, locs)
+        return facts_of_graph(backend.flow, facts, state.last.executable.meta, locs)
 
 
 def discard(text: str) -> None:

@@ -145,22 +145,22 @@ class _Look:
         for name in ("offline_cache", "src_ll_cache"):
             if not getattr(self.config, name):
                 return replace(layer, state=OFF, reason=f"{name}=False")
-        pure, told = (True, "") if build is None else purity_of(build)
+        pure, advice_text = (True, "") if build is None else purity_of(build)
         if not self.decl.fastcache:
             unfit = parts_of(self.decl, self.found) if pure and self.found else ()
             if isinstance(unfit, Bypass):
-                told = f"marked fastcache=True it could not be kept: {unfit.reason}"
-            return replace(layer, state=OFF, reason="not marked fastcache=True", advice=told)
+                advice_text = f"marked fastcache=True it could not be kept: {unfit.reason}"
+            return replace(layer, state=OFF, reason="not marked fastcache=True", advice=advice_text)
         if build is None:
             return replace(layer, reason="the kernel does not compile")
         if not pure or reason:
-            return replace(layer, reason=reason if pure else told)
+            return replace(layer, reason=reason if pure else advice_text)
         from .fast_look import FastLook
 
         swap = partial(self.before, "fastcache")
         case = self.capture.cases[0] if self.capture.cases else None
-        made_up = case is None or case.origin == "synthetic"
-        look = FastLook(self.decl, self.found, self.config, self.cache, offline, swap, made_up)
+        synthetic = case is None or case.origin == "synthetic"
+        look = FastLook(self.decl, self.found, self.config, self.cache, offline, swap, synthetic)
         return look.ask(build, layer)
 
     def _arguments(self, real: bool) -> list[Argument]:

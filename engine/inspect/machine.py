@@ -59,7 +59,7 @@ def machine_record(
     places: op id -> index of its location. ask: False leaves the tools alone, for the time being.
     """
     if "resources" in artifact.facts:
-        return _told_by_llvm(artifact), ()
+        return _by_llvm(artifact), ()
     ptx = artifact.texts.get("ptx")
     if ptx is None:
         return None, ()
@@ -97,7 +97,7 @@ def machine_record(
     return msgspec.structs.replace(record, disassembler=sass.tool), (text,)
 
 
-def _told_by_llvm(artifact: Artifact) -> MachineRecord:
+def _by_llvm(artifact: Artifact) -> MachineRecord:
     """The record of an AMDGPU artifact, whose facts LLVM reports with the code."""
     from ..backends.amdgpu import archs as processors
 

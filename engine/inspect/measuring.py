@@ -129,10 +129,10 @@ def amounts_of(
     }
     if all(declared.values()):
         return msgspec.structs.replace(workload, **declared)
-    told = _counted(launcher, capture, found)
+    counted = _counted(launcher, capture, found)
     changes: dict[str, Any] = dict(declared)
     for what, amount, why in (
-        ("bytes", told.bytes, told.no_bytes), ("flops", told.flops, told.no_flops),
+        ("bytes", counted.bytes, counted.no_bytes), ("flops", counted.flops, counted.no_flops),
     ):  # fmt: skip
         if not declared[f"by_{what}"]:
             changes[what] = amount
@@ -145,13 +145,13 @@ def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amount
     steps, stage = capture.steps, f"counting {found.case.label}"
     why = steps.held("", stage)
     if why is not None:
-        return _untold(why.message)
+        return _unknown_bytes(why.message)
     works, reason = base.availability(_COUNTER)
     if not works:
-        return _untold(f"that needs the backend {_COUNTER}: {reason}")
+        return _unknown_bytes(f"that needs the backend {_COUNTER}: {reason}")
     quick = [one.first_us for one in found.started if one.name != _ORACLE]
     if quick and min(quick) > _COUNTING_S * 1e6:
-        return _untold(f"a launch takes {min(quick) / 1e6:.1f} s, with counters too long")
+        return _unknown_bytes(f"a launch takes {min(quick) / 1e6:.1f} s, with counters too long")
     text = f"counting what {capture.kernel.name} does with {found.case.label}"
     try:
         with steps.step(stage, text, kind="launch"), steps.silent():
@@ -165,10 +165,10 @@ def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amount
             launcher.starter(counting, Placed(given), found)()
             return counters.amounts(arrays)
     except (Exception, StepLimit) as error:
-        return _untold((str(error) or type(error).__name__).splitlines()[0])
+        return _unknown_bytes((str(error) or type(error).__name__).splitlines()[0])
 
 
-def _untold(why: str) -> Amounts:
+def _unknown_bytes(why: str) -> Amounts:
     return Amounts(None, None, why, why)
 
 

@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from ..backends.base import Executable, KernelMeta
     from ..runtime.stacks import Stacks
 
-__all__ = ["told_by_launch"]
+__all__ = ["facts_of_launch"]
 
 _LAYERS: Final = ("last_plan", "size_expr", "reducer_code", "task_metadata", "max_reducer")
 
 
-def told_by_launch(
+def facts_of_launch(
     record: AutodiffRecord,
     stacks: Stacks,
     executable: Executable,

@@ -128,7 +128,7 @@ class _Unloaded:
 
     def __init__(self, meta: KernelMeta, backend: str, reason: str) -> None:
         self.meta = meta
-        self.told: Callable[[Sequence[int]], None] | None = None
+        self.on_times: Callable[[Sequence[int]], None] | None = None
         self._backend: Final = backend
         self._reason: Final = reason
 

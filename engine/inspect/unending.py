@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..lang.kernel import Kernel
     from ..runtime.compile import FullCompile
 
-__all__ = ["late_error", "made_up_unfit", "place_of", "reason_of", "unending"]
+__all__ = ["late_error", "place_of", "reason_of", "synthetic_unfit", "unending"]
 
 _MOST: Final = 4
 
@@ -34,7 +34,7 @@ def reason_of(error: ErrorRecord) -> str:
     return f"{text} (line {error.line})" if error.line else text
 
 
-def made_up_unfit(error: ErrorRecord) -> str:
+def synthetic_unfit(error: ErrorRecord) -> str:
     """The reason why synthetic inputs are not launched: the interpreter fails on them."""
     return f"synthetic arguments do not fit the kernel: {reason_of(error)}"
 

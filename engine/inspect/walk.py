@@ -92,7 +92,7 @@ def _copy_of(value: Any, known: dict[int, Any]) -> Any:
     if isinstance(bare, np.ndarray):
         return cast("np.ndarray[Any, Any]", bare).copy(order="K")
     if isinstance(bare, Ndarray):
-        return _twin(bare)
+        return _counterpart(bare)
     if is_record(value):
         mine = copy.copy(value)
         for name, member in _members(value):
@@ -103,17 +103,17 @@ def _copy_of(value: Any, known: dict[int, Any]) -> Any:
     return value
 
 
-def _twin(array: Ndarray) -> Any:
+def _counterpart(array: Ndarray) -> Any:
     """A copy: of a plain array as NumPy has it, which outlives the program."""
     if not array.element_shape and array.layout is None and array.grad is None:
         return array.to_numpy()
-    twin = Ndarray(
+    counterpart = Ndarray(
         array.dtype, array.shape, array.grad is not None, array.element_shape, array.layout
     )
-    twin.copy_from(array)
-    if array.grad is not None and twin.grad is not None:
-        twin.grad.copy_from(array.grad)
-    return twin
+    counterpart.copy_from(array)
+    if array.grad is not None and counterpart.grad is not None:
+        counterpart.grad.copy_from(array.grad)
+    return counterpart
 
 
 def form_of(value: Any) -> tuple[str, Any]:

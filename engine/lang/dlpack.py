@@ -55,7 +55,7 @@ def _relabel(capsule: Any, device: tuple[int, int]) -> None:
     raise ValueError(f"{capsule!r} is no DLPack capsule that is known here")
 
 
-class _Lent:
+class _Exported:
     """Memory that another library uses; NumPy's array of it keeps this object alive."""
 
     def __init__(self, window: Window) -> None:
@@ -75,7 +75,7 @@ class _Lent:
 
 def capsule_of(window: Window, device: tuple[int, int], max_version: tuple[int, int] | None) -> Any:
     """A capsule of the memory of ``window`` on ``device``."""
-    array: Any = np.asarray(_Lent(window))
+    array: Any = np.asarray(_Exported(window))
     capsule = array.__dlpack__(max_version=max_version)
     _relabel(capsule, device)
     return capsule

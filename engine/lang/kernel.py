@@ -405,13 +405,13 @@ def pure(fn: F) -> F:
     return fn
 
 
-_told: Final[set[str]] = set()
+_warned: Final[set[str]] = set()
 """Old spellings that a warning was printed for."""
 
 
 def _deprecated(old: str, new: str) -> None:
     """Warn, once in a process, at the line that called the caller."""
-    if old not in _told:
-        _told.add(old)
+    if old not in _warned:
+        _warned.add(old)
         text = f"{old} is deprecated and will be removed in 4.0.0: use {new}"
         warnings.warn(text, UserWarning, stacklevel=3)

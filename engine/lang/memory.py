@@ -28,8 +28,19 @@ from ..runtime.program import Program
 from ..types import DataType
 
 __all__ = [
-    "Elements", "Window", "allocated", "assign", "elements_of", "far", "fresh", "host_of", "keep",
-    "let_go", "placed", "release", "told_of",
+    "Elements",
+    "Window",
+    "allocated",
+    "assign",
+    "elements_of",
+    "far",
+    "fresh",
+    "host_of",
+    "keep",
+    "let_go",
+    "memory_shortage",
+    "placed",
+    "release",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -46,13 +57,13 @@ def allocated(owner: Program, nbytes: int, what: str) -> Memory:
     try:
         return owner.device.allocate(nbytes)
     except (MemoryError, ValueError) as error:
-        told, hint = told_of(owner, error)
-        needs = f", which takes {nbytes} bytes: {told}" if told else ""
+        shortage, hint = memory_shortage(owner, error)
+        needs = f", which takes {nbytes} bytes: {shortage}" if shortage else ""
         text = f"there is not enough memory for {what}{needs}"
         raise QuadrantsRuntimeError(text, hint=hint) from None
 
 
-def told_of(owner: Program, error: BaseException) -> tuple[str, str | None]:
+def memory_shortage(owner: Program, error: BaseException) -> tuple[str, str | None]:
     """The device's error message and hint for a failed allocation; empty for the host."""
     if owner.device.host_arrays:
         return "", None

@@ -98,7 +98,7 @@ class PerformanceDispatcher:
         names = [one.name for one in self._implementations]
         return f"<qd.perf_dispatch {self.__name__}: {', '.join(names) or 'no implementation'}>"
 
-    def _tell(self, text: str) -> None:
+    def _log(self, text: str) -> None:
         if self._debug:
             print(f"perf_dispatch '{self.__name__}': {text}")
 
@@ -128,7 +128,7 @@ class PerformanceDispatcher:
         self._implementations.append(one)
         self._geometries.clear()
         self._last = None
-        self._tell(f"registered '{name}'")
+        self._log(f"registered '{name}'")
         return fn
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -173,7 +173,7 @@ class PerformanceDispatcher:
                 self._force_name = None
                 return None
             self._forced = self._implementations[names.index(self._force_name)]
-            self._tell(f"forced to '{self._forced.name}' by {_FORCE}")
+            self._log(f"forced to '{self._forced.name}' by {_FORCE}")
         return self._forced
 
     def _again(self, geometry: _Geometry) -> bool:
@@ -213,7 +213,7 @@ class PerformanceDispatcher:
             geometry.winner = best
             geometry.measured = time.monotonic()
             shown = ", ".join(f"{name} {mean * 1e3:.3f} ms" for name, mean in means.items())
-            self._tell(f"chose '{best.name}' of {len(usable)}: {shown}")
+            self._log(f"chose '{best.name}' of {len(usable)}: {shown}")
         return result
 
 

@@ -51,7 +51,7 @@ def demote_atomics(func: Func, cx: PassCx) -> bool:
             if C.ATOMIC[op.code]:
                 why = (
                     "it reads again"
-                    if _reads_anew(op)
+                    if _reads_again(op)
                     else ("other iterations may update the same element")
                 )
                 cx.remark(op, f"stays atomic: {why}")
@@ -60,10 +60,10 @@ def demote_atomics(func: Func, cx: PassCx) -> bool:
 
 def _alone(op: Op, serial: bool, unique: frozenset[object]) -> bool:
     """True if the atomic ``op`` may be a plain access."""
-    return (serial or _private(op.args[0], unique)) and not _reads_anew(op)
+    return (serial or _private(op.args[0], unique)) and not _reads_again(op)
 
 
-def _reads_anew(op: Op) -> bool:
+def _reads_again(op: Op) -> bool:
     """True if the atomic stands for a read that must happen each time: see `volatile_load`."""
     value = op.args[1]
     if value.code != C.CONST or value.attr != 0:

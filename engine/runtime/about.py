@@ -58,13 +58,13 @@ def about_of(
 def captures_of(captures: Sequence[Capture]) -> Iterator[dict[str, str]]:
     """The values among the captures of a kernel; functions are described by their sources."""
     for capture in captures:
-        text = _told(capture.value) if capture.origin in _ORIGINS else None
+        text = _value_text(capture.value) if capture.origin in _ORIGINS else None
         if text is not None:
             kind = type(capture.value).__name__
             yield {"in": capture.decl.qualname, "name": capture.name, "kind": kind, "value": text}
 
 
-def _told(value: Any) -> str | None:
+def _value_text(value: Any) -> str | None:
     """As `value_text`, but an error in the user's code there does not stop the compile."""
     try:
         return value_text(value)

@@ -144,10 +144,10 @@ class Launchers:
                 for i, (param, value) in enumerate(zip(decl.params, args, strict=True))
             ]
         except (TypeError, ValueError) as error:
-            self._tell(error)
+            self._add_kernel_note(error)
             raise
 
-    def _tell(self, error: Exception) -> None:
+    def _add_kernel_note(self, error: Exception) -> None:
         """Note in an error which kernel was called."""
         if not isinstance(error, QuadrantsRuntimeError):  # which know their kernel
             decl = self.decl
@@ -311,7 +311,7 @@ class Launchers:
             for i in meta.written:
                 check_writable(meta.params[i].name, values[i])
         except ValueError as error:
-            self._tell(error)
+            self._add_kernel_note(error)
             raise
         try:
             sources: list[Any] = []

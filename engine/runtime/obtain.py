@@ -93,7 +93,7 @@ class _Shown(Layers):
 
     def built(self, request: CompileRequest, build: BuildResult) -> Compiled | None:
         if not request.quiet:
-            build.tell()
+            build.issue_warnings()
         return None
 
     def show_compiling(self, request: CompileRequest) -> None:

@@ -84,10 +84,10 @@ def diagnosis(
     else:
         lines.append(_FAULT if sizer.known else _BOTH)
     lines.append(_AFTER)
-    told = AdStackOverflowError("\n".join(lines), hint=error.hint, kernel=meta.name)
-    told.span, told.chain = error.span, error.chain
-    told.task, told.stack = error.task, error.stack
-    return told
+    explained = AdStackOverflowError("\n".join(lines), hint=error.hint, kernel=meta.name)
+    explained.span, explained.chain = error.span, error.chain
+    explained.task, explained.stack = error.task, error.stack
+    return explained
 
 
 def _required(sizer: Sizer, values: Sequence[Any], task: int) -> tuple[list[int] | None, int]:

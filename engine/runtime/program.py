@@ -267,7 +267,7 @@ def init(
         reset()
         while _spared:
             _spared.pop().end()
-        found.tell()
+        found.issue_warnings()
         name, backend = archs.choose(
             wanted_arches(arch, os.environ), config.enable_fallback, config.opencl_device
         )

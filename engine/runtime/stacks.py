@@ -212,7 +212,7 @@ class Stacks:
             plan = sizer.plan(values, sources)
             if sizer.heaps.device is not None:
                 late: Any = executable
-                late.diagnose = partial(self._told_late, sizer, list(values), plan)
+                late.diagnose = partial(self._found_late, sizer, list(values), plan)
                 return executable.launch(values, seed, plan)
             if not executable.meta.prints:
                 return self._run(sizer, executable, values, seed, plan)
@@ -236,7 +236,7 @@ class Stacks:
         finally:
             del memory
 
-    def _told_late(
+    def _found_late(
         self, sizer: Sizer, values: Sequence[Any], plan: StackPlan, error: AdStackOverflowError
     ) -> AdStackOverflowError:
         """As `diagnosed`, for the last launch of a kernel, which has not been waited for."""
@@ -247,10 +247,10 @@ class Stacks:
         self, sizer: Sizer, error: AdStackOverflowError, values: Sequence[Any], plan: StackPlan
     ) -> AdStackOverflowError:
         """The error of a full stack, with its possible causes. The next launch sizes again."""
-        told = diagnosis(error, sizer, values, plan)
-        sizer.overflow = told.message
+        explained = diagnosis(error, sizer, values, plan)
+        sizer.overflow = explained.message
         sizer.forget()
-        return told
+        return explained
 
     # --- heaps ----------------------------------------------------------------------------------
 

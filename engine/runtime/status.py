@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
     from .compile import Compiled
 
-__all__ = ["GraphStatus", "check_device_arrays", "label_of", "status", "tell_host_loops"]
+__all__ = ["GraphStatus", "check_device_arrays", "label_of", "status", "warn_of_host_loops"]
 
-_told: Final[set[str]] = set()
-"""Backends that `tell_host_loops` has reported in this process."""
+_warned: Final[set[str]] = set()
+"""Backends that `warn_of_host_loops` has reported in this process."""
 
 
 class GraphStatus:
@@ -117,12 +117,12 @@ def check_device_arrays(name: str, compiled: Compiled, args: Sequence[Any]) -> N
             )  # fmt: skip
 
 
-def tell_host_loops(backend: str, meta: KernelMeta) -> None:
+def warn_of_host_loops(backend: str, meta: KernelMeta) -> None:
     """Log once that the host runs the do_while loops, on backends of the host."""
-    if backend not in _HOSTS or backend in _told or not meta.graph:
+    if backend not in _HOSTS or backend in _warned or not meta.graph:
         return
     if any(not isinstance(item, int) and item.kind == "do_while" for item in meta.flow):
-        _told.add(backend)
+        _warned.add(backend)
         log.info(
             f"{meta.name}: the host runs the loops of qd.graph.do_while: the {backend} backend has "
             "no graphs with conditions"

@@ -15,7 +15,7 @@ from .alias_check import overlap
 from .compile import Compiled, CompileRequest
 from .obtain import obtain
 from .program import Program
-from .status import GraphStatus, status, tell_host_loops
+from .status import GraphStatus, status, warn_of_host_loops
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
@@ -46,7 +46,7 @@ class Variant:
         self.compiled: Final = obtain(program, self._request, found)
         if not program.alive:  # and it may be loaded for the device of the next one
             raise program_ended(decl.name)
-        tell_host_loops(program.backend.name, self.compiled.executable.meta)
+        warn_of_host_loops(program.backend.name, self.compiled.executable.meta)
         self.makes_result: Final = maker(decl.result_types(program.config))
         self._overlapping: Compiled | None = None
 
@@ -104,7 +104,7 @@ class Variant:
             return self.result(launch(values, seed))
         names = [f"{t.name}_{t.loop_name}" if t.loop_name else t.name for t in meta.tasks]
         if meta.timed:
-            executable.told = partial(profiler.record, meta.name, names)
+            executable.on_times = partial(profiler.record, meta.name, names)
             return self.result(launch(values, seed))
         begin = perf_counter_ns()
         results = launch(values, seed)

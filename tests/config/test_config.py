@@ -384,7 +384,7 @@ def test_require_version_that_is_no_version():
 def test_an_option_without_counterpart_says_why_once_a_process(capsys, monkeypatch):
     monkeypatch.setattr(log, "_said", set())
     for _ in range(2):
-        resolve({"timeline": True, "vk_api_version": "1.1"}, {}).tell()
+        resolve({"timeline": True, "vk_api_version": "1.1"}, {}).issue_warnings()
     said = capsys.readouterr().err.splitlines()
     assert said == [
         "[qd-studio] warning: timeline=True has no effect: `kernel_profiler=True` times every task,"
@@ -395,7 +395,7 @@ def test_an_option_without_counterpart_says_why_once_a_process(capsys, monkeypat
 
 def test_an_option_without_meaning_says_that(capsys, monkeypatch):
     monkeypatch.setattr(log, "_said", set())
-    resolve({"gdb_trigger": True}, {}).tell()
+    resolve({"gdb_trigger": True}, {}).issue_warnings()
     assert capsys.readouterr().err == (
         "[qd-studio] warning: gdb_trigger=True has no effect: it is accepted so that"
         " programs written for Quadrants start, nothing here corresponds to it\n"
@@ -452,10 +452,10 @@ def test_effective_options_never_warn(name):
 
 def test_log_level_comes_from_the_config(capsys, monkeypatch):
     monkeypatch.setattr(log, "_threshold", log.LEVELS.index("info"))
-    resolve({"log_level": "error"}, {}).tell()
+    resolve({"log_level": "error"}, {}).issue_warnings()
     log.warn("unseen")
     log.error("seen")
-    resolve({}, {"QD_LOG_LEVEL": "debug"}).tell()
+    resolve({}, {"QD_LOG_LEVEL": "debug"}).issue_warnings()
     log.debug("seen too")
     out = capsys.readouterr()
     assert out.err == "[qd-studio] error: seen\n[qd-studio] debug: seen too\n"

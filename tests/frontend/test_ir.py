@@ -159,11 +159,11 @@ def test_warnings(name, tmp_path, capsys):
     assert notice.category is category
     if category is None:
         logs.set_level("warn")
-        result.tell()
+        result.issue_warnings()
         assert text in capsys.readouterr().err
     else:
         with pytest.warns(category, match=text):
-            result.tell()
+            result.issue_warnings()
 
 
 def test_unrolling_limit_can_be_set(tmp_path):

@@ -135,6 +135,6 @@ def names(source: str) -> Iterator[Text]:
 
 
 def _split(name: str) -> str:
-    """The words of an identifier: `made_up` stays whole too, for patterns of two words."""
+    """The words of an identifier: `synthetic` stays whole too, for patterns of two words."""
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().strip("_")
     return f"{words} {words.replace('_', ' ')}"

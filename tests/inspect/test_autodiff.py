@@ -5,7 +5,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.inspect.autodiff import described, links_of, sides_of
 from qd_studio.engine.inspect.record import CompileRecord, PassRun, Snapshot
-from qd_studio.engine.inspect.stack_facts import told_by_launch
+from qd_studio.engine.inspect.stack_facts import facts_of_launch
 from qd_studio.engine.runtime import program
 from qd_studio.engine.runtime.sizer import bytes_of
 
@@ -27,7 +27,7 @@ def told(case, n=0):
     values = [case.x, np.zeros(case.n, np.float32), case.gy, np.asarray(case.counts), n]
     plan = stacks.sizer(case.kernel).plan(values)
     record = described(CompileRecord(), "reverse", meta)
-    return record, told_by_launch(record, stacks, case.kernel, plan, values, "few"), plan
+    return record, facts_of_launch(record, stacks, case.kernel, plan, values, "few"), plan
 
 
 def test_a_compile_tells_formulas_and_no_sizes():

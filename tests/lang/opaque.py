@@ -141,8 +141,8 @@ class _Executable(_Over):
         return self.inner.launch([on_host(v) for v in values], *args, **options)
 
     @property
-    def told(self):
-        return self.inner.told
+    def on_times(self):
+        return self.inner.on_times
 
     def __setattr__(self, name, value):
         if name == "inner":

@@ -74,7 +74,7 @@ class CpuBufferPool(BufferPool[CpuArguments]):
 
     def report(self, args: CpuArguments) -> None:
         """Print the reports that a launch with ``args`` has left, and count from 0 again."""
-        self.tell_reports(args.view, lambda at: struct.pack_into("<Q", args.view, at, 0))
+        self.print_reports(args.view, lambda at: struct.pack_into("<Q", args.view, at, 0))
 
 
 _PRINT: Final = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int32, ctypes.c_void_p)

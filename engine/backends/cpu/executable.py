@@ -26,7 +26,7 @@ class CpuExecutable:
         cache: InjectedCache = NO_CACHE,
     ) -> None:  # fmt: skip
         self.meta: KernelMeta = artifact.meta
-        self.told: Callable[[Sequence[int]], None] | None = None
+        self.on_times: Callable[[Sequence[int]], None] | None = None
         self._code: Final = native.load(artifact.code, (symbol,))
         enter: Callable[[CpuArguments], int] = _ENTRY(self._code.addresses[symbol])
         handle = register_printer(self.meta)
@@ -50,8 +50,8 @@ class CpuExecutable:
         code = pool.enter(args)
         if self.meta.reports:
             pool.report(args)
-        if self.told is not None and code == abi.DONE:  # else some tasks took no time
-            self.told(pool.stamps(args))
+        if self.on_times is not None and code == abi.DONE:  # else some tasks took no time
+            self.on_times(pool.stamps(args))
         if code == abi.ASSERTED:
             pool.check(args)
         if code == abi.OVERLAPPED:

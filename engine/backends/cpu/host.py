@@ -54,10 +54,10 @@ def fingerprint() -> str:
             return processor.described(*processor.ask())
         except OSError:
             pass
-    return _told_by_llvm()
+    return _by_llvm()
 
 
-def _told_by_llvm() -> str:
+def _by_llvm() -> str:
     from ..llvm import toolchain
 
     target = toolchain.host_target()

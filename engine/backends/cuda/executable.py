@@ -129,7 +129,9 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
 
     # --- launching ------------------------------------------------------------------------------
 
-    def _timed(self, pool: CudaBufferPool, args: Any, told: Callable[[Sequence[int]], None]) -> int:
+    def _timed(
+        self, pool: CudaBufferPool, args: Any, on_times: Callable[[Sequence[int]], None]
+    ) -> int:
         driver = self.device.driver
         with self._times, self.device.context.active():
             began = perf_counter_ns()
@@ -141,5 +143,5 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
                 check(driver.cuEventElapsedTime(self.events[0], event), "timing a launch")
                 for event in self.events
             ]
-        told([began + round(float(ms) * 1e6) for ms in times])
+        on_times([began + round(float(ms) * 1e6) for ms in times])
         return 0

@@ -143,7 +143,7 @@ class DeviceBufferPool(BufferPool[A]):
         data: Array = np.empty(self.layout.stamps, np.uint8)
         device.fetch(at, data)
         left = data.tobytes()
-        self.tell_reports(left, lambda offset: device.set(at + offset, 0, 1, 8))
+        self.print_reports(left, lambda offset: device.set(at + offset, 0, 1, 8))
         error = self.failure(left, self.plan)
         if error is not None:
             device.set(at + abi.ERROR, 0, 1, 8)

@@ -35,7 +35,7 @@ class DeviceExecutable(Generic[D, T, P]):
         self.device: Final = device
         self.layout: Final[abi.Layout] = artifact.facts["layout"]
         self.tasks: Final[tuple[T, ...]] = artifact.facts["tasks"]
-        self.told: Callable[[Sequence[int]], None] | None = None
+        self.on_times: Callable[[Sequence[int]], None] | None = None
         self.diagnose: Callable[[AdStackOverflowError], Exception] | None = None
         self.sources: Final[list[dict[str, Any]]] = []
         self.block_dims: Final = tuple([task.block_dim for task in self.tasks])
@@ -117,8 +117,8 @@ class DeviceExecutable(Generic[D, T, P]):
         if stream and copies.regions:
             self.device.streams.after_memory(stream)
         try:
-            told = self.told if self.meta.timed else None
-            code = self._timed(pool, args, told) if told else pool.enter(args)
+            on_times = self.on_times if self.meta.timed else None
+            code = self._timed(pool, args, on_times) if on_times else pool.enter(args)
         finally:
             if copies.regions:
                 if stream:
@@ -128,6 +128,8 @@ class DeviceExecutable(Generic[D, T, P]):
             pool.check(args)
         return pool.results(args)
 
-    def _timed(self, pool: P, args: DeviceArguments, told: Callable[[Sequence[int]], None]) -> int:
+    def _timed(
+        self, pool: P, args: DeviceArguments, on_times: Callable[[Sequence[int]], None]
+    ) -> int:
         """Launch, wait, and report when each task ended, by the clock of the device."""
         raise NotImplementedError

@@ -56,7 +56,7 @@ class InterpExecutable:
 
     def __init__(self, func: Func, meta: KernelMeta) -> None:
         self.meta: KernelMeta = meta
-        self.told: Callable[[Sequence[int]], None] | None = None
+        self.on_times: Callable[[Sequence[int]], None] | None = None
         self.program: Final = compile_func(func)
 
     def arguments(self, stream: int = 0) -> None:

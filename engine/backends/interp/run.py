@@ -25,7 +25,7 @@ from ...ir import codes as C
 from ...ir.attrs import RECURSION_LIMIT
 from ...types import DataType, PointerType, f16, f32, normalize
 from ..base import StackPlan
-from ..messages import assert_text, print_text, tell_report
+from ..messages import assert_text, print_report, print_text
 from ..stacks import Place, overflow, stack_meta, stack_places
 from . import blocks, emit
 from .memory import array_of, array_view, extents, tmp_views
@@ -88,11 +88,11 @@ class _Context:
         count, first = self.reports.get(op, (0, values))
         self.reports[op] = count + 1, first
 
-    def tell(self) -> None:
+    def print_all_reports(self) -> None:
         """Report what was noted."""
         for op, (count, values) in self.reports.items():
             text = assert_text(op.attr.text, values, [a.type for a in op.args[1:]])
-            tell_report(text, count, op.loc, self.func.name)
+            print_report(text, count, op.loc, self.func.name)
 
     def failed(self, op: Op, values: tuple[Any, ...]) -> None:
         text = assert_text(op.attr.text, values, [a.type for a in op.args[1:]])
@@ -208,7 +208,7 @@ class Program:
             raise self.lost(error) from None
         finally:
             self.claims = cx.claims
-            cx.tell()
+            cx.print_all_reports()
         return (*cx.results, cx.yielded) if self.resumable else cx.results
 
     def capacities(self, plan: StackPlan | None) -> list[float]:

@@ -221,14 +221,14 @@ class BufferPool(Generic[B]):
         capacity = given.capacities[stack] if given else 0
         return overflow(name, task, stack, self.meta.tasks[task].stacks[stack], capacity)
 
-    def tell_reports(self, data: Any, clear: Callable[[int], object]) -> None:
+    def print_reports(self, data: Any, clear: Callable[[int], object]) -> None:
         """Print the reports that launches have left in ``data``. clear: sets a count to 0."""
         for i, site in enumerate(self.meta.reports):
             at = self.layout.reports + abi.REPORT * i
             (count,) = struct.unpack_from("<Q", data, at)
             if count:
-                from ..messages import tell_report
+                from ..messages import print_report
 
                 text = _assertion(site, data, at + 8)
                 clear(at)
-                tell_report(text, count, site.loc, self.meta.name)
+                print_report(text, count, site.loc, self.meta.name)

@@ -80,7 +80,7 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
     # --- launching ------------------------------------------------------------------------------
 
     def _timed(
-        self, pool: OpenclBufferPool, args: Any, told: Callable[[Sequence[int]], None]
+        self, pool: OpenclBufferPool, args: Any, on_times: Callable[[Sequence[int]], None]
     ) -> int:
         with self._times:
             self.events.clear()
@@ -93,7 +93,7 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
             self.events.clear()
         if events:
             start = int(events[0].profile.start)
-            told([began, *(began + int(event.profile.end) - start for event in events)])
+            on_times([began, *(began + int(event.profile.end) - start for event in events)])
         return 0
 
 

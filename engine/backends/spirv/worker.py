@@ -59,8 +59,8 @@ def _apart(make: Callable[[], bytes]) -> bytes:
             return found
         said.seek(0)
         lines = said.read().decode("utf-8", "replace").splitlines()
-    told = [line.strip() for line in lines if "error" in line.lower() or "ssert" in line]
-    raise _Failed(told[0] if told else f"its code generator ends with {status}")
+    errors = [line.strip() for line in lines if "error" in line.lower() or "ssert" in line]
+    raise _Failed(errors[0] if errors else f"its code generator ends with {status}")
 
 
 def _main(triple: str) -> None:

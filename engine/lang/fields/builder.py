@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from ... import logs as log
 from ...errors import QuadrantsRuntimeError
 from ...runtime import program
-from ..memory import told_of
+from ..memory import memory_shortage
 from .snode import Nestable, SNode, cell, fields_of, inner_offsets, offsets, place_all, whole
 from .storage import ALIGN, Block, Digit, Placement, guard
 
@@ -83,7 +83,7 @@ class FieldsBuilder(Nestable):
         self.finalized: SNodeTree | None = None
         self._root: Final = SNode("root", None, self, ())
         self.is_root_of_program = False
-        self.told_of_memory = ""
+        self.memory_text = ""
         self.hint_of_memory: str | None = None
         _state(self.program).builders.append(self)
 
@@ -142,8 +142,8 @@ class FieldsBuilder(Nestable):
                 block = Block(self.program.device.allocate(size + 2 * edge))
             except (MemoryError, ValueError) as error:
                 lacking += size
-                told, self.hint_of_memory = told_of(self.program, error)
-                self.told_of_memory = f": {told}" if told else ""
+                shortage, self.hint_of_memory = memory_shortage(self.program, error)
+                self.memory_text = f": {shortage}" if shortage else ""
                 continue
             self.program.own(block)
             blocks.append(block)
@@ -152,7 +152,7 @@ class FieldsBuilder(Nestable):
         self.finalized = SNodeTree(self, blocks)
         if lacking:
             raise QuadrantsRuntimeError(
-                f"there is not enough memory for fields of {lacking} bytes{self.told_of_memory}",
+                f"there is not enough memory for fields of {lacking} bytes{self.memory_text}",
                 hint=self.hint_of_memory,
             )
         return self.finalized

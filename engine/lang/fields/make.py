@@ -139,10 +139,10 @@ class ScalarField(PlacedField):
                         node.builder.finalize()
         if self._given is None:
             size = self.dtype.size * math.prod(node.shape)
-            told = node.builder.told_of_memory
-            shape = f" of shape {node.shape}," if told else ""
+            shortage = node.builder.memory_text
+            shape = f" of shape {node.shape}," if shortage else ""
             raise QuadrantsRuntimeError(
-                f"there is not enough memory for {self.label()}{shape} of {size} bytes{told}",
+                f"there is not enough memory for {self.label()}{shape} of {size} bytes{shortage}",
                 hint=node.builder.hint_of_memory,
             )
         return self._given

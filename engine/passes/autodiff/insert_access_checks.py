@@ -71,7 +71,7 @@ def _check_block(func: Func, block: Block) -> None:
         b.loc = op.loc
         param = func.params[number]
         one = b.const(1, param.dtype)
-        if op.code == C.GLOBAL_LOAD or _reads_anew(op):
+        if op.code == C.GLOBAL_LOAD or _reads_again(op):
             b.ops.append(op)
             b.store(_mark(func, b, op.args[0], number), one)
             continue
@@ -92,7 +92,7 @@ def _mark(func: Func, b: Builder, ptr: Op, number: int) -> Op:
     return b.emit(C.EXTERNAL_PTR, (marks, *ptr.args[1:]), ptr.attr, ptr.type)
 
 
-def _reads_anew(op: Op) -> bool:
+def _reads_again(op: Op) -> bool:
     """True if an atomic stands for a read that must happen each time: it changes nothing."""
     value = op.args[1]
     return op.code == C.ATOMIC_ADD and value.code == C.CONST and value.attr == 0

@@ -183,13 +183,13 @@ class _Task:
         out: dict[Op, bool] = {}
         for stack in self.stacks:
             own = [site for site in self.sites if site.op.args[0] is stack]
-            beside = [site.block is stack.block for site in own]
+            next_to = [site.block is stack.block for site in own]
             first = 0
-            while first < len(own) and beside[first] and own[first].op.code == C.AD_STACK_PUSH:
+            while first < len(own) and next_to[first] and own[first].op.code == C.AD_STACK_PUSH:
                 out[own[first].op] = True
                 first += 1
             last = len(own)
-            while last > first and beside[last - 1] and _idle(own[last - 1].op, uses):
+            while last > first and next_to[last - 1] and _idle(own[last - 1].op, uses):
                 last -= 1
                 out[own[last].op] = False
         return out

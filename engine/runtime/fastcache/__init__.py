@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ..compile import CompileRequest
 
 __all__ = [
-    "CODE_GONE", "FIELD_METADATA_CACHE_VALUE", "VERSIONS", "Look", "captures_told", "keep",
+    "CODE_GONE", "FIELD_METADATA_CACHE_VALUE", "VERSIONS", "Look", "captures_text", "keep",
     "look_up", "parts_for", "without_code",
 ]  # fmt: skip
 
@@ -238,11 +238,11 @@ def keep(
     except Uncacheable as error:
         return seen._replace(state=BYPASS, reason=str(error))
     store: Store = open_store(config, "fastcache")
-    told = {**about(seen.parts), "captures": captures_told(build, load)}
+    facts = {**about(seen.parts), "captures": captures_text(build, load)}
     versions = [load, *[one for one in look.versions if one != load]][:VERSIONS]
     if look.versions:
-        told["older"] = _older(store.look(seen.key, kernel), look.versions, load)
-    stored = store.write(Entry(seen.key, kernel, told, versions, b""))
+        facts["older"] = _older(store.look(seen.key, kernel), look.versions, load)
+    stored = store.write(Entry(seen.key, kernel, facts, versions, b""))
     return seen._replace(stored=stored)
 
 
@@ -251,10 +251,12 @@ def _older(info: Info | None, versions: Sequence[Any], load: Any) -> list[dict[s
     about: dict[str, Any] = {} if info is None else info.about
     latest = {name: about.get(name, []) for name in ("sources", "captures")}
     known: list[dict[str, Any]] = [latest, *about.get("older", [])] if about else []
-    return [told for one, told in zip(versions, known, strict=False) if one != load][: VERSIONS - 1]
+    return [facts for one, facts in zip(versions, known, strict=False) if one != load][
+        : VERSIONS - 1
+    ]
 
 
-def captures_told(build: BuildResult, load: dict[str, Any]) -> list[dict[str, str]]:
+def captures_text(build: BuildResult, load: dict[str, Any]) -> list[dict[str, str]]:
     """The captures in an entry, for people."""
     return [
         {

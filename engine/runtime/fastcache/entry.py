@@ -158,7 +158,7 @@ def _capture(capture: Capture, reached: Reached, arguments: Mapping[str, Any]) -
     except Exception as error:
         if isinstance(error, Uncacheable) or of_signal_handler(error):
             raise
-        raise Uncacheable(f"{where} cannot be read again: {_told(error)}") from None
+        raise Uncacheable(f"{where} cannot be read again: {_error_text(error)}") from None
 
 
 def _plain(value: Any) -> Any:
@@ -169,7 +169,7 @@ def _plain(value: Any) -> Any:
     return captures.ABSENT if value is ABSENT else value
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
@@ -342,7 +342,7 @@ def _check(
     except Exception as error:  # of the user's own code
         if of_signal_handler(error):
             raise
-        raise Stale(f"{where} cannot be read: {_told(error)}") from None
+        raise Stale(f"{where} cannot be read: {_error_text(error)}") from None
     if now != text:
         raise Stale(f"{where} has changed: {text} -> {now}")
 

@@ -140,6 +140,6 @@ def test_missing_arguments_are_explained_once():
 def test_a_workload_is_not_named_twice():
     record = record_with(())
     (kernel,) = record.kernels
-    made_up = rec.WorkloadRecord(label="synthetic", origin="synthetic", args=("0.5",))
-    text = plain(detail(replace(kernel, workloads=(made_up,))))
+    synthetic = rec.WorkloadRecord(label="synthetic", origin="synthetic", args=("0.5",))
+    text = plain(detail(replace(kernel, workloads=(synthetic,))))
     assert text.count("synthetic") == 1
