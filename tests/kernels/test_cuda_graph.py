@@ -244,7 +244,7 @@ def test_members_of_structs_are_found_among_the_flattened_parameters(arch):
 def test_a_host_loop_does_the_same_and_says_so(arch, capsys, monkeypatch):
     from qd_studio.engine.runtime import status
 
-    monkeypatch.setattr(status, "_told", set())
+    monkeypatch.setattr(status, "_warned", set())
     monkeypatch.setattr(logs, "_said", set())
     # A small loop is one kernel on any device; this one is too large for that.
     size = 100_000 if arch == "cuda older" else 2

@@ -73,7 +73,7 @@ def test_pure_decorates_what_can_be_called():
 
 
 def test_old_spellings_warn_once(monkeypatch):
-    monkeypatch.setattr(kernels, "_told", set())
+    monkeypatch.setattr(kernels, "_warned", set())
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(2):
