@@ -10,9 +10,13 @@ only.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from ..core.lines import Line
 from ..core.visible import visible_line
@@ -50,8 +54,9 @@ def _panel(entry: EntryPoint, taken: set[str]) -> Panel:
         fault = "there is a panel of this name" if entry.name in taken else "use letters, digits, -"
         return faulty(f"{entry.name}-{entry.value}", f"{who}: {fault}")
     try:
-        panel = entry.load()
-    except Exception as error:  # the code of others: an ImportError, or whatever it runs into
+        with redirect_stdout(sys.stderr):  # standard output may be a report
+            panel = entry.load()
+    except (Exception, SystemExit) as error:  # the code of others: whatever it runs into
         return faulty(entry.name, f"{who} cannot be imported: {_text_of(error)}")
     if not isinstance(panel, Panel) or panel.id != entry.name:
         return faulty(entry.name, f"{who}: {entry.value} is no Panel with this id")
@@ -72,17 +77,21 @@ def faulty(name: str, fault: str) -> Panel:
 def _guarded(panel: Panel, who: str) -> Panel:
     """``panel`` with functions that report their exceptions."""
 
-    def guard(make: Callable[..., Any], failed: Callable[[str], Any]) -> Callable[..., Any]:
+    def guard(
+        make: Callable[..., Any] | None, kept: Callable[[Any], Any], failed: Callable[[str], Any]
+    ) -> Any:
+        """kept: the result in full, which raises if it is not what the panel has to return."""
+
         def guarded(*args: Any) -> Any:
+            assert make is not None
             try:
-                found = make(*args)
-                return found if isinstance(found, str | Shown) else list(found)
+                return kept(make(*args))
             except NothingToShow:
                 raise
             except Exception as error:  # the code of others, on any record
                 return failed(f"{who} failed: {_text_of(error)}")
 
-        return guarded
+        return None if make is None else guarded
 
     def shown(fault: str) -> Shown:
         return Shown([Line(((fault, "bad"),))])
@@ -96,16 +105,54 @@ def _guarded(panel: Panel, who: str) -> Panel:
     def in_html(fault: str) -> str:
         return f"<table><tr>{td(fault, 'bad')}</tr></table>"
 
+    def nothing(fault: str) -> dict[str, Any]:
+        return {}
+
+    def drawn(found: Any) -> Shown:
+        return found._replace(lines=_lines(found.lines), header=_lines(found.header))
+
     tab = panel.tab
-    if tab is not None and tab.draw is not None:
-        tab = replace(tab, draw=guard(tab.draw, shown))
-    compiles = panel.html_of_compile
+    if tab is not None:
+        tab = replace(
+            tab,
+            state=guard(tab.state, _one_of("", "pending", "stale"), lambda fault: ""),
+            draw=guard(tab.draw, drawn, shown),
+            moved=guard(tab.moved, dict, nothing),
+            step=guard(tab.step, dict, nothing),
+            opened=guard(tab.opened, dict, nothing),
+            files=guard(tab.files, dict, nothing),
+        )
     return replace(
         panel,
         tab=tab,
-        text=guard(panel.text, refused) if panel.text is not None else None,
-        json=guard(panel.json, refused) if panel.json is not None else None,
-        markdown={rank: guard(make, in_markdown) for rank, make in panel.markdown.items()},
-        html={rank: guard(make, in_html) for rank, make in panel.html.items()},
-        html_of_compile=guard(compiles, in_html) if compiles is not None else None,
+        text=guard(panel.text, lambda found: [(t, _lines(lines)) for t, lines in found], refused),
+        json=guard(panel.json, lambda found: msgspec.to_builtins(list(found)), refused),
+        markdown={
+            n: guard(f, lambda x: list(map(_text, x)), in_markdown)
+            for n, f in panel.markdown.items()
+        },
+        html={rank: guard(make, _text, in_html) for rank, make in panel.html.items()},
+        html_of_compile=guard(panel.html_of_compile, _text, in_html),
     )
+
+
+def _text(found: Any) -> str:
+    if not isinstance(found, str):
+        raise TypeError(f"it returns {type(found).__name__}, not text")
+    return found
+
+
+def _lines(found: Any) -> list[Line]:
+    lines = list(found)
+    if not all(isinstance(line, Line) for line in lines):
+        raise TypeError("it returns something else than lines")
+    return lines
+
+
+def _one_of(*words: str) -> Callable[[Any], str]:
+    def known(found: Any) -> str:
+        if found not in words:
+            raise ValueError(f"{found!r} is no state")
+        return found
+
+    return known

@@ -154,6 +154,13 @@ def command(id: str) -> Command:
 
 _BY_ID: Final = {c.id: c for c in _COMMANDS}
 
+
+def is_known(item: tuple[str, str]) -> bool:
+    """True if an item of the key bar, (ids joined by ``+``, word), names commands only."""
+    known = {c.id for c in all_commands()}
+    return known.issuperset(item[0].split("+"))
+
+
 _NAMES: Final = {
     "question_mark": "?", "slash": "/", "colon": ":", "right_square_bracket": "]",
     "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",

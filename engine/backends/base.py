@@ -400,8 +400,9 @@ def _discovered() -> dict[str, str]:
         if entry.is_dir() and os.path.exists(os.path.join(entry.path, "backend.py")):
             found[entry.name] = f".{entry.name}.backend"
     for file in os.listdir(os.path.join(here, "inspection")):
-        if file.endswith(".py") and file != "__init__.py":
-            found[file[:-3]] = f".inspection.{file[:-3]}"
+        name, suffix = os.path.splitext(file)
+        if suffix == ".py" and name.isidentifier() and not name.startswith("_"):
+            found[name] = f".inspection.{name}"
     return dict(sorted(found.items()))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast, get_type_hints
 
 import msgspec
 
@@ -75,7 +75,7 @@ class _Field(NamedTuple):
 
     name: str
     where: str
-    kind: str
+    kind: Any
     words: frozenset[str] | None
     least: int
     most: float
@@ -85,12 +85,10 @@ class _Field(NamedTuple):
 def _fields(owner: type[msgspec.Struct]) -> tuple[_Field, ...]:
     """The fields of a part of a record in which something can be wrong."""
     out: list[_Field] = []
-    kinds: dict[str, str] = {}
-    for base in reversed(owner.__mro__):
-        kinds |= getattr(base, "__annotations__", {})
+    kinds = get_type_hints(owner)  # without what `msgspec.Meta` adds
     for name in owner.__struct_fields__:
         words = _WORDS.get((owner.__name__, name))
-        if words is None and kinds[name] in ("str", "bool", "tuple[str, ...]"):
+        if words is None and kinds[name] in (str, bool, tuple[str, ...]):
             continue
         least = -_MOST if name in _ANY else -1 if name in _OR_NONE else 0
         # Errors may be as large as values are; all other floats are times and rates.
@@ -113,10 +111,10 @@ def _part(part: msgspec.Struct, depth: int, seen: set[int]) -> None:
         if field.words is not None:
             if value not in field.words:
                 raise ValueError(f"{field.where} is {value[:40]!r}")
-        elif field.kind == "int":
+        elif field.kind is int:
             if not field.least <= value <= _MOST:
                 raise ValueError(f"{field.where} is out of range")
-        elif field.kind == "tuple[int, ...]":
+        elif field.kind == tuple[int, ...]:
             if value and not (field.least <= min(value) and max(value) <= _MOST):
                 raise ValueError(f"{field.where} is out of range")
         elif value:

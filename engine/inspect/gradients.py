@@ -164,6 +164,7 @@ class _Elsewhere:
         self.backend: Final = backend
         self.device: Final = device
         self.lock: Final = threading.RLock()
+        self.alive: Final = True
 
     def own(self, thing: object) -> None:
         """Do nothing: its memory is freed with the last reference."""

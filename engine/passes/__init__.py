@@ -25,7 +25,8 @@ def _load(folder: str) -> None:
     package = f"{__name__}.{folder}".rstrip(".")
     for file in sorted(os.listdir(os.path.join(os.path.dirname(__file__), folder))):
         name, suffix = os.path.splitext(file)
-        if suffix == ".py" and name not in _LATER:
+        # An editor may keep files of its own here, such as `.#die.py`.
+        if suffix == ".py" and name.isidentifier() and name not in _LATER:
             import_module(f"{package}.{name}")
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from .. import logs as log
 from ..backends import base
-from ..config import ARCHES, CPU_ARCHES
+from ..config import ARCHES
 from ..errors import QuadrantsRuntimeError
 
 __all__ = ["ARCHS", "Arch", "choose", "support"]
@@ -34,7 +34,7 @@ ARCHS: Final = {name: Arch(name) for name in ARCHES}
 _MACHINES: Final = {
     "x86_64": "x64", "amd64": "x64", "x64": "x64", "aarch64": "arm64", "arm64": "arm64",
 }  # fmt: skip
-_GPUS: Final = tuple(name for name in ARCHES if name not in CPU_ARCHES and name != "gpu")
+_GPUS: Final = ("cuda", "amdgpu", "opencl", "metal", "vulkan")
 """The GPU backends, in the order in which ``qd.gpu`` tries them."""
 
 

@@ -19,10 +19,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from .. import logs as log
+from ..backends.base import program_ended
 from ..cache.observe import BYPASS, OFF, Observation
 from ..cache.offline import Slot
 from ..cache.parts import Part, key_of
 from ..cache.places import Function, functions_of
+from ..errors import BackendUnavailableError
 from .compile import Compiled, CompileRequest, FullCompile, Layers, compile_kernel
 
 if TYPE_CHECKING:
@@ -68,7 +70,14 @@ def obtain(
         layers = _Bypassed(program, cache, reason)
     else:
         layers = _Asked(program, cache, arguments, first)
-    compiled = compile_kernel(request, layers, program.instruments)
+    try:
+        compiled = compile_kernel(request, layers, program.instruments)
+    except BackendUnavailableError:
+        if program.alive:
+            raise
+        raise program_ended(decl.name) from None
+    if not program.alive:  # and the code may be loaded for the device of the next one
+        raise program_ended(decl.name)
     compiled.layers += cache.observations
     return compiled
 

@@ -29,7 +29,7 @@ from ..adstack.host_eval import Env
 from ..adstack.max_reducer import MaxReducerSpec
 from ..adstack.reducer_kernels import FAR, Reducer, reduce_by_kernel, reduce_by_numpy
 from ..adstack.size_expr import SizeExpr
-from ..backends.base import Device, Executable, StackPlan, TaskPlan
+from ..backends.base import Device, Executable, StackPlan, TaskPlan, program_ended
 from ..backends.memory import Memory
 from ..errors import AdStackOverflowError
 from ..ir import Func, to_text
@@ -314,6 +314,8 @@ class Stacks:
                 cache = program.injected_cache("the engine's own kernel")
                 _, artifact = make_code(func, self._config, program.backend, cache=cache)
                 found = program.backend.load(artifact, cache)
+                if not program.alive:  # and it may be loaded for the device of the next one
+                    raise program_ended()
             self._reducers[key] = found
         return found
 

@@ -7,7 +7,7 @@ from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
-from ..backends.base import Executable, program_ended
+from ..backends.base import Executable
 from ..errors import AdStackOverflowError
 from ..frontend.features import RecordFeature, same
 from . import args as arguments
@@ -44,8 +44,6 @@ class Variant:
         self.program: Final = program
         self._request: Final = CompileRequest(decl, features, program.config, program.backend)
         self.compiled: Final = obtain(program, self._request, found)
-        if not program.alive:  # and it may be loaded for the device of the next one
-            raise program_ended(decl.name)
         warn_of_host_loops(program.backend.name, self.compiled.executable.meta)
         self.makes_result: Final = maker(decl.result_types(program.config))
         self._overlapping: Compiled | None = None

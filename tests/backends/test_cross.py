@@ -1,6 +1,7 @@
 """Code of the CPU backend for other processors: every target, kernels of every kind."""
 
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -96,3 +97,16 @@ def test_options_are_those_of_processors():
 def test_a_target_that_there_is_not():
     with pytest.raises(ValueError, match=r"no cross-compilation target 'riscv'.*known: aarch64"):
         base.find("cross").with_target(config("cross"), "riscv")
+
+
+def test_files_of_editors_are_no_backends(monkeypatch):
+    listed = os.listdir
+    monkeypatch.setattr(
+        os, "listdir", lambda path: [*listed(path), ".#cross.py", "._x.py", "_y.py"]
+    )
+    assert base._discovered() == base.BUILT
+
+
+def test_an_unknown_target_among_the_options():
+    with pytest.raises(ValueError, match=r"no cross-compilation target 'foo'.*known: aarch64"):
+        base.find("cross").wanted(config("cross").replace(_code_target="foo"))

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 import threading
 import time
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.device_launch.device import Users
+from qd_studio.engine.runtime import obtain
 from qd_studio.engine.runtime import program as qd_program
 
 from tests.runtime.ending import race
@@ -175,6 +177,61 @@ def test_a_program_that_ends_while_a_call_begins(monkeypatch):
     qd.init(arch=qd.cpu)
     add(x, 1)
     assert x[0] == 1
+
+
+def test_a_program_that_ends_while_a_kernel_is_compiled(monkeypatch):
+    @qd.kernel
+    def add(x: i32s, y: i32s):
+        for i in x:
+            x[i] += y[0]
+
+    own = obtain.compile_kernel
+    made = []
+
+    def interrupted(*args):
+        made.append(own(*args))
+        qd.init(arch=qd.cpu)
+        return made[-1]
+
+    x = np.zeros(2, np.int32)
+    for arrays in ((x, x.copy()), (x, x)):  # the second needs the variant for overlapping arrays
+        if arrays[0] is arrays[1]:
+            add(x, np.zeros(2, np.int32))
+            made.clear()
+        monkeypatch.setattr(obtain, "compile_kernel", interrupted)
+        with pytest.raises(qd.QuadrantsRuntimeError, match="another thread while this call began"):
+            add(*arrays)
+        assert made
+        assert not x.any()
+        monkeypatch.undo()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_can_end_a_device_that_a_thread_of_its_parent_was_using():
+    device = qd_program.current().device
+    uses = getattr(device, "uses", None)
+    if uses is None:
+        pytest.skip("launches on the host need no leave to run")
+    inside, leave = threading.Event(), threading.Event()
+
+    def use():
+        with uses:
+            inside.set()
+            leave.wait(20)
+
+    thread = threading.Thread(target=use)
+    thread.start()
+    inside.wait()
+    child = os.fork()
+    if not child:
+        signal.alarm(10)
+        qd.init(arch=qd.interp, log_level="error")
+        os._exit(0)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    leave.set()
+    thread.join()
+    assert ended == 0
 
 
 def test_an_array_that_is_made_while_its_program_ends_has_ended():

@@ -20,7 +20,7 @@ from ...core.state import backend_of, compiled_of, kernel_of, run_of, step_run
 from ...core.views.errors import error_lines, errors_of
 from ...core.views.places import user_lines
 from ...panels import Tab, tabs
-from ..commands import bindings
+from ..commands import bindings, is_known
 from ..widgets.bars import KeyBar, TabBar, TitleBar
 from ..widgets.lines import LineView
 from ..widgets.pane import LinesPane, Pane, make_pane
@@ -101,7 +101,7 @@ class KernelScreen(StudioScreen):
             widget.display = name == tab
         self.query_one(TabBar).set(tab)
         wrong = (("error", "error"),) if self.query_one("#errors").display else ()
-        self.query_one(KeyBar).set((*wrong, *self.tab.keys, *_ENDS))
+        self.query_one(KeyBar).set((*wrong, *filter(is_known, self.tab.keys), *_ENDS))
         if kernel_of(state.record, state.sel) is None:
             gone = Line((("This kernel is no longer in the file.", "dim"),))
             for view in self.query(LineView):

@@ -347,8 +347,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
             self.call("freeing an event", "cuEventDestroy", self.spent.pop())
 
     def forked(self) -> None:
-        """This is a child of the process that the program began in."""
-        self.pending.clear()
+        super().forked()
         self.doomed.clear()
 
     def end(self) -> None:

@@ -5,7 +5,7 @@ and the launch adds the `DeviceBufferPool` to those *pending* on the stream. A w
 removes the pending pools (`due`), waits, and looks at them (`_look`): there errors are raised,
 reports logged and prints shown. A copy to the host does the same.
 
-A launch whose kernel holds checks waits itself (see `entry`), and under ``debug`` every launch
+A launch whose kernel holds checks waits itself (see `control`), and under ``debug`` every launch
 does: then any failure on the device, access to missing memory included, is raised by the call of
 the kernel that caused it.
 """
@@ -305,6 +305,11 @@ class DeviceBase(Generic[H, C, S]):
     def stop(self) -> None:
         """See `base.Device`."""
         self.uses.stop()
+
+    def forked(self) -> None:
+        """This is a child of the process that the program began in."""
+        self.pending.clear()
+        self.uses.inside.clear()  # threads of the parent, which the child does not have
 
     def end(self) -> None:
         """The program ends. A second call does nothing."""

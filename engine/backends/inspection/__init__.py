@@ -80,17 +80,24 @@ class InspectionBackend:
         return (self.default,)
 
     def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
+        if name:
+            self._known(name)
+        return config.replace(**{self.option: name})
+
+    def _known(self, name: str) -> None:
+        """Raise ValueError if there is no such target."""
         known = self.targets()
-        if name and name not in known:
+        if name not in known:
             raise ValueError(
                 f"there is no {self.title} target {name!r}{did_you_mean(name, known)};"
                 f" known: {', '.join(known)}"
             )
-        return config.replace(**{self.option: name})
 
     def wanted(self, config: CompileConfig) -> str:
         """The name of the target that the options ask for."""
-        return config._code_target or self.default  # pyright: ignore[reportPrivateUsage]
+        name = config._code_target or self.default  # pyright: ignore[reportPrivateUsage]
+        self._known(name)
+        return name
 
     def target(self, config: CompileConfig) -> Target:
         raise NotImplementedError

@@ -91,7 +91,7 @@ class OpenclBackend:
         if il and config.opencl_mapping == capabilities.CHUNKS:
             raise QuadrantsUnsupportedError(
                 "SPIR-V maps one work-item to each iteration, and opencl_mapping='chunks'"
-                "requests chunks of iterations", feature="opencl_mapping", backend=self.name,
+                " requests chunks of iterations", feature="opencl_mapping", backend=self.name,
                 hint="omit opencl_mapping or opencl_il",
             )  # fmt: skip
         return _For(hardware.mapping_of(config, found, il), hardware_facts, il)

@@ -287,6 +287,5 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
             self.pending.update(pending)
 
     def forked(self) -> None:
-        """This is a child of the process that the program began in."""
-        self.pending.clear()
+        super().forked()
         inherit((self.queue, dict(self.places), self.streams))

@@ -1,6 +1,7 @@
 """Every panel of the registry, and panels of other distributions."""
 
 import importlib.metadata
+import json
 import sys
 import types
 
@@ -153,7 +154,10 @@ async def test_an_exception_in_a_panel_costs_that_panel_only(plugins):
 
     broken = theirs(
         text=fail, json=fail, markdown={80: fail}, html={80: fail}, html_of_compile=fail,
-        tab=Tab(draw=fail),
+        tab=Tab(
+            draw=fail, state=fail, moved=fail, step=fail, opened=fail, files=fail,
+            keys=(("no-such-command", "zap"),),
+        ),
     )  # fmt: skip
     plugins(("their-notes", "their_panels:PANEL"), their_panels={"PANEL": broken})
     record = RECORDS["basic"]
@@ -166,6 +170,46 @@ async def test_an_exception_in_a_panel_costs_that_panel_only(plugins):
     async with studio(record) as (app, pilot):
         await press(pilot, "enter", "shift+tab")  # to the last tab
         assert wanted in text_of(app)
+
+
+async def test_a_panel_that_returns_something_else_costs_that_panel_only(plugins):
+    broken = theirs(
+        text=lambda asked: [("their-notes", (1 / 0 for _ in "x"))],
+        json=lambda asked: [object()],
+        markdown={80: lambda kernel: [None]},
+        html={80: lambda kernel, page: None},
+        tab=Tab(draw=lambda look: ["a line"], state=lambda look: "unheard"),
+    )
+    plugins(("their-notes", "their_panels:PANEL"), their_panels={"PANEL": broken})
+    record = RECORDS["basic"]
+    for as_json in (False, True):
+        with pytest.raises(NothingToShow, match="panel 'their-notes' failed: "):
+            show(record, "their-notes", as_json=as_json)
+    for render in (report.to_markdown, report.to_html):
+        assert "TypeError: it returns NoneType, not text" in render(record)
+    async with studio(record) as (app, pilot):
+        await press(pilot, "enter", "shift+tab")  # to the last tab
+        assert "panel 'their-notes' failed: " in text_of(app)
+
+
+def test_parts_of_a_record_can_be_the_json_of_a_panel(plugins):
+    mine = theirs(json=lambda asked: asked.kernels())
+    plugins(("their-notes", "their_panels:PANEL"), their_panels={"PANEL": mine})
+    record = RECORDS["basic"]
+    found = json.loads(show(record, "their-notes", as_json=True))
+    assert [kernel["name"] for kernel in found] == [kernel.name for kernel in record.kernels]
+
+
+def test_a_panel_whose_import_exits_or_prints_costs_that_panel_only(plugins, monkeypatch, capsys):
+    def leave(entry):
+        print("hello")
+        sys.exit(5)
+
+    plugins(("their-notes", "their_panels:PANEL"))
+    monkeypatch.setattr(importlib.metadata.EntryPoint, "load", leave)
+    panel = next(panel for panel in panels.panels() if panel.id == "their-notes")
+    assert "cannot be imported: SystemExit: 5" in panel.fault
+    assert capsys.readouterr().out == ""
 
 
 async def test_a_widget_that_cannot_be_made_says_why(plugins):
