@@ -16,6 +16,8 @@ way. Where code below calls code above, a table that the module above fills is b
 those of `engine.frontend.registry`.
 """
 
+from functools import cache
+
 import pytest
 
 from tests.hygiene.tree import ROOT, Import, imports_of, module_name, python_files
@@ -158,6 +160,7 @@ def app_faults(module: str, imports: list[Import], exported: frozenset[str]) -> 
     return faults
 
 
+@cache
 def read(path) -> tuple[str, list[Import]]:
     module, is_package = module_name(path)
     return module, imports_of(path.read_text(encoding="utf-8"), module, is_package)
