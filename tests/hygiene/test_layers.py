@@ -10,10 +10,10 @@ face of the engine and may import every room. The app sees `engine` and `engine.
 else. Imports inside the two packages are relative. An import under TYPE_CHECKING counts: knowing
 a type is knowing the room.
 
-Inside a room imports point down as well: no modules form a circle. Here an import inside a function
-counts, and one under TYPE_CHECKING does not: modules may know each other's types, but calls go one
-way. Where code below calls code above, a table that the module above fills is between them, such as
-those of `engine.frontend.registry`.
+Inside a package imports point down as well: no modules form a circle. Here an import inside a
+function counts, and one under TYPE_CHECKING does not: modules may know each other's types, but
+calls go one way. Where code below calls code above, a table that the module above fills is between
+them, such as those of `engine.frontend.registry`.
 """
 
 from functools import cache
