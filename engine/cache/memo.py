@@ -3,7 +3,7 @@
     memo = Memo("ptx", store, held)
     text, seen = memo.get(name, parts, make, use, about)
 
-A memo is of one kind: PTX (`ptx`), or, in the folder ``runtime``, runtime library code (`Library`)
+A memo is of one kind: PTX (`ptx`), or, in the folder ``runtime``, runtime library code (`library`)
 and the digest of the engine's source (`engine_id`). `offline` and `runtime.fastcache` use stores
 themselves: their entries also serve source locations other than those they were made for, and may
 be rejected after they were found.
@@ -15,8 +15,6 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from ..backends.injected import InjectedCache
-from .engine_id import engine_id
 from .observe import DAMAGED, HIT, OFF, Observation
 from .parts import Part, key_of
 
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from .memory import Recent
     from .store import Store
 
-__all__ = ["Library", "Memo", "runtime_store"]
+__all__ = ["Memo", "runtime_store"]
 
 T = TypeVar("T")
 
@@ -104,24 +102,3 @@ def runtime_store(config: CompileConfig) -> Store | None:
     from .store import open_store
 
     return open_store(config, "runtime")
-
-
-class Library(InjectedCache):
-    """Runtime library code, for one compile of a program. The process holds it where it is loaded.
-
-    observations: the answers of the layers that the backend asked.
-    """
-
-    def __init__(self, config: CompileConfig, backend: str) -> None:
-        self._config: Final = config
-        self._backend: Final = backend
-
-    @property
-    def observations(self) -> tuple[Observation, ...]:
-        return ()
-
-    def library(self, name: str, make: Callable[[], bytes], use: Callable[[bytes], T]) -> T:
-        parts = Part("engine", engine_id()), Part("library", name)
-        about = {"engine": engine_id(), "backend": self._backend}
-        memo: Memo[T] = Memo("runtime", runtime_store(self._config), quiet=True)
-        return memo.get(name, parts, make, use, lambda code, ms: about)[0]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..backends.base import Artifact, Backend
     from ..config import CompileConfig
     from ..ir import Func
-    from .memo import Library
+    from .library import Library
     from .store import Store
 
 __all__ = ["UNREADABLE", "Found", "Offline", "Slot"]
@@ -188,7 +188,7 @@ class Offline:
         bypass: the reason why no cache of code may answer; empty if they may.
         """
         if not self._backend.makes_ptx:
-            from .memo import Library
+            from .library import Library
 
             return Library(self._config, self._backend.name)
         from .ptx import PtxLayers

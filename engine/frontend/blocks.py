@@ -15,7 +15,7 @@ from ..ir import ArrayAttr, Callee, Op
 from ..ir import codes as C
 from ..ir.attrs import DEFAULT_BLOCK_DIM
 from ..types import DataType, MatrixType, i32, pointer_to, u32, void
-from .calls import arguments, dtype_argument
+from .arguments import arguments, dtype_argument
 from .registry import handler
 from .values import ArrayValue, MatrixValue, is_sequence
 from .walk import Walk

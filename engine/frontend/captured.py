@@ -13,9 +13,10 @@ from typing import Any, Final, cast
 import numpy as np
 
 from ..types import TensorHandle
+from .conversion import free_struct, made_struct
 from .matrices import as_matrix, uniform
 from .registry import INTRINSICS
-from .values import MatrixValue
+from .values import MatrixValue, StructValue
 from .walk import Walk
 
 __all__ = ["known"]
@@ -38,7 +39,14 @@ def known(w: Walk, value: Any, node: ast.AST) -> Any:
         assert matrix is not None
         return MatrixValue(matrix.shape, uniform(w, matrix.elems, node))
     if name == "Struct":
-        from .structs import captured_struct
-
-        return captured_struct(w, value, node)
+        return _struct(w, value, node)
     return value
+
+
+def _struct(w: Walk, value: Any, node: ast.AST) -> StructValue:
+    """A `lang.values.struct.Struct` that the kernel captures."""
+    members = {name: known(w, member, node) for name, member in value.entries.items()}
+    t = value.struct_type
+    if t is not None:
+        return made_struct(w, t, (), members, node)
+    return free_struct(w, members, value.methods, node)

@@ -12,7 +12,7 @@ from .matrices import as_matrix, uniform
 from .values import MatrixValue, StructValue, describe, dtype_in, tensor_name
 from .walk import Walk
 
-__all__ = ["converted", "made_of_type", "made_struct", "type_of"]
+__all__ = ["converted", "free_struct", "made_of_type", "made_struct", "type_of"]
 
 
 def converted(w: Walk, t: Any, value: Any, node: ast.AST, name: str = "") -> Any:
@@ -77,6 +77,26 @@ def made_struct(
         for name, m in t.members.items()
     }
     return StructValue(t, members)
+
+
+def free_struct(
+    w: Walk, given: Mapping[str, Any], methods: Mapping[str, Any] | None, node: ast.AST
+) -> StructValue:
+    """A struct of these members; their types are those of the values."""
+    members = {name: _member(w, value, node) for name, value in given.items()}
+    types = {name: type_of(w, value) for name, value in members.items()}
+    return StructValue(StructType(types, methods), members)
+
+
+def _member(w: Walk, value: Any, node: ast.AST) -> Any:
+    if isinstance(value, dict):
+        return free_struct(w, cast("dict[str, Any]", value), None, node)
+    if isinstance(value, StructValue):
+        return value
+    matrix = as_matrix(w, value, node)
+    if matrix is not None:
+        return MatrixValue(matrix.shape, uniform(w, w.parts(matrix, node), node))
+    return w.op(value, node)
 
 
 def made_of_type(w: Walk, t: Any, values: Sequence[Any], node: ast.AST) -> MatrixValue:

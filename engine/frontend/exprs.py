@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, cast
 
 from ..errors import (
     QuadrantsCompilationError,
 )
 from ..ir import Op
+from .arguments import elements
 from .captured import known
+from .matrix_methods import matmul
 from .operators import BINARY, binary, compare, unary
 from .places import spread
 from .registry import expression
+from .stmts import assign, bind_static
 from .values import (
     is_static,
 )  # fmt: skip
 from .walk import Walk
-
-__all__ = ["elements"]
 
 expression(ast.Compare)(compare)
 
@@ -60,8 +61,6 @@ def _binop(w: Walk, node: ast.BinOp) -> Any:
         right = w.expr(n.right)
         row = BINARY.get(type(n.op))
         if row is None:  # a @ b
-            from .matrix_methods import matmul
-
             value = matmul(w, n, value, right)
         else:
             value = binary(w, n, row, value, right, n.left, n.right)
@@ -75,26 +74,12 @@ def _unaryop(w: Walk, node: ast.UnaryOp) -> Any:
 
 @expression(ast.NamedExpr)
 def _walrus(w: Walk, node: ast.NamedExpr) -> Any:
-    from .stmts import assign
-
     value = w.expr(node.value)
     assign(w, node.target, value, node)
     return w.expr(ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target))
 
 
 # Containers
-
-
-def elements(w: Walk, nodes: Iterable[ast.expr]) -> list[Any]:
-    """The values of a list of expressions, with ``*values`` spread."""
-    out: list[Any] = []
-    for node in nodes:
-        if isinstance(node, ast.Starred):
-            value = w.expr(node.value)
-            out.extend(spread(w, value, node.value))
-        else:
-            out.append(w.expr(node))
-    return out
 
 
 @expression(ast.Tuple)
@@ -147,8 +132,6 @@ def _generate(
     w: Walk, node: ast.expr, generators: list[ast.comprehension], add: Callable[[], None]
 ) -> None:
     """Run ``add`` for each turn of the ``for ... if ...`` clauses, at compile time."""
-    from .stmts import bind_static
-
     if not generators:
         add()
         return

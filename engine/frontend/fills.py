@@ -8,7 +8,7 @@ from typing import Any
 from ..ir import ForAttr
 from ..ir import codes as C
 from ..types import FieldHandle, StructFieldHandle, i32, void
-from .calls import arguments
+from .arguments import arguments
 from .loops import field_extents
 from .matrices import as_matrix
 from .places import field_place

@@ -21,7 +21,7 @@ from ..ir import Block, Op, Param
 from ..ir import codes as C
 from ..ir.edit import all_blocks
 from ..types import FieldHandle, StructFieldHandle
-from .calls import arguments
+from .arguments import arguments
 from .features import MARKS, ParamBinding, unwrapped
 from .registry import handler
 from .values import NdarrayRef, describe

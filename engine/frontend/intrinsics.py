@@ -9,8 +9,8 @@ from typing import Any, Final
 from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType, FieldHandle, StructFieldHandle, u1
+from .arguments import arguments, cast_to, dtype_argument
 from .augment import add_atomically, atomically
-from .calls import arguments, cast_to, dtype_argument
 from .matrices import as_matrix, elementwise
 from .operators import Binary, binary, unused
 from .places import lvalue

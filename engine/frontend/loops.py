@@ -15,8 +15,8 @@ from ..ir import ForAttr, Op
 from ..ir import codes as C
 from ..types import FieldHandle, NodeHandle, StructFieldHandle, TensorHandle, i32, void
 from . import graphs
+from .arguments import elements
 from .checkpoints import implicit_checkpoint
-from .exprs import elements
 from .frame import Frame, LoopInfo
 from .places import spread
 from .regions import leave_region

@@ -9,7 +9,7 @@ from typing import Any, Final
 from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType, f16, f32, f64, i32, u1, u16, u32, u64
-from .calls import arguments
+from .arguments import arguments
 from .intrinsics import real
 from .matrices import as_matrix, elementwise
 from .operators import BINARY, Binary, binary

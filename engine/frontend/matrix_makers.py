@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..types import DataType, MatrixType
-from .calls import arguments, dtype_argument, only_positional
+from .arguments import arguments, dtype_argument, only_positional
 from .conversion import made_of_type
 from .matrices import as_matrix, rows, uniform
 from .registry import call_of, handler

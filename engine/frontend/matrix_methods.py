@@ -10,10 +10,12 @@ from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
 from ..types import u1
-from .calls import arguments, cast_to, dtype_argument
+from .arguments import arguments, cast_to, dtype_argument
 from .linear import determinant, inverse
 from .matrices import METHODS, as_matrix, elementwise
 from .operators import BINARY, Binary, binary, unary
+from .places import writable
+from .stmts import store
 from .values import MatrixValue, describe, tensor_name
 from .walk import Walk
 
@@ -311,9 +313,6 @@ def _inverse(w: Walk, node: ast.Call, m: MatrixValue) -> MatrixValue:
 
 @method("fill")
 def _fill(w: Walk, node: ast.Call, m: MatrixValue) -> None:
-    from .places import writable
-    from .stmts import store
-
     (value,) = arguments(w, node, "fill", ("val",))
     if not writable(m):
         raise w.syntax_error("fill() needs a variable or an element of an array", node)

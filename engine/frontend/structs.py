@@ -7,22 +7,19 @@ the declared types; ``qd.Struct(a=1)`` makes a type of its own from its argument
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
 from typing import Any, cast
 
 from ..types import FieldHandle, StructFieldHandle, StructType
-from .captured import known
-from .conversion import made_struct, type_of
-from .exprs import elements
+from .arguments import elements
+from .calls import plain_decl
+from .conversion import free_struct, made_struct
 from .fills import fill_field
 from .inline import inline
-from .matrices import METHODS, as_matrix, uniform
+from .matrices import METHODS
 from .registry import call_of, handler
 from .signature import FuncDecl
-from .values import MatrixValue, Method, StructValue
+from .values import Method, StructValue
 from .walk import Walk
-
-__all__ = ["captured_struct", "free_struct"]
 
 
 @call_of(StructType)
@@ -57,35 +54,6 @@ def _free(w: Walk, node: ast.Call, name: str, fn: Any) -> StructValue:
     return free_struct(w, given, methods, node)
 
 
-def free_struct(
-    w: Walk, given: Mapping[str, Any], methods: Mapping[str, Any] | None, node: ast.AST
-) -> StructValue:
-    """A struct of these members; their types are those of the values."""
-    members = {name: _member(w, value, node) for name, value in given.items()}
-    types = {name: type_of(w, value) for name, value in members.items()}
-    return StructValue(StructType(types, methods), members)
-
-
-def captured_struct(w: Walk, value: Any, node: ast.AST) -> StructValue:
-    """A `lang.values.struct.Struct` that the kernel captures."""
-    members = {name: known(w, member, node) for name, member in value.entries.items()}
-    t = value.struct_type
-    if t is not None:
-        return made_struct(w, t, (), members, node)
-    return free_struct(w, members, value.methods, node)
-
-
-def _member(w: Walk, value: Any, node: ast.AST) -> Any:
-    if isinstance(value, dict):
-        return free_struct(w, cast("dict[str, Any]", value), None, node)
-    if isinstance(value, StructValue):
-        return value
-    matrix = as_matrix(w, value, node)
-    if matrix is not None:
-        return MatrixValue(matrix.shape, uniform(w, w.parts(matrix, node), node))
-    return w.op(value, node)
-
-
 @call_of(Method)
 def _method(w: Walk, node: ast.Call, method: Method) -> Any:
     """``v.norm()``, ``p.move(1)``."""
@@ -101,7 +69,5 @@ def _method(w: Walk, node: ast.Call, method: Method) -> Any:
 
 
 def _decl(w: Walk, fn: Any, node: ast.AST) -> FuncDecl:
-    from .calls import plain_decl
-
     decl = getattr(fn, "decl", None)
     return decl if isinstance(decl, FuncDecl) else plain_decl(w, fn, node)

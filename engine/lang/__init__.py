@@ -1,13 +1,31 @@
 """Objects of the language: kernels, functions, arrays, fields, matrices, structs, tapes, graphs.
 
 `_kernel_types` is loaded when it is first used: programs that look at the results of launches name
-it as ``qd.lang._kernel_types`` without importing it.
+it as ``qd.lang._kernel_types`` without importing it. So are the modules that make fields, arrays
+and tensors of a compound type: they read and write values, and values have constructors of them.
 """
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
+
+from ..types.compound import MAKERS, ArrayMaker, FieldMaker, TensorMaker
+
+
+def _makes(key: type, module: str, name: str) -> None:
+    """Let ``name`` of ``module``, which is loaded for the first call, make what ``key`` says."""
+
+    def first(*args: Any, **options: Any) -> Any:
+        maker = MAKERS[key] = getattr(importlib.import_module(module, __name__), name)
+        return maker(*args, **options)
+
+    MAKERS[key] = first
+
+
+_makes(FieldMaker, ".fields.field", "of_type")
+_makes(ArrayMaker, ".ndarray", "ndarray")
+_makes(TensorMaker, ".tensor", "tensor")
 
 
 def __getattr__(name: str) -> Any:

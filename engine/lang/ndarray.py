@@ -22,7 +22,6 @@ from ..errors import QuadrantsAssertionError, QuadrantsIndexError, QuadrantsRunt
 from ..frontend.features import NdarrayFeature, ndarray_feature
 from ..runtime import program
 from ..types import (
-    MAKERS,
     ArrayHandle,
     CompoundType,
     DataType,
@@ -31,7 +30,6 @@ from ..types import (
     i32,
     matrix_type,
 )
-from ..types.compound import ArrayMaker
 from .fields.axes import MAX_AXES
 from .host import (
     ended,
@@ -381,6 +379,3 @@ def made(
         )
     element_shape = t.shape if isinstance(t, MatrixType) else ()
     return Ndarray(number_type, _extents(shape), needs_grad, element_shape, axes, needs_dual)
-
-
-MAKERS[ArrayMaker] = ndarray

@@ -29,7 +29,7 @@ from .compile import Compiled, CompileRequest, FullCompile, Layers, compile_kern
 
 if TYPE_CHECKING:
     from ..backends.base import Artifact
-    from ..cache.memo import Library
+    from ..cache.library import Library
     from ..config import CompileConfig, DebugSwitches
     from ..frontend.build import BuildResult
     from ..frontend.features import Plan

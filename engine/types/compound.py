@@ -29,7 +29,8 @@ NumberType = DataType | type
 """A data type, or int, float or bool, whose meaning the configuration decides."""
 
 MAKERS: Final[dict[type, Callable[..., Any]]] = {}
-"""MatrixType, StructType -> what calling such a type does in Python scope; filled by `lang`."""
+"""MatrixType, StructType -> what calling such a type does in Python scope; and makers of containers
+of such types. Filled by `lang`, a layer above."""
 
 
 def _number(dtype: Any) -> NumberType:
@@ -101,6 +102,10 @@ class FieldMaker:
 
 class ArrayMaker:
     """Key of `MAKERS`: makes an ndarray of a compound type."""
+
+
+class TensorMaker:
+    """Key of `MAKERS`: makes a tensor of a compound type."""
 
 
 _matrix_types: dict[tuple[tuple[int, ...], NumberType], MatrixType] = {}

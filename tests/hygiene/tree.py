@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,13 +51,17 @@ def python_files(*folders: str) -> list[Path]:
 
 @dataclass(frozen=True)
 class Import:
-    """One import: what it says, and the same as a dotted path from the repository root."""
+    """One import: what it says, and the same as a dotted path from the repository root.
+
+    typing: it is under TYPE_CHECKING, so it names types and nothing is called through it.
+    """
 
     spelled: str
     target: str
     names: tuple[str, ...]
     relative: bool
     line: int
+    typing: bool = False
 
 
 def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
@@ -66,32 +70,60 @@ def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
     `module` is the dotted path of the file from the root, such as `engine.ir.op`. A call of
     `import_module` with a literal counts as an import.
     """
-    found: list[Import] = []
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            found += [_absolute(alias.name, node.lineno) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = tuple(alias.name for alias in node.names)
-            if node.level:
-                parents = module.split(".") if is_package else module.split(".")[:-1]
-                base = parents[: len(parents) - node.level + 1]
-                target = ".".join(base + ([node.module] if node.module else []))
-                spelled = "." * node.level + (node.module or "")
-                found.append(Import(spelled, target, names, True, node.lineno))
-            elif node.module == "qd_studio":
-                found += [_absolute(f"qd_studio.{name}", node.lineno) for name in names]
-            else:
-                found.append(_absolute(node.module or "", node.lineno, names))
-        elif isinstance(node, ast.Call) and _is_import_call(node.func) and node.args:
-            name = node.args[0]
-            if isinstance(name, ast.Constant) and isinstance(name.value, str):
-                found.append(_absolute(name.value, node.lineno))
-    return found
+    package = module if is_package else module.rpartition(".")[0]
+    tree = ast.parse(source)
+    typing = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and _name_of(node.test) == "TYPE_CHECKING"
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
+    return [
+        replace(found, typing=node in typing)
+        for node in ast.walk(tree)
+        for found in _imports_in(node, package)
+    ]
+
+
+def _imports_in(node: ast.AST, package: str) -> list[Import]:
+    """The imports that one node makes."""
+    if isinstance(node, ast.Import):
+        return [_absolute(alias.name, node.lineno) for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        names = tuple(alias.name for alias in node.names)
+        if node.level:
+            return [_relative("." * node.level + (node.module or ""), package, node.lineno, names)]
+        if node.module == "qd_studio":
+            return [_absolute(f"qd_studio.{name}", node.lineno) for name in names]
+        return [_absolute(node.module or "", node.lineno, names)]
+    if isinstance(node, ast.Call) and _is_import_call(node.func) and node.args:
+        name = node.args[0]
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            is_relative = name.value.startswith(".")
+            return [
+                _relative(name.value, package, node.lineno)
+                if is_relative
+                else _absolute(name.value, node.lineno)
+            ]
+    return []
+
+
+def _name_of(node: ast.expr) -> str:
+    """``f`` of ``f`` and of ``a.f``."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _is_import_call(func: ast.expr) -> bool:
-    name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
-    return name in ("import_module", "__import__")
+    return _name_of(func) in ("import_module", "__import__")
+
+
+def _relative(spelled: str, package: str, line: int, names: tuple[str, ...] = ()) -> Import:
+    """``..op`` in the package `engine.ir.x` lies in the repository as `engine.ir.op`."""
+    inner = spelled.lstrip(".")
+    parents = package.split(".")
+    base = parents[: len(parents) - (len(spelled) - len(inner)) + 1]
+    return Import(spelled, ".".join([*base, inner] if inner else base), names, True, line)
 
 
 def _absolute(name: str, line: int, names: tuple[str, ...] = ()) -> Import:

@@ -135,6 +135,13 @@ def still_fine():
     assert f.to_numpy().tolist() == [0, 3]
 
 
+def test_errors_name_the_line_that_made_the_field():
+    struct = qd.types.struct(a=qd.f32).field()
+    for field in (qd.field(qd.f32), qd.Vector.field(2, qd.f32), struct.a):
+        with pytest.raises(RuntimeError, match=r"test_placing\.py\", line"):
+            field[0]
+
+
 def test_a_field_that_is_not_placed(still_fine):
     f, v = qd.field(qd.f32, name="mass"), qd.Vector.field(2, qd.f32)
     uses = (lambda: f[0], lambda: f.shape, f.parent, f.to_numpy, lambda: f.fill(1), f.memory_layout)

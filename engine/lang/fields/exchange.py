@@ -113,10 +113,8 @@ class ExchangesNumpy(Exchanges):
         ValueError if the shapes differ, TypeError if ``other`` is no such field. Numbers can be
         copied to vectors: to each component.
         """
-        from .placed import Field
-
         field = cast("PlacedField", self)
-        if not isinstance(other, Field) or not hasattr(other, "grouped"):
+        if not isinstance(other, ExchangesNumpy) or not hasattr(other, "grouped"):
             raise TypeError(f"Cannot copy from a non-field object: {other!r}")
         source = cast("PlacedField", other)
         if source.shape != field.shape:

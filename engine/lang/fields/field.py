@@ -7,8 +7,7 @@ from typing import Any, cast
 
 from ...errors import QuadrantsRuntimeError, QuadrantsSyntaxError, QuadrantsTypeError
 from ...runtime import program
-from ...types import MAKERS, DataType, MatrixType, StructType
-from ...types.compound import FieldMaker
+from ...types import DataType, MatrixType, StructType
 from ..host import InvalidDataType, value_type
 from .axes import MAX_AXES, Layout, axes
 from .builder import root
@@ -17,7 +16,7 @@ from .placed import Field
 from .snode import extents, offsets
 from .struct_field import StructField
 
-__all__ = ["field", "matrix_field"]
+__all__ = ["field", "matrix_field", "of_type"]
 
 
 def field(
@@ -198,9 +197,6 @@ def _sequence(order: str | None, ndim: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _of_type(t: Any, **options: Any) -> Any:
+def of_type(t: Any, **options: Any) -> Any:
     """``t.field(...)`` of a compound type."""
     return matrix_field(t, **options) if isinstance(t, MatrixType) else struct_field(t, **options)
-
-
-MAKERS[FieldMaker] = _of_type

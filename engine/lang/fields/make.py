@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +31,7 @@ from .storage import Placement, joined
 
 __all__ = ["MatrixField", "ScalarField"]
 
-_HERE: Final = str(Path(__file__).parent.parent)
+_ENGINE: Final = f"{Path(__file__).parents[2]}{os.sep}"
 
 _NOT_PLACED: Final = {
     "primal": (
@@ -54,7 +55,7 @@ _NOT_PLACED: Final = {
 def made_at() -> str:
     """The line of user code that is making a field."""
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_ENGINE):
         frame = frame.f_back
     return f'File "{frame.f_code.co_filename}", line {frame.f_lineno}'
 

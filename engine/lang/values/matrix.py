@@ -21,11 +21,12 @@ import numpy as np
 
 from ...errors import QuadrantsIndexError, QuadrantsTypeError
 from ...frontend.registry import INTRINSICS
-from ...types import WriteCounter
+from ...types import MAKERS, MatrixType, WriteCounter
 from ..host import as_type
 from . import matrix_makers as makers
 from .linear import cofactor_inverse, determinant
 from .number_types import numpy_type
+from .operators import Operators, operand
 from .swizzle import positions
 
 __all__ = ["Matrix", "Vector", "wrapped"]
@@ -60,56 +61,11 @@ def _entries(arr: Any, dt: Any) -> Array:
     return found if dt is None else as_type(found, numpy_type(dt))
 
 
-def _operand(value: Any) -> Any:
-    """The operand as NumPy computes with it; None if it is no number, vector or matrix."""
-    if isinstance(value, Matrix):
-        return value.plain()
-    if isinstance(value, bool | int | float | np.number | np.bool_):
-        return cast(Any, value)
-    if isinstance(value, list | tuple | np.ndarray):
-        array: Array = np.asarray(cast(Any, value))
-        return array if array.dtype.kind in "biuf" and array.ndim in (0, 1, 2) else None
-    return None
+def _shape(n: int, m: int | None) -> tuple[int, ...]:
+    return (n,) if m is None else (n, m)
 
 
-def _described(array: Array) -> str:
-    extents = ", ".join(map(str, array.shape))
-    return f"[Tensor ({extents}) {array.dtype.kind}{8 * array.dtype.itemsize}]"
-
-
-def _elementwise(name: str, function: str, swapped: bool = False) -> Any:
-    """The method for an operator, whose function in `operator` has this name."""
-    op = getattr(operator, function)
-
-    def apply(self: Matrix, other: Any) -> Any:
-        left, right = self.plain(), _operand(other)
-        if right is None:
-            return NotImplemented
-        if np.ndim(right) and right.shape != left.shape:
-            sides = [_described(array) for array in (left, right)]
-            if swapped:
-                sides.reverse()
-            raise QuadrantsTypeError(
-                f"unsupported operand type(s) for '{name}': '{sides[0]}' and '{sides[1]}'"
-            )
-        if swapped:
-            left, right = right, left
-        with np.errstate(all="ignore"):
-            return wrapped(op(left, right))
-
-    return apply
-
-
-def _unary(function: str) -> Any:
-    op = getattr(operator, function)
-
-    def apply(self: Matrix) -> Any:
-        return wrapped(op(self.plain()))
-
-    return apply
-
-
-class Matrix:
+class Matrix(Operators):
     """A matrix, ``qd.Matrix([[1, 2], [3, 4]])``; see the module docstring.
 
     arr: nested lists, tuples, a NumPy array or another value. dt: the data type of the elements; by
@@ -121,8 +77,6 @@ class Matrix:
     """
 
     __slots__ = ("_data", "_live")
-    __array_priority__ = 1000  # operators of NumPy's numbers and arrays leave the work to ours
-    __hash__ = object.__hash__
 
     _data: Array
     _live: WriteCounter | None
@@ -270,44 +224,12 @@ class Matrix:
 
     # Operators
 
-    __add__ = _elementwise("+", "add")
-    __radd__ = _elementwise("+", "add", True)
-    __sub__ = _elementwise("-", "sub")
-    __rsub__ = _elementwise("-", "sub", True)
-    __mul__ = _elementwise("*", "mul")
-    __rmul__ = _elementwise("*", "mul", True)
-    __truediv__ = _elementwise("/", "truediv")
-    __rtruediv__ = _elementwise("/", "truediv", True)
-    __floordiv__ = _elementwise("//", "floordiv")
-    __rfloordiv__ = _elementwise("//", "floordiv", True)
-    __mod__ = _elementwise("%", "mod")
-    __rmod__ = _elementwise("%", "mod", True)
-    __pow__ = _elementwise("**", "pow")
-    __rpow__ = _elementwise("**", "pow", True)
-    __and__ = _elementwise("&", "and_")
-    __rand__ = _elementwise("&", "and_", True)
-    __or__ = _elementwise("|", "or_")
-    __ror__ = _elementwise("|", "or_", True)
-    __xor__ = _elementwise("^", "xor")
-    __rxor__ = _elementwise("^", "xor", True)
-    __lshift__ = _elementwise("<<", "lshift")
-    __rlshift__ = _elementwise("<<", "lshift", True)
-    __rshift__ = _elementwise(">>", "rshift")
-    __rrshift__ = _elementwise(">>", "rshift", True)
-    __eq__ = _elementwise("==", "eq")
-    __ne__ = _elementwise("!=", "ne")
-    __lt__ = _elementwise("<", "lt")
-    __le__ = _elementwise("<=", "le")
-    __gt__ = _elementwise(">", "gt")
-    __ge__ = _elementwise(">=", "ge")
-    __neg__ = _unary("neg")
-    __pos__ = _unary("pos")
-    __invert__ = _unary("invert")
-    __abs__ = _unary("abs")
+    def _result(self, found: Any) -> Any:
+        return wrapped(found)
 
     def __matmul__(self, other: Any) -> Any:
         """The matrix product; of two vectors, their dot product."""
-        left, right = self.plain(), _operand(other)
+        left, right = self.plain(), operand(other)
         if right is None or not np.ndim(right):
             return NotImplemented
         if left.shape[-1] != right.shape[0]:
@@ -320,7 +242,7 @@ class Matrix:
         return wrapped(found) if np.ndim(found) else self._number(found)
 
     def __rmatmul__(self, other: Any) -> Any:
-        left = _operand(other)
+        left = operand(other)
         if left is None or not np.ndim(left):
             return NotImplemented
         return wrapped(np.asarray(left)).__matmul__(self)
@@ -368,7 +290,7 @@ class Matrix:
 
     def _pair(self, other: Any, name: str, ndim: int) -> tuple[Array, Array]:
         """The two operands of ``name``, both of ``ndim`` axes."""
-        left, right = self.plain(), _operand(other)
+        left, right = self.plain(), operand(other)
         if left.ndim != ndim or np.ndim(right) != ndim:
             kind = "vectors" if ndim == 1 else "matrices"
             raise QuadrantsTypeError(f"{name}() takes two {kind}")
@@ -437,13 +359,45 @@ class Matrix:
 
     # Constructors
 
-    zero = staticmethod(makers.zero)
-    one = staticmethod(makers.one)
-    identity = staticmethod(makers.identity)
-    unit = staticmethod(makers.unit)
-    diag = staticmethod(makers.diag)
-    rows = staticmethod(makers.rows)
-    cols = staticmethod(makers.cols)
+    @staticmethod
+    def zero(dt: Any, n: int, m: int | None = None) -> Any:
+        """A vector of n zeros, or a matrix of n x m, of data type ``dt``."""
+        return wrapped(np.zeros(_shape(n, m), numpy_type(dt)))
+
+    @staticmethod
+    def one(dt: Any, n: int, m: int | None = None) -> Any:
+        """A vector of n ones, or a matrix of n x m, of data type ``dt``."""
+        return wrapped(np.ones(_shape(n, m), numpy_type(dt)))
+
+    @staticmethod
+    def identity(dt: Any, n: int) -> Any:
+        """The identity matrix of n rows."""
+        return wrapped(np.eye(n, dtype=numpy_type(dt)))
+
+    @staticmethod
+    def unit(n: int, i: int, dt: Any = None) -> Any:
+        """The vector of n elements where the one at ``i`` is 1 and the others are 0."""
+        if not 0 <= i < n:
+            raise ValueError(f"A unit vector of {n} elements has no element {i}")
+        array = np.zeros(n, numpy_type(int if dt is None else dt))
+        array[i] = 1
+        return wrapped(array)
+
+    @staticmethod
+    def diag(dim: int, val: Any) -> Any:
+        """The matrix of ``dim`` rows with ``val`` on its diagonal and zeros elsewhere."""
+        return wrapped(np.eye(dim, dtype=np.asarray(val).dtype) * val)
+
+    @staticmethod
+    def rows(rows: Any) -> Any:
+        """The matrix with these vectors, or lists, as its rows."""
+        return wrapped(makers.stacked(rows, "rows"))
+
+    @staticmethod
+    def cols(cols: Any) -> Any:
+        """The matrix with these vectors, or lists, as its columns."""
+        return wrapped(makers.stacked(cols, "cols").T.copy())
+
     field = staticmethod(makers.matrix_field)
     ndarray = staticmethod(makers.matrix_ndarray)
     tensor = staticmethod(makers.matrix_tensor)
@@ -474,8 +428,14 @@ _set_data: Final = Matrix.__dict__["_data"].__set__
 _set_live: Final = Matrix.__dict__["_live"].__set__
 
 
+def made(t: MatrixType, *args: Any) -> Any:
+    """``vec3(1, 2, 3)``, ``vec3(v.xy, 0)``, ``mat2([[1, 2], [3, 4]])``; one number fills."""
+    return wrapped(makers.typed(t, args))
+
+
+MAKERS[MatrixType] = made
 INTRINSICS.update({
-    Vector: "Vector", Matrix: "Matrix", makers.zero: "Matrix.zero", makers.one: "Matrix.one",
-    makers.identity: "Matrix.identity", makers.unit: "Matrix.unit", makers.diag: "Matrix.diag",
-    makers.rows: "Matrix.rows", makers.cols: "Matrix.cols",
+    Vector: "Vector", Matrix: "Matrix", Matrix.zero: "Matrix.zero", Matrix.one: "Matrix.one",
+    Matrix.identity: "Matrix.identity", Matrix.unit: "Matrix.unit", Matrix.diag: "Matrix.diag",
+    Matrix.rows: "Matrix.rows", Matrix.cols: "Matrix.cols",
 })  # fmt: skip
