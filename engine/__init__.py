@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         QuadrantsUnsupportedError,
     )  # fmt: skip
     from .lang import ad, algorithms, experimental, graph, math, profiler, simt
-    from .lang import types_room as types
+    from .lang import public_types as types
     from .lang.atomics import (
         atomic_add,
         atomic_and,
@@ -206,7 +206,7 @@ if TYPE_CHECKING:
     TRACE: str
     WARN: str
 
-_ROOMS: Final = {
+_NAMES: Final = {
     "config": "CompileConfig",
     "errors": "AdStackOverflowError BackendUnavailableError IRParseError IRVerificationError "
     "NoGradientsError QuadrantsAssertionError QuadrantsCompilationError QuadrantsIndexError "
@@ -243,23 +243,23 @@ _ROOMS: Final = {
     "runtime.program": "init reset sync",
     "types": "NDArray Template ref template f16 f32 f64 i8 i16 i32 i64 u1 u8 u16 u32 u64",
 }
-_HOME: Final = {name: room for room, names in _ROOMS.items() for name in names.split()}
-_HOME.update({
+_MODULE_OF: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
+_MODULE_OF.update({
     "float16": "types", "float32": "types", "float64": "types", "int16": "types", "int32": "types",
     "int64": "types", "int8": "types", "uint1": "types", "uint16": "types", "uint32": "types",
     "uint64": "types", "uint8": "types",
 })  # fmt: skip
 _TYPE_ALIASES: Final = {
     name: name.replace("uint", "u").replace("int", "i").replace("float", "f")
-    for name, room in _HOME.items()
-    if room == "types" and name.startswith(("float", "int", "uint"))
+    for name, module in _MODULE_OF.items()
+    if module == "types" and name.startswith(("float", "int", "uint"))
 }
 _LEVELS: Final = ("CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN")
 _MODULES: Final = {
     "ad": "lang.ad", "algorithms": "lang.algorithms", "experimental": "lang.experimental",
     "graph": "lang.graph", "inspect": "inspect",
     "math": "lang.math", "profiler": "lang.profiler", "simt": "lang.simt",
-    "types": "lang.types_room",
+    "types": "lang.public_types",
 }  # fmt: skip
 
 __all__ = [
@@ -297,10 +297,10 @@ def _found(name: str) -> Any:
         return importlib.import_module(f".{_MODULES[name]}", __name__)
     if name in _LEVELS:
         return name.lower()
-    if name not in _HOME:
+    if name not in _MODULE_OF:
         return importlib.import_module(".runtime.arch", __name__).ARCHS[name]
-    room = importlib.import_module(f".{_HOME[name]}", __name__)
-    return getattr(room, _TYPE_ALIASES.get(name, name))
+    module = importlib.import_module(f".{_MODULE_OF[name]}", __name__)
+    return getattr(module, _TYPE_ALIASES.get(name, name))
 
 
 def __getattr__(name: str) -> Any:
@@ -312,7 +312,7 @@ def __getattr__(name: str) -> Any:
     raise importlib.import_module(".types.later", __name__).unsupported("qd", name)
 
 
-class _Face(ModuleType):
+class _Engine(ModuleType):
     """This module: its ``types`` is the public one.
 
     The import system would bind the name to the package `types`; the public module has more names.
@@ -327,7 +327,7 @@ class _Face(ModuleType):
         """Ignore the module that the import system binds."""
 
 
-sys.modules[__name__].__class__ = _Face
+sys.modules[__name__].__class__ = _Engine
 
 
 def __dir__() -> list[str]:

@@ -32,7 +32,7 @@ __all__ = ["array_attribute_doubt", "call_doubt", "numeric", "operation_doubt", 
 _ENGINE: Final = __name__.removesuffix("frontend.computed")
 _OF_LANGUAGE: Final = (f"{_ENGINE}types.", *[
     f"{_ENGINE}lang.{name}."
-    for name in ("functions", "loops", "math", "simt", "types_room", "values")
+    for name in ("functions", "loops", "math", "simt", "public_types", "values")
 ])  # fmt: skip
 """Modules whose functions read nothing of a program but its options, which keys hold."""
 

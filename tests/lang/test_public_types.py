@@ -9,7 +9,7 @@ from qd_studio.engine.types import DATA_ORIENTED, is_data_oriented
 
 
 def test_it_is_one_module_however_it_is_reached():
-    assert qd.types is by_import is sys.modules["qd_studio.engine.lang.types_room"]
+    assert qd.types is by_import is sys.modules["qd_studio.engine.lang.public_types"]
     import qd_studio.engine.types as by_name
 
     assert by_name is qd.types
