@@ -1,7 +1,7 @@
 """Objects of the language: kernels, functions, arrays, fields, matrices, structs, tapes, graphs.
 
-`_kernel_types` is loaded when it is first used: programs that look at the results of launches name
-it as ``qd.lang._kernel_types`` without importing it.
+Submodules that programs name without importing them (``qd.lang.impl.get_runtime()``) are loaded
+when they are first used.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ import importlib
 from typing import Any
 
 
+_SUBMODULES = frozenset({"_kernel_types", "_template_mapper", "impl"})
+
+
 def __getattr__(name: str) -> Any:
-    if name == "_kernel_types":
-        return importlib.import_module("._kernel_types", __name__)
+    if name in _SUBMODULES:
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -83,7 +83,7 @@ class Ndarray(ArrayHandle, Exchanges):
     """
 
     __slots__ = (
-        "__weakref__", "_data", "_elements", "_extents", "_key", "_memory", "_program", "_ready",
+        "__dict__", "__weakref__", "_data", "_elements", "_extents", "_key", "_memory", "_program", "_ready",
         "_writes", "dtype", "dual", "element_shape", "grad", "layout",
     )  # fmt: skip
 
