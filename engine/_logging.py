@@ -1,4 +1,4 @@
-"""``qd._logging``: messages to the user by level, under the names that programs of the reference use.
+"""``qd._logging``: messages to the user, by level, under the reference's names.
 
 ``info("{} cells", n)`` formats its arguments like `str.format` and writes to stderr if messages of
 that level are shown. Programs may replace these functions, to see the messages of other libraries
@@ -7,8 +7,8 @@ in their own log, and get the original back from `_get_logging`.
 
 from __future__ import annotations
 
+import inspect
 import os
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -34,10 +34,9 @@ def _get_logging(name: str) -> Callable[..., None]:
 
     def write(msg: Any, *args: Any, **kwargs: Any) -> None:
         if logs.enabled(name):
-            code = sys._getframe(1)
-            place = f"{os.path.basename(code.f_code.co_filename)}:{code.f_code.co_name}"
-            text = str(msg).format(*args, **kwargs)
-            logs.say(name, f"[{place}@{code.f_lineno}] {text}")
+            caller = inspect.stack(0)[1]
+            place = f"{os.path.basename(caller.filename)}:{caller.function}@{caller.lineno}"
+            logs.say(name, f"[{place}] {str(msg).format(*args, **kwargs)}")
 
     return write
 

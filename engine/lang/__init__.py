@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-
 _SUBMODULES = frozenset({"_kernel_types", "_template_mapper", "impl"})
 
 

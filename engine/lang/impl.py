@@ -15,21 +15,52 @@ from typing import Any, Final
 from ..config import CompileConfig
 from ..errors import QuadrantsRuntimeError
 from ..runtime import program
-from ..types import DataType, i64, u32, u64
+from ..runtime.arch import ARCHS, Arch
+from ..types import DataType, dtype_of, i64, u32, u64
 from .fields import builder
 
 __all__ = [
-    "PyQuadrants", "current_cfg", "default_cfg", "get_cuda_compute_capability",
+    "Config", "PyQuadrants", "current_cfg", "default_cfg", "get_cuda_compute_capability",
     "get_max_shared_memory_bytes", "get_runtime", "is_python_backend", "on_reset", "pyquadrants",
 ]  # fmt: skip
+
+
+class Config:
+    """The options of a program, to read, with types in place of their names.
+
+    Every field of `CompileConfig` is an attribute; ``default_up`` is the unsigned type as large as
+    ``default_ip``.
+    """
+
+    def __init__(self, config: CompileConfig) -> None:
+        self._config: Final = config
+
+    @property
+    def arch(self) -> Arch:
+        return ARCHS[self._config.arch]
+
+    @property
+    def default_fp(self) -> DataType:
+        return dtype_of(self._config.default_fp)
+
+    @property
+    def default_ip(self) -> DataType:
+        return dtype_of(self._config.default_ip)
+
+    @property
+    def default_up(self) -> DataType:
+        return u64 if self.default_ip is i64 else u32
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._config, name)
 
 
 class _Program:
     """The program that runs, as ``get_runtime().prog``."""
 
-    def config(self) -> Any:
-        """Its frozen `CompileConfig`."""
-        return program.current().config
+    def config(self) -> Config:
+        """Its options."""
+        return Config(program.current().config)
 
     def synchronize(self) -> None:
         """Wait for the device; see ``qd.sync``."""
@@ -46,9 +77,9 @@ class PyQuadrants:
         return _Program()
 
     @property
-    def arch(self) -> str:
+    def arch(self) -> Arch:
         """The arch that the program runs on."""
-        return program.current().config.arch
+        return self.prog.config().arch
 
     @property
     def default_fp(self) -> DataType:
@@ -63,7 +94,7 @@ class PyQuadrants:
     @property
     def default_up(self) -> DataType:
         """The unsigned type of the same size as `default_ip`."""
-        return u64 if self.default_ip is i64 else u32
+        return current_cfg().default_up
 
     def materialize(self) -> None:
         """Give all fields below ``qd.root`` that have none yet their memory.
@@ -99,7 +130,7 @@ def _program_ends() -> None:
         _ending.pop()
 
 
-builder.FirstUse.act = staticmethod(_first_use)
+builder.first_use[0] = _first_use
 program.ending.append(_program_ends)
 
 
@@ -108,15 +139,15 @@ def get_runtime() -> PyQuadrants:
     return pyquadrants
 
 
-def current_cfg() -> Any:
-    """The `CompileConfig` of the program that runs; that of the defaults while none does."""
+def current_cfg() -> Config:
+    """The options of the program that runs; the defaults while none does."""
     found = program.peek()
-    return default_cfg() if found is None else found.config
+    return default_cfg() if found is None else Config(found.config)
 
 
-def default_cfg() -> Any:
-    """A `CompileConfig` with every option at its default."""
-    return CompileConfig()
+def default_cfg() -> Config:
+    """Every option at its default."""
+    return Config(CompileConfig())
 
 
 def is_python_backend() -> bool:

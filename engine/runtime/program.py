@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .stacks import Stacks
 
 __all__ = [
-    "NOT_INITIALIZED", "Program", "chaining", "current", "ending", "init", "outliving_reset", "peek", "reset",
-    "settled", "sync",
+    "NOT_INITIALIZED", "Program", "chaining", "current", "ending", "init", "outliving_reset",
+    "peek", "reset", "settled", "sync",
 ]  # fmt: skip
 
 NOT_INITIALIZED: Final = (

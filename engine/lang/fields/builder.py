@@ -21,7 +21,7 @@ from .storage import ALIGN, Block, Digit, Placement, guard
 if TYPE_CHECKING:
     from .make import ScalarField
 
-__all__ = ["FieldsBuilder", "FirstUse", "SNodeTree", "materialize", "placed_fields", "root"]
+__all__ = ["FieldsBuilder", "SNodeTree", "first_use", "materialize", "placed_fields", "root"]
 
 
 def _settle(top: SNode, block: Block, start: int, alone: bool) -> None:
@@ -228,13 +228,11 @@ def materialize() -> None:
         builder.finalize()
 
 
-class FirstUse:
-    """What a field below ``qd.root`` that has no memory calls when it is used.
+first_use: Final[list[Callable[[], None]]] = [materialize]
+"""One function: what a field below ``qd.root`` that has no memory calls when it is used.
 
-    `materialize`, or what a program has put before and after it; see `lang.impl`.
-    """
-
-    act: Callable[[], None] = staticmethod(materialize)
+`materialize`, with whatever a program has put before and after it; see `lang.impl`.
+"""
 
 
 class Root(Nestable):
