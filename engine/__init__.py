@@ -303,7 +303,13 @@ def _found(name: str) -> Any:
     return getattr(module, _TYPE_ALIASES.get(name, name))
 
 
+_INTERNAL: Final = frozenset({"_logging", "lang"})
+"""Submodules with names of the reference that programs use although they are not public."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _INTERNAL:
+        return importlib.import_module(f".{name}", __name__)
     if name in __all__:
         value = globals()[name] = _found(name)
         return value

@@ -36,7 +36,7 @@ _PLACES: Final = {
     **{
         f"lang.{name}": ("errors" if name == "exception" else f"lang.{name}",)
         for name in (
-            "_ndarray", "any_array", "common_ops", "exception", "expr", "field", "func", "impl",
+            "_ndarray", "any_array", "common_ops", "exception", "expr", "field", "func",
             "kernel", "kernel_impl", "matrix", "misc", "ops", "runtime_ops", "snode", "stream",
             "struct", "util",
         )

@@ -16,11 +16,16 @@ _threshold = LEVELS.index("info")
 _said: set[str] = set()
 
 
+def check_level(level: str) -> None:
+    """ValueError for a name that is not in `LEVELS`."""
+    if level not in LEVELS:
+        raise ValueError(f"log level must be one of {', '.join(LEVELS)}, not {level!r}")
+
+
 def set_level(level: str) -> None:
     """Say only what is at `level` or above. ValueError for a name that is not in `LEVELS`."""
     global _threshold
-    if level not in LEVELS:
-        raise ValueError(f"log level must be one of {', '.join(LEVELS)}, not {level!r}")
+    check_level(level)
     _threshold = LEVELS.index(level)
 
 

@@ -231,7 +231,8 @@ class Device(Protocol):
     work on NumPy arrays in place; else a launch copies them to the device and back. dlpack: type
     and number of the device that holds its memory, as DLPack defines them. max_threads: most
     threads at work at once, on a device that is not the host. stack_budget: bytes that adstacks may
-    use there. streams: makes streams and events.
+    use there. shared_bytes: shared memory that a block can have; 0 where it is ordinary memory.
+    streams: makes streams and events.
     """
 
     name: str
@@ -243,6 +244,9 @@ class Device(Protocol):
 
     @property
     def stack_budget(self) -> int: ...
+
+    @property
+    def shared_bytes(self) -> int: ...
 
     @property
     def streams(self) -> Streams: ...
@@ -291,6 +295,7 @@ class HostDevice:
     host_arrays = True
     max_threads = 0
     stack_budget = 0
+    shared_bytes = 0
     dlpack = (1, 0)
     streams = HostStreams()
 

@@ -3,6 +3,9 @@
 `_kernel_types` is loaded when it is first used: programs that look at the results of launches name
 it as ``qd.lang._kernel_types`` without importing it. So are the modules that make fields, arrays
 and tensors of a compound type: they read and write values, and values have constructors of them.
+=======
+Submodules that programs name without importing them (``qd.lang.impl.get_runtime()``) are loaded
+when they are first used.
 """
 
 from __future__ import annotations
@@ -27,8 +30,10 @@ _makes(FieldMaker, ".fields.field", "of_type")
 _makes(ArrayMaker, ".ndarray", "ndarray")
 _makes(TensorMaker, ".tensor", "tensor")
 
+_SUBMODULES = frozenset({"_kernel_types", "_template_mapper", "impl"})
+
 
 def __getattr__(name: str) -> Any:
-    if name == "_kernel_types":
-        return importlib.import_module("._kernel_types", __name__)
+    if name in _SUBMODULES:
+        return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -81,8 +81,8 @@ class Ndarray(ArrayHandle, Exchanges):
     """
 
     __slots__ = (
-        "__weakref__", "_data", "_elements", "_extents", "_key", "_memory", "_program", "_ready",
-        "_writes", "dtype", "dual", "element_shape", "grad", "layout",
+        "__dict__", "__weakref__", "_data", "_elements", "_extents", "_key", "_memory",
+        "_program", "_ready", "_writes", "dtype", "dual", "element_shape", "grad", "layout",
     )  # fmt: skip
 
     def __init__(

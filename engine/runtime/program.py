@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from .stacks import Stacks
 
 __all__ = [
-    "NOT_INITIALIZED", "Program", "chaining", "current", "init", "outliving_reset", "peek", "reset",
-    "settled", "sync",
+    "NOT_INITIALIZED", "Program", "chaining", "current", "ending", "init", "outliving_reset",
+    "peek", "reset", "settled", "sync",
 ]  # fmt: skip
 
 NOT_INITIALIZED: Final = (
@@ -176,6 +176,8 @@ class Program:
         self.device.end()
 
 
+ending: Final[list[Callable[[], None]]] = []
+"""Called when a program is reset, while it can still be used."""
 chaining: Final = threading.RLock()
 """Held while launch stubs are added to kernels or removed from them."""
 _current: Program | None = None
@@ -293,6 +295,9 @@ def reset() -> None:
     """End the program: its arrays become invalid; its kernels are compiled again when used."""
     global _current
     with _lock:
+        if _current is not None:
+            for hook in ending:
+                hook()
         ended, _current = _current, None
         if ended is not None and _spared is not None:
             _spared.append(ended)

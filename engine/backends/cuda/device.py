@@ -27,7 +27,7 @@ from ...ir.attrs import GPU_STACK
 from ..device_launch.device import DeviceBase, Running, size_text
 from ..device_launch.device_memory import DeviceMemory
 from ..memory import Array
-from . import errors, hardware
+from . import archs, errors, hardware
 from .context import Context, context_of
 from .driver import check, name_of
 from .errors import code_of
@@ -74,6 +74,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         self.cc: Final = self.hardware.capability
         self.dlpack: tuple[int, int] = (2, self.number)
         self.max_threads: Final = self.hardware.processors * self.hardware.resident
+        self.shared_bytes: Final = archs.ARCHS[archs.of_capability(*self.cc)].block_shared
         self.driver_version: Final = int(check(self.driver.cuDriverGetVersion()))
         self._pool: Any = None
         self._deep = False

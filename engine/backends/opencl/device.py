@@ -93,6 +93,11 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
         chunks = self.capabilities.mapping == capabilities.CHUNKS
         return units * (_PIECES if chunks else _RESIDENT)
 
+    @property
+    def shared_bytes(self) -> int:
+        chunks = self.capabilities.mapping == capabilities.CHUNKS
+        return 0 if chunks else self.capabilities.local_bytes
+
     def groups(self, size: int) -> int:
         """Groups of ``size`` work-items that the device can hold at once."""
         return max(1, self.max_threads // size)

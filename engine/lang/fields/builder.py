@@ -7,7 +7,7 @@ takes its place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
@@ -21,7 +21,7 @@ from .storage import ALIGN, Block, Digit, Placement, guard
 if TYPE_CHECKING:
     from .make import ScalarField
 
-__all__ = ["FieldsBuilder", "SNodeTree", "placed_fields", "root"]
+__all__ = ["FieldsBuilder", "SNodeTree", "first_use", "materialize", "placed_fields", "root"]
 
 
 def _settle(top: SNode, block: Block, start: int, alone: bool) -> None:
@@ -219,6 +219,20 @@ def placed_fields(role: str = "primal") -> list[ScalarField]:
         for field in builder.fields()
         if field.role == role
     ]
+
+
+def materialize() -> None:
+    """Give the fields below ``qd.root`` that have none yet their memory."""
+    builder = _state(program.current()).builder
+    if builder is not None and builder.finalized is None and not builder.empty:
+        builder.finalize()
+
+
+first_use: Final[list[Callable[[], None]]] = [materialize]
+"""One function: what a field below ``qd.root`` that has no memory calls when it is used.
+
+`materialize`, with whatever a program has put before and after it; see `lang.impl`.
+"""
 
 
 class Root(Nestable):

@@ -25,6 +25,7 @@ from ...runtime import program
 from ...types import DataType, WriteCounter
 from ..host import field_index, is_number, number, numbers, python_number
 from ..values.live import live
+from .builder import first_use
 from .placed import PlacedField
 from .snode import SNode
 from .storage import Placement, joined
@@ -137,7 +138,7 @@ class ScalarField(PlacedField):
             with self.program.lock:
                 if node.builder.finalized is None:
                     with contextlib.suppress(QuadrantsRuntimeError):  # memory for other fields
-                        node.builder.finalize()
+                        first_use[0]()
         if self._given is None:
             size = self.dtype.size * math.prod(node.shape)
             shortage = node.builder.memory_text
