@@ -1,11 +1,8 @@
 """Objects of the language: kernels, functions, arrays, fields, matrices, structs, tapes, graphs.
 
-`_kernel_types` is loaded when it is first used: programs that look at the results of launches name
-it as ``qd.lang._kernel_types`` without importing it. So are the modules that make fields, arrays
-and tensors of a compound type: they read and write values, and values have constructors of them.
-=======
 Submodules that programs name without importing them (``qd.lang.impl.get_runtime()``) are loaded
-when they are first used.
+when they are first used. So are the modules that make fields, arrays and tensors of a compound
+type: they read and write values, and values have constructors of them.
 """
 
 from __future__ import annotations

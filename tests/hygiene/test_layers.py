@@ -1,14 +1,14 @@
 """Imports point down, never up.
 
-The order of the engine's rooms, from the top:
+The order of the engine's packages, from the top:
 
     inspect -> lang -> runtime -> {cache, frontend} -> backends -> passes -> adstack -> analysis
     -> ir -> types -> {config, errors}
 
-Rooms in one brace do not import each other. `engine/__init__.py` and `engine/alias.py` are the
-face of the engine and may import every room. The app sees `engine` and `engine.inspect`, nothing
+Packages in one brace do not import each other. `engine/__init__.py` and `engine/alias.py` are the
+public modules of the engine and may import every package. The app sees `engine` and `engine.inspect`, nothing
 else. Imports inside the two packages are relative. An import under TYPE_CHECKING counts: knowing
-a type is knowing the room.
+a type is knowing the package.
 
 Inside a package imports point down as well: no modules form a circle. Here an import inside a
 function counts, and one under TYPE_CHECKING does not: modules may know each other's types, but
@@ -36,6 +36,7 @@ ORDER = [
     {
         "config",
         "errors",
+        "_logging",
         "logs",
         "option_table",
         "options",
@@ -44,12 +45,12 @@ ORDER = [
         "version",
     },
 ]
-RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
-BASEMENT = ORDER[-1]
-FACE = {"", "alias"}
+RANK = {package: rank for rank, packages in enumerate(ORDER) for package in packages}
+BASE = ORDER[-1]
+PUBLIC = {"", "alias"}
 
 APP_CORE = {"core"}
-# Rooms of the app that the key may import, beside itself and `core`.
+# Packages of the app that the key may import, beside itself and `core`.
 APP_MAY = {
     "worker": {"watch"},
     "watch": set(),
@@ -84,23 +85,23 @@ APP_NEVER = {"llvmlite", "cuda", "pyopencl", "quadrants", "taichi"}
 CORE_NEVER = APP_NEVER | {"textual", "rich", "watchdog"}
 
 
-def room_of(module: str) -> str:
-    """The room of `engine.ir.op` is `ir`; of `engine` itself, the empty string."""
+def package_of(module: str) -> str:
+    """The package of `engine.ir.op` is `ir`; of `engine` itself, the empty string."""
     return [*module.split("."), ""][1]
 
 
 def engine_targets(imp: Import) -> list[str]:
-    """The rooms an import reaches: `from .. import ir, errors` reaches two."""
+    """The packages an import reaches: `from .. import ir, errors` reaches two."""
     if imp.target == "engine":
         return [name for name in imp.names if name in RANK] or [""]
-    return [room_of(imp.target)]
+    return [package_of(imp.target)]
 
 
 def engine_faults(module: str, imports: list[Import]) -> list[str]:
     """What is wrong with the imports of one module of the engine."""
-    here, faults = room_of(module), []
-    if here not in RANK and here not in FACE:
-        return [f"{module}: the room {here!r} has no place in the order"]
+    here, faults = package_of(module), []
+    if here not in RANK and here not in PUBLIC:
+        return [f"{module}: the package {here!r} has no layer"]
     for imp in imports:
         top = imp.target.split(".")[0]
         at = f"{module}:{imp.line}"
@@ -111,25 +112,25 @@ def engine_faults(module: str, imports: list[Import]) -> list[str]:
         elif top == "engine":
             if not imp.relative:
                 faults.append(f"{at} imports {imp.target} absolutely")
-            if here in FACE:
+            if here in PUBLIC:
                 continue
-            for room in engine_targets(imp):
-                if room in FACE:
+            for package in engine_targets(imp):
+                if package in PUBLIC:
                     faults.append(f"{at} imports the engine's face")
-                elif room not in RANK:
-                    faults.append(f"{at} imports {imp.target}, which has no place in the order")
-                elif room != here and not _is_below(room, here):
-                    faults.append(f"{at} in {here} imports {room}, which does not lie below")
+                elif package not in RANK:
+                    faults.append(f"{at} imports {imp.target}, which has no layer")
+                elif package != here and not _is_below(package, here):
+                    faults.append(f"{at} in {here} imports {package}, which is not below it")
     return faults
 
 
-def _is_below(room: str, here: str) -> bool:
-    return RANK[room] > RANK[here] or (room in BASEMENT and here in BASEMENT)
+def _is_below(package: str, here: str) -> bool:
+    return RANK[package] > RANK[here] or (package in BASE and here in BASE)
 
 
 def app_faults(module: str, imports: list[Import], exported: frozenset[str]) -> list[str]:
     """What is wrong with the imports of one module of the app."""
-    here, faults = room_of(module), []
+    here, faults = package_of(module), []
     never = CORE_NEVER if here in APP_CORE else APP_NEVER
     for imp in imports:
         top = imp.target.split(".")[0]
@@ -140,22 +141,22 @@ def app_faults(module: str, imports: list[Import], exported: frozenset[str]) -> 
             faults.append(f"{at} imports {imp.target} absolutely")
         if top == "engine":
             if imp.target == "engine":
-                rooms = [name for name in imp.names if name in RANK and name not in exported]
+                packages = [name for name in imp.names if name in RANK and name not in exported]
             else:
-                rooms = [room_of(imp.target)]
+                packages = [package_of(imp.target)]
             faults += [
-                f"{at} reaches into engine.{room}; only engine and engine.inspect are open"
-                for room in rooms
-                if room != "inspect"
+                f"{at} reaches into engine.{package}; only engine and engine.inspect are open"
+                for package in packages
+                if package != "inspect"
             ]
         elif top == "app":
             allowed = {here, *APP_CORE} | (set() if here in APP_CORE else APP_MAY.get(here, set()))
-            rooms = list(imp.names) if imp.target == "app" else [room_of(imp.target)]
+            packages = list(imp.names) if imp.target == "app" else [package_of(imp.target)]
             known = {*APP_MAY, *APP_CORE} - {""}
             faults += [
-                f"{at} in {here} imports app.{room}"
-                for room in rooms
-                if room in known and room not in allowed
+                f"{at} in {here} imports app.{package}"
+                for package in packages
+                if package in known and package not in allowed
             ]
     return faults
 
@@ -171,7 +172,7 @@ def test_engine_imports_point_down():
     assert not faults, "\n".join(faults)
 
 
-def test_app_sees_only_the_face_of_the_engine():
+def test_app_sees_only_the_public_api_of_the_engine():
     from qd_studio import engine
 
     exported = frozenset(getattr(engine, "__all__", ()))
@@ -261,17 +262,19 @@ def test_tests_and_samples_use_the_installed_name():
     assert not faults, "\n".join(faults)
 
 
-def test_every_room_has_a_place():
-    rooms = {path.name for path in (ROOT / "engine").iterdir() if (path / "__init__.py").is_file()}
+def test_every_package_has_a_layer():
+    packages = {
+        path.name for path in (ROOT / "engine").iterdir() if (path / "__init__.py").is_file()
+    }
     files = {path.stem for path in (ROOT / "engine").glob("*.py")} - {"__init__", "alias"}
-    assert rooms | files <= set(RANK)
+    assert packages | files <= set(RANK)
 
 
 @pytest.mark.parametrize(
     ("module", "source", "fault"),
     [
         ("engine.ir.op", "from ..types import f32\nfrom .loc import Loc", None),
-        ("engine.ir.op", "from ..passes import die", "passes, which does not lie below"),
+        ("engine.ir.op", "from ..passes import die", "passes, which is not below it"),
         ("engine.passes.die", "from ..backends.cpu import jit", "backends, which does not"),
         ("engine.passes.die", "from .. import frontend", "frontend, which does not"),
         ("engine.adstack.sizer", "from ..passes import die", "passes, which does not"),

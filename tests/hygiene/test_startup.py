@@ -118,7 +118,7 @@ WITHOUT_IR = {
     "inspect": set(),
     "lang.workload": set(),
 }
-"""What a kernel that is known by its source may load of these rooms."""
+"""What a kernel that is known by its source may load of these packages."""
 
 WITHOUT_PASSES = {
     "analysis": set(),
@@ -146,17 +146,17 @@ def warm_stages(tmp_path, decorator) -> tuple[dict[str, list[str]], list[list[st
     return stages, layers
 
 
-def unwanted(loaded: list[str], rooms: dict[str, set[str]]) -> set[str]:
-    """Modules that are heavy, or lie in one of the rooms and not among those allowed of it."""
+def unwanted(loaded: list[str], packages: dict[str, set[str]]) -> set[str]:
+    """Modules that are heavy, or are in one of the packages and not among those allowed of it."""
     found = {name for name in loaded if name in HEAVY or name.partition(".")[0] in HEAVY}
-    for room, allowed in rooms.items():
-        package = f"qd_studio.engine.{room}"
+    for package, allowed in packages.items():
+        package = f"qd_studio.engine.{package}"
         inside = [name for name in loaded if name == package or name.startswith(f"{package}.")]
         found |= {n for n in inside if n.removeprefix(package).removeprefix(".") not in allowed}
     return found
 
 
-def engine_rooms(loaded: list[str]) -> set[str]:
+def engine_packages(loaded: list[str]) -> set[str]:
     """`cache` for qd_studio.engine.cache.store."""
     parts = [name.split(".") for name in loaded if name.startswith("qd_studio.engine.")]
     return {words[2] for words in parts}
@@ -166,8 +166,8 @@ def engine_rooms(loaded: list[str]) -> set[str]:
 def test_a_kernel_known_by_its_source_loads_no_compiler(tmp_path):
     stages, layers = warm_stages(tmp_path, "qd.kernel(fastcache=True)")
     assert layers == [["fastcache", "hit"], ["offline", "hit"]]
-    assert engine_rooms(stages["import"]) == set()
-    assert not engine_rooms(stages["init"]) & {"frontend", "lang", "passes", "analysis"}
+    assert engine_packages(stages["import"]) == set()
+    assert not engine_packages(stages["init"]) & {"frontend", "lang", "passes", "analysis"}
     for loaded in stages.values():
         assert not unwanted(loaded, WITHOUT_IR)
 
