@@ -27,7 +27,7 @@ from ...ir.attrs import GPU_STACK
 from ..device_launch.device import DeviceBase, Running, size_text
 from ..device_launch.device_memory import DeviceMemory
 from ..memory import Array
-from . import errors, hardware
+from . import archs, errors, hardware
 from .context import Context, context_of
 from .driver import check, name_of
 from .errors import code_of
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..device_launch.arguments import DeviceBufferPool
     from .code import Code
 
-__all__ = ["CudaDevice", "current", "running"]
+__all__ = ["CudaDevice", "arch", "current", "running"]
 
 _KERNELS: Final = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
 """Codes that report the failure of a kernel that was launched before the call returning them."""
@@ -358,3 +358,11 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
             self.unload()
             self.trim()
         self.doomed.clear()
+
+
+def arch() -> str:
+    """The architecture of the program's device, or the one it would get, or `archs.DEFAULT`."""
+    device = running()
+    if device is not None:  # each compile asks: nothing is asked of the driver
+        return device.hardware.arch
+    return archs.DEFAULT if hardware.unavailable() else hardware.chosen().arch
