@@ -18,7 +18,7 @@ from ..version import VERSION
 from .parts import Part, digest
 
 if TYPE_CHECKING:
-    from .memo import Memo
+    from .store import Store
 
 __all__ = ["engine_id", "source_digest", "stamps"]
 
@@ -28,23 +28,26 @@ _DIGITS: Final = 12
 _known: str | None = None
 
 
-def engine_id(memo: Memo[str] | None = None) -> str:
+def engine_id(store: Store | None = None) -> str:
     """Version and content of the engine: ``1.2.3+4f0c1d2e3a4b``.
 
-    memo: keeps the digest of the source; it is not used if the process already has the digest.
+    store: keeps the digest of the source; it is not used if the process already has the digest.
     """
     global _known
     if _known is None:
         root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-        _known = f"{VERSION}+{_remembered(root, memo)}"
+        _known = f"{VERSION}+{_remembered(root, store)}"
     return _known
 
 
-def _remembered(root: str, memo: Memo[str] | None) -> str:
-    """The digest of the source under ``root``, from the memo if it has it."""
-    if memo is None or memo.store is None:
+def _remembered(root: str, store: Store | None) -> str:
+    """The digest of the source under ``root``, from the store if it is there."""
+    if store is None:
         return source_digest(root)
+    from .memo import Memo
+
     parts = Part("root", root), Part("stamps", stamps(root))
+    memo: Memo[str] = Memo("runtime", store, quiet=True)
     return memo.get(
         _NAME, parts, lambda: source_digest(root).encode(), _digits,
         lambda made, _: {"engine": f"{VERSION}+{made.decode()}"},

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .memory import Recent
     from .store import Store
 
-__all__ = ["Library", "Memo", "runtime_memo"]
+__all__ = ["Library", "Memo", "runtime_store"]
 
 T = TypeVar("T")
 
@@ -97,15 +97,13 @@ class Memo(Generic[T]):
         return value if self._held is None else self._held.add(key, value, size)
 
 
-def runtime_memo(config: CompileConfig) -> Memo[Any]:
-    """The memo of what a process needs of the engine itself; it has no store where options keep the
-    program off the disk."""
-    store = None
-    if config.offline_cache:
-        from .store import open_store
+def runtime_store(config: CompileConfig) -> Store | None:
+    """The store of runtime library code; None where options keep the program off the disk."""
+    if not config.offline_cache:
+        return None
+    from .store import open_store
 
-        store = open_store(config, "runtime")
-    return Memo("runtime", store, quiet=True)
+    return open_store(config, "runtime")
 
 
 class Library(InjectedCache):
@@ -125,5 +123,5 @@ class Library(InjectedCache):
     def library(self, name: str, make: Callable[[], bytes], use: Callable[[bytes], T]) -> T:
         parts = Part("engine", engine_id()), Part("library", name)
         about = {"engine": engine_id(), "backend": self._backend}
-        memo: Memo[T] = runtime_memo(self._config)
+        memo: Memo[T] = Memo("runtime", runtime_store(self._config), quiet=True)
         return memo.get(name, parts, make, use, lambda code, ms: about)[0]

@@ -178,9 +178,9 @@ class Offline:
         """Compute the id of the engine, a part of every key, when the program begins: the start of
         the program waits for it, not its first call."""
         from .engine_id import engine_id
-        from .memo import runtime_memo
+        from .memo import runtime_store
 
-        engine_id(runtime_memo(self._config))
+        engine_id(runtime_store(self._config))
 
     def injected(self, bypass: str = "") -> Library:
         """The injected cache that the backend gets for one compile.

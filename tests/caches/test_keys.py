@@ -401,7 +401,6 @@ def test_the_options_of_the_program_are_parts_of_every_key():
 
 def test_the_digest_of_the_source_is_remembered_as_long_as_no_file_changes(tmp_path, root):
     from qd_studio.engine.cache import engine_id
-    from qd_studio.engine.cache.memo import Memo
 
     source = tmp_path / "engine"
     (source / "passes").mkdir(parents=True)
@@ -411,7 +410,7 @@ def test_the_digest_of_the_source_is_remembered_as_long_as_no_file_changes(tmp_p
 
     def remembered():
         before = kept.statistics.hits
-        found = engine_id._remembered(str(source), Memo("runtime", kept, quiet=True))
+        found = engine_id._remembered(str(source), kept)
         assert found == engine_id.source_digest(str(source))
         return kept.statistics.hits > before
 
