@@ -28,7 +28,7 @@ from ..cache.store import open_store
 from ..runtime.about import about_of
 from ..runtime.fastcache import CODE_GONE, captures_text, parts_for
 from ..runtime.fastcache.arguments import Bypass
-from ..runtime.fastcache.captures import Modules
+from ..runtime.fastcache.captures import LIVE, Modules
 from ..runtime.fastcache.entry import Uncacheable, record
 from .caches import Asked, answer, layer_of, missed, of_entry, trouble_of
 
@@ -131,7 +131,8 @@ class FastLook:
 
     def _made(self, build: BuildResult, module: str) -> _Made:
         namespace = self.decl.fn.__globals__
-        modules = _Renamed(str(namespace.get("__name__", "")), module, namespace)
+        here = str(namespace.get("__name__", ""))
+        modules = LIVE if here == module else _Renamed(here, module, namespace)
         parts = parts_for(self.offline, self.decl, True, self.found, modules)
         if isinstance(parts, Bypass):
             raise _Unasked(parts.reason)
