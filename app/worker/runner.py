@@ -254,16 +254,18 @@ class Runner:
         self, job: Job, steps: JobSteps, capture: Any, make: bool = False
     ) -> inspect.GradientCapture | None:
         """The capture of a kernel's gradient, compiled; None if it has none."""
-        id = inspect.gradient_name(capture.record.id)
-        gradient = inspect.gradient_of(capture, make=make, look=_look(job, id))
-        if gradient is not None:
-            steps.total += 2
-            steps.kernel = gradient.record
-            # The studio learns of it before anything can go wrong in it.
-            steps.send_kernel(capture.record, final=False)
-            steps.send_kernel(gradient.record, final=False)
-            gradient.compile()
-            steps.done += 1
+        features = inspect.gradient_features(capture, make=make)
+        if features is None:
+            return None
+        look = _look(job, inspect.gradient_name(capture.record.id))
+        gradient = inspect.GradientCapture(capture, features, look)
+        steps.total += 2
+        steps.kernel = gradient.record
+        # The studio learns of it before anything can go wrong in it.
+        steps.send_kernel(capture.record, final=False)
+        steps.send_kernel(gradient.record, final=False)
+        gradient.compile()
+        steps.done += 1
         return gradient
 
     def _look_up(self, steps: JobSteps, capture: inspect.KernelCapture) -> KernelRecord:

@@ -192,12 +192,10 @@ class ArgumentPool(Protocol[B]):
 class Executable(Protocol):
     """A loaded kernel. Launching is thread-safe.
 
-    meta: facts for the launch. `on_times`: callback that receives the times of a timed kernel: the
-    nanoseconds at which the launch began and each of its tasks ended.
+    meta: facts for the launch.
     """
 
     meta: KernelMeta
-    on_times: Callable[[Sequence[int]], None] | None
 
     def arguments(self, stream: int = 0) -> ArgumentPool[Any] | None:
         """The argument buffers for a stream; None where only `launch` can run the kernel."""
@@ -205,7 +203,7 @@ class Executable(Protocol):
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
-        stream: int = 0, resume: int = 0,
+        stream: int = 0, resume: int = 0, times: list[int] | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run once and wait.
 
@@ -214,6 +212,8 @@ class Executable(Protocol):
         kernel with labels one more number follows the results: 0, or 1 + the label of the
         checkpoint that yielded.
         stacks: for a kernel with adstacks, which it needs; AdStackOverflow when one is too small.
+        times: for a timed kernel, a list to which the launch adds the nanoseconds at which it began
+        and each of its tasks ended, if it ran all of them; then it always waits.
 
         ``values``: for each parameter a number, or a C-contiguous NumPy array (for memory of the
         device a `memory.DeviceArray`) of its dtype: of an

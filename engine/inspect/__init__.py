@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         diff_renumbered,
         diff_text,
     )
-    from .differentiable import gradient_name, gradient_of
+    from .differentiable import gradient_features, gradient_name
     from .discover import (
         LaunchReached,
         RecordedCalls,
@@ -120,8 +120,8 @@ __all__ = [
     "error_record",
     "every_backend",
     "expand",
+    "gradient_features",
     "gradient_name",
-    "gradient_of",
     "has_functions",
     "is_user_file",
     "kernel_id",
@@ -191,8 +191,8 @@ _LAZY: Final = {
     "every_backend": "settings",
     "expand": "settings",
     "GradientCapture": "gradients",
+    "gradient_features": "differentiable",
     "gradient_name": "differentiable",
-    "gradient_of": "differentiable",
     "has_functions": "discover",
     "is_user_file": "faults",
     "kernel_id": "describing",

@@ -1,7 +1,7 @@
 """Finds out if a captured kernel has a gradient to capture: a few questions that cost nothing.
 
 It has one if arrays of its arguments, or fields that it uses, have gradients. The code that
-captures it is in `gradients`, which is loaded for such kernels only.
+captures it is in `gradients`, which takes 20 ms to load: callers do that for such kernels only.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from ..frontend.features import NdarrayFeature, RecordFeature
 
 if TYPE_CHECKING:
     from .capture import KernelCapture
-    from .gradients import GradientCapture
-    from .recorder import Look
 
-__all__ = ["gradient_name", "gradient_of", "has_gradients"]
+__all__ = ["gradient_features", "gradient_name", "has_gradients"]
 
 
 def gradient_name(name: str) -> str:
@@ -23,14 +21,11 @@ def gradient_name(name: str) -> str:
     return f"{name}.grad"
 
 
-def gradient_of(
-    primal: KernelCapture, *, make: bool = False, look: Look | None = None
-) -> GradientCapture | None:
-    """The capture of the gradient of a kernel that was compiled; None if it has none.
+def gradient_features(primal: KernelCapture, *, make: bool = False) -> tuple[Any, ...] | None:
+    """The specialization keys for the gradient of a kernel that was compiled; None if it has none.
 
     make: also make the arguments of the first case, to see whether they have gradients; without,
-    what the kernel was compiled for and launched with has to say so. It is then known to the
-    primal's record.
+    what the kernel was compiled for and launched with has to say so.
     """
     if primal.kernel.decl.autodiff != "none":
         return None
@@ -40,11 +35,7 @@ def gradient_of(
     if features is None and make and primal.cases and primal.cases[0].origin != "synthetic":
         made = primal.features_of_a_case()
         features = made if made is not None and has_gradients(made) else None
-    if features is None:
-        return None
-    from .gradients import GradientCapture
-
-    return GradientCapture(primal, features, look)
+    return features
 
 
 def has_gradients(features: tuple[Any, ...]) -> bool:

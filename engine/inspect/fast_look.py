@@ -3,7 +3,8 @@
 Two things differ between this process and that program, and neither is a reason to miss:
 
 * The module. A program runs the file as ``__main__`` or imports it; here it has another name, so
-  that its ``__main__`` part does not run. `named` temporarily sets the name that it has there.
+  that its ``__main__`` part does not run. The look-up is for the modules of that program
+  (`_Renamed`), where it has the name that it has there.
 * Arrays. A NumPy array here may be an ndarray or a tensor there; their keys differ.
 
 The names of modules and the forms of arrays that a program uses are read from the entries that it
@@ -14,11 +15,9 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
@@ -29,6 +28,7 @@ from ..cache.store import open_store
 from ..runtime.about import about_of
 from ..runtime.fastcache import CODE_GONE, captures_text, parts_for
 from ..runtime.fastcache.arguments import Bypass
+from ..runtime.fastcache.captures import LIVE, Modules
 from ..runtime.fastcache.entry import Uncacheable, record
 from .caches import Asked, answer, layer_of, missed, of_entry, trouble_of
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..runtime.args import Argument
     from .record import CacheLayer
 
-__all__ = ["FastLook", "named"]
+__all__ = ["FastLook"]
 
 Swap = Callable[[Mapping[str, Any]], "dict[str, Any] | None"]
 _MAIN: Final = "__main__"
@@ -130,16 +130,17 @@ class FastLook:
         return list(out) or [_MAIN]
 
     def _made(self, build: BuildResult, module: str) -> _Made:
-        fns = [decl.fn for decl in build.decls]
-        with named(self.decl.fn.__globals__, module, fns):
-            parts = parts_for(self.offline, self.decl, True, self.found)
-            if isinstance(parts, Bypass):
-                raise _Unasked(parts.reason)
-            try:
-                features = [argument.feature for argument in self.found]
-                load = record(build, features, self.config, self.code.key)
-            except Uncacheable as error:
-                raise _Unasked(str(error)) from None
+        namespace = self.decl.fn.__globals__
+        here = str(namespace.get("__name__", ""))
+        modules = LIVE if here == module else _Renamed(here, module, namespace)
+        parts = parts_for(self.offline, self.decl, True, self.found, modules)
+        if isinstance(parts, Bypass):
+            raise _Unasked(parts.reason)
+        try:
+            features = [argument.feature for argument in self.found]
+            load = record(build, features, self.config, self.code.key, modules)
+        except Uncacheable as error:
+            raise _Unasked(str(error)) from None
         about = {**about_of(build, parts, {}), "captures": captures_text(build, load)}
         return _Made(parts, json.loads(json.dumps(load)), about)
 
@@ -182,6 +183,25 @@ class FastLook:
         return replace(layer, state=HIT, source="disk")
 
 
+class _Renamed(Modules):
+    """The modules of a program in which the module ``here`` is called ``there``.
+
+    namespace: of that module. Its definitions name ``there`` as their module, and are found there.
+    """
+
+    def __init__(self, here: str, there: str, namespace: Mapping[str, Any]) -> None:
+        self._here: Final = here
+        self._there: Final = there
+        self._module: Final = ModuleType(there)
+        vars(self._module).update(namespace)
+
+    def name(self, name: str) -> str:
+        return self._there if name == self._here else name
+
+    def find(self, name: str) -> Any:
+        return self._module if name == self._there else super().find(name)
+
+
 class _Unasked(Exception):
     """Raised when a kernel is not looked up by its source; the message says why."""
 
@@ -216,67 +236,3 @@ def _engine_form(text: str) -> str:
         return f"[{kind}-{'-'.join(reversed(extents))}-{dtype}-{rest}]"
 
     return re.sub(r"\[([a-z]\w*)-(\d+[^\]]*?)(?:-of(\([^)]*\)))?\]", own, _form(text))
-
-
-# ---- the name of a module
-
-
-@contextmanager
-def named(
-    namespace: Mapping[str, Any], name: str, functions: Sequence[FunctionType] = ()
-) -> Generator[None, None, None]:
-    """Within this, the definitions of a module name ``name`` as their module, and are found there.
-
-    namespace: of the module. functions: others that it defines, though no name leads to them.
-    """
-    old = str(namespace.get("__name__", ""))
-    if old == name:
-        yield
-        return
-    stand_in = ModuleType(name)
-    vars(stand_in).update(namespace)
-    changed: list[Any] = []
-    before = sys.modules.get(name)
-    try:
-        for value in _defined(old, [*namespace.values(), *functions]):
-            with suppress(AttributeError, TypeError):
-                value.__module__ = name
-                changed.append(value)
-        sys.modules[name] = stand_in
-        yield
-    finally:
-        if before is None:
-            sys.modules.pop(name, None)
-        else:
-            sys.modules[name] = before
-        for value in changed:
-            value.__module__ = old
-
-
-def _defined(module: str, values: Sequence[Any]) -> list[Any]:
-    """Functions and classes of a module that values are, wrap, or contain."""
-    out: dict[int, Any] = {}
-    todo = list(values)
-    while todo:
-        value = todo.pop()
-        if isinstance(value, staticmethod | classmethod):
-            value = cast("Any", value).__func__
-        with suppress(Exception):  # of the user's own ``__getattr__``
-            wrapped = value.decl.fn
-            if isinstance(wrapped, FunctionType):
-                todo.append(wrapped)
-        if not isinstance(value, FunctionType | type) and "__module__" not in _own(value):
-            continue
-        if id(value) not in out and getattr(value, "__module__", None) == module:
-            out[id(value)] = value
-            if isinstance(value, type):
-                todo += vars(value).values()
-    return list(out.values())
-
-
-def _own(value: Any) -> Mapping[str, Any]:
-    """The attributes of an object itself."""
-    try:
-        return object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return {}

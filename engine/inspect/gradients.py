@@ -84,8 +84,7 @@ class GradientCapture(KernelCapture):
     def __init__(
         self, primal: KernelCapture, features: tuple[Any, ...], look: Look | None = None
     ) -> None:
-        """features: specialization keys of arguments with gradients. Adds itself to the primal's
-        record."""
+        """features: of `gradient_features`. Adds itself to the primal's record."""
         kernel = primal.kernel.in_mode(_MODE)
         record = _described(primal.record)
         subject = Subject(kernel, record.name, primal.instance, record.instance)

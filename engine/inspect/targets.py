@@ -128,7 +128,6 @@ class _Unloaded:
 
     def __init__(self, meta: KernelMeta, backend: str, reason: str) -> None:
         self.meta = meta
-        self.on_times: Callable[[Sequence[int]], None] | None = None
         self._backend: Final = backend
         self._reason: Final = reason
 
@@ -137,7 +136,7 @@ class _Unloaded:
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
-        stream: int = 0, resume: int = 0,
+        stream: int = 0, resume: int = 0, times: list[int] | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
         raise BackendUnavailableError(self._backend, self._reason)
 

@@ -24,19 +24,16 @@ Left alone: xchg and cas, results that are used, addresses that vary, tasks not 
 
 from __future__ import annotations
 
-import math
-
 from ..analysis import Location, Memory, cell_loop, contains, is_invariant, use_counts
 from ..analysis.dataflow import FENCE, INIT, KIND
 from ..config import CompileConfig
 from ..ir import Builder, Func, Op, walk
 from ..ir import codes as C
-from ..types import DataType, PointerType, f16, f32
+from ..ir.semantics import neutral
+from ..types import DataType, PointerType
 from .hoist import before_loop
 from .manager import PassCx
 from .registry import register
-
-_LARGEST = {f16: 65504.0, f32: 3.4028234663852886e38}
 
 
 @register("make_thread_local", optional=True, per_task=True)
@@ -101,24 +98,6 @@ def _why_not(
     return ""
 
 
-def identity(code: int, t: DataType, config: CompileConfig) -> float | int:
-    """The value that changes nothing when ``code`` applies it."""
-    if code == C.ATOMIC_ADD:
-        return -0.0 if t.is_real else 0
-    if code == C.ATOMIC_MUL:
-        return 1
-    if code in (C.ATOMIC_BIT_OR, C.ATOMIC_BIT_XOR):
-        return 0
-    if code == C.ATOMIC_BIT_AND:
-        return -1 if t.is_signed else t.max
-    if not t.is_real:
-        return t.max if code == C.ATOMIC_MIN else t.min
-    if not config.fast_math:
-        return math.nan
-    largest = _LARGEST.get(t, 1.7976931348623157e308)
-    return largest if code == C.ATOMIC_MIN else -largest
-
-
 def _accumulate(func: Func, task: Op, loop: Op, accesses: list[Op], config: CompileConfig) -> None:
     body = task.regions[1]
     first = accesses[0]
@@ -128,7 +107,8 @@ def _accumulate(func: Func, task: Op, loop: Op, accesses: list[Op], config: Comp
     before = Builder(func, body, first.loc, [])
     dest = before_loop(func, dest, loop, before)
     local = before.alloca(t, "accumulator")
-    before.store(local, before.const(identity(first.code, t, config), t))
+    none = neutral(first.code, t, config.fast_math, infinite=False)
+    before.store(local, before.const(none, t))
     for op in accesses:
         op.args = (local, *op.args[1:])
     after = Builder(func, body, first.loc, [])
@@ -136,7 +116,6 @@ def _accumulate(func: Func, task: Op, loop: Op, accesses: list[Op], config: Comp
     if _always(loop, accesses):
         after.emit(first.code, (dest, total))
     else:
-        none = identity(first.code, t, config)
         other = total if none != none else after.const(none, t)
         some = after.binary(C.CMP_EQ if none != none else C.CMP_NE, total, other)
         with after.inside(after.if_(some).regions[0]):

@@ -200,12 +200,13 @@ class Stacks:
 
     def launch(
         self, executable: Executable, values: Sequence[Any], seed: int = 0,
-        sources: Sequence[Source | None] = (),
+        sources: Sequence[Source | None] = (), times: list[int] | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Launch a kernel with adstacks.
 
         sources: the source of each array, None for memory that is not ours; an empty sequence if
-        nothing is known. AdStackOverflowError, with its possible causes, if a stack was full.
+        nothing is known. times: see `Executable.launch`. AdStackOverflowError, with its possible
+        causes, if a stack was full.
         """
         sizer = self.sizer(executable)
         with self.lock:
@@ -213,23 +214,23 @@ class Stacks:
             if sizer.heaps.device is not None:
                 late: Any = executable
                 late.diagnose = partial(self._found_late, sizer, list(values), plan)
-                return executable.launch(values, seed, plan)
+                return executable.launch(values, seed, plan, times=times)
             if not executable.meta.prints:
-                return self._run(sizer, executable, values, seed, plan)
+                return self._run(sizer, executable, values, seed, plan, times)
         needed = bytes_of(plan.tasks)
         own = Heap("real"), Heap("integer")
         for heap, size in zip(own, needed, strict=True):
             self._grow(heap, size, sizer, plan.tasks)
         plan = plan._replace(real_heap=own[0].address, integer_heap=own[1].address)
-        return self._run(sizer, executable, values, seed, plan)
+        return self._run(sizer, executable, values, seed, plan, times)
 
     def _run(
         self, sizer: Sizer, executable: Executable, values: Sequence[Any], seed: int,
-        plan: StackPlan,
+        plan: StackPlan, times: list[int] | None,
     ) -> tuple[Any, ...]:  # fmt: skip
         memory = sizer.heaps.memory  # another thread may end the program
         try:
-            return executable.launch(values, seed, plan)
+            return executable.launch(values, seed, plan, times=times)
         except AdStackOverflowError as error:
             with self.lock:
                 raise self.diagnosed(sizer, error, values, plan) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
@@ -90,29 +89,19 @@ class Variant:
         if meta.noalias and meta.written and overlap(values, meta):
             executable = self.overlapping().executable
         seed = self.program.next_seed() if meta.seeded else 0
-        launch: Callable[[Sequence[Any], int], tuple[Any, ...]] = executable.launch
-        if meta.has_stacks:
-            launch = partial(self._launch_stacks, executable, sources)
-        elif resume:
-            launch = partial(executable.launch, resume=resume)
-        elif stream:
-            launch = partial(executable.launch, stream=stream)
         profiler = self.program.profiler
-        if profiler is None:
-            return self.result(launch(values, seed))
-        names = [f"{t.name}_{t.loop_name}" if t.loop_name else t.name for t in meta.tasks]
-        if meta.timed:
-            executable.on_times = partial(profiler.record, meta.name, names)
-            return self.result(launch(values, seed))
+        times: list[int] | None = None if profiler is None or not meta.timed else []
         begin = perf_counter_ns()
-        results = launch(values, seed)
-        profiler.record(meta.name, [meta.name], (begin, perf_counter_ns()))
+        if meta.has_stacks:
+            results = self.program.stacks.launch(executable, values, seed, sources, times)
+        else:
+            results = executable.launch(values, seed, None, stream, resume, times)
+        if profiler is not None and times is None:
+            profiler.record(meta.name, [meta.name], (begin, perf_counter_ns()))
+        elif profiler is not None and times:
+            names = [f"{t.name}_{t.loop_name}" if t.loop_name else t.name for t in meta.tasks]
+            profiler.record(meta.name, names, times)
         return self.result(results)
-
-    def _launch_stacks(
-        self, executable: Executable, sources: Sequence[Any], values: Sequence[Any], seed: int
-    ) -> tuple[Any, ...]:
-        return self.program.stacks.launch(executable, values, seed, sources)
 
     def failed(self, error: AdStackOverflowError, values: Sequence[Any]) -> Exception:
         """The error of a launch by a stub that found an adstack full."""

@@ -181,7 +181,7 @@ class Elsewhere:
     def __init__(self, device):
         self.meta, self.device = compiled(TEXT).meta, device
 
-    def launch(self, given, seed=0, stacks=None):
+    def launch(self, given, seed=0, stacks=None, times=None):
         self.plan = stacks
         return ()
 

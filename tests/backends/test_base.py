@@ -149,7 +149,7 @@ def test_any_core_gives_the_same_fingerprint():
             told.add(processor.described(*processor.ask()))
     finally:
         os.sched_setaffinity(0, cores)
-    assert told == {host.fingerprint()}
+    assert told == {processor.fingerprint()}
 
 
 def test_all_that_is_asked_makes_a_difference():
@@ -184,24 +184,24 @@ def test_a_cache_that_keeps_nothing_makes_everything():
 
 
 def test_where_the_processor_cannot_be_asked_llvm_is(monkeypatch):
-    usual = host.fingerprint()
+    usual = processor.fingerprint()
 
     def forbidden():
         raise OSError("no code can be made here")
 
     monkeypatch.setattr(processor, "ask", forbidden)
-    host.fingerprint.cache_clear()
+    processor.fingerprint.cache_clear()
     try:
-        told = host.fingerprint()
+        told = processor.fingerprint()
         target = toolchain.host_target()
         assert told.startswith(f"{target.arch}, {target.cpu}, features ")
         monkeypatch.setattr(host, "maps_images", lambda: False)
-        host.fingerprint.cache_clear()
-        assert host.fingerprint() == told
+        processor.fingerprint.cache_clear()
+        assert processor.fingerprint() == told
         monkeypatch.setattr(toolchain, "host_target", lambda: target._replace(features="+sse2"))
-        host.fingerprint.cache_clear()
-        assert host.fingerprint() != told
+        processor.fingerprint.cache_clear()
+        assert processor.fingerprint() != told
     finally:
-        host.fingerprint.cache_clear()
+        processor.fingerprint.cache_clear()
     monkeypatch.undo()
-    assert host.fingerprint() == usual
+    assert processor.fingerprint() == usual

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends import base
-from qd_studio.engine.backends.cpu import host, native
+from qd_studio.engine.backends.cpu import host, native, processor
 from qd_studio.engine.backends.injected import InjectedCache
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.runtime.compile import CompileRequest, compile_kernel
@@ -192,10 +192,10 @@ def test_library_code_is_kept_under_all_that_it_depends_on(monkeypatch):
     names = Names()
     for threads in (True, False):
         native.make_native(threads, names)
-    usual = host.fingerprint()
-    monkeypatch.setattr(host, "fingerprint", lambda: usual + "!")
+    usual = processor.fingerprint()
+    monkeypatch.setattr(processor, "fingerprint", lambda: usual + "!")
     native.make_native(True, names)
-    monkeypatch.setattr(host, "fingerprint", lambda: usual)
+    monkeypatch.setattr(processor, "fingerprint", lambda: usual)
     monkeypatch.setattr(native.toolchain, "identity", lambda: "another")
     native.make_native(True, names)
     assert len(set(names.asked)) == 4

@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.inspect import KernelCapture, canonical, gradient_of
+from qd_studio.engine.inspect import (
+    GradientCapture,
+    KernelCapture,
+    canonical,
+    gradient_features,
+)
 from qd_studio.engine.inspect.record import Record
 from qd_studio.engine.runtime import program
 
@@ -49,6 +54,12 @@ def power(grad=True, counts=(3, 0, 5, 1)):
         return x, array(np.resize(counts, n), False), qd.ndarray(qd.f32, (n,), needs_grad=grad)
 
     return power
+
+
+def gradient_of(primal, **more):
+    """The capture of a kernel's gradient; None if it has none."""
+    features = gradient_features(primal, **more)
+    return None if features is None else GradientCapture(primal, features)
 
 
 def captured(kernel, backends=("cpu", "interp"), **more):

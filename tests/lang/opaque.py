@@ -140,16 +140,6 @@ class _Executable(_Over):
     def launch(self, values, *args, **options):
         return self.inner.launch([on_host(v) for v in values], *args, **options)
 
-    @property
-    def on_times(self):
-        return self.inner.on_times
-
-    def __setattr__(self, name, value):
-        if name == "inner":
-            self.__dict__[name] = value
-        else:
-            setattr(self.inner, name, value)
-
 
 class _Backend(_Over):
     def open(self, config):

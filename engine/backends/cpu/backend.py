@@ -11,7 +11,6 @@ from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, HostDevice, Target, only_this_machine
 from ..injected import NO_CACHE, InjectedCache
 from ..llvm import toolchain
-from . import host
 
 if TYPE_CHECKING:
     from ...ir import Func
@@ -52,7 +51,9 @@ class CpuBackend:
         return toolchain.version()
 
     def fingerprint(self, config: CompileConfig) -> str:
-        return host.fingerprint()
+        from . import processor
+
+        return processor.fingerprint()
 
     def identity(self) -> str:
         return toolchain.identity()

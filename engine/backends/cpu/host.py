@@ -1,4 +1,4 @@
-"""Identifies this machine without LLVM, which could do so but takes 100 ms to load."""
+"""The kind of machine this is, and a short digest of texts for keys; loads nothing for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-__all__ = ["digest", "fingerprint", "machine", "maps_images"]
+__all__ = ["digest", "machine", "maps_images"]
 
 
 def digest(*texts: str) -> str:
@@ -38,27 +38,3 @@ def machine() -> str:
 def maps_images() -> bool:
     """True if `image` supports the memory layout of code here: Linux on x86-64, 64 bits."""
     return sys.platform == "linux" and machine() == "x64" and struct.calcsize("P") == 8
-
-
-@cache
-def fingerprint() -> str:
-    """The processor and what it can do, as a short text for keys.
-
-    Where two of them are equal, LLVM sees the same target. On Linux on x86-64 it comes from the
-    processor itself (`processor`); elsewhere from LLVM.
-    """
-    if maps_images():
-        from . import processor
-
-        try:
-            return processor.described(*processor.ask())
-        except OSError:
-            pass
-    return _by_llvm()
-
-
-def _by_llvm() -> str:
-    from ..llvm import toolchain
-
-    target = toolchain.host_target()
-    return f"{target.arch}, {target.cpu}, features {digest(target.features)[:16]}"

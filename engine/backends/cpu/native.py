@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
 from ..llvm import toolchain
-from . import host, image
+from . import host, image, processor
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -123,7 +123,7 @@ def _has_posix_threads() -> bool:
 
 def _library(text: str, symbols: Sequence[str], cache: InjectedCache) -> Code:
     """The code of a module of this backend's runtime library."""
-    settings = (str(image.FORMAT), host.fingerprint(), toolchain.identity())
+    settings = (str(image.FORMAT), processor.fingerprint(), toolchain.identity())
     name = f"cpu.native {host.digest(text, *settings)}"
 
     def made() -> bytes:

@@ -51,14 +51,14 @@ class CudaBackend:
         wanted = archs.wanted(config)
         if wanted:
             return wanted
-        from . import hardware
+        from .device import arch
 
-        return hardware.arch()
+        return arch()
 
     def target(self, config: CompileConfig) -> Target:
-        from . import nvptx
+        from . import targets
 
-        return nvptx.target(self.arch(config))
+        return targets.target(self.arch(config))
 
     def toolchain(self) -> str:
         from ..llvm import toolchain
@@ -66,10 +66,10 @@ class CudaBackend:
         return toolchain.version()
 
     def fingerprint(self, config: CompileConfig) -> str:
-        from . import nvptx
+        from . import targets
 
         arch = self.arch(config)
-        return f"{arch}, {nvptx.features(arch)}"
+        return f"{arch}, {targets.features(arch)}"
 
     def identity(self) -> str:
         from ..llvm import toolchain
@@ -85,12 +85,12 @@ class CudaBackend:
         """Generate PTX; other texts are made when asked for."""
         from ...analysis import recursive
         from ..llvm.gpu import lower_gpu
-        from . import dialect, libdevice, nvptx
+        from . import dialect, libdevice, nvptx, targets
 
         arch = self.arch(config)
         kernel = lower_gpu(func, config, archs.check(arch).block_shared, dialect.NVVM)
         level = config.external_optimization_level if config.opt_level else 0
-        settings = [("features", nvptx.features(arch))]
+        settings = [("features", targets.features(arch))]
         if libdevice.called(kernel.text):
             settings.append(("libdevice", libdevice.identity()))
         job = PtxJob(

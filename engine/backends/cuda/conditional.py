@@ -34,6 +34,7 @@ from ...errors import CudaError
 from ..injected import InjectedCache
 from . import nvptx, toolkit
 from .driver import binding, check
+from .targets import TRIPLE
 
 if TYPE_CHECKING:
     from .context import Context
@@ -47,7 +48,7 @@ SYMBOL: Final = "qd_condition"
 ARM: Final = "qd_arm"
 
 IR: Final = f"""\
-target triple = "{nvptx.TRIPLE}"
+target triple = "{TRIPLE}"
 
 declare void @cudaGraphSetConditional(i64, i32)
 

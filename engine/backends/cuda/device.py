@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..device_launch.arguments import DeviceBufferPool
     from .code import Code
 
-__all__ = ["CudaDevice", "current", "running"]
+__all__ = ["CudaDevice", "arch", "current", "running"]
 
 _KERNELS: Final = frozenset({700, 702, 710, 714, 715, 716, 717, 718, 719})
 """Codes that report the failure of a kernel that was launched before the call returning them."""
@@ -359,3 +359,11 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
             self.unload()
             self.trim()
         self.doomed.clear()
+
+
+def arch() -> str:
+    """The architecture of the program's device, or the one it would get, or `archs.DEFAULT`."""
+    device = running()
+    if device is not None:  # each compile asks: nothing is asked of the driver
+        return device.hardware.arch
+    return archs.DEFAULT if hardware.unavailable() else hardware.chosen().arch

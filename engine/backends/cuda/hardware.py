@@ -17,7 +17,7 @@ from .driver import binding, check, name_of
 from .errors import NO_DEVICE, code_of, table
 
 __all__ = [
-    "OLDEST_CAPABILITY", "OLDEST_DRIVER", "Hardware", "arch", "chosen", "devices", "unavailable",
+    "OLDEST_CAPABILITY", "OLDEST_DRIVER", "Hardware", "chosen", "devices", "unavailable",
 ]  # fmt: skip
 
 OLDEST_DRIVER: Final = 12000
@@ -149,13 +149,3 @@ def chosen() -> Hardware:
     if hits[0].capability < OLDEST_CAPABILITY:
         raise QuadrantsRuntimeError(f"QD_VISIBLE_DEVICE={wanted}: {_too_little(hits[0])}")
     return hits[0]
-
-
-def arch() -> str:
-    """The architecture of the program's device, or the one it would get, or `archs.DEFAULT`."""
-    from .device import running
-
-    device = running()
-    if device is not None:  # each compile asks: nothing is asked of the driver
-        return device.hardware.arch
-    return archs.DEFAULT if unavailable() else chosen().arch

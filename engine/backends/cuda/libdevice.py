@@ -17,6 +17,7 @@ from typing import Any, Final
 from ..injected import InjectedCache
 from ..llvm import toolchain
 from . import toolkit
+from .targets import TRIPLE, machine
 
 __all__ = ["called", "identity", "link"]
 
@@ -107,8 +108,6 @@ _library: Final = cache(_Library)
 
 def _cut(path: str, name: str, ftz: bool) -> bytes:
     """The function with all that it needs, optimised."""
-    from . import nvptx
-
     library = _library(path)
     done: dict[str, str] = {}
     wanted = [name]
@@ -128,11 +127,11 @@ def _cut(path: str, name: str, ftz: bool) -> bytes:
     body = "\n".join(done.values())
     structs = set(_STRUCT.findall(body))
     types = [library.structs.get(s[1:], "") for s in sorted(structs)]
-    triple = f'target triple = "{nvptx.TRIPLE}"'
-    machine = nvptx.machine("sm_75", _LEVEL)
-    module = machine.parse("\n".join([triple, *types, body]) + "\n")
-    module.ref.data_layout = str(machine.ref.target_data)
-    _simplify(machine, module.ref)
+    triple = f'target triple = "{TRIPLE}"'
+    sm_75 = machine("sm_75", _LEVEL)
+    module = sm_75.parse("\n".join([triple, *types, body]) + "\n")
+    module.ref.data_layout = str(sm_75.ref.target_data)
+    _simplify(sm_75, module.ref)
     return bytes(module.ref.as_bitcode())
 
 

@@ -2,41 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any, Final
-
-from ..base import Target
 from ..injected import NO_CACHE, InjectedCache
 from ..llvm import toolchain
 from ..llvm.text import FTZ
 from . import libdevice
+from .targets import machine
 
-__all__ = ["TRIPLE", "features", "make_ptx", "optimised", "target"]
-
-TRIPLE: Final = "nvptx64-nvidia-cuda"
-
-_PTX_OF: Final = ((100, 86), (90, 80), (0, 75))
-"""From this architecture on, the version of PTX: as old as will do, for old drivers."""
-
-
-def features(arch: str) -> str:
-    """LLVM's name for the version of PTX that ``arch`` (``sm_90``) gets."""
-    number = int("".join([c for c in arch if c.isdigit()]))
-    version = next(ptx for least, ptx in _PTX_OF if number >= least)
-    return f"+ptx{version}"
-
-
-def target(arch: str) -> Target:
-    return Target("cuda", TRIPLE, arch, features(arch))
-
-
-@cache
-def machine(arch: str, level: int) -> toolchain.Machine:
-    """LLVM's code generator for one architecture."""
-    llvm: Any = toolchain.binding()
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    return toolchain.Machine(target(arch), level)
+__all__ = ["make_ptx", "optimised"]
 
 
 def _module(llvm_ir: str, arch: str, level: int, cache: InjectedCache) -> toolchain.Module:

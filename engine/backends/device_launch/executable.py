@@ -35,7 +35,6 @@ class DeviceExecutable(Generic[D, T, P]):
         self.device: Final = device
         self.layout: Final[abi.Layout] = artifact.facts["layout"]
         self.tasks: Final[tuple[T, ...]] = artifact.facts["tasks"]
-        self.on_times: Callable[[Sequence[int]], None] | None = None
         self.diagnose: Callable[[AdStackOverflowError], Exception] | None = None
         self.sources: Final[list[dict[str, Any]]] = []
         self.block_dims: Final = tuple([task.block_dim for task in self.tasks])
@@ -102,23 +101,23 @@ class DeviceExecutable(Generic[D, T, P]):
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
-        stream: int = 0, resume: int = 0,
+        stream: int = 0, resume: int = 0, times: list[int] | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run once. Waits for the end only if there are results or host arrays."""
         with self.device.uses:
-            return self._launch(values, seed, stacks, stream, resume)
+            return self._launch(values, seed, stacks, stream, resume, times)
 
     def _launch(
-        self, values: Sequence[Any], seed: int, stacks: StackPlan | None, stream: int, resume: int
-    ) -> tuple[Any, ...]:
+        self, values: Sequence[Any], seed: int, stacks: StackPlan | None, stream: int, resume: int,
+        times: list[int] | None,
+    ) -> tuple[Any, ...]:  # fmt: skip
         pool = self.arguments(stream)
         copies = Copies(self.device, values)
         args = pool.filled(copies.values, seed, stacks, resume)
         if stream and copies.regions:
             self.device.streams.after_memory(stream)
         try:
-            on_times = self.on_times if self.meta.timed else None
-            code = self._timed(pool, args, on_times) if on_times else pool.enter(args)
+            code = pool.enter(args) if times is None else self._timed(pool, args, times)
         finally:
             if copies.regions:
                 if stream:
@@ -128,8 +127,6 @@ class DeviceExecutable(Generic[D, T, P]):
             pool.check(args)
         return pool.results(args)
 
-    def _timed(
-        self, pool: P, args: DeviceArguments, on_times: Callable[[Sequence[int]], None]
-    ) -> int:
-        """Launch, wait, and report when each task ended, by the clock of the device."""
+    def _timed(self, pool: P, args: DeviceArguments, times: list[int]) -> int:
+        """Launch, wait, and add when each task ended, by the clock of the device."""
         raise NotImplementedError

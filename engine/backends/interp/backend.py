@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import IRParseError
@@ -56,7 +56,6 @@ class InterpExecutable:
 
     def __init__(self, func: Func, meta: KernelMeta) -> None:
         self.meta: KernelMeta = meta
-        self.on_times: Callable[[Sequence[int]], None] | None = None
         self.program: Final = compile_func(func)
 
     def arguments(self, stream: int = 0) -> None:
@@ -64,7 +63,7 @@ class InterpExecutable:
 
     def launch(
         self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
-        stream: int = 0, resume: int = 0,
+        stream: int = 0, resume: int = 0, times: list[int] | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Run once; see `base.Executable`. Stacks without a plan have no limit."""
         return self.program.launch(values, seed=seed, stacks=stacks, resume=resume)

@@ -8,9 +8,9 @@ its place (`sums` finds such updates, `accumulate` makes them), and when the tas
     warps of a block     leave theirs in shared memory, where the first warp adds them up
     first thread         updates the word, once a block, if there is anything to add
 
-That is the scheme of `passes.make_thread_local` for a CPU's chunks, with the same identities, and
-the same option switches it off. The order of a sum of floats depends on the grid and on which block
-comes first: results differ in the last bits from launch to launch, as those of atomics do.
+That is the scheme of `passes.make_thread_local` for a CPU's chunks, and the same option switches it
+off. The order of a sum of floats depends on the grid and on which block comes first: results differ
+in the last bits from launch to launch, as those of atomics do.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...ir import Op, walk
 from ...ir import codes as C
-from ...ir.semantics import ATOMIC_OPERATION
-from ...passes.make_thread_local import identity
+from ...ir.semantics import ATOMIC_OPERATION, neutral
 from ...types import DataType, Type, u1
 from .memory import in_memory
 from .scalars import combine
@@ -95,17 +94,10 @@ def open_sums(e: GpuEmitter, found: tuple[Op, ...], config: CompileConfig) -> No
         assert isinstance(t, DataType)
         key = (op.args[0].id, op.code)
         if key not in locals_:
-            ty, first = VALUE[t.name], constant(_identity(op.code, t, config), t)
+            ty, first = VALUE[t.name], constant(neutral(op.code, t, config.fast_math), t)
             name = locals_[key] = e.local(f"%sum.{op.id}", ty, max(SIZE[t.name], 4))
             e.head.append(f"  store {ty} {first}, ptr {name}")
         e.sums[op.id] = locals_[key]
-
-
-def _identity(code: int, t: DataType, config: CompileConfig) -> float | int:
-    """The value that changes nothing, also if a block has no iteration and the word is infinite."""
-    if t.is_real and config.fast_math and code in (C.ATOMIC_MIN, C.ATOMIC_MAX):
-        return math.inf if code == C.ATOMIC_MIN else -math.inf
-    return identity(code, t, config)
 
 
 def accumulate(e: GpuEmitter, op: Op) -> None:
@@ -123,7 +115,7 @@ def _changes(e: GpuEmitter, op: Op, t: DataType, total: str, config: CompileConf
     If no iteration of the block has reached the update, none may be made: the address may be
     invalid.
     """
-    none = _identity(op.code, t, config)
+    none = neutral(op.code, t, config.fast_math)
     ty = VALUE[t.name]
     if not t.is_real:
         return e.value(f"icmp ne {ty} {total}, {constant(none, t)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
@@ -79,9 +78,7 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
 
     # --- launching ------------------------------------------------------------------------------
 
-    def _timed(
-        self, pool: OpenclBufferPool, args: Any, on_times: Callable[[Sequence[int]], None]
-    ) -> int:
+    def _timed(self, pool: OpenclBufferPool, args: Any, times: list[int]) -> int:
         with self._times:
             self.events.clear()
             began = perf_counter_ns()
@@ -93,7 +90,7 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
             self.events.clear()
         if events:
             start = int(events[0].profile.start)
-            on_times([began, *(began + int(event.profile.end) - start for event in events)])
+            times += [began, *(began + int(event.profile.end) - start for event in events)]
         return 0
 
 

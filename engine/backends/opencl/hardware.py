@@ -189,7 +189,7 @@ def _found() -> list[Hardware]:
     return out
 
 
-def unavailable(wanted: str = "") -> str:
+def unavailable() -> str:
     """Return why OpenCL cannot be used here, in one sentence; empty if it can."""
     hidden = why_hidden("QD_ENABLE_OPENCL")
     if hidden:

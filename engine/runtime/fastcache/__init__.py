@@ -39,7 +39,7 @@ from ...cache.parts import Part, digest, key_of
 from ...cache.store import Entry, open_store
 from ...errors import QuadrantsSyntaxError
 from .arguments import FIELD_METADATA_CACHE_VALUE, Bypass, parts_of
-from .captures import Unknown, declared, text_of
+from .captures import LIVE, Modules, Unknown, declared, text_of
 from .entry import Live, Stale, Uncacheable, plan_of, record
 from .sources import Reached
 
@@ -163,15 +163,16 @@ def without_code(look: Look) -> Look:
 
 
 def parts_for(
-    offline: Offline, decl: KernelDecl, noalias: bool, found: Sequence[Argument]
-) -> tuple[Part, ...] | Bypass:
-    """The parts of the key, or the reason why there is none. offline: of the program."""
-    arguments = parts_of(decl, found)
+    offline: Offline, decl: KernelDecl, noalias: bool, found: Sequence[Argument],
+    modules: Modules = LIVE,
+) -> tuple[Part, ...] | Bypass:  # fmt: skip
+    """The parts of the key, or the reason why there is none. offline, modules: of the program."""
+    arguments = parts_of(decl, found, modules)
     if isinstance(arguments, Bypass):
         return arguments
     try:
         source = digest(decl.src.identity)
-        signature = declared(decl)
+        signature = declared(decl, modules)
     except QuadrantsSyntaxError as error:
         return Bypass(error.message)
     except Unknown as unknown:
@@ -180,31 +181,31 @@ def parts_for(
         Part("kernel", decl.qualname),
         Part("autodiff", decl.autodiff),
         Part("graph", " ".join(map(str, decl.options))),
-        Part("module", _module(decl)),
+        Part("module", _module(decl, modules)),
         *offline.common,
         Part("python", "{}.{}".format(*sys.version_info)),
         Part("coverage", "kcov" if os.environ.get("QD_KERNEL_COVERAGE") == "1" else ""),
         Part("noalias", str(noalias)),
         Part("source", source),
         Part("signature", signature if len(signature) < 200 else digest(signature)),
-        Part("closure", _closure(decl)),
+        Part("closure", _closure(decl, modules)),
         *arguments,
     )
 
 
-def _module(decl: KernelDecl) -> str:
+def _module(decl: KernelDecl, modules: Modules) -> str:
     """The module and file name of the kernel, which do not change when a project is moved."""
     name = os.path.basename(decl.file)
-    return f"{decl.fn.__module__} ({'<...>' if name.startswith('<') else name})"
+    return f"{modules.name(decl.fn.__module__)} ({'<...>' if name.startswith('<') else name})"
 
 
-def _closure(decl: KernelDecl) -> str:
+def _closure(decl: KernelDecl, modules: Modules) -> str:
     """A text that distinguishes kernels made by one function; captures are compared later."""
     cells: Any = decl.fn.__closure__
     if not cells:
         return ""
     texts: list[str] = []
-    numbers = Reached(())
+    numbers = Reached((), modules)
     for name, cell in zip(decl.fn.__code__.co_freevars, cells, strict=True):
         try:
             texts.append(f"{name} {text_of(cell.cell_contents, numbers)}")

@@ -49,7 +49,7 @@ from ...types import (
     is_data_oriented,
 )
 from ..foreign import torch_tensor
-from .captures import ABSENT, exact, located
+from .captures import ABSENT, LIVE, Modules, exact
 
 if TYPE_CHECKING:
     from ...frontend.signature import KernelDecl
@@ -77,14 +77,16 @@ class _Unfit(Exception):
         self.quiet = quiet
 
 
-def parts_of(decl: KernelDecl, found: Sequence[Argument]) -> tuple[Part, ...] | Bypass:
-    """A part ``arg.<name>`` for each argument of a call."""
+def parts_of(
+    decl: KernelDecl, found: Sequence[Argument], modules: Modules = LIVE
+) -> tuple[Part, ...] | Bypass:
+    """A part ``arg.<name>`` for each argument of a call. modules: of the program."""
     parts: list[Part] = []
     try:
         for param, argument in zip(decl.params, found, strict=True):
-            parts.append(Part(f"arg.{param.name}", _argument(param, argument)))
+            parts.append(Part(f"arg.{param.name}", _argument(param, argument, modules)))
     except _Unfit as unfit:
-        return _bypass(decl.name, unfit)
+        return _bypass(decl.name, unfit, modules)
     except Exception as error:  # of the user's own code, such as a property
         if of_signal_handler(error):
             raise
@@ -92,9 +94,9 @@ def parts_of(decl: KernelDecl, found: Sequence[Argument]) -> tuple[Part, ...] | 
     return tuple(parts)
 
 
-def _bypass(kernel: str, unfit: _Unfit) -> Bypass:
+def _bypass(kernel: str, unfit: _Unfit, modules: Modules) -> Bypass:
     field = isinstance(unfit.value, FieldHandle | StructFieldHandle)
-    what = "a field" if field else f"of type {class_name(unfit.value.__class__)}"
+    what = "a field" if field else f"of type {class_name(unfit.value.__class__, modules)}"
     reason = f"the parameter {unfit.path} is {what}"
     if unfit.quiet:
         return Bypass(reason)
@@ -106,25 +108,26 @@ def _bypass(kernel: str, unfit: _Unfit) -> Bypass:
     ))  # fmt: skip
 
 
-def class_name(cls: type) -> str:
+def class_name(cls: type, modules: Modules) -> str:
     """A class as its module and its name in it, with a note if another class replaced it."""
-    name = f"{cls.__module__}.{cls.__qualname__}"
-    found = located(cls.__module__, cls.__qualname__)
+    module = modules.name(cls.__module__)
+    name = f"{module}.{cls.__qualname__}"
+    found = modules.located(module, cls.__qualname__)
     return name if found is cls or found is ABSENT else f"{name} (replaced)"
 
 
-def _argument(param: ParamDecl, argument: Argument) -> str:
+def _argument(param: ParamDecl, argument: Argument, modules: Modules) -> str:
     feature = argument.feature
     if isinstance(feature, InstanceFeature):
-        return _instance(param.name, argument.given, _lifts(argument.given), [])
+        return _instance(param.name, argument.given, _lifts(argument.given), [], modules)
     if param.kind == "template":
         if dataclasses.is_dataclass(feature) and not isinstance(feature, type):
-            return _instance(param.name, feature, False, [])
-        return _constant(param.name, feature)
-    return _feature(param, param.name, feature, argument.given)
+            return _instance(param.name, feature, False, [], modules)
+        return _constant(param.name, feature, modules)
+    return _feature(param, param.name, feature, argument.given, modules)
 
 
-def _feature(param: ParamDecl, name: str, feature: Any, given: Any) -> str:
+def _feature(param: ParamDecl, name: str, feature: Any, given: Any, modules: Modules) -> str:
     """The text of the specialization key of one parameter, or one member of a dataclass.
 
     given: the value itself, where the key is not sufficient; None for a NumPy array.
@@ -138,12 +141,12 @@ def _feature(param: ParamDecl, name: str, feature: Any, given: Any) -> str:
     if isinstance(feature, CompoundType):
         return _type(feature)
     if isinstance(feature, RecordFeature):
-        return _record(name, feature, given)
+        return _record(name, feature, given, modules)
     if isinstance(feature, Unusable):
         return f"unusable {feature.annotation}"
     if isinstance(feature, FieldHandle | StructFieldHandle):
         raise _Unfit(name, feature, quiet=param.kind == "tensor")
-    return _constant(name, feature)
+    return _constant(name, feature, modules)
 
 
 def _type(t: Any) -> str:
@@ -172,7 +175,7 @@ def _array(feature: NdarrayFeature, given: Any) -> str:
     return f"[{kind}-{np.dtype(dtype.np).name}-{ndim}{tail}]"
 
 
-def _constant(name: str, value: Any) -> str:
+def _constant(name: str, value: Any, modules: Modules) -> str:
     """The text of a template value."""
     if value is None:
         return "None"
@@ -180,13 +183,13 @@ def _constant(name: str, value: Any) -> str:
     if kind is int or kind is bool or kind is float:
         return f"{kind}={exact(value)}"
     if isinstance(value, enum.Enum):
-        return _member_of_enum(name, value)
+        return _member_of_enum(name, value, modules)
     if issubclass(kind, np.number | np.bool_) and value.dtype.type is kind:
         return f"{kind}={exact(value.item())}"
     raise _Unfit(name, value)
 
 
-def _member_of_enum(name: str, value: enum.Enum) -> str:
+def _member_of_enum(name: str, value: enum.Enum, modules: Modules) -> str:
     inner, cls = value.value, type(value)
     codes = coded(cls)
     if inner.__class__ not in (int, float, str, bool, type(None)) or not FORMATTING.issuperset(
@@ -196,14 +199,14 @@ def _member_of_enum(name: str, value: enum.Enum) -> str:
     # What a member equals, and its text, depend on what its class inherits and defines.
     more = [base.__qualname__ for base in cls.__mro__[1:-1] if base is not enum.Enum]
     more += codes
-    text = f"enum-{value.name}-{exact(inner)} of {class_name(cls)}"
+    text = f"enum-{value.name}-{exact(inner)} of {class_name(cls, modules)}"
     return f"{text}({', '.join(more)})" if more else text
 
 
 # Dataclasses
 
 
-def _record(name: str, feature: RecordFeature, given: Any) -> str:
+def _record(name: str, feature: RecordFeature, given: Any, modules: Modules) -> str:
     cls = feature.cls
     declared = members_of(cls)
     wanted = {f.name for f in dataclasses.fields(cls) if f.metadata.get(FIELD_METADATA_CACHE_VALUE)}
@@ -213,15 +216,18 @@ def _record(name: str, feature: RecordFeature, given: Any) -> str:
         inside = None if isinstance(value, np.ndarray) else value
         path = f"{name}.{key}"
         param = declared.get(key)
-        text = _constant(path, member) if param is None else _feature(param, path, member, inside)
+        if param is None:
+            text = _constant(path, member, modules)
+        else:
+            text = _feature(param, path, member, inside, modules)
         if key in wanted:
-            text += f" = {_shown(path, value)}"
+            text += f" = {_shown(path, value, modules)}"
         clamped = param is not None and param.boundary != "unsafe"
         out.append(f"{key}: ({text}{' clamped' if clamped else ''})")
-    return f"{class_name(cls)}[{', '.join(out)}]"
+    return f"{class_name(cls, modules)}[{', '.join(out)}]"
 
 
-def _shown(name: str, value: Any) -> str:
+def _shown(name: str, value: Any, modules: Modules) -> str:
     """The value of a member whose metadata adds it to keys."""
     if isinstance(value, str):
         return repr(value)
@@ -229,7 +235,7 @@ def _shown(name: str, value: Any) -> str:
     if isinstance(value, int | float) and not isinstance(value, enum.Enum | bool):
         return exact(value)
     if value is None or kind is bool or isinstance(value, enum.Enum | np.number | np.bool_):
-        return _constant(name, value)
+        return _constant(name, value, modules)
     raise _Unfit(name, value)
 
 
@@ -256,7 +262,7 @@ def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
             yield name, found[name]
 
 
-def _instance(name: str, value: Any, lifts: bool, above: list[Any]) -> str:
+def _instance(name: str, value: Any, lifts: bool, above: list[Any], modules: Modules) -> str:
     """The text of an object and, recursively, of its members.
 
     lifts: numbers are read at each launch. above: the objects that contain this one; if one of them
@@ -269,14 +275,16 @@ def _instance(name: str, value: Any, lifts: bool, above: list[Any]) -> str:
     kind = "da" if is_data_oriented(value) else "dc"
     inside: list[str] = []
     for key, member in _attributes(value):
-        text = _attribute(f"{name}.{key}", member, lifts, above)
+        text = _attribute(f"{name}.{key}", member, lifts, above, modules)
         if text is not None:
             inside.append(f"{key}: {text}")
     above.pop()
-    return f"{kind} {class_name(value.__class__)}[{', '.join(inside)}]"
+    return f"{kind} {class_name(value.__class__, modules)}[{', '.join(inside)}]"
 
 
-def _attribute(name: str, value: Any, lifts: bool, above: list[Any]) -> str | None:
+def _attribute(
+    name: str, value: Any, lifts: bool, above: list[Any], modules: Modules
+) -> str | None:
     """The text of an attribute; None for functions, which are no data."""
     value = unwrapped(value)
     if lifts and value.__class__ in (int, float, bool):
@@ -290,17 +298,17 @@ def _attribute(name: str, value: Any, lifts: bool, above: list[Any]) -> str | No
     if torch_tensor(value):
         return f"[pt-{str(value.dtype).removeprefix('torch.')}-{value.ndim}]"
     if is_data_oriented(value) or (dataclasses.is_dataclass(value) and not isinstance(value, type)):
-        return _instance(name, value, lifts, above)
+        return _instance(name, value, lifts, above, modules)
     if isinstance(value, FieldHandle | StructFieldHandle):
         raise _Unfit(name, value)
     other: Any = value.__func__ if isinstance(value, MethodType) else value
     if hasattr(other, "decl"):
         return None
     try:
-        return _constant(name, other)
+        return _constant(name, other, modules)
     except _Unfit:
         # Most objects hold texts, lists or files that no kernel reads, such as the id of a run.
-        return class_name(other.__class__)
+        return class_name(other.__class__, modules)
 
 
 def _wide(value: float) -> str:

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from ...frontend.signature import FuncDecl, KernelDecl
 
 __all__ = [
-    "ABSENT", "Numbers", "Unknown", "declared", "exact", "function_of", "is_engine", "located",
-    "numbered", "own_text", "param_text", "text_of", "type_text",
+    "ABSENT", "LIVE", "Modules", "Numbers", "Unknown", "declared", "exact", "function_of",
+    "is_engine", "numbered", "own_text", "param_text", "text_of", "type_text",
 ]  # fmt: skip
 
 ABSENT: Final = object()
@@ -63,8 +63,46 @@ _OF_FILES: Final = frozenset((
 _DEEPEST: Final = 32
 
 
+class Modules:
+    """The modules of the program that a kernel is looked up for: those of this process.
+
+    A look-up for another program, where a module has another name, passes a subclass.
+    """
+
+    def name(self, name: str) -> str:
+        """The name that the module called ``name`` in this process has in the program."""
+        return name
+
+    def find(self, name: str) -> Any:
+        """The module that has this name in the program; None if there is none."""
+        return sys.modules.get(name)
+
+    def located(self, module: str, qualname: str) -> Any:
+        """The value that a qualified name leads to in a loaded module; `ABSENT` if none."""
+        found: Any = self.find(module)
+        for name in qualname.split("."):
+            if isinstance(found, StructType):
+                found = found.methods.get(name, ABSENT)
+            elif isinstance(found, type):  # as it is written, without binding anything
+                found = found.__dict__.get(name, ABSENT)
+            else:
+                found = getattr(found, name, ABSENT)
+            if found is ABSENT:
+                return ABSENT
+        return cast(Any, found).__func__ if isinstance(found, staticmethod | classmethod) else found
+
+
+LIVE: Final = Modules()
+"""For look-ups of this process itself."""
+
+
 class Numbers(Protocol):
-    """Numbers of functions and struct types: equal but not identical ones get different numbers."""
+    """Numbers of functions and struct types: equal but not identical ones get different numbers.
+
+    modules: of the program that the texts are for.
+    """
+
+    modules: Modules
 
     def of_function(self, value: Any) -> int | None:
         """The number of a function among those that the kernel reaches; None for others."""
@@ -87,27 +125,13 @@ def is_engine(module: Any) -> bool:
 # ---- values by qualified name
 
 
-def located(module: str, qualname: str) -> Any:
-    """The value that a qualified name leads to in a loaded module; `ABSENT` if there is none."""
-    found: Any = sys.modules.get(module, ABSENT)
-    for name in qualname.split("."):
-        if isinstance(found, StructType):
-            found = found.methods.get(name, ABSENT)
-        elif isinstance(found, type):  # as it is written, without binding anything
-            found = found.__dict__.get(name, ABSENT)
-        else:
-            found = getattr(found, name, ABSENT)
-        if found is ABSENT:
-            return ABSENT
-    return cast(Any, found).__func__ if isinstance(found, staticmethod | classmethod) else found
-
-
-def _place(value: Any, what: str) -> str:
+def _place(value: Any, modules: Modules, what: str) -> str:
     """``module.qualname`` of a value. Unknown if that name does not lead to it."""
     module = getattr(value, "__module__", None)
     qualname = getattr(value, "__qualname__", None)
     if isinstance(module, str) and isinstance(qualname, str):
-        if located(module, qualname) is value:
+        module = modules.name(module)
+        if modules.located(module, qualname) is value:
             return f"{module}.{qualname}"
         raise Unknown(f"is {what} {module}.{qualname}, which cannot be found by that name")
     raise Unknown(f"is {what} without a name")
@@ -134,12 +158,12 @@ def text_of(value: Any, numbers: Numbers, parent: Any = None) -> str:
     if isinstance(value, MethodType):
         text = _bound(value, numbers, parent)
     elif isinstance(value, ParamDecl):
-        text = param_text(value) + numbered(value.type, numbers)
+        text = param_text(value, numbers.modules) + numbered(value.type, numbers)
     else:
         number = numbers.of_function(value)
         text = f"function {number}"
         if number is None:
-            text = _text(value, 0) + numbered(value, numbers)
+            text = _text(value, numbers.modules, 0) + numbered(value, numbers)
     if len(text) > _LONGEST:
         return f"{text[:_LONGEST]}... {digest(text)}"
     return text
@@ -172,45 +196,45 @@ def _bound(value: MethodType, numbers: Numbers, parent: Any) -> str:
     if owner is parent:
         return f"bound function {number}"
     if isinstance(owner, type):
-        return f"function {number} of {_class(owner, 0)}"
+        return f"function {number} of {_class(owner, numbers.modules, 0)}"
     raise Unknown(f"is the method {value.__qualname__} of another object")
 
 
-def _text(value: Any, depth: int) -> str:
+def _text(value: Any, modules: Modules, depth: int) -> str:
     kind: Any = value.__class__
     if kind in _PLAIN:
         return f"{kind.__name__}={exact(value)}"
     if depth > _DEEPEST:
         raise Unknown("is a container that is nested too deeply")
     if kind in _SEQUENCES:
-        inside = ", ".join([_text(one, depth + 1) for one in value])
+        inside = ", ".join([_text(one, modules, depth + 1) for one in value])
         return f"{_SEQUENCES[kind]}({inside})"
     if kind is dict:
         pairs = [
-            f"{_text(key, depth + 1)}: {_text(one, depth + 1)}"
+            f"{_text(key, modules, depth + 1)}: {_text(one, modules, depth + 1)}"
             for key, one in cast("dict[Any, Any]", value).items()
         ]
         return f"dict({', '.join(pairs)})"
     if kind is range:
         return repr(value)
     if kind is slice:
-        parts = [_text(one, depth + 1) for one in (value.start, value.stop, value.step)]
+        parts = [_text(one, modules, depth + 1) for one in (value.start, value.stop, value.step)]
         return f"slice({', '.join(parts)})"
     if value is ABSENT:
         return "absent"
     if isinstance(value, DataType | CompoundType):
-        return type_text(value)
+        return type_text(value, modules)
     if isinstance(value, enum.Enum):
-        return _member(value, depth)
+        return _member(value, modules, depth)
     if isinstance(value, type):
-        return _class(value, depth)
+        return _class(value, modules, depth)
     if isinstance(value, np.generic | np.ndarray | np.dtype | np.ufunc):
         return _numpy(value)
     if isinstance(value, BuiltinFunctionType | FunctionType):
-        return _function(value, depth)
+        return _function(value, modules, depth)
     if isinstance(value, ModuleType):
         return _module(value)
-    return _object(value)
+    return _object(value, modules)
 
 
 def exact(value: Any) -> str:
@@ -233,16 +257,16 @@ def _module(value: ModuleType) -> str:
     raise Unknown(f"is the module {value.__name__}, used as a value")
 
 
-def own_text(value: Any) -> str:
+def own_text(value: Any, modules: Modules) -> str:
     """A text for the object under a name of the language; a replacement has a different one."""
     if isinstance(value, DataType | CompoundType):
-        return type_text(value)
+        return type_text(value, modules)
     if isinstance(value, FunctionType):
-        return f"{value.__globals__.get('__name__')}.{value.__qualname__}"
+        return f"{modules.name(value.__globals__.get('__name__', ''))}.{value.__qualname__}"
     if isinstance(value, BuiltinFunctionType | ModuleType):
         return value.__name__
     kind: Any = value if isinstance(value, type) else type(value)
-    return f"{kind.__module__}.{kind.__qualname__}"
+    return f"{modules.name(kind.__module__)}.{kind.__qualname__}"
 
 
 def _numpy(value: Any) -> str:
@@ -267,11 +291,11 @@ def _numpy(value: Any) -> str:
     return f"array {kind} {layout} {digest(array.tobytes())}"
 
 
-def _function(value: Any, depth: int) -> str:
+def _function(value: Any, modules: Modules, depth: int) -> str:
     """The text of a Python function: its qualified name; the frontend records those that ran."""
     owner = getattr(value, "__self__", None)
     if owner is not None and not isinstance(owner, ModuleType):  # a method of a list, a text, ...
-        return f"{value.__name__} of {_text(owner, depth + 1)}"
+        return f"{value.__name__} of {_text(owner, modules, depth + 1)}"
     module = str(value.__module__ or "")
     if value.__name__ in _OF_FILES and module.partition(".")[0] == "numpy":
         raise Unknown(f"is {module}.{value.__name__}, whose result its arguments do not decide")
@@ -279,7 +303,7 @@ def _function(value: Any, depth: int) -> str:
         name = INTRINSICS.get(value)
         if name is not None:
             return f"{name} ({module}.{value.__qualname__})"
-    place = _place(value, "the function")
+    place = _place(value, modules, "the function")
     if isinstance(value, BuiltinFunctionType) or is_engine(module):
         return f"function {place}"
     if module.partition(".")[0] == "numpy":
@@ -287,11 +311,11 @@ def _function(value: Any, depth: int) -> str:
     raise Unknown(f"is the Python function {place}")
 
 
-def _object(value: Any) -> str:
+def _object(value: Any, modules: Modules) -> str:
     if isinstance(value, TensorHandle):
         raise Unknown("is a field or an array")
     if function_of(value) is not None:
-        return _inlined(value)
+        return _inlined(value, modules)
     if isinstance(value, Template | NDArray) or value is Template:
         return f"annotation {value!r}"
     content: Any = content_of(value)
@@ -299,8 +323,8 @@ def _object(value: Any) -> str:
         name = INTRINSICS.get(value.__class__)
         if name == "Struct":
             kind, members = content
-            methods = "" if kind is None else f" {type_text(kind)}"
-            return f"Struct{methods} {[(key, _content(m)) for key, m in members]}"
+            methods = "" if kind is None else f" {type_text(kind, modules)}"
+            return f"Struct{methods} {[(key, _content(m, modules)) for key, m in members]}"
         return f"{name} {content[0]} {content[1]} {content[2].hex()}"
     try:
         name = INTRINSICS.get(value)
@@ -308,70 +332,74 @@ def _object(value: Any) -> str:
         name = None
     if name is not None and is_engine(getattr(value, "__module__", "")):
         return f"{name} ({value.__module__})"
-    raise Unknown(f"is an object of {type(value).__module__}.{type(value).__qualname__}")
+    module = modules.name(type(value).__module__)
+    raise Unknown(f"is an object of {module}.{type(value).__qualname__}")
 
 
-def _content(member: Any) -> str:
+def _content(member: Any, modules: Modules) -> str:
     """The text of a member of a struct: the result of `content_of`, or a number."""
     if isinstance(member, tuple) and len(cast("tuple[Any, ...]", member)) == 3:
         dtype, shape, data = cast("tuple[Any, Any, Any]", member)
         return f"{dtype} {shape} {data.hex()}"
-    return _text(member, 1)
+    return _text(member, modules, 1)
 
 
-def _inlined(value: Any) -> str:
+def _inlined(value: Any, modules: Modules) -> str:
     """The text of a function for kernels without a path of names: in a container, or a method."""
     fn = function_of(value)
     assert fn is not None
     if fn.__closure__:
         raise Unknown(f"holds the function {fn.__qualname__}, which has captures of its own")
-    if function_of(located(fn.__module__, fn.__qualname__)) is not fn:
-        place = f"{fn.__module__}.{fn.__qualname__}"
+    module = modules.name(fn.__module__)
+    place = f"{module}.{fn.__qualname__}"
+    if function_of(modules.located(module, fn.__qualname__)) is not fn:
         raise Unknown(f"holds the function {place}, which cannot be found by that name")
-    return f"{type(value).__name__} {fn.__module__}.{fn.__qualname__}"
+    return f"{type(value).__name__} {place}"
 
 
-def _class(cls: type, depth: int) -> str:
+def _class(cls: type, modules: Modules, depth: int) -> str:
     """The text of a class, with all that a kernel may read: bases, members, attributes."""
-    place = _place(cls, "the class")
+    place = _place(cls, modules, "the class")
     if is_engine(cls.__module__) or (is_builtin(cls) and cls.__module__ in ("builtins", "numpy")):
         return f"class {place}"
     why = class_doubt(cls)
     if why:
         raise Unknown(why)
     if isinstance(cls, enum.EnumMeta):
-        return f"class {place}{_bases(cls)} {_members_of_enum(cls, depth)}"
+        return f"class {place}{_bases(cls, modules)} {_members_of_enum(cls, modules, depth)}"
     names = sorted({name for base in cls.__mro__[:-1] for name in vars(base)})
-    return f"class {place} {digest(f'{_bases(cls)} {names}')}"
+    return f"class {place} {digest(f'{_bases(cls, modules)} {names}')}"
 
 
-def _bases(cls: type) -> str:
+def _bases(cls: type, modules: Modules) -> str:
     """The classes that a class inherits from; the qualified name of each must lead to it."""
-    return f"({', '.join([_place(base, 'derived from') for base in cls.__mro__[1:-1]])})"
+    places = [_place(base, modules, "derived from") for base in cls.__mro__[1:-1]]
+    return f"({', '.join(places)})"
 
 
-def _member(value: enum.Enum, depth: int) -> str:
+def _member(value: enum.Enum, modules: Modules, depth: int) -> str:
     """The text of a member of an Enum: its name, class, value and attributes."""
     cls = type(value)
     codes = coded(cls)
     code = next((name for name in codes if name not in FORMATTING), "")
     if code:
         raise Unknown(f"is a member of the Enum {cls.__qualname__}, which has code: {code}")
-    place = f"{_place(cls, 'of the class')}{_bases(cls)}{' '.join(['', *codes])}"
-    return f"member {value.name} of {place} ({_text(value.value, depth + 1)}){_extra(value, depth)}"
+    place = f"{_place(cls, modules, 'of the class')}{_bases(cls, modules)}{' '.join(['', *codes])}"
+    inner = _text(value.value, modules, depth + 1)
+    return f"member {value.name} of {place} ({inner}){_extra(value, modules, depth)}"
 
 
-def _extra(member: enum.Enum, depth: int) -> str:
+def _extra(member: enum.Enum, modules: Modules, depth: int) -> str:
     """The attributes that a member of an Enum has besides its name and value."""
     more = {
-        key: _text(one, depth + 1)
+        key: _text(one, modules, depth + 1)
         for key, one in getattr(member, "__dict__", {}).items()
         if not key.startswith("_")
     }
     return f" {more}" if more else ""
 
 
-def _members_of_enum(cls: enum.EnumMeta, depth: int) -> str:
+def _members_of_enum(cls: enum.EnumMeta, modules: Modules, depth: int) -> str:
     """The names, values and attributes of the members."""
     for base in cls.__mro__:
         if base.__module__ != "enum" and not base.__module__.startswith("builtins"):
@@ -385,48 +413,49 @@ def _members_of_enum(cls: enum.EnumMeta, depth: int) -> str:
     out = [f"boundary {getattr(cls, '_boundary_', None)}"]
     for name, member in cls.__members__.items():
         inner: Any = member
-        out.append(f"{name}={_text(inner.value, depth + 1)}{_extra(inner, depth)}")
+        text = _text(inner.value, modules, depth + 1)
+        out.append(f"{name}={text}{_extra(inner, modules, depth)}")
     return "; ".join(out)
 
 
 # ---- types and declarations
 
 
-def type_text(t: Any) -> str:
+def type_text(t: Any, modules: Modules) -> str:
     """The text of a value type, or of int, float or bool; structs with their methods."""
     if isinstance(t, MatrixType):
-        inner = type_text(t.dtype)
+        inner = type_text(t.dtype, modules)
         return f"vector({t.n}, {inner})" if t.ndim == 1 else f"matrix({t.n}, {t.m}, {inner})"
     if isinstance(t, StructType):
-        members = ", ".join([f"{key}={type_text(m)}" for key, m in t.members.items()])
-        methods = [f"{key}: {_method(m)}" for key, m in t.methods.items()]
+        members = ", ".join([f"{key}={type_text(m, modules)}" for key, m in t.members.items()])
+        methods = [f"{key}: {_method(m, modules)}" for key, m in t.methods.items()]
         return f"{t.name}({members}{'; ' if methods else ''}{', '.join(methods)})"
     return getattr(t, "__name__", None) or repr(t)
 
 
-def _method(value: Any) -> str:
+def _method(value: Any, modules: Modules) -> str:
     if isinstance(value, staticmethod):
-        return f"static {_inlined(cast(Any, value).__func__)}"
+        return f"static {_inlined(cast(Any, value).__func__, modules)}"
     if function_of(value) is None:
         raise Unknown(f"has a method that is an object of {type(value).__qualname__}")
-    return _inlined(value)
+    return _inlined(value, modules)
 
 
-def param_text(param: ParamDecl) -> str:
+def param_text(param: ParamDecl, modules: Modules) -> str:
     """The declaration of a parameter, or of a member of a dataclass; without its default."""
     kind = param.kind
     if kind == "scalar":
-        text = type_text(param.number)
+        text = type_text(param.number, modules)
     elif kind == "ref":
-        text = f"ref {type_text(param.number)}"
+        text = f"ref {type_text(param.number, modules)}"
     elif kind == "ndarray":
-        text = f"ndarray({', '.join(_array_facts(param))})"
+        text = f"ndarray({', '.join(_array_facts(param, modules))})"
     elif kind == "matrix" or kind == "struct":
-        text = type_text(param.type)
+        text = type_text(param.type, modules)
     elif kind == "record":
         cls: Any = param.type
-        members = [param_text(member) for member in members_of(cls).values()]
-        text = f"{cls.__module__}.{cls.__qualname__}[{', '.join(members)}]"
+        members = [param_text(member, modules) for member in members_of(cls).values()]
+        text = f"{modules.name(cls.__module__)}.{cls.__qualname__}[{', '.join(members)}]"
     elif kind == "unusable":
         text = f"unusable {param.annotation_text}"
     else:
@@ -434,13 +463,13 @@ def param_text(param: ParamDecl) -> str:
     return f"{param.name}: {text}{' | None' if param.optional else ''}"
 
 
-def _array_facts(param: ParamDecl) -> Iterator[str]:
+def _array_facts(param: ParamDecl, modules: Modules) -> Iterator[str]:
     """The arguments of an array's annotation; defaults are omitted."""
     number, shape = param.number, param.element_shape
     if number is not None:
         sizes = ", ".join(map(str, shape or ()))
         kind = {1: "vector", 2: "matrix"}.get(len(shape or ()), "")
-        dtype = type_text(number)
+        dtype = type_text(number, modules)
         yield f"dtype={kind}({sizes}, {dtype})" if kind else f"dtype={dtype}"
     if param.element_dim != (None if number is None or shape is None else len(shape)):
         yield f"element_dim={param.element_dim}"
@@ -454,10 +483,10 @@ def _array_facts(param: ParamDecl) -> Iterator[str]:
         yield f"boundary={param.boundary}"
 
 
-def declared(decl: KernelDecl | FuncDecl) -> str:
+def declared(decl: KernelDecl | FuncDecl, modules: Modules) -> str:
     """The declared parameters and results, independent of the names of annotations."""
-    text = f"({', '.join([param_text(p) for p in decl.params])})"
+    text = f"({', '.join([param_text(p, modules) for p in decl.params])})"
     if decl.returns:
-        text += f" -> ({', '.join([type_text(t) for t in decl.returns])})"
+        text += f" -> ({', '.join([type_text(t, modules) for t in decl.returns])})"
         text += " as a tuple" if decl.returns_tuple else ""
     return text

@@ -22,7 +22,6 @@ one that was loaded, so that no useless entry is kept.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -46,6 +45,8 @@ from ...types import CompoundType, DataType, FieldHandle, StructFieldHandle, is_
 from .arguments import class_name
 from .captures import (
     ABSENT,
+    LIVE,
+    Modules,
     Unknown,
     function_of,
     own_text,
@@ -91,31 +92,32 @@ class Live(NamedTuple):
 
 
 def record(
-    build: BuildResult, features: Sequence[Any], config: CompileConfig, offline: str
-) -> dict[str, Any]:
+    build: BuildResult, features: Sequence[Any], config: CompileConfig, offline: str,
+    modules: Modules = LIVE,
+) -> dict[str, Any]:  # fmt: skip
     """The entry of a kernel that has been compiled. Uncacheable if something has no text.
 
-    offline: the key of its code.
+    offline: the key of its code. modules: of the program that would use it.
     """
     kernel: Any = build.decls[0]
     found = build.captures
     for capture in found:
         if capture.opaque:  # the most precise of the possible reasons
             raise Uncacheable(f"`{capture.name}` in {capture.decl.qualname}: {capture.opaque}")
-    reached = Reached(build.decls)
+    reached = Reached(build.decls, modules)
     arguments = _by_name(kernel, features)
     captures = [_capture(capture, reached, arguments) for capture in found]
-    numbers = Reached(())
+    numbers = Reached((), modules)
     load = {
         "offline": offline,
-        "functions": _functions(build.decls, captures),
-        "language": _language(build),
+        "functions": _functions(build.decls, captures, modules),
+        "language": _language(build, modules),
         "captures": captures,
         "leaves": [_leaf(leaf) for leaf in build.bindings],
         "used": [_used(kernel, used, features, config, numbers) for used in build.used],
     }
     try:
-        live = plan_of(load, kernel, features, config)
+        live = plan_of(load, kernel, features, config, modules)
     except Stale as stale:
         raise Uncacheable(f"what it depends on cannot be found again: {stale}") from None
     if [d.fn for d in live.functions] != [d.fn for d in build.decls] or not _agree(
@@ -125,9 +127,9 @@ def record(
     return load
 
 
-def _language(build: BuildResult) -> list[list[str]]:
+def _language(build: BuildResult, modules: Modules) -> list[list[str]]:
     names = build.recorded.language if build.recorded is not None else {}
-    return [[module, name, own_text(value)] for (module, name), value in names.items()]
+    return [[module, name, own_text(value, modules)] for (module, name), value in names.items()]
 
 
 def _agree(a: Plan, b: Plan) -> bool:
@@ -181,19 +183,21 @@ def _number_in(text: str) -> int:
     return int(words[1]) if len(words) > 1 and words[0] == "function" and words[1].isdigit() else -1
 
 
-def _functions(decls: Sequence[Decl], captures: Sequence[Sequence[Any]]) -> list[list[Any]]:
+def _functions(
+    decls: Sequence[Decl], captures: Sequence[Sequence[Any]], modules: Modules
+) -> list[list[Any]]:
     """The rows ``functions`` of an entry, for each function except the kernel."""
     captured = {_number_in(row[3]) for row in captures}
     out: list[list[Any]] = []
     for number, decl in enumerate(decls[1:], 1):
         how: Sequence[str] = ()
         if number not in captured:
-            found = name_of(decl)
+            found = name_of(decl, modules)
             if found is None:
                 raise Uncacheable(f"the function {decl.qualname} cannot be found by its name")
             how = found
         try:
-            out.append([list(how), digest_of(decl), decl.qualname])
+            out.append([list(how), digest_of(decl, modules), decl.qualname])
         except Unknown as unknown:
             raise Uncacheable(f"the declaration of {decl.qualname} {unknown}") from None
     return out
@@ -229,18 +233,19 @@ def _inside(
         if kind is not None:  # a number of the object that is read at each launch
             return scalar_type(kind, config), f"number {kind.__name__}"
         if path and path[-1] == "__class__":
-            return inner, f"class {class_name(inner)}"
+            return inner, f"class {class_name(inner, numbers.modules)}"
     return inner, _feature_text(inner, numbers)
 
 
 def _feature_text(feature: Any, numbers: Numbers) -> str:
+    modules = numbers.modules
     if isinstance(feature, NdarrayFeature):
         return f"array {tuple(feature)}"
     if isinstance(feature, DataType | CompoundType):
-        return type_text(feature)
+        return type_text(feature, modules)
     if isinstance(feature, RecordFeature):
-        members = [param_text(param) for param in members_of(feature.cls).values()]
-        return f"dataclass {class_name(feature.cls)} {digest(str(members))}"
+        members = [param_text(param, modules) for param in members_of(feature.cls).values()]
+        return f"dataclass {class_name(feature.cls, modules)} {digest(str(members))}"
     if isinstance(feature, Unusable):
         return f"unusable {feature.annotation}"
     if isinstance(feature, FieldHandle | StructFieldHandle):
@@ -248,7 +253,7 @@ def _feature_text(feature: Any, numbers: Numbers) -> str:
     if isinstance(feature, ValueFeature):
         feature = feature.value
     if is_data_oriented(feature):
-        return f"object {class_name(feature.__class__)}"
+        return f"object {class_name(feature.__class__, modules)}"
     return text_of(feature, numbers)
 
 
@@ -256,13 +261,14 @@ def _feature_text(feature: Any, numbers: Numbers) -> str:
 
 
 def plan_of(
-    load: Mapping[str, Any], kernel: KernelDecl, features: Sequence[Any], config: CompileConfig
-) -> Live:
+    load: Mapping[str, Any], kernel: KernelDecl, features: Sequence[Any], config: CompileConfig,
+    modules: Modules = LIVE,
+) -> Live:  # fmt: skip
     """Return how to launch, if nothing has changed. Stale if something has.
 
     LookupError, TypeError or ValueError for data that is no entry.
     """
-    reached, numbers = Reached((kernel,)), Reached(())
+    reached, numbers = Reached((kernel,), modules), Reached((), modules)
     passed = 0
     try:
         for _ in _compared(reached, load, kernel, features):
@@ -283,15 +289,16 @@ def _compared(
     reached: Reached, load: Mapping[str, Any], kernel: KernelDecl, features: Sequence[Any]
 ) -> Iterator[None]:
     """Find the functions and compare captures, one at a time. Stale at the first that differs."""
+    modules = reached.modules
     for module, name, text in load["language"]:
         # A name that is loaded at its first use cannot have been replaced before that.
-        found = getattr(sys.modules.get(module), "__dict__", {}).get(name, ABSENT)
-        if found is not ABSENT and own_text(found) != text:
+        found = getattr(modules.find(module), "__dict__", {}).get(name, ABSENT)
+        if found is not ABSENT and own_text(found, modules) != text:
             raise Stale(f"`{module}.{name}` has been replaced")
     functions: Sequence[Any] = load["functions"]
     for number, (how, text, name) in enumerate(functions, 1):
         if how:
-            found = by_name(*how)
+            found = by_name(*how, modules=modules)
             if found is None:
                 raise Stale(f"the function {name} is gone")
             _add(reached, number, found, text, name)
@@ -310,7 +317,7 @@ def _compared(
 def _add(reached: Reached, number: int, decl: Decl, text: str, name: str) -> None:
     """Add ``decl`` as function ``number``. Stale if its source or declaration has changed."""
     try:
-        now = digest_of(decl)
+        now = digest_of(decl, reached.modules)
     except Unknown as unknown:
         raise Stale(f"the declaration of {name} {unknown}") from None
     except QuadrantsSyntaxError as error:  # its source cannot be read

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...cache.parts import digest
 from ...frontend.features import InstanceFeature, RecordFeature, ValueFeature, unwrapped
 from ...types import StructType
-from .captures import ABSENT, declared, function_of, is_engine, located, numbered
+from .captures import ABSENT, Modules, declared, function_of, is_engine, numbered
 
 if TYPE_CHECKING:
     from ...frontend.signature import FuncDecl, KernelDecl
@@ -45,7 +45,7 @@ def decl_of(value: Any) -> Decl:
     return parse_func(wrapper)
 
 
-def digest_of(decl: Decl) -> str:
+def digest_of(decl: Decl, modules: Modules) -> str:
     """The digest of all that the frontend reads of a function except its captures.
 
     For functions of the engine, the part ``engine`` of the key is enough. Raises Unknown for a
@@ -56,26 +56,27 @@ def digest_of(decl: Decl) -> str:
     kind = type(decl).__name__, getattr(decl, "real", False)
     top = getattr(decl, "requires_top_level", False)
     mode = getattr(decl, "autodiff", "none")
-    return digest(f"{kind} {top} {decl.name} {mode} {declared(decl)}\n{decl.src.identity}")
+    return digest(f"{kind} {top} {decl.name} {mode} {declared(decl, modules)}\n{decl.src.identity}")
 
 
-def name_of(decl: Decl) -> tuple[str, str] | None:
+def name_of(decl: Decl, modules: Modules) -> tuple[str, str] | None:
     """(module, qualified name) of a function, if they lead to it; else None."""
     fn = decl.fn
-    place = str(fn.__module__), fn.__qualname__
-    return place if function_of(located(*place)) is fn else None
+    place = modules.name(str(fn.__module__)), fn.__qualname__
+    return place if function_of(modules.located(*place)) is fn else None
 
 
-def by_name(module: str, qualname: str) -> Decl | None:
+def by_name(module: str, qualname: str, modules: Modules) -> Decl | None:
     """The function that its name leads to now, or None."""
-    found = located(module, qualname)
+    found = modules.located(module, qualname)
     return None if function_of(found) is None else decl_of(found)
 
 
 class Reached:
     """Functions and struct types by number; see `captures.Numbers`. The kernel is function 0."""
 
-    def __init__(self, decls: Sequence[Decl]) -> None:
+    def __init__(self, decls: Sequence[Decl], modules: Modules) -> None:
+        self.modules = modules
         self.decls: Final[dict[int, Decl]] = {}
         self._numbers: Final[dict[Any, int]] = {}
         self._types: Final[list[StructType]] = []

@@ -19,16 +19,13 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from ....ir import Op
-from ....ir import codes as C
-from ....ir.semantics import ATOMIC_OPERATION
-from ....passes.make_thread_local import identity
+from ....ir.semantics import ATOMIC_OPERATION, neutral
 from ....types import DataType
 from .emitter import UNARY, Emitter
 from .names import MEMORY, VALUE, literal
 from .scalars import combined
 
 if TYPE_CHECKING:
-    from ....config import CompileConfig
     from .lanes import LanesEmitter
 
 __all__ = ["BARRIER", "accumulate", "finale", "open_sums"]
@@ -45,16 +42,9 @@ def open_sums(e: LanesEmitter, found: tuple[Op, ...]) -> None:
         key = (op.args[0].id, op.code)
         if key not in variables:
             name = variables[key] = e.names.fresh("sum")
-            first = literal(_identity(op.code, t, e.program.config), t)
+            first = literal(neutral(op.code, t, e.program.config.fast_math), t)
             e.line(f"{VALUE[t.name]} {name} = {first};")
         e.sums[op.id] = variables[key]
-
-
-def _identity(code: int, t: DataType, config: CompileConfig) -> float | int:
-    """The value that changes nothing, also if a group has no iteration and the word is infinite."""
-    if t.is_real and config.fast_math and code in (C.ATOMIC_MIN, C.ATOMIC_MAX):
-        return math.inf if code == C.ATOMIC_MIN else -math.inf
-    return identity(code, t, config)
 
 
 def accumulate(e: LanesEmitter, op: Op) -> None:
@@ -107,7 +97,7 @@ def _update(e: LanesEmitter, op: Op, name: str) -> None:
     """
     t = op.type
     assert isinstance(t, DataType)
-    none = _identity(op.code, t, e.program.config)
+    none = neutral(op.code, t, e.program.config.fast_math)
     test = f"{name} != {literal(none, t)}"
     if t.is_real and math.isnan(none):
         test = f"{name} == {name}"

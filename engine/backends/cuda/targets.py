@@ -1,0 +1,36 @@
+"""NVIDIA GPUs as LLVM knows them: the version of PTX for each, and LLVM's code generators."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, Final
+
+from ..base import Target
+from ..llvm import toolchain
+
+__all__ = ["TRIPLE", "features", "machine", "target"]
+
+TRIPLE: Final = "nvptx64-nvidia-cuda"
+
+_PTX_OF: Final = ((100, 86), (90, 80), (0, 75))
+"""From this architecture on, the version of PTX: as old as will do, for old drivers."""
+
+
+def features(arch: str) -> str:
+    """LLVM's name for the version of PTX that ``arch`` (``sm_90``) gets."""
+    number = int("".join([c for c in arch if c.isdigit()]))
+    version = next(ptx for least, ptx in _PTX_OF if number >= least)
+    return f"+ptx{version}"
+
+
+def target(arch: str) -> Target:
+    return Target("cuda", TRIPLE, arch, features(arch))
+
+
+@cache
+def machine(arch: str, level: int) -> toolchain.Machine:
+    """LLVM's code generator for one architecture."""
+    llvm: Any = toolchain.binding()
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return toolchain.Machine(target(arch), level)
