@@ -10,16 +10,16 @@ Both modes refuse, where floats with adjoints or duals are involved,
 * atomics on an array or field other than additions, also on a variable that a parallel loop shares;
 * the use of the old value that an atomic on an array or field returns.
 
-Reverse mode runs the kernel's arithmetic again, backwards, from what the arrays hold afterwards. It
-also refuses
+Reverse mode recomputes values of the kernel from the contents of the arrays after the kernel. It
+therefore also refuses
 
-* ``while``, ``break`` (a ``continue`` has gone by now), barriers and shared arrays;
+* ``while``, ``break`` (`lower_continue` has removed each ``continue``), barriers and shared arrays;
 * random numbers, results of atomics on memory and of real functions that write memory, where a
-  derivative needs them or they decide what happens: they would not be the same again;
-* what `access_rules` finds: reads and writes of one array that are in each other's way.
+  derivative or the control flow depends on them: a second computation would return other values;
+* conflicting reads and writes of one array, which `access_rules` finds.
 
-It changes nothing, and leaves alone all of this where no derivative goes through, as in a
-``while`` that looks for an index.
+It changes nothing. It accepts all of this where no derivative is involved, as in a ``while`` that
+searches for an index.
 """
 
 from __future__ import annotations
