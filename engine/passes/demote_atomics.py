@@ -6,8 +6,8 @@
                                           <f32> $4 = add $3, $2
                                           $5 : global_store $1, $4
 
-This applies to a local, a private array, everything in a serial task, and an array of which
-no two iterations access the same element (`analysis.uniquely_accessed`), as ``x[i] += 1`` in
+This applies to a local, a private array, everything in a serial task, and an array whose elements
+are each accessed by only one iteration (`analysis.uniquely_accessed`), as ``x[i] += 1`` in
 a loop over i. The load is the value of the atomic. xchg becomes load and store; cas becomes load,
 comparison, select, store.
 

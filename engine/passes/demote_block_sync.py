@@ -230,8 +230,8 @@ class _Splitter:
                 f"{x.attr.name or 'a value'!r} would have to be kept for the reverse pass across a "
                 "barrier of the block",
                 x.loc,
-                hint="differentiate the kernel without barriers, or put what is between two of "
-                "them into a kernel of its own",
+                hint="remove the barriers from the differentiated kernel, or split it into one "
+                "kernel for each part between two barriers",
             )
         if x.code == C.ARRAY_ALLOCA:
             return self.top.array(_elem(x), self.dim * x.attr.count, x.attr.name)

@@ -25,7 +25,7 @@ attribute as an earlier op in its own block or in one around it, the earlier op 
 An op that begins, or ends, both branches of an ``if`` moves in front of it, or after it.
 
 It leaves alone loads, stores, atomics and random numbers (outside of such ifs), constants that
-differ in the sign of a zero or in NaN, and equal ops of which neither comes before the other on
+differ in the sign of a zero or in NaN, and equal ops where neither comes before the other on
 every path, such as in two branches. Tasks share nothing: one cannot see the values of another.
 """
 

@@ -35,7 +35,7 @@ What it does:
 * under ``flatten_if``, a small ``if`` that only computes and sets locals becomes selects.
 
 It leaves alone loads of locals (`cfg_optimization` forwards stored values), an empty ``while`` or
-``do_while`` (it may never end), and a loop over several axes of which some have one iteration.
+``do_while`` (it may never end), and a loop over several axes where some have one iteration.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def _unary(function: str) -> Any:
 
 
 class Matrix:
-    """A matrix, ``qd.Matrix([[1, 2], [3, 4]])``; see the module docstring.
+    """A matrix, ``qd.Matrix([[1, 2], [3, 4]])``.
 
     arr: nested lists, tuples, a NumPy array or another value. dt: the data type of the elements; by
     default the one that NumPy chooses for them.

@@ -23,7 +23,7 @@ may occur several times, around the forward and the reverse part, also inside of
 The stacks may be used in either branch. A push right after the alloca moves into the condition, and
 the matching last pop goes.
 
-A task that does not meet these rules is left alone, with a remark that gives the reason. So is a
+A task that does not meet these rules is left alone, with a remark that states the reason. So is a
 task with small stacks: entries times `_THREADS` threads below `ad_stack_sparse_threshold_bytes`.
 """
 
