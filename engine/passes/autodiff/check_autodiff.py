@@ -83,7 +83,7 @@ class _Checker:
                 self.call(op)
             elif code == C.CAST_BITS and op.args[0] in varied:
                 _refuse(op, "bit_cast of a value that is differentiated has no derivative",
-                        "read it through qd.ad.stop_grad, or convert it with qd.cast")  # fmt: skip
+                        "exclude its array with qd.stop_grad, or use qd.cast")  # fmt: skip
             elif C.ATOMIC[code]:
                 self.atomic(op)
 
@@ -96,8 +96,8 @@ class _Checker:
         _refuse(
             op,
             f"Real functions cannot be differentiated: {op.attr} is called {what}, "
-            "and gradients are asked for",
-            "make it an ordinary function with @qd.func",
+            "and gradients are requested",
+            "define it with @qd.func, which inlines it",
         )  # fmt: skip
 
     def touched(self, name: str) -> str | None:
@@ -134,7 +134,7 @@ class _Checker:
                 op,
                 f"the value that {op.name} returns (what {self.name(ptr)} held before) cannot be "
                 "differentiated",
-                "read the element by itself, before or after",
+                "read the element in a separate statement, before or after the atomic",
             )
 
     @cached_property
@@ -167,7 +167,7 @@ class _Checker:
                     op,
                     "WhileControlStmt (break) is not supported in AutoDiff: a loop that is run "
                     "backwards has to know where it began",
-                    "put what comes after it in an `if`, and let the loop run to its end",
+                    "put the statements after it into an `if`, and let the loop run to its end",
                 )
         _refuse(
             loop,
@@ -196,19 +196,19 @@ class _Checker:
                 op,
                 f"RandStmt not supported in AutoDiff for now: {why}, and the gradient would draw "
                 "another number",
-                "draw the numbers in a kernel of their own, and read them from an array",
+                "draw the numbers in a separate kernel, and read them from an array",
             )
         if C.ATOMIC[op.code] and op.args[0].code != C.ALLOCA:
             _refuse(
                 op,
-                f"{why}, and the gradient cannot have it again: {op.name} on "
-                f"{self.name(op.args[0])} would have to happen twice",
+                f"{why}, and the gradient cannot compute it again: {op.name} on "
+                f"{self.name(op.args[0])} would happen twice",
                 "store it to an array, and differentiate a kernel that reads it from there",
             )
         if op.code == C.CALL and self.writes(op.attr):
             _refuse(
                 op,
-                f"{why}, and the gradient cannot have it again: {op.attr} writes memory, which "
+                f"{why}, and the gradient cannot compute it again: {op.attr} writes memory, which "
                 "must not happen twice",
                 "store its result to an array, and differentiate a kernel that reads it from there",
             )

@@ -43,9 +43,9 @@ from ..manager import PassCx
 from ..registry import register
 
 _REMEDY: Final = (
-    "bound it by integers that are there before the launch: numbers, scalar arguments, shapes,"
+    "bound it by integers that are known before the launch: numbers, scalar arguments, shapes,"
     " elements of integer arrays or fields, indices of loops around it, and + - * // % min max of"
-    " them; or give all adstacks a fixed size with qd.init(ad_stack_size=N)"
+    " them; or set a fixed size for all adstacks with qd.init(ad_stack_size=N)"
 )
 
 
@@ -170,14 +170,14 @@ def _error(stack: Op, problem: Unbounded, resolver: Resolver) -> QuadrantsCompil
     if cause is None:
         message = (
             f"the reverse pass keeps the values{name} of each iteration of the while loop {where},"
-            " and how many it has is not known before the launch"
+            " and the number of its iterations is not known before the launch"
         )
         return QuadrantsCompilationError.from_loc(
             message, loop.loc, hint=f"use a for loop and {_REMEDY}"
         )
     message = (
-        f"the reverse pass keeps the values{name} of each iteration of the loop {where}, and how"
-        f" many it has is not known before the launch: {_cause(cause, loop)}"
+        f"the reverse pass keeps the values{name} of each iteration of the loop {where}, and the"
+        f" number of its iterations is not known before the launch: {_cause(cause, loop)}"
     )
     return QuadrantsCompilationError.from_loc(message, loop.loc, hint=_REMEDY)
 
