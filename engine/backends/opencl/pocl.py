@@ -1,4 +1,4 @@
-"""What PoCL, the OpenCL driver that runs kernels on the CPU, needs from its process.
+"""The settings that PoCL, the OpenCL driver that runs kernels on the CPU, needs in its process.
 
 - Each thread that it computes with gets a core of its own (`spread`).
 - A processor that is newer than its LLVM gets a name which that LLVM knows (`name_processor`).
@@ -99,7 +99,7 @@ def _field_of(record: int) -> int | None:
 
 
 def _flags() -> set[str]:
-    """What the system says that the first processor can do; empty if it says nothing."""
+    """The features of the first processor, as the system lists them; empty if it lists none."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             first = next((line for line in lines if line.startswith("flags")), "")
