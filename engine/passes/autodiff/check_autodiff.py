@@ -18,8 +18,8 @@ therefore also refuses
   derivative or the control flow depends on them: a second computation would return other values;
 * conflicting reads and writes of one array, which `access_rules` finds.
 
-It changes nothing. It accepts all of this where no derivative is involved, as in a ``while`` that
-searches for an index.
+It changes nothing, and leaves alone all of this where no derivative is involved, as in a ``while``
+that searches for an index.
 """
 
 from __future__ import annotations
