@@ -54,33 +54,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The commands and their options."""
     commands = parser.add_subparsers(dest="action", metavar="COMMAND", required=True)
     texts = {
-        "ls": "List all entries, layer by layer, those used last first.",
+        "ls": "List all entries by layer, the last used first.",
         "show": "Show one entry: the parts of its key, sources, captured values, sizes, times.",
-        "verify": "Check every byte of every entry; the exit code is 1 if one is bad.",
-        "clean": "Remove bad entries, those of other versions of the engine, and, above the size "
-        "limit, the oldest, as the policy says; or exactly what options choose.",
+        "verify": "Check every byte of every entry; the exit code is 1 if one is invalid.",
+        "clean": "Remove invalid entries, entries of other versions of the engine, and, at the "
+        "size limit, what the policy selects. With options, remove exactly what they select.",
     }
     for name, text in texts.items():
         command = commands.add_parser(name, help=text.split(":")[0], description=text)
         add = command.add_argument
         if name == "show":
-            add("key", metavar="KEY", help="a key, or as much of its beginning as is unique")
+            add("key", metavar="KEY", help="a key, or a unique prefix of it")
         if name == "clean":
             add("--all", action="store_true", help="remove all entries of all layers")
             add("--layer", metavar="NAME", help="only entries of this layer, such as offline")
-            add("--kernel", metavar="NAME", help="only those of this kernel; the last part will do")
+            add("--kernel", metavar="NAME",
+                help="only entries of this kernel: qualified name, or its last part")  # fmt: skip
             add("--older-than", metavar="AGE", type=_age,
-                help="only those not used for so long, such as 30d, 12h, 90m, 2w")  # fmt: skip
+                help="only entries not used for this time: 30d, 12h, 90m, 45s, 2w")  # fmt: skip
         add("-p", "--path", metavar="FOLDER", default="",
             help="the root of the caches; default: QD_OFFLINE_CACHE_FILE_PATH, else the user's "
             "cache directory")  # fmt: skip
-        add("--json", action="store_true", help="as JSON")
+        add("--json", action="store_true", help="print one JSON object")
 
 
 def _age(text: str) -> float:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
     if found is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no age: write 30d, 12h, 90m, 45s or 2w")
+        raise argparse.ArgumentTypeError(f"{text!r} is not an age such as 30d, 12h, 90m, 45s or 2w")
     return float(found[1]) * _UNITS[found[2]]
 
 
@@ -98,7 +99,7 @@ def _usable(caches: inspect.Caches) -> None:
     """CacheError for a root that may not be used; one that is not there is merely empty."""
     for fault in caches.faults():
         if fault.path == caches.root:
-            text = f"{fault.path} {fault.why}; to mend that: {fault.remedy}"
+            text = f"{fault.path} {fault.why}; remedy: {fault.remedy}"
             raise CacheError(text, usage=False)
 
 
@@ -109,7 +110,7 @@ def _ls(caches: inspect.Caches, options: argparse.Namespace) -> Outcome:
     _usable(caches)
     faults = caches.faults()
     found = sorted(caches.entries(), key=lambda info: (info.layer, -info.used))
-    talk = [f"{fault.path} {fault.why}; to mend that: {fault.remedy}" for fault in faults]
+    talk = [f"{fault.path} {fault.why}; remedy: {fault.remedy}" for fault in faults]
     if options.json:
         value = {**_place(caches), "entries": [_brief(info) for info in found]}
         return Outcome(_json(value), talk=talk)

@@ -106,7 +106,7 @@ def _run(words: list[str]) -> int:
         return command(options)
     parser = _main_parser()
     if words and words[0] in _LATER and not os.path.exists(words[0]):
-        parser.error(f"this version has no command {words[0]!r} yet")
+        parser.error(f"this version has no command {words[0]!r}")
     own, arguments = split_arguments(words)
     options = parser.parse_args(own)
     options.arguments = arguments
@@ -135,19 +135,19 @@ def _main_parser() -> _Parser:
     )
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE",
-        help="Python files with kernels, notebooks, or folders with such files; what follows -- is "
-        "passed to each of them as its arguments")  # fmt: skip
+        help="Python files with kernels, notebooks, or folders with such files; words after -- are "
+        "passed to each file as its arguments")  # fmt: skip
     _common(parser)
-    add("--report", action="store_true", help="write a report and exit, no screen")
+    add("--report", action="store_true", help="write a report and exit, without a screen")
     add("--out", action="append", default=[], metavar="PATH",
-        help="with --report: write to PATH, by suffix .json, .md or .html; may be repeated; "
-        "without it Markdown goes to standard output")  # fmt: skip
+        help="with --report: write to PATH; the suffix .json, .md or .html selects the format; may "
+        "be repeated; default: Markdown on standard output")  # fmt: skip
     add("--baseline", metavar="RECORD", help="with --report: a saved record to compare with")
     add("--fail-on", action="append", default=[], metavar="RULE",
         help="with --report: fail if RULE is true for a kernel, such as 'ir.statements>+5%%', "
-        "'launch.cpu.median_us>+20%%', 'agreement!=ok' or 'cache.fastcache!=loaded', or if there "
-        "is nothing to judge it by, unless RULE ends in '?'; may be repeated; rules under "
-        "[tool.qd-studio] fail-on of a pyproject.toml count, too")  # fmt: skip
+        "'launch.cpu.wall_us>+20%%', 'agreement!=ok' or 'cache.fastcache!=loaded'; also fail if a "
+        "kernel lacks the value, unless RULE ends in '?'; may be repeated; the rules in fail-on "
+        "under [tool.qd-studio] of a pyproject.toml apply as well")  # fmt: skip
     _theme(parser)
     add("--version", action=_Version, help="print the version and exit")
     return parser
@@ -157,7 +157,7 @@ def _theme(parser: _Parser) -> None:
     parser.add_argument(
         "--theme",
         choices=("dark", "light", "ansi", "ansi-light"),
-        help="colours of the studio; the ansi ones are the terminal's own",
+        help="colours of the studio; ansi and ansi-light use the terminal's own colours",
     )
 
 
@@ -178,20 +178,21 @@ def _common(parser: _Parser) -> None:
     """Add the options of every command that compiles."""
     add = parser.add_argument
     add("--backend", action="append", default=[], metavar="NAMES",
-        help="backends to compile for, with commas or repeated, such as cpu,amdgpu:gfx1100; all: "
-        "every one, also those that cannot launch here; default: those that can")  # fmt: skip
+        help="backends to compile for, separated by commas or repeated, such as "
+        "cpu,amdgpu:gfx1100; 'all' selects every backend, also those that cannot launch here; "
+        "default: every backend that can launch here")  # fmt: skip
     add("--config", action="append", default=[], metavar="KEY=VALUE",
         help="a compile option, such as fast_math=0; may be repeated")  # fmt: skip
     add("--run", action="store_true",
-        help="also run each file's own main for a while, and launch kernels with the arguments "
-        "of the calls it makes")  # fmt: skip
+        help="also run each file as a script for a while, and launch its kernels with the "
+        "arguments of the recorded calls")  # fmt: skip
     add("-m", "--module", action="append", default=[], metavar="NAME",
         help="open the module of this name, such as package.module; may be repeated")  # fmt: skip
     add("--frames", type=_count, default=8, metavar="N",
-        help="how often a window of the file is shown before it closes; default: 8")  # fmt: skip
+        help="close a window of the file after N frames; default: 8")  # fmt: skip
     add("--no-color", action="store_true", help="no colours; the variable NO_COLOR does the same")
     add("--time-limit", type=_positive, metavar="SECONDS",
-        help="how long importing a file, compiling a kernel and each launch may take")  # fmt: skip
+        help="limit for importing a file, for compiling a kernel, and for each launch")  # fmt: skip
 
 
 def _positive(text: str) -> float:
@@ -212,30 +213,30 @@ def _command_parser(command: str) -> _Parser:
     texts = {
         "open": "Open a saved session or report (.qds, .json). Nothing is compiled or run.",
         "show": "Print one panel of a kernel file, a session or a report.",
-        "doctor": "Say what works here, what is missing, and how to get it.",
-        "cache": "Look into the caches on disk, check them, clean them.",
+        "doctor": "Show what works on this machine, what is missing, and how to install it.",
+        "cache": "List, show, check and clean the caches on disk.",
     }
     parser = _Parser(prog=f"qd-studio {command}", description=texts[command])
     add = parser.add_argument
     if command == "open":
-        add("session", metavar="SESSION")
+        add("session", metavar="SESSION", help="a saved session or a report's JSON")
         add("--no-color", action="store_true", help="no colours")
         _theme(parser)
     elif command == "show":
         add("files", nargs="*", metavar="FILE",
-            help="a Python file, or a saved record (.qds, .json)")  # fmt: skip
+            help="a Python file, notebook or folder, or a saved record (.qds, .json)")  # fmt: skip
         _panel_argument(parser)
         add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
         add("--pass", dest="pass_name", metavar="NAME",
-            help="only the runs of this pass; 'NAME@STAGE' for those of one stage")  # fmt: skip
-        add("--json", action="store_true", help="as JSON, the shape of the record's own parts")
+            help="only the runs of this pass; 'NAME@STAGE': only those of one stage")  # fmt: skip
+        add("--json", action="store_true", help="print JSON, in the form of the record")
         _common(parser)
     elif command == "cache":
         from .cache import add_arguments
 
         add_arguments(parser)
     else:
-        add("--json", action="store_true", help="as JSON")
+        add("--json", action="store_true", help="print JSON")
         _conformance(parser)
     return parser
 
@@ -245,7 +246,7 @@ def _panel_argument(parser: _Parser) -> None:
 
     old = {name: panel.id for panel in panels() for name in panel.old_names}
     names = [panel.id for panel in panels()]
-    notes = ", ".join(f"{name} still means {now}" for name, now in old.items())
+    notes = ", ".join(f"{name} is an old name of {now}" for name, now in old.items())
     parser.add_argument("--panel", choices=[*names, *old], required=True, metavar="PANEL",
                         help=f"one of {', '.join(names)} ({notes})")  # fmt: skip
 
@@ -253,12 +254,13 @@ def _panel_argument(parser: _Parser) -> None:
 def _conformance(parser: _Parser) -> None:
     add = parser.add_argument
     add("--conformance", action="store_true",
-        help="run a small program for each feature of the language on each backend, and print what "
-        "came of it as a table; exit code 1 if a cell says FAILED")  # fmt: skip
+        help="run a small program for each feature of the language on each backend, and print the "
+        "results as a table; exit code 1 if a cell is FAILED")  # fmt: skip
     add("--backend", action="append", default=[], metavar="NAMES",
-        help="with --conformance: backends, with commas or repeated; default: all")  # fmt: skip
+        help="with --conformance: backends, separated by commas or repeated; default: every "
+        "backend that can launch here")  # fmt: skip
     add("--feature", action="append", default=[], metavar="NAME",
-        help="with --conformance: only this feature, or this group; may be repeated")  # fmt: skip
+        help="with --conformance: run only this feature or group; may be repeated")  # fmt: skip
     add("--config", action="append", default=[], metavar="KEY=VALUE",
         help="with --conformance: an option for all programs; may be repeated")  # fmt: skip
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from qd_studio import engine
 from qd_studio.engine.runtime.arch import Arch
-from qd_studio.engine.types import DataType
+from qd_studio.engine.types import DataType, MatrixType
 
 HEAD = """\
 # Names
@@ -53,7 +53,14 @@ class Name:
     def about(self) -> str:
         """The first line of its docstring, or its value."""
         if isinstance(self.value, DataType):
+            if self.value.bits == 1:
+                return "The data type of booleans."
             return f"The data type of {_KINDS[self.value.name[0]]} of {self.value.bits} bits."
+        if isinstance(self.value, MatrixType):
+            size = " by ".join(map(str, self.value.shape))
+            kind = "matrices" if len(self.value.shape) > 1 else "vectors"
+            default = {"i": "default_ip", "u": "default_up"}.get(self.name[0], "default_fp")
+            return f"The type of {kind} of {size} elements of type `{default}`."
         if isinstance(self.value, Arch):
             return f"The backend `{self.value}`, for `qd.init(arch=...)`."
         if isinstance(self.value, str | float):

@@ -89,8 +89,8 @@ class _Place(ModuleType):
         if name == "__all__":
             return list(importlib.import_module(_ENGINE).__all__)
         raise AttributeError(
-            f"{self.__name__}.{name} is no public name of the language; what is inside of "
-            "Quadrants has no counterpart here"
+            f"{self.__name__}.{name} is not a public name of the language; the internals of "
+            "Quadrants have no counterpart here"
         )
 
 

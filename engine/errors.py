@@ -16,9 +16,9 @@
             AdStackOverflowError         an adstack was full; names it, and what it needs
           NoGradientsError               a kernel to be differentiated uses nothing with gradients
           QuadrantsRuntimeTypeError      (+ TypeError) an argument of a wrong type at a launch
-          CudaError                      the CUDA driver refused, or a kernel broke on the device
+          CudaError                      a driver call failed, or a kernel crashed on the device
             CudaMemoryError              (+ MemoryError) the device has no memory left
-          OpenclError                    OpenCL refused, or a kernel broke on the device
+          OpenclError                    an OpenCL call failed, or a kernel crashed on the device
             OpenclMemoryError            (+ MemoryError) the device has no memory left
           BackendUnavailableError        no such backend on this machine, with the reason
 

@@ -29,14 +29,16 @@ class OptionTable:
 
     # What runs, and where
     arch: str = option(
-        "cpu", "Backend to compile for; a list at `init` means the first that works.", key=True
+        "cpu",
+        "Backend to compile for; `init` accepts a list and uses the first that works.",
+        key=True,
     )
     enable_fallback: bool = option(
         True, "Fall back to the CPU, with a warning, if `arch` is not available."
     )
     require_version: str = option(
         "",
-        "Quadrants version a program asks for; `init` fails if this engine follows an older one.",
+        "Quadrants version that a program needs; `init` fails if this engine follows an older one.",
         env=False,
     )
     _test_mode: bool = option(
@@ -78,13 +80,13 @@ class OptionTable:
     debug: bool = option(
         False,
         "Kernel asserts, bounds and overflow checks; the IR is verified after each pass, and every "
-        "launch is waited for.",
+        "launch waits for its end.",
         key=True,
     )
     check_out_of_bound: bool = option(
         False,
-        "Indices out of range raise at their launch, with file, line and kernel. `debug` turns it "
-        "on.",
+        "An index out of range raises an error at its launch, with file, line and kernel. `debug` "
+        "turns it on.",
         key=True,
     )
     validate_autodiff: bool = option(
@@ -96,15 +98,15 @@ class OptionTable:
     # Optimisation
     opt_level: int = option(
         1,
-        "0 runs no optional pass, and LLVM at level 0: code as it was written, for comparisons; 1 "
-        "runs all. In Quadrants 0 leaves out common-subexpression elimination, the control-flow "
-        "graph and one merge only: `cfg_optimization=False` comes closest.",
+        "1 runs all passes. 0 runs no optional pass, and LLVM at level 0: code as written, for "
+        "comparisons. In Quadrants 0 only omits common-subexpression elimination, the control-flow "
+        "graph and one merge: `cfg_optimization=False` comes closest.",
         key=True,
         minimum=0,
     )
     advanced_optimization: bool = option(
         True,
-        "Simplify in rounds to a fixed point; off, one short round each time.",
+        "Simplify in rounds to a fixed point; if off, in one short round each time.",
         key=True,
     )
     cfg_optimization: bool = option(
@@ -123,7 +125,7 @@ class OptionTable:
         True, "Keep an element that a loop always uses in a local variable.", key=True
     )
     detect_read_only: bool = option(
-        True, "Mark arrays a task only reads, so that loads may be cached.", key=True
+        True, "Mark arrays that a task only reads, so that loads may be cached.", key=True
     )
     flatten_if: bool = option(False, "Turn small branches into selects.", key=True)
     make_thread_local: bool = option(
@@ -155,7 +157,7 @@ class OptionTable:
     )
     max_vector_width: int = option(
         0,
-        "Most 32-bit lanes a CPU vector may have; 0 leaves it to LLVM.",
+        "Maximum number of 32-bit lanes of a CPU vector; 0 leaves it to LLVM.",
         key=True,
         scope="cpu",
         minimum=0,
@@ -195,27 +197,27 @@ class OptionTable:
     # GPU
     cuda_arch: str = option(
         "",
-        "Processor that CUDA code is made for, such as sm_90; empty asks the device.",
+        "Processor that CUDA code is generated for, such as sm_90; empty: that of the device.",
         key=True,
         scope="gpu",
     )
     amdgpu_arch: str = option(
         "",
-        "Processor that AMDGPU code is made for; empty is gfx942.",
+        "Processor that AMDGPU code is generated for; empty: gfx942.",
         key=True,
         scope="gpu",
         choices=("", "gfx90a", "gfx942", "gfx1100"),
     )
     default_gpu_block_dim: int = option(
         128,
-        "Threads in a block of a GPU launch; left at 128, light loops take 256.",
+        "Threads in a block of a GPU launch; at 128, light loops and sums use 256.",
         key=True,
         scope="gpu",
         minimum=1,
     )
     graph: bool = option(
         True,
-        "Record kernels with `graph=True` as graphs of the device; else they are launched task by"
+        "Record kernels with `graph=True` as graphs of the device; if off, launch them task by"
         " task.",
         key=True,
     )
@@ -224,72 +226,73 @@ class OptionTable:
     )
     gpu_max_reg: int = option(
         0,
-        "Registers a GPU thread may use; 0 is no limit.",
+        "Registers that a GPU thread may use; 0: no limit.",
         key=True,
         scope="gpu",
         minimum=0,
     )
     saturating_grid_dim: int = option(
         0,
-        "Blocks that fill the device; 0 asks the device.",
+        "Number of blocks that fill the device; 0: computed from the device.",
         key=True,
         scope="gpu",
         minimum=0,
     )
     cuda_stack_limit: int = option(
         0,
-        "Bytes of stack a CUDA thread has; 0 is the default, 32 KB where functions are recursive.",
+        "Bytes of stack of a CUDA thread; 0: the default, or 32 KB if functions are recursive.",
         key=True,
         scope="gpu",
         minimum=0,
     )
     opencl_device: str = option(
         "",
-        "Device of OpenCL: numbers of platform and device (1:0), or part of a name (nvidia,"
-        " nvidia:1); empty is PoCL, else the first one.",
+        "OpenCL device: index of platform and device (1:0), or part of a name (nvidia,"
+        " nvidia:1); empty: PoCL, else the first device.",
     )
     opencl_mapping: str = option(
         "auto",
-        "How OpenCL work-items share a loop: by chunks or by iterations; auto asks the device.",
+        "Mapping of loops to OpenCL work-items: `chunks` or single iterations (`lanes`); `auto`"
+        " depends on the kind of device.",
         key=True,
         scope="gpu",
         choices=("auto", "chunks", "lanes"),
     )
     opencl_il: bool = option(
         False,
-        "Hand OpenCL devices SPIR-V, made by LLVM, in place of OpenCL C; an error on those that"
-        " take none.",
+        "Pass SPIR-V, generated by LLVM, to OpenCL devices in place of OpenCL C; an error on"
+        " devices that do not accept it.",
         key=True,
         scope="gpu",
     )
     opencl_target: str = option(
         "",
-        "Make OpenCL C without a device, for processors of a kind; such code is never launched.",
+        "Generate OpenCL C for this kind of device, without one; such code is never launched.",
         key=True,
         scope="gpu",
         choices=("", "cpu", "gpu"),
     )
     device_memory_GB: float = option(
         1.0,
-        "Freed device memory that a program keeps for its next arrays, in GiB; the rest goes back.",
+        "Freed device memory that a program keeps for its next arrays, in GiB; the rest is freed.",
         minimum=0,
     )
     device_memory_fraction: float = option(
         0.0,
-        "Limit of a program's device memory, as a share of the whole; the program keeps all of it"
-        " when freed; 0 sets no limit and uses `device_memory_GB`.",
+        "Limit of a program's device memory, as a share of the whole; the program keeps all freed"
+        " memory below the limit. 0 sets no limit and uses `device_memory_GB`.",
         minimum=0,
     )
 
     # Gradients
     ad_stack_experimental_enabled: bool = option(
         False,
-        "Allow loops inside of loops in gradients: values that they overwrite are kept on stacks.",
+        "Allow loops inside of loops in gradients: stacks keep the values that they overwrite.",
         key=True,
     )
     ad_stack_size: int = option(
         0,
-        "Entries in each stack; 0 sizes every stack by itself.",
+        "Number of entries of every stack; 0: computed for each stack.",
         key=True,
         minimum=0,
     )
@@ -303,22 +306,24 @@ class OptionTable:
 
     # Caches
     offline_cache: bool = option(
-        True, "Keep compiled kernels on disk; without, in the memory of the process only."
+        True, "Keep compiled kernels on disk; if off, only in the memory of the process."
     )
     offline_cache_file_path: str = option(
         "",
-        "Where; empty is the cache directory of the user.",
+        "Folder of the caches on disk; empty: the user's cache directory.",
         default_text="user cache directory",
     )
     offline_cache_cleaning_policy: str = option(
         "lru",
-        "What goes first when the cache is full.",
+        "Entries that are removed when the caches reach their size limit.",
         choices=("never", "version", "lru", "fifo"),
     )
     offline_cache_cleaning_factor: float = option(
-        0.25, "Share of that size that one cleaning frees.", minimum=0
+        0.25, "Share of the size limit that one cleaning frees.", minimum=0
     )
-    offline_cache_max_size_of_files: int = option(104857600, "Bytes the cache may take.", minimum=0)
+    offline_cache_max_size_of_files: int = option(
+        104857600, "Size limit of all caches on disk together, in bytes.", minimum=0
+    )
     src_ll_cache: bool = option(
         True, "Look up kernels marked `fastcache` by their source; needs `offline_cache`."
     )
@@ -327,9 +332,9 @@ class OptionTable:
     )
 
     # Seeing what happens
-    log_level: str = option("info", "Least important message that is shown.", choices=log.LEVELS)
+    log_level: str = option("info", "Lowest level of messages that are shown.", choices=log.LEVELS)
     print_full_traceback: bool = option(False, "Show the engine's own frames in errors.")
-    print_preprocessed_ir: bool = option(False, "Print the IR as the front end made it.")
+    print_preprocessed_ir: bool = option(False, "Print the IR from the frontend.")
     print_ir: bool = option(False, "Print the IR after every stage.")
     print_ir_dbg_info: bool = option(False, "Add source positions to printed IR.")
     print_kernel_llvm_ir: bool = option(False, "Print LLVM IR before LLVM optimises it.")
@@ -385,7 +390,7 @@ class OptionTable:
     )
     external_metal_command_queue: int = option(
         0,
-        "Address of an `MTLCommandQueue` to launch on; 0 makes a queue of its own.",
+        "Address of an `MTLCommandQueue` to launch on; 0 creates a new queue.",
         never="there is no Metal backend",
         minimum=0,
         maximum=(1 << 64) - 1,
@@ -393,6 +398,6 @@ class OptionTable:
     )
     external_metal_command_queue_is_torch_queue: bool = option(
         False,
-        "That queue is PyTorch's: no waits where arrays are shared with it.",
+        "That queue belongs to PyTorch: no waits for arrays that are shared with it.",
         never="there is no Metal backend",
     )

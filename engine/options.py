@@ -19,7 +19,7 @@ Scope = Literal["any", "cpu", "gpu"]
 Effect = Literal["now", "never"]
 
 UNSUITED = (
-    "it is accepted so that programs written for Quadrants start, nothing here corresponds to it"
+    "it is accepted so that programs written for Quadrants start; nothing here corresponds to it"
 )
 
 

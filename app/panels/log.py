@@ -25,7 +25,7 @@ def _json(asked: Asked) -> list[Any]:
 
 PANEL: Final = Panel(
     id="log",
-    help="What user code and the engine wrote.",
+    help="The output of user code and of the engine.",
     order=90,
     launches=True,
     text=_text,

@@ -56,15 +56,16 @@ _COMMANDS: Final = (
             "app.save_session", "everywhere"),
     Command("refresh", "r", "Compile again", "Import, compile and measure once more.",
             "app.recompile", "everywhere"),
-    Command("cancel", "C", "Cancel", "Give up what the worker is doing now.", "app.cancel",
+    Command("cancel", "C", "Cancel", "Stop the current work of the worker.", "app.cancel",
             "everywhere"),
     Command("export", "e", "Export", "Write the list to a text file; a graph also as SVG, DOT and "
             "Mermaid.", "app.export", "everywhere"),
-    Command("log", "o", "Log", "What user code and the engine wrote.", "app.log", "everywhere"),
+    Command("log", "o", "Log", "Show the output of user code and of the engine.", "app.log",
+            "everywhere"),
     Command("config", "c", "Options", "See all compile options; change some and compare.",
             "app.config", "everywhere"),
     Command("backends", "B", "All backends", "Compile for every backend, also for those that "
-            "cannot launch here; once more: for those that were chosen at the start.",
+            "cannot launch here; again: only for those selected at the start.",
             "app.backends", "everywhere"),
     Command("theme", "t", "Light or dark", "Switch between the light and the dark theme.",
             "app.switch_theme", "everywhere"),
@@ -79,14 +80,14 @@ _COMMANDS: Final = (
     Command("last", "end,G", "Last line", "Go to the last line.", "edge(1)", "list"),
     Command("left", "left,h", "Scroll left", "Scroll sideways.", "side(-8)", "list"),
     Command("right", "right,l", "Scroll right", "Scroll sideways.", "side(8)", "list"),
-    Command("choose", "enter", "Open", "Open what the line stands for.", "choose", "list"),
+    Command("choose", "enter", "Open", "Open the item of the line.", "choose", "list"),
     Command("more-backends", "b", "More backends", "Show the backends that do not fit into "
             "the matrix.", "screen.more_backends", "home"),
     Command("next-tab", "tab", "Next tab", "Go to the next tab.", "screen.tab(1)", "kernel"),
     Command("previous-tab", "shift+tab", "Previous tab", "Go to the previous tab.",
             "screen.tab(-1)", "kernel"),
     Command("next-pass", "right_square_bracket", "Next pass",
-            "Step to the next pass that did something (on CFG and Code: the next graph or text).",
+            "Step to the next pass with an effect (on CFG and Code: the next graph or text).",
             "screen.step(1)", "kernel"),
     Command("previous-pass", "left_square_bracket", "Previous pass",
             "Step back (on CFG and Code: the previous graph or text).", "screen.step(-1)",
@@ -94,22 +95,22 @@ _COMMANDS: Final = (
     Command("next-hunk", "right_curly_bracket", "Next change", "Jump to the next changed lines.",
             "screen.hunk(1)", "kernel"),
     Command("previous-hunk", "left_curly_bracket", "Previous change",
-            "Jump to the changed lines before.", "screen.hunk(-1)", "kernel"),
-    Command("definition", "d", "Definition", "Go to the op that the first operand names; again for "
+            "Jump to the previous changed lines.", "screen.hunk(-1)", "kernel"),
+    Command("definition", "d", "Definition", "Go to the definition of the first operand; again: of "
             "the next operand.", "screen.definition", "kernel"),
     Command("use", "D", "Next use", "Go to the next op that uses this one.", "screen.use",
             "kernel"),
     Command("error", "E", "Go to the error", "Show the source line of the first error.",
             "screen.error", "kernel"),
     Command("pane", "w", "Other pane", "Move between the list of passes and the diff, or the cache "
-            "layers and what is known of one; on Autodiff: the next of its panes.",
+            "layers and the details of one; on Autodiff: to the next pane.",
             "screen.other_pane", "kernel"),
     Command("narrower", "less_than_sign", "Narrower list", "On Passes: give the diff more columns.",
             "screen.widen(-6)", "kernel"),
     Command("wider", "greater_than_sign", "Wider list", "On Passes: give the list more columns.",
             "screen.widen(6)", "kernel"),
-    Command("zoom", "m", "Only this pane", "On Passes, Caches and Autodiff: let the focused pane "
-            "have all of the room, or not.", "screen.zoom", "kernel"),
+    Command("zoom", "m", "Only this pane", "On Passes, Caches and Autodiff: give the focused pane "
+            "all of the space, or undo that.", "screen.zoom", "kernel"),
     Command("split", "u", "Split or unified", "Show the diff in two columns or in one.",
             "screen.flip('split')", "kernel"),
     Command("noops", "z", "Show no-ops", "Show or fold passes without effect.",
@@ -120,7 +121,7 @@ _COMMANDS: Final = (
             "screen.next_backend", "kernel"),
     Command("next-kernel", "J", "Next kernel", "Show the next kernel.", "screen.kernel(1)",
             "kernel"),
-    Command("previous-kernel", "K", "Previous kernel", "Show the kernel before.",
+    Command("previous-kernel", "K", "Previous kernel", "Show the previous kernel.",
             "screen.kernel(-1)", "kernel"),
 )  # fmt: skip
 

@@ -158,8 +158,9 @@ def guard_error(e: SizeExpr, env: Env, node: MaxOver, count: int) -> QuadrantsRu
     return QuadrantsRuntimeError(
         f"{what}the size of an adstack is {formula(e, env.params)}; {where}the MaxOverRange"
         f" iteration count {count} exceeds the {GUARD} guard; refusing to enumerate",
-        hint="shrink that loop of the reverse-mode kernel, or let the bounds of the loops inside of"
-        " it depend on no other loop between: such ranges are evaluated in parallel, however long",
+        hint="shorten that loop of the reverse-mode kernel, or make the bounds of the loops inside"
+        " of it independent of the loops in between: such ranges are evaluated in parallel, without"
+        " a limit",
     )
 
 

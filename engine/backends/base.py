@@ -284,7 +284,7 @@ def program_ended(kernel: str | None = None) -> QuadrantsRuntimeError:
     return QuadrantsRuntimeError(
         "qd.init() or qd.reset() was called in another thread while this call began; nothing of"
         " it has run", kernel=kernel,
-        hint="wait for the launches of other threads before the program is ended",
+        hint="wait for the launches of other threads before calling qd.init() or qd.reset()",
     )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def _parallel_loop(w: Walk, node: ast.AST, what: str) -> Op:
     if owner is None or called or owner.code != C.RANGE_FOR or owner.attr.strictly_serialized:
         raise w.error(
             QuadrantsCompilationError, f"{what} is outside of a parallel loop", node,
-            "a block is a group of iterations of an outermost loop: use it in the body of one",
+            "use it in the body of an outermost loop: a block is a group of its iterations",
         )  # fmt: skip
     return owner
 
@@ -192,5 +192,5 @@ def _no_subgroups(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
     raise w.error(
         QuadrantsUnsupportedError,
         f"qd.simt.{feature} is not supported on the {w.config.arch} backend", node,
-        "qd.simt.subgroup.ballot, or the scans of qd.simt.block, do the parts of it",
+        "combine qd.simt.subgroup.ballot and the scans of qd.simt.block",
     )  # fmt: skip

@@ -263,7 +263,7 @@ def _range(w: Walk, node: ast.Call, name: str, fn: Any) -> range:
             what = f"a run-time value of type {value.type}" if isinstance(value, Op) else ""
             raise w.type_error(
                 f"range: {what or describe(value)} cannot be interpreted as an integer",
-                at, "only a plain `for` can loop to a bound that is known at run time",
+                at, "use a plain `for`: only it accepts a bound that is known at run time",
             )  # fmt: skip
     return w.python(node, range, *values)
 

@@ -45,7 +45,7 @@ def _name(w: Walk, node: ast.Name) -> Any:
             f'The float "{node.id}" is captured by value and would compile the kernel again when '
             "it changes",
             node,
-            "pass it as an argument, or switch raise_on_templated_floats off",
+            "pass it as an argument, or set raise_on_templated_floats=False",
         )
     return w.loaded(known(w, value, node), node)
 

@@ -144,7 +144,7 @@ def _check_grad_loads(w: Walk, index: int) -> None:
             raise QuadrantsCompilationError.from_loc(
                 f"Cannot automatically differentiate through a grad tensor: {w.params[index].name}"
                 " is read here, and the gradient of the kernel adds to it", op.loc,
-                hint="compute with gradients in a kernel of its own, called outside of the tape",
+                hint="move this read to a separate kernel, and call it outside of the tape",
             )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ def _check_copies(w: Walk) -> None:
             raise QuadrantsCompilationError.from_loc(
                 f"{w.params[param].name} is written in a kernel that says stop_grad for it, which"
                 " forward mode does not support", op.loc,
-                hint="write it in another kernel",
+                hint="write it in a different kernel",
             )  # fmt: skip
 
 

@@ -265,7 +265,7 @@ def _stream_parallel(w: Walk, node: ast.With, call: ast.Call) -> None:
         raise w.syntax_error(
             f"{_STREAM} is not compatible with graph=True kernels. Streams and graphs cannot be "
             f"combined; remove graph=True or the {_STREAM} block.", call,
-            f"in a graph, `with {_SECTION}:` says what may run at the same time",
+            f"in a graph, use `with {_SECTION}:` for parts that may run at the same time",
         )  # fmt: skip
     if "section" in around(w) or any(loop.kind == _STREAM for loop in w.frame.loops):
         raise w.syntax_error("Nested stream_parallel blocks are not supported", call)

@@ -54,7 +54,7 @@ def inline(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNER) -> An
     if decl.requires_top_level and w.depth:
         raise w.syntax_error(
             f'Function "{decl.name}" requires the top level of a kernel', node,
-            "call it outside of every runtime `if`, `for` and `while`",
+            "call it outside of every run-time `if`, `for` and `while`",
         )  # fmt: skip
     args = arguments_of(w, node, decl, owner)
     loc = w.loc(node)

@@ -202,7 +202,7 @@ def _atomic(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
     if ptr is None or isinstance(ptr, StructValue):
         raise w.syntax_error(
             f"cannot use a non-writable target as the first operand of '{name}'", nodes["x"],
-            "it must be a local variable or an element of an array",
+            "pass a local variable or an element of an array",
         )  # fmt: skip
     values = [w.expr(nodes[k]) for k in names[1:]]
     if isinstance(ptr, MatrixValue):

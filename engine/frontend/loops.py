@@ -333,7 +333,7 @@ def _jump(w: Walk, node: ast.Break | ast.Continue) -> str:
             raise w.syntax_error(
                 f"You are trying to `{word}` a static `for` loop, but the `{word}` statement is "
                 "inside a non-static `if`. ", node,
-                "make the condition static, or the loop a plain one",
+                "make the condition static, or use a plain loop",
             )  # fmt: skip
         return _BREAK if is_break else _CONTINUE
     if is_break and loop.kind == "parallel":

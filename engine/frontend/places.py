@@ -147,7 +147,7 @@ def _captured(w: Walk, node: ast.Subscript) -> QuadrantsCompilationError:
     """The error for an element of an array that is no argument of the kernel."""
     return w.error(
         QuadrantsCompilationError,
-        f"Ndarray `{ast.unparse(node.value)}` is used in a kernel but is none of its arguments",
+        f"Ndarray `{ast.unparse(node.value)}` is used in a kernel but is not one of its arguments",
         node.value,
         "pass it as an argument annotated with qd.types.ndarray(...), as a member of a dataclass, "
         "or as a member of a @qd.data_oriented object",

@@ -130,7 +130,7 @@ def _known(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -
     if not static and not is_static(value):
         raise w.type_error(
             f"Argument '{param.name}' of {decl.name} must be known at compile time, got "
-            f"{describe(value)}", at, "annotate it with its type to pass a value of run time",
+            f"{describe(value)}", at, "annotate it with its type to pass a run-time value",
         )  # fmt: skip
     return value
 

@@ -132,7 +132,7 @@ def instance_attribute(
         if w.static:
             raise w.syntax_error(
                 f"{shown} is a value of run time: its class has template_primitives=False", node,
-                "take it out of qd.static, or make the class's numbers compile-time constants",
+                "remove qd.static, or omit template_primitives=False",
             )  # fmt: skip
         if path in instance.root.floats:
             number = float

@@ -89,7 +89,7 @@ def not_differentiated(w: Walk, node: ast.AST, what: str) -> None:
     if w.func.autodiff != "none":
         raise w.syntax_error(
             f"{what} does not support autograd: a kernel with it has no gradient", node,
-            "differentiate a kernel with its body, and call that as often as needed",
+            "move its body to a kernel, call that as often as needed, and differentiate it",
         )  # fmt: skip
 
 

@@ -319,7 +319,7 @@ def _params(src: FunctionSource, found: dict[str, Any], kernel: bool) -> list[Pa
                 continue
             _fail(
                 src, f"Quadrants kernels parameters must be type annotated (parameter {name!r})",
-                name, hint=f"write for example `{name}: qd.f32` or `{name}: qd.types.NDArray`",
+                name, hint=f"write, for example, `{name}: qd.f32` or `{name}: qd.types.NDArray`",
             )  # fmt: skip
         param = read(name, found[name], default)
         if param and param.kind == "template" and kernel and name == "self" and _is_method(fn):
@@ -438,7 +438,7 @@ def parse_func(
             _fail(
                 src, f"Quadrants kernels parameters must be type annotated (parameter "
                 f"{param.name!r})", param.name,
-                hint="a real function is compiled once: annotate every parameter, also `self`",
+                hint="annotate every parameter, also `self`: a real function is compiled once",
             )  # fmt: skip
         if real and param.kind in ("record", "unusable"):
             _fail(src, f"A real function cannot take a {param.annotation_text}", param.name)

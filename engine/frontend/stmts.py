@@ -188,7 +188,7 @@ def not_writable(w: Walk, target: ast.expr) -> QuadrantsCompilationError:
         return w.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
     return w.syntax_error(
         f"`{ast.unparse(target)}` cannot be assigned: it belongs to a compile-time value", target,
-        "arrays that a kernel writes to must be its arguments",
+        "pass arrays that the kernel writes to as arguments",
     )  # fmt: skip
 
 

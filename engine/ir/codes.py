@@ -71,7 +71,7 @@ def _op(row: str) -> int:
 # fmt: off
 CONST                 = _op("                 | value    | any     | pure                           | a constant of the op's type")
 ALLOCA                = _op("                 | str      | pointer | fresh                          | a local variable, 0 at first; attribute: the user's name for it")
-ARRAY_ALLOCA          = _op("                 | ArrayAttr | pointer | fresh                          | memory for many scalars, all 0 where this is executed; returns the address of the first")
+ARRAY_ALLOCA          = _op("                 | ArrayAttr | pointer | fresh                          | memory for many scalars, set to 0 when the op is executed; returns the address of the first")
 LOCAL_LOAD            = _op("ptr              | none     | pointee | read                           | value of a local variable")
 LOCAL_STORE           = _op("ptr val          | none     | void    | write                          | set a local variable")
 ARG_LOAD              = _op("                 | int      | any     | pure                           | value of scalar parameter N")
@@ -154,7 +154,7 @@ BREAK                 = _op("                 | none     | void    | effect end 
 CONTINUE              = _op("                 | none     | void    | effect end                     | next iteration of the innermost loop (or end of this iteration of the task)")
 OFFLOADED             = _op("                 | TaskAttr | void    | control loop effect            | a task; regions: header (pure ops that end in `bounds`), body")
 BOUNDS                = _op("*bounds          | none     | void    | effect end                     | begin, end of each axis of the task; none for a serial task")
-BLOCK_SYNC            = _op("                 | none     | void    | fence effect                   | barrier: an iteration goes on when all of its block are here")
+BLOCK_SYNC            = _op("                 | none     | void    | fence effect                   | barrier: an iteration continues when all iterations of its block have reached it")
 MEM_FENCE             = _op("                 | str      | void    | fence effect                   | orders memory accesses for others of the scope: block or grid; reverse: ends the part of a gradient that fills its cells")
 ASSERT                = _op("cond *args       | AssertAttr | void    | effect                         | an error with a text if cond is 0; kind overflow: a report")
 PRINT                 = _op("*args            | tuple    | void    | effect                         | write to standard output; attribute: pieces, each a text or a format spec in a 1-tuple")
@@ -165,10 +165,10 @@ AD_STACK_POP          = _op("stack            | none     | void    | effect stac
 AD_STACK_LOAD_TOP     = _op("stack            | none     | pointee | effect stack                   | the value on top")
 AD_STACK_LOAD_TOP_ADJ = _op("stack            | none     | pointee | effect stack                   | the adjoint of the value on top")
 AD_STACK_ACC_ADJOINT  = _op("stack val        | none     | void    | effect stack                   | add to the adjoint of the value on top")
-AD_STACK_CLAIM        = _op("                 | none     | void    | effect                         | this iteration is one that the gate of its task counts: its real stacks get a row")
+AD_STACK_CLAIM        = _op("                 | none     | void    | effect                         | this iteration meets the adstack predicate of its task: its float stacks get a row")
 SUBGROUP_SHUFFLE      = _op("val lane place size| none     | same    | fence effect                   | val of the iteration at ``lane`` of the same subgroup, its own where there is none; place: of the iteration in its block; size: iterations of the block")
 SUBGROUP_BALLOT       = _op("cond place size  | none     | any     | fence effect                   | u32, bit i: cond of the iteration at lane i of the same subgroup; 0 where there is none")
-SUBGROUP_SYNC         = _op("                 | none     | void    | fence effect                   | barrier: an iteration goes on when all of its subgroup are here")
+SUBGROUP_SYNC         = _op("                 | none     | void    | fence effect                   | barrier: an iteration continues when all iterations of its subgroup have reached it")
 GRAPH_REGION          = _op("                 | GraphAttr | void    | control region effect          | a part of the root that does not run once and in order; region: body, of statements or, after offload, tasks")
 # fmt: on
 

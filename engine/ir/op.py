@@ -5,12 +5,12 @@
     Func ── body: Block ── ops: [Op, Op, ...]
                                    └─ regions: (Block, ...)
 
-An `Op` is its own value: operands are the ops that made them. Blocks hold plain lists. There are
-no use lists; a pass that needs uses asks `analysis.uses`. Passes edit a block by building a new
+An `Op` is its own value: an operand is the op that computes it. Blocks hold plain lists. There are
+no use lists; a pass that needs uses calls `analysis.uses`. Passes edit a block by building a new
 list (see `edit`), never by ``list.remove`` or ``list.index``.
 
 ``Op.id`` is stable for the life of an op. A rewrite in place keeps it; a replacement op records
-the id it stands for in ``Func.origins``. ``Op.loc`` points to the user's source.
+the id that it replaces in ``Func.origins``. ``Op.loc`` points to the user's source.
 """
 
 from __future__ import annotations

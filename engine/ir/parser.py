@@ -1,4 +1,4 @@
-"""Text to IR: reads back what `printer.to_text` writes.
+"""Text to IR: reads the text that `printer.to_text` writes.
 
 The grammar, line by line (blank lines and lines that start with ``;`` are skipped)::
 
@@ -18,8 +18,8 @@ The grammar, line by line (blank lines and lines that start with ``;`` are skipp
     EXTENT     N or FIRST:END; DIGIT  AXIS[/DIVISOR][%MODULUS]*STRIDE (see `params`)
     ATTRIBUTE  a number after `const`; {FIELD=LITERAL ...} for a record; [LITERAL] for the others
 
-What an opcode may carry comes from the op table. The parser checks form only: an operand may
-name any op of the text, so that broken IR can be read and given to the verifier.
+The op table defines the operands, attributes and regions of each opcode. The parser checks only the
+form: an operand may name any op of the text, so the parser reads broken IR, for the verifier.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ every op knows its block and every block its owner; ids are unique; operands, at
 are as in the op table; `break`, `continue`, `return`, `bounds` end their block. The other rules
 of a stage are in `spec`.
 
-The walk is one sweep. What can be said from opcode and types alone is looked up in a set of
-signatures found good before, so the usual op costs a few dictionary lookups.
+The verifier visits each op once. Rules that depend only on opcode and types are checked once per
+signature and then looked up in a set of valid ones, so most ops cost a few dictionary lookups.
 """
 
 from __future__ import annotations

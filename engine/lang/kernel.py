@@ -220,7 +220,7 @@ class Kernel:
         if not hasattr(cls, DATA_ORIENTED):
             raise QuadrantsSyntaxError(
                 f"Please decorate class {cls.__name__} with @qd.data_oriented",
-                span=self.decl.span(), hint="kernels can be methods of such classes only",
+                span=self.decl.span(), hint="only such classes can have kernels as methods",
             )  # fmt: skip
 
     def _miss(self, *args: Any) -> Any:

@@ -73,7 +73,7 @@ The specialization key and the memory of an array whose program has ended are No
 
 
 class Ndarray(ArrayHandle, Exchanges):
-    """See the module docstring; made by `ndarray`.
+    """An array of numbers, vectors or matrices; made by `ndarray`.
 
     dtype: of one number. shape: of the array, without the axes of an element. element_shape: () for
     numbers, (n,) for vectors, (n, m) for matrices. layout: the order of the axes in memory if it is

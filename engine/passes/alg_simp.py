@@ -14,13 +14,14 @@ After (``$6`` is gone, and so is ``$3``)::
     <f32> $4 = mul $y, $q       (a new constant, 0.25)
     <u1> $5 = const true
 
-The rules are in ``rules/`` by subject; the table below says which an opcode has, in order.
-Under ``fast_math`` floats are also simplified where that changes the result for NaN, infinities,
-signed zeros or the last bit (``x * 0``, ``x - x``, ``x / 3``, ``x ** 7.0``).
+The rules are in ``rules/`` by subject; a table in this module lists the rules of each opcode, in
+order. Under ``fast_math`` floats are also simplified where that changes the result for NaN,
+infinities, signed zeros or the last bit (``x * 0``, ``x - x``, ``x / 3``, ``x ** 7.0``).
 
-It leaves alone, without ``fast_math``, ``x + 0.0`` (-0 + 0 is +0), ``x == x`` of floats (false for
-NaN), ``x / 3.0``; and always ``int(float(x))`` where the float type cannot hold every x, and float
-division by 0, for which it warns. ``x ** n`` of integers with a constant negative n is an error.
+Without ``fast_math`` it leaves alone ``x + 0.0`` (-0 + 0 is +0), ``x == x`` of floats (false for
+NaN) and ``x / 3.0``. It always leaves alone ``int(float(x))`` where the float type cannot hold
+every x, and float division by 0, for which it warns. ``x ** n`` of integers with a constant
+negative n is an error.
 """
 
 from __future__ import annotations

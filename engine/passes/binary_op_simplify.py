@@ -15,15 +15,15 @@ After::
 
 The rules, for constants c and d:
 
-* ``c op x`` -> ``x op c`` for every commutative op, floats included (but not their min and max:
-  of two zeros with different signs they give either);
-* ``(x + c) - d`` and its relatives of + and - -> ``x + e``;
+* ``c op x`` -> ``x op c`` for every commutative op, floats included (except float min and max:
+  for two zeros with different signs, they return either of them);
+* ``(x + c) - d``, and other combinations of + and -, -> ``x + e``;
 * ``(x * c) * d`` -> ``x * e``; for floats any mix of * and /; ``(x / c) / d`` of integers;
-* ``(x & c) & d``, and so for ``|``, ``^`` and equal shifts;
+* ``(x & c) & d`` -> ``x & e``, and likewise for ``|``, ``^`` and equal shifts;
 * ``(x >> c) << c`` -> ``x & -(1 << c)``; ``x - (x & y)`` -> ``x & ~y``.
 
-It leaves alone real operations other than the swap unless ``fast_math`` allows another rounding,
-and any merge whose constant would overflow, or vanish in a product.
+It leaves alone float operations, except for the swap, unless ``fast_math`` allows a different
+rounding, and any merge whose constant would overflow, or become 0 in a product.
 """
 
 from __future__ import annotations

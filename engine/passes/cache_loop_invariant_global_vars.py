@@ -1,4 +1,4 @@
-"""cache_loop_invariant_global_vars: an element that a loop keeps using lives in a local meanwhile.
+"""cache_loop_invariant_global_vars: an element that a loop always uses is kept in a local.
 
 ::
 
@@ -13,16 +13,18 @@
                                             }
                                             $30 : if $21 then {  global_store $3 <- $20  } else {}
 
-where ``$3`` does not change in the loop. Conditions, each for the outermost loop that meets all:
+where ``$3`` does not change in the loop. The outermost loop that meets all these conditions is
+used:
 
-* no other thread sees the element meanwhile: the task is serial, or divides the array among its
-  iterations (`analysis.uniquely_accessed`), or does not write to it at all;
+* no other thread accesses the element during the loop: the task is serial, or divides the array
+  among its iterations (`analysis.uniquely_accessed`), or does not write to it at all;
 * no atomic in the task has the array as its target, and no other access in the loop may hit the
   element (a store, or, if the loop stores to the element, a load);
-* the loop touches the element in every iteration, not only under an ``if``; or it was touched
-  before. So nothing is loaded or stored that the kernel would not touch itself. The guard around
-  the load and the write-back goes when the loop certainly runs, or the element was touched before;
-* an element that is stored to is not cached around a check or assert that may end the loop.
+* the loop accesses the element in every iteration, not only under an ``if``; or the kernel
+  accessed it before. So the pass adds no load or store of an element that the kernel does not
+  access itself. If the loop certainly runs, or the kernel accessed the element before, the load and
+  the write-back need no guard;
+* if the loop stores to the element, it contains no check or assert that may end the loop.
 
 The task's own parallel loop never counts as a loop here.
 """

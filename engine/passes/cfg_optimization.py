@@ -1,4 +1,4 @@
-"""cfg_optimization: loads and stores that the control-flow graph shows to be needless.
+"""cfg_optimization: removes loads and stores that the control-flow graph shows to be unnecessary.
 
 ::
 
@@ -10,18 +10,20 @@
     } else {                                }
     }
 
-* store-to-load forwarding: a load takes the value of the last store to the same address in its
-  node, if no store that may hit it came between; otherwise the value that all stores which may
-  reach it agree on, if that value is visible. A local holds 0 until it is stored to;
-* identical loads: the second of two loads of an address, without a possible store between;
-* identical stores: a store of what is there already;
-* dead stores: overwritten before anything may load them, or never loaded: locals, and global
-  temporaries that no later task loads. Arrays are live at the end;
-* dead atomics: one whose destination is overwritten before anything loads it becomes a load, if
-  no other iteration can see it: a local, or a node that is not parallel.
+* store-to-load forwarding: a load is replaced by the value of the last store to the same address
+  in its node, if no store in between may hit that address. Otherwise it is replaced by the value
+  that all stores which may reach it have in common, if that value is visible. A local holds 0
+  until the first store;
+* identical loads: the second of two loads of an address goes, if there is no possible store in
+  between;
+* identical stores: a store of the value that the address already holds goes;
+* dead stores: a store goes if it is overwritten before any possible load, or never loaded. This
+  applies to locals, and to global temporaries that no later task loads. Arrays are live at the end;
+* dead atomics: if the destination is overwritten before any load, and no other iteration can see
+  it (a local, or a node that is not parallel), the atomic becomes a load.
 
-A load of a local without a store is reported as a remark. After lower_access only locals
-are looked at. `full_simplify` runs this pass once there are tasks, on the graph of each.
+A load of a local without a store is reported as a remark. After `lower_access` the pass handles
+only locals. `full_simplify` runs this pass after `offload`, on the graph of each task.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""check_out_of_bound: every index into an array is checked before the element is touched.
+"""check_out_of_bound: checks every index into an array before the access to the element.
 
 ::
 
@@ -11,16 +11,16 @@
                                     <f32> $4 = global_load $3
 
 where ``$3`` is ``external_ptr $0, $1``. The check is at the load, store or atomic and not at
-the address: an address may be computed where the element is never touched. An address that was
-checked before, in the same block or one around it, is not checked again; clamped indices need no
-check. Neither do indices into a field or an element that are constants or made of the indices of
-loops with constant bounds, if they stay inside: a loop over a field needs no check of that field,
-nor of the neighbours that its bounds leave room for. An index of a field is
-compared with where its axis begins and ends; the message shows the user's own indices, field axes
+the address, because an address may be computed without an access. An address that was
+checked before, in the same block or one around it, is not checked again. Clamped indices need no
+check. Nor do indices into a field or an element that are certainly in range because they consist
+of constants and indices of loops with constant bounds: a loop over a field needs no check of that
+field, nor of neighbours that its bounds leave room for. An index of a field is
+compared with the begin and end of its axis. The message shows the user's own indices, field axes
 first, then those of the element.
 
-An element of an array that the kernel makes (``shift_ptr`` of an `array_alloca`) is checked in the
-same way: each index of its `linearize`, whose extents are constants, or the one index there is.
+An element of an array that the kernel allocates (``shift_ptr`` of an `array_alloca`) is checked in
+the same way: each index of its `linearize`, whose extents are constants, or its only index.
 """
 
 from __future__ import annotations

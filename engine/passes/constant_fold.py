@@ -12,9 +12,9 @@ After::
     <i8> $2 = const -106
     <f32> $3 = const -106.0
 
-All types are folded, 8- and 16-bit ones and floats too, with the meaning of `ir.semantics`, which
-the interpreter shares. A ``select`` with a constant condition becomes the chosen operand; a cast
-to the type its operand has already becomes the operand, constant or not.
+It folds all types, including floats and 8- and 16-bit types, by the rules of `ir.semantics`, which
+the interpreter shares. A ``select`` with a constant condition becomes the chosen operand. A cast
+to the type of its operand becomes the operand, constant or not.
 
 It leaves alone
 

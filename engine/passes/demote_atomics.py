@@ -6,15 +6,15 @@
                                           <f32> $4 = add $3, $2
                                           $5 : global_store $1, $4
 
-That is so for a local, for a private array, for everything in a serial task, and for an array of
-whose elements no two iterations touch the same (`analysis.uniquely_accessed`), as ``x[i] += 1`` in
-a loop over i. The value of the atomic is the load. xchg becomes load and store, cas load,
+This applies to a local, a private array, everything in a serial task, and an array whose elements
+are each accessed by only one iteration (`analysis.uniquely_accessed`), as ``x[i] += 1`` in
+a loop over i. The load is the value of the atomic. xchg becomes load and store; cas becomes load,
 comparison, select, store.
 
-Others stay atomic: global temporaries and shared elements in parallel tasks; and everywhere an
-update of an argument's element that changes nothing (``bit_or`` with 0, ``add`` of -0.0): that is
-how `volatile_load` reads what another thread, or the host, may have written meanwhile. The whole
-function before offload is left alone, for there a local may be shared by iterations.
+Other atomics stay: global temporaries and shared elements in parallel tasks; and everywhere an
+update of an argument's element that changes nothing (``bit_or`` with 0, ``add`` of -0.0), because
+`volatile_load` uses it to read a value that another thread, or the host, may have written. The pass
+does nothing before `offload`, because iterations may share a local there.
 """
 
 from __future__ import annotations

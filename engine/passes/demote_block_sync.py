@@ -20,15 +20,15 @@ barriers; each phase runs for all iterations of the block before the next one st
                                                       <f32> $9 = add $31, $31
                                                       ...
 
-* A value that a later phase uses is recomputed there if that is cheap, and else kept in an array
-  with one element for each iteration; so is every local variable that several phases use.
-* An ``if`` or a loop with a barrier inside goes around the phases. Its condition or bounds must be
-  the same for all iterations of the block: what one of them computes counts. Under ``debug`` an
+* A value that a later phase uses is recomputed there if that is cheap. Otherwise it is kept in an
+  array with one element for each iteration, and so is every local that several phases use.
+* An ``if`` or a loop with a barrier inside encloses the phases. Its condition or bounds must be
+  the same for all iterations of the block; the value of one of them is used. Under ``debug`` an
   assert fails if they differ.
-* An iteration that ended with `continue` takes no part in later phases.
+* An iteration that ended with `continue` does not run in later phases.
 * A shared array belongs to the block. The last block may have fewer iterations.
 
-Tasks without barriers and shared arrays stay.
+Tasks without barriers and shared arrays do not change.
 """
 
 from __future__ import annotations
@@ -230,8 +230,8 @@ class _Splitter:
                 f"{x.attr.name or 'a value'!r} would have to be kept for the reverse pass across a "
                 "barrier of the block",
                 x.loc,
-                hint="differentiate the kernel without barriers, or put what is between two of "
-                "them into a kernel of its own",
+                hint="remove the barriers from the differentiated kernel, or split it into one "
+                "kernel for each part between two barriers",
             )
         if x.code == C.ARRAY_ALLOCA:
             return self.top.array(_elem(x), self.dim * x.attr.count, x.attr.name)

@@ -1,8 +1,8 @@
-"""demote_operations: operations that backends need not know become simpler ones.
+"""demote_operations: replaces compound operations by simpler ones.
 
-After it, to the end of the pipeline, there is no ``floordiv`` and no ``floormod`` of integers, no
+From here to the end of the pipeline there is no ``floordiv`` and no ``floormod`` of integers, no
 ``sgn``, ``inv`` or ``rsqrt``, no ``bit_shr`` of a signed type and no ``pow`` with an integer
-exponent (see `is_demoted`), so backends need not know them. For i32::
+exponent (see `is_demoted`), so backends need not implement them. For i32::
 
     <i32> $3 = floordiv $1, $2          <i32> $4 = div $1, $2
                                         <i32> $5 = mod $1, $2
@@ -10,21 +10,22 @@ exponent (see `is_demoted`), so backends need not know them. For i32::
                                         <u1>  $8 = bit_and ($5 != 0), ($7 < 0)
                                         <i32> $3 = sub $4, <cast $8>
 
-With a constant divisor above 0 it is cheaper: a power of two needs one shift or mask, others one
-division and a correction from the sign of the remainder. Unsigned operands need no correction.
+A constant divisor above 0 is cheaper: a power of two needs one shift or mask, any other divisor one
+division and a correction by the sign of the remainder. Unsigned operands need no correction.
 
-* ``bit_shr`` of a signed type is one of the unsigned type, between two bit casts;
-* ``pow`` with an integer exponent squares and multiplies in a loop over the exponent's bits, for
-  floats in f64 so that rounding errors do not add up; an f64 base uses ``pow`` of floats. A
-  negative exponent is the reciprocal of a float; of an integer the truncated reciprocal: 0, or
-  for the bases 1 and -1 that base to the power (under ``debug`` a check came before, see
-  `insert_debug_checks`);
-* ``sgn`` is two comparisons (of a NaN: 0), ``inv`` is ``1 / x``, ``rsqrt`` ``1 / sqrt(x)``.
+* ``bit_shr`` of a signed type becomes one of the unsigned type, between two bit casts;
+* ``pow`` with an integer exponent squares and multiplies in a loop over the exponent's bits. For
+  floats it computes in f64, so that rounding errors do not add up; an f64 base uses ``pow`` of
+  floats. For a negative exponent, a float base returns the reciprocal, and an integer base the
+  truncated reciprocal: 0, or for the bases 1 and -1 their power (under ``debug``,
+  `insert_debug_checks` refuses this before);
+* ``sgn`` becomes two comparisons (0 for NaN), ``inv`` becomes ``1 / x``, ``rsqrt``
+  ``1 / sqrt(x)``.
 
-Left alone: ``pow`` of floats, ``bit_shr`` of unsigned types, ``div`` and ``mod``, all other
-mathematics. ``floordiv`` and ``floormod`` of floats too: each backend computes them as `semantics`
-says, step by step also under ``fast_math``. Of a quotient that is off by one bit where it should be
-whole, the floor would be off by one.
+It leaves alone ``pow`` of floats, ``bit_shr`` of unsigned types, ``div`` and ``mod``, and all other
+mathematical functions. It also leaves alone ``floordiv`` and ``floormod`` of floats: each backend
+computes them by the steps of `semantics`, also under ``fast_math``. If a quotient that should be a
+whole number were off by one bit, its floor would be off by one.
 """
 
 from __future__ import annotations

@@ -11,15 +11,16 @@
                              <f32> $3 = mul <cast z >> 40>, <2 ** -24>
 
 The generator is splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators,
-2014). The state starts from the launch seed, the number of the task and the indices of the
+2014). The state starts from the launch seed, the index of the task and the indices of the
 iteration, so results depend neither on threads nor on the backend. Floats are multiples of 2**-11,
-2**-24, 2**-53 (f16, f32, f64) in [0, 1); integers are the low bits. Tasks without ``rand`` stay.
+2**-24, 2**-53 (f16, f32, f64) in [0, 1); integers are the low bits. Tasks without ``rand`` do not
+change.
 
-In a ``do_while`` region each round draws other numbers: a global temporary that a serial task at
-the end of the region counts up goes into the state, too.
+In a ``do_while`` region each round draws different numbers: the state also depends on a counter, a
+global temporary that a serial task at the end of the region increments.
 
-A real function with a ``rand``, or that calls such a one, gets the address of the state as its last
-argument; so the numbers of an iteration are one sequence wherever they are drawn.
+A real function that contains ``rand``, or calls such a function, receives the address of the state
+as its last argument. So all numbers of an iteration form one sequence.
 """
 
 from __future__ import annotations

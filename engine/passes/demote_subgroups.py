@@ -1,6 +1,6 @@
-"""demote_subgroups: subgroups exchange values through memory that the block shares.
+"""demote_subgroups: subgroups exchange values through shared arrays of the block.
 
-For backends on which one thread runs a whole block. Each exchange is between barriers::
+For backends on which one thread runs a whole block. Each exchange is surrounded by barriers::
 
     <f32> $5 = subgroup_shuffle $4, $lane, $p, $n      <*f32> $9 = array_alloca {space='shared'}
                                                        <*f32> $10 = shift_ptr $9, $p
@@ -10,11 +10,11 @@ For backends on which one thread runs a whole block. Each exchange is between ba
                                                        <f32> $5 = global_load $13
                                                        $14 : block_sync
 
-A ballot collects the bits of each subgroup in one element with `atomic_bit_or`; a barrier of the
-subgroup becomes one of the block. So all iterations of the block have to come to an exchange, not
+A ballot collects the bits of each subgroup in one element with `atomic_bit_or`. A barrier of the
+subgroup becomes one of the block. So all iterations of the block must reach an exchange, not
 only those of its subgroup; `demote_block_sync` checks this under ``debug``.
 
-Tasks without subgroups stay.
+Tasks without subgroups do not change.
 """
 
 from __future__ import annotations

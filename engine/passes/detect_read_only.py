@@ -1,14 +1,14 @@
-"""detect_read_only: each task notes the array parameters that it only reads.
+"""detect_read_only: records on each task the array parameters that it only reads.
 
 ::
 
     $0 : offloaded {kind='range_for'} ...     $0 : offloaded {kind='range_for' read_only=(0,)} ...
 
-An array is read only in a task when the task loads from it and neither stores to it nor updates
-it atomically; a field likewise. If arrays may overlap (`Func.noalias` is False) any store or atomic
-to an array may hit any other array or field, and one to a field any array, so that a task with such
+An array or field is read-only in a task if the task loads from it and neither stores to it nor
+updates it atomically. If arrays may overlap (`Func.noalias` is False), a store or atomic to an
+array may hit any other array or field, and one to a field any array, so a task with such
 a store has no read-only arrays. Fields never overlap each other. Locals and global temporaries are
-not reported.
+not recorded.
 """
 
 from __future__ import annotations

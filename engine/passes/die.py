@@ -10,10 +10,11 @@ Before::
 After: ``$4`` is gone. One sweep from the end finds whole chains, since every use is after its
 definition.
 
-So does all that is done to an adstack that nothing reads, and to adjoints on it that nothing reads.
+Unused loads and unused random numbers are deleted as well. So are all operations on an adstack that
+nothing reads, and on adjoints of a stack that nothing reads.
 
-It leaves alone stores (also to locals without loads: `cfg_optimization` knows which are dead),
-atomics, asserts, prints and control flow. Loads go when unused; so does an unused random number.
+It leaves alone stores (also to locals without loads: `cfg_optimization` finds the dead ones),
+atomics, asserts, prints and control flow.
 """
 
 from __future__ import annotations

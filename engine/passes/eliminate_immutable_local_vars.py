@@ -1,4 +1,4 @@
-"""eliminate_immutable_local_vars: a local that is set once is the value it is set to.
+"""eliminate_immutable_local_vars: replaces a local with a single store by the stored value.
 
 ::
 
@@ -8,8 +8,8 @@
     <f32> $4 = mul $3, $3
 
 This holds when the alloca and its only store are in the same block, no load comes before the
-store, the types agree and nothing else (an atomic) uses the variable. Others stay: `simplify` and
-cfg_optimization deal with variables that change.
+store, the types agree and nothing else (an atomic) uses the variable. Other locals stay: `simplify`
+and `cfg_optimization` handle variables that change.
 """
 
 from __future__ import annotations

@@ -12,12 +12,12 @@ Before::
 
 After: ``$1`` comes first, and ``$5 = add $2, $1``; ``$4`` is gone.
 
-The front is that of the kernel's body, or of each region (header, body) of a task, so that tasks
-stay independent of each other. A constant is then before every use, other passes need not
-ask where it is, and a loop does not repeat it.
+The front is the start of the kernel's body, or of each region (header, body) of a task, so that
+tasks stay independent of each other. A constant is then before every use, so other passes need not
+check its position, and loops do not repeat it.
 
-It leaves alone constants that differ in type, in the sign of a zero, or in NaN against a number;
-and everything that is not a constant.
+Constants that differ in type, or in the sign of a zero, are not merged, nor is NaN with a number.
+Ops other than constants do not move.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""handle_external_ptr_boundary: indices into arrays declared ``boundary="clamp"`` are clamped.
+"""handle_external_ptr_boundary: clamps indices into arrays declared with ``boundary="clamp"``.
 
 ::
 
@@ -10,10 +10,10 @@
                                                 <i32> $10 = max $8, $9
                                                 <*f32> $3 = external_ptr $0, $10 ["unsafe"]
 
-Indices inside of an element (a component of a vector or matrix) are clamped to its shape, too: else
-one out of range leads to a neighbouring element, or out of the array at its ends. An array without
-elements has no valid index; accesses to one are the caller's error. Pointers marked ``unsafe``
-stay, fields among them.
+Indices inside of an element (a component of a vector or matrix) are clamped to its shape, too:
+an index out of range would access a neighbouring element, or memory outside of the array. An
+array without elements has no valid index, and accessing it is the caller's error. Pointers marked
+``unsafe``, which include those of fields, do not change.
 """
 
 from __future__ import annotations

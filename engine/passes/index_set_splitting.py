@@ -1,4 +1,4 @@
-"""index_set_splitting: iterations away from an array's edges need no clamped or wrapped indices.
+"""index_set_splitting: iterations away from the edges run without clamped or wrapped indices.
 
 For the innermost axis of the loop over the iterations of a chunk, with an index j of that axis::
 
@@ -20,20 +20,22 @@ For the innermost axis of the loop over the iterations of a chunk, with an index
 
 In the middle, neighbouring iterations read neighbouring elements: vector loads instead of gathers.
 
-These ops are undone there, each where it is the sum ``j + offset`` for all j of the middle: max and
-min with a value that the loop does not change, a remainder (``%`` with a constant or such a value),
-and a select by a comparison with such a value. offset is a sum of constants and values that the
-loop does not change; bounds are computed in 64 bits, and keep the sum itself inside of 32.
+In the middle, these ops are replaced by the sum ``j + offset``, if they equal it for all j there:
+max and min with a value that the loop does not change, a remainder (``%`` with a constant or such a
+value), and a select by a comparison with such a value. offset is a sum of constants and values that
+the loop does not change. Bounds are computed in 64 bits, and ensure that the sum itself fits into
+32 bits.
 
-Iterations of these loops may run in any order, so the two edges share one copy of the body. It is
-not worth vector instructions (`ForAttr.cold`) where few iterations are known to be there; where
-extents of other arrays or arguments decide, all iterations may be.
+Iterations of these loops may run in any order, so the two edges share one copy of the body. If only
+few iterations are known to be at the edges, that copy gets no vector instructions
+(`ForAttr.cold`). If this depends on extents of other arrays or on arguments, all iterations may be
+at the edges.
 
-Left alone are loops whose bodies hold loops, calls, adstacks or more than `_MOST` ops, whose
-innermost axis is known to be short, or where no address depends on such a value, and loops inside
-of iterations. So are bounds that may leave many iterations to the edges: a constant, or that of a
-select, that is more than `_NEAR` iterations inside of the loop or is not known to be near its end;
-and ``j % n`` where the loop does not end at n.
+It leaves alone loops whose bodies hold loops, calls, adstacks or more than `_MOST` ops, loops whose
+innermost axis is known to be short, loops in which no address depends on such a value, and loops
+inside of iterations. It also leaves alone bounds that may assign many iterations to the edges: a
+constant, or the bound of a select, that is more than `_NEAR` iterations inside of the loop or is
+not known to be near its end; and ``j % n`` where the loop does not end at n.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""insert_debug_checks: under debug, integer operations that have no result are errors.
+"""insert_debug_checks: under debug, integer operations without a result are errors.
 
 ::
 
@@ -7,9 +7,9 @@
                                       $6 : assert $5 {kind='check' text='Integer division by zero'}
                                       <i32> $3 = floordiv $1, $2
 
-Checked are division and modulo by zero, and powers of integers with a negative exponent. Division
-of floats, and divisors that are constants other than 0, need no check. Outside of debug the results
-are defined (0; the truncated real power), and nothing is checked.
+The pass checks division and modulo by zero, and powers of integers with a negative exponent.
+Division of floats, and divisors that are constants other than 0, need no check. Without debug the
+results are defined (0; the truncated real power), and nothing is checked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""insert_overflow_reports: under debug, an integer result that wrapped is reported.
+"""insert_overflow_reports: under debug, reports integer results that wrapped.
 
 ::
 
@@ -10,11 +10,11 @@
                                    <u1> $8 = cmp_eq $7, $6
                                    $9 : assert $8, $1, $2 {kind='overflow' text='... %d + %d'}
 
-An assert of this kind ends nothing, for wrapping is often meant: a launch counts how often each
-fails and says so once it is over, with the operands of the first time. Watched are + - * and <<,
-and the atomics that += -= and *= become. Types of up to 32 bits are computed again in 64; wider
-ones are judged by signs, by order, or by dividing back. Floats and ``u1`` never wrap and stay as
-they are.
+An assert of this kind does not end the launch, because wrapping is often intended. The launch
+counts the failures of each assert and reports them at its end, with the operands of the first
+failure. The pass checks + - * and <<, and the atomics of += -= and *=. For types of up to 32 bits
+it repeats the operation in 64 bits. For 64-bit types it compares signs or the order of operands
+and result, or divides back. Floats and ``u1`` never wrap and do not change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""loop_invariant_code_motion: operations that compute the same in every iteration leave a loop.
+"""loop_invariant_code_motion: moves operations with unchanged operands out of a loop.
 
 Before (inside a task, or inside another loop)::
 
@@ -16,20 +16,20 @@ After::
       <i32> $7 = loop_index $5 [0]
       ...
 
-An op moves in front of a loop when none of its operands is made inside. Inner loops come first, so
-that an op leaves as many loops as it can in one run. Operations on values move; addresses,
-arguments and extents too under ``cache_loop_invariant_global_vars``. All of these are safe to
-compute in a loop that does not run: none fails or touches memory, and integer division by zero is
-defined.
+An op moves in front of a loop if none of its operands is computed inside. Inner loops come first,
+so that an op leaves as many loops as possible in one run. Operations on values move; so do
+addresses, arguments and extents, under ``cache_loop_invariant_global_vars``. All of these are safe
+even if the loop does not run: none of them fails or accesses memory, and integer division by zero
+is defined.
 
 It leaves alone
 
-* the outermost loop: at the root it becomes a task of its own, in a task it *is* the iteration;
+* the outermost loop: at the root it becomes a task, and in a task it *is* the iteration;
 * loads and everything with an effect;
 * ops in an ``if`` inside the loop, unless ``move_loop_invariant_outside_if``.
 
-Remarks list which loads and conditional operations had to stay although their operands do not
-change, and why.
+Remarks list the loads and conditional operations that had to stay although their operands do not
+change, with the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""lower_access: addresses of array and field elements become base plus offset.
+"""lower_access: turns addresses of array and field elements into base plus offset.
 
 ::
 
@@ -7,11 +7,12 @@
                                             <*f32> $3 = shift_ptr $0, $9
 
 Indices are linearized in the order of memory. Extents of fields and of elements are constants, and
-the index at which an axis of a field begins is subtracted. Of a field that shares its cells with
+the first index of each axis of a field is subtracted. For a field that shares its cells with
 others, ``linearize`` uses the ratios of the strides as extents, and 0 as the innermost index.
 
-An axis that a layout divides into digits (nested blocks) needs arithmetic on the index: shifts and
-masks where divisor and modulus are powers of two, in u32 if no offset is too large for it::
+An axis that a layout divides into digits (nested blocks) needs arithmetic on the index. This
+arithmetic uses shifts and masks if divisor and modulus are powers of two, and u32 if every offset
+fits::
 
     field x: i32[16] layout(0/4*8, 0%4*1)   <u32> $5 = cast_value $1
     <*i32> $3 = external_ptr $0, $1         <u32> $7 = bit_shr $5, <2>
@@ -21,8 +22,8 @@ masks where divisor and modulus are powers of two, in u32 if no offset is too la
                                             <i64> $13 = cast_value $12
                                             <*i32> $3 = shift_ptr $0, $13
 
-Digits of constant indices are computed here, and those of sums made by `split_blocked_axes` are the
-parts of the sum. An element that is certainly at the base needs no
+The digits of constant indices are computed here. The digits of a sum from `split_blocked_axes` are
+the terms of the sum. An element that is certainly at the base needs no
 ``shift_ptr``: the ``external_ptr`` goes. Locals, global temporaries and `linearize` itself stay.
 """
 

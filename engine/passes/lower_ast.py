@@ -1,8 +1,8 @@
-"""lower_ast: no more ``break``.
+"""lower_ast: removes ``break``.
 
 A ``break`` in a ``while`` becomes a ``while_control`` that always leaves. A ``range_for`` with a
-``break`` becomes a ``while`` with counters, so that from here on only a ``while`` can be left
-early (such a loop is never parallel)::
+``break`` becomes a ``while`` with counters, which is never parallel. After this pass only a
+``while`` can be left early::
 
     $2 : range_for $0, $1 body {          <*i32> $5 = alloca ["i"]
       <i32> $3 = loop_index $2 [0]        $6 : local_store $5, $0
@@ -15,9 +15,9 @@ early (such a loop is never parallel)::
                                             $4 : while_control <false>
                                           }
 
-The counter moves on before the body runs, so a ``continue`` needs nothing special. Several axes
-count like an odometer, the innermost axis fastest; ``break`` leaves all of them. Loops without a
-``break`` stay as they are.
+The counter is incremented before the body runs, so ``continue`` needs no special treatment. Several
+axes count like an odometer, the innermost axis fastest; ``break`` leaves all of them. Loops without
+a ``break`` do not change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""make_cpu_multithreaded_range_for: a parallel task becomes chunks, one for a thread at a time.
+"""make_cpu_multithreaded_range_for: splits a parallel task into chunks for threads.
 
-The task counts chunks (``unit='chunk'``); each runs the user's loop over its share of the
-outermost axis, with all axes kept as they were::
+The task then iterates over chunks (``unit='chunk'``). Each chunk runs the user's loop over its
+share of the outermost axis, with all axes unchanged::
 
     $0 : offloaded {range_for} header {     $0 : offloaded {range_for unit='chunk'} header {
       $3 : bounds $1, $2                      ... number of chunks from the extents
@@ -12,14 +12,14 @@ outermost axis, with all axes kept as they were::
                                                 <i32> $4 = loop_index $9 [0]
                                                 ...
 
-A chunk has work for about 20 microseconds or more (the last may have less), judged by the body;
-bodies with loops get up to four chunks a thread, for balance, others one. ``num_cpu_threads`` of
-the loop, else ``cpu_max_num_threads``, limits the chunks; ``make_cpu_multithreading_loop=False``
-allows one. A ``default_cpu_block_dim`` other than 32 is the minimum number of iterations
-in a chunk and replaces that estimate; the ``block_dim`` of a loop is for GPUs and has no effect
-here.
+A chunk takes about 20 microseconds or more, estimated from the body (the last one may take less).
+For balance, bodies with loops get up to four chunks per thread, other bodies one.
+``num_cpu_threads`` of the loop, else ``cpu_max_num_threads``, limits the chunks;
+``make_cpu_multithreading_loop=False`` allows one. A ``default_cpu_block_dim`` other than 32 is the
+minimum number of iterations in a chunk and replaces the estimate. The ``block_dim`` of a loop is
+for GPUs and has no effect here.
 
-Serial tasks and tasks already made of chunks stay.
+Serial tasks and tasks that already consist of chunks do not change.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""make_thread_local: a reduction adds up in a local first, and only then in shared memory.
+"""make_thread_local: a reduction accumulates in a local, and updates shared memory once per chunk.
 
-In a task made of chunks (see `make_cpu_multithreaded_range_for`)::
+In a task that consists of chunks (see `make_cpu_multithreaded_range_for`)::
 
     $9 : range_for $b, $e body {            <*f32> $20 = alloca
       ...                                   $21 : local_store $20, <-0.0>
@@ -12,14 +12,14 @@ In a task made of chunks (see `make_cpu_multithreaded_range_for`)::
                                             <f32> $23 = atomic_add $1, $22
 
 where ``$1`` is an address that does not change in the loop: a global temporary or an element such
-as ``out[0]``. The next `demote_atomics` makes the update of the local a plain one. It must be the
-same operation each time (add, mul, min, max, and, or, xor), its results unused, and nothing else
-in the task may touch that memory. The local starts with the value that changes nothing: for floats
--0.0 under add; under min and max NaN, or the largest number of the other sign where ``fast_math``
-rules out NaN and infinity. Where updates are conditional and none was made (the local is still what
-it was), the shared memory is left alone: its address may be of nothing.
+as ``out[0]``. The next `demote_atomics` turns the update of the local into plain ops. All updates
+must be the same operation (add, mul, min, max, and, or, xor), their results must be unused, and
+nothing else in the task may access that memory. The local starts with the neutral value: for floats
+-0.0 for add; for min and max NaN, or the largest number of the other sign where ``fast_math``
+rules out NaN and infinity. If updates are conditional and none ran (the local still holds the
+neutral value), the shared memory is not accessed, because its address may be invalid.
 
-Left alone: xchg and cas, results that are used, addresses that vary, tasks not made of chunks.
+It leaves alone xchg and cas, results that are used, addresses that vary, and tasks without chunks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""merge_global_ptrs: equal addresses become one.
+"""merge_global_ptrs: merges equal addresses.
 
 ::
 
@@ -7,9 +7,9 @@
     <*f32> $6 = external_ptr $0, $1 ["unsafe"]     $7 : global_store $3, $5
     $7 : global_store $6, $5
 
-A restricted common-subexpression elimination: addresses and the integers that make indices. What
-is kept is earlier, in the same block or one around it. Arithmetic on floats, loads and
-everything with an effect stays.
+This is a common-subexpression elimination restricted to addresses and to the integers that indices
+consist of. It keeps the earlier op, which is in the same block or in one around it. It leaves
+alone arithmetic on floats, loads and everything with an effect.
 """
 
 from __future__ import annotations

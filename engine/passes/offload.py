@@ -1,6 +1,6 @@
-"""offload: the kernel becomes a list of tasks.
+"""offload: turns the kernel into a list of tasks.
 
-Each loop at the root that is not strictly serialized becomes a parallel task; statements between
+Each loop at the root that is not strictly serialized becomes a parallel task. Statements between
 such loops, with everything nested in them, become serial tasks::
 
     <i32> $1 = external_tensor_shape_along_axis [(0, 0)]
@@ -14,28 +14,28 @@ such loops, with everything nested in them, become serial tasks::
                                               ...
                                             }
 
-What one task makes and another needs (`cross-task values`):
+Values that one task computes and another needs (`cross-task values`):
 
 * constants, parameters, shapes, addresses and short chains of cheap arithmetic on them are
-  computed again where they are needed, in the header for bounds;
-* any other value is stored to a slot of the buffer between tasks right after it is made, and
+  computed again in each task that needs them; for bounds, in the header;
+* any other value is stored to a slot of the buffer between tasks right after its computation, and
   loaded by each task that uses it;
-* an array that the kernel makes and more than one task uses, or a parallel task, is a run of such
-  slots, addressed as before;
-* a local variable that more than one task uses, or a parallel task, *is* such a slot: loads,
+* an array that the kernel allocates becomes a run of such slots, addressed as before, if more than
+  one task or a parallel task uses it;
+* a local that more than one task or a parallel task uses becomes such a slot: loads,
   stores and atomics on it become global. So ``r += i`` in a parallel loop is an atomic on a
-  global temporary. The buffer is zero at each launch, as a local is; a first store of 0 goes;
-* an adstack is of one serial task, or of an iteration. One that more would share is a fault of the
-  pass that made it.
+  global temporary. The buffer is zero at each launch, as a local is, so a first store of 0 goes;
+* an adstack belongs to one serial task, or to one iteration. An adstack that several would share
+  is a bug in the pass that created it.
 
-The body of a graph region is cut in the same way, so that a region holds tasks then. In a
-``do_while`` a variable is 0 each time its op is executed, so a slot of one is set to 0 there; and
-one from outside of it is shared, although a single task uses it, as its value lasts from round to
-round.
+The body of a graph region is cut in the same way, so the region then holds tasks. In a
+``do_while`` a variable is 0 each time its op is executed, so its slot is set to 0 there. A variable
+from outside of the ``do_while`` gets a slot even if a single task uses it, because it keeps its
+value from round to round.
 
-Slots are assigned in the order of definition, so equal kernels have equal slots. Tasks left without
-ops vanish. Unchanged: loops inside ``if`` and ``while`` and serialized loops (they are in a serial
-task), the inside of every loop body.
+Slots are assigned in the order of definition, so equal kernels have equal slots. Tasks without
+ops vanish. Loops inside ``if`` and ``while`` and serialized loops (they are in a serial
+task) do not change, nor do the bodies of loops.
 """
 
 from __future__ import annotations

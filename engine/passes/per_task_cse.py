@@ -1,4 +1,4 @@
-"""per_task_cse: computes a value once that was computed before (common subexpressions).
+"""per_task_cse: computes each value only once (common-subexpression elimination).
 
 Before::
 
@@ -20,8 +20,8 @@ After::
     } else {
     }
 
-A pure op with the same opcode, type, operands (in any order where that does not matter) and
-attribute as an earlier one, in its own block or one around it, is replaced by that one.
+If a pure op has the same opcode, type, operands (in any order if the op is commutative) and
+attribute as an earlier op in its own block or in one around it, the earlier op replaces it.
 An op that begins, or ends, both branches of an ``if`` moves in front of it, or after it.
 
 It leaves alone loads, stores, atomics and random numbers (outside of such ifs), constants that

@@ -1,12 +1,12 @@
-"""remove_user_asserts: outside of debug, a kernel's own assert does nothing.
+"""remove_user_asserts: deletes the kernel's own asserts unless debug is on.
 
 ::
 
     <u1> $2 = cmp_gt $0, $1               <u1> $2 = cmp_gt $0, $1
     $3 : assert $2 {text='too small'}
 
-What the condition did on the way (an atomic, a print) stays. Checks that the compiler puts in
-itself (kinds ``bound`` and ``check``) stay too.
+Side effects of the condition (an atomic, a print) stay. So do checks that the compiler inserts
+(kinds ``bound`` and ``check``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""serialize_scatter: a parallel task that mostly updates shared memory runs on one thread.
+"""serialize_scatter: runs a parallel task that mostly updates shared memory on one thread.
 
-An atomic update costs a CPU as much as ten or twenty plain ones, even when no other thread uses
-the element. A task of little else gains nothing from two or four threads: without atomics, one
-thread is faster. Such a task becomes a serial one with a loop in it::
+On a CPU an atomic update costs as much as ten or twenty plain ones, even if no other thread uses
+the element. If a task does little else, one thread without atomics is faster than two or four
+threads. Such a task becomes a serial one with a loop in it::
 
     $0 : offloaded {kind='range_for'} header {     $0 : offloaded header {
       $3 : bounds $1, $2                             $3 : bounds
@@ -14,14 +14,14 @@ thread is faster. Such a task becomes a serial one with a loop in it::
                                                      }
                                                    }
 
-and `demote_atomics` turns its updates into plain ones. With threads ``T``, other work ``W`` and
-shared updates ``A`` of one iteration, that is done where ``(W + cost of A atomic) / T`` exceeds
-``W + cost of A plain``; the costs are measured. It is done too where the task is known to be so
-short that one thread would run all of it.
+and `demote_atomics` turns its updates into plain ones. With ``T`` threads, and other work ``W`` and
+shared updates ``A`` of one iteration, the pass does this if ``(W + cost of A atomic) / T`` exceeds
+``W + cost of A plain``. The costs are measured. The pass also does this if the task is known to be
+so short that one thread would run all of it.
 
-It leaves alone tasks without atomics on shared memory, loops with `num_cpu_threads` of their own,
-and updates that `make_thread_local` will take out of the loop (those of an element that does not
-change, with unused results) count as nothing.
+It leaves alone tasks without atomics on shared memory, and loops that set `num_cpu_threads`.
+Updates that `make_thread_local` will move out of the loop (of an element that does not
+change, with unused results) do not count.
 """
 
 from __future__ import annotations

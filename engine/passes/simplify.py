@@ -1,4 +1,4 @@
-"""simplify: blocks with repeated loads, ifs and loops without effect, or trivial addresses.
+"""simplify: reuses loads, merges ifs, removes empty ifs and loops, and trivial addresses.
 
 Before::
 
@@ -27,16 +27,15 @@ After (``$10`` became ``$4``)::
 
 What it does:
 
-* a global load is the earlier load of the same address in its block, when nothing between them
-  may write there;
-* ifs on the same condition with nothing but pure ops between them become one;
-* an ``if``, ``range_for`` or task with nothing in it goes;
-* ``abs`` of an unsigned integer is the integer; an address shifted by 0 is the address;
+* an earlier load of the same address in the same block replaces a global load, if nothing in
+  between may write there;
+* two ``if`` ops on the same condition with only pure ops in between become one;
+* an empty ``if``, ``range_for`` or task goes;
+* ``abs`` of an unsigned integer becomes the integer; an address shifted by 0 becomes the address;
 * under ``flatten_if``, a small ``if`` that only computes and sets locals becomes selects.
 
-It leaves alone loads of locals (`cfg_optimization` forwards what was stored), a ``while`` or
-``do_while`` with nothing in it (it may never end), and a loop over several axes where some have
-one iteration.
+It leaves alone loads of locals (`cfg_optimization` forwards stored values), an empty ``while`` or
+``do_while`` (it may never end), and a loop over several axes where some have one iteration.
 """
 
 from __future__ import annotations

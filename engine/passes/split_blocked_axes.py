@@ -1,4 +1,4 @@
-"""split_blocked_axes: a loop over a field of nested blocks visits one block after the other.
+"""split_blocked_axes: makes a loop over a field of nested blocks visit one block after the other.
 
 For ``field x: f32[64] layout(0/8*8, 0%8*1)``, and likewise for several axes::
 
@@ -11,11 +11,11 @@ For ``field x: f32[64] layout(0/8*8, 0%8*1)``, and likewise for several axes::
                                                      <i32> $10 = add $8, $9
                                                      <*f32> $6 = external_ptr $5, $10
 
-The new axes are the digits of the field's layout, in the order of memory. `lower_access` knows the
-digits of such a sum, so that the innermost axis runs along contiguous memory without any shifts or
-masks. The field is the first one that the task touches with exactly its loop indices.
+The new axes are the digits of the field's layout, in the order of memory. `lower_access` recognises
+the digits of such a sum, so the innermost axis runs along contiguous memory without shifts or
+masks. The field is the first one that the task accesses with exactly its loop indices.
 
-Left alone are tasks whose bounds are not those of such a field, or not constant, fields whose
+It leaves alone tasks whose bounds are not those of such a field, or not constant, fields whose
 blocks do not fill their axes evenly, and loops inside of tasks.
 """
 

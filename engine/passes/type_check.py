@@ -1,17 +1,18 @@
-"""type_check: operands get the types that their operation wants.
+"""type_check: converts operands to the types that their operation requires.
 
-The frontend sets the result type of every op but leaves the operands as the user wrote them. Here
-casts are put in front of the op, as `typerules.operand_type` asks::
+The frontend sets the result type of every op but leaves the operands as the user wrote them. This
+pass inserts casts in front of the op, as `typerules.operand_type` requires::
 
     <f32> $3 = add $1, $2                 <f32> $4 = cast_value $1
     $5 : if $6 then {                     <f32> $3 = add $4, $2
                                           <u1> $8 = cmp_ne $6, <0>
                                           $5 : if $8 then {
 
-A constant operand becomes a constant of the wanted type where that is exact. Conditions become
-comparisons with 0. ``truediv`` becomes ``div`` of its result type. Indices and loop bounds become
-i32, the amount of a shift the left type, the value of a store, atomic or push the type of its
-destination, a returned value the declared type. The exponent of an integer power keeps its type.
+A constant operand becomes a constant of the required type if that is exact. Conditions become
+comparisons with 0. ``truediv`` becomes ``div`` of its result type. Indices and loop bounds are
+converted to i32, the amount of a shift to the type of the left operand, the value of a store,
+atomic or push to the type of its destination, a returned value to the declared type. The exponent
+of an integer power keeps its type.
 """
 
 from __future__ import annotations

@@ -16,20 +16,20 @@ After::
 
     $2 : global_store $8, $9
 
-What goes:
+The pass removes
 
-* an ``if`` on a constant: the branch that runs takes its place;
-* what follows an op that always leaves: `continue`, `break`, `return`, a ``while_control`` on a
+* an ``if`` on a constant: the branch that runs replaces it;
+* ops after an op that always leaves: `continue`, `break`, `return`, a ``while_control`` on a
   constant 0, or an ``if`` that leaves in both branches;
-* a ``while_control`` on another constant, which never leaves;
-* a ``while`` that always leaves at the end of its first iteration: its body takes its place;
-* a `continue` as the last op of a loop's body, also inside ``if`` at its end;
+* a ``while_control`` on any other constant, which never leaves;
+* a ``while`` that always leaves at the end of its first iteration: its body replaces it;
+* a `continue` as the last op of a loop's body, also inside an ``if`` at its end;
 * a loop or a task over a range that is empty by its constant bounds.
 
-A loop that moves to the root of a kernel, or of a graph region, this way is marked
+If a loop moves to the root of a kernel, or of a graph region, this way, it is marked
 ``strictly_serialized``: only loops that the kernel's author wrote there run in parallel.
 
-It leaves alone an ``if`` with nothing in it (`simplify` deletes that), a ``while`` that never ends,
+It leaves alone an empty ``if`` (`simplify` deletes it), a ``while`` that never ends,
 and loops that run exactly once.
 """
 

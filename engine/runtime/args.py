@@ -196,7 +196,7 @@ def flat(kernel: str, name: str, value: Any, t: Any) -> list[Any]:
     if not isinstance(members, dict) or set(cast("dict[str, Any]", members)) != set(t.members):
         raise QuadrantsRuntimeTypeError(
             f"Argument {name} ({short(value)}) cannot be converted into required type {t!r}",
-            kernel=kernel, hint=f"it needs the members {', '.join(t.members)}",
+            kernel=kernel, hint=f"pass a value with the members {', '.join(t.members)}",
         )  # fmt: skip
     out: list[Any] = []
     for key, member in t.members.items():
@@ -346,7 +346,7 @@ def _any_array(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument
         return found._replace(back=back, given=value)
     raise QuadrantsRuntimeTypeError(
         f"Invalid type for argument {name}, got {short(value)}", kernel=call.kernel,
-        hint="fields are passed as qd.Template or qd.Tensor" if fields else None,
+        hint="annotate parameters for fields with qd.Template or qd.Tensor" if fields else None,
     )  # fmt: skip
 
 

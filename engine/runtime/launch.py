@@ -210,7 +210,7 @@ class Launchers:
         if self.decl.options.graph:
             raise QuadrantsRuntimeError(
                 "qd_stream is not compatible with graph=True kernels. See docs/language/streams.md "
-                "for details.", hint="call it without qd_stream, or make the kernel without graph",
+                "for details.", hint="omit qd_stream, or remove graph=True from the kernel",
             )  # fmt: skip
         if self.decl.autodiff != "none":
             raise QuadrantsRuntimeError(

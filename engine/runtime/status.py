@@ -112,7 +112,7 @@ def check_device_arrays(name: str, compiled: Compiled, args: Sequence[Any]) -> N
             raise QuadrantsRuntimeError(
                 f"graph requires all ndarrays to be device-resident: argument {param.name!r} is "
                 f"{kind}", kernel=name,
-                hint="copy it to a qd.ndarray once, and pass that; or remove graph=True from the "
+                hint="copy it to a qd.ndarray once and pass that, or remove graph=True from the "
                 "kernel",
             )  # fmt: skip
 

@@ -42,7 +42,7 @@ class _Held:
         if self._gone:
             raise QuadrantsRuntimeError(
                 f"this {self._kind} cannot be used: {self._gone}",
-                hint=f"make a new one with qd.create_{self._kind}()",
+                hint=f"create a new one with qd.create_{self._kind}()",
             )
         return self.handle
 

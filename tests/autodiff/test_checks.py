@@ -197,7 +197,7 @@ REVERSE = [
     (breaks, "WhileControlStmt (break) is not supported in AutoDiff", "break"),
     (draws, "RandStmt not supported in AutoDiff for now: the derivative of mul", "y[i] = x[i] *"),
     (draws_a_condition, "RandStmt not supported in AutoDiff for now: the condition", "r = qd.ran"),
-    (appends, "cannot have it again: atomic_add on n", "k = qd.atomic_add"),
+    (appends, "cannot compute it again: atomic_add on n", "k = qd.atomic_add"),
     (shifts, "Cross-iteration read-after-write on the `needs_grad` global ndarray `x`", "x[i + 1]"),
     (blurs, "Cross-iteration read-after-write on the `needs_grad` global ndarray `x`", "x[i] += 0"),
     (squares_in_place, "Breaks the global data access rule. Array x is overwritten", "x[i] = x[i]"),

@@ -398,7 +398,7 @@ def test_an_option_without_meaning_says_that(capsys, monkeypatch):
     resolve({"gdb_trigger": True}, {}).issue_warnings()
     assert capsys.readouterr().err == (
         "[qd-studio] warning: gdb_trigger=True has no effect: it is accepted so that"
-        " programs written for Quadrants start, nothing here corresponds to it\n"
+        " programs written for Quadrants start; nothing here corresponds to it\n"
     )
 
 

@@ -5,8 +5,9 @@ The order of the engine's packages, from the top:
     inspect -> lang -> runtime -> {cache, frontend} -> backends -> passes -> adstack -> analysis
     -> ir -> types -> {config, errors}
 
-Packages in one brace do not import each other. `engine/__init__.py` and `engine/alias.py` may import
-every package. The app sees `engine` and `engine.inspect`, nothing else. Imports inside the two packages are relative. An import under TYPE_CHECKING counts: knowing
+Packages in one brace do not import each other. `engine/__init__.py` and `engine/alias.py` may
+import every package. The app sees `engine` and `engine.inspect`, nothing else. Imports inside the
+two packages are relative. An import under TYPE_CHECKING counts: knowing
 a type is knowing the package.
 
 Inside a package imports point down as well: no modules form a circle. Here an import inside a

@@ -216,7 +216,7 @@ def test_a_kernel_that_costs_the_device_costs_one_cell(tmp_path, monkeypatch):
     assert len(found.cells) == len(wanted) > 1
     (failed,) = found.failed
     assert failed.feature == "checks.field_bounds"
-    assert "memory that is not there" in failed.detail
+    assert "memory at an illegal address" in failed.detail
 
 
 def test_a_table_as_text_and_as_json():

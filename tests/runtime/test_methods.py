@@ -402,7 +402,7 @@ def use_captured() -> qd.f32:
 
 def test_arrays_of_captured_objects_are_an_error():
     captured[:] = [Sim(2)]
-    with pytest.raises(qd.QuadrantsCompilationError, match="is none of its arguments") as caught:
+    with pytest.raises(qd.QuadrantsCompilationError, match="is not one of its arguments") as caught:
         use_captured()
     assert "qd.types.ndarray" in caught.value.hint
     assert Light(2).get() == 2

@@ -214,7 +214,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
             f" {size_text(self.used)} held by this program" + (f" ({why})" if why else "")
         )
         error.message, error.args = message, (message,)
-        error.hint = "smaller arrays, or free those no longer used; other processes may hold memory"
+        error.hint = "use smaller arrays, or free unused ones; other processes may hold memory"
         return error
 
     def release(self, address: int, nbytes: int) -> None:

@@ -144,7 +144,7 @@ def chosen() -> Hardware:
         there = "; ".join(f"{one.number}: {one.name} ({one.uuid})" for one in found)
         raise QuadrantsRuntimeError(
             f"QD_VISIBLE_DEVICE={wanted} {what}. There are: {there}",
-            hint="give the number of one of them, or the beginning of its UUID",
+            hint="set it to the index of one of them, or to the beginning of its UUID",
         )
     if hits[0].capability < OLDEST_CAPABILITY:
         raise QuadrantsRuntimeError(f"QD_VISIBLE_DEVICE={wanted}: {_too_little(hits[0])}")

@@ -257,7 +257,7 @@ class Program:
             f"interp: {op!r} is outside of the memory it points into",
             op.loc if op else None,
             kernel=self.func.name,
-            hint="set check_out_of_bound=True to see the array and the index",
+            hint="set check_out_of_bound=True: the error then names the array and the index",
         )
 
 

@@ -93,7 +93,7 @@ def _check_types(func: Func, capabilities: Capabilities) -> None:
             continue
         raise QuadrantsUnsupportedError.from_loc(
             f"in kernel {func.name}, {what}", op.loc, feature=t.name, backend="opencl",
-            hint=f"{hint}, or run on another device: option opencl_device, or another arch",
+            hint=f"{hint}, or use another device (option opencl_device) or another arch",
         )  # fmt: skip
 
 
@@ -121,7 +121,7 @@ def _check_block(func: Func, task: Op, capabilities: Capabilities) -> None:
             f"in kernel {func.name}, the shared arrays of the loop take {used} bytes, of "
             f"{capabilities.local_bytes} that a work-group of the OpenCL device "
             f"{capabilities.name!r} has",
-            task.loc, hint="make them smaller",
+            task.loc, hint="use smaller shared arrays",
         )  # fmt: skip
 
 

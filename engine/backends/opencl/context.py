@@ -91,7 +91,7 @@ def _after_fork() -> None:
     for context in _contexts.values():
         error = OpenclError(
             "OpenCL was in use when this process was forked: its devices cannot be used here",
-            hint="start processes by the method 'spawn', or fork before the first qd.init()",
+            hint="start processes with the method 'spawn', or fork before the first qd.init()",
         )
         error.name, error.fatal = FORKED, True
         context.lost = error

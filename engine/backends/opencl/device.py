@@ -183,7 +183,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
             f"out of memory on {self.name}: {size_text(nbytes)} asked for, of"
             f" {size_text(self.hardware.memory)} in all, {size_text(self.used)} held by this"
             " program" + (f" ({why})" if why else ""),
-            hint="smaller arrays, or free those no longer used; other processes may hold memory",
+            hint="use smaller arrays, or free unused ones; other processes may hold memory",
         )
         error.code, error.name = -4, "MEM_OBJECT_ALLOCATION_FAILURE"
         return error

@@ -14,7 +14,7 @@ __all__ = ["MEMORY", "OUT_OF_RESOURCES", "Trouble", "code_of", "error_of", "tabl
 
 OUT_OF_RESOURCES: Final = -5
 MEMORY: Final = frozenset({-4, -6, -61})
-"""Codes for memory that is not there."""
+"""Codes of failed allocations."""
 
 _RESET: Final = "call qd.init() again: arrays of this program are lost"
 _BOUNDS: Final = (
@@ -24,7 +24,7 @@ _BOUNDS: Final = (
 
 
 class Trouble(NamedTuple):
-    """The meaning of a code. fatal: the device is of no use any more."""
+    """The meaning of a code. fatal: the device is no longer usable."""
 
     text: str
     hint: str | None = None
@@ -33,31 +33,31 @@ class Trouble(NamedTuple):
 
 table: Final = {
     -1: Trouble("the driver shows no such device"),
-    -2: Trouble("the device is not available any more", _RESET, True),
+    -2: Trouble("the device is no longer available", _RESET, True),
     -3: Trouble("the driver has no compiler"),
-    -4: Trouble("the device has no memory left for this"),
+    -4: Trouble("the device does not have enough free memory"),
     OUT_OF_RESOURCES: Trouble("the device is out of resources, or a kernel crashed"),
     -6: Trouble("the driver is out of host memory"),
     -11: Trouble("the driver cannot compile the source"),
-    -14: Trouble("something that had to come first has failed", _RESET, True),
+    -14: Trouble("an earlier command that this one waited for has failed", _RESET, True),
     -30: Trouble("the driver does not accept a value"),
     -33: Trouble("the device is not valid", _RESET, True),
-    -34: Trouble("the context is not valid any more", _RESET, True),
-    -36: Trouble("the queue is not valid any more, as after a kernel that broke", _BOUNDS, True),
-    -38: Trouble("a memory is not valid"),
+    -34: Trouble("the context is no longer valid", _RESET, True),
+    -36: Trouble("the queue is no longer valid, as after a kernel crash", _BOUNDS, True),
+    -38: Trouble("a memory object is not valid"),
     -42: Trouble("the driver reports that the program is damaged"),
     -44: Trouble("the program is not valid"),
     -45: Trouble("the program was not built for this device"),
     -46: Trouble("the program has no kernel of this name"),
-    -52: Trouble("an argument of the kernel was not given"),
+    -52: Trouble("an argument of the kernel is missing"),
     -54: Trouble(
-        "the work-group has a size that the device does not take",
+        "the device does not support this size of a work-group",
         "use a smaller qd.loop_config(block_dim=...)",
     ),
     -55: Trouble("the work-group is larger than the device supports"),
-    -61: Trouble("the device does not support a memory of this size"),
+    -61: Trouble("the device does not support a buffer of this size"),
     -63: Trouble("the driver does not support this many work-items"),
-    -9999: Trouble("a kernel read or wrote memory that is not there", _BOUNDS, True),
+    -9999: Trouble("a kernel accessed memory at an illegal address", _BOUNDS, True),
 }  # fmt: skip
 """By number; the numbers are part of the standard, but for those of drivers."""
 
@@ -84,7 +84,7 @@ def error_of(
     code, said = code_of(error), _said(error)
     trouble = table.get(code, Trouble("the driver refused"))
     if waited and code in (OUT_OF_RESOURCES, -14):
-        trouble = Trouble("a kernel broke on the device", _BOUNDS, True)
+        trouble = Trouble("a kernel crashed on the device", _BOUNDS, True)
     kind = OpenclMemoryError if code in MEMORY else OpenclError
     where = f" while {doing}" if doing else ""
     text = f"{trouble.text}{where} ({said}, {code})"

@@ -247,8 +247,8 @@ def chosen(wanted: str = "") -> Hardware:
     if not hits:
         raise QuadrantsRuntimeError(
             f"opencl_device={wanted!r} names no device of OpenCL. There are: {_listed(found)}",
-            hint="opencl_device and QD_OPENCL_DEVICE take the number of a platform and of a device "
-            "(1:0), or a part of a name",
+            hint="set opencl_device or QD_OPENCL_DEVICE to the index of a platform and of a device "
+            "(1:0), or to a part of a name",
         )
     return hits[0]
 

@@ -121,5 +121,5 @@ def _check(what: str, value: Any) -> None:
         raise QuadrantsRuntimeError(
             f"Duals of the {what} are not allocated, please use needs_dual=True for all fields and"
             " ndarrays that are required by autodiff.",
-            hint="duals of fields can be placed with qd.root.lazy_dual() too",
+            hint="or place the duals of fields with qd.root.lazy_dual()",
         )

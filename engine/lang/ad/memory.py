@@ -99,7 +99,7 @@ def loss_of(given: Any) -> Any:
         if tuple(loss.shape) != ():
             raise QuadrantsRuntimeError(
                 "The loss of `Tape` must be a 0-D field, i.e. scalar",
-                hint="sum it up into a field of shape ()",
+                hint="sum its elements into a field of shape ()",
             )
         if not loss.has_grad():
             raise QuadrantsRuntimeError(

@@ -61,7 +61,7 @@ def grad_replaced(fn: F) -> F:
         name = found.__name__
         raise QuadrantsRuntimeError(
             f"{name} is decorated with grad_replaced and has no gradient",
-            hint=f"give it one with @qd.ad.grad_for({name}), or decorate it with qd.ad.no_grad",
+            hint=f"define one with @qd.ad.grad_for({name}), or decorate it with qd.ad.no_grad",
         )
 
     found.grad = not_given

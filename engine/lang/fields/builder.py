@@ -113,7 +113,7 @@ class FieldsBuilder(Nestable):
         """QuadrantsRuntimeError if nothing can be added any more."""
         if self.finalized is not None:
             raise QuadrantsRuntimeError(
-                "FieldsBuilder finalized: nothing can be added to a tree that has its memory",
+                "FieldsBuilder finalized: nothing can be added to a tree after its allocation",
                 hint="start a new branch at qd.root, or another qd.FieldsBuilder",
             )
         if not self.program.alive:

@@ -116,7 +116,7 @@ def check_real(dtype: DataType) -> None:
     if not dtype.is_real:
         raise QuadrantsRuntimeError(
             f"{dtype} is not supported for field with `needs_grad=True` or `needs_dual=True`.",
-            hint="use a real type such as qd.f32",
+            hint="use a float type such as qd.f32",
         )
 
 

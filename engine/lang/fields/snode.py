@@ -86,7 +86,7 @@ def _unsupported(name: str) -> Any:
         raise QuadrantsUnsupportedError(
             f"{name} is not supported in this version: all fields are dense",
             feature=name,
-            hint="use `dense`, which holds every cell",
+            hint="use `dense`, which stores every cell",
         )
 
     construct.__doc__ = f"Not supported: raises QuadrantsUnsupportedError that names `{name}`."
@@ -176,7 +176,7 @@ def place_all(node: SNode, args: Sequence[Any], offset: Any) -> None:
         if field.node is not None or field in fields[:number]:
             raise QuadrantsRuntimeError(
                 f"This variable has been placed: {field.label()}",
-                hint="a field has one place; make another field, or place it once only",
+                hint="place each field only once, or create another field",
             )
         if field.program is not node.builder.program:
             raise QuadrantsRuntimeError(f"{field.label()} belongs to a program that has ended")

@@ -118,8 +118,7 @@ def joined(parts: Sequence[Placement], element_shape: tuple[int, ...]) -> Placem
             raise QuadrantsRuntimeError(
                 "The components of a vector or matrix field must have the same shape and offset,"
                 "and be at equal distances in memory",
-                hint="place the whole field at once, or each component in a node of its own in"
-                " order",
+                hint="place the whole field at once, or each component in its own node, in order",
             )
     if any(s < 0 for s in strides):
         raise QuadrantsRuntimeError(

@@ -66,7 +66,7 @@ def _shape(n: int, m: int | None) -> tuple[int, ...]:
 
 
 class Matrix(Operators):
-    """A matrix, ``qd.Matrix([[1, 2], [3, 4]])``; see the module docstring.
+    """A matrix, ``qd.Matrix([[1, 2], [3, 4]])``.
 
     arr: nested lists, tuples, a NumPy array or another value. dt: the data type of the elements; by
     default the one that NumPy chooses for them.

@@ -356,7 +356,7 @@ def dataclass(cls: type) -> StructType:
         if name in members:
             raise QuadrantsSyntaxError(
                 f"Default value in @dataclass is not supported. {cls.__name__}.{name} has one.",
-                hint="give the value where you make the struct",
+                hint="pass the value when you create the struct",
             )
         if name.startswith("__") and name.endswith("__"):
             continue

@@ -9,10 +9,11 @@
     }                                       <f32> $10 = sin $9
                                             ...
 
-Such a value is made at most once, so no stack is needed. As everywhere, what can be computed again
-is not kept.
+Such a value is computed at most once, so it needs no stack. A value that can be recomputed is not
+kept.
 
-It leaves alone values in loops (`promote_ssa_to_local_var`) and those that are visible anyway.
+It leaves alone values in loops (see `promote_ssa_to_local_var`) and values that the reverse can
+already see.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class Cells:
                 raise QuadrantsCompilationError.from_loc(
                     f"The gradient of a kernel cannot carry the local array {var.attr.name!r} "
                     "from one loop at the root of the kernel to another", var.loc,
-                    hint="use a field or ndarray, or make the array inside of the loop",
+                    hint="use a field or ndarray, or create the array inside of the loop",
                 )  # fmt: skip
 
     def _take(self, value: Op, segment: int) -> None:
@@ -225,6 +225,6 @@ def _refuse(var: Op, op: Op) -> None:
     raise QuadrantsCompilationError.from_loc(
         f"Iterations of a parallel loop change the variable {var.attr!r} of the kernel in a way "
         "that depends on their order, so there is no gradient", op.loc,
-        hint="only add to it in the loop, and read it after that; make it inside of the loop; or "
-        "say qd.loop_config(serialize=True) before the loop",
+        hint="only add to it in the loop and read it after the loop, or create it inside of the "
+        "loop, or call qd.loop_config(serialize=True) before the loop",
     )  # fmt: skip

@@ -10,16 +10,16 @@ Both modes refuse, where floats with adjoints or duals are involved,
 * atomics on an array or field other than additions, also on a variable that a parallel loop shares;
 * the use of the old value that an atomic on an array or field returns.
 
-Reverse mode runs the kernel's arithmetic again, backwards, from what the arrays hold afterwards. It
-also refuses
+Reverse mode recomputes values of the kernel from the contents of the arrays after the kernel. It
+therefore also refuses
 
-* ``while``, ``break`` (a ``continue`` has gone by now), barriers and shared arrays;
+* ``while``, ``break`` (`lower_continue` has removed each ``continue``), barriers and shared arrays;
 * random numbers, results of atomics on memory and of real functions that write memory, where a
-  derivative needs them or they decide what happens: they would not be the same again;
-* what `access_rules` finds: reads and writes of one array that are in each other's way.
+  derivative or the control flow depends on them: a second computation would return other values;
+* conflicting reads and writes of one array, which `access_rules` finds.
 
-It changes nothing, and leaves alone all of this where no derivative goes through, as in a
-``while`` that looks for an index.
+It changes nothing, and leaves alone all of this where no derivative is involved, as in a ``while``
+that searches for an index.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _Checker:
                 self.call(op)
             elif code == C.CAST_BITS and op.args[0] in varied:
                 _refuse(op, "bit_cast of a value that is differentiated has no derivative",
-                        "read it through qd.ad.stop_grad, or convert it with qd.cast")  # fmt: skip
+                        "exclude its array with qd.stop_grad, or use qd.cast")  # fmt: skip
             elif C.ATOMIC[code]:
                 self.atomic(op)
 
@@ -96,8 +96,8 @@ class _Checker:
         _refuse(
             op,
             f"Real functions cannot be differentiated: {op.attr} is called {what}, "
-            "and gradients are asked for",
-            "make it an ordinary function with @qd.func",
+            "and gradients are requested",
+            "define it with @qd.func, which inlines it",
         )  # fmt: skip
 
     def touched(self, name: str) -> str | None:
@@ -134,7 +134,7 @@ class _Checker:
                 op,
                 f"the value that {op.name} returns (what {self.name(ptr)} held before) cannot be "
                 "differentiated",
-                "read the element by itself, before or after",
+                "read the element in a separate statement, before or after the atomic",
             )
 
     @cached_property
@@ -167,7 +167,7 @@ class _Checker:
                     op,
                     "WhileControlStmt (break) is not supported in AutoDiff: a loop that is run "
                     "backwards has to know where it began",
-                    "put what comes after it in an `if`, and let the loop run to its end",
+                    "put the statements after it into an `if`, and let the loop run to its end",
                 )
         _refuse(
             loop,
@@ -196,19 +196,19 @@ class _Checker:
                 op,
                 f"RandStmt not supported in AutoDiff for now: {why}, and the gradient would draw "
                 "another number",
-                "draw the numbers in a kernel of their own, and read them from an array",
+                "draw the numbers in a separate kernel, and read them from an array",
             )
         if C.ATOMIC[op.code] and op.args[0].code != C.ALLOCA:
             _refuse(
                 op,
-                f"{why}, and the gradient cannot have it again: {op.name} on "
-                f"{self.name(op.args[0])} would have to happen twice",
+                f"{why}, and the gradient cannot compute it again: {op.name} on "
+                f"{self.name(op.args[0])} would happen twice",
                 "store it to an array, and differentiate a kernel that reads it from there",
             )
         if op.code == C.CALL and self.writes(op.attr):
             _refuse(
                 op,
-                f"{why}, and the gradient cannot have it again: {op.attr} writes memory, which "
+                f"{why}, and the gradient cannot compute it again: {op.attr} writes memory, which "
                 "must not happen twice",
                 "store its result to an array, and differentiate a kernel that reads it from there",
             )

@@ -1,4 +1,4 @@
-"""determine_ad_stack_size: how many entries each adstack needs.
+"""determine_ad_stack_size: determines the number of entries of each adstack.
 
 ::
 
@@ -9,18 +9,19 @@
       $12 : ad_stack_push $5, $11
     }
 
-here with the outer loop's variable closed: ``(maxover 0 0 (shape 0 0) (add (read 0 (var 0)) 1))``.
-The size is the most entries that one execution of the stack's block makes (`adstack.push_count`),
-over all iterations of the loops around that block. One that is known now goes to ``max_size`` (1 at
-least); for another ``size`` has the text of the expression, which is evaluated before each launch.
-`ad_stack_size` fixes all sizes instead; ``size`` then only serves overflow reports. A root loop
-with stacks gets its trip count, as ``trip``.
+In the full expression the maximum over the outer loop's variable is taken:
+``(maxover 0 0 (shape 0 0) (add (read 0 (var 0)) 1))``. The size is the largest number of entries
+that one execution of the stack's block needs (`adstack.push_count`), over all iterations of the
+loops around that block. A size that is known now is stored in ``max_size`` (at least 1). For any
+other, ``size`` holds the expression as text, which is evaluated before a launch.
+`ad_stack_size` sets all sizes instead; ``size`` then only serves overflow reports. A root loop
+with stacks stores its trip count in ``trip``.
 
-Trip counts are made of what `adstack.resolve` understands. Where that ends, there is an error at
-the loop, which names the part of its bounds that is not known before a launch.
+Trip counts may contain whatever `adstack.resolve` understands. Any other bound is an error at
+the loop, which names the part that is not known before a launch.
 
-It runs after the last pass that moves stacks, and before `offload`: bounds that are values of one
-function, not of tasks. Nothing else is changed.
+The pass runs after the last pass that moves stacks, and before `offload`, while bounds are values
+of one function and not of tasks. It changes nothing else.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ from ..manager import PassCx
 from ..registry import register
 
 _REMEDY: Final = (
-    "bound it by integers that are there before the launch: numbers, scalar arguments, shapes,"
+    "bound it by integers that are known before the launch: numbers, scalar arguments, shapes,"
     " elements of integer arrays or fields, indices of loops around it, and + - * // % min max of"
-    " them; or give all adstacks a fixed size with qd.init(ad_stack_size=N)"
+    " them; or set a fixed size for all adstacks with qd.init(ad_stack_size=N)"
 )
 
 
@@ -169,14 +170,14 @@ def _error(stack: Op, problem: Unbounded, resolver: Resolver) -> QuadrantsCompil
     if cause is None:
         message = (
             f"the reverse pass keeps the values{name} of each iteration of the while loop {where},"
-            " and how many it has is not known before the launch"
+            " and the number of its iterations is not known before the launch"
         )
         return QuadrantsCompilationError.from_loc(
             message, loop.loc, hint=f"use a for loop and {_REMEDY}"
         )
     message = (
-        f"the reverse pass keeps the values{name} of each iteration of the loop {where}, and how"
-        f" many it has is not known before the launch: {_cause(cause, loop)}"
+        f"the reverse pass keeps the values{name} of each iteration of the loop {where}, and the"
+        f" number of its iterations is not known before the launch: {_cause(cause, loop)}"
     )
     return QuadrantsCompilationError.from_loc(message, loop.loc, hint=_REMEDY)
 

@@ -1,4 +1,4 @@
-"""eliminate_recomputable_ad_stack_pushes: what can be computed again is not kept.
+"""eliminate_recomputable_ad_stack_pushes: drops stacks whose values can be recomputed.
 
 ::
 
@@ -10,13 +10,14 @@
       <f32> $10 = exp $9                    <f32> $10 = exp $9
       $23 : ad_stack_push $22, $10
 
-A value goes when it is made by operations on values that the reverse has: kept ones, arguments,
-indices of loops, elements of arrays. So only what a loop carries from one iteration to the next,
-and what two branches of an if leave in a variable, is kept in the end.
+A stack goes if its value can be computed from values that the reverse has: kept values, arguments,
+indices of loops, elements of arrays. In the end only two kinds of values are kept: those that a
+loop carries from one iteration to the next, and those that two branches of an ``if`` store in a
+variable.
 
-It leaves alone a value that controls an if, the bounds of a loop or an index, if float arithmetic
-is needed to make it: the compiler may round that differently in the reverse. Loads of the kernel's
-own variables and arrays stay too: these will have changed.
+It leaves alone a value that controls an ``if``, the bounds of a loop or an index, if computing it
+needs float arithmetic: the compiler may round that differently in the reverse. It also leaves
+alone loads of the kernel's own variables and arrays, because these change later.
 """
 
 from __future__ import annotations

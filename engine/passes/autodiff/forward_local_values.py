@@ -13,15 +13,16 @@ Before::
     }
 
 A load is replaced by the value stored last. Where several stores may reach (at the head of a loop
-that sets the variable, after such a loop, after an if that does) there is one load for all that
-read it from there. So a variable is only left where values meet, and a value that does not change
-in a loop is one from outside of it. Then stores that nothing reads, and variables without loads,
-are deleted.
+that sets the variable, after such a loop, or after an ``if`` that sets it), one load serves all
+reads from there on. So variables remain only where control flow joins, and a loop uses a value
+from outside if it does not change there. Then stores that nothing reads, and variables without
+loads, are deleted.
 
-An update whose old value is not used (``s += x``) stays as an atomic while the variable has no
-known value: it is linear. Other atomics on locals become an operation and a store.
+An update whose old value is not used (``s += x``) stays an atomic as long as the value of the
+variable is not known, because it is linear. Other atomics on locals become an operation and a
+store.
 
-It leaves alone variables that parallel iterations set, those whose address a call uses, and
+It leaves alone variables that parallel iterations set, variables whose address a call uses, and
 arrays.
 """
 

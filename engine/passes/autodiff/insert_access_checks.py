@@ -9,14 +9,14 @@
                                           $13 : assert $12 {kind='check' text='...'}
                                           $5 : global_store $4, $3
 
-Gradients are computed from what arrays and fields hold after the kernels ran, so an element whose
-value a gradient needs has to keep it: that is the global data access rule. Each array or field that
-is differentiated by has another one for marks, `Param.grad`, of its own type: 0 says that nothing
-has read the element yet. The runtime clears the marks once, before the first.
-A read sets the mark, a store and an atomic first ask for it. The kernel does all that it did.
+Gradients are computed from the contents of arrays and fields after the kernels ran, so an element
+whose value a gradient needs must keep it: this is the global data access rule. Each differentiated
+array or field has a second one of the same type for marks, `Param.grad`. A mark of 0 means that
+nothing has read the element yet. The runtime clears the marks once, before the first kernel. A read
+sets the mark; a store and an atomic check it first. The kernel keeps all of its effects.
 
 It leaves alone arrays and fields without marks, local variables, and kernels that are not
-validated. The check is per element: reading one and writing another is fine.
+validated. The check is per element: reading one and writing another is allowed.
 """
 
 from __future__ import annotations

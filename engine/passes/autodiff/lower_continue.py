@@ -1,7 +1,7 @@
-"""lower_continue: no ``continue`` in a loop over a range (reverse mode).
+"""lower_continue: removes ``continue`` from loops over ranges (reverse mode).
 
-A loop that is run backwards cannot leave an iteration early. What comes after an ``if`` that may
-do so becomes part of the ways through it that go on::
+A loop that runs backwards cannot leave an iteration early. The ops after an ``if`` that may
+``continue`` move into the branch that does not::
 
     $5 : if $4 then {                     $5 : if $4 then {
       $6 : continue                       } else {
@@ -9,10 +9,10 @@ do so becomes part of the ways through it that go on::
     }                                     }
     $7 : ...
 
-Where several paths continue, each sets a variable, and the rest is in an ``if`` on that.
-Code that no way reaches is dropped.
+If several paths ``continue``, each sets a variable, and the rest is in an ``if`` on that variable.
+Unreachable code is dropped.
 
-It leaves alone the ``continue`` of a ``while``, which is not run backwards, and kernels that are
+It leaves alone the ``continue`` of a ``while``, which does not run backwards, and kernels that are
 not differentiated in reverse mode.
 """
 

@@ -1,4 +1,4 @@
-"""make_adjoint: each independent block gets its reverse, and the kernel loses its side effects.
+"""make_adjoint: appends its reverse to each independent block, and drops the kernel's side effects.
 
 Before, where parameter 2 holds the adjoints of parameter 0, and 3 those of 1::
 
@@ -22,10 +22,11 @@ After::
     <*f32> $18 = external_ptr $17, $i ['unsafe']
     <f32> $19 = atomic_add $18, $16
 
-An ``if`` becomes one on the same condition, a loop one over the same bounds in the other
-direction; a push becomes a pop. Values that were kept are read from the top of their stack; others
-are computed again in the block of the reverse that mirrors theirs. Of the forward part remains what
-the reverse reads; stores to arrays, prints, asserts of the user and the kernel's results go.
+The reverse of an ``if`` is an ``if`` on the same condition, and that of a loop is a loop over the
+same bounds in the opposite direction; that of a push is a pop. The reverse reads kept values from
+the top of their stack, and recomputes others in the block that mirrors theirs. Of the forward part,
+only ops that the reverse needs remain; stores to arrays, prints, the user's asserts and the
+kernel's results go.
 
 It leaves alone ops through which no derivative flows, and checks of bounds.
 """

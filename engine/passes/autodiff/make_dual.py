@@ -1,4 +1,4 @@
-"""make_dual: forward mode, where each float is paired with its derivative.
+"""make_dual: forward mode, which pairs each float with its derivative.
 
 ::
 
@@ -11,15 +11,15 @@
     $5 : global_store $1, $4              $5 : global_store $1, $4
                                           $13 : global_store $7, $12
 
-The kernel keeps all of its effects. Next to each op that has a derivative are the ops that compute
-it, by the table of `derivatives`; a local variable that holds such values has another one for
-their derivatives, an array or field has the parameter `Param.grad` for its duals, which is read,
-stored to and added to at the same indices. What does not depend on a dual has the derivative 0,
-which is written where the value is, and computed nowhere. Loops, ifs and whiles stay as they are.
+The kernel keeps all of its effects. Each op with a derivative is followed by the ops that compute
+the derivative, from the table in `derivatives`. A local with such values has a second local for
+their derivatives. An array or field has the parameter `Param.grad` for its duals, which are read,
+stored and added to at the same indices. A value that depends on no dual has the derivative 0, which
+is stored with the value and never computed. Loops, ``if`` and ``while`` do not change.
 
-It leaves alone arrays and fields without duals: they are read as constants, and the derivative of
-what is stored to them is lost. A kernel that is not to be differentiated in forward mode is left
-alone too. `check_autodiff`, which runs before, refuses constructs without a derivative.
+It leaves alone arrays and fields without duals: they are read as constants, and derivatives of
+values stored to them are lost. It also leaves alone kernels that are not differentiated in forward
+mode. `check_autodiff`, which runs before, refuses constructs without a derivative.
 """
 
 from __future__ import annotations

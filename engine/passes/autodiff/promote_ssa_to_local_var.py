@@ -1,4 +1,4 @@
-"""promote_ssa_to_local_var: values of inner loops that the reverse needs get a variable.
+"""promote_ssa_to_local_var: creates variables for values of inner loops that the reverse needs.
 
 Before, where ``$3`` is the body of a parallel loop and ``$9`` is read by the rule of ``sin``::
 
@@ -8,11 +8,11 @@ Before, where ``$3`` is the body of a parallel loop and ``$9`` is read by the ru
       $11 : local_store $1, $10             $21 : local_store $20, $9
     }                                       ...
 
-The variable is at the top of the independent block; it is stored to once, where the value is
-made, and not read yet. `replace_local_var_with_stacks` makes a stack of it.
+The variable is at the top of the independent block. It has one store, after the computation of the
+value, and no load yet. `replace_local_var_with_stacks` turns it into a stack.
 
-It leaves alone what costs nothing to have again (constants, arguments, indices of loops), values
-that are visible in the reverse anyway, and those that are in ifs only (`backup_ssa`).
+It leaves alone values that are free to recompute (constants, arguments, indices of loops), values
+that the reverse can already see, and values in an ``if`` outside of loops (see `backup_ssa`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""recognize_gates: the condition under which an iteration of a task needs its float adstacks.
+"""recognize_gates: finds the condition under which an iteration of a task needs its float adstacks.
 
-Where all work on these stacks is under one condition on an element that belongs to the iteration
-alone, the launch counts the elements that pass, and makes no more rows than that::
+If all uses of these stacks are under one condition on an element that belongs to the iteration
+alone, the launch counts the elements that meet it, and allocates only that many rows::
 
     $0 : offloaded {kind='range_for'} body {       $0 : offloaded {gate='(gate gt 0.5 0 1 (var 0))'}
       <*f32> $4 = ad_stack_alloca                    <*f32> $4 = ad_stack_alloca
@@ -17,13 +17,14 @@ alone, the launch counts the elements that pass, and makes no more rows than tha
       $17 : ad_stack_pop $4
 
 The condition compares an element of an array or field, which the kernel does not write, with a
-number. Its indices are the loop's: each axis once, as it is or taken apart into ``i // n`` and
-``i % n``, in any order, with numbers and scalar arguments. The condition may occur several times,
-before the forward and the reverse work, also inside of other conditions; the stacks may be used in
-either branch. A push at the alloca itself moves into the condition, a last pop there goes.
+number. The indices of the element are those of the loop: each axis once, whole or split into
+``i // n`` and ``i % n``, in any order, together with numbers and scalar arguments. The condition
+may occur several times, around the forward and the reverse part, also inside of other conditions.
+The stacks may be used in either branch. A push right after the alloca moves into the condition, and
+the matching last pop goes.
 
-A task is left alone, with the reason as a remark, if that does not hold, and if its stacks are
-small: entries times `_THREADS` threads below `ad_stack_sparse_threshold_bytes`.
+A task that does not meet these rules is left alone, with a remark that states the reason. So is a
+task with small stacks: entries times `_THREADS` threads below `ad_stack_sparse_threshold_bytes`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""replace_local_var_with_stacks: a variable that keeps values of a loop becomes a stack.
+"""replace_local_var_with_stacks: turns variables that keep values of a loop into stacks.
 
 ::
 
@@ -8,11 +8,11 @@
       $21 : local_store $20, $9             $21 : ad_stack_push $20, $9
       ...                                   ...
 
-In the reverse, where iterations run in the opposite order, `make_adjoint` pops what was pushed.
-Adjoints are not kept on stacks: they are summed in variables, which compilers hold in registers, so
+In the reverse, where iterations run in the opposite order, `make_adjoint` pops the values.
+Stacks do not keep adjoints: these are summed in variables, which compilers hold in registers, so
 an entry is as large as the value.
 
-It leaves alone variables that are read, or that keep a value of an if outside of loops.
+It leaves alone variables that are read, or that keep a value of an ``if`` outside of loops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""reverse_outer_loops: loops around independent blocks run backwards.
+"""reverse_outer_loops: makes loops around independent blocks run backwards.
 
 Before, where the bodies of the two inner loops are independent blocks::
 
@@ -11,11 +11,11 @@ Before, where the bodies of the two inner loops are independent blocks::
       }                                     }
     }                                     }
 
-Loops and ifs with something to differentiate also change places, after all else that is in
-their block: it computes values, and the last loop comes first in the reverse.
+The order of loops and ``if`` ops with something to differentiate is reversed too: in the reverse,
+the last one comes first. They move after all other ops of their block, which compute values.
 
-It leaves alone the order of iterations of parallel loops, which have none, and everything inside of
-independent blocks: `make_adjoint` reverses that.
+It leaves alone parallel loops, whose iterations have no order, and everything inside of
+independent blocks, which `make_adjoint` reverses.
 """
 
 from __future__ import annotations

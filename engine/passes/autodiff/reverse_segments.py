@@ -1,4 +1,4 @@
-"""reverse_segments: the parallel loops at the root, and the runs of ops between them, swap places.
+"""reverse_segments: reverses the order of root loops and of the runs of ops between them.
 
 ::
 
@@ -10,10 +10,11 @@
       ...                                   ...
     }                                     }
 
-Values without derivatives that segments share come first. Where other values or
-variables cross from one segment to another, each version of them gets a *cell*, a variable at the
-front that one segment sets; the others read it. Then the forward part comes first, which fills the
-cells, and a ``mem_fence`` divides it from the segments in their new order::
+Each such loop or run of ops is a *segment*. Shared values without derivatives move to the front. If
+other values or variables cross from one segment to another, each version of them gets a *cell*: a
+variable at the front that one segment sets and the others read. In that case the forward part,
+which fills the cells, comes first, and a ``mem_fence`` separates it from the segments in their new
+order::
 
     <*f32> $3 = alloca ['s']              <*f32> $3 = alloca ['s']
     $4 : range_for $b, $e body {          $20 : range_for $b, $e body { the same as $4 }
@@ -22,9 +23,9 @@ cells, and a ``mem_fence`` divides it from the segments in their new order::
     <f32> $7 = local_load $3              $8 : global_store $y, $7
     $8 : global_store $y, $7              $4 : range_for $b, $e body { ... }
 
-`make_adjoint` adds an adjoint to each cell, and drops what segments after the fence do to cells.
+`make_adjoint` adds an adjoint to each cell, and drops updates of cells after the fence.
 
-A ``return`` goes. It leaves alone a root of one segment.
+A ``return`` goes. A root with a single segment does not change.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def power(op: Op, rw: Rewriter) -> Op | None:
         if not _is_cut_off(op):
             raise QuadrantsTypeError.from_loc(
                 "Negative exponent in pow(int, int) is not allowed.", op.loc,
-                hint="make the base a real number, for example with qd.f32(x)",
+                hint="make the base a float, for example with qd.f32(x)",
             )  # fmt: skip
         return None
     if value == 0:

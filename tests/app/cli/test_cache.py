@@ -242,8 +242,8 @@ def test_verify_tells_of_other_formats_and_of_unfinished_files(cache, filled):
         ([], "required"),
         (["what"], "what"),
         (["show"], "KEY"),
-        (["clean", "--older-than", "soon"], "no age"),
-        (["clean", "--older-than", "30"], "no age"),
+        (["clean", "--older-than", "soon"], "not an age"),
+        (["clean", "--older-than", "30"], "not an age"),
         (["clean", "--all", "--layer", "offline"], "--all goes with no other"),
     ],
 )

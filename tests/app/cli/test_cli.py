@@ -205,7 +205,7 @@ def test_rules_that_cannot_be_read_are_a_sentence(path, tmp_path, capsys, conten
         (["open", "nothing.qds"], 2, "cannot read nothing.qds"),
         (["show", "k.py", "--panel", "nothing"], 2, "--panel"),
         (["doctor", "--nonsense"], 2, "--nonsense"),
-        (["diff", "a.json", "b.json"], 2, "has no command 'diff' yet"),
+        (["diff", "a.json", "b.json"], 2, "has no command 'diff'"),
     ],
 )
 def test_usage_and_environment_errors(tmp_path, monkeypatch, capsys, words, status, message):

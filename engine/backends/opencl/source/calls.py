@@ -55,7 +55,7 @@ def _function(e: Emitter, op: Op, spaces: tuple[str, ...]) -> Function:
         raise QuadrantsUnsupportedError.from_loc(
             f"in kernel {program.func.name}, the real function {name!r} calls itself, and OpenCL C "
             "has no recursion", op.loc, feature="recursion", backend="opencl",
-            hint="write it as a loop, or run the kernel on another arch",
+            hint="use a loop in place of the recursion, or run the kernel on another arch",
         )  # fmt: skip
     if found is None:
         program.functions[key] = _BUSY

@@ -247,8 +247,8 @@ class Program:
                 f"in kernel {self.func.name}, this task uses so many arrays, fields and scalars"
                 f" that its parameters take {size} bytes, of {most} that the OpenCL device"
                 f" {self.capabilities.name!r} has", self._loc,
-                hint="use fewer of them in one loop, or join them: fields of vectors or matrices,"
-                " an array with one more axis",
+                hint="use fewer of them in one loop, or combine them: into fields of vectors or"
+                " matrices, or into an array with one more axis",
             )  # fmt: skip
 
     def _params(self, params: list[str]) -> None:

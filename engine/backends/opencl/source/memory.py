@@ -59,7 +59,7 @@ def _array_alloca(e: Emitter, op: Op) -> None:
     size = op.attr.count * t.size
     if size > _MOST_STACK:
         raise QuadrantsUnsupportedError.from_loc(
-            f"the array takes {size} bytes, of {_MOST_STACK} that a kernel may make for itself: "
+            f"the array needs {size} bytes; arrays local to a kernel may use {_MOST_STACK}: "
             "use a field or an ndarray for large ones", op.loc,
         )  # fmt: skip
     _in_memory(e, op, e.names.fresh(op.attr.name, "array"), t, op.attr.count)
