@@ -146,6 +146,11 @@ def _build_error(context: Context, source: Source, log: str) -> QuadrantsCompila
     text = "\n  ".join([f"{who} does not build the"
                         f" OpenCL C of kernel {source.kernel}:", *marked])  # fmt: skip
     hint = "this is a fault of the engine or of the driver; please report it with the source above"
+    if "unknown target CPU" in log:
+        hint = (
+            "this driver is older than the processor: install a newer one (pocl-opencl-icd of the"
+            " system, or pocl of conda-forge) and choose it with opencl_device"
+        )
     if loc is None:
         return QuadrantsCompilationError(text, hint=hint)
     return QuadrantsCompilationError.from_loc(text, loc, hint=hint)

@@ -22,13 +22,12 @@ import importlib.util
 import os
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...config import of_environment
 from ...errors import BackendUnavailableError, QuadrantsRuntimeError
 from ...options import why_hidden
-from . import capabilities
+from . import capabilities, pocl
 from .capabilities import Capabilities
 
 if TYPE_CHECKING:
@@ -144,8 +143,11 @@ def _hardware(platform: int, number: int, driver_name: str, device: Any) -> Hard
     extensions = frozenset(str(device.extensions).split())
     kind = _kind(int(device.type))
     found = _capabilities(device, kind, extensions)
+    version = str(device.version).strip()
+    if "pocl" in version.lower():
+        version = pocl.name_processor(device, version)
     return Hardware(
-        platform, number, driver_name, found.name, kind, str(device.version).strip(),
+        platform, number, driver_name, found.name, kind, version,
         str(device.driver_version).strip(), int(device.max_compute_units),
         int(device.global_mem_size), int(device.max_mem_alloc_size), found.max_group,
         found.local_bytes, str(_asked(device, "il_version", "")).strip(), extensions, found, device,
@@ -171,44 +173,20 @@ def _found() -> list[Hardware]:
         raise BackendUnavailableError("opencl", f"{_NO_DRIVER} ({error})") from None
     out: list[Hardware] = []
     for p, platform in enumerate(platforms):
-        before = _threads()
+        before = pocl.threads()
         try:
             found: Sequence[Any] = platform.get_devices()
         except cl.Error:  # a driver without a device says so by an error
             continue
         name = str(platform.name).strip()
         if "pocl" in str(platform.version).lower():
-            _spread(_threads() - before)
+            pocl.spread(pocl.threads() - before)
             name += "" if "pocl" in name.lower() else " (PoCL)"
         out += [_hardware(p, d, name, device) for d, device in enumerate(found)]
     if not out:
         why = "its drivers show no device" if platforms else _NO_DRIVER
         raise BackendUnavailableError("opencl", why)
     return out
-
-
-def _threads() -> set[int]:
-    """The threads of this process, as far as the system reports them."""
-    try:
-        return set(map(int, os.listdir("/proc/self/task")))
-    except OSError:
-        return set()
-
-
-def _spread(threads: set[int]) -> None:
-    """Give each of these, the threads that PoCL computes with, a core of its own.
-
-    Left to the system two of them share a core now and then for the whole of a short launch, which
-    takes twice as long then. Only where there are as many threads as cores: of several programs
-    with few threads each all would be on the same cores. ``POCL_AFFINITY`` says what PoCL is to do.
-    """
-    if not hasattr(os, "sched_setaffinity") or "POCL_AFFINITY" in os.environ:
-        return
-    cores = sorted(os.sched_getaffinity(0))
-    if len(threads) == len(cores):
-        for thread, core in zip(sorted(threads), cores, strict=True):
-            with suppress(OSError):
-                os.sched_setaffinity(thread, {core})
 
 
 def unavailable(wanted: str = "") -> str:

@@ -1,5 +1,6 @@
 """Which device a program gets, and what it is told where there is none or one is lost."""
 
+import ctypes
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ from importlib.machinery import PathFinder
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.opencl import build, context, device, errors, hardware
+from qd_studio.engine.backends.opencl import build, context, device, errors, hardware, pocl
 from qd_studio.engine.backends.opencl.capabilities import Capabilities
 from qd_studio.engine.backends.opencl.source import kernel as text
 from qd_studio.engine.cache.memory import MEMORY
@@ -280,13 +281,13 @@ def test_threads_get_a_core_each_where_there_are_as_many(monkeypatch):
     monkeypatch.setattr(
         hardware.os, "sched_setaffinity", lambda *args: given.append(args), raising=False
     )
-    hardware._spread({70, 71, 72})
-    hardware._spread({70})
+    pocl.spread({70, 71, 72})
+    pocl.spread({70})
     assert given == []
-    hardware._spread({71, 70})
+    pocl.spread({71, 70})
     assert given == [(70, {3}), (71, {5})]
     monkeypatch.setenv("POCL_AFFINITY", "0")
-    hardware._spread({71, 70})
+    pocl.spread({71, 70})
     assert len(given) == 2
 
 
@@ -300,10 +301,10 @@ def test_threads_of_pocl_have_cores_of_their_own():
         pytest.skip("PoCL's threads are not ours to place")
     program = (
         "import os\n"
-        "from qd_studio.engine.backends.opencl import hardware\n"
-        "before = hardware._threads()\n"
+        "from qd_studio.engine.backends.opencl import hardware, pocl\n"
+        "before = pocl.threads()\n"
         "hardware.devices()\n"
-        "print([sorted(os.sched_getaffinity(t)) for t in sorted(hardware._threads() - before)])"
+        "print([sorted(os.sched_getaffinity(t)) for t in sorted(pocl.threads() - before)])"
     )
     environ = {k: v for k, v in os.environ.items() if k != "POCL_MAX_PTHREAD_COUNT"}
     done = subprocess.run(
@@ -311,3 +312,64 @@ def test_threads_of_pocl_have_cores_of_their_own():
     )
     placed = [cores for cores in json.loads(done.stdout) if len(cores) == 1]
     assert placed == [[core] for core in sorted(os.sched_getaffinity(0))]
+
+
+class Record:
+    """A device whose record has `names`, one pointer to each after another field."""
+
+    def __init__(self, *names: bytes) -> None:
+        self.kept = [ctypes.create_string_buffer(name) for name in names]
+        fields = [field for kept in self.kept for field in (7, ctypes.addressof(kept))]
+        self.fields = (ctypes.c_uint64 * 512)(*fields)
+        self.int_ptr = ctypes.addressof(self.fields)
+
+    def names(self) -> list[bytes]:
+        pointers = self.fields[1 : 2 * len(self.kept) : 2]
+        return [ctypes.string_at(pointer) for pointer in pointers]
+
+
+UNKNOWN = "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-generic"
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+
+
+@on_linux
+@pytest.mark.parametrize("level", ["x86-64-v4", "x86-64-v2"])
+def test_a_processor_that_pocl_does_not_know_is_named_by_its_level(monkeypatch, level):
+    monkeypatch.setattr(pocl, "_level", lambda flags: level)
+    monkeypatch.setattr(pocl.platform, "machine", lambda: "x86_64")
+    device = Record(b"x86_64-unknown-linux-gnu", b"generic", b"generically")
+    assert pocl.name_processor(device, UNKNOWN) == UNKNOWN.replace("generic", level)
+    assert device.names() == [b"x86_64-unknown-linux-gnu", level.encode(), b"generically"]
+
+
+@on_linux
+@pytest.mark.parametrize(
+    ("names", "version", "machine", "level"),
+    [
+        ([b"generic"], UNKNOWN.replace("generic", "znver3"), "x86_64", "x86-64-v3"),
+        ([b"generic"], UNKNOWN, "aarch64", "x86-64-v3"),
+        ([b"generic"], UNKNOWN, "x86_64", ""),
+        ([b"generic", b"generic"], UNKNOWN, "x86_64", "x86-64-v3"),
+        ([b"other"], UNKNOWN, "x86_64", "x86-64-v3"),
+    ],
+    ids=["known", "another machine", "no level", "two fields", "no field"],
+)
+def test_a_record_that_is_not_understood_is_left_alone(monkeypatch, names, version, machine, level):
+    monkeypatch.setattr(pocl, "_level", lambda flags: level)
+    monkeypatch.setattr(pocl.platform, "machine", lambda: machine)
+    device = Record(*names)
+    assert pocl.name_processor(device, version) == version
+    assert device.names() == names
+
+
+@pytest.mark.parametrize(
+    ("flags", "level"),
+    [
+        ("fpu sse2", ""),
+        ("cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3", "x86-64-v2"),
+        ("cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3 avx512f avx512bw", "x86-64-v2"),
+        (" ".join(set().union(*[needed for _, needed in pocl._LEVELS])), "x86-64-v4"),
+    ],
+)
+def test_the_level_of_a_processor_is_that_of_its_flags(flags, level):
+    assert pocl._level(set(flags.split())) == level
