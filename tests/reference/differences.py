@@ -305,6 +305,28 @@ DIFFERENCES: dict[str, Meant] = {
     ),
 }
 
+_BOTH = "the reference performs the side effects of both operands"
+_PRINTS = "the reference prints to the descriptor, not through Python"
+STATED = {
+    "types.not_finite": "NaN is unequal to everything; the reference says that it is not",
+    "types.saturation": "casts saturate; the reference leaves it to the machine",
+    "operators.boolean_operators": _BOTH,
+    "operators.conditional": _BOTH,
+    "operators.powers": "the reference uses the absolute exponent",
+    "loops.thread_numbers": "the reference counts the threads of its pool",
+    "functions.prints": _PRINTS,
+    "functions.parallel_prints": _PRINTS,
+    "functions.formatted_prints": _PRINTS,
+    "arrays.same_array": "the reference assumes that two parameters are two arrays",
+    "graphs.carried": "the reference begins each round with the values of before the loop",
+    "graphs.refused": "the reference takes arrays of the host",
+    "gradients.overflow": "the reference sizes this stack whatever is asked for",
+    "tapes.without_gradients": PROMISE,
+    "checks.field_bounds": PROMISE,
+    "errors.lacking": "sparse structures are not supported",
+}
+"""Features of the conformance suite for which the reference gives something else, and why."""
+
 
 def fulfils(meant: Meant, got: dict) -> str | None:
     """What is wrong with what ours gives, where it should differ."""
