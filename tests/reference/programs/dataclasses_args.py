@@ -68,29 +68,6 @@ def case_scalars():
     return [k(Config(3, 0.5)), k(Config(n=4, scale=2))]
 
 
-def case_arrays():
-    @qd.kernel
-    def k(s: State, dt: qd.f32):
-        for i in s.pos:
-            s.pos[i] += s.vel[i] * dt
-
-    s = State(pos=np.arange(3, dtype=np.float32), vel=np.ones(3, np.float32))
-    k(s, 0.5)
-    return [s.pos, s.vel]
-
-
-def case_ndarrays():
-    @qd.kernel
-    def k(s: State):
-        for i in range(s.pos.shape[0]):
-            s.pos[i] = s.vel[i] * 2 + i
-
-    s = State(pos=qd.ndarray(qd.f32, 3), vel=qd.ndarray(qd.f32, 3))
-    s.vel.fill(1.5)
-    k(s)
-    return s.pos.to_numpy()
-
-
 def case_nested():
     @qd.kernel
     def k(w: World) -> qd.f32:
