@@ -20,38 +20,10 @@ ONE = qd.types.ndarray(dtype=qd.i32, ndim=1)
 pytestmark = pytest.mark.usefixtures("backend")
 
 
-def by_array(s):
-    x, y = s.x, s.y
-
-    @qd.kernel
-    def compute(a: ONE):
-        for i in range(a.shape[0]):
-            v = x[i]
-            for _ in range(a[i]):
-                v = qd.sin(v) + 0.1
-            y[None] += v
-
-    return compute
-
-
-def by_field(s, f):
-    x, y = s.x, s.y
-
-    @qd.kernel
-    def compute():
-        for i in range(f.shape[0]):
-            v = x[i]
-            for _ in range(f[i]):
-                v = qd.sin(v) + 0.1
-            y[None] += v
-
-    return compute
-
-
 def test_dispatch_counts_advance_on_input_mutation():
     """The first launch dispatches; a host mutation of the array makes the next one do so again."""
     s, a = Sum(3), array([1, 2, 0])
-    k = by_array(s)
+    k = s.by_array()
     s.agree(k, [1, 2, 0], a)
     first = dispatches()
     assert first >= 1
@@ -64,7 +36,7 @@ def test_dispatch_counts_advance_on_input_mutation():
 @pytest.mark.parametrize("write", ["setitem", "fill", "from_numpy", "copy_from", "kernel"])
 def test_every_way_of_writing_an_array_invalidates(write):
     s, a = Sum(3), array([1, 2, 0])
-    k = by_array(s)
+    k = s.by_array()
 
     @qd.kernel
     def set_all(a: ONE):
@@ -92,7 +64,7 @@ def test_field_cache_invalidates_on_a_mutation_at_any_index(index):
     """There is no canonical element to look at: the field's count of writes is the only signal."""
     s, trips = Sum(4), [1, 3, 0, 2]
     f = integers(trips)
-    k = by_field(s, f)
+    k = s.by_field(f)
     s.agree(k, trips)
     first = dispatches()
     assert first >= 1
@@ -107,7 +79,7 @@ def test_field_cache_invalidates_on_a_mutation_at_any_index(index):
 def test_in_steady_state_nothing_is_evaluated(source):
     s, trips = Sum(4), [2, 0, 5, 1]
     a, f = array(trips), integers(trips)
-    k, args = (by_array(s), (a,)) if source == "ndarray" else (by_field(s, f), ())
+    k, args = (s.by_array(), (a,)) if source == "ndarray" else (s.by_field(f), ())
     s.agree(k, trips, *args)
     known = dispatches(), evaluations()
     for _ in range(5):
@@ -117,7 +89,7 @@ def test_in_steady_state_nothing_is_evaluated(source):
 
 def test_another_array_in_its_place_is_looked_at():
     s, short, long = Sum(3), array([1, 2, 0]), array([4, 0, 30])
-    k = by_array(s)
+    k = s.by_array()
     for _ in range(2):
         s.agree(k, [1, 2, 0], short)
         s.agree(k, [4, 0, 30], long)
@@ -126,7 +98,7 @@ def test_another_array_in_its_place_is_looked_at():
 
 def test_writing_an_array_that_no_size_depends_on_evaluates_nothing():
     s, a = Sum(3), array([1, 2, 0])
-    k = by_array(s)
+    k = s.by_array()
     s.slopes(k, a)
     known = dispatches(), evaluations()
     other = array([5, 5])
@@ -139,7 +111,7 @@ def test_writing_an_array_that_no_size_depends_on_evaluates_nothing():
 def test_kernels_do_not_share_results():
     """Results are kept by kernel, stack and expression: two kernels alike have results apart."""
     s, first, second = Sum(3), array([1, 2, 0]), array([8, 0, 3])
-    one, other = by_array(s), by_array(s)
+    one, other = s.by_array(), s.by_array()
     for _ in range(2):
         s.agree(one, [1, 2, 0], first)
         s.agree(other, [8, 0, 3], second)
@@ -149,7 +121,7 @@ def test_kernels_do_not_share_results():
 
 def test_the_counter_can_be_reset():
     s, a = Sum(3), array([1, 2, 0])
-    s.slopes(by_array(s), a)
+    s.slopes(s.by_array(), a)
     assert dispatches() > 0
     forget_dispatches()
     assert dispatches() == 0
@@ -158,7 +130,7 @@ def test_the_counter_can_be_reset():
 def test_arrays_that_may_change_unseen_are_looked_at_in_every_launch():
     """A NumPy array counts no writes: its size is never taken from an earlier launch."""
     s, a = Sum(3), np.array([1, 2, 0], np.int32)
-    k = by_array(s)
+    k = s.by_array()
     s.agree(k, [1, 2, 0], a)
     first = dispatches()
     a[1] = 40
@@ -170,7 +142,7 @@ def test_arrays_that_may_change_unseen_are_looked_at_in_every_launch():
 @pytest.mark.not_on_device("it is about views of memory")
 def test_a_writable_view_makes_an_array_one_that_may_change_unseen():
     s, a = Sum(3), array([1, 2, 0])
-    k = by_array(s)
+    k = s.by_array()
     s.agree(k, [1, 2, 0], a)
     view = a.to_numpy(copy=False)
     view[0] = 25
@@ -181,7 +153,7 @@ def test_bounds_that_change_between_the_kernel_and_its_gradient():
     """Deliberately better than an overflow or a silently wrong result: the gradient is that of the
     kernel as it would run now."""
     s, a = Sum(3), array([1, 2, 0])
-    k = by_array(s)
+    k = s.by_array()
     k(a)
     a[1] = 12
     s.agree(k, [1, 12, 0], a)
@@ -193,7 +165,7 @@ def test_a_generous_stack_size_bypasses_the_sizer(backend):
         offline_cache=False, ad_stack_size=50,
     )  # fmt: skip
     s, a = Sum(3), array([1, 20, 0])
-    k = by_array(s)
+    k = s.by_array()
     s.agree(k, [1, 20, 0], a)
     assert (dispatches(), evaluations()) == (0, 0)
     assert set(capacities(k)) == {50}
@@ -208,7 +180,7 @@ def test_a_captured_range_survives_the_offline_cache(backend, tmp_path):
             offline_cache=True, offline_cache_file_path=str(tmp_path),
         )  # fmt: skip
         s, a = Sum(3), array([1, 20, 0])
-        k = by_array(s)
+        k = s.by_array()
         s.agree(k, [1, 20, 0], a)
         counts.append((dispatches(), max(capacities(k))))
     assert counts[0] == counts[1]
@@ -225,7 +197,7 @@ def test_too_few_entries_raise_in_release_and_the_process_goes_on(backend, round
         offline_cache=False, ad_stack_size=2,
     )  # fmt: skip
     s, a = Sum(2), array([1, rounds])
-    k = by_array(s)
+    k = s.by_array()
     with pytest.raises(qd.QuadrantsAssertionError, match="overflow") as raised:
         s.slopes(k, a)
     assert "compute" in str(raised.value)

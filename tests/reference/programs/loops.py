@@ -129,6 +129,24 @@ def case_loop_config_applies_to_the_next_loop_only():
     return k()
 
 
+def case_tasks_see_what_was_written_before():
+    @qd.kernel
+    def k(a: qd.types.NDArray[qd.i32, 1]) -> qd.i32:
+        for i in a:
+            a[i] = i
+        total = 0
+        for i in a:
+            total += a[i]
+        a[0] = total
+        for i in a:
+            if i > 0:
+                a[i] += a[0]
+        return a[1]
+
+    a = np.zeros(1000, np.int32)
+    return [k(a), int(a[-1])]
+
+
 def case_many_threads():
     @qd.kernel
     def k(n: qd.i32) -> tuple[qd.i32, qd.i64, qd.f64]:

@@ -33,6 +33,21 @@ def case_real_func_of_several_types():
     return k(3, 0.5)
 
 
+def case_real_func_by_reference():
+    @qd.experimental.real_func
+    def f(x: qd.ref(qd.i32), d: qd.i32) -> qd.i32:
+        x += d
+        return x * 2
+
+    @qd.kernel
+    def k() -> tuple[qd.i32, qd.i32]:
+        a = 5
+        b = f(a, 3)
+        return a, b
+
+    return k()
+
+
 def case_results_of_each_kind():
     @qd.kernel
     def tup() -> tuple[qd.i32, qd.f32, qd.u1]:

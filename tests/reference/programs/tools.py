@@ -102,6 +102,31 @@ def case_field_to_numpy_is_a_copy():
     return [f[0], b]
 
 
+def case_linear_solver_of_a_grid():
+    n = 16
+    x = qd.field(qd.f32, shape=(n, n))
+    y = qd.field(qd.f32, shape=(n, n))
+
+    @qd.kernel
+    def step(a: qd.template(), b: qd.template()):
+        for i, j in a:
+            if 0 < i < n - 1 and 0 < j < n - 1:
+                b[i, j] = 0.25 * (a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1])
+            else:
+                b[i, j] = a[i, j]
+
+    @qd.kernel
+    def start():
+        for i, j in x:
+            x[i, j] = 1.0 if i == 0 else 0.0
+
+    start()
+    for _ in range(20):
+        step(x, y)
+        step(y, x)
+    return x.to_numpy()
+
+
 def case_nbody():
     n = 12
     vec3 = qd.types.vector(3, qd.f64)
