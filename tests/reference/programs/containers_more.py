@@ -227,20 +227,6 @@ def case_large_blocks_of_small_extent():
     return [f.to_numpy(), g.to_numpy(), f[11, 15]]
 
 
-def case_index_by_elements_of_another_field():
-    idx, x = qd.field(qd.i32, shape=5), qd.field(qd.f32, shape=5)
-    idx.from_numpy(np.array([4, 3, 2, 1, 0], np.int32))
-
-    @qd.kernel
-    def k():
-        for i in idx:
-            x[idx[i]] = i * 1.5
-        x[idx[idx[1]]] += 100
-
-    k()
-    return x.to_numpy()
-
-
 def case_loop_bound_from_a_field():
     n, total = qd.field(qd.i32, shape=()), qd.field(qd.i32, shape=())
     n[None] = 7

@@ -60,12 +60,13 @@ def world():
     )
 
 
-def case_scalars():
-    @qd.kernel
-    def k(c: Config) -> qd.f32:
-        return c.n * c.scale
+@qd.kernel
+def product(c: Config) -> qd.f32:
+    return c.n * c.scale
 
-    return [k(Config(3, 0.5)), k(Config(n=4, scale=2))]
+
+def case_scalars():
+    return [product(Config(3, 0.5)), product(Config(n=4, scale=2))]
 
 
 def case_nested():
@@ -163,16 +164,12 @@ def case_unused_members():
 
 
 def case_values_change_between_calls():
-    @qd.kernel
-    def k(c: Config) -> qd.f32:
-        return c.n * c.scale
-
     c = Config(1, 0.5)
-    out = [k(c)]
+    out = [product(c)]
     c.n = 10
-    out.append(k(c))
+    out.append(product(c))
     c.scale = 2
-    out.append(k(c))
+    out.append(product(c))
     return out
 
 
@@ -229,19 +226,11 @@ def mistake_unknown_member():
 
 
 def mistake_wrong_dataclass():
-    @qd.kernel
-    def k(c: Config) -> qd.f32:
-        return c.scale
-
-    k(world())
+    product(world())
 
 
 def mistake_number_for_a_dataclass():
-    @qd.kernel
-    def k(c: Config) -> qd.f32:
-        return c.scale
-
-    k(3)
+    product(3)
 
 
 def mistake_member_assigned():
@@ -253,11 +242,7 @@ def mistake_member_assigned():
 
 
 def mistake_float_for_an_int_member():
-    @qd.kernel
-    def k(c: Config) -> qd.f32:
-        return c.n
-
-    k(Config(1.5, 0.5))
+    product(Config(1.5, 0.5))
 
 
 def mistake_member_without_a_usable_type():

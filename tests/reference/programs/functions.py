@@ -187,21 +187,6 @@ def mistake_requires_top_level_under_if():
     k(1)
 
 
-def mistake_error_inside_a_function():
-    """Name "missing" is not defined"""
-
-    @qd.func
-    def f(x):
-        return x + missing
-
-    @qd.kernel
-    def k() -> qd.i32:
-        y = f(3)
-        return y
-
-    k()
-
-
 def mistake_return_in_a_function_under_if():
     """Return inside non-static if/for is not supported"""
 

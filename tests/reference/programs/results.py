@@ -5,20 +5,6 @@ import quadrants as qd
 vec2 = qd.types.vector(2, qd.f32)
 
 
-def case_real_func():
-    @qd.experimental.real_func
-    def fib(n: qd.i32) -> qd.i32:
-        if n < 2:
-            return n
-        return fib(n - 1) + fib(n - 2)
-
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        return fib(n)
-
-    return [k(10), k(1)]
-
-
 def case_real_func_of_several_types():
     @qd.experimental.real_func
     def f(a: qd.i32, b: qd.f64) -> qd.f64:
