@@ -19,17 +19,12 @@ __all__ = [
     "dispatches",
     "evaluations",
     "expected",
-    "forget_dispatches",
     "integers",
 ]
 
 
 def dispatches() -> int:
     return program.current().get_max_reducer_dispatch_count()
-
-
-def forget_dispatches() -> None:
-    program.current().reset_max_reducer_dispatch_count()
 
 
 def evaluations() -> int:

@@ -1,8 +1,8 @@
 """What the reference's max-reducer promises of sizes, a test for each statement of behaviour.
 
 The statements are those of "Adstack max-reducer: parallel multi-axis MaxOverRange dispatch"; each
-test is named after one. Where we do better on purpose, its docstring says so. Caches and counters
-stand in `test_max_reducer_caches.py`.
+test is named after one. Where we do better on purpose, its docstring says so. What is kept between
+launches and what makes sizes be found again is tested in `tests/adstack/test_caches.py`.
 """
 
 import numpy as np
@@ -375,3 +375,84 @@ def test_an_out_of_grammar_kernel_above_the_cap_raises():
         s.slopes(k, limits, array([1, 2, 0]))
     short = array([2])
     s.agree(k, [3], short, array([1, 2, 0]))
+
+
+# Caches and counters.
+
+
+def test_dispatch_counts_advance_on_input_mutation():
+    """The first launch dispatches; a host mutation of the array makes the next one do so again."""
+    s, a = Sum(3), array([1, 2, 0])
+    k = s.by_array()
+    s.agree(k, [1, 2, 0], a)
+    first = dispatches()
+    assert first >= 1
+    a[2] = 9
+    s.agree(k, [1, 2, 9], a)
+    assert dispatches() == 2 * first
+    assert max(capacities(k)) == 9
+
+
+@pytest.mark.parametrize("index", [0, 3])
+def test_field_cache_invalidates_on_a_mutation_at_any_index(index):
+    """There is no canonical element to look at: the field's count of writes is the only signal."""
+    s, trips = Sum(4), [1, 3, 0, 2]
+    f = integers(trips)
+    k = s.by_field(f)
+    s.agree(k, trips)
+    first = dispatches()
+    assert first >= 1
+    trips[index] = 11
+    f[index] = 11
+    s.agree(k, trips)
+    assert dispatches() == 2 * first
+    assert max(capacities(k)) == 11
+
+
+def test_kernels_do_not_share_results():
+    """Results are kept by kernel, stack and expression: two kernels alike have results apart."""
+    s, first, second = Sum(3), array([1, 2, 0]), array([8, 0, 3])
+    one, other = s.by_array(), s.by_array()
+    for _ in range(2):
+        s.agree(one, [1, 2, 0], first)
+        s.agree(other, [8, 0, 3], second)
+    assert max(capacities(one)) == 2
+    assert max(capacities(other)) == 8
+
+
+def test_bounds_that_change_between_the_kernel_and_its_gradient():
+    """Deliberately better than an overflow or a silently wrong result: the gradient is that of the
+    kernel as it would run now."""
+    s, a = Sum(3), array([1, 2, 0])
+    k = s.by_array()
+    k(a)
+    a[1] = 12
+    s.agree(k, [1, 12, 0], a)
+
+
+def test_a_generous_stack_size_bypasses_the_sizer(backend):
+    qd.init(
+        arch=getattr(qd, backend), default_fp=qd.f64, ad_stack_experimental_enabled=True,
+        offline_cache=False, ad_stack_size=50,
+    )  # fmt: skip
+    s, a = Sum(3), array([1, 20, 0])
+    k = s.by_array()
+    s.agree(k, [1, 20, 0], a)
+    assert (dispatches(), evaluations()) == (0, 0)
+    assert set(capacities(k)) == {50}
+
+
+def test_a_captured_range_survives_the_offline_cache(backend, tmp_path):
+    """The sizes are part of what the cache keeps: the next process dispatches as this one did."""
+    counts = []
+    for _ in range(2):
+        qd.init(
+            arch=getattr(qd, backend), default_fp=qd.f64, ad_stack_experimental_enabled=True,
+            offline_cache=True, offline_cache_file_path=str(tmp_path),
+        )  # fmt: skip
+        s, a = Sum(3), array([1, 20, 0])
+        k = s.by_array()
+        s.agree(k, [1, 20, 0], a)
+        counts.append((dispatches(), max(capacities(k))))
+    assert counts[0] == counts[1]
+    assert counts[0][1] == 20
