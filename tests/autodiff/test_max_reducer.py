@@ -420,6 +420,18 @@ def test_kernels_do_not_share_results():
     assert max(capacities(other)) == 8
 
 
+def test_arrays_that_may_change_unseen_are_looked_at_in_every_launch():
+    """A NumPy array counts no writes: its size is never taken from an earlier launch."""
+    s, a = Sum(3), np.array([1, 2, 0], np.int32)
+    k = s.by_array()
+    s.agree(k, [1, 2, 0], a)
+    first = dispatches()
+    a[1] = 40
+    s.agree(k, [1, 40, 0], a)
+    s.agree(k, [1, 40, 0], a)
+    assert dispatches() == 3 * first
+
+
 def test_bounds_that_change_between_the_kernel_and_its_gradient():
     """Deliberately better than an overflow or a silently wrong result: the gradient is that of the
     kernel as it would run now."""

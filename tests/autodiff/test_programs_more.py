@@ -78,6 +78,24 @@ def test_a_histogram_that_a_later_loop_reads():
     agree(spread, loss, x, picks=8)
 
 
+def test_continue_in_both_loops():
+    x, loss, rounds = filled(real(6), 1), real(), whole([1, 0, 4, 2, 0, 3])
+
+    @qd.kernel
+    def skip():
+        for i in range(6):
+            if rounds[i] == 0:
+                continue
+            v = x[i]
+            for j in range(rounds[i]):
+                if j == 1:
+                    continue
+                v = qd.sin(v) * x[j]
+            loss[None] += v
+
+    agree(skip, loss, x, picks=6)
+
+
 def test_a_gate_whose_other_branch_is_the_long_one():
     x, loss, kind = filled(real(10), 1), real(), whole([0, 1, 2, 0, 1, 2, 0, 0, 1, 5])
 
