@@ -5,8 +5,6 @@ bounds say, and the sum of all results. So its gradients are known without diffe
 stack must hold as many entries as the largest number of rounds.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -21,17 +19,12 @@ __all__ = [
     "dispatches",
     "evaluations",
     "expected",
-    "forget_dispatches",
     "integers",
 ]
 
 
 def dispatches() -> int:
     return program.current().get_max_reducer_dispatch_count()
-
-
-def forget_dispatches() -> None:
-    program.current().reset_max_reducer_dispatch_count()
 
 
 def evaluations() -> int:
@@ -83,6 +76,44 @@ class Sum:
         self.y = qd.field(qd.f64, shape=(), needs_grad=True)
         for i in range(cells):
             self.x[i] = 0.2 + 0.05 * i
+
+    def looping(self, bound: Any, dtype: Any = qd.i32) -> Any:
+        """The kernel whose rounds are given by a function of an ndarray and the index."""
+        x, y = self.x, self.y
+        numbers = qd.types.ndarray(dtype=dtype, ndim=1)
+
+        @qd.kernel
+        def compute(a: numbers):
+            for i in range(a.shape[0]):
+                v = x[i % x.shape[0]]
+                for _ in range(bound(a, i)):
+                    v = qd.sin(v) + 0.1
+                y[None] += v
+
+        return compute
+
+    def by_array(self, dtype: Any = qd.i32) -> Any:
+        """The kernel whose rounds are the elements of an ndarray."""
+
+        @qd.func
+        def bound(a, i):
+            return a[i]
+
+        return self.looping(bound, dtype)
+
+    def by_field(self, f: Any) -> Any:
+        """The kernel whose rounds are the elements of a field."""
+        x, y = self.x, self.y
+
+        @qd.kernel
+        def compute():
+            for i in range(f.shape[0]):
+                v = x[i]
+                for _ in range(f[i]):
+                    v = qd.sin(v) + 0.1
+                y[None] += v
+
+        return compute
 
     def slopes(self, kernel: Any, *args: Any) -> np.ndarray:
         """dy/dx, by one launch of the kernel's gradient."""

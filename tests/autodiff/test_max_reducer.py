@@ -1,8 +1,8 @@
 """What the reference's max-reducer promises of sizes, a test for each statement of behaviour.
 
 The statements are those of "Adstack max-reducer: parallel multi-axis MaxOverRange dispatch"; each
-test is named after one. Where we do better on purpose, its docstring says so. Caches and counters
-stand in `test_max_reducer_caches.py`.
+test is named after one. Where we do better on purpose, its docstring says so. What is kept between
+launches and what makes sizes be found again is tested in `tests/adstack/test_caches.py`.
 """
 
 import numpy as np
@@ -27,21 +27,6 @@ TWO = qd.types.ndarray(dtype=qd.i32, ndim=2)
 pytestmark = pytest.mark.usefixtures("backend")
 
 
-def looping(s, bound):
-    """The kernel of `Sum` whose rounds are given by a function of the array and the index."""
-    x, y = s.x, s.y
-
-    @qd.kernel
-    def compute(a: ONE):
-        for i in range(a.shape[0]):
-            v = x[i]
-            for _ in range(bound(a, i)):
-                v = qd.sin(v) + 0.1
-            y[None] += v
-
-    return compute
-
-
 def ragged_twice(s):
     """A stack around two loops, the bound of the second at an index of the first."""
     x, y = s.x, s.y
@@ -64,11 +49,7 @@ def ragged_twice(s):
 def test_the_kernel_of_the_summary_lowers_to_a_max_over_range_that_is_dispatched():
     s, a = Sum(6), array([3, 0, 7, 1, 2, 5])
 
-    @qd.func
-    def bound(a, i):
-        return a[i]
-
-    k = looping(s, bound)
+    k = s.by_array()
     s.agree(k, [3, 0, 7, 1, 2, 5], a)
     assert dispatches() == 1
     assert max(capacities(k)) == 7
@@ -111,56 +92,18 @@ def test_a_linear_body_needs_no_stack_at_all():
 # 1. Shapes that are recognised.
 
 
-@pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "u8", "u16", "u32"])
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32", "u8", "u16", "u32", "i64", "u64"])
 @pytest.mark.parametrize("source", ["ndarray", "field"])
-def test_integer_reads_up_to_32_bits_wide_are_captured(dtype, source):
-    s, trips = Sum(4), [2, 0, 5, 1]
-    x, y = s.x, s.y
+def test_integer_reads_of_each_width_are_captured(dtype, source):
+    """Deliberately better for 64 bits: the reference walks them in sequence, up to its cap."""
+    s, trips, integer = Sum(4), [2, 0, 5, 1], getattr(qd, dtype)
     if source == "field":
-        f = integers(trips, getattr(qd, dtype))
-
-        @qd.kernel
-        def k():
-            for i in range(4):
-                v = x[i]
-                for _ in range(f[i]):
-                    v = qd.sin(v) + 0.1
-                y[None] += v
-
-        s.agree(k, trips)
+        k, args = s.by_field(integers(trips, integer)), ()
     else:
-        narrow = qd.types.ndarray(dtype=getattr(qd, dtype), ndim=1)
-
-        @qd.kernel
-        def k(a: narrow):
-            for i in range(a.shape[0]):
-                v = x[i]
-                for _ in range(a[i]):
-                    v = qd.sin(v) + 0.1
-                y[None] += v
-
-        s.agree(k, trips, array(trips, getattr(qd, dtype)))
+        k, args = s.by_array(integer), (array(trips, integer),)
+    s.agree(k, trips, *args)
     assert dispatches() == 1
     assert max(capacities(k)) == 5
-
-
-@pytest.mark.parametrize("dtype", ["i64", "u64"])
-def test_64_bit_leaves_are_captured_too(dtype):
-    """Deliberately better: the reference drops them to the sequential walk and its cap."""
-    s, trips = Sum(4), [2, 0, 5, 1]
-    x, y = s.x, s.y
-    wide = qd.types.ndarray(dtype=getattr(qd, dtype), ndim=1)
-
-    @qd.kernel
-    def k(a: wide):
-        for i in range(a.shape[0]):
-            v = x[i]
-            for _ in range(a[i]):
-                v = qd.sin(v) + 0.1
-            y[None] += v
-
-    s.agree(k, trips, array(trips, getattr(qd, dtype)))
-    assert dispatches() == 1
 
 
 @pytest.mark.parametrize(
@@ -195,7 +138,7 @@ def test_arithmetic_combinators_of_the_body_are_captured(name, rounds):
         return qd.max(a[i] * 2 - 1, a[i] + 1)
 
     bounds = {"plus": plus, "minus": minus, "times": times, "largest": largest}
-    k = looping(s, bounds.get(name, combined))
+    k = s.looping(bounds.get(name, combined))
     s.agree(k, rounds(trips), array(trips))
     assert dispatches() == 1
     assert max(capacities(k)) == rounds(trips).max()
@@ -208,44 +151,30 @@ def test_the_shape_of_an_array_in_the_body_is_captured():
     def bound(a, i):
         return a[i] + a.shape[0]
 
-    k = looping(s, bound)
+    k = s.looping(bound)
     s.agree(k, [6, 4, 5, 4], array([2, 0, 1, 0]))
     assert max(capacities(k)) == 6
 
 
 @pytest.mark.parametrize("index", ["none", "literal", "variable"])
 def test_field_reads_by_none_a_constant_or_a_loop_variable(index):
-    s = Sum(3)
-    x, y = s.x, s.y
-    alone, several = integers(4), integers([1, 4, 4])
+    s, alone, several = Sum(3), integers(4), integers([1, 4, 4])
 
-    @qd.kernel
-    def none():
-        for i in range(3):
-            v = x[i]
-            for _ in range(alone[None]):
-                v = qd.sin(v) + 0.1
-            y[None] += v
+    @qd.func
+    def none(a, i):
+        return alone[None]
 
-    @qd.kernel
-    def literal():
-        for i in range(3):
-            v = x[i]
-            for _ in range(several[1]):
-                v = qd.sin(v) + 0.1
-            y[None] += v
+    @qd.func
+    def literal(a, i):
+        return several[1]
 
-    @qd.kernel
-    def variable():
-        for i in range(3):
-            v = x[i]
-            for _ in range(several[i]):
-                v = qd.sin(v) + 0.1
-            y[None] += v
+    @qd.func
+    def variable(a, i):
+        return several[i]
 
-    kernel = {"none": none, "literal": literal, "variable": variable}[index]
-    s.agree(kernel, [1, 4, 4] if index == "variable" else [4] * 3)
-    assert max(capacities(kernel)) == 4
+    k = s.looping({"none": none, "literal": literal, "variable": variable}[index])
+    s.agree(k, [1, 4, 4] if index == "variable" else [4] * 3, array([0, 0, 0]))
+    assert max(capacities(k)) == 4
     assert dispatches() == (index == "variable")
 
 
@@ -320,11 +249,7 @@ def test_ranges_with_a_beginning_other_than_zero():
 def test_an_empty_range_is_zero():
     s = Sum(3)
 
-    @qd.func
-    def bound(a, i):
-        return a[i]
-
-    k = looping(s, bound)
+    k = s.by_array()
     s.agree(k, [0, 0, 0], array([0, 0, 0]))
     s.agree(k, [0, 0, 0], array([-5, 0, -1]))
     assert max(capacities(k)) == 1
@@ -385,7 +310,7 @@ def test_bound_variable_field_loads_are_dispatched_in_all_eight_body_shapes(body
         "max(f[i], 2)": np.maximum(f, 2), "max(f[i] + 0, f[i] * 1 - 0)": f, "f[f[i]]": f[f[i]],
         "a[f[i]]": a[f[i]],
     }[body]  # fmt: skip
-    k = looping(s, eight_bodies(integers(f))[body])
+    k = s.looping(eight_bodies(integers(f))[body])
     s.agree(k, wanted, array(a))
     assert dispatches() >= 1
     assert wanted.max() <= max(capacities(k)) <= max(f.max() + a.max(), 4)
@@ -411,7 +336,7 @@ def test_arithmetic_and_indirect_indices_are_taken_in_parallel(index):
 
     bounds = {"half": half, "remainder": remainder, "looked_up": looked_up}
     rounds = {"half": trips[i // 2], "remainder": trips[i % 4], "looked_up": trips[trips % 6]}
-    k = looping(s, bounds[index])
+    k = s.looping(bounds[index])
     s.agree(k, rounds[index], array(trips))
     assert dispatches() >= 1
 
@@ -432,20 +357,11 @@ def test_a_recognised_range_may_be_longer_than_the_cap(backend):
     if backend == "interp":
         pytest.skip("the interpreter would take minutes for 16 million iterations")
     s, a = Sum(1), mostly_zeros(ABOVE_CAP)
-    x, y = s.x, s.y
-
-    @qd.kernel
-    def compute(a: ONE):
-        for i in range(a.shape[0]):
-            v = x[0]
-            for _ in range(a[i]):
-                v = qd.sin(v) + 0.1
-            y[None] += v
-
+    k = s.by_array()
     wanted = ABOVE_CAP - 2 + expected(0.2, 4) + expected(0.2, 6)
-    np.testing.assert_allclose(s.slopes(compute, a), [wanted], rtol=1e-9)
+    np.testing.assert_allclose(s.slopes(k, a), [wanted], rtol=1e-9)
     assert dispatches() == 1
-    assert max(capacities(compute)) == 6
+    assert max(capacities(k)) == 6
 
 
 def test_an_out_of_grammar_kernel_above_the_cap_raises():
@@ -459,3 +375,96 @@ def test_an_out_of_grammar_kernel_above_the_cap_raises():
         s.slopes(k, limits, array([1, 2, 0]))
     short = array([2])
     s.agree(k, [3], short, array([1, 2, 0]))
+
+
+# Caches and counters.
+
+
+def test_dispatch_counts_advance_on_input_mutation():
+    """The first launch dispatches; a host mutation of the array makes the next one do so again."""
+    s, a = Sum(3), array([1, 2, 0])
+    k = s.by_array()
+    s.agree(k, [1, 2, 0], a)
+    first = dispatches()
+    assert first >= 1
+    a[2] = 9
+    s.agree(k, [1, 2, 9], a)
+    assert dispatches() == 2 * first
+    assert max(capacities(k)) == 9
+
+
+@pytest.mark.parametrize("index", [0, 3])
+def test_field_cache_invalidates_on_a_mutation_at_any_index(index):
+    """There is no canonical element to look at: the field's count of writes is the only signal."""
+    s, trips = Sum(4), [1, 3, 0, 2]
+    f = integers(trips)
+    k = s.by_field(f)
+    s.agree(k, trips)
+    first = dispatches()
+    assert first >= 1
+    trips[index] = 11
+    f[index] = 11
+    s.agree(k, trips)
+    assert dispatches() == 2 * first
+    assert max(capacities(k)) == 11
+
+
+def test_kernels_do_not_share_results():
+    """Results are kept by kernel, stack and expression: two kernels alike have results apart."""
+    s, first, second = Sum(3), array([1, 2, 0]), array([8, 0, 3])
+    one, other = s.by_array(), s.by_array()
+    for _ in range(2):
+        s.agree(one, [1, 2, 0], first)
+        s.agree(other, [8, 0, 3], second)
+    assert max(capacities(one)) == 2
+    assert max(capacities(other)) == 8
+
+
+def test_arrays_that_may_change_unseen_are_looked_at_in_every_launch():
+    """A NumPy array counts no writes: its size is never taken from an earlier launch."""
+    s, a = Sum(3), np.array([1, 2, 0], np.int32)
+    k = s.by_array()
+    s.agree(k, [1, 2, 0], a)
+    first = dispatches()
+    a[1] = 40
+    s.agree(k, [1, 40, 0], a)
+    s.agree(k, [1, 40, 0], a)
+    assert dispatches() == 3 * first
+
+
+def test_bounds_that_change_between_the_kernel_and_its_gradient():
+    """Deliberately better than an overflow or a silently wrong result: the gradient is that of the
+    kernel as it would run now."""
+    s, a = Sum(3), array([1, 2, 0])
+    k = s.by_array()
+    k(a)
+    a[1] = 12
+    s.agree(k, [1, 12, 0], a)
+
+
+def test_a_generous_stack_size_bypasses_the_sizer(backend):
+    qd.init(
+        arch=getattr(qd, backend), default_fp=qd.f64, ad_stack_experimental_enabled=True,
+        offline_cache=False, ad_stack_size=50,
+    )  # fmt: skip
+    s, a = Sum(3), array([1, 20, 0])
+    k = s.by_array()
+    s.agree(k, [1, 20, 0], a)
+    assert (dispatches(), evaluations()) == (0, 0)
+    assert set(capacities(k)) == {50}
+
+
+def test_a_captured_range_survives_the_offline_cache(backend, tmp_path):
+    """The sizes are part of what the cache keeps: the next process dispatches as this one did."""
+    counts = []
+    for _ in range(2):
+        qd.init(
+            arch=getattr(qd, backend), default_fp=qd.f64, ad_stack_experimental_enabled=True,
+            offline_cache=True, offline_cache_file_path=str(tmp_path),
+        )  # fmt: skip
+        s, a = Sum(3), array([1, 20, 0])
+        k = s.by_array()
+        s.agree(k, [1, 20, 0], a)
+        counts.append((dispatches(), max(capacities(k))))
+    assert counts[0] == counts[1]
+    assert counts[0][1] == 20

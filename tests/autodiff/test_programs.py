@@ -329,39 +329,6 @@ def test_the_same_kernel_with_two_templates():
     agree(forward, loss, a, b)
 
 
-def test_a_prefix_that_runs_inside_of_one_iteration():
-    """Elements written by one round of an inner loop and read by the next, in a global field."""
-    n = 5
-    x, p, loss = filled(real(n), 1), real(n + 1), real()
-
-    @qd.kernel
-    def scan():
-        for _ in range(1):
-            p[0] = 1.0
-            for i in range(n):
-                p[i + 1] = p[i] * x[i] + 0.5
-            loss[None] += p[n] * p[n]
-
-    agree(scan, loss, x, picks=n)
-
-
-def test_statements_between_the_loops_of_a_kernel():
-    """Parts of one kernel that pass a value on: loop, statement, loop."""
-    x, total, loss = filled(real(4), 1), real(), real()
-
-    @qd.kernel
-    def normalise():
-        s = 0.0
-        for i in range(4):
-            s += x[i] * x[i]
-        length = qd.sqrt(s)
-        for i in range(4):
-            loss[None] += (x[i] / length) ** 3
-
-    agree(normalise, loss, x, picks=4)
-    assert total[None] == 0.0
-
-
 def test_a_local_vector_filled_in_a_loop():
     x, loss = filled(real(3), 1), real()
 
@@ -374,39 +341,3 @@ def test_a_local_vector_filled_in_a_loop():
             loss[None] += v.dot(v)
 
     agree(collect, loss, x)
-
-
-def test_branches_on_what_is_carried():
-    """A bouncing ball: which branch is taken depends on values of the loop."""
-    h, loss = filled(real(3), 1), real()
-
-    @qd.kernel
-    def bounce():
-        for i in range(3):
-            y, v = h[i], 0.0
-            for _ in range(20):
-                v -= 0.05
-                y += 0.1 * v
-                if y < 0.0:
-                    y = -0.7 * y
-                    v = -0.7 * v
-            loss[None] += y + v * v
-
-    agree(bounce, loss, h)
-
-
-def test_loops_in_loops_with_bounds_of_each_other():
-    x, loss = filled(real(3), 1), real()
-
-    @qd.kernel
-    def nested():
-        for i in range(3):
-            v = x[i]
-            for j in range(i + 1):
-                w = v
-                for k in range(j, 3):
-                    w = w * x[k] + 0.1
-                v = v * w + 0.2 * w
-            loss[None] += v
-
-    agree(nested, loss, x)

@@ -78,18 +78,6 @@ def test_a_histogram_that_a_later_loop_reads():
     agree(spread, loss, x, picks=8)
 
 
-def test_an_element_that_is_stored_and_read_again():
-    x, y, loss = filled(real(4), 1), real(4), real()
-
-    @qd.kernel
-    def square():
-        for i in range(4):
-            y[i] = x[i] * x[i]
-            loss[None] += y[i] * y[i] * x[i]
-
-    agree(square, loss, x, picks=4)
-
-
 def test_continue_in_both_loops():
     x, loss, rounds = filled(real(6), 1), real(), whole([1, 0, 4, 2, 0, 3])
 
@@ -106,22 +94,6 @@ def test_continue_in_both_loops():
             loss[None] += v
 
     agree(skip, loss, x, picks=6)
-
-
-def test_values_of_the_root_change_between_its_loops():
-    x, loss = filled(real(4), 1), real()
-
-    @qd.kernel
-    def parts(n: qd.i32):
-        t = x[0] * x[0]
-        for i in range(n):
-            loss[None] += x[i] * t
-        t = t * x[1]
-        for i in range(n):
-            loss[None] += qd.sin(x[i] * t)
-        loss[None] += t * t
-
-    agree(lambda: parts(4), loss, x, picks=4)
 
 
 def test_a_gate_whose_other_branch_is_the_long_one():

@@ -67,7 +67,6 @@ _ON_NO_DEVICE: dict[str, str] = {
         adstack/test_max_reducer::test_a_range_longer_than_the_guard
         adstack/test_overflow::test_a_bound_that_was_changed_unseen
         adstack/test_overflow::test_more_iterations_pass_a_gate_than_were_counted
-        autodiff/test_max_reducer_caches::test_a_writable_view_makes_an_array_one_that_may_change_unseen
         runtime/test_threads_and_fields::test_memory_stays_while_a_kernel_runs_on_it
     """,
     _CPU: """

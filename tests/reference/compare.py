@@ -11,7 +11,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.reference import corpus
+from tests.reference import conformance, corpus
 from tests.reference.differences import DIFFERENCES, fulfils
 
 
@@ -55,8 +55,10 @@ def main() -> int:
     parser.add_argument("--record", action="store_true", help="keep what the reference gives")
     parser.add_argument("--arch", default="cpu", help="of our engine")
     parser.add_argument("--show", action="store_true", help="print what both sides give")
-    parser.add_argument("only", nargs="*", help="programs, or program.case")
+    parser.add_argument("only", nargs="*", help="programs, or program.case, or conformance")
     chosen = parser.parse_args()
+    if chosen.record and (not chosen.only or "conformance" in chosen.only):
+        conformance.record(chosen.reference_python)
     wrong = total = 0
     for program in corpus.programs():
         asked = [o for o in chosen.only if o.split(".")[0] == program]

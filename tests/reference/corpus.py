@@ -62,7 +62,7 @@ def cases(program: str) -> tuple[Case, ...]:
     found = []
     for node in own:
         says = (ast.get_docstring(node) or "") if node.name.startswith("mistake_") else ""
-        parts = [*shared, _source(text, node), repr(options.get(node.name))]
+        parts = [*shared, _source(text, node), repr(options.get(node.name, options.get("*")))]
         digest = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
         found.append(Case(program, node.name, says, digest))
     assert len({case.name for case in found}) == len(found), f"{program}: a name twice"
@@ -76,6 +76,7 @@ def _source(text: str, node: ast.stmt) -> str:
 
 
 def options_of(tree: ast.Module) -> dict:
+    """`INIT` of a program: the options of `qd.init` by case; ``"*"`` for those it does not name."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "INIT":
             return ast.literal_eval(node.value)

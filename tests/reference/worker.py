@@ -5,8 +5,9 @@
 import anything of the project before it knows which system it is to run.
 
 A program is a Python file with functions ``case_*``, which return something to compare, and
-``mistake_*``, which must raise. ``INIT`` maps names of cases to options of `qd.init`. A name is
-written before its case starts, so that the caller knows which one ended the process.
+``mistake_*``, which must raise. ``INIT`` maps names of cases to options of `qd.init`; ``*`` stands
+for those that it does not name. A name is written before its case starts, so that the caller knows
+which one ended the process.
 """
 
 import contextlib
@@ -128,12 +129,13 @@ def main():
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
+    init = getattr(module, "INIT", {})
     now = None
     with device(arch), open(output, "a", encoding="utf-8") as out:
         for name in wanted:
             out.write(json.dumps({"start": name}) + "\n")
             out.flush()
-            options = getattr(module, "INIT", {}).get(name, {})
+            options = init.get(name, init.get("*", {}))
             if now != options:
                 start(qd, engine, arch, options)
                 now = options

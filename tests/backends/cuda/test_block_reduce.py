@@ -72,8 +72,9 @@ def test_blocks_of_any_number_of_warps(block_dim, blocks):
             assert out.tolist() == [7, 7 + x.sum()]
 
 
-def test_a_block_that_is_no_whole_number_of_warps_updates_one_by_one():
-    with cuda(default_gpu_block_dim=48):
+@pytest.mark.parametrize("options", [{"default_gpu_block_dim": 48}, {"make_thread_local": False}])
+def test_blocks_of_no_whole_number_of_warps_and_the_option_update_one_by_one(options):
+    with cuda(**options):
         kernel = reducer("add", np.dtype(np.int32))
         x, out = np.arange(100, dtype=np.int32), np.zeros(2, np.int32)
         kernel(x, out)
@@ -151,15 +152,6 @@ def test_infinity_stays_where_nothing_is_smaller_or_larger(fast_math, name):
             out = np.full(2, worst)
             kernel(x, out)
             assert out.tolist() == [worst, worst]
-
-
-def test_the_option_switches_it_off():
-    with cuda(make_thread_local=False):
-        kernel = reducer("add", np.dtype(np.int32))
-        x, out = np.arange(100, dtype=np.int32), np.zeros(2, np.int32)
-        kernel(x, out)
-        assert out.tolist() == [0, x.sum()]
-        assert "shfl.sync" not in ptx_of(kernel)
 
 
 @qd.kernel

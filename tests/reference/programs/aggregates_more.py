@@ -57,17 +57,6 @@ def case_vectors_of_unlike_types():
     return k()
 
 
-def case_narrow_vectors():
-    v8 = qd.types.vector(3, qd.u8)
-
-    @qd.kernel
-    def k(a: v8, b: v8) -> tuple[v8, ivec3]:
-        c = a + b
-        return c, qd.cast(a, qd.i32) + qd.cast(b, qd.i32)
-
-    return k([200, 100, 1], [100, 100, 255])
-
-
 def case_literal_of_unlike_types():
     @qd.kernel
     def k(n: qd.i32, x: qd.f32) -> vec4:
@@ -83,71 +72,6 @@ def case_matrix_of_expressions():
         return qd.Matrix([[c, -s], [s, c]])
 
     return k(0.5)
-
-
-def case_matrix_of_vectors():
-    @qd.kernel
-    def k() -> mat23:
-        a, b = vec3(1.0, 2.0, 3.0), vec3(4.0, 5.0, 6.0)
-        return qd.Matrix([[a[0], a[1], a[2]], [b.x, b.y, b.z]])
-
-    return k()
-
-
-def case_row_is_written():
-    @qd.kernel
-    def k() -> mat23:
-        m = qd.Matrix.zero(qd.f32, 2, 3)
-        m[0, :] = vec3(1.0, 2.0, 3.0)
-        m[:, 2] = vec2(7.0, 8.0)
-        return m
-
-    return k()
-
-
-def case_strided_slices():
-    @qd.kernel
-    def k() -> tuple[vec3, vec2, vec3]:
-        v = qd.Vector([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
-        return v[1::2], v[0:4:2], v[3:]
-
-    return k()
-
-
-def case_augmented_swizzle():
-    @qd.kernel
-    def k() -> vec3:
-        v = qd.Vector([1.0, 2.0, 3.0])
-        v.xy += vec2(10.0, 20.0)
-        v.yz *= 2
-        v.x -= 1
-        return v
-
-    return k()
-
-
-def case_swizzle_of_itself():
-    @qd.kernel
-    def k() -> vec3:
-        v = qd.Vector([1.0, 2.0, 3.0])
-        v.xyz = v.zyx
-        v.rg = v.gr
-        return v
-
-    return k()
-
-
-def case_swizzle_of_a_field_element():
-    f = qd.Vector.field(3, qd.f32, shape=2)
-
-    @qd.kernel
-    def k():
-        for i in f:
-            f[i].xy = vec2(i, 5.0)
-            f[i].zx = f[i].xy + 1
-
-    k()
-    return f.to_numpy()
 
 
 def case_swizzle_of_an_expression():
@@ -217,31 +141,6 @@ def case_matrix_indexed_at_run_time_in_a_loop():
         return m
 
     return k(7)
-
-
-def case_gauss_elimination():
-    @qd.kernel
-    def k() -> vec3:
-        a = qd.Matrix([[2.0, 1.0, -1.0], [-3.0, -1.0, 2.0], [-2.0, 1.0, 2.0]])
-        b = vec3(8.0, -11.0, -3.0)
-        for _ in range(1):
-            for p in range(3):
-                for r in range(p + 1, 3):
-                    t = a[r, p] / a[p, p]
-                    for c in range(3):
-                        a[r, c] -= t * a[p, c]
-                    b[r] -= t * b[p]
-        x = vec3(0.0)
-        for q in qd.static(range(3)):
-            p = 2 - q
-            s = b[p]
-            for c in qd.static(range(3)):
-                if qd.static(c > 2 - q):
-                    s -= a[p, c] * x[c]
-            x[p] = s / a[p, p]
-        return x
-
-    return k()
 
 
 def case_static_loop_over_a_vector():
@@ -328,18 +227,6 @@ def case_chains_of_products():
         return r
 
     return k(qd.Matrix([[1.0, 2.0], [3.0, 4.0]]), [1.0, 0.5])
-
-
-def case_outer_product_update():
-    @qd.kernel
-    def k() -> mat2:
-        c = qd.Matrix.zero(qd.f32, 2, 2)
-        for i in qd.static(range(3)):
-            g = vec2(i, 1.0)
-            c += 4 * g.outer_product(vec2(0.5, i))
-        return c
-
-    return k()
 
 
 def case_norm_of_integers():

@@ -14,6 +14,11 @@ def double(a: qd.types.ndarray()):
         a[I] = a[I] * 2
 
 
+@qd.kernel
+def takes_floats(a: qd.types.NDArray[qd.f32, 1]):
+    pass
+
+
 def case_host_access():
     a = qd.ndarray(qd.i32, (2, 3))
     a[1, 2] = 5
@@ -40,33 +45,6 @@ def case_numpy_of_each_type():
         double(a)
         out.append(a)
     return out
-
-
-def case_written_in_place():
-    a = np.arange(4, dtype=np.float32)
-    view = a[:]
-    double(a)
-    return view
-
-
-def case_fortran_order():
-    a = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
-
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.f32, 2]):
-        for i, j in a:
-            a[i, j] += i * 10 + j
-
-    k(a)
-    return [np.ascontiguousarray(a), a.flags.f_contiguous]
-
-
-def case_shapes_in_kernels():
-    @qd.kernel
-    def k(a: qd.types.ndarray(ndim=2), b: qd.types.ndarray(ndim=1)) -> tuple[qd.i32, qd.i32]:
-        return a.shape[0] * 100 + a.shape[1], b.shape[0] + len(a.shape)
-
-    return [k(np.zeros((2, 3)), np.zeros(4)), k(np.zeros((5, 1)), qd.ndarray(qd.i32, 7))]
 
 
 def case_annotations():
@@ -196,25 +174,6 @@ def case_from_numpy():
     return [first, a.to_numpy()]
 
 
-def case_same_kernel_with_several_types():
-    out = []
-    for dtype in (np.int32, np.float32, np.float64):
-        for shape in ((3,), (2, 2)):
-            a = np.ones(shape, dtype)
-            double(a)
-            out.append(a)
-    return out
-
-
-def case_clamped_boundary():
-    @qd.kernel
-    def j(a: qd.types.ndarray(qd.f32, 1, boundary="clamp"), i: qd.i32) -> qd.f32:
-        return a[i]
-
-    a = np.array([1.5, 2.5, 3.5], np.float32)
-    return [j(a, -4), j(a, 1), j(a, 100)]
-
-
 def case_gradients():
     a = qd.ndarray(qd.f32, 3, needs_grad=True)
     b = qd.ndarray(qd.f32, 3)
@@ -253,21 +212,6 @@ def case_same_array_twice():
     return a
 
 
-def case_many_arguments():
-    @qd.kernel
-    def k(
-        a: qd.types.NDArray[qd.i32, 1], n: qd.i32, b: qd.types.NDArray[qd.f32, 2], x: qd.f64
-    ) -> qd.f64:
-        for i in a:
-            a[i] = n
-        for i, j in b:
-            b[i, j] = x
-        return x * n
-
-    a, b = np.zeros(2, np.int32), np.zeros((2, 2), np.float32)
-    return [k(a, 3, b, 0.5), a, b]
-
-
 def case_unsigned_elements():
     @qd.kernel
     def k(a: qd.types.NDArray[qd.u8, 1], b: qd.types.NDArray[qd.u32, 1]):
@@ -280,69 +224,24 @@ def case_unsigned_elements():
     return [a, b]
 
 
-def case_bool_elements():
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.u1, 1]) -> qd.i32:
-        n = 0
-        for i in a:
-            if a[i]:
-                n += 1
-            a[i] = not a[i]
-        return n
-
-    a = np.array([True, False, True])
-    return [k(a), a]
-
-
-def case_f16_elements():
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.f16, 1]):
-        for i in a:
-            a[i] = a[i] * 0.1
-
-    a = np.arange(4, dtype=np.float16)
-    k(a)
-    return a
-
-
 def mistake_dtype_of_numpy():
     """required array has dtype=f32, array with dtype=f64 is provided"""
-
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.f32, 1]):
-        pass
-
-    k(np.zeros(3))
+    takes_floats(np.zeros(3))
 
 
 def mistake_dtype_of_an_ndarray():
     """Expect element type f32 for argument a, but get i32"""
-
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.f32, 1]):
-        pass
-
-    k(qd.ndarray(qd.i32, 3))
+    takes_floats(qd.ndarray(qd.i32, 3))
 
 
 def mistake_ndim():
     """ndim=1"""
-
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.f32, 1]):
-        pass
-
-    k(np.zeros((4, 3), np.float32))
+    takes_floats(np.zeros((4, 3), np.float32))
 
 
 def mistake_ndim_of_an_ndarray():
     """required ndim=1, but 2d"""
-
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.f32, 1]):
-        pass
-
-    k(qd.ndarray(qd.f32, (4, 3)))
+    takes_floats(qd.ndarray(qd.f32, (4, 3)))
 
 
 def mistake_gradient_required():
@@ -357,22 +256,12 @@ def mistake_gradient_required():
 
 def mistake_number_for_an_array():
     """Invalid type for argument a, got 3"""
-
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.f32, 1]):
-        pass
-
-    k(3)
+    takes_floats(3)
 
 
 def mistake_list_for_an_array():
     """Invalid type for argument a"""
-
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.f32, 1]):
-        pass
-
-    k([1.0, 2.0])
+    takes_floats([1.0, 2.0])
 
 
 def mistake_array_for_a_number():
@@ -384,11 +273,7 @@ def mistake_array_for_a_number():
 
 
 def mistake_strided_numpy():
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.f32, 1]):
-        pass
-
-    k(np.zeros(6, np.float32)[::2])
+    takes_floats(np.zeros(6, np.float32)[::2])
 
 
 def mistake_ndarray_by_template():

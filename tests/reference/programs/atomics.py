@@ -41,33 +41,6 @@ def case_reals():
     return [a.to_numpy(), o.to_numpy()]
 
 
-def case_doubles_and_wide_ints():
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.f64, 1], b: qd.types.NDArray[qd.i64, 1]):
-        for i in range(100):
-            qd.atomic_add(a[0], 0.1)
-            qd.atomic_max(a[1], i)
-            qd.atomic_add(b[0], qd.i64(2**33))
-            qd.atomic_min(b[1], -i)
-
-    a, b = qd.ndarray(qd.f64, 2), qd.ndarray(qd.i64, 2)
-    k(a, b)
-    return [a.to_numpy(), b.to_numpy()]
-
-
-def case_narrow_types():
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.u8, 1], b: qd.types.NDArray[qd.i16, 1]):
-        for i in range(1000):
-            qd.atomic_add(a[0], 1)
-            qd.atomic_add(b[0], 100)
-            qd.atomic_max(a[1], i % 200)
-
-    a, b = qd.ndarray(qd.u8, 2), qd.ndarray(qd.i16, 1)
-    k(a, b)
-    return [a.to_numpy(), b.to_numpy()]
-
-
 def case_operand_is_cast():
     @qd.kernel
     def k(a: qd.types.NDArray[qd.i32, 1]):
@@ -77,29 +50,6 @@ def case_operand_is_cast():
     a = qd.ndarray(qd.i32, 2)
     k(a)
     return a.to_numpy()
-
-
-def case_counter_in_a_parallel_loop():
-    @qd.kernel
-    def k(n: qd.i32, a: qd.types.NDArray[qd.i32, 1], seen: qd.types.NDArray[qd.i32, 1]):
-        for _ in range(n):
-            slot = qd.atomic_add(a[0], 1)
-            seen[slot] += 1
-
-    a, seen = qd.ndarray(qd.i32, 1), qd.ndarray(qd.i32, 5000)
-    k(5000, a, seen)
-    return [a[0], int(seen.to_numpy().min()), int(seen.to_numpy().max())]
-
-
-def case_histogram():
-    @qd.kernel
-    def k(x: qd.types.NDArray[qd.i32, 1], h: qd.types.NDArray[qd.i32, 1]):
-        for i in x:
-            h[x[i] % 7] += 1
-
-    x, h = np.arange(3000, dtype=np.int32) ** 2, np.zeros(7, np.int32)
-    k(x, h)
-    return h
 
 
 def case_on_locals():
@@ -137,20 +87,6 @@ def case_on_vectors():
 
     k()
     return f.to_numpy()
-
-
-def case_on_struct_members():
-    s = qd.types.struct(a=qd.i32, v=qd.types.vector(2, qd.f32))
-    f = s.field(shape=2)
-
-    @qd.kernel
-    def k():
-        for i in range(10):
-            f[i % 2].a += i
-            qd.atomic_max(f[1 - i % 2].a, i)
-
-    k()
-    return [f.a.to_numpy(), f.v.to_numpy()]
 
 
 def case_on_a_component_of_a_struct_member():
@@ -191,44 +127,6 @@ def case_atomic_mul():
     a.fill(10)
     b.fill(1.0)
     return [k(a, b), a[0], b[0]]
-
-
-def case_on_fields():
-    f = qd.field(qd.i32, shape=())
-    g = qd.field(qd.f32, shape=4)
-
-    @qd.kernel
-    def k(n: qd.i32):
-        for i in range(n):
-            f[None] += i
-            g[i % 4] += 1.5
-
-    k(1000)
-    return [f[None], g.to_numpy()]
-
-
-def case_cas_loop():
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.i32, 1]):
-        for _ in range(100):
-            done = 0
-            while done == 0:
-                old = qd.volatile_load(a[0])
-                if qd.atomic_cas(a[0], old, old + 2) == old:
-                    done = 1
-
-    a = qd.ndarray(qd.i32, 1)
-    k(a)
-    return a[0]
-
-
-def case_volatile_load():
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.f32, 1]) -> qd.f32:
-        a[0] = 2.5
-        return qd.volatile_load(a[0]) * 2
-
-    return k(qd.ndarray(qd.f32, 1))
 
 
 def mistake_target_is_no_lvalue():

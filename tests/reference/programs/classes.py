@@ -1,9 +1,6 @@
 """Classes with kernels: qd.data_oriented, members of every kind, inheritance, mutation."""
 
-import numpy as np
 import quadrants as qd
-
-vec2 = qd.types.vector(2, qd.f32)
 
 
 @qd.data_oriented
@@ -114,21 +111,6 @@ class Base:
         return self.f(x) + 1
 
 
-@qd.data_oriented
-class Derived(Base):
-    def __init__(self):
-        super().__init__()
-        self.m = 100
-
-    @qd.func
-    def f(self, x):
-        return x * self.k * self.m
-
-    @qd.kernel
-    def more(self, x: qd.i32) -> qd.i32:
-        return self.f(x) + self.m
-
-
 class Plain:
     def __init__(self):
         self.x = 3
@@ -193,11 +175,6 @@ def case_ndarray_members():
 def case_nested_members():
     o = Outer()
     return [o.run(), o.inner.x.to_numpy(), [f.to_numpy() for f in o.items]]
-
-
-def case_inheritance():
-    d = Derived()
-    return [Base().run(5), d.run(5), d.more(5)]
 
 
 def case_method_called_with_keywords():
@@ -270,27 +247,6 @@ def case_static_on_members():
     return [a.x.to_numpy(), b.x.to_numpy()]
 
 
-def case_struct_field_member():
-    s = qd.types.struct(pos=vec2, m=qd.f32)
-
-    @qd.data_oriented
-    class A:
-        def __init__(self):
-            self.p = s.field(shape=3)
-
-        @qd.kernel
-        def run(self) -> qd.f32:
-            t = 0.0
-            for i in self.p:
-                self.p[i].pos = qd.Vector([i, 1.0])
-                self.p[i].m = i * 0.5
-                t += self.p[i].m
-            return t
-
-    a = A()
-    return [a.run(), a.p.pos.to_numpy()]
-
-
 def case_class_attributes():
     @qd.data_oriented
     class A:
@@ -301,24 +257,6 @@ def case_class_attributes():
             return self.K * 2
 
     return A().run()
-
-
-def case_numpy_member_is_an_argument():
-    @qd.data_oriented
-    class A:
-        def __init__(self):
-            self.k = 3
-
-        @qd.kernel
-        def run(self, x: qd.types.NDArray[qd.i32, 1]) -> qd.i32:
-            s = 0
-            for i in x:
-                x[i] *= self.k
-                s += x[i]
-            return s
-
-    x = np.arange(4, dtype=np.int32)
-    return [A().run(x), x]
 
 
 def case_none_member():

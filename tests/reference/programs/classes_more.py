@@ -149,22 +149,6 @@ def case_two_objects_share_a_field():
     return f.to_numpy()
 
 
-def case_field_member_is_replaced():
-    f, g = qd.field(qd.i32, shape=3), qd.field(qd.i32, shape=3)
-    a = Shared(f, 2)
-    a.run()
-    return f.to_numpy()
-
-
-def case_many_objects():
-    out = []
-    for k in range(5):
-        o = Base(k + 1)
-        o.fill()
-        out.append(o.total())
-    return out
-
-
 def case_lifted_members_in_functions_and_loops():
     o = Lifted()
     o.run()
@@ -308,21 +292,6 @@ def case_ndarrays_of_a_nested_object():
     a.run(2.0)
     a.run(0.5)
     return a.store.data.to_numpy()
-
-
-def case_method_as_a_template_argument():
-    @qd.kernel
-    def k(o: qd.template(), n: qd.i32) -> qd.i32:
-        s = 0
-        for i in range(n):
-            s += o.term(i)
-        return s
-
-    return [k(Base(1), 4), k(Overrides(1), 4)]
-
-
-def case_globals_of_the_module_of_a_class():
-    return sum(Base.scale for _ in range(2))
 
 
 def case_object_made_after_a_new_init():

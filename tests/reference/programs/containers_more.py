@@ -227,63 +227,6 @@ def case_large_blocks_of_small_extent():
     return [f.to_numpy(), g.to_numpy(), f[11, 15]]
 
 
-def case_fields_of_one_block_in_one_loop():
-    pos, vel, mass = qd.Vector.field(2, qd.f32), qd.Vector.field(2, qd.f32), qd.field(qd.f32)
-    qd.root.dense(qd.i, 5).place(pos, vel, mass)
-
-    @qd.kernel
-    def k():
-        for i in mass:
-            mass[i] = i
-            vel[i] = vec2(i, 1.0)
-        for i in pos:
-            pos[i] += vel[i] * mass[i]
-
-    k()
-    return [pos.to_numpy(), vel.to_numpy(), mass.to_numpy()]
-
-
-def case_neighbours():
-    n = 6
-    f, g = qd.field(qd.i32, shape=(n, n)), qd.field(qd.i32, shape=(n, n))
-
-    @qd.kernel
-    def start():
-        for i, j in f:
-            f[i, j] = (i * 7 + j * 3) % 2
-
-    @qd.kernel
-    def step():
-        for i, j in f:
-            alive = 0
-            for d in qd.static(
-                [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)]
-            ):
-                alive += f[(i + d[0]) % n, (j + d[1]) % n]
-            g[i, j] = 1 if alive == 3 or (alive == 2 and f[i, j] == 1) else 0
-        for i, j in f:
-            f[i, j] = g[i, j]
-
-    start()
-    for _ in range(3):
-        step()
-    return f.to_numpy()
-
-
-def case_index_by_elements_of_another_field():
-    idx, x = qd.field(qd.i32, shape=5), qd.field(qd.f32, shape=5)
-    idx.from_numpy(np.array([4, 3, 2, 1, 0], np.int32))
-
-    @qd.kernel
-    def k():
-        for i in idx:
-            x[idx[i]] = i * 1.5
-        x[idx[idx[1]]] += 100
-
-    k()
-    return x.to_numpy()
-
-
 def case_loop_bound_from_a_field():
     n, total = qd.field(qd.i32, shape=()), qd.field(qd.i32, shape=())
     n[None] = 7
@@ -351,18 +294,6 @@ def case_read_only_arrays():
     a = np.ones(4, np.float32)
     a.setflags(write=False)
     return k(a)
-
-
-def case_arrays_of_one_element():
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.i64, 1]):
-        for i in a:
-            a[i] += 2**20
-
-    a = np.zeros(1, np.int64)
-    for _ in range(3):
-        k(a)
-    return a
 
 
 def case_ndarray_host_access_of_elements():

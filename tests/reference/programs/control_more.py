@@ -5,7 +5,6 @@ import quadrants as qd
 
 vec2 = qd.types.vector(2, qd.f32)
 INIT = {
-    "case_more_iterations_than_the_unrolling_limit": {"unrolling_limit": 4},
     "case_print_from_a_parallel_loop": {"cpu_max_num_threads": 1},
     "case_checked_indices_that_are_right": {"debug": True},
     "mistake_vector_index_under_debug": {"debug": True},
@@ -58,39 +57,6 @@ def case_break_in_a_function():
     return o
 
 
-def case_inner_loop_of_a_parallel_loop():
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.i32, 1]):
-        for i in o:
-            for j in range(i, 100):
-                if j * j > 50 * i + 10:
-                    o[i] = j
-                    break
-            else_value = o[i]
-            o[i] = else_value + 1000
-
-    o = np.zeros(10, np.int32)
-    k(o)
-    return o
-
-
-def case_continue_in_while_with_side_effects():
-    @qd.kernel
-    def k() -> tuple[qd.i32, qd.i32]:
-        n = 0
-        skipped = 0
-        while n < 10:
-            n += 1
-            if n % 4 == 1:
-                skipped += n
-                continue
-            if n > 8:
-                break
-        return n, skipped
-
-    return k()
-
-
 def case_loops_and_statements_in_turn():
     @qd.kernel
     def k(a: qd.types.NDArray[qd.i32, 1]) -> qd.i32:
@@ -112,38 +78,6 @@ def case_loops_and_statements_in_turn():
     return [k(a), a]
 
 
-def case_local_of_a_loop_is_fresh():
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.i32, 1]):
-        for i in o:
-            s = 0
-            for j in range(i):
-                t = j * 2
-                t += 1
-                s += t
-            o[i] = s
-
-    o = np.zeros(6, np.int32)
-    k(o)
-    return o
-
-
-def case_static_loop_around_parallel_loops():
-    f = qd.field(qd.i32, shape=8)
-
-    @qd.kernel
-    def k():
-        for p in qd.static(range(3)):
-            for i in f:
-                f[i] = f[i] * 2 + p
-            if qd.static(p == 1):
-                for i in range(4):
-                    f[i] += 100
-
-    k()
-    return f.to_numpy()
-
-
 def case_static_ndrange_in_a_stencil():
     f, g = qd.field(qd.f32, shape=(5, 5)), qd.field(qd.f32, shape=(5, 5))
 
@@ -160,17 +94,6 @@ def case_static_ndrange_in_a_stencil():
 
     k()
     return g.to_numpy()
-
-
-def case_more_iterations_than_the_unrolling_limit():
-    @qd.kernel
-    def k() -> qd.i32:
-        s = 0
-        for i in qd.static(range(40)):
-            s += i * i
-        return s
-
-    return k()
 
 
 def case_static_if_of_types_and_shapes():
@@ -260,40 +183,6 @@ def case_chained_comparison_of_reals():
         return r
 
     return [k(0.0), k(0.25), k(0.5), k(0.75)]
-
-
-def case_kernel_with_many_locals():
-    @qd.kernel
-    def k(x: qd.f32) -> qd.f32:
-        a = x + 1
-        b = a * a
-        c = b - a
-        d = c / (b + 1)
-        e = qd.sqrt(abs(d))
-        f = e + a if d > 0 else e - a
-        g = qd.max(f, c, d)
-        h = g * 2 + f
-        return a + b + c + d + e + f + g + h
-
-    return [k(0.5), k(-3.0)]
-
-
-def case_deep_nesting():
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        s = 0
-        for i in range(n):
-            if i % 2 == 0:
-                for j in range(i):
-                    if j % 3 != 0:
-                        t = j
-                        while t > 0:
-                            if t % 2 == 1:
-                                s += 1
-                            t //= 2
-        return s
-
-    return k(20)
 
 
 def case_print_from_a_parallel_loop():

@@ -60,35 +60,13 @@ def world():
     )
 
 
+@qd.kernel
+def product(c: Config) -> qd.f32:
+    return c.n * c.scale
+
+
 def case_scalars():
-    @qd.kernel
-    def k(c: Config) -> qd.f32:
-        return c.n * c.scale
-
-    return [k(Config(3, 0.5)), k(Config(n=4, scale=2))]
-
-
-def case_arrays():
-    @qd.kernel
-    def k(s: State, dt: qd.f32):
-        for i in s.pos:
-            s.pos[i] += s.vel[i] * dt
-
-    s = State(pos=np.arange(3, dtype=np.float32), vel=np.ones(3, np.float32))
-    k(s, 0.5)
-    return [s.pos, s.vel]
-
-
-def case_ndarrays():
-    @qd.kernel
-    def k(s: State):
-        for i in range(s.pos.shape[0]):
-            s.pos[i] = s.vel[i] * 2 + i
-
-    s = State(pos=qd.ndarray(qd.f32, 3), vel=qd.ndarray(qd.f32, 3))
-    s.vel.fill(1.5)
-    k(s)
-    return s.pos.to_numpy()
+    return [product(Config(3, 0.5)), product(Config(n=4, scale=2))]
 
 
 def case_nested():
@@ -186,16 +164,12 @@ def case_unused_members():
 
 
 def case_values_change_between_calls():
-    @qd.kernel
-    def k(c: Config) -> qd.f32:
-        return c.n * c.scale
-
     c = Config(1, 0.5)
-    out = [k(c)]
+    out = [product(c)]
     c.n = 10
-    out.append(k(c))
+    out.append(product(c))
     c.scale = 2
-    out.append(k(c))
+    out.append(product(c))
     return out
 
 
@@ -252,19 +226,11 @@ def mistake_unknown_member():
 
 
 def mistake_wrong_dataclass():
-    @qd.kernel
-    def k(c: Config) -> qd.f32:
-        return c.scale
-
-    k(world())
+    product(world())
 
 
 def mistake_number_for_a_dataclass():
-    @qd.kernel
-    def k(c: Config) -> qd.f32:
-        return c.scale
-
-    k(3)
+    product(3)
 
 
 def mistake_member_assigned():
@@ -276,11 +242,7 @@ def mistake_member_assigned():
 
 
 def mistake_float_for_an_int_member():
-    @qd.kernel
-    def k(c: Config) -> qd.f32:
-        return c.n
-
-    k(Config(1.5, 0.5))
+    product(Config(1.5, 0.5))
 
 
 def mistake_member_without_a_usable_type():

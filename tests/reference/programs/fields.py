@@ -71,17 +71,6 @@ def case_fill():
     return [f.to_numpy(), g.to_numpy(), first, v.to_numpy(), m.to_numpy()]
 
 
-def case_fill_in_a_kernel():
-    f = qd.field(qd.i32, shape=(2, 3))
-
-    @qd.kernel
-    def k(v: qd.i32):
-        f.fill(v)
-
-    k(8)
-    return f.to_numpy()
-
-
 def case_from_and_to_numpy():
     f = qd.field(qd.f32, shape=(2, 3))
     f.from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3))
@@ -104,14 +93,6 @@ def case_from_and_to_numpy_of_vectors():
     v.from_numpy(np.arange(6, dtype=np.float32).reshape(2, 3))
     m.from_numpy(np.arange(12, dtype=np.int32).reshape(2, 1, 2, 3))
     return [v.to_numpy(), m.to_numpy(), v[1], m[1, 0]]
-
-
-def case_copy_from():
-    a, b = qd.field(qd.f32, shape=(2, 2)), qd.field(qd.f32, shape=(2, 2))
-    a[0, 1] = 3.5
-    b.copy_from(a)
-    a[0, 1] = 1
-    return b.to_numpy()
 
 
 def case_copy_from_other_type():
@@ -145,18 +126,6 @@ def case_matrix_field_of_shape_nothing():
     return [m[None], v[None], m[None][1, 0], v.to_numpy()]
 
 
-def case_order_is_invisible_to_indices():
-    f = qd.field(qd.i32, shape=(2, 3), order="ji")
-
-    @qd.kernel
-    def k():
-        for i, j in f:
-            f[i, j] = i * 10 + j
-
-    k()
-    return [f.to_numpy(), f.layout, f.shape, f[1, 2]]
-
-
 def case_order_of_three_axes():
     f = qd.field(qd.i32, shape=(2, 3, 4), order="kij")
 
@@ -167,18 +136,6 @@ def case_order_of_three_axes():
 
     k()
     return [f.to_numpy(), f.layout]
-
-
-def case_offset():
-    f = qd.field(qd.i32, shape=4, offset=(-2,))
-
-    @qd.kernel
-    def k():
-        for i in f:
-            f[i] = i * 10
-
-    k()
-    return [f.to_numpy(), f[-2], f[1], f.shape]
 
 
 def case_offset_of_two_axes():
@@ -200,20 +157,6 @@ def case_offset_from_numpy():
     f = qd.field(qd.f32, shape=3, offset=10)
     f.from_numpy(np.array([1, 2, 3], np.float32))
     return [f[10], f[12]]
-
-
-def case_layouts_of_vectors():
-    a = qd.Vector.field(3, qd.f32, shape=4, layout=qd.Layout.SOA)
-    b = qd.Vector.field(3, qd.f32, shape=4, layout=qd.Layout.AOS)
-
-    @qd.kernel
-    def k():
-        for i in a:
-            a[i] = qd.Vector([1.0, 2.0, 3.0]) * i
-            b[i] = a[i] + 1.0
-
-    k()
-    return [a.to_numpy(), b.to_numpy(), a[2], b[3]]
 
 
 def case_gradient_fields():

@@ -1,23 +1,8 @@
 """Fields in kernels: elements, struct-for, vectors, shapes, mistakes."""
 
-import numpy as np
 import quadrants as qd
 
 INIT = {"mistake_kernel_index_out_of_range_under_debug": {"debug": True}}
-
-
-def case_kernel_access():
-    f = qd.field(qd.i32, shape=(3, 4))
-
-    @qd.kernel
-    def k():
-        for i, j in f:
-            f[i, j] = i * 10 + j
-        f[1, 1] += 100
-        f[2, 0] = f[1, 1] + f[0, 3]
-
-    k()
-    return f.to_numpy()
 
 
 def case_zero_dimensional_in_kernels():
@@ -75,30 +60,6 @@ def case_shape_is_a_constant_in_kernels():
     return k()
 
 
-def case_grouped_struct_for():
-    f = qd.field(qd.i32, shape=(2, 3, 2))
-
-    @qd.kernel
-    def k():
-        for I in qd.grouped(f):
-            f[I] = I[0] * 100 + I[1] * 10 + I[2]
-
-    k()
-    return f.to_numpy()
-
-
-def case_struct_for_over_a_field_of_vectors():
-    f = qd.Vector.field(2, qd.f32, shape=(2, 3))
-
-    @qd.kernel
-    def k():
-        for i, j in f:
-            f[i, j] = qd.Vector([i, j]) * 1.5
-
-    k()
-    return f.to_numpy()
-
-
 def case_struct_for_in_a_function():
     f = qd.field(qd.i32, shape=6)
 
@@ -130,22 +91,6 @@ def case_struct_for_under_if_is_serial():
     return [k(1), f.to_numpy()]
 
 
-def case_vector_field_in_kernels():
-    v = qd.Vector.field(3, qd.f32, shape=4)
-
-    @qd.kernel
-    def k():
-        for i in v:
-            v[i] = qd.Vector([i, i * 2, 0.5])
-            v[i][2] += i
-            v[i].x = v[i].x + 1
-        v[0] += v[1]
-        v[3] = v[2] * 2 + 1
-
-    k()
-    return v.to_numpy()
-
-
 def case_matrix_field_in_kernels():
     m = qd.Matrix.field(2, 2, qd.f32, shape=3)
 
@@ -158,22 +103,6 @@ def case_matrix_field_in_kernels():
 
     k()
     return m.to_numpy()
-
-
-def case_run_time_index_of_a_component():
-    v = qd.Vector.field(4, qd.i32, shape=2)
-
-    @qd.kernel
-    def k() -> qd.i32:
-        s = 0
-        for i in range(2):
-            for j in range(4):
-                v[i][j] = i * 10 + j
-        for j in range(4):
-            s += v[1][j] * (j + 1)
-        return s
-
-    return [k(), v.to_numpy()]
 
 
 def case_captured_and_passed():
@@ -219,21 +148,6 @@ def case_narrow_types_in_kernels():
 
     k()
     return [a.to_numpy(), b.to_numpy(), c.to_numpy()]
-
-
-def case_field_of_two_thousand():
-    f = qd.field(qd.f32, shape=(50, 40))
-
-    @qd.kernel
-    def k() -> qd.f32:
-        for i, j in f:
-            f[i, j] = i * 0.5 + j
-        s = 0.0
-        for i, j in f:
-            s += f[i, j]
-        return s
-
-    return k()
 
 
 def mistake_kernel_index_out_of_range_under_debug():

@@ -3,8 +3,6 @@
 import numpy as np
 import quadrants as qd
 
-vec2 = qd.types.vector(2, qd.f32)
-
 
 def case_by_value():
     @qd.func
@@ -31,83 +29,6 @@ def case_typed_arguments_are_cast():
         return f(a, 3)
 
     return k(2.9)
-
-
-def case_template_arguments_are_references():
-    @qd.func
-    def f(x: qd.template(), d):
-        x += d
-
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        a = n
-        f(a, 5)
-        f(a, 7)
-        return a
-
-    return k(1)
-
-
-def case_template_reference_to_an_element():
-    x = qd.field(qd.i32, shape=3)
-
-    @qd.func
-    def f(e: qd.template()):
-        e = 7
-
-    @qd.kernel
-    def k():
-        for i in range(3):
-            f(x[i])
-
-    k()
-    return x.to_numpy()
-
-
-def case_swap_by_template():
-    @qd.func
-    def swap(a: qd.template(), b: qd.template()):
-        c = a
-        a = b
-        b = c
-
-    @qd.kernel
-    def k(x: qd.i32, y: qd.i32) -> tuple[qd.i32, qd.i32]:
-        a = x
-        b = y
-        swap(a, b)
-        return a, b
-
-    return k(3, 4)
-
-
-def case_vectors_by_value():
-    @qd.func
-    def f(v):
-        v[0] = 100.0
-        return v.sum()
-
-    @qd.kernel
-    def k() -> tuple[qd.f32, qd.f32]:
-        a = qd.Vector([1.0, 2.0])
-        return f(a), a[0]
-
-    return k()
-
-
-def case_vectors_by_template():
-    @qd.func
-    def f(v: qd.template()):
-        v[0] = 100.0
-        v += 1.0
-
-    @qd.kernel
-    def k() -> vec2:
-        a = qd.Vector([1.0, 2.0])
-        f(a)
-        return a
-
-    return k()
 
 
 def case_typed_vectors():
@@ -144,73 +65,19 @@ def case_ndarrays():
     def typed(a: qd.types.NDArray[qd.i32, 1], i: qd.i32):
         a[i] += 10
 
+    @qd.func
+    def template(a: qd.template(), i):
+        a[i] += 100
+
     @qd.kernel
     def k(a: qd.types.NDArray[qd.i32, 1]):
         for i in a:
             typed(a, i)
+            template(a, i)
 
     a = np.arange(3, dtype=np.int32)
     k(a)
     return a
-
-
-def case_fields_by_template():
-    x = qd.field(qd.f32, shape=4)
-
-    @qd.func
-    def f(a: qd.template(), i):
-        a[i] = i * 2.5
-        return a.shape[0]
-
-    @qd.kernel
-    def k(a: qd.template()) -> qd.i32:
-        n = 0
-        for i in a:
-            n += f(a, i)
-        return n
-
-    return [k(x), x.to_numpy()]
-
-
-def case_loop_inside_a_function_is_parallel():
-    @qd.func
-    def fill(a: qd.template(), v):
-        for i in a:
-            a[i] = v + i
-
-    x = qd.field(qd.i32, shape=5)
-
-    @qd.kernel
-    def k():
-        fill(x, 10)
-
-    k()
-    return x.to_numpy()
-
-
-def case_defaults_and_keywords():
-    @qd.func
-    def f(a, b=2, c=3):
-        return a * 100 + b * 10 + c
-
-    @qd.kernel
-    def k() -> tuple[qd.i32, qd.i32, qd.i32, qd.i32]:
-        return f(1), f(1, 5), f(1, c=7), f(c=1, b=2, a=3)
-
-    return k()
-
-
-def case_several_results():
-    @qd.func
-    def f(a, b):
-        return a + b, a - b
-
-    @qd.kernel
-    def k() -> tuple[qd.i32, qd.i32]:
-        x, y = f(7, 3)
-        return x, y
-
-    return k()
 
 
 def case_typed_result_is_cast():
@@ -223,94 +90,6 @@ def case_typed_result_is_cast():
         return f(a)
 
     return k(2.9)
-
-
-def case_function_without_a_result():
-    @qd.func
-    def f(a: qd.template()):
-        a += 1
-
-    @qd.kernel
-    def k() -> qd.i32:
-        x = 1
-        f(x)
-        return x
-
-    return k()
-
-
-def case_nested_functions():
-    @qd.func
-    def g(x):
-        return x * x
-
-    @qd.func
-    def f(x):
-        return g(x) + g(x + 1)
-
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        return f(n) + g(10)
-
-    return k(3)
-
-
-def case_function_as_template_argument():
-    @qd.func
-    def double(x):
-        return 2 * x
-
-    @qd.func
-    def apply(f: qd.template(), x):
-        return f(f(x))
-
-    @qd.kernel
-    def k(f: qd.template(), n: qd.i32) -> qd.i32:
-        return apply(f, n) + f(1)
-
-    return k(double, 3)
-
-
-def case_return_in_a_static_branch():
-    @qd.func
-    def f(flag: qd.template(), x):
-        if qd.static(flag):
-            return x + 1
-        else:
-            return x - 1
-
-    @qd.kernel
-    def k(n: qd.i32) -> tuple[qd.i32, qd.i32]:
-        return f(True, n), f(False, n)
-
-    return k(10)
-
-
-def case_recursion_over_a_template_value():
-    @qd.func
-    def power(x, n: qd.template()):
-        r = x
-        if qd.static(n > 1):
-            r = x * power(x, n - 1)
-        return r
-
-    @qd.kernel
-    def k(x: qd.i32) -> qd.i32:
-        return power(x, 5)
-
-    return k(3)
-
-
-def case_pyfunc():
-    @qd.pyfunc
-    def f(x, y):
-        return x * 2 + y
-
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        return f(n, 1)
-
-    return [f(3, 1), k(3)]
 
 
 def case_local_variables_do_not_leak():
@@ -342,21 +121,6 @@ def case_requires_top_level():
 
     k()
     return x.to_numpy()
-
-
-def case_ndarray_by_template():
-    @qd.func
-    def template(a: qd.template(), i):
-        a[i] += 100
-
-    @qd.kernel
-    def k(a: qd.types.NDArray[qd.i32, 1]):
-        for i in a:
-            template(a, i)
-
-    a = np.arange(3, dtype=np.int32)
-    k(a)
-    return a
 
 
 def mistake_function_called_from_python():
@@ -421,21 +185,6 @@ def mistake_requires_top_level_under_if():
             f()
 
     k(1)
-
-
-def mistake_error_inside_a_function():
-    """Name "missing" is not defined"""
-
-    @qd.func
-    def f(x):
-        return x + missing
-
-    @qd.kernel
-    def k() -> qd.i32:
-        y = f(3)
-        return y
-
-    k()
 
 
 def mistake_return_in_a_function_under_if():

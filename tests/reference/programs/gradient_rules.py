@@ -45,18 +45,22 @@ def both_slopes(op, places, dtype=qd.f64):
     return [(a.grad[i], b.grad[i]) for i in range(n)]
 
 
+def case_functions():
+    return [
+        slopes(qd.abs, [-1.5, 0.0, 2.0]),
+        slopes(qd.tan, [-1.0, 0.0, 0.5]),
+        slopes(qd.tanh, [-1.0, 0.0, 0.5, 30.0]),
+        slopes(qd.sqrt, [0.0, 0.25, 4.0]),
+        slopes(qd.rsqrt, [0.25, 4.0]),
+        both_slopes(qd.atan2, [(1.0, 2.0), (-3.0, 0.5), (1.0, 0.0)]),
+        both_slopes(qd.pow, [(2.0, 3.0), (1.5, -0.5), (1.0, 0.0)]),
+    ]
+
+
 def case_neg():
     @qd.func
     def op(x):
         return -x
-
-    return slopes(op, [-1.5, 0.0, 2.0])
-
-
-def case_abs():
-    @qd.func
-    def op(x):
-        return qd.abs(x)
 
     return slopes(op, [-1.5, 0.0, 2.0])
 
@@ -67,22 +71,6 @@ def case_sin_and_cos():
         return qd.sin(x) * qd.cos(2.0 * x)
 
     return slopes(op, [-1.5, 0.0, 2.0])
-
-
-def case_tan():
-    @qd.func
-    def op(x):
-        return qd.tan(x)
-
-    return slopes(op, [-1.0, 0.0, 0.5])
-
-
-def case_tanh():
-    @qd.func
-    def op(x):
-        return qd.tanh(x)
-
-    return slopes(op, [-1.0, 0.0, 0.5, 30.0])
 
 
 def case_asin_and_acos():
@@ -99,22 +87,6 @@ def case_exp_and_log():
         return qd.exp(x) + qd.log(x)
 
     return slopes(op, [0.25, 1.0, 3.0])
-
-
-def case_sqrt():
-    @qd.func
-    def op(x):
-        return qd.sqrt(x)
-
-    return slopes(op, [0.0, 0.25, 4.0])
-
-
-def case_rsqrt():
-    @qd.func
-    def op(x):
-        return qd.rsqrt(x)
-
-    return slopes(op, [0.25, 4.0])
 
 
 def case_floor_and_ceil():
@@ -155,22 +127,6 @@ def case_div():
         return a / b
 
     return both_slopes(op, [(1.0, 2.0), (-3.0, 0.5)])
-
-
-def case_atan2():
-    @qd.func
-    def op(a, b):
-        return qd.atan2(a, b)
-
-    return both_slopes(op, [(1.0, 2.0), (-3.0, 0.5), (1.0, 0.0)])
-
-
-def case_pow():
-    @qd.func
-    def op(a, b):
-        return a**b
-
-    return both_slopes(op, [(2.0, 3.0), (1.5, -0.5), (1.0, 0.0)])
 
 
 def case_pow_with_a_constant_exponent():

@@ -22,34 +22,9 @@ def grads(x):
     return [x.grad[i] for i in range(x.shape[0])]
 
 
-def case_grad_of_a_field():
-    x, loss, k = square()
-    loss.grad[None] = 2.0
-    k()
-    k.grad()
-    return loss[None], grads(x), loss.grad[None]
-
-
 def case_grad_has_shape_and_type():
     x, _, _ = square()
     return x.grad.shape, x.grad.dtype == qd.f64
-
-
-def case_grad_of_arrays():
-    x = qd.ndarray(qd.f64, shape=(3,), needs_grad=True)
-    y = qd.ndarray(qd.f64, shape=(3,), needs_grad=True)
-
-    @qd.kernel
-    def k(x: qd.types.ndarray(dtype=qd.f64, ndim=1), y: qd.types.ndarray(dtype=qd.f64, ndim=1)):
-        for i in range(3):
-            y[i] = qd.sin(x[i])
-
-    for i in range(3):
-        x[i] = 1.0 + i
-        y.grad[i] = 1.0
-    k(x, y)
-    k.grad(x, y)
-    return grads(x), grads(y)
 
 
 def case_an_array_without_grad_is_a_constant():

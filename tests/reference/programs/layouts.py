@@ -16,58 +16,27 @@ def filled(f):
     return [f.to_numpy(), f.shape]
 
 
-def case_one_dense_level():
-    f = qd.field(qd.i32)
-    qd.root.dense(qd.i, 4).place(f)
-    return filled(f)
+def case_levels():
+    def places():
+        root, i, j, ij = qd.root, qd.i, qd.j, qd.ij
+        yield root.dense(i, 4)
+        yield root.dense(ij, (2, 3))
+        yield root.dense(ij, 3)
+        yield root.dense(i, 2).dense(j, 3)
+        yield root.dense(j, 3).dense(i, 2)
+        yield root.dense(i, 3).dense(i, 2)
+        yield root.dense(ij, (2, 3)).dense(ij, (2, 2))
+        yield root.dense(i, 2).dense(ij, (3, 2)).dense(j, 2)
+        yield root.dense(qd.ijk, (2, 3, 2))
+        yield root.dense(qd.axes(0, 1), (2, 3))
+        yield root.dense(i, 2).dense(qd.jk, (2, 3))
 
-
-def case_one_level_of_two_axes():
-    f = qd.field(qd.i32)
-    qd.root.dense(qd.ij, (2, 3)).place(f)
-    return filled(f)
-
-
-def case_one_extent_for_two_axes():
-    f = qd.field(qd.i32)
-    qd.root.dense(qd.ij, 3).place(f)
-    return filled(f)
-
-
-def case_levels_of_different_axes():
-    f = qd.field(qd.i32)
-    qd.root.dense(qd.i, 2).dense(qd.j, 3).place(f)
-    return filled(f)
-
-
-def case_levels_in_reverse():
-    f = qd.field(qd.i32)
-    qd.root.dense(qd.j, 3).dense(qd.i, 2).place(f)
-    return filled(f)
-
-
-def case_levels_of_one_axis_multiply():
-    f = qd.field(qd.i32)
-    qd.root.dense(qd.i, 3).dense(qd.i, 2).place(f)
-    return filled(f)
-
-
-def case_blocked_matrix():
-    f = qd.field(qd.i32)
-    qd.root.dense(qd.ij, (2, 3)).dense(qd.ij, (2, 2)).place(f)
-    return filled(f)
-
-
-def case_three_levels():
-    f = qd.field(qd.i32)
-    qd.root.dense(qd.i, 2).dense(qd.ij, (3, 2)).dense(qd.j, 2).place(f)
-    return filled(f)
-
-
-def case_three_axes():
-    f = qd.field(qd.i32)
-    qd.root.dense(qd.ijk, (2, 3, 2)).place(f)
-    return filled(f)
+    out = []
+    for place in places():
+        f = qd.field(qd.i32)
+        place.place(f)
+        out.append(filled(f))
+    return out
 
 
 def case_zero_dimensional():
@@ -75,20 +44,6 @@ def case_zero_dimensional():
     qd.root.place(f)
     f[None] = 4
     return [f[None], f.shape, f.to_numpy()]
-
-
-def case_interleaved_fields():
-    x, y = qd.field(qd.i32), qd.field(qd.f32)
-    qd.root.dense(qd.i, 4).place(x, y)
-
-    @qd.kernel
-    def k():
-        for i in x:
-            x[i] = i
-            y[i] = x[i] * 0.5
-
-    k()
-    return [x.to_numpy(), y.to_numpy()]
 
 
 def case_interleaved_fields_of_different_sizes():
@@ -104,23 +59,6 @@ def case_interleaved_fields_of_different_sizes():
 
     k()
     return [x.to_numpy(), y.to_numpy(), z.to_numpy()]
-
-
-def case_place_at_different_levels():
-    x, y = qd.field(qd.i32), qd.field(qd.i32)
-    block = qd.root.dense(qd.i, 3)
-    block.place(x)
-    block.dense(qd.j, 2).place(y)
-
-    @qd.kernel
-    def k():
-        for i in x:
-            x[i] = i * 100
-        for i, j in y:
-            y[i, j] = x[i] + j
-
-    k()
-    return [x.to_numpy(), y.to_numpy(), x.shape, y.shape]
 
 
 def case_place_after_place():
@@ -308,18 +246,6 @@ def case_odd_extents():
         return n
 
     return [k(), f.shape, f.to_numpy()]
-
-
-def case_axes_by_number():
-    f = qd.field(qd.i32)
-    qd.root.dense(qd.axes(0, 1), (2, 3)).place(f)
-    return filled(f)
-
-
-def case_axes_that_skip():
-    f = qd.field(qd.i32)
-    qd.root.dense(qd.i, 2).dense(qd.jk, (2, 3)).place(f)
-    return filled(f)
 
 
 def mistake_placed_twice():

@@ -1,6 +1,5 @@
 """Mistakes in loops."""
 
-import numpy as np
 import quadrants as qd
 
 

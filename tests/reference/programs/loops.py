@@ -4,20 +4,6 @@ import numpy as np
 import quadrants as qd
 
 
-def case_range_of_one_and_two():
-    @qd.kernel
-    def k(b: qd.i32, e: qd.i32) -> tuple[qd.i32, qd.i32]:
-        s = 0
-        for i in range(e):
-            s += i
-        t = 0
-        for i in range(b, e):
-            t += i
-        return s, t
-
-    return [k(2, 10), k(-3, 4), k(5, 5), k(5, 3), k(0, -1)]
-
-
 def case_bounds_are_read_once():
     @qd.kernel
     def k() -> tuple[qd.i32, qd.i32]:
@@ -57,84 +43,6 @@ def case_bounds_of_other_types():
     return k(7, 4.9)
 
 
-def case_nested_ranges():
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.i32, 2]):
-        for i in range(4):
-            for j in range(i, 4):
-                for m in range(2):
-                    o[i, j] += m + i * 10
-
-    o = np.zeros((4, 4), np.int32)
-    k(o)
-    return o
-
-
-def case_loop_variable_in_expressions():
-    @qd.kernel
-    def k(n: qd.i32) -> qd.f32:
-        s = 0.0
-        for i in range(n):
-            s += i / 2 + i // 2
-        return s
-
-    return k(7)
-
-
-def case_names_can_be_used_again():
-    @qd.kernel
-    def k() -> qd.i32:
-        s = 0
-        for i in range(3):
-            s += i
-        for i in range(4):
-            s += i * 10
-        for _ in range(2):
-            s += 100
-        for _ in range(3):
-            s += 1000
-        return s
-
-    return k()
-
-
-def case_range_in_a_function():
-    @qd.func
-    def f(n):
-        s = 0
-        for i in range(n):
-            s += i
-        return s
-
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        return f(n) + f(n + 1)
-
-    return k(5)
-
-
-def case_ndrange():
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.i32, 2]):
-        for i, j in qd.ndrange(3, 4):
-            o[i, j] = i * 10 + j
-
-    o = np.zeros((3, 4), np.int32)
-    k(o)
-    return o
-
-
-def case_ndrange_with_begins():
-    @qd.kernel
-    def k(n: qd.i32, o: qd.types.NDArray[qd.i32, 2]):
-        for i, j in qd.ndrange((1, n), (n - 3, 4)):
-            o[i, j] = i * 10 + j
-
-    o = np.zeros((4, 4), np.int32)
-    k(4, o)
-    return o
-
-
 def case_ndrange_negative_and_empty():
     @qd.kernel
     def k(b: qd.i32, e: qd.i32) -> qd.i32:
@@ -144,17 +52,6 @@ def case_ndrange_negative_and_empty():
         return s
 
     return [k(-2, 2), k(3, 3), k(3, 1)]
-
-
-def case_ndrange_of_three():
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.i32, 3]):
-        for i, j, m in qd.ndrange(2, 3, 4):
-            o[i, j, m] = i * 100 + j * 10 + m
-
-    o = np.zeros((2, 3, 4), np.int32)
-    k(o)
-    return o
 
 
 def case_ndrange_of_one():
@@ -170,18 +67,6 @@ def case_ndrange_of_one():
     return k()
 
 
-def case_ndrange_axes_order():
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.i32, 1]):
-        qd.loop_config(serialize=True)
-        for i, j in qd.ndrange(2, 3, axes=(1, 0)):
-            o[qd.atomic_add(o[0], 1) + 1] = i * 10 + j
-
-    o = np.zeros(8, np.int32)
-    k(o)
-    return o
-
-
 def case_ndrange_order():
     @qd.kernel
     def k(o: qd.types.NDArray[qd.i32, 1]):
@@ -194,17 +79,6 @@ def case_ndrange_order():
     return o
 
 
-def case_grouped_ndrange():
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.i32, 2]):
-        for I in qd.grouped(qd.ndrange(3, (1, 4))):
-            o[I] = I[0] * 10 + I[1] + I.sum()
-
-    o = np.zeros((3, 4), np.int32)
-    k(o)
-    return o
-
-
 def case_grouped_ndrange_starred():
     @qd.kernel
     def k(o: qd.types.NDArray[qd.i32, 2]):
@@ -212,44 +86,6 @@ def case_grouped_ndrange_starred():
             o[I] = I.x - I.y
 
     o = np.zeros((3, 2), np.int32)
-    k(o)
-    return o
-
-
-def case_grouped_index_arithmetic():
-    f = qd.field(qd.i32, shape=(3, 4))
-    g = qd.field(qd.i32, shape=(4, 5))
-
-    @qd.kernel
-    def k():
-        for I in qd.grouped(f):
-            g[I + 1] = I[0] * 10 + I[1]
-            g[I] += 1000
-
-    k()
-    return g.to_numpy()
-
-
-def case_struct_for_over_an_ndarray():
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.i32, 2]) -> qd.i32:
-        s = 0
-        for i, j in o:
-            o[i, j] = i - j
-            s += 1
-        return s
-
-    o = np.zeros((3, 5), np.int32)
-    return [k(o), o]
-
-
-def case_grouped_over_an_ndarray():
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.f32, 3]):
-        for I in qd.grouped(o):
-            o[I] = I[0] * 100 + I[1] * 10 + I[2]
-
-    o = np.zeros((2, 2, 3), np.float32)
     k(o)
     return o
 

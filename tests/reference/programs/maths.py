@@ -19,30 +19,6 @@ def case_trigonometry():
     return [k(a) for a in REAL]
 
 
-def case_trigonometry_in_f64():
-    @qd.kernel
-    def k(a: qd.f64) -> tuple[qd.f64, qd.f64, qd.f64, qd.f64]:
-        return qd.sin(a), qd.cos(a), qd.tan(a), qd.tanh(a)
-
-    return [k(a) for a in REAL]
-
-
-def case_inverse_functions():
-    @qd.kernel
-    def k(a: qd.f32, b: qd.f64) -> tuple[qd.f32, qd.f32, qd.f64, qd.f64]:
-        return qd.asin(a), qd.acos(a), qd.asin(b), qd.acos(b)
-
-    return [k(a, a) for a in (-0.9, 0.0, 0.3, 1.0)]
-
-
-def case_atan2():
-    @qd.kernel
-    def k(a: qd.f32, b: qd.f32) -> qd.f32:
-        return qd.atan2(a, b)
-
-    return [k(1.0, 2.0), k(-1.0, 2.0), k(1.0, -2.0), k(-1.0, -2.0), k(0.0, 1.0)]
-
-
 def case_atan2_promotes():
     @qd.kernel
     def k(a: qd.f64, b: qd.f32) -> qd.f64:
@@ -53,14 +29,6 @@ def case_atan2_promotes():
         return qd.atan2(a, b)
 
     return [k(0.1, 1.0), i(1, 2)]
-
-
-def case_exp_log_sqrt():
-    @qd.kernel
-    def k(a: qd.f32, b: qd.f64) -> tuple[qd.f32, qd.f32, qd.f32, qd.f64, qd.f64, qd.f64]:
-        return qd.exp(a), qd.log(a), qd.sqrt(a), qd.exp(b), qd.log(b), qd.sqrt(b)
-
-    return [k(a, a) for a in (0.1, 1.0, 2.0, 9.0)]
 
 
 def case_exp_log_sqrt_of_ints():
@@ -77,14 +45,6 @@ def case_functions_in_f64_by_default():
         return qd.exp(a), qd.log(a), qd.sqrt(a)
 
     return [k(1), k(4)]
-
-
-def case_rsqrt():
-    @qd.kernel
-    def k(a: qd.f32, b: qd.f64) -> tuple[qd.f32, qd.f64]:
-        return qd.rsqrt(a), qd.rsqrt(b)
-
-    return [k(4.0, 4.0), k(0.1, 0.1)]
 
 
 def case_floor_and_ceil():
@@ -200,14 +160,6 @@ def case_fract_sign_mod():
     @qd.kernel
     def k(a: qd.f32) -> tuple[qd.f32, qd.f32, qd.f32]:
         return qd.math.fract(a), qd.math.sign(a), qd.math.mod(a, 2.0)
-
-    return [k(a) for a in REAL]
-
-
-def case_degrees_radians_log2():
-    @qd.kernel
-    def k(a: qd.f32) -> tuple[qd.f32, qd.f32, qd.f32]:
-        return qd.math.degrees(a), qd.math.radians(a), qd.math.log2(qd.abs(a) + 1.0)
 
     return [k(a) for a in REAL]
 
@@ -359,46 +311,6 @@ def case_vdir():
         return qd.math.vdir(0.75)
 
     return k()
-
-
-def case_frexp():
-    @qd.kernel
-    def k(a: qd.f32) -> tuple[qd.f32, qd.i32]:
-        m, e = qd.frexp(a)
-        return m, e
-
-    return [k(8.0), k(0.3), k(-5.5)]
-
-
-def case_random_is_in_its_range():
-    @qd.kernel
-    def k(n: qd.i32) -> tuple[qd.i32, qd.i32, qd.i32]:
-        inside = 0
-        low = 0
-        negative = 0
-        for _ in range(n):
-            x = qd.random()
-            y = qd.random(qd.f64)
-            if 0.0 <= x and x < 1.0 and 0.0 <= y and y < 1.0:
-                inside += 1
-            if x < 0.5:
-                low += 1
-            if qd.random(qd.i32) < 0:
-                negative += 1
-        return inside, low > 300, negative > 300
-
-    return k(1000)
-
-
-def case_randn_has_mean_0():
-    @qd.kernel
-    def k(n: qd.i32) -> qd.f32:
-        total = 0.0
-        for _ in range(n):
-            total += qd.randn()
-        return total / n
-
-    return abs(k(4000)) < 0.1
 
 
 def case_zero_and_one():

@@ -13,6 +13,11 @@ INIT = {
 }
 
 
+@qd.kernel
+def takes_an_int(a: qd.i32):
+    pass
+
+
 def mistake_kernel_without_init():
     @qd.kernel
     def k():
@@ -102,42 +107,22 @@ def mistake_annotation_of_list():
 
 def mistake_missing_argument():
     """Missing argument 'a'."""
-
-    @qd.kernel
-    def k(a: qd.i32):
-        pass
-
-    k()
+    takes_an_int()
 
 
 def mistake_too_many_arguments():
     """Too many arguments. Expected (a : i32), got (1, 2)."""
-
-    @qd.kernel
-    def k(a: qd.i32):
-        pass
-
-    k(1, 2)
+    takes_an_int(1, 2)
 
 
 def mistake_unexpected_argument():
     """Unexpected argument 'b'."""
-
-    @qd.kernel
-    def k(a: qd.i32):
-        pass
-
-    k(1, b=2)
+    takes_an_int(1, b=2)
 
 
 def mistake_argument_twice():
     """Multiple values for argument 'a'."""
-
-    @qd.kernel
-    def k(a: qd.i32):
-        pass
-
-    k(1, a=2)
+    takes_an_int(1, a=2)
 
 
 def mistake_result_without_annotation():
@@ -410,15 +395,10 @@ def case_usable_after_a_mistake():
 
 def case_error_classes():
     bases = {}
-    for name in ("CompilationError", "SyntaxError", "NameError", "TypeError", "RuntimeError"):
-        cls = getattr(qd, f"Quadrants{name}")
-        bases[name] = [c.__name__ for c in cls.__mro__[1:-2] if not c.__name__.startswith("_")]
-    return bases
-
-
-def case_more_error_classes():
-    bases = {}
-    for name in ("AssertionError", "RuntimeTypeError"):
+    for name in (
+        "CompilationError", "SyntaxError", "NameError", "TypeError", "RuntimeError",
+        "AssertionError", "RuntimeTypeError",
+    ):  # fmt: skip
         cls = getattr(qd, f"Quadrants{name}")
         bases[name] = [c.__name__ for c in cls.__mro__[1:-2] if not c.__name__.startswith("_")]
     return bases

@@ -25,34 +25,12 @@ def case_chain_evaluates_the_middle_once():
     return [k(a), a[0]]
 
 
-def case_and_or_give_an_operand():
-    @qd.kernel
-    def k(a: qd.i32, b: qd.i32) -> tuple[qd.i32, qd.i32]:
-        return a and b, a or b
-
-    return [k(2, 5), k(0, 5), k(2, 0), k(0, 0)]
-
-
 def case_and_or_chains():
     @qd.kernel
     def k(a: qd.i32, b: qd.i32, c: qd.i32) -> tuple[qd.i32, qd.i32, qd.i32]:
         return a and b and c, a or b or c, (a and b) or c
 
     return [k(1, 2, 3), k(0, 2, 3), k(1, 0, 3), k(0, 0, 0)]
-
-
-def case_short_circuit():
-    @qd.kernel
-    def k(n: qd.types.NDArray[qd.i32, 1], a: qd.i32) -> qd.i32:
-        r = 0
-        if a > 0 and qd.atomic_add(n[0], 1) >= 0:
-            r += 1
-        if a > 0 or qd.atomic_add(n[1], 1) >= 0:
-            r += 2
-        return r
-
-    n = qd.ndarray(qd.i32, 2)
-    return [k(n, 0), k(n, 1), list(n.to_numpy())]
 
 
 def case_and_or_without_short_circuit():
@@ -65,26 +43,6 @@ def case_and_or_without_short_circuit():
 
     n = qd.ndarray(qd.i32, 2)
     return [k(n, 0), k(n, 1), list(n.to_numpy())]
-
-
-def case_not():
-    @qd.kernel
-    def k(a: qd.i32) -> tuple[qd.i32, qd.i32]:
-        return not a, not (a > 2)
-
-    return [k(0), k(2), k(3)]
-
-
-def case_conditional_expression_is_lazy():
-    @qd.kernel
-    def k(n: qd.types.NDArray[qd.i32, 1], c: qd.i32) -> qd.i32:
-        return qd.atomic_add(n[0], 1) if c else qd.atomic_add(n[1], 1)
-
-    n = qd.ndarray(qd.i32, 2)
-    k(n, 1)
-    k(n, 1)
-    k(n, 0)
-    return list(n.to_numpy())
 
 
 def case_conditional_expression_promotes():
@@ -110,30 +68,6 @@ def case_select_promotes():
         return qd.select(c > 0, a, b)
 
     return [k(1, 3, 0.1), k(0, 3, 0.1)]
-
-
-def case_augmented_assignment_of_locals():
-    @qd.kernel
-    def k(a: qd.i32) -> tuple[qd.i32, qd.i32, qd.i32, qd.i32, qd.i32]:
-        x = a
-        x += 3
-        x *= 2
-        x -= 1
-        y = a
-        y //= 2
-        y <<= 3
-        z = a
-        z %= 4
-        z |= 8
-        z ^= 1
-        v = a
-        v **= 2
-        v &= 255
-        w = a
-        w >>= 1
-        return x, y, z, v, w
-
-    return [k(7), k(-7)]
 
 
 def case_augmented_division_truncates_into_an_int():

@@ -1,12 +1,8 @@
 """Print and assert in kernels."""
 
-import math
-
 import quadrants as qd
 
 CONSTANT = 7
-TABLE = (2, 3, 5, 7)
-SETTINGS = {"scale": 3, "name": "x"}
 INIT = {
     "mistake_assert_under_debug": {"debug": True},
     "case_assert_that_holds": {"debug": True},

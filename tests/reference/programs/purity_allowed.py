@@ -43,7 +43,6 @@ class Settings:
         m = 5
 
 
-level = Level.LOW
 settings = Settings()
 space = SimpleNamespace(n=3, N=4, numbers=[1, 2], level=Level.LOW, math=math, inner=Settings)
 

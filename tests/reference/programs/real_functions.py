@@ -1,9 +1,6 @@
 """Real functions: loops, structs, references, each other."""
 
-import numpy as np
 import quadrants as qd
-
-vec2 = qd.types.vector(2, qd.f32)
 
 
 def case_real_functions_call_each_other():
@@ -22,58 +19,6 @@ def case_real_functions_call_each_other():
         return twice(n)
 
     return [k(4), k(7)]
-
-
-def case_real_function_in_a_parallel_loop():
-    @qd.real_func
-    def collatz(n: qd.i32) -> qd.i32:
-        x = n
-        steps = 0
-        while x > 1:
-            if x % 2 == 0:
-                x //= 2
-            else:
-                x = 3 * x + 1
-            steps += 1
-        return steps
-
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.i32, 1]):
-        for i in o:
-            o[i] = collatz(i + 1)
-
-    o = np.zeros(30, np.int32)
-    k(o)
-    return o
-
-
-def case_real_function_returns_from_a_loop():
-    @qd.real_func
-    def find(limit: qd.i32) -> qd.i32:
-        for i in range(100):
-            if i * i > limit:
-                return i
-        return -1
-
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        return find(n)
-
-    return [k(10), k(99999)]
-
-
-def case_real_function_with_a_struct():
-    P = qd.types.struct(v=vec2, m=qd.f32)
-
-    @qd.real_func
-    def f(p: P, s: qd.f32) -> qd.f32:
-        return p.v.norm_sqr() * s + p.m
-
-    @qd.kernel
-    def k() -> qd.f32:
-        return f(P(v=vec2(1.0, 2.0), m=0.5), 2.0)
-
-    return k()
 
 
 def case_real_function_sets_a_reference_to_an_element():

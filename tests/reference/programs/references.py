@@ -5,7 +5,6 @@ import quadrants as qd
 
 vec2 = qd.types.vector(2, qd.f32)
 vec3 = qd.types.vector(3, qd.f32)
-mat2 = qd.types.matrix(2, 2, qd.f32)
 Body = qd.types.struct(pos=vec2, vel=vec2, mass=qd.f32, tag=qd.i32)
 Pair = qd.types.struct(a=Body, b=Body)
 
@@ -27,16 +26,6 @@ def case_component_of_a_local_vector():
         bump(v[1])
         scale(v.z, 10)
         return v
-
-    return k()
-
-
-def case_component_of_a_local_matrix():
-    @qd.kernel
-    def k() -> mat2:
-        m = qd.Matrix([[1.0, 2.0], [3.0, 4.0]])
-        bump(m[1, 0])
-        return m
 
     return k()
 
@@ -156,21 +145,6 @@ def case_index_of_the_reference_is_fixed():
     return x.to_numpy()
 
 
-def case_struct_by_value_is_a_copy():
-    @qd.func
-    def f(p):
-        p.mass = 100.0
-        p.pos[0] = 50.0
-        return p.mass + p.pos[0]
-
-    @qd.kernel
-    def k() -> tuple[qd.f32, qd.f32, qd.f32]:
-        p = Body(mass=1.0)
-        return f(p), p.mass, p.pos[0]
-
-    return k()
-
-
 def case_field_element_by_value_is_a_copy():
     f = Body.field(shape=2)
 
@@ -184,21 +158,6 @@ def case_field_element_by_value_is_a_copy():
         return g(f[1])
 
     return [k(), f.mass.to_numpy()]
-
-
-def case_copy_of_a_field_element():
-    f = Body.field(shape=2)
-
-    @qd.kernel
-    def k() -> qd.f32:
-        p = f[0]
-        p.mass = 5.0
-        p.pos = vec2(1.0, 2.0)
-        f[1] = p
-        p.mass = 7.0
-        return p.mass
-
-    return [k(), f.mass.to_numpy(), f.pos.to_numpy()]
 
 
 def case_result_struct_of_a_function():
@@ -360,15 +319,6 @@ def case_struct_local_in_nested_blocks():
         return p.mass, p.tag
 
     return [k(0), k(3)]
-
-
-def case_conditional_expression_of_structs_members():
-    @qd.kernel
-    def k(c: qd.i32) -> qd.f32:
-        p, q = Body(mass=1.0), Body(mass=2.0)
-        return (p.mass if c else q.mass) * 10
-
-    return [k(0), k(1)]
 
 
 def case_swap_of_vectors():

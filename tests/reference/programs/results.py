@@ -1,23 +1,8 @@
 """Results of kernels, real functions, template values."""
 
-import numpy as np
 import quadrants as qd
 
 vec2 = qd.types.vector(2, qd.f32)
-
-
-def case_real_func():
-    @qd.experimental.real_func
-    def fib(n: qd.i32) -> qd.i32:
-        if n < 2:
-            return n
-        return fib(n - 1) + fib(n - 2)
-
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        return fib(n)
-
-    return [k(10), k(1)]
 
 
 def case_real_func_of_several_types():
@@ -32,18 +17,6 @@ def case_real_func_of_several_types():
         return f(a, b) + f(-a, b)
 
     return k(3, 0.5)
-
-
-def case_real_func_with_a_vector():
-    @qd.experimental.real_func
-    def f(v: vec2, s: qd.f32) -> vec2:
-        return v * s
-
-    @qd.kernel
-    def k() -> vec2:
-        return f(qd.Vector([1.0, 2.0]), 1.5)
-
-    return k()
 
 
 def case_real_func_by_reference():
@@ -81,14 +54,6 @@ def case_results_of_each_kind():
     return [tup(), paren(), vec(), mat()]
 
 
-def case_result_of_vectors_and_numbers():
-    @qd.kernel
-    def k() -> tuple[vec2, qd.i32, qd.types.vector(3, qd.i64)]:
-        return qd.Vector([1.0, 2.0]), 3, qd.Vector([4, 5, 6])
-
-    return k()
-
-
 def case_result_struct():
     s = qd.types.struct(a=qd.i32, v=vec2)
 
@@ -98,29 +63,6 @@ def case_result_struct():
 
     r = k(3)
     return [r.a, r.v, r]
-
-
-def case_static_returns():
-    @qd.kernel
-    def k(flag: qd.template()) -> qd.i32:
-        if qd.static(flag):
-            return 1
-        else:
-            return 2
-
-    return [k(True), k(False)]
-
-
-def case_code_after_loops_and_a_result():
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        s = 0
-        for i in range(n):
-            s += i
-        s *= 2
-        return s
-
-    return k(10)
 
 
 def case_keyword_arguments_of_a_kernel():

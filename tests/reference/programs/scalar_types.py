@@ -28,18 +28,6 @@ def case_equality_of_types():
     return [qd.i32 == qd.i32, qd.i32 == qd.i64, qd.f32 != qd.f64, len({qd.f32, qd.float32})]
 
 
-def case_each_int_type_wraps():
-    out = {}
-    for t in INTS:
-
-        @qd.kernel
-        def k(a: qd.i64, t: qd.template()) -> qd.i64:
-            return qd.cast(qd.cast(a, t) * qd.cast(3, t), qd.i64)
-
-        out[str(t)] = [k(100, t), k(-7, t), k(0x7FFFFFFF, t), k(2**33 + 5, t)]
-    return out
-
-
 def case_return_each_type():
     out = {}
     for t in (*INTS, qd.f16, qd.f32, qd.f64):
@@ -49,18 +37,6 @@ def case_return_each_type():
             return a
 
         out[str(t)] = [k(0.0), k(1.1), k(100.7)]
-    return out
-
-
-def case_parameter_each_type():
-    out = {}
-    for t in (*INTS, qd.u1, qd.f16, qd.f32, qd.f64):
-
-        @qd.kernel
-        def k(a: t) -> qd.f64:
-            return qd.cast(a, qd.f64)
-
-        out[str(t)] = [k(0), k(1), k(100)]
     return out
 
 
@@ -116,26 +92,20 @@ def case_bool_argument_maps_to_0_and_1():
     return [k(5), k(0), k(2), k(True)]
 
 
-def case_default_types():
-    @qd.kernel
-    def k() -> tuple[qd.i64, qd.f64]:
-        a = 2147483647
-        a += 1
-        b = 0.1
-        return qd.cast(a, qd.i64), qd.cast(b, qd.f64)
+@qd.kernel
+def of_default_types() -> tuple[qd.i64, qd.f64]:
+    a = 2147483647
+    a += 1
+    b = 0.1
+    return qd.cast(a, qd.i64), qd.cast(b, qd.f64)
 
-    return k()
+
+def case_default_types():
+    return of_default_types()
 
 
 def case_default_types_of_64_bits():
-    @qd.kernel
-    def k() -> tuple[qd.i64, qd.f64]:
-        a = 2147483647
-        a += 1
-        b = 0.1
-        return qd.cast(a, qd.i64), qd.cast(b, qd.f64)
-
-    return k()
+    return of_default_types()
 
 
 def case_default_fp_f16():
@@ -299,25 +269,6 @@ def case_cast_truncates():
     return [k(2.9), k(-2.9), k(0.1), k(-0.9)]
 
 
-def case_cast_narrows_by_wrapping():
-    @qd.kernel
-    def k(a: qd.i64) -> tuple[qd.i32, qd.i32, qd.i32, qd.i64, qd.i64]:
-        return (
-            qd.cast(a, qd.i8), qd.cast(a, qd.u8), qd.cast(a, qd.i16), qd.cast(a, qd.u32),
-            qd.cast(a, qd.i32),
-        )  # fmt: skip
-
-    return [k(300), k(-1), k(2**40 + 70000)]
-
-
-def case_cast_of_ints_to_u1():
-    @qd.kernel
-    def k(a: qd.i32) -> qd.i32:
-        return qd.cast(qd.cast(a, qd.u1), qd.i32)
-
-    return [k(0), k(1), k(2), k(-4)]
-
-
 def case_cast_of_a_real_to_u1():
     @qd.kernel
     def k(a: qd.f32) -> qd.i32:
@@ -326,53 +277,12 @@ def case_cast_of_a_real_to_u1():
     return [k(0.0), k(0.25), k(2.0)]
 
 
-def case_cast_of_signed_to_wider_unsigned():
-    @qd.kernel
-    def k(a: qd.i8) -> tuple[qd.u64, qd.u32, qd.i64]:
-        return qd.cast(a, qd.u64), qd.cast(a, qd.u32), qd.cast(qd.cast(a, qd.u8), qd.i64)
-
-    return k(-1)
-
-
-def case_cast_of_a_negative_real_to_unsigned():
-    @qd.kernel
-    def k(a: qd.f32) -> tuple[qd.u32, qd.u64, qd.u8]:
-        return qd.cast(a, qd.u32), qd.cast(a, qd.u64), qd.cast(a, qd.u8)
-
-    return [k(2.5), k(-1.5)]
-
-
-def case_cast_of_a_large_real():
-    @qd.kernel
-    def k(a: qd.f64) -> tuple[qd.i32, qd.i64, qd.i8]:
-        return qd.cast(a, qd.i32), qd.cast(a, qd.i64), qd.cast(a, qd.i8)
-
-    return [k(100.9), k(1e10), k(-1e30)]
-
-
 def case_f16_arithmetic():
     @qd.kernel
     def k(a: qd.f16, b: qd.f16) -> tuple[qd.f32, qd.f32, qd.f32]:
         return a + b, a * b, a / b
 
     return [k(0.1, 0.2), k(1000.0, 3.0)]
-
-
-def case_bit_cast():
-    @qd.kernel
-    def k(a: qd.f32, b: qd.i64) -> tuple[qd.i32, qd.u32, qd.f64, qd.f32]:
-        u = qd.bit_cast(a, qd.u32)
-        return qd.bit_cast(a, qd.i32), u, qd.bit_cast(b, qd.f64), qd.bit_cast(u + 1, qd.f32)
-
-    return [k(1.0, 0x3FF8000000000000), k(-0.5, 0)]
-
-
-def case_dtype_as_template_value():
-    @qd.kernel
-    def k(t: qd.template()) -> qd.f64:
-        return qd.cast(qd.cast(3.7, t), qd.f64)
-
-    return [k(qd.i32), k(qd.f32), k(qd.i8), k(qd.f64)]
 
 
 def case_dtype_from_the_closure():
@@ -438,22 +348,18 @@ def mistake_string_value():
     k()
 
 
+@qd.kernel
+def takes_an_int(a: qd.i32) -> qd.i32:
+    return a
+
+
 def mistake_float_for_an_int_argument():
     """cannot be converted into required type i32"""
-
-    @qd.kernel
-    def k(a: qd.i32) -> qd.i32:
-        return a
-
-    k(1.5)
+    takes_an_int(1.5)
 
 
 def mistake_numpy_float_for_an_int_argument():
-    @qd.kernel
-    def k(a: qd.i32) -> qd.i32:
-        return a
-
-    k(np.float32(1.0))
+    takes_an_int(np.float32(1.0))
 
 
 def mistake_negative_for_unsigned():
@@ -470,11 +376,7 @@ def mistake_dtype_given_as_text():
 
 
 def mistake_text_for_a_number():
-    @qd.kernel
-    def k(a: qd.i32) -> qd.i32:
-        return a
-
-    k("3")
+    takes_an_int("3")
 
 
 def mistake_none_for_a_number():

@@ -1,12 +1,8 @@
 """Names and scopes, statements, compile time."""
 
-import math
-
 import quadrants as qd
 
 CONSTANT = 7
-TABLE = (2, 3, 5, 7)
-SETTINGS = {"scale": 3, "name": "x"}
 
 
 def case_outer_name_is_updated():
@@ -26,23 +22,6 @@ def case_outer_name_is_updated():
     return [k(1), k(0)]
 
 
-def case_elif_chain():
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        r = 0
-        if n < 0:
-            r = -1
-        elif n == 0:
-            r = 5
-        elif n < 10:
-            r = 1
-        else:
-            r = 2
-        return r
-
-    return [k(-4), k(0), k(3), k(30)]
-
-
 def case_condition_of_any_integer():
     @qd.kernel
     def k(n: qd.i64) -> qd.i32:
@@ -52,17 +31,6 @@ def case_condition_of_any_integer():
         return r
 
     return [k(0), k(2), k(-1), k(2**40)]
-
-
-def case_walrus():
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        r = 0
-        if (m := n * 2) > 5:
-            r = m
-        return r + m
-
-    return [k(1), k(4)]
 
 
 def case_chained_assignment():
@@ -86,18 +54,6 @@ def case_tuple_assignment_swaps():
     return k(3, 9)
 
 
-def case_fibonacci_by_tuple():
-    @qd.kernel
-    def k(n: qd.i32) -> qd.i32:
-        a, b = 0, 1
-        if n > 0:
-            for _ in range(n):
-                a, b = b, a + b
-        return a
-
-    return k(10)
-
-
 def case_unpack_a_vector():
     @qd.kernel
     def k() -> tuple[qd.f32, qd.f32]:
@@ -116,14 +72,6 @@ def case_pass_and_docstring():
         return n
 
     return k(3)
-
-
-def case_globals_are_captured():
-    @qd.kernel
-    def k(i: qd.i32) -> qd.i32:
-        return CONSTANT * TABLE[2] + i * SETTINGS["scale"]
-
-    return k(2)
 
 
 def case_closures_are_captured_by_value():
@@ -235,36 +183,6 @@ def case_static_is_and_in():
         return r
 
     return [k(None), k(3), k(7), k(5)]
-
-
-def case_static_assert_that_holds():
-    @qd.kernel
-    def k(n: qd.template()) -> qd.i32:
-        qd.static_assert(n > 2, "too small")
-        return n
-
-    return k(3)
-
-
-def case_python_functions_of_constants():
-    def double(x):
-        return 2 * x
-
-    @qd.kernel
-    def k() -> tuple[qd.i32, qd.f32]:
-        return double(21), math.cos(0.0)
-
-    return k()
-
-
-def mistake_undefined_name():
-    """Name "y" is not defined"""
-
-    @qd.kernel
-    def k():
-        x = y + 1
-
-    k()
 
 
 def mistake_name_of_an_if_after_it():

@@ -41,18 +41,6 @@ class Pair:
         return (self.first.area() + self.second.area()) * self.weight
 
 
-def case_locals():
-    @qd.kernel
-    def k() -> tuple[qd.f32, qd.i32]:
-        p = Particle(pos=qd.Vector([1.0, 2.0]), vel=vec2(0.5), mass=2.0, kind=3)
-        p.mass += 1
-        p.pos += p.vel * p.mass
-        p.kind = 7
-        return p.pos.sum(), p.kind
-
-    return k()
-
-
 def case_defaults_are_zero():
     @qd.kernel
     def k() -> tuple[qd.f32, qd.i32, qd.f32]:
@@ -72,30 +60,6 @@ def case_positional():
     return k()
 
 
-def case_copied_on_assignment():
-    @qd.kernel
-    def k() -> tuple[qd.i32, qd.i32]:
-        p = Inner(a=1, b=2.0)
-        q = p
-        q.a = 10
-        return p.a, q.a
-
-    return k()
-
-
-def case_nested():
-    @qd.kernel
-    def k() -> tuple[qd.i32, qd.f32, qd.f32]:
-        o = Outer(inner=Inner(a=1, b=2.5), v=vec2(3.0, 4.0), n=5)
-        o.inner.a += 10
-        i = o.inner
-        i.b = 100.0
-        o.v[1] = i.b
-        return o.inner.a, o.inner.b, o.v.sum()
-
-    return k()
-
-
 def case_as_result():
     @qd.kernel
     def k() -> Outer:
@@ -111,27 +75,6 @@ def case_as_argument():
         return p.a * 100 + p.b + q.inner.a * 10 + q.v.sum()
 
     return k(Inner(a=1, b=0.5), Outer(inner=Inner(a=2, b=3.0), v=[1.0, 2.0], n=0))
-
-
-def case_passed_to_functions():
-    @qd.func
-    def read(p):
-        p.a = 50
-        return p.a + p.b
-
-    @qd.func
-    def write(p: qd.template()):
-        p.a = 70
-
-    @qd.kernel
-    def k() -> tuple[qd.f32, qd.i32, qd.i32]:
-        p = Inner(a=1, b=2.0)
-        x = read(p)
-        first = p.a
-        write(p)
-        return x, first, p.a
-
-    return k()
 
 
 def case_typed_function_parameters():
@@ -197,21 +140,6 @@ def case_methods_on_field_elements():
         return s
 
     return [k(), f.radius.to_numpy(), f.center.to_numpy()]
-
-
-def case_struct_field():
-    f = Particle.field(shape=4)
-
-    @qd.kernel
-    def k():
-        for i in f:
-            f[i].mass = i
-            f[i].pos = qd.Vector([i, i * 2])
-            f[i].vel[1] = 0.5
-            f[i].kind += i
-
-    k()
-    return [f.pos.to_numpy(), f.vel.to_numpy(), f.mass.to_numpy(), f.kind.to_numpy()]
 
 
 def case_struct_field_whole_elements():
@@ -362,18 +290,6 @@ def case_captured_struct():
         return p.a + p.b
 
     return k()
-
-
-def case_grouped_over_a_struct_field():
-    f = Inner.field(shape=(2, 3))
-
-    @qd.kernel
-    def k():
-        for I in qd.grouped(f):
-            f[I].a = I[0] * 10 + I[1]
-
-    k()
-    return f.a.to_numpy()
 
 
 def mistake_unknown_member():

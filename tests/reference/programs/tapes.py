@@ -52,27 +52,6 @@ def case_tape():
     return [y[None], y.grad[None], x.grad.to_numpy()]
 
 
-def case_tape_of_two_kernels():
-    x, y = fields()
-    z = qd.field(qd.f64, 3, needs_grad=True)
-
-    @qd.kernel
-    def first(a: qd.f64):
-        for i in x:
-            z[i] = a * x[i] ** 2
-
-    @qd.kernel
-    def second():
-        for i in z:
-            y[None] += z[i] * (i + 1)
-
-    ramp(x)
-    with qd.ad.Tape(loss=y):
-        first(2.0)
-        second()
-    return [y[None], x.grad.to_numpy(), z.grad.to_numpy()]
-
-
 def case_clearing():
     x, y = fields()
     k = squares(x, y)
@@ -222,21 +201,6 @@ def case_grad_replaced():
     ramp(x)
     with qd.ad.Tape(y):
         step(10.0)
-        k()
-    return [y[None], x.grad.to_numpy()]
-
-
-def case_no_grad():
-    x, y = fields()
-    k = squares(x, y)
-
-    @qd.ad.no_grad
-    def apart():
-        k()
-
-    ramp(x)
-    with qd.ad.Tape(y):
-        apart()
         k()
     return [y[None], x.grad.to_numpy()]
 

@@ -76,33 +76,6 @@ def case_parallel_sort_of_keys():
     return keys.to_numpy()
 
 
-def case_thread_indices():
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.i32, 1]):
-        qd.loop_config(block_dim=32)
-        for i in range(64):
-            o[i] = i
-
-    o = np.zeros(64, np.int32)
-    k(o)
-    return o
-
-
-def case_loop_with_a_name():
-    @qd.kernel
-    def k(o: qd.types.NDArray[qd.i32, 1]):
-        qd.loop_config(name="first")
-        for i in o:
-            o[i] = 1
-        qd.loop_config(name="second")
-        for i in o:
-            o[i] += i
-
-    o = np.zeros(5, np.int32)
-    k(o)
-    return o
-
-
 def case_sync_and_reset():
     qd.sync()
     f = qd.field(qd.i32, shape=2)
@@ -154,33 +127,6 @@ def case_linear_solver_of_a_grid():
     return x.to_numpy()
 
 
-def case_particles_on_a_grid():
-    n, particles = 8, 50
-    pos = qd.Vector.field(2, qd.f32, shape=particles)
-    grid = qd.field(qd.f32, shape=(n, n))
-
-    @qd.kernel
-    def start():
-        for i in pos:
-            pos[i] = qd.Vector([qd.sin(i * 0.7), qd.cos(i * 1.3)]) * 0.4 + 0.5
-
-    @qd.kernel
-    def splat():
-        for p in pos:
-            base = (pos[p] * n - 0.5).cast(int)
-            fx = pos[p] * n - base.cast(float)
-            w = [0.5 * (1.5 - fx) ** 2, 0.75 - (fx - 1) ** 2, 0.5 * (fx - 0.5) ** 2]
-            for i, j in qd.static(qd.ndrange(2, 2)):
-                offset = qd.Vector([i, j])
-                index = base + offset
-                if 0 <= index[0] < n and 0 <= index[1] < n:
-                    grid[index] += w[i][0] * w[j][1]
-
-    start()
-    splat()
-    return grid.to_numpy()
-
-
 def case_nbody():
     n = 12
     vec3 = qd.types.vector(3, qd.f64)
@@ -207,95 +153,3 @@ def case_nbody():
     for _ in range(5):
         step(0.001)
     return [pos.to_numpy(), vel.to_numpy()]
-
-
-def case_sieve():
-    n = 200
-    flags = qd.field(qd.u8, shape=n)
-
-    @qd.kernel
-    def run() -> qd.i32:
-        for i in flags:
-            flags[i] = 1
-        for i in range(2, n):
-            if flags[i] == 1:
-                j = i * 2
-                while j < n:
-                    flags[j] = 0
-                    j += i
-        c = 0
-        for i in range(2, n):
-            c += flags[i]
-        return c
-
-    @qd.kernel
-    def serial() -> qd.i32:
-        c = 0
-        qd.loop_config(serialize=True)
-        for i in range(2, n):
-            prime = 1
-            j = 2
-            while j * j <= i:
-                if i % j == 0:
-                    prime = 0
-                    break
-                j += 1
-            c += prime
-        return c
-
-    return [run(), serial()]
-
-
-def case_mandelbrot():
-    n = 16
-    count = qd.field(qd.i32, shape=(n, n))
-
-    @qd.func
-    def square(z):
-        return qd.Vector([z[0] ** 2 - z[1] ** 2, 2 * z[0] * z[1]])
-
-    @qd.kernel
-    def run():
-        for i, j in count:
-            c = qd.Vector([i / n * 3 - 2, j / n * 2 - 1])
-            z = qd.Vector([0.0, 0.0])
-            steps = 0
-            while z.norm_sqr() < 4 and steps < 50:
-                z = square(z) + c
-                steps += 1
-            count[i, j] = steps
-
-    run()
-    return count.to_numpy()
-
-
-def case_matrix_product():
-    a, b = qd.field(qd.f32, shape=(5, 7)), qd.field(qd.f32, shape=(7, 4))
-    c = qd.field(qd.f32, shape=(5, 4))
-    a.from_numpy(np.arange(35, dtype=np.float32).reshape(5, 7) % 5)
-    b.from_numpy(np.arange(28, dtype=np.float32).reshape(7, 4) % 3)
-
-    @qd.kernel
-    def run():
-        for i, j in c:
-            s = 0.0
-            for k in range(7):
-                s += a[i, k] * b[k, j]
-            c[i, j] = s
-
-    run()
-    return c.to_numpy()
-
-
-def case_random_walk_statistics():
-    @qd.kernel
-    def run(n: qd.i32) -> qd.f32:
-        total = 0.0
-        for _ in range(n):
-            x = 0.0
-            for _step in range(20):
-                x += 1.0 if qd.random() < 0.5 else -1.0
-            total += x * x
-        return total / n
-
-    return 14 < run(5000) < 26

@@ -4,9 +4,7 @@ import numpy as np
 import quadrants as qd
 
 vec2, vec3 = qd.types.vector(2, qd.f32), qd.types.vector(3, qd.f32)
-ivec3 = qd.types.vector(3, qd.i32)
 mat2, mat3 = qd.types.matrix(2, 2, qd.f32), qd.types.matrix(3, 3, qd.f32)
-mat23 = qd.types.matrix(2, 3, qd.f32)
 
 
 def case_swizzles_are_read():
@@ -15,20 +13,6 @@ def case_swizzles_are_read():
         return v.xy, v.zyx, v.bgr, v.st, v.w + v.a + v.q
 
     return k([1, 2, 3, 4])
-
-
-def case_swizzles_are_written():
-    @qd.kernel
-    def k() -> tuple[vec3, vec3]:
-        v = qd.Vector([1.0, 2.0, 3.0])
-        v.xy = qd.Vector([10.0, 20.0])
-        v.z += 5
-        w = qd.Vector([1.0, 2.0, 3.0])
-        w.zx = w.xy
-        w.g = 9
-        return v, w
-
-    return k()
 
 
 def case_slices():
@@ -45,42 +29,6 @@ def case_slices_of_matrices():
         return m[0:2, 1:3], m[1, :], m[:, 2]
 
     return k(qd.Matrix([[1, 2, 3], [4, 5, 6], [7, 8, 9]]))
-
-
-def case_slices_are_written():
-    @qd.kernel
-    def k() -> vec3:
-        v = qd.Vector([1.0, 2.0, 3.0])
-        v[0:2] = qd.Vector([7.0, 8.0])
-        return v
-
-    return k()
-
-
-def case_run_time_index_is_read():
-    @qd.kernel
-    def k(v: vec3, m: mat23, i: qd.i32, j: qd.i32) -> tuple[qd.f32, qd.f32]:
-        w = v
-        n = m
-        return w[i], n[j, i]
-
-    return [
-        k([1, 2, 3], qd.Matrix([[1, 2, 3], [4, 5, 6]]), i, j) for i in range(3) for j in range(2)
-    ]
-
-
-def case_run_time_index_is_written():
-    @qd.kernel
-    def k(i: qd.i32, j: qd.i32) -> tuple[vec3, mat23]:
-        v = qd.Vector([1.0, 2.0, 3.0])
-        m = qd.Matrix.zero(qd.f32, 2, 3)
-        v[i] = 10.0
-        v[i] += 5
-        m[j, i] = 4.0
-        m[j, 0] -= 1
-        return v, m
-
-    return [k(i, j) for i in range(3) for j in range(2)]
 
 
 def case_index_in_a_loop():
@@ -128,17 +76,6 @@ def case_sizes():
     return k()
 
 
-def case_static_loops_over_components():
-    @qd.kernel
-    def k(a: vec3, b: vec3) -> qd.f32:
-        s = 0.0
-        for i in qd.static(range(3)):
-            s += a[i] * b[2 - i]
-        return s
-
-    return k([1, 2, 3], [4, 5, 6])
-
-
 def case_vector_of_expressions():
     @qd.kernel
     def k(n: qd.i32) -> qd.i32:
@@ -147,40 +84,6 @@ def case_vector_of_expressions():
         return v.sum() * 100 + m.sum()
 
     return k(3)
-
-
-def case_f64_vectors():
-    v3 = qd.types.vector(3, qd.f64)
-
-    @qd.kernel
-    def k(a: v3) -> tuple[v3, qd.f64]:
-        return a / 3, a.norm()
-
-    return k([0.1, 0.2, 0.3])
-
-
-def case_vectors_in_a_struct_for():
-    f = qd.Vector.field(2, qd.f32, shape=(3, 3))
-
-    @qd.kernel
-    def k():
-        for I in qd.grouped(f):
-            d = I - qd.Vector([1, 1])
-            f[I] = d / (1.0 + d.norm_sqr())
-
-    k()
-    return f.to_numpy()
-
-
-def case_reduction_of_vectors():
-    @qd.kernel
-    def k(n: qd.i32) -> vec3:
-        s = qd.Vector([0.0, 0.0, 0.0])
-        for i in range(n):
-            s += qd.Vector([1.0, i, i % 2])
-        return s
-
-    return k(100)
 
 
 def case_vector_arguments():

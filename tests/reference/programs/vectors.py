@@ -1,6 +1,5 @@
 """Vectors and matrices in kernels: construction, operators, methods."""
 
-import numpy as np
 import quadrants as qd
 
 vec2, vec3 = qd.types.vector(2, qd.f32), qd.types.vector(3, qd.f32)
@@ -46,17 +45,6 @@ def case_element_type_is_promoted():
         return v / 3
 
     return k(1, 0.1)
-
-
-def case_copied_on_assignment():
-    @qd.kernel
-    def k() -> tuple[vec2, vec2]:
-        a = qd.Vector([1.0, 2.0])
-        b = a
-        b[0] = 10.0
-        return a, b
-
-    return k()
 
 
 def case_type_of_a_local_is_fixed():
@@ -179,15 +167,6 @@ def case_functions_apply_per_component():
     return k([0.25, 1.5, 2.75])
 
 
-def case_cast():
-    @qd.kernel
-    def k(a: vec3) -> tuple[ivec3, ivec3, vec3]:
-        b = qd.cast(a, qd.i32)
-        return b, a.cast(qd.i32), b.cast(qd.f32) / 2
-
-    return k([1.9, -1.9, 3.0])
-
-
 def case_bit_cast():
     @qd.kernel
     def k(a: vec2) -> qd.types.vector(2, qd.i32):
@@ -272,22 +251,6 @@ def case_sum_of_vectors_and_matrices():
     return k([1, 2, 3.5], qd.Matrix([[1, 2, 3], [4, 5, -6]]))
 
 
-def case_transpose_trace_determinant():
-    @qd.kernel
-    def k(m: mat2, n: mat3) -> tuple[mat2, qd.f32, qd.f32, qd.f32, qd.f32]:
-        return m.transpose(), m.trace(), m.determinant(), n.determinant(), n.trace()
-
-    return k(qd.Matrix([[1, 2], [3, 4]]), qd.Matrix([[2, 0, 1], [1, 3, 2], [1, 1, 4]]))
-
-
-def case_inverse():
-    @qd.kernel
-    def k(m: mat2, n: mat3) -> tuple[mat2, mat3]:
-        return m.inverse(), n.inverse()
-
-    return k(qd.Matrix([[1, 2], [3, 4]]), qd.Matrix([[2, 0, 1], [1, 3, 2], [1, 1, 4]]))
-
-
 def case_determinant_and_inverse_of_four():
     m4 = qd.types.matrix(4, 4, qd.f32)
 
@@ -304,33 +267,6 @@ def case_frobenius_inner():
         return a.norm_sqr() + (a * b).sum()
 
     return k(qd.Matrix([[1, 2], [3, 4]]), qd.Matrix([[5, 6], [7, 8]]))
-
-
-def case_makers():
-    @qd.kernel
-    def k() -> tuple[mat3, mat23, vec3, vec3, vec3]:
-        return (
-            qd.Matrix.identity(qd.f32, 3), qd.Matrix.zero(qd.f32, 2, 3),
-            qd.Vector.one(qd.f32, 3), qd.Vector.unit(3, 1, qd.f32), qd.Vector.zero(qd.f32, 3),
-        )  # fmt: skip
-
-    return k()
-
-
-def case_rows_and_cols():
-    @qd.kernel
-    def k(a: vec3, b: vec3) -> tuple[mat23, qd.types.matrix(3, 2, qd.f32)]:
-        return qd.Matrix.rows([a, b]), qd.Matrix.cols([a, b])
-
-    return k([1, 2, 3], [4, 5, 6])
-
-
-def case_diag():
-    @qd.kernel
-    def k() -> mat3:
-        return qd.Matrix.diag(3, 2.5)
-
-    return k()
 
 
 def case_fill():

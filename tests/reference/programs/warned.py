@@ -5,7 +5,7 @@ import warnings
 
 import quadrants as qd
 
-INIT = {"case_long_static_loop": {"unrolling_limit": 8}}
+INIT = {"case_static_loops_below_and_above_the_limit": {"unrolling_limit": 8}}
 
 
 @dataclasses.dataclass
@@ -32,26 +32,15 @@ def case_nothing_to_warn_about():
     return warned(k, 3)
 
 
-def case_long_static_loop():
+def case_static_loops_below_and_above_the_limit():
     @qd.kernel
-    def k() -> qd.i32:
+    def k(n: qd.template()) -> qd.i32:
         s = 0
-        for i in qd.static(range(20)):
+        for i in qd.static(range(n)):
             s += i
         return s
 
-    return warned(k)
-
-
-def case_short_static_loop():
-    @qd.kernel
-    def k() -> qd.i32:
-        s = 0
-        for i in qd.static(range(5)):
-            s += i
-        return s
-
-    return warned(k)
+    return [warned(k, 5), warned(k, 20)]
 
 
 def case_python_function_of_run_time_values():
