@@ -72,7 +72,7 @@ class _Loader(Loader):
         module.__spec__ = self.spec
 
 
-class _Place(ModuleType):
+class _PublicModule(ModuleType):
     """A module that only Quadrants has; its names are looked up when they are used."""
 
     def __init__(self, name: str, homes: Sequence[str]) -> None:
@@ -160,10 +160,10 @@ class _Finder(MetaPathFinder):
         public = importlib.import_module(_ENGINE).__all__
         for name, homes in _PLACES.items():
             full = f"{self.alias}.{name}"
-            place = sys.modules[full] = _Place(full, homes)
+            place = sys.modules[full] = _PublicModule(full, homes)
             parent, _, last = name.rpartition(".")
             above = sys.modules.get(f"{self.alias}.{parent}")
-            if isinstance(above, _Place) and last not in public:
+            if isinstance(above, _PublicModule) and last not in public:
                 setattr(above, last, place)
             holder = _own(parent) if parent else None
             if holder is None or hasattr(holder, last):
@@ -175,7 +175,7 @@ class _Finder(MetaPathFinder):
     def forget(self) -> None:
         """Take the places out of the engine's modules again."""
         for holder, name in self._given:
-            if isinstance(vars(holder).get(name), _Place):
+            if isinstance(vars(holder).get(name), _PublicModule):
                 delattr(holder, name)
         self._given.clear()
 

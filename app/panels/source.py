@@ -169,7 +169,8 @@ def _text(asked: Asked, kernel: KernelRecord) -> list[Line]:
 
 
 def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:
-    """``{"file": FileRecord, "statements": {line: [before, after]}, "params": [LeafRecord]}``."""
+    """``{"file": FileRecord, "statements": {line: [before, after]}, "params": [...]}``, of
+    `BindingRecord`."""
     before, after = heat(compiled, 0), heat(compiled, -1)
     lines = sorted({n for path, n in (*before, *after) if path == kernel.file})
     return {

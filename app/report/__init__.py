@@ -24,8 +24,8 @@ def to_json(record: Record, findings: Sequence[Finding] = ()) -> str:
     import msgspec
 
     if findings:
-        gates = [finding._asdict() for finding in findings]
-        record = msgspec.structs.replace(record, extra={**record.extra, "gates": gates})
+        found = [finding._asdict() for finding in findings]
+        record = msgspec.structs.replace(record, extra={**record.extra, "gates": found})
     return visible_json(store.dumps(record).decode())
 
 

@@ -100,7 +100,7 @@ def held_of(step: Working, error: ErrorRecord, note: str = "") -> Held:
 def undone(
     looks: Mapping[str, bytes], before: Mapping[str, bytes], done: Container[str]
 ) -> dict[str, bytes]:
-    """The cache lookups so far (see `engine.inspect.LookUps`), without those that a worker that
+    """The cache lookups so far (see `engine.inspect.PastLookups`), without those that a worker that
     ended made for kernels that it did not finish. done: the ids of those that it did finish."""
     kept = {key: value for key, value in looks.items() if key.rsplit(" ", 2)[0] in done}
     return {**before, **kept}

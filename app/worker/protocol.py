@@ -201,7 +201,7 @@ class KernelDone(msgspec.Struct, frozen=True, kw_only=True, tag="kernel"):
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True, tag="looked"):
-    """The cache lookups for some kernels; see `engine.inspect.LookUps`."""
+    """The cache lookups for some kernels; see `engine.inspect.PastLookups`."""
 
     job: int
     looks: dict[str, bytes]

@@ -27,11 +27,11 @@ class Runner:
     def __init__(self) -> None:
         self._loader = Loader()
         self._texts: dict[str, str] = {}
-        self._looks = inspect.LookUps()
+        self._past_lookups = inspect.PastLookups()
 
     def run(self, job: Job, steps: JobSteps) -> None:
         """Do ``job``. Superseded passes through."""
-        self._looks.take(job.looks)
+        self._past_lookups.take(job.looks)
         steps.total = len(job.files)
         for number, path in enumerate(job.files):
             steps.file = path
@@ -206,7 +206,7 @@ class Runner:
                 steps,
                 calls.get(inspect.call_key(kernel.kernel), ()),
                 described,
-                _look(job, described.id),
+                _shown_run(job, described.id),
                 asked=bool(job.backends),
                 recorded=job.run,
             )
@@ -257,7 +257,7 @@ class Runner:
         features = inspect.gradient_features(capture, make=make)
         if features is None:
             return None
-        look = _look(job, inspect.gradient_name(capture.record.id))
+        look = _shown_run(job, inspect.gradient_name(capture.record.id))
         gradient = inspect.GradientCapture(capture, features, look)
         steps.total += 2
         steps.kernel = gradient.record
@@ -270,8 +270,8 @@ class Runner:
 
     def _look_up(self, steps: JobSteps, capture: inspect.KernelCapture) -> KernelRecord:
         """Ask the user's caches, and let the studio know, for a later worker, what was asked."""
-        record = capture.look_up(self._looks)
-        steps.send(Looked(job=steps.job.id, looks=self._looks.news()))
+        record = capture.look_up(self._past_lookups)
+        steps.send(Looked(job=steps.job.id, looks=self._past_lookups.news()))
         return record
 
     def _ordered(
@@ -299,9 +299,9 @@ def _wanted(job: Job, kernel: KernelRecord) -> bool:
     return not job.only or bool({*names, *map(inspect.gradient_name, names)} & set(job.only))
 
 
-def _look(job: Job, id: str) -> inspect.Look | None:
+def _shown_run(job: Job, id: str) -> inspect.ShownRun | None:
     """The run of kernel ``id`` that is on the screen."""
-    return inspect.Look(job.look) if job.watching and id == job.focus else None
+    return inspect.ShownRun(job.look) if job.watching and id == job.focus else None
 
 
 def _as_run(kernels: list[Any], loaded: Loaded, calls: inspect.RecordedCalls) -> list[Any]:

@@ -19,7 +19,7 @@ from qd_studio import engine as qd  # noqa: E402
 from qd_studio.engine import ir, passes  # noqa: E402
 from qd_studio.engine.config import CompileConfig  # noqa: E402
 from qd_studio.engine.frontend import build as frontend  # noqa: E402
-from qd_studio.engine.frontend.features import ndarray_feature  # noqa: E402
+from qd_studio.engine.frontend.specialization import ndarray_key  # noqa: E402
 from qd_studio.engine.pipeline_kind import PipelineKind  # noqa: E402
 
 
@@ -30,9 +30,9 @@ def kernel_in(path):
     return module.generated
 
 
-def features():
+def spec_keys():
     """What the generated kernel is compiled for: two arrays of f32 and a scalar."""
-    array = ndarray_feature(qd.f32, 1)
+    array = ndarray_key(qd.f32, 1)
     return (array, array, qd.f32)
 
 
@@ -57,7 +57,7 @@ def main(path, rounds):
     config = CompileConfig()
     first_ops, attempts = 0, []
     for _ in range(rounds):
-        func = frontend.build(decl, features(), config).func
+        func = frontend.build(decl, spec_keys(), config).func
         first_ops = len(ir.walk(func.body))
         meter = Meter()
         passes.run(func, config, PipelineKind.CPU, instruments=(meter,))

@@ -5,7 +5,7 @@
 `linear`     sums in one form
 `intervals`  the facts known of a value without a launch
 `simplifier` smaller expressions of the same value
-`places`     the writes to the variables and stacks of a kernel
+`reaching_writes`  the writes to the variables and stacks of a kernel
 `arithmetic` operations of a kernel as expressions
 `resolve`    values of a kernel as expressions
 `push_count` the entries of a stack as an expression

@@ -11,12 +11,12 @@ from typing import Final, Protocol
 
 from ..ir import Func, Op
 from ..ir import codes as C
-from ..types import Layout
+from ..types import ElementLayout
 from .intervals import Facts
 from .linear import from_linear, linear
 from .size_expr import ONE, ZERO, Arg, Binary, Const, MaxOver, Shape, SizeExpr, Var
 
-__all__ = ["DOWN", "EXACT", "RULES", "UP", "Unresolved", "Values", "extreme", "over"]
+__all__ = ["DOWN", "EXACT", "RULES", "UP", "Unresolved", "Values", "min_or_max", "over"]
 
 DOWN: Final = -1
 EXACT: Final = 0
@@ -54,7 +54,7 @@ class Values(Protocol):
     def var(self, loop: Op, axis: int) -> Var: ...
 
 
-def extreme(mode: int, values: list[SizeExpr]) -> SizeExpr:
+def min_or_max(mode: int, values: list[SizeExpr]) -> SizeExpr:
     """The largest (DOWN: smallest) of some values."""
     out = values[0]
     for value in values[1:]:
@@ -80,7 +80,7 @@ def _argument(of: Values, op: Op, mode: int) -> SizeExpr:
 def _shape(of: Values, op: Op, mode: int) -> SizeExpr:
     axis: int = op.attr[0]
     param: int = op.attr[1]
-    layout: Layout | None = of.func.params[param].layout
+    layout: ElementLayout | None = of.func.params[param].layout
     return Const(layout.shape[axis]) if layout is not None else Shape(param, axis)
 
 
@@ -117,7 +117,7 @@ def _product(of: Values, a: Op, b: Op, mode: int) -> SizeExpr:
             return Binary("mul", Const(factor), of.value(y, mode if factor > 0 else -mode))
     ends = [(of.value(x, DOWN), of.value(x, UP)) for x in (a, b)]
     corners = [Binary("mul", x, y) for x in ends[0] for y in ends[1]]
-    return extreme(mode, list(dict.fromkeys(corners)))
+    return min_or_max(mode, list(dict.fromkeys(corners)))
 
 
 def _negative(of: Values, op: Op, mode: int) -> SizeExpr:
@@ -164,7 +164,7 @@ def _rough_division(of: Values, op: Op, mode: int) -> SizeExpr:
         return ZERO if op.code == C.FLOORMOD else Const(1 - int(d.attr))
     x = op.args[0] if _DIVISIONS[op.code] == "floordiv" else op.args[1]
     high, low = of.value(x, UP), of.value(x, DOWN)
-    size = extreme(UP, [ZERO, high, Binary("sub", ZERO, low)])
+    size = min_or_max(UP, [ZERO, high, Binary("sub", ZERO, low)])
     return size if mode == UP else Binary("sub", ZERO, size)
 
 
@@ -200,7 +200,7 @@ def _choice(of: Values, op: Op, mode: int) -> SizeExpr:
     values = [of.value(x, mode) for x in op.args[1:]]
     if mode == EXACT and values[0] != values[1]:
         raise Unresolved(op, "a choice between two values")
-    return extreme(mode, values) if values[0] != values[1] else values[0]
+    return min_or_max(mode, values) if values[0] != values[1] else values[0]
 
 
 def _truth(of: Values, op: Op, mode: int) -> SizeExpr:

@@ -147,7 +147,7 @@ def evaluate(
     QuadrantsRuntimeError for a range of more than `GUARD` numbers, and for an index outside of an
     array.
     """
-    value = _Walk(shown or e, env).eval(e, dict(vars or {}), 1)
+    value = _Evaluation(shown or e, env).eval(e, dict(vars or {}), 1)
     return value if isinstance(value, int) else int(_column(value).data[0])
 
 
@@ -164,7 +164,7 @@ def guard_error(e: SizeExpr, env: Env, node: MaxOver, count: int) -> QuadrantsRu
     )
 
 
-class _Walk:
+class _Evaluation:
     """One evaluation. ``cells`` is how many cells a column has."""
 
     def __init__(self, root: SizeExpr, env: Env) -> None:
@@ -267,7 +267,7 @@ class _Walk:
         layout = self.env.params[e.param].layout
         if layout is None:
             if self.env.is_remote(e.param) and all(isinstance(i, int) for i in indices):
-                return self.env.element(e.param, self.place(e, cast("list[int]", indices)))
+                return self.env.element(e.param, self.offset(e, cast("list[int]", indices)))
             return _gather(self.env.view(e.param), indices)
         alone = self.env.is_remote(e.param) and all(isinstance(i, int) for i in indices)
         if layout.is_row_major() and not alone:
@@ -285,14 +285,14 @@ class _Walk:
             return self.env.element(e.param, offset)
         return _gather(self.env.view(e.param), [offset])
 
-    def place(self, e: Read, indices: list[int]) -> int:
+    def offset(self, e: Read, indices: list[int]) -> int:
         """Return the position of an element in the memory of its array."""
         p, extents = self.env.params[e.param], self.env.extents(e.param)
         order = [*(p.axes or range(p.ndim)), *range(p.ndim, len(extents))]
-        place = 0
+        offset = 0
         for axis in order:
-            place = place * extents[axis] + indices[axis]
-        return place
+            offset = offset * extents[axis] + indices[axis]
+        return offset
 
     def check_index(self, e: Read, axis: int, index: _Value, first: int, extent: int) -> None:
         low, high = _low_and_high(index)

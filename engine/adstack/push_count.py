@@ -58,7 +58,7 @@ def count_pushes(stack: Op, resolver: Resolver) -> Pushes:
     counter = _Counter(stack, resolver)
     assert stack.block is not None
     peak = counter.block(stack.block).peak
-    order = resolver.places.order
+    order = resolver.reaching.order
     return Pushes(peak, tuple(sorted(counter.growing, key=lambda loop: order[loop])))
 
 
@@ -69,11 +69,11 @@ class _Counter:
         self.facts = Facts(resolver.func.params)
         self.growing: list[Op] = []
         self.inside: dict[Block, list[Op]] = {}  # ops that change the stack, or hold such ops
-        places = resolver.places
+        reaching = resolver.reaching
         found: set[Op] = set()
-        for op in places.writes.get(stack, []):
-            found.update([op, *places.owners(op)])
-        for op in sorted(found, key=lambda o: places.order[o]):
+        for op in reaching.writes.get(stack, []):
+            found.update([op, *reaching.owners(op)])
+        for op in sorted(found, key=lambda o: reaching.order[o]):
             assert op.block is not None
             self.inside.setdefault(op.block, []).append(op)
 
@@ -104,7 +104,7 @@ class _Counter:
 
     def loop(self, op: Op) -> Growing:
         peak, net = self.block(op.regions[0])
-        if op in self.resolver.places.jumping:
+        if op in self.resolver.reaching.jumping:
             net = _largest(net, peak)  # what is popped after it may be left
         resolver = self.resolver
         try:

@@ -155,8 +155,8 @@ class Reducer:
     """The kernel of one spec.
 
     func: not compiled yet. closed: the parts of the body that are scalar arguments. arrays: the
-    kernel's parameters that it reads. wide: reads of 64-bit elements, whose minimum and maximum it
-    finds too.
+    kernel's parameters that it reads. reads64: reads of 64-bit elements, whose minimum and maximum
+    it finds too.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Reducer:
         self.reads: Final = _reads(spec.body)
         self.arrays: Final = tuple(sorted({r.param for r in self.reads}))
         self.closed: Final = tuple(dict.fromkeys(_tops(spec.body)))
-        self.wide: Final = tuple([r for r in self.reads if params[r.param].dtype.bits == 64])
+        self.reads64: Final = tuple([r for r in self.reads if params[r.param].dtype.bits == 64])
         self.func: Final = _Writer(self, spec, params).func()
         self.executable: Final = compile(self.func)
         self._params: Final = params
@@ -182,7 +182,7 @@ class Reducer:
             intervals[Var(axis.var)] = begin, end - 1
         if not self._inside(intervals, env):
             return None
-        out = np.full(2 + 2 * len(self.wide), _NONE, np.int64)
+        out = np.full(2 + 2 * len(self.reads64), _NONE, np.int64)
         out[1] = 0
         values: list[Any] = [n for one in known.ranges for n in one]
         values += closed.values()
@@ -190,7 +190,7 @@ class Reducer:
         self.executable.launch([*values, out])
         if out[1]:
             return None  # an index is outside: NumPy says which
-        for k, read in enumerate(self.wide):
+        for k, read in enumerate(self.reads64):
             low, high = ~int(out[3 + 2 * k]), int(out[2 + 2 * k])
             if not self._params[read.param].dtype.is_signed and low < 0:
                 return None
@@ -302,7 +302,7 @@ class _Writer:
                 axis.var: b.loop_index(loop, k) for k, axis in enumerate(self.spec.axes)
             }
             self.maximum(0, self.value(self.spec.body))
-            for k, read in enumerate(self.of.wide):
+            for k, read in enumerate(self.of.reads64):
                 element = self.value(read)
                 self.maximum(2 + 2 * k, element)
                 self.maximum(3 + 2 * k, b.unary(C.BIT_NOT, element))
@@ -319,8 +319,8 @@ class _Writer:
         return self.b.emit(C.EXTERNAL_PTR, (base, *indices), "unsafe", t)
 
     def maximum(self, slot: int, value: Op) -> None:
-        place = self.address(self.out, [self.b.const(slot, i32)])
-        self.b.emit(C.ATOMIC_MAX, (place, value))
+        target = self.address(self.out, [self.b.const(slot, i32)])
+        self.b.emit(C.ATOMIC_MAX, (target, value))
 
     def value(self, e: SizeExpr) -> Op:
         """``e`` in 64 bits."""

@@ -23,10 +23,10 @@ from typing import Final
 from ..ir import Func, Op
 from ..ir import codes as C
 from ..ir.edit import walk
-from .arithmetic import DOWN, EXACT, RULES, UP, Unresolved, extreme, over
+from .arithmetic import DOWN, EXACT, RULES, UP, Unresolved, min_or_max, over
 from .intervals import Facts
 from .linear import from_linear, linear
-from .places import Places
+from .reaching_writes import ReachingWrites
 from .size_expr import ONE, ZERO, Binary, Const, Read, Shape, SizeExpr, Var, free_vars
 
 __all__ = ["DOWN", "EXACT", "UP", "Resolver", "Unresolved"]
@@ -41,9 +41,9 @@ _STORES: Final = frozenset({
 class Resolver:
     """Size expressions for the values of one function."""
 
-    def __init__(self, func: Func, places: Places) -> None:
+    def __init__(self, func: Func, reaching: ReachingWrites) -> None:
         self.func = func
-        self.places = places
+        self.reaching = reaching
         self.vars: dict[tuple[Op, int], Var] = {}  # of each axis of a loop
         self.count = 0
         self.known: dict[tuple[Op, int], SizeExpr | Unresolved] = {}
@@ -179,7 +179,7 @@ class Resolver:
         if ptr.code != C.EXTERNAL_PTR or ptr.args[0].code != C.ARG_ADDR:
             raise Unresolved(op, "a value from memory of the kernel's own")
         param: int = ptr.args[0].attr[0]
-        if param in self.places.written or ptr.args[0].attr[1]:
+        if param in self.reaching.written or ptr.args[0].attr[1]:
             name = self.func.params[param].name
             raise Unresolved(
                 op, f"an element of {name}, which the kernel itself writes", named=True
@@ -213,7 +213,7 @@ class Resolver:
 
     def inside(self, load: Op, param: int, axis: int, index: SizeExpr) -> SizeExpr:
         """An index that stays in the array also where the kernel does not get to the load."""
-        loops = self.places.loops(load)
+        loops = self.reaching.loops(load)
         used = [n for n in loops if any(v.number in free_vars(index) for v in self.own(n))]
         if not self.may_be_passed(load, used) and not any(self.is_loose(loop) for loop in used):
             return index
@@ -243,7 +243,7 @@ class Resolver:
         """
         if load.args[0].attr == "clamp":
             return True
-        owners = self.places.owners(load)
+        owners = self.reaching.owners(load)
         if any(owner.code in (C.IF, C.WHILE) for owner in owners):
             return True
         for owner in owners:
@@ -267,7 +267,7 @@ class Resolver:
     def variable(self, op: Op, mode: int) -> SizeExpr:
         """A load of a variable or of the top of a stack."""
         cell = op.args[0]
-        seen = self.places.seen_by(op, cell)
+        seen = self.reaching.seen_by(op, cell)
         if seen is cell and cell.code == C.ALLOCA:
             return ZERO
         if seen is not None and seen.code in (C.LOCAL_STORE, C.AD_STACK_PUSH):
@@ -280,7 +280,7 @@ class Resolver:
         if mode == EXACT:
             raise Unresolved(op, f"the variable {name}, which is set in several places", named=True)
         values: list[SizeExpr] = [ZERO]  # what it holds at first
-        for write in self.places.writes.get(cell, []):
+        for write in self.reaching.writes.get(cell, []):
             code = write.code
             if code == C.AD_STACK_POP or code == (C.ATOMIC_MIN if mode == UP else C.ATOMIC_MAX):
                 continue
@@ -288,8 +288,8 @@ class Resolver:
                 raise Unresolved(op, f"the variable {name}, which a loop changes", named=True)
             for value in self.parts(write.args[1], cell, mode):
                 found = self.of_write(op, value, name, mode)
-                values.append(self.close(found, self.places.loops(write, cell), mode))
-        return extreme(mode, list(dict.fromkeys(values)))
+                values.append(self.close(found, self.reaching.loops(write, cell), mode))
+        return min_or_max(mode, list(dict.fromkeys(values)))
 
     def of_write(self, op: Op, value: Op, name: str, mode: int) -> SizeExpr:
         try:

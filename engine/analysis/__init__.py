@@ -14,7 +14,7 @@
 A pass keeps results with ``cx.analysis(key, make)``: they live until ``func.version`` changes.
 """
 
-from .alias import DIFFERENT, MAYBE, SAME, Location, Memory
+from .alias import DIFFERENT, MAYBE, SAME, Location, MemoryLocations
 from .blocks import SUBGROUP_OPS, block_dim, is_parallel, needs_blocks, shared_arrays
 from .calls import recursive
 from .cfg import Cfg, CfgNode, build_cfg
@@ -32,7 +32,7 @@ __all__ = [
     "CfgNode",
     "Flow",
     "Location",
-    "Memory",
+    "MemoryLocations",
     "analyze",
     "block_dim",
     "build_cfg",

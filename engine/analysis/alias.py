@@ -1,8 +1,8 @@
 """Alias analysis: the addresses that are the same place in memory.
 
 Every address op has a `Location`; two addresses are *definitely the same* exactly when their
-locations are the same object. For two different locations `Memory.relation` says whether they are
-DIFFERENT or MAYBE the same:
+locations are the same object. For two different locations `MemoryLocations.relation` says whether
+they are DIFFERENT or MAYBE the same:
 
 * a local is only itself; a global temporary is its offset;
 * elements of different fields differ; those of different array parameters, or of an array and a
@@ -32,7 +32,8 @@ from ..types import DataType, wrap_int
 from .loops import is_invariant
 
 __all__ = [
-    "DIFFERENT", "MAYBE", "SAME", "Location", "Memory", "array_of", "is_private", "own_space",
+    "DIFFERENT", "MAYBE", "SAME", "Location", "MemoryLocations", "array_of", "is_private",
+    "own_space",
 ]  # fmt: skip
 
 SAME: Final = 1
@@ -51,10 +52,10 @@ _Index = tuple[int, int]  # number of a value, constant added to it
 class Location:
     """A place in memory, as far as it is known.
 
-    number: dense within one `Memory`. bit: ``1 << number``. kind: local, tmp, array. ptr: an op
-    that computes the address. space: of an array, (parameter, is_grad); of one that the kernel
-    makes, `own_space`. indices: one entry an axis. own: no other iteration of a task sees it, and
-    nothing after the task.
+    number: dense within one `MemoryLocations`. bit: ``1 << number``. kind: local, tmp, array. ptr:
+    an op that computes the address. space: of an array, (parameter, is_grad); of one that the
+    kernel makes, `own_space`. indices: one entry an axis. own: no other iteration of a task sees
+    it, and nothing after the task.
     """
 
     __slots__ = ("bit", "indices", "kind", "number", "own", "ptr", "space")
@@ -75,7 +76,7 @@ class Location:
         return self.kind == "array" and not is_invariant(self.ptr, loop, known)
 
 
-class Memory:
+class MemoryLocations:
     """The locations of one function, found on request. by_ptr: the known ones."""
 
     def __init__(self, func: Func) -> None:

@@ -20,7 +20,7 @@ from typing import Final
 
 from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
-from .alias import Location, Memory
+from .alias import Location, MemoryLocations
 from .cfg import Cfg
 from .loops import contains, enclosing_loops, outermost_do_while
 
@@ -60,7 +60,7 @@ class Flow:
     locations: those in the events. locals_only: leave all other memory out.
     """
 
-    def __init__(self, graph: Cfg, memory: Memory, locals_only: bool = False) -> None:
+    def __init__(self, graph: Cfg, memory: MemoryLocations, locals_only: bool = False) -> None:
         self.graph = graph
         self.memory = memory
         self.events: list[list[tuple[int, Op, Location]]] = []
@@ -326,7 +326,7 @@ def _base(ptr: Op) -> Op:
 
 def analyze(func: Func, graph: Cfg) -> Flow:
     """Run both analyses; also set `CfgNode.live_out`, for displays of the graph."""
-    flow = Flow(graph, Memory(func))
+    flow = Flow(graph, MemoryLocations(func))
     flow.reach()
     flow.live(loaded_later(func, graph.task))
     show_live(flow)

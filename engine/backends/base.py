@@ -93,7 +93,8 @@ class Artifact:
     is not known. Those of a lazy text come with the text.
     code: machine code, as the toolchain returned it. later: returns it where `code` is still empty,
     because it costs less after a launch; see `machine_code`. facts: what the backend's own `load`
-    needs. places: source locations that the code refers to by index (see `Backend.keeps_places`).
+    needs. locations: source locations that the code refers to by index (see
+    `Backend.keeps_locations`).
     """
 
     backend: str
@@ -105,7 +106,7 @@ class Artifact:
     languages: dict[str, str] = field(default_factory=dict[str, str])
     lazy: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
-    places: tuple[Loc, ...] = ()
+    locations: tuple[Loc, ...] = ()
     later: Callable[[], bytes] | None = None
 
     def machine_code(self) -> bytes:
@@ -321,13 +322,13 @@ class HostDevice:
 class Backend(Protocol):
     """A backend. Instances hold no state of a program.
 
-    keeps_places: the code refers to source locations of ops, which `Artifact.places` holds.
+    keeps_locations: the code refers to source locations of ops, which `Artifact.locations` holds.
     makes_ptx: a driver compiles its code, which passes through the caches of `injected`.
     """
 
     name: str
     caps: Caps
-    keeps_places: bool
+    keeps_locations: bool
     makes_ptx: bool
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:

@@ -36,7 +36,7 @@ def task_meta(name: str, task: Op) -> TaskMeta:
     axes = 0 if attr.kind == "serial" else len(task.regions[0].ops[-1].args) // 2
     return TaskMeta(
         name, attr.kind, attr.unit, attr.loop_name, axes, task.loc, len(walk(task.regions[1])),
-        stack_metas(task), attr.trip, attr.gate,
+        stack_metas(task), attr.trip, attr.predicate,
     )  # fmt: skip
 
 

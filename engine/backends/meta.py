@@ -91,7 +91,7 @@ class StackMeta(NamedTuple):
 class TaskMeta(NamedTuple):
     """A task as it was compiled. kind: serial or range_for. name: its symbol.
 
-    stacks: its adstacks. trip, gate: of a task with stacks; see `ir.attrs.TaskAttr`.
+    stacks: its adstacks. trip, predicate: of a task with stacks; see `ir.attrs.TaskAttr`.
     """
 
     name: str
@@ -103,7 +103,7 @@ class TaskMeta(NamedTuple):
     ops: int
     stacks: tuple[StackMeta, ...] = ()
     trip: str = ""
-    gate: str = ""
+    predicate: str = ""
 
 
 class TaskPlan(NamedTuple):
@@ -112,8 +112,8 @@ class TaskPlan(NamedTuple):
     Row ``r`` of its float stacks starts ``r * real_stride`` bytes after the start of the program's
     float heap, and each float stack starts ``offsets[i]`` bytes into the row; the same holds for
     integers. A thread has row ``its number`` of the integers. It has the same row of the floats,
-    unless the task is ``gated``: then a thread claims the next free row when it first passes the
-    adstack predicate.
+    unless the task is ``predicated``: then a thread claims the next free row when it first passes
+    the adstack predicate.
 
     real_rows / integer_rows: how many there are. capacities: entries of each stack. offsets: bytes.
     """
@@ -124,7 +124,7 @@ class TaskPlan(NamedTuple):
     integer_stride: int
     capacities: tuple[int, ...]
     offsets: tuple[int, ...]
-    gated: bool = False
+    predicated: bool = False
 
 
 class StackPlan(NamedTuple):

@@ -88,10 +88,10 @@ def overflow(
 
 
 def rows_overflow(kernel: str, task: int, rows: int) -> AdStackOverflowError:
-    """The error of a claim in a gated task whose rows have all been claimed."""
+    """The error of a claim in a predicated task whose rows have all been claimed."""
     error = AdStackOverflowError(
-        f"adstack overflow: task {task} has {rows} rows for the iterations that pass its gate, "
-        "and one more was claimed",
+        f"adstack overflow: task {task} has {rows} rows for the iterations that pass its predicate,"
+        " and one more was claimed",
         kernel=kernel,
     )
     error.task = task

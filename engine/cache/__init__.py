@@ -14,8 +14,8 @@ A key is made of named *parts* (`parts`), and an entry keeps them, so that a mis
 answer of each layer is an *observation* (`observe`).
 
 `keys` makes parts of all that a kernel's code depends on, with the engine's own id (`engine_id`)
-and source locations relative to the start of their function (`places`). `codec` turns code and what
-a launch needs into plain data, and `memory` holds it for the process.
+and source locations relative to the start of their function (`locations`). `codec` turns code and
+what a launch needs into plain data, and `in_process` holds it for the process.
 
 `folder` is the directory on disk: its owner, who may write there, and how files get in and out.
 `store` reads and writes entries in it, `entry` is their format, with a checksum over all that is

@@ -3,8 +3,8 @@
 `encode` makes the two parts of an entry that its use needs: JSON with all that a launch needs to
 know, and the unchanged machine code. `decode` makes an equal artifact of them, without the
 generated sources (those that can be made from the code are made when it is loaded) and with every
-source location where the functions are now (see `places`). Source locations of tasks are not kept:
-no launch needs them, and code does not depend on them.
+source location where the functions are now (see `locations`). Source locations of tasks are not
+kept: no launch needs them, and code does not depend on them.
 
 Nothing here unpickles or evaluates anything; data that does not read back exactly raises an error.
 """
@@ -26,14 +26,14 @@ from ..backends.base import (
     TaskMeta,
 )
 from ..backends.cuda.facts import CudaLoop, CudaTask
-from ..backends.kernarg.abi import Layout as FrameLayout
+from ..backends.kernarg.abi import ArgumentLayout
 from ..backends.kernarg.grids import arithmetic
 from ..backends.opencl.facts import OpenclTask
 from ..ir import UNKNOWN, Param
-from ..types import DataType, Layout, parse_type
-from .places import Function, Located, Places
+from ..types import DataType, ElementLayout, parse_type
+from .locations import Function, Located, RelativeLocations
 
-__all__ = ["decode", "encode", "moved", "without_task_places"]
+__all__ = ["decode", "encode", "moved", "without_task_locations"]
 
 
 def encode(artifact: Artifact, functions: Sequence[Function]) -> tuple[Any, bytes]:
@@ -42,7 +42,7 @@ def encode(artifact: Artifact, functions: Sequence[Function]) -> tuple[Any, byte
     TypeError for a fact of the backend that is not made of numbers, strings, tuples, lists, dicts,
     layouts of argument buffers and facts about tasks for a GPU.
     """
-    places = Places(functions)
+    locations = RelativeLocations(functions)
     meta = artifact.meta
     load = {
         "backend": artifact.backend,
@@ -55,14 +55,14 @@ def encode(artifact: Artifact, functions: Sequence[Function]) -> tuple[Any, byte
         "flags": [meta.noalias, meta.seeded, meta.timed, meta.graph],
         "flow": [_flow(item) for item in meta.flow],
         "labels": list(meta.labels),
-        "tasks": [_task(t, places) for t in meta.tasks],
-        "asserts": [_site(s, places) for s in meta.asserts],
-        "reports": [_site(s, places) for s in meta.reports],
+        "tasks": [_task(t, locations) for t in meta.tasks],
+        "asserts": [_site(s, locations) for s in meta.asserts],
+        "reports": [_site(s, locations) for s in meta.reports],
         "prints": [[_plain(s.pieces), _names(s.types)] for s in meta.prints],
         "languages": artifact.languages,
         "facts": _plain(artifact.facts),
-        "code_places": [places.number(loc) for loc in artifact.places],
-        "places": places.table,
+        "code_places": [locations.number(loc) for loc in artifact.locations],
+        "places": locations.table,
     }
     return load, artifact.code
 
@@ -73,7 +73,7 @@ def decode(load: Any, code: bytes, functions: Sequence[Function]) -> Artifact:
     Raises any of ValueError, TypeError, LookupError and AttributeError for data that is not from
     `encode`.
     """
-    places = Located(load["places"], functions)
+    locations = Located(load["places"], functions)
     noalias, seeded, timed, graph = load["flags"]
     meta = KernelMeta(
         load["name"],
@@ -83,10 +83,10 @@ def decode(load: Any, code: bytes, functions: Sequence[Function]) -> Artifact:
         tuple(load["written"]),
         noalias,
         seeded,
-        tuple([_read_task(places, *task) for task in load["tasks"]]),
-        tuple([_read_site(s, places) for s in load["asserts"]]),
+        tuple([_read_task(locations, *task) for task in load["tasks"]]),
+        tuple([_read_site(s, locations) for s in load["asserts"]]),
         tuple([PrintSite(_value(pieces), _types(types)) for pieces, types in load["prints"]]),
-        tuple([_read_site(s, places) for s in load["reports"]]),
+        tuple([_read_site(s, locations) for s in load["reports"]]),
         timed,
         graph,
         tuple([_read_flow(item) for item in load["flow"]]),
@@ -96,11 +96,11 @@ def decode(load: Any, code: bytes, functions: Sequence[Function]) -> Artifact:
     return Artifact(
         load["backend"], Target(*load["target"]), meta, code=code,
         languages=load["languages"], facts=facts,
-        places=tuple([places[number] for number in load["code_places"]]),
+        locations=tuple([locations[number] for number in load["code_places"]]),
     )  # fmt: skip
 
 
-def without_task_places(artifact: Artifact) -> Artifact:
+def without_task_locations(artifact: Artifact) -> Artifact:
     """The artifact in the form that any kernel of its key may use."""
     meta = artifact.meta
     return _changed(artifact, tasks=tuple([task._replace(loc=UNKNOWN) for task in meta.tasks]))
@@ -112,12 +112,14 @@ def moved(
     """The artifact, made from ``functions``, for the same functions as they are now (``here``)."""
     if functions == here:
         return artifact
-    places = Places(functions)
+    locations = RelativeLocations(functions)
     meta = artifact.meta
     stacks = [stack for task in meta.tasks for stack in task.stacks]
     sites: list[Any] = [*meta.asserts, *meta.reports, *stacks]
-    numbers = [places.number(loc) for loc in (*[site.loc for site in sites], *artifact.places)]
-    located = Located(places.table, here)
+    numbers = [
+        locations.number(loc) for loc in (*[site.loc for site in sites], *artifact.locations)
+    ]
+    located = Located(locations.table, here)
     locs = [located[number] for number in numbers]
     sites = [site._replace(loc=loc) for site, loc in zip(sites, locs, strict=False)]
     first, end = len(meta.asserts), len(sites) - len(stacks)
@@ -126,7 +128,7 @@ def moved(
     found = _changed(
         artifact, asserts=tuple(sites[:first]), reports=tuple(sites[first:end]), tasks=tuple(tasks)
     )
-    found.places = tuple(locs[len(sites) :])
+    found.locations = tuple(locs[len(sites) :])
     return found
 
 
@@ -181,41 +183,41 @@ def _read_param(row: Sequence[Any]) -> Param:
     if layout is not None:
         extents, origin, terms = layout
         digits = [(axis, div, mod, stride) for axis, div, mod, stride in terms]
-        layout = Layout(tuple(extents), tuple(origin), tuple(digits))
+        layout = ElementLayout(tuple(extents), tuple(origin), tuple(digits))
     return Param(
         name, kind, _type(dtype), ndim, needs_grad, boundary, tuple(shape),
         None if axes is None else tuple(axes), layout, grad,
     )  # fmt: skip
 
 
-def _task(t: TaskMeta, places: Places) -> list[Any]:
+def _task(t: TaskMeta, locations: RelativeLocations) -> list[Any]:
     stacks = [
-        [s.name, s.dtype.name, s.adjoint, s.size, s.max_size, s.forced_by, places.number(s.loc)]
+        [s.name, s.dtype.name, s.adjoint, s.size, s.max_size, s.forced_by, locations.number(s.loc)]
         for s in t.stacks
     ]
-    return [t.name, t.kind, t.unit, t.loop_name, t.axes, t.ops, stacks, t.trip, t.gate]
+    return [t.name, t.kind, t.unit, t.loop_name, t.axes, t.ops, stacks, t.trip, t.predicate]
 
 
 def _read_task(
-    places: Located, name: str, kind: str, unit: str, loop_name: str, axes: int, ops: int,
-    stacks: Sequence[Any], trip: str, gate: str,
+    locations: Located, name: str, kind: str, unit: str, loop_name: str, axes: int, ops: int,
+    stacks: Sequence[Any], trip: str, predicate: str,
 ) -> TaskMeta:  # fmt: skip
     found = [
-        StackMeta(label, _type(dtype), adjoint, size, max_size, forced_by, places[place])
-        for label, dtype, adjoint, size, max_size, forced_by, place in stacks
+        StackMeta(label, _type(dtype), adjoint, size, max_size, forced_by, locations[location])
+        for label, dtype, adjoint, size, max_size, forced_by, location in stacks
     ]
     return TaskMeta(
-        name, kind, unit, loop_name, axes, UNKNOWN, ops, tuple(found), trip, gate
+        name, kind, unit, loop_name, axes, UNKNOWN, ops, tuple(found), trip, predicate
     )  # fmt: skip
 
 
-def _site(site: AssertSite, places: Places) -> list[Any]:
-    return [site.kind, site.text, _names(site.types), places.number(site.loc)]
+def _site(site: AssertSite, locations: RelativeLocations) -> list[Any]:
+    return [site.kind, site.text, _names(site.types), locations.number(site.loc)]
 
 
-def _read_site(row: Sequence[Any], places: Located) -> AssertSite:
-    kind, text, types, place = row
-    return AssertSite(kind, text, _types(types), places[place])
+def _read_site(row: Sequence[Any], locations: Located) -> AssertSite:
+    kind, text, types, location = row
+    return AssertSite(kind, text, _types(types), locations[location])
 
 
 # Values of any form
@@ -268,7 +270,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         pairs = cast("dict[Any, Any]", value)
         return {"dict": [[_plain(k), _plain(v)] for k, v in pairs.items()]}
-    if isinstance(value, FrameLayout):
+    if isinstance(value, ArgumentLayout):
         return {"frame": [list(value.params), *value[1:]]}
     for name, record in _RECORDS.items():
         if type(value) is record:
@@ -285,7 +287,7 @@ def _value(plain: Any) -> Any:
     ((kind, parts),) = cast("dict[str, list[Any]]", plain).items()
     if kind == "frame":
         params, *others = parts
-        return FrameLayout(tuple(params), *others)
+        return ArgumentLayout(tuple(params), *others)
     if kind in _RECORDS:
         return _record(kind, [_value(part) for part in parts])
     if kind == "tuple":

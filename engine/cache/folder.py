@@ -211,13 +211,13 @@ def create(root: str, folder: str) -> None:
 # ---- files
 
 
-def fetch(path: str, *, look: bool = False) -> tuple[bytes, os.stat_result]:
+def fetch(path: str, *, dry: bool = False) -> tuple[bytes, os.stat_result]:
     """The bytes of a file of ours, and its status before it was read.
 
-    look: change nothing; else its time of last use is set to now. OSError, UntrustedError,
+    dry: change nothing; else its time of last use is set to now. OSError, UntrustedError,
     BadEntryError.
     """
-    fd = _open_to_look(path) if look else _open(path, _READ)
+    fd = _open_dry(path) if dry else _open(path, _READ)
     try:
         info = _own_file(path, fd)
         size = info.st_size
@@ -227,7 +227,7 @@ def fetch(path: str, *, look: bool = False) -> tuple[bytes, os.stat_result]:
         data = os.read(fd, size + 1)
         while len(data) < size and (more := os.read(fd, size + 1 - len(data))):
             data += more
-        if not look:
+        if not dry:
             _touch(fd)
     finally:
         os.close(fd)
@@ -236,7 +236,7 @@ def fetch(path: str, *, look: bool = False) -> tuple[bytes, os.stat_result]:
 
 def start_of(path: str, size: int) -> bytes:
     """The first bytes of a file of ours; changes nothing. OSError, UntrustedError."""
-    fd = _open_to_look(path)
+    fd = _open_dry(path)
     try:
         _own_file(path, fd)
         return os.read(fd, size)
@@ -265,7 +265,7 @@ def _open(path: str, flags: int, mode: int = 0) -> int:
         raise
 
 
-def _open_to_look(path: str) -> int:
+def _open_dry(path: str) -> int:
     try:
         return _open(path, _READ | _NO_ATIME)
     except PermissionError:

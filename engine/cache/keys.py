@@ -25,15 +25,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from .locations import Function, RelativeLocations
 from .parts import Part, config_parts, digest
-from .places import Function, Places
 
 if TYPE_CHECKING:
     from ..backends.base import Backend
     from ..config import CompileConfig
     from ..ir import Func, Loc
 
-__all__ = ["common_parts", "ir_digest", "kernel_parts", "places_digest", "signature"]
+__all__ = ["common_parts", "ir_digest", "kernel_parts", "locations_digest", "signature"]
 
 
 def common_parts(config: CompileConfig, backend: Backend) -> tuple[Part, ...]:
@@ -50,11 +50,12 @@ def common_parts(config: CompileConfig, backend: Backend) -> tuple[Part, ...]:
 
 
 def kernel_parts(
-    func: Func, functions: Sequence[Function], common: Sequence[Part], noalias: bool, places: bool,
+    func: Func, functions: Sequence[Function], common: Sequence[Part], noalias: bool,
+    locations: bool,
 ) -> tuple[Part, ...]:  # fmt: skip
     """The key's parts for ``func``, as the frontend made it.
 
-    functions: those whose source it was made from. common: the result of `common_parts`. places:
+    functions: those whose source it was made from. common: the result of `common_parts`. locations:
     code or messages may point to any op.
     """
     return (
@@ -64,7 +65,7 @@ def kernel_parts(
         Part("graph", str(func.graph)),
         Part("signature", signature(func)),
         Part("ir", ir_digest(func)),
-        Part("places", places_digest(func, functions, places)),
+        Part("places", locations_digest(func, functions, locations)),
     )
 
 
@@ -86,7 +87,7 @@ def ir_digest(func: Func) -> str:
     return digest("\n".join(listing(func).lines[1:]))
 
 
-def places_digest(func: Func, functions: Sequence[Function], every: bool) -> str:
+def locations_digest(func: Func, functions: Sequence[Function], every: bool) -> str:
     """The digest of the locations that messages may point to; with ``every``, of all locations.
 
     Without the checks that options turn on, only permanent asserts are left; those of barriers are
@@ -104,7 +105,7 @@ def places_digest(func: Func, functions: Sequence[Function], every: bool) -> str
         locs = [op.loc for op in ops if op.code == codes.ASSERT and op.attr.kind != "user"]
         if not locs:
             return "none"
-    places = Places(functions)
+    locations = RelativeLocations(functions)
     owners = [one.loc for one in (func, *func.callees.values())]
-    numbers = [places.number(loc) for loc in (*owners, *locs)]
-    return digest(f"{places.table} {numbers}")
+    numbers = [locations.number(loc) for loc in (*owners, *locs)]
+    return digest(f"{locations.table} {numbers}")

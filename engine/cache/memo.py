@@ -20,7 +20,7 @@ from .parts import Part, key_of
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
-    from .memory import Recent
+    from .in_process import Recent
     from .store import Store
 
 __all__ = ["Memo", "runtime_store"]

@@ -2,7 +2,7 @@
 
 A kernel's key is made of parts (`keys`); the entry of a key is the artifact of the backend
 (`codec`). Memory is always asked first: within a process no kernel is compiled twice for one key,
-even if programs end in between (`memory`). The disk is read and written only with
+even if programs end in between (`in_process`). The disk is read and written only with
 ``offline_cache=True``; what such a program finds in memory goes to its folder, too, if another
 program has compiled it, without the disk or with another folder. If the code of a backend is
 cheaper to obtain after a launch (`Artifact.later`), its entries are written when the program ends.
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from .. import logs as log
 from ..errors import QuadrantsRuntimeError
 from .codec import decode, encode
-from .memory import MEMORY
+from .in_process import IN_PROCESS
+from .locations import Function
 from .observe import DAMAGED, HIT, OFF, Observation
 from .parts import Part
-from .places import Function
 
 if TYPE_CHECKING:
     from ..backends.base import Artifact, Backend
@@ -85,8 +85,8 @@ class Offline:
         from .keys import kernel_parts
 
         config = self._config
-        places = config.debug or config.check_out_of_bound or self._backend.keeps_places
-        return kernel_parts(func, functions, self.common, noalias, places)
+        locations = config.debug or config.check_out_of_bound or self._backend.keeps_locations
+        return kernel_parts(func, functions, self.common, noalias, locations)
 
     @property
     def store(self) -> Store | None:
@@ -104,7 +104,7 @@ class Offline:
         """
         kernel, functions, key = slot
         began = perf_counter()
-        artifact = MEMORY.artifact(key, functions)
+        artifact = IN_PROCESS.artifact(key, functions)
         state, reason, source = HIT, "", "memory"
         if artifact is None:
             store = self.store
@@ -120,14 +120,14 @@ class Offline:
                         why = f"cannot be read back: {type(error).__name__}: {error}"
                         state, reason, source = DAMAGED, store.spoiled(key, kernel, why), ""
                     else:
-                        MEMORY.put(key, artifact, functions)
-                        MEMORY.owes(key, store.folder, kernel)
+                        IN_PROCESS.put(key, artifact, functions)
+                        IN_PROCESS.owes(key, store.folder, kernel)
         ms = (perf_counter() - began) * 1e3
         return Found(artifact, Observation("offline", state, reason, source, key, parts, ms=ms))
 
     def spoiled(self, slot: Slot, seen: Observation, error: Exception) -> Observation:
         """The observation that replaces the hit ``seen``, whose code could not be loaded."""
-        MEMORY.drop(slot.key)
+        IN_PROCESS.drop(slot.key)
         why = f"cannot be loaded: {error}"
         if seen.source == "disk" and self.store is not None:
             why = self.store.spoiled(slot.key, slot.kernel, why)
@@ -135,17 +135,17 @@ class Offline:
 
     def keep(self, slot: Slot, artifact: Artifact, about: About) -> bool:
         """Keep a compiled artifact. True if it is on disk now."""
-        MEMORY.put(slot.key, artifact, slot.functions)
+        IN_PROCESS.put(slot.key, artifact, slot.functions)
         store = self.store
         if store is None:
             return False
-        MEMORY.owes(slot.key, store.folder, slot.kernel)  # no longer
+        IN_PROCESS.owes(slot.key, store.folder, slot.kernel)  # no longer
         return self._write(store, slot, artifact, about)
 
     def keep_held(self, slot: Slot, artifact: Artifact, about: About) -> bool:
         """As `keep`, for an artifact found in memory: it is written once per folder and kernel."""
         store = self.store
-        if store is None or not MEMORY.owes(slot.key, store.folder, slot.kernel):
+        if store is None or not IN_PROCESS.owes(slot.key, store.folder, slot.kernel):
             return False
         if os.path.lexists(store.path_of(slot.key, slot.kernel)):
             return False  # of a kernel whose code this process has under another kernel's name

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from . import driver
 from .engine_id import engine_id
+from .in_process import Recent
 from .library import Library
 from .memo import Memo
-from .memory import Recent
 from .observe import BYPASS, NOT_APPLICABLE, Observation
 from .parts import Part, digest
 from .store import Store, open_store

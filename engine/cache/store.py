@@ -9,7 +9,7 @@ Nothing here fails because of the disk. An entry that cannot be used is a miss, 
 be written is not kept, with one warning for each folder or entry; `Store.answer` has the reason.
 Threads and forked processes may use one store at the same time: it holds no open file and no lock.
 
-`Store.look`, `peek`, `of_kernel` and `all` are *dry*: they change no byte and no timestamp, count
+`Store.info`, `peek`, `of_kernel` and `all` are *dry*: they change no byte and no timestamp, count
 nothing and warn of nothing, and work in a dry process (`folder.set_dry`), where ``read`` and
 ``write`` do nothing.
 
@@ -173,7 +173,7 @@ class Store:
         """The path of the entry, whether it exists or not."""
         return f"{self.folder}/{folder.entry_name(key, kernel)}"
 
-    def look(self, key: str, kernel: str) -> Info | None:
+    def info(self, key: str, kernel: str) -> Info | None:
         """The entry, if `answer` would find it or report that it is damaged. Dry."""
         return self._info(folder.entry_name(key, kernel))
 
@@ -181,7 +181,7 @@ class Store:
         """The result that `read` would return. Dry."""
         try:
             folder.check(self.root, self.folder)
-            data, _ = folder.fetch(self.path_of(key, kernel), look=True)
+            data, _ = folder.fetch(self.path_of(key, kernel), dry=True)
             return entry.load_and_code(data, key, kernel)
         except (OSError, BadEntryError):
             return None
@@ -210,7 +210,7 @@ class Store:
         empty = Info(self.layer, key, "", path, 0, 0.0, 0.0, {})
         try:
             folder.check(self.root, self.folder)
-            data, status = folder.fetch(path, look=True)
+            data, status = folder.fetch(path, dry=True)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except (OSError, BadEntryError) as error:

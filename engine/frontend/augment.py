@@ -12,119 +12,121 @@ from typing import Any
 from ..ir import Op
 from ..ir import codes as C
 from ..types import pointer_to, u1, void
+from .func_builder import FuncBuilder
+from .lvalues import lvalue
 from .matrices import as_matrix, elementwise
 from .matrix_methods import matmul
 from .operators import ATOMICS, BINARY, Binary, binary
-from .places import lvalue
 from .registry import statement
 from .stmts import assign, assign_name, immutable, not_writable
 from .values import DynamicElement, MatrixValue, StructValue, dtype_in, tensor_name
-from .walk import Walk
 
 __all__ = ["add_atomically", "atomically"]
 
 
 @statement(ast.AugAssign)
-def _augassign(w: Walk, node: ast.AugAssign) -> None:
+def _augassign(fb: FuncBuilder, node: ast.AugAssign) -> None:
     target = node.target
     row = BINARY.get(type(node.op))
     if row is None:
-        _multiply(w, node)
+        _multiply(fb, node)
         return
     if isinstance(target, ast.Name):
-        old = w.lookup(ast.copy_location(ast.Name(target.id, ast.Load()), target))
-        if isinstance(old, tuple | list) and w.has_local(target.id):
-            right = w.expr(node.value)
-            value = binary(w, node, row, w.loaded(old, node), right, target, node.value)
-            assign_name(w, target, value, node)
+        old = fb.lookup(ast.copy_location(ast.Name(target.id, ast.Load()), target))
+        if isinstance(old, tuple | list) and fb.has_local(target.id):
+            right = fb.expr(node.value)
+            value = binary(fb, node, row, fb.loaded(old, node), right, target, node.value)
+            assign_name(fb, target, value, node)
             return
-    ptr = lvalue(w, target)
+    ptr = lvalue(fb, target)
     if ptr is None:
-        if isinstance(target, ast.Name) and w.has_local(target.id):
-            raise immutable(w, target, w.local(target.id))
+        if isinstance(target, ast.Name) and fb.has_local(target.id):
+            raise immutable(fb, target, fb.local(target.id))
         if isinstance(target, ast.Name):
             text = f'Global "{target.id}" cannot be assigned in a kernel'
-            raise w.syntax_error(text, target, "copy it into a local variable first")
-        raise not_writable(w, target)
-    old = w.loaded(ptr, node) if ATOMICS.get(row.code) is None else None
-    value = w.expr(node.value)
+            raise fb.syntax_error(text, target, "copy it into a local variable first")
+        raise not_writable(fb, target)
+    old = fb.loaded(ptr, node) if ATOMICS.get(row.code) is None else None
+    value = fb.expr(node.value)
     if not isinstance(ptr, MatrixValue):
-        _augment(w, node, row, ptr, old, value)
+        _augment(fb, node, row, ptr, old, value)
         return
-    value = as_matrix(w, value, node.value) or value
-    _check_augment(w, node, row, ptr, value)
-    parts: list[Any] = [MatrixValue(ptr.shape, w.parts(ptr, node)), old or 0, value]
+    value = as_matrix(fb, value, node.value) or value
+    _check_augment(fb, node, row, ptr, value)
+    parts: list[Any] = [MatrixValue(ptr.shape, fb.parts(ptr, node)), old or 0, value]
 
     def update(part: Any, old: Any, right: Any) -> None:
-        _augment(w, node, row, part, old, right)
+        _augment(fb, node, row, part, old, right)
 
-    elementwise(w, node, f"{row.symbol}=", update, *parts)
+    elementwise(fb, node, f"{row.symbol}=", update, *parts)
 
 
-def _multiply(w: Walk, node: ast.AugAssign) -> None:
+def _multiply(fb: FuncBuilder, node: ast.AugAssign) -> None:
     """``m @= n``: the product is stored to ``m``, whose shape it must have."""
-    value = matmul(w, node, w.expr(node.target), w.expr(node.value))
-    assign(w, node.target, value, node)
+    value = matmul(fb, node, fb.expr(node.target), fb.expr(node.value))
+    assign(fb, node.target, value, node)
 
 
-def _check_augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, value: Any) -> None:
+def _check_augment(fb: FuncBuilder, node: ast.AugAssign, row: Binary, ptr: Any, value: Any) -> None:
     """Reject types that ``ptr <op>= value`` does not accept."""
     names: tuple[str, str] | None = None
     shapes = [v.shape if isinstance(v, MatrixValue) else () for v in (ptr, value)]
     structs = isinstance(ptr, StructValue) or isinstance(value, StructValue)
     if structs or (shapes[1] and shapes[0] != shapes[1]):
-        names = tensor_name(w, ptr), tensor_name(w, value)
-    elif C.BITWISE[row.code] and (dtype_in(w, ptr).is_real or dtype_in(w, value).is_real):
+        names = tensor_name(fb, ptr), tensor_name(fb, value)
+    elif C.BITWISE[row.code] and (dtype_in(fb, ptr).is_real or dtype_in(fb, value).is_real):
         shape = ptr.shape if isinstance(ptr, MatrixValue) else None
-        names = tensor_name(w, ptr), tensor_name(w, value, shape)
+        names = tensor_name(fb, ptr), tensor_name(fb, value, shape)
     if names is not None:
-        raise w.type_error(
+        raise fb.type_error(
             f"unsupported operand type(s) for '{row.symbol}=': '{names[0]}' and '{names[1]}'",
             node,
             "bit operations and shifts need integers" if C.BITWISE[row.code] else None,
         )
 
 
-def _augment(w: Walk, node: ast.AugAssign, row: Binary, ptr: Any, old: Any, right: Any) -> None:
+def _augment(
+    fb: FuncBuilder, node: ast.AugAssign, row: Binary, ptr: Any, old: Any, right: Any
+) -> None:
     """``ptr <op>= right``; ``old``: the value there, for operators that are not atomic."""
     atomic = ATOMICS.get(row.code)
-    _check_augment(w, node, row, ptr, right)
-    right = w.op(right, node.value)
+    _check_augment(fb, node, row, ptr, right)
+    right = fb.op(right, node.value)
     if atomic is None:
-        w.store(ptr, binary(w, node, row, old, right, node.target, node.value), node)
+        fb.store(ptr, binary(fb, node, row, old, right, node.target, node.value), node)
         return
-    target = dtype_in(w, ptr)
+    target = dtype_in(fb, ptr)
     if right.type.is_real and target.is_int:
-        w.warn(f"Adding {right.type} to {target} may lose precision", node)
-    if isinstance(ptr, DynamicElement) and all(w.is_private(part) for part in ptr.parts):
-        right = w.cast(right, target, node)
-        w.store(ptr, binary(w, node, row, w.loaded(ptr, node), right, node, node), node)
+        fb.warn(f"Adding {right.type} to {target} may lose precision", node)
+    if isinstance(ptr, DynamicElement) and all(fb.is_private(part) for part in ptr.parts):
+        right = fb.cast(right, target, node)
+        fb.store(ptr, binary(fb, node, row, fb.loaded(ptr, node), right, node, node), node)
         return
-    add_atomically(w, node, atomic, ptr, right, row.code == C.SUB)
+    add_atomically(fb, node, atomic, ptr, right, row.code == C.SUB)
 
 
 def add_atomically(
-    w: Walk, node: ast.AST, code: int, ptr: Any, value: Op, negate: bool = False
+    fb: FuncBuilder, node: ast.AST, code: int, ptr: Any, value: Op, negate: bool = False
 ) -> Op:
     """An atomic update; returns the old value. ``negate`` makes an addition a subtraction."""
-    target = dtype_in(w, ptr)
+    target = dtype_in(fb, ptr)
     if target is u1 and code == C.ATOMIC_ADD:
         code = C.ATOMIC_BIT_XOR if negate else C.ATOMIC_BIT_OR
     elif negate:
-        value = w.emit(node, C.NEG, (w.cast(value, target, node),))
-    return atomically(w, node, code, ptr, (value,))
+        value = fb.emit(node, C.NEG, (fb.cast(value, target, node),))
+    return atomically(fb, node, code, ptr, (value,))
 
 
-def atomically(w: Walk, node: ast.AST, code: int, ptr: Any, values: tuple[Op, ...]) -> Op:
+def atomically(fb: FuncBuilder, node: ast.AST, code: int, ptr: Any, values: tuple[Op, ...]) -> Op:
     """An atomic op on a pointer, or on the part that an index of run time picks; the old value."""
-    target = dtype_in(w, ptr)
+    target = dtype_in(fb, ptr)
     if isinstance(ptr, Op):
-        return w.emit(node, code, (ptr, *values), None, target)
-    old = w.emit(node, C.ALLOCA, (), "", pointer_to(target))
+        return fb.emit(node, code, (ptr, *values), None, target)
+    old = fb.emit(node, C.ALLOCA, (), "", pointer_to(target))
 
     def update(part: Op) -> None:
-        found = w.emit(node, code, (part, *values), None, target)
-        w.emit(node, C.LOCAL_STORE, (old, found), None, void)
+        found = fb.emit(node, code, (part, *values), None, target)
+        fb.emit(node, C.LOCAL_STORE, (old, found), None, void)
 
-    w.at_picked(ptr, update, node)
-    return w.load(old, node)
+    fb.at_picked(ptr, update, node)
+    return fb.load(old, node)

@@ -1,6 +1,6 @@
 """Compilation of a declared kernel and its specialization keys to a function in IR.
 
-    features: one key for each declared parameter, in order; see `features`
+    spec_keys: one key for each declared parameter, in order; see `specialization`
 
 The function's own parameters (`Func.params`, and the numbers in its ops) are the declared scalars
 and arrays, in order, then the used parts of its other arguments and the fields it uses, in
@@ -39,12 +39,12 @@ from . import (
 )  # fmt: skip
 from .captures import Capture, Captures
 from .checkpoints import finish as finish_checkpoints
-from .features import InstanceFeature, ParamBinding, Plan, Used, ValueFeature
-from .frame import Frame
+from .func_builder import FuncBuilder, Notice
+from .func_context import FuncContext
 from .real_functions import finish
 from .signature import FuncDecl, KernelDecl
+from .specialization import InstanceKey, ParamBinding, Plan, Used, ValueKey
 from .values import StructValue
-from .walk import Notice, Walk
 
 __all__ = ["BuildResult", "build"]
 
@@ -98,19 +98,19 @@ class BuildResult:
                 kernel.issued.add(notice)
 
 
-def _without_gradients(w: Walk, tree: ast.FunctionDef) -> None:
+def _without_gradients(fb: FuncBuilder, tree: ast.FunctionDef) -> None:
     """Raise QuadrantsSyntaxError if a graph kernel is passed an array with gradients."""
-    for param, leaf in zip(w.params, w.bindings, strict=True):
+    for param, binding in zip(fb.params, fb.bindings, strict=True):
         if param.kind == "ndarray" and param.needs_grad:
-            raise w.syntax_error(
+            raise fb.syntax_error(
                 f"graph does not support autograd; ndarray arg {param.name!r} has a gradient",
-                tree.args.args[leaf.arg],
+                tree.args.args[binding.arg],
                 "pass an array made without needs_grad, or remove graph=True from the kernel",
             )  # fmt: skip
 
 
 def build(
-    decl: KernelDecl, features: Sequence[Any], config: CompileConfig, quiet: bool = False
+    decl: KernelDecl, spec_keys: Sequence[Any], config: CompileConfig, quiet: bool = False
 ) -> BuildResult:
     """Compile a kernel to IR. quiet: `static_print` prints nothing.
 
@@ -119,8 +119,8 @@ def build(
     """
     started = time.perf_counter()
     tree = decl.src.tree
-    if len(features) != len(decl.params):
-        raise ValueError(f"{decl.name} has {len(decl.params)} parameters, got {len(features)}")
+    if len(spec_keys) != len(decl.params):
+        raise ValueError(f"{decl.name} has {len(decl.params)} parameters, got {len(spec_keys)}")
     loc = get_loc(
         decl.file, tree.lineno, tree.col_offset, tree.lineno,
         tree.col_offset + 4 + len(decl.src.name), decl.src.name,
@@ -128,41 +128,41 @@ def build(
     func = Func(decl.name, (), decl.flat_results(config), loc)
     func.autodiff = decl.autodiff
     func.graph = decl.options.graph and config.graph and decl.autodiff == "none"
-    frame = Frame(decl, None, None, 0)
-    w = Walk(func, config, frame, quiet)
-    for number, (param, feature) in enumerate(zip(decl.params, features, strict=True)):
-        value = feature
-        if isinstance(feature, ValueFeature):
-            value = feature.value
-        elif param.kind != "template" or isinstance(feature, InstanceFeature):
-            value = w.leaf(number, (), feature, param.name, param.boundary)
+    context = FuncContext(decl, None, None, 0)
+    fb = FuncBuilder(func, config, context, quiet)
+    for number, (param, spec_key) in enumerate(zip(decl.params, spec_keys, strict=True)):
+        value = spec_key
+        if isinstance(spec_key, ValueKey):
+            value = spec_key.value
+        elif param.kind != "template" or isinstance(spec_key, InstanceKey):
+            value = fb.bind(number, (), spec_key, param.name, param.boundary)
         if isinstance(value, StructValue) and decl.assigns(param.name):
             # Its members may be assigned to.
-            value = stmts.local_copy(w, value, param.name, tree.args.args[number])
-        elif value is feature:
-            w.captures.argument(param.name, value)
-        frame.scopes[0][param.name] = value
-    frame.scopes.append({})
+            value = stmts.local_copy(fb, value, param.name, tree.args.args[number])
+        elif value is spec_key:
+            fb.captures.argument(param.name, value)
+        context.scopes[0][param.name] = value
+    context.scopes.append({})
     if decl.options.do_while:
-        graphs.whole_body(w, tree, decl.options.do_while)
+        graphs.whole_body(fb, tree, decl.options.do_while)
     else:
-        w.body(tree.body)
-    finish_checkpoints(w)
-    if func.results and not frame.returned:
-        raise w.syntax_error(
+        fb.body(tree.body)
+    finish_checkpoints(fb)
+    if func.results and not context.returned:
+        raise fb.syntax_error(
             "Kernel has a return type but does not have a return statement",
             tree.returns or tree, "return a value at the end, or remove the return annotation",
         )  # fmt: skip
     if func.autodiff != "none":
-        gradients.add_companions(w, tree)
+        gradients.add_companions(fb, tree)
     if decl.options.graph and func.autodiff == "none":
-        _without_gradients(w, tree)
-    func.params = tuple(w.params)
-    func.body.ops[:0] = w.prologue.values()
+        _without_gradients(fb, tree)
+    func.params = tuple(fb.params)
+    func.body.ops[:0] = fb.prologue.values()
     if func.callees:
         finish(func, config)
     seconds = time.perf_counter() - started
     return BuildResult(
-        func, w.notices, tuple(w.bindings), tuple(w.used), seconds, (decl, *w.funcs),
-        w.captures,
+        func, fb.notices, tuple(fb.bindings), tuple(fb.used), seconds, (decl, *fb.funcs),
+        fb.captures,
     )  # fmt: skip

@@ -20,10 +20,11 @@ from ..ir import codes as C
 from ..types import DataType, u1
 from .arguments import arguments, cast_to, dtype_argument, elements, only_positional
 from .captured import known
+from .func_builder import FuncBuilder
 from .inline import inline
+from .lvalues import bound, owner_of, spread
 from .objects import real
 from .operators import BINARY, Binary, binary
-from .places import bound, owner_of, spread
 from .real_functions import real_call
 from .records import BoundFunc
 from .registry import CALLS, HANDLERS, INTRINSICS, expression, handler
@@ -38,7 +39,6 @@ from .values import (
     is_sequence,
     is_static,
 )  # fmt: skip
-from .walk import Walk
 
 __all__ = ["plain_decl"]
 
@@ -53,78 +53,78 @@ _plain: WeakKeyDictionary[FunctionType, FuncDecl] = WeakKeyDictionary()
 
 
 @expression(ast.Call)
-def _call(w: Walk, node: ast.Call) -> Any:
-    fn = w.callee(node.func)
+def _call(fb: FuncBuilder, node: ast.Call) -> Any:
+    fn = fb.callee(node.func)
     if fn is None:
-        fn = w.expr(node.func)
+        fn = fb.expr(node.func)
     try:
         name = INTRINSICS.get(fn)
     except TypeError:
         name = None
     if name is not None:
-        return HANDLERS[name](w, node, name, fn)
+        return HANDLERS[name](fb, node, name, fn)
     visit = CALLS.get(fn.__class__)
     if visit is not None:
-        return visit(w, node, fn)
+        return visit(fb, node, fn)
     if isinstance(fn, DataType):
-        return _convert(w, node, fn)
+        return _convert(fb, node, fn)
     decl = getattr(fn, "decl", None)
     if isinstance(decl, FuncDecl):
-        owner = (fn.owner,) if isinstance(fn, BoundFunc) else _owner_of(w, node, fn)
-        return (real_call if decl.real else inline)(w, node, decl, *owner)
+        owner = (fn.owner,) if isinstance(fn, BoundFunc) else _owner_of(fb, node, fn)
+        return (real_call if decl.real else inline)(fb, node, decl, *owner)
     if isinstance(decl, KernelDecl):
-        raise w.syntax_error(
+        raise fb.syntax_error(
             "Kernels cannot call other kernels. I.e., nested kernels are not allowed. "
             f"Make {decl.name} a @qd.func, or call it from Python.", node,
         )  # fmt: skip
     if isinstance(fn, Op | NdarrayRef | ShapeRef | MatrixValue | StructValue):
         what = "a run-time value" if isinstance(fn, Op) else describe(fn)
-        raise w.type_error(f"{what} is not callable", node.func)
-    return _python_call(w, node, fn)
+        raise fb.type_error(f"{what} is not callable", node.func)
+    return _python_call(fb, node, fn)
 
 
-def _owner_of(w: Walk, node: ast.Call, fn: Any) -> tuple[Any, ...]:
+def _owner_of(fb: FuncBuilder, node: ast.Call, fn: Any) -> tuple[Any, ...]:
     """The object that a method of Python scope is bound to, if it is one."""
     if not isinstance(fn, MethodType):
         return ()
     if isinstance(node.func, ast.Attribute):
-        owner = owner_of(w, node.func.value)
+        owner = owner_of(fb, node.func.value)
         if isinstance(owner, InstanceValue) and owner.instance is fn.__self__:
             return (owner,)
     return (fn.__self__,)
 
 
-def _python_call(w: Walk, node: ast.Call, fn: Any) -> Any:
+def _python_call(fb: FuncBuilder, node: ast.Call, fn: Any) -> Any:
     """Call any other Python object, at compile time."""
     owner = getattr(fn, "__self__", None)
     if isinstance(owner, list | dict | tuple):
         container = cast(Any, owner)
-        if not is_static(container) or _is_local(w, container):
-            return _container_method(w, node, fn, container)
+        if not is_static(container) or _is_local(fb, container):
+            return _container_method(fb, node, fn, container)
     if getattr(fn, "__name__", "") in _OF_PYTHON_SCOPE and _is_ours(fn):
         text = f"AssertionError: {ast.unparse(node.func)} cannot be called in Quadrants-scope"
-        raise w.error(QuadrantsCompilationError, text, node, "call it from Python")
-    args = elements(w, node.args)
+        raise fb.error(QuadrantsCompilationError, text, node, "call it from Python")
+    args = elements(fb, node.args)
     kwargs: dict[str, Any] = {}
     for keyword in node.keywords:
-        value = w.expr(keyword.value)
+        value = fb.expr(keyword.value)
         if keyword.arg is None:
-            kwargs.update(w.python(keyword.value, dict, value))
+            kwargs.update(fb.python(keyword.value, dict, value))
         else:
             kwargs[keyword.arg] = value
     if all(is_static(a) for a in args) and all(is_static(a) for a in kwargs.values()):
         kwargs = {key: real(value) for key, value in kwargs.items()}
-        return known(w, w.call(node, fn, [real(a) for a in args], kwargs), node)
+        return known(fb, fb.call(node, fn, [real(a) for a in args], kwargs), node)
     name = getattr(fn, "__name__", type(fn).__name__)
     plain = fn.__func__ if isinstance(fn, MethodType) else fn
     if isinstance(plain, FunctionType):
-        decl = plain_decl(w, plain, node)
-        w.warn(
+        decl = plain_decl(fb, plain, node)
+        fb.warn(
             f'Calling non-quadrants function "{name}" with run-time values: it is compiled as if '
             "it were a @qd.func. Decorate it with @qd.func.", node, SyntaxWarning,
         )  # fmt: skip
-        return inline(w, node, decl, *_owner_of(w, node, fn))
-    raise w.type_error(
+        return inline(fb, node, decl, *_owner_of(fb, node, fn))
+    raise fb.type_error(
         f'The Python function "{name}" cannot be called with run-time values', node,
         f"use qd.{name}" if _has_counterpart(name) else
         "write a @qd.func, or call it with compile-time values only",
@@ -141,11 +141,11 @@ def _is_ours(fn: Any) -> bool:
     return str(getattr(fn, "__module__", "")).startswith(__name__.removesuffix("frontend.calls"))
 
 
-def plain_decl(w: Walk, fn: FunctionType, node: ast.AST) -> FuncDecl:
+def plain_decl(fb: FuncBuilder, fn: FunctionType, node: ast.AST) -> FuncDecl:
     """A plain Python function as one that is inlined."""
     decl = _plain.get(fn)
     if decl is None:
-        decl = _plain[fn] = w.python(node, parse_func, fn, plain=True)
+        decl = _plain[fn] = fb.python(node, parse_func, fn, plain=True)
     return decl
 
 
@@ -158,143 +158,143 @@ def _has_counterpart(name: str) -> bool:
     )
 
 
-def _is_local(w: Walk, container: Any) -> bool:
-    return any(container is value for scope in w.frame.scopes for value in scope.values())
+def _is_local(fb: FuncBuilder, container: Any) -> bool:
+    return any(container is value for scope in fb.context.scopes for value in scope.values())
 
 
 _READS: Final = ("items", "keys", "values", "get")
 _STATIC_READS: Final = (*_READS, "copy", "count", "index")
 
 
-def _container_method(w: Walk, node: ast.Call, fn: Any, owner: Any) -> Any:
+def _container_method(fb: FuncBuilder, node: ast.Call, fn: Any, owner: Any) -> Any:
     name = fn.__name__
     if name not in (_STATIC_READS if is_static(owner) else _READS):
-        raise w.syntax_error(
+        raise fb.syntax_error(
             f"{type(owner).__name__}.{name}() cannot be used on a container of variables", node,
             "build the container with a comprehension",
         )  # fmt: skip
-    args = [w.expr(a) for a in node.args]
-    found = w.python(node, fn, *args)
-    return w.loaded(list(found) if name in ("items", "keys", "values") else found, node)
+    args = [fb.expr(a) for a in node.args]
+    found = fb.python(node, fn, *args)
+    return fb.loaded(list(found) if name in ("items", "keys", "values") else found, node)
 
 
-def _convert(w: Walk, node: ast.Call, t: DataType) -> Any:
+def _convert(fb: FuncBuilder, node: ast.Call, t: DataType) -> Any:
     """``qd.u8(x)``: a cast of a value of run time, a typed constant from a literal."""
-    (value,) = arguments(w, node, t.name, ("value",))
+    (value,) = arguments(fb, node, t.name, ("value",))
     if isinstance(value, Op | MatrixValue):
-        return cast_to(w, value, t, node)
-    if w.static:
-        return w.python(node, t, value)
+        return cast_to(fb, value, t, node)
+    if fb.static:
+        return fb.python(node, t, value)
     if isinstance(value, bool) or t is u1:
-        return w.cast(w.op(value, node), t, node)
+        return fb.cast(fb.op(value, node), t, node)
     if isinstance(value, float) and t.is_int:
-        raise w.type_error(
+        raise fb.type_error(
             "Floating-point literals must be annotated with a floating-point type. For type "
             "casting, use `qd.cast`.", node, f"write qd.cast({value}, qd.{t})",
         )  # fmt: skip
     if isinstance(value, int) and t.is_real:
-        raise w.type_error(
+        raise fb.type_error(
             "Integer literals must be annotated with a integer type. For type casting, use "
             "`qd.cast`.", node, f"write qd.{t}({value}.0)",
         )  # fmt: skip
     if isinstance(value, int):
         if not t.min <= value <= t.max:
-            raise w.type_error(
+            raise fb.type_error(
                 f"Integer literal {value} exceeded the range of specified dtype: {t}", node,
                 f"qd.cast({value}, qd.{t}) wraps it",
             )  # fmt: skip
-        return w.typed(value, t, node)
+        return fb.typed(value, t, node)
     if isinstance(value, float):
-        return w.typed(value, t, node)
-    return w.cast(w.op(value, node), t, node)
+        return fb.typed(value, t, node)
+    return fb.cast(fb.op(value, node), t, node)
 
 
 # Python's builtins
 
 
 @handler("to_int", "to_float", "to_bool")
-def _to_number(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    values = only_positional(w, node, fn.__name__)
+def _to_number(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    values = only_positional(fb, node, fn.__name__)
     if all(is_static(value) for value in values):
-        return w.python(node, fn, *values)
+        return fb.python(node, fn, *values)
     if len(values) != 1:
-        raise w.type_error(f"{fn.__name__}() takes one argument, got {len(values)}", node)
-    return cast_to(w, values[0], dtype_argument(w, fn, node), node)
+        raise fb.type_error(f"{fn.__name__}() takes one argument, got {len(values)}", node)
+    return cast_to(fb, values[0], dtype_argument(fb, fn, node), node)
 
 
 @handler("len")
-def _len(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+def _len(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
     if len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred):
-        value = bound(w, node.args[0])
+        value = bound(fb, node.args[0])
     else:
-        (value,) = arguments(w, node, "len", ("value",))
+        (value,) = arguments(fb, node, "len", ("value",))
     if isinstance(value, ShapeRef):
         return value.array.ndim
     if isinstance(value, MatrixValue):
         return value.shape[0]
     if isinstance(value, NdarrayRef | Op | StructValue):
         hint = f"use {value.name}.shape[0]" if isinstance(value, NdarrayRef) else None
-        raise w.type_error(f"{describe(value)} has no len() in a kernel", node, hint)
-    return w.python(node, len, value)
+        raise fb.type_error(f"{describe(value)} has no len() in a kernel", node, hint)
+    return fb.python(node, len, value)
 
 
 @handler("sequence")
-def _sequence(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+def _sequence(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
     """enumerate, zip, reversed, list, tuple: on sequences whose elements may be of run time."""
-    values = elements(w, node.args)
-    kwargs = {k.arg: w.expr(k.value) for k in node.keywords if k.arg}
+    values = elements(fb, node.args)
+    kwargs = {k.arg: fb.expr(k.value) for k in node.keywords if k.arg}
     args: list[Any] = []
     for k, value in enumerate(values):
         at = node.args[min(k, len(node.args) - 1)]
         if isinstance(value, NdarrayRef | Op) and not (fn is enumerate and k > 0):
             text = f"'{describe(value)}' is not iterable at compile time"
-            raise w.type_error(text, at, "loop over its indices")
-        args.append(spread(w, value, at) if isinstance(value, ShapeRef | MatrixValue) else value)
-    result = w.python(node, fn, *args, **kwargs)
-    return result if is_sequence(result) else w.python(node, list, result)
+            raise fb.type_error(text, at, "loop over its indices")
+        args.append(spread(fb, value, at) if isinstance(value, ShapeRef | MatrixValue) else value)
+    result = fb.python(node, fn, *args, **kwargs)
+    return result if is_sequence(result) else fb.python(node, list, result)
 
 
 @handler("range")
-def _range(w: Walk, node: ast.Call, name: str, fn: Any) -> range:
+def _range(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> range:
     """``range`` where it is no loop's own: at compile time."""
-    values = only_positional(w, node, "range")
+    values = only_positional(fb, node, "range")
     for value, at in zip(values, node.args, strict=False):
         if not is_static(value) or isinstance(value, MatrixValue | StructValue):
             what = f"a run-time value of type {value.type}" if isinstance(value, Op) else ""
-            raise w.type_error(
+            raise fb.type_error(
                 f"range: {what or describe(value)} cannot be interpreted as an integer",
                 at, "use a plain `for`: only it accepts a bound that is known at run time",
             )  # fmt: skip
-    return w.python(node, range, *values)
+    return fb.python(node, range, *values)
 
 
 @handler("sum")
-def _sum(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    values, start = arguments(w, node, "sum", ("iterable", "start"), start=0)
-    parts = spread(w, values, node.args[0])
+def _sum(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    values, start = arguments(fb, node, "sum", ("iterable", "start"), start=0)
+    parts = spread(fb, values, node.args[0])
     total: Any = start
     for part in parts:
         total = (
             part
             if total == 0 and total is start
-            else binary(w, node, BINARY[ast.Add], total, part, node, node)
+            else binary(fb, node, BINARY[ast.Add], total, part, node, node)
         )
     return total
 
 
 @handler("all", "any")
-def _all_or_any(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+def _all_or_any(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
     """The builtins, of the parts of a vector or matrix or of a sequence of conditions."""
-    (given,) = arguments(w, node, name, ("iterable",))
+    (given,) = arguments(fb, node, name, ("iterable",))
     is_matrix = isinstance(given, MatrixValue)
-    parts = w.parts(w.loaded(given, node), node) if is_matrix else spread(w, given, node.args[0])
+    parts = fb.parts(fb.loaded(given, node), node) if is_matrix else spread(fb, given, node.args[0])
     if all(is_static(part) for part in parts):
-        return w.python(node, fn, parts)
+        return fb.python(node, fn, parts)
     found: Op | None = None
     code = C.BIT_AND if name == "all" else C.BIT_OR
     for part in parts:
-        value = w.truth(w.op(w.loaded(part, node), node), node)
-        found = value if found is None else w.emit(node, code, (found, value), None, u1)
+        value = fb.truth(fb.op(fb.loaded(part, node), node), node)
+        found = value if found is None else fb.emit(node, code, (found, value), None, u1)
     return found
 
 
@@ -305,17 +305,17 @@ _EXTREMES: Final[dict[str, Binary]] = {
 
 
 @handler("min", "max")
-def _extreme(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    values = only_positional(w, node, name)
+def _extreme(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    values = only_positional(fb, node, name)
     if len(values) == 1 and isinstance(values[0], list | tuple | ShapeRef | MatrixValue):
-        values = spread(w, values[0], node.args[0])
+        values = spread(fb, values[0], node.args[0])
     if not values:
-        raise w.type_error(f"{name}() needs at least one argument", node)
+        raise fb.type_error(f"{name}() needs at least one argument", node)
     row = _EXTREMES[name]
     result = values[0]
     for k, value in enumerate(values[1:], 1):
         at = node.args[min(k, len(node.args) - 1)]
-        result = binary(w, node, row, result, value, node.args[0], at)
+        result = binary(fb, node, row, result, value, node.args[0], at)
     return result
 
 
@@ -323,14 +323,14 @@ def _extreme(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
 
 
 @handler("static")
-def _static(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+def _static(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
     """``qd.static(x, ...)``: the values, which must be known at compile time."""
     if node.keywords or not node.args:
-        raise w.syntax_error("qd.static takes one or more arguments, without keywords", node)
-    values = w.static_values(node.args)
+        raise fb.syntax_error("qd.static takes one or more arguments, without keywords", node)
+    values = fb.static_values(node.args)
     for value, at in zip(values, node.args, strict=True):
         if isinstance(value, Op):
-            raise w.error(
+            raise fb.error(
                 QuadrantsCompilationError,
                 "ValueError: Input to qd.static must be compile-time constants or global pointers, "
                 f"instead of a run-time value of type {value.type}.", at,
@@ -341,13 +341,13 @@ def _static(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
 
 
 @handler("static_print")
-def _static_print(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+def _static_print(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
     """Print while the kernel is compiled, once."""
-    values = w.static_values(node.args)
-    kwargs = {k.arg: w.expr(k.value) for k in node.keywords if k.arg}
+    values = fb.static_values(node.args)
+    kwargs = {k.arg: fb.expr(k.value) for k in node.keywords if k.arg}
     shown = [_shown(v) for v in values]
-    if not w.quiet:
-        w.python(node, cast("Callable[..., None]", print), *shown, **kwargs)
+    if not fb.quiet:
+        fb.python(node, cast("Callable[..., None]", print), *shown, **kwargs)
 
 
 def _shown(value: Any) -> Any:
@@ -363,18 +363,18 @@ def _shown(value: Any) -> Any:
 
 
 @handler("static_assert")
-def _static_assert(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+def _static_assert(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
     if not 1 <= len(node.args) <= 2 or node.keywords:
-        raise w.syntax_error("qd.static_assert takes a condition and a message", node)
-    values = w.static_values(node.args)
+        raise fb.syntax_error("qd.static_assert takes a condition and a message", node)
+    values = fb.static_values(node.args)
     condition = values[0]
     if isinstance(condition, Op):
-        raise w.error(
+        raise fb.error(
             QuadrantsCompilationError,
             "ValueError: The condition of qd.static_assert must be known at compile time, "
             f"instead of a run-time value of type {condition.type}", node.args[0],
             "use `assert` for run-time values",
         )  # fmt: skip
-    if not w.python(node, operator.truth, condition):
+    if not fb.python(node, operator.truth, condition):
         text = f": {values[1]}" if len(values) > 1 else ""
-        raise w.error(QuadrantsCompilationError, "AssertionError" + text, node)
+        raise fb.error(QuadrantsCompilationError, "AssertionError" + text, node)

@@ -14,17 +14,17 @@ import numpy as np
 
 from ..types import TensorHandle
 from .conversion import free_struct, made_struct
+from .func_builder import FuncBuilder
 from .matrices import as_matrix, uniform
 from .registry import INTRINSICS
 from .values import MatrixValue, StructValue
-from .walk import Walk
 
 __all__ = ["known"]
 
 _PLAIN: Final = frozenset((bool, int, float, str, tuple, list, dict, type, type(None)))
 
 
-def known(w: Walk, value: Any, node: ast.AST) -> Any:
+def known(fb: FuncBuilder, value: Any, node: ast.AST) -> Any:
     """``value`` as expressions know it; most values are as they are."""
     kind = value.__class__
     if kind in _PLAIN:
@@ -35,18 +35,18 @@ def known(w: Walk, value: Any, node: ast.AST) -> Any:
         return cast(Any, value).item()
     name = INTRINSICS.get(kind)
     if name in ("Vector", "Matrix"):
-        matrix = as_matrix(w, value.to_list(), node)
+        matrix = as_matrix(fb, value.to_list(), node)
         assert matrix is not None
-        return MatrixValue(matrix.shape, uniform(w, matrix.elems, node))
+        return MatrixValue(matrix.shape, uniform(fb, matrix.elems, node))
     if name == "Struct":
-        return _struct(w, value, node)
+        return _struct(fb, value, node)
     return value
 
 
-def _struct(w: Walk, value: Any, node: ast.AST) -> StructValue:
+def _struct(fb: FuncBuilder, value: Any, node: ast.AST) -> StructValue:
     """A `lang.values.struct.Struct` that the kernel captures."""
-    members = {name: known(w, member, node) for name, member in value.entries.items()}
+    members = {name: known(fb, member, node) for name, member in value.entries.items()}
     t = value.struct_type
     if t is not None:
-        return made_struct(w, t, (), members, node)
-    return free_struct(w, members, value.methods, node)
+        return made_struct(fb, t, (), members, node)
+    return free_struct(fb, members, value.methods, node)

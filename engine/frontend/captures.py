@@ -48,8 +48,8 @@ from .registry import INTRINSICS
 from .signature import FuncDecl, KernelDecl, ParamDecl
 
 if TYPE_CHECKING:
-    from .frame import Frame
-    from .walk import Walk
+    from .func_builder import FuncBuilder
+    from .func_context import FuncContext
 
 __all__ = ["ABSENT", "Capture", "Captures", "Origin"]
 
@@ -103,7 +103,7 @@ class Capture(NamedTuple):
 
 
 _Decl = KernelDecl | FuncDecl
-_Place = tuple[_Decl, Origin, tuple[str, ...], Any]
+_Route = tuple[_Decl, Origin, tuple[str, ...], Any]
 """The path to an object, and the object: its id stays unique as long as the object is kept."""
 _Record = tuple[Origin, Any, _Decl, ast.AST, Loc | None, bool, str, Severity]
 """A capture without its key: origin, value, the function that reads it, the node, the call that
@@ -192,18 +192,18 @@ def _alike(a: Any, b: Any) -> bool:
     return not isinstance(a, type | FunctionType | enum.Enum)
 
 
-def _is_local(w: Walk, node: ast.AST) -> bool:
+def _is_local(fb: FuncBuilder, node: ast.AST) -> bool:
     """True if ``node`` reads an attribute of a local name or of an expression."""
     while isinstance(node, ast.Attribute):
         node = node.value
-    return not isinstance(node, ast.Name) or w.has_local(node.id)
+    return not isinstance(node, ast.Name) or fb.has_local(node.id)
 
 
-def _origin(frame: Frame, name: str) -> Origin:
-    """The origin of a name that ``frame`` finds outside itself."""
-    if name in frame.closure:
+def _origin(context: FuncContext, name: str) -> Origin:
+    """The origin of a name that ``context`` finds outside itself."""
+    if name in context.closure:
         return "closure"
-    return "global" if name in frame.globals else "builtin"
+    return "global" if name in context.globals else "builtin"
 
 
 class Captures:
@@ -212,12 +212,12 @@ class Captures:
     Recording is part of every compile: it keeps its input and computes nothing from it.
     """
 
-    __slots__ = ("_bases", "_found", "_places", "kernel", "language", "seen", "seen_static")
+    __slots__ = ("_bases", "_found", "_routes", "kernel", "language", "seen", "seen_static")
 
     def __init__(self, kernel: KernelDecl) -> None:
         self.kernel: Final = kernel
         self._found: dict[tuple[_Decl, tuple[str, ...]], _Record] = {}
-        self._places: dict[int, list[_Place]] = {}
+        self._routes: dict[int, list[_Route]] = {}
         self.language: Final[dict[tuple[str, str], Any]] = {}
         """(module, name) -> the value that the language had there; a program may replace it."""
         self.seen: dict[ast.AST, Any] = {}
@@ -240,12 +240,12 @@ class Captures:
         return tuple(out)
 
     def _add(
-        self, place: _Place, w: Walk, node: ast.AST, opaque: str = "", impure: Severity = ""
+        self, route: _Route, fb: FuncBuilder, node: ast.AST, opaque: str = "", impure: Severity = ""
     ) -> None:
-        decl, origin, path, value = place
+        decl, origin, path, value = route
         key = decl, path
         old = self._found.get(key)
-        static = w.static > 0
+        static = fb.static > 0
         if old is not None:
             if not old[6] and not opaque and not _alike(old[1], value):
                 opaque = "it has changed while the kernel was compiled"
@@ -256,32 +256,32 @@ class Captures:
             if impure == old[7] and (static or not old[5]):
                 return
             static = static and old[5]
-        frame = w.frame
-        self._found[key] = origin, value, frame.decl, node, frame.call, static, opaque, impure
+        context = fb.context
+        self._found[key] = origin, value, context.decl, node, context.call, static, opaque, impure
         if impure and self.kernel.fastcache and (old is None or impure != old[7]):
-            report(w, path, value, node, impure)
+            report(fb, path, value, node, impure)
 
     # Names
 
-    def name(self, w: Walk, name: str, value: Any, node: ast.AST, keep: bool) -> None:
+    def name(self, fb: FuncBuilder, name: str, value: Any, node: ast.AST, keep: bool) -> None:
         """Record a name that was found outside the function.
 
         keep: False where only an attribute of the value is taken, which will be recorded.
         """
-        frame = w.frame
+        context = fb.context
         language = isinstance(value, ModuleType) and is_of_language(value)
         path = (name,)
-        if language and (frame.decl, path) in self._found:
+        if language and (context.decl, path) in self._found:
             return
-        place = (frame.decl, _origin(frame, name), path, value)
+        route = (context.decl, _origin(context, name), path, value)
         whole = not language and _is_whole(value)
         if not whole:
-            self._put(place)
+            self._put(route)
         if keep or whole or language:
-            self._add(place, w, node, "", of_name(w, name, value))
+            self._add(route, fb, node, "", of_name(fb, name, value))
 
     def named(
-        self, w: Walk, path: tuple[str, ...], root: Any, value: Any, node: ast.AST
+        self, fb: FuncBuilder, path: tuple[str, ...], root: Any, value: Any, node: ast.AST
     ) -> None:  # fmt: skip
         """A path of names was followed from ``root`` without evaluating anything to ``value``."""
         language = isinstance(root, ModuleType) and is_of_language(root)
@@ -293,85 +293,91 @@ class Captures:
                     self.language[base.__name__, name] = found
                 base = found
             path, value = path[:1], root
-        place = (w.frame.decl, _origin(w.frame, path[0]), path, value)
+        route = (fb.context.decl, _origin(fb.context, path[0]), path, value)
         if language:
-            self._put(place)
-        self._add(place, w, node)
+            self._put(route)
+        self._add(route, fb, node)
 
     # Attributes
 
     def attribute(
-        self, w: Walk, base: Any, name: str, value: Any, node: ast.AST, keep: bool
+        self, fb: FuncBuilder, base: Any, name: str, value: Any, node: ast.AST, keep: bool
     ) -> None:
         """Record that ``value`` was read from a Python object; see `name`."""
         if isinstance(base, ModuleType) and is_of_language(base) and _is_own(name, value):
-            self._of_language(w, base, name, value, node)
+            self._of_language(fb, base, name, value, node)
             return
-        seen = self.seen_static if w.static else self.seen
+        seen = self.seen_static if fb.static else self.seen
         if seen.get(node, self) is value and self._bases.get(node) is base:
             return
         seen[node], self._bases[node] = value, base
         why = array_attribute_doubt(base, name)
         if why:
-            self.opaque(w, base, node, why)
-        known = self._places.get(id(base))
+            self.opaque(fb, base, node, why)
+        known = self._routes.get(id(base))
         if known is not None:
             whole = value is ABSENT or _is_whole(value)
             # A local name may stand for the object by any of the paths that lead to it.
-            for decl, origin, path, _ in known if _is_local(w, node) else known[-1:]:
-                place = (decl, origin, (*path, name), value)
+            for decl, origin, path, _ in known if _is_local(fb, node) else known[-1:]:
+                route = (decl, origin, (*path, name), value)
                 if not whole:
-                    self._put(place)
+                    self._put(route)
                 if keep or whole:
-                    self._add(place, w, node, "", of_attribute(w, node, base, value))
+                    self._add(route, fb, node, "", of_attribute(fb, node, base, value))
         elif not (_is_whole(base) or _is_derived(base, name)):
             text = ast.unparse(node)
-            place = (w.frame.decl, "", (text,), value)
-            self._note(place)
+            route = (fb.context.decl, "", (text,), value)
+            self._note(route)
             why = f"{text} is an attribute of an object that no name leads to"
-            self._add(place, w, node, why)
+            self._add(route, fb, node, why)
 
     def _of_language(
-        self, w: Walk, base: ModuleType, name: str, value: Any, node: ast.AST
+        self, fb: FuncBuilder, base: ModuleType, name: str, value: Any, node: ast.AST
     ) -> None:  # fmt: skip
         """Record that ``value`` was read from a module of the language, itself recorded."""
         self.language[base.__name__, name] = value
         inlined = isinstance(getattr(value, "decl", None), FuncDecl)
         if inlined or isinstance(value, ModuleType):
-            known = self._places.get(id(base))
+            known = self._routes.get(id(base))
             if known is not None:
                 decl, origin, path, _ = known[-1]
-                place = (decl, origin, (*path, name), value)
-                self._put(place)
+                route = (decl, origin, (*path, name), value)
+                self._put(route)
                 if inlined:
-                    self._add(place, w, node)
+                    self._add(route, fb, node)
 
-    def _note(self, place: _Place) -> None:
-        if not _is_whole(place[3]):
-            self._put(place)
+    def _note(self, route: _Route) -> None:
+        if not _is_whole(route[3]):
+            self._put(route)
 
-    def _put(self, place: _Place) -> None:
-        """``place`` is the last that led to its object."""
-        known = self._places.setdefault(id(place[3]), [])
-        if not known or known[-1][:3] != place[:3]:
-            known[:] = [one for one in known if one[:3] != place[:3]]
-            known.append(place)
+    def _put(self, route: _Route) -> None:
+        """``route`` is the last that led to its object."""
+        known = self._routes.setdefault(id(route[3]), [])
+        if not known or known[-1][:3] != route[:3]:
+            known[:] = [one for one in known if one[:3] != route[:3]]
+            known.append(route)
 
     def member(
-        self, w: Walk, arg: int, path: tuple[str, ...], value: Any, node: ast.AST, keep: bool = True
+        self,
+        fb: FuncBuilder,
+        arg: int,
+        path: tuple[str, ...],
+        value: Any,
+        node: ast.AST,
+        keep: bool = True,
     ) -> None:
         """Record that ``value`` was read from inside argument ``arg`` of the kernel; see `name`."""
-        place = (self.kernel, "argument", (self.kernel.params[arg].name, *path), value)
-        self._note(place)
+        route = (self.kernel, "argument", (self.kernel.params[arg].name, *path), value)
+        self._note(route)
         if keep or value is ABSENT or _is_whole(value):
-            self._add(place, w, node)
+            self._add(route, fb, node)
 
     def presence(
-        self, w: Walk, arg: int, path: tuple[str, ...], present: bool, node: ast.AST
+        self, fb: FuncBuilder, arg: int, path: tuple[str, ...], present: bool, node: ast.AST
     ) -> None:
         """Record a ``hasattr`` for the last name of ``path`` inside argument ``arg``."""
         path = (self.kernel.params[arg].name, *path[:-1], path[-1] + "?")
-        self._add((self.kernel, "argument", path, present), w, node)
+        self._add((self.kernel, "argument", path, present), fb, node)
 
     def argument(self, name: str, value: Any) -> None:
         """Record parameter ``name`` of the kernel: a Python object known at compile time."""
@@ -379,39 +385,49 @@ class Captures:
 
     # Functions
 
-    def function(self, w: Walk, decl: FuncDecl, node: ast.AST) -> None:
+    def function(self, fb: FuncBuilder, decl: FuncDecl, node: ast.AST) -> None:
         """Record the annotations of ``decl``, which is inlined or called for the first time."""
         for param in decl.params:
             if param.kind not in ("value", "self"):
-                self._add((decl, "annotation", (param.name,), param), w, node)
+                self._add((decl, "annotation", (param.name,), param), fb, node)
         if decl.returns:
-            self._add((decl, "annotation", ("return",), decl.returns), w, node)
+            self._add((decl, "annotation", ("return",), decl.returns), fb, node)
 
-    def default(self, w: Walk, decl: FuncDecl, param: ParamDecl, node: ast.AST) -> None:
+    def default(self, fb: FuncBuilder, decl: FuncDecl, param: ParamDecl, node: ast.AST) -> None:
         """Record the default of ``param``, which the call of ``decl`` at ``node`` omits."""
-        place = (decl, "default", (param.name, "default"), param.default)
-        self._note(place)
-        self._add(place, w, node)
+        route = (decl, "default", (param.name, "default"), param.default)
+        self._note(route)
+        self._add(route, fb, node)
 
     def ran(
-        self, w: Walk, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], node: ast.Call
+        self,
+        fb: FuncBuilder,
+        fn: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        node: ast.Call,
     ) -> bool:
         """``fn`` is about to be called while the kernel is compiled; True if a cache may rely on
         its result."""
         why = call_doubt(fn, args, kwargs)
         if why:
-            self.opaque(w, fn, node, why)
+            self.opaque(fb, fn, node, why)
         return not why
 
-    def computed(self, w: Walk, fn: Any, args: Sequence[Any], node: ast.AST) -> bool:
+    def computed(self, fb: FuncBuilder, fn: Any, args: Sequence[Any], node: ast.AST) -> bool:
         """As `ran`, of an operation of the language."""
         why = operation_doubt(fn, args)
         if why:
-            self.opaque(w, fn, node, why)
+            self.opaque(fb, fn, node, why)
         return not why
 
     def result(
-        self, w: Walk, fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any], node: ast.AST
+        self,
+        fb: FuncBuilder,
+        fn: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        node: ast.AST,
     ) -> Any:
         """The result of a function that `ran` or `computed` accepted; it may be in doubt itself."""
         if not numeric(fn, args):
@@ -421,13 +437,13 @@ class Captures:
                 with np.errstate(all="raise"):
                     value = fn(*args, **kwargs)
             except FloatingPointError:
-                self.opaque(w, fn, node, "what NumPy does at a floating-point error is a setting")
+                self.opaque(fb, fn, node, "what NumPy does at a floating-point error is a setting")
                 value = fn(*args, **kwargs)
         why = result_doubt(fn, value)
         if why:
-            self.opaque(w, fn, node, why)
+            self.opaque(fb, fn, node, why)
         return value
 
-    def opaque(self, w: Walk, fn: Any, node: ast.AST, why: str) -> None:
+    def opaque(self, fb: FuncBuilder, fn: Any, node: ast.AST, why: str) -> None:
         """Record that the result of the call of ``fn`` cannot be looked at again."""
-        self._add((w.frame.decl, "call", (ast.unparse(node),), fn), w, node, why)
+        self._add((fb.context.decl, "call", (ast.unparse(node),), fn), fb, node, why)

@@ -8,50 +8,50 @@ from typing import Any, cast
 
 from ..errors import QuadrantsCompilationError
 from ..types import DataType, MatrixType, StructType, matrix_type, resolved
+from .func_builder import FuncBuilder
 from .matrices import as_matrix, uniform
 from .values import MatrixValue, StructValue, describe, dtype_in, tensor_name
-from .walk import Walk
 
 __all__ = ["converted", "free_struct", "made_of_type", "made_struct", "type_of"]
 
 
-def converted(w: Walk, t: Any, value: Any, node: ast.AST, name: str = "") -> Any:
+def converted(fb: FuncBuilder, t: Any, value: Any, node: ast.AST, name: str = "") -> Any:
     """``value`` as a value of type ``t``; ``name``: its receiver, for messages.
 
     QuadrantsTypeError if it cannot be one.
     """
-    t = resolved(t, w.default_ip, w.default_fp)
+    t = resolved(t, fb.default_ip, fb.default_fp)
     if isinstance(t, StructType):
         if isinstance(value, StructValue):
             value = value.members
         if not isinstance(value, Mapping):
             text = f"Only dict or Struct can be assigned to a Struct, not {describe(value)}"
-            raise w.type_error(text, node)
-        return made_struct(w, t, (), dict(cast("Mapping[str, Any]", value)), node)
+            raise fb.type_error(text, node)
+        return made_struct(fb, t, (), dict(cast("Mapping[str, Any]", value)), node)
     if isinstance(t, MatrixType):
-        matrix = as_matrix(w, value, node)
+        matrix = as_matrix(fb, value, node)
         if matrix is None:
-            return made_of_type(w, t, [value], node)
+            return made_of_type(fb, t, [value], node)
         shape, dtype = t.shape, cast(DataType, t.dtype)
         if matrix.shape != shape:
             want = f"[Tensor ({', '.join(map(str, shape))}) {dtype}]"
-            text = f"cannot assign '{tensor_name(w, matrix)}' to '{want}'"
-            raise w.type_error(text, node, f"{name} is {t}" if name else None)
-        return MatrixValue(shape, uniform(w, w.parts(matrix, node), node, dtype))
+            text = f"cannot assign '{tensor_name(fb, matrix)}' to '{want}'"
+            raise fb.type_error(text, node, f"{name} is {t}" if name else None)
+        return MatrixValue(shape, uniform(fb, fb.parts(matrix, node), node, dtype))
     if isinstance(value, int | float):
-        return w.number(value, t, node)
-    return w.cast(w.op(value, node), t, node)
+        return fb.number(value, t, node)
+    return fb.cast(fb.op(value, node), t, node)
 
 
-def zero_of(w: Walk, t: Any, node: ast.AST) -> Any:
+def zero_of(fb: FuncBuilder, t: Any, node: ast.AST) -> Any:
     """The value of type ``t`` that is 0 throughout."""
     if isinstance(t, StructType):
-        return StructValue(t, {name: zero_of(w, m, node) for name, m in t.members.items()})
-    return converted(w, t, 0, node)
+        return StructValue(t, {name: zero_of(fb, m, node) for name, m in t.members.items()})
+    return converted(fb, t, 0, node)
 
 
 def made_struct(
-    w: Walk, t: StructType, args: Sequence[Any], named: Mapping[str, Any], node: ast.AST
+    fb: FuncBuilder, t: StructType, args: Sequence[Any], named: Mapping[str, Any], node: ast.AST
 ) -> StructValue:
     """A struct of type ``t`` from values in order, or by name; the others are 0."""
     names = list(t.members)
@@ -61,77 +61,77 @@ def made_struct(
             named, args = first, ()
     if len(args) > len(names):
         text = f"{t.name} has {len(names)} members, got {len(args)} values"
-        raise w.type_error(text, node, f"its members are {', '.join(names)}")
+        raise fb.type_error(text, node, f"its members are {', '.join(names)}")
     given: dict[str, Any] = dict(zip(names, args, strict=False))
     for name, value in named.items():
         if name not in t.members:
             text = f"{t.name} has no member '{name}'"
-            raise w.type_error(text, node, f"its members are {', '.join(names)}")
+            raise fb.type_error(text, node, f"its members are {', '.join(names)}")
         if name in given:
-            raise w.type_error(f"{t.name}: the member '{name}' is given twice", node)
+            raise fb.type_error(f"{t.name}: the member '{name}' is given twice", node)
         given[name] = value
     members = {
-        name: converted(w, m, given[name], node, f"{t.name}.{name}")
+        name: converted(fb, m, given[name], node, f"{t.name}.{name}")
         if name in given
-        else zero_of(w, m, node)
+        else zero_of(fb, m, node)
         for name, m in t.members.items()
     }
     return StructValue(t, members)
 
 
 def free_struct(
-    w: Walk, given: Mapping[str, Any], methods: Mapping[str, Any] | None, node: ast.AST
+    fb: FuncBuilder, given: Mapping[str, Any], methods: Mapping[str, Any] | None, node: ast.AST
 ) -> StructValue:
     """A struct of these members; their types are those of the values."""
-    members = {name: _member(w, value, node) for name, value in given.items()}
-    types = {name: type_of(w, value) for name, value in members.items()}
+    members = {name: _member(fb, value, node) for name, value in given.items()}
+    types = {name: type_of(fb, value) for name, value in members.items()}
     return StructValue(StructType(types, methods), members)
 
 
-def _member(w: Walk, value: Any, node: ast.AST) -> Any:
+def _member(fb: FuncBuilder, value: Any, node: ast.AST) -> Any:
     if isinstance(value, dict):
-        return free_struct(w, cast("dict[str, Any]", value), None, node)
+        return free_struct(fb, cast("dict[str, Any]", value), None, node)
     if isinstance(value, StructValue):
         return value
-    matrix = as_matrix(w, value, node)
+    matrix = as_matrix(fb, value, node)
     if matrix is not None:
-        return MatrixValue(matrix.shape, uniform(w, w.parts(matrix, node), node))
-    return w.op(value, node)
+        return MatrixValue(matrix.shape, uniform(fb, fb.parts(matrix, node), node))
+    return fb.op(value, node)
 
 
-def made_of_type(w: Walk, t: Any, values: Sequence[Any], node: ast.AST) -> MatrixValue:
+def made_of_type(fb: FuncBuilder, t: Any, values: Sequence[Any], node: ast.AST) -> MatrixValue:
     """A value of type ``t`` from numbers, vectors and lists; one number is for every part."""
-    t = resolved(t, w.default_ip, w.default_fp)
+    t = resolved(t, fb.default_ip, fb.default_fp)
     shape, dtype = t.shape, t.dtype
     parts: list[Any] = []
     for value in values:
-        _flatten(w, value, parts, node)
+        _flatten(fb, value, parts, node)
     if len(values) == 1 and len(parts) == 1 and not isinstance(values[0], list | tuple):
-        return MatrixValue(shape, uniform(w, parts, node, dtype) * t.size)
+        return MatrixValue(shape, uniform(fb, parts, node, dtype) * t.size)
     if len(parts) != t.size:
-        raise w.error(
+        raise fb.error(
             QuadrantsCompilationError, f"{t} needs {t.size} elements, got {len(parts)}", node,
             "one number fills every element",
         )  # fmt: skip
-    return MatrixValue(shape, uniform(w, parts, node, dtype))
+    return MatrixValue(shape, uniform(fb, parts, node, dtype))
 
 
-def _flatten(w: Walk, value: Any, out: list[Any], node: ast.AST) -> None:
+def _flatten(fb: FuncBuilder, value: Any, out: list[Any], node: ast.AST) -> None:
     if isinstance(value, MatrixValue):
-        out.extend(w.parts(value, node))
+        out.extend(fb.parts(value, node))
     elif isinstance(value, list | tuple):
         for item in cast("list[Any]", value):
-            _flatten(w, item, out, node)
+            _flatten(fb, item, out, node)
     else:
         if not isinstance(value, int | float):
-            value = w.op(value, node)
+            value = fb.op(value, node)
         out.append(value)
 
 
-def type_of(w: Walk, value: Any) -> Any:
+def type_of(fb: FuncBuilder, value: Any) -> Any:
     """The type of a number, vector, matrix or struct."""
     if isinstance(value, StructValue):
         return value.type
     if isinstance(value, MatrixValue):
-        return matrix_type(value.shape, dtype_in(w, value))
-    return dtype_in(w, value)
+        return matrix_type(value.shape, dtype_in(fb, value))
+    return dtype_in(fb, value)

@@ -17,7 +17,8 @@ from ..ir import GraphAttr
 from ..ir import codes as C
 from ..types import void
 from .checkpoints import checkpoint
-from .frame import LoopInfo
+from .func_builder import FuncBuilder
+from .func_context import LoopInfo
 from .regions import (
     CHECKPOINT,
     DO_WHILE,
@@ -31,7 +32,6 @@ from .regions import (
     region_of,
 )
 from .registry import handler, statement
-from .walk import Walk
 
 __all__ = ["do_while", "is_do_while", "whole_body"]
 
@@ -54,51 +54,51 @@ _NOTHING_ELSE: Final = (
 # do_while
 
 
-def is_do_while(w: Walk, node: ast.While) -> bool:
+def is_do_while(fb: FuncBuilder, node: ast.While) -> bool:
     """True if a ``while`` repeats a part of a graph."""
-    return w.meaning(node.test) in _MEANINGS
+    return fb.meaning(node.test) in _MEANINGS
 
 
-def do_while(w: Walk, node: ast.While) -> None:
+def do_while(fb: FuncBuilder, node: ast.While) -> None:
     """``while qd.graph.do_while(flag):``"""
     call = cast(ast.Call, node.test)
-    if w.meaning(call) == "graph.do_while_old":
-        _deprecated(w, call, "graph_do_while", "graph.do_while")
-    decl = of_graph(w, call, DO_WHILE)
-    outer = around(w)
+    if fb.meaning(call) == "graph.do_while_old":
+        _deprecated(fb, call, "graph_do_while", "graph.do_while")
+    decl = of_graph(fb, call, DO_WHILE)
+    outer = around(fb)
     if "section" in outer:
-        raise w.syntax_error(
+        raise fb.syntax_error(
             f"{DO_WHILE} cannot appear inside a {_SECTION} section; a section body must be "
             f"straight-line task work (put the {_CONTEXT} region inside the {DO_WHILE} loop, not "
             "the other way around)", call,
         )  # fmt: skip
-    if w.depth or "checkpoint" in outer:
-        where = "a for-loop" if w.depth else "a qd.checkpoint() block"
-        raise w.syntax_error(
+    if fb.depth or "checkpoint" in outer:
+        where = "a for-loop" if fb.depth else "a qd.checkpoint() block"
+        raise fb.syntax_error(
             f"{DO_WHILE} must be at the kernel top level or directly nested inside another "
             f"{DO_WHILE}; it cannot appear inside {where}.", call,
         )  # fmt: skip
-    not_differentiated(w, call, DO_WHILE)
+    not_differentiated(fb, call, DO_WHILE)
     if len(call.args) + len(call.keywords) != 1 or any(k.arg != "condition" for k in call.keywords):
-        raise w.syntax_error(f"{DO_WHILE} takes one argument, the array to look at", call)
+        raise fb.syntax_error(f"{DO_WHILE} takes one argument, the array to look at", call)
     given = call.args[0] if call.args else call.keywords[0].value
     param = flag(
-        w, given,
+        fb, given,
         f"qd.graph.do_while(...) got {ast.unparse(given)!r} which does not resolve to an ndarray "
         f"kernel parameter of {decl.name!r}. The argument must reference an ndarray kernel "
         "parameter (e.g. `flag`) or a @qd.data_oriented member ndarray (e.g. `self.flag`); other "
         "expressions are not supported.",
     )  # fmt: skip
     for number, inner in enumerate(node.body):
-        _check_statement(w, inner, number)
-    region_of(w, node, GraphAttr("do_while", param), node.test, "qd.graph.do_while()")
+        _check_statement(fb, inner, number)
+    region_of(fb, node, GraphAttr("do_while", param), node.test, "qd.graph.do_while()")
 
 
-def _check_statement(w: Walk, node: ast.stmt, number: int) -> None:
+def _check_statement(fb: FuncBuilder, node: ast.stmt, number: int) -> None:
     """Reject statements that the body of a do_while may not hold."""
-    plain = isinstance(node, ast.While) and not is_do_while(w, node)
+    plain = isinstance(node, ast.While) and not is_do_while(fb, node)
     if plain or isinstance(node, ast.Break | ast.Continue | ast.Return):
-        raise w.syntax_error(
+        raise fb.syntax_error(
             f"When a kernel uses {DO_WHILE}, a {DO_WHILE} body may not contain a "
             f"{type(node).__name__} statement. Allowed: for-loops, {DO_WHILE} while-loops, bare "
             f"assignments, and @qd.func calls (freely mixed and nested). "
@@ -108,7 +108,7 @@ def _check_statement(w: Walk, node: ast.stmt, number: int) -> None:
         )  # fmt: skip
 
 
-def whole_body(w: Walk, tree: ast.FunctionDef, name: str) -> None:
+def whole_body(fb: FuncBuilder, tree: ast.FunctionDef, name: str) -> None:
     """The kernel's body in one do_while over the argument ``name``, which may be ``a.b``."""
     node = ast.parse(name, mode="eval").body
     for inner in ast.walk(node):
@@ -116,183 +116,183 @@ def whole_body(w: Walk, tree: ast.FunctionDef, name: str) -> None:
         place = cast(Any, inner)
         place.end_lineno, place.end_col_offset = tree.lineno, tree.col_offset + len("def ")
     param = flag(
-        w, node,
+        fb, node,
         f"graph_while={name!r} does not resolve to an ndarray kernel parameter of "
-        f"{w.frame.decl.name!r}",
+        f"{fb.context.decl.name!r}",
     )  # fmt: skip
-    not_differentiated(w, tree, f"graph_while={name!r}")
+    not_differentiated(fb, tree, f"graph_while={name!r}")
     for number, inner in enumerate(tree.body):
-        _check_statement(w, inner, number)
-    saved = enter_region(w, tree, node, GraphAttr("do_while", param))
-    w.body(tree.body)
-    leave_region(w, saved, "graph_while", tree)
+        _check_statement(fb, inner, number)
+    saved = enter_region(fb, tree, node, GraphAttr("do_while", param))
+    fb.body(tree.body)
+    leave_region(fb, saved, "graph_while", tree)
 
 
 # with
 
 
 @statement(ast.With)
-def _with(w: Walk, node: ast.With) -> None:
+def _with(fb: FuncBuilder, node: ast.With) -> None:
     item = node.items[0]
     call = item.context_expr
-    meaning = w.meaning(call)
+    meaning = fb.meaning(call)
     if meaning not in _WITH:
-        raise w.syntax_error(_NOTHING_ELSE, call)
+        raise fb.syntax_error(_NOTHING_ELSE, call)
     if len(node.items) > 1:
         text = "'with' in Quadrants kernels only supports a single context manager"
-        raise w.syntax_error(text, node.items[1].context_expr, "nest two `with` statements")
+        raise fb.syntax_error(text, node.items[1].context_expr, "nest two `with` statements")
     if item.optional_vars is not None:
         text = "'with ... as ...' is not supported in Quadrants kernels"
-        raise w.syntax_error(text, item.optional_vars)
+        raise fb.syntax_error(text, item.optional_vars)
     if meaning.endswith("_old"):
         new = meaning.removesuffix("_old")
-        _deprecated(w, call, new.replace(".", "_"), new)
+        _deprecated(fb, call, new.replace(".", "_"), new)
     what = _WITH[meaning]
     given = cast(ast.Call, call)
     if what is not CHECKPOINT and (given.args or given.keywords):
-        raise w.syntax_error(f"{what} takes no arguments", call)
+        raise fb.syntax_error(f"{what} takes no arguments", call)
     if what is CHECKPOINT:
-        checkpoint(w, node, given)
+        checkpoint(fb, node, given)
     elif what is _CONTEXT:
-        _parallel_context(w, node, given)
+        _parallel_context(fb, node, given)
     elif what is _SECTION:
-        _section(w, node, given)
+        _section(fb, node, given)
     else:
-        _stream_parallel(w, node, given)
+        _stream_parallel(fb, node, given)
 
 
 @handler(*_MEANINGS, *_WITH)
-def _misplaced(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+def _misplaced(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
     if name in _MEANINGS:
-        raise w.syntax_error(
+        raise fb.syntax_error(
             f"{DO_WHILE} must be the whole condition of a `while`", node,
             "write `while qd.graph.do_while(flag):`",
         )  # fmt: skip
     what = _SHOWN[name]
-    raise w.syntax_error(
+    raise fb.syntax_error(
         f"{what} must be used in a `with` statement", node, f"write `with {what}:`"
     )
 
 
-def _deprecated(w: Walk, node: ast.AST, old: str, new: str) -> None:
-    w.warn(f"qd.{old}() is deprecated; use qd.{new}() instead.", node, DeprecationWarning)
+def _deprecated(fb: FuncBuilder, node: ast.AST, old: str, new: str) -> None:
+    fb.warn(f"qd.{old}() is deprecated; use qd.{new}() instead.", node, DeprecationWarning)
 
 
 # Parallel sections, streams
 
 
-def _parallel_context(w: Walk, node: ast.With, call: ast.Call) -> None:
-    decl = of_graph(w, call, _CONTEXT)
-    outer = around(w)
+def _parallel_context(fb: FuncBuilder, node: ast.With, call: ast.Call) -> None:
+    decl = of_graph(fb, call, _CONTEXT)
+    outer = around(fb)
     if "section" in outer:
-        raise w.syntax_error(f"{_CONTEXT} cannot appear inside a {_SECTION} section", call)
+        raise fb.syntax_error(f"{_CONTEXT} cannot appear inside a {_SECTION} section", call)
     if "parallel" in outer:
-        raise w.syntax_error(f"{_CONTEXT} regions cannot be nested inside one another", call)
+        raise fb.syntax_error(f"{_CONTEXT} regions cannot be nested inside one another", call)
     if decl.options.checkpoints:
-        raise w.syntax_error(
+        raise fb.syntax_error(
             f"{_CONTEXT} is not supported in a @qd.kernel(graph=True, checkpoints=True) kernel: "
             "its sections would not know where a launch resumes", call,
             "write the sections as qd.checkpoint() blocks, or remove checkpoints=True",
         )  # fmt: skip
-    if w.depth:
-        raise w.syntax_error(
+    if fb.depth:
+        raise fb.syntax_error(
             f"{_CONTEXT} must be at the kernel top level or in the body of a {DO_WHILE}; it "
             "cannot appear inside a for-loop or an if", call,
         )  # fmt: skip
-    _check_sections(w, node.body)
-    if w.func.autodiff != "none":
-        w.frame.scopes.append({})
-        w.frame.loops.append(LoopInfo(_CONTEXT, w.depth))
-        w.body(node.body)
-        w.frame.loops.pop()
-        w.end_scope(f"`{_CONTEXT}`", node)
+    _check_sections(fb, node.body)
+    if fb.func.autodiff != "none":
+        fb.context.scopes.append({})
+        fb.context.loops.append(LoopInfo(_CONTEXT, fb.depth))
+        fb.body(node.body)
+        fb.context.loops.pop()
+        fb.end_scope(f"`{_CONTEXT}`", node)
         return
-    region_of(w, node, GraphAttr("parallel"), call, _CONTEXT)
+    region_of(fb, node, GraphAttr("parallel"), call, _CONTEXT)
 
 
-def _check_sections(w: Walk, body: list[ast.stmt]) -> None:
+def _check_sections(fb: FuncBuilder, body: list[ast.stmt]) -> None:
     """Raise QuadrantsSyntaxError unless a context holds sections only, also in static `if`s."""
     for number, node in enumerate(body):
         if isinstance(node, ast.With):
-            if _WITH.get(w.meaning(node.items[0].context_expr) or "") in (_SECTION, _CONTEXT):
+            if _WITH.get(fb.meaning(node.items[0].context_expr) or "") in (_SECTION, _CONTEXT):
                 continue
-        elif isinstance(node, ast.If) and w.is_static_call(node.test):
-            _check_sections(w, node.body)
-            _check_sections(w, node.orelse)
+        elif isinstance(node, ast.If) and fb.is_static_call(node.test):
+            _check_sections(fb, node.body)
+            _check_sections(fb, node.orelse)
             continue
-        elif isinstance(node, ast.For) and w.is_static_call(node.iter):
-            _check_sections(w, node.body)
+        elif isinstance(node, ast.For) and fb.is_static_call(node.iter):
+            _check_sections(fb, node.body)
             continue
         elif isinstance(node, ast.Pass) or (
             isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         ):
             continue
-        raise w.syntax_error(
+        raise fb.syntax_error(
             f"A {_CONTEXT} region may contain only 'with {_SECTION}:' blocks (optionally inside "
             "'if qd.static(...)' or 'for ... in qd.static(...)'). Move other work outside the "
             f"region. [offending stmt {number}: {type(node).__name__}]", node,
         )  # fmt: skip
 
 
-def _section(w: Walk, node: ast.With, call: ast.Call) -> None:
-    of_graph(w, call, _SECTION)
-    outer = around(w)
+def _section(fb: FuncBuilder, node: ast.With, call: ast.Call) -> None:
+    of_graph(fb, call, _SECTION)
+    outer = around(fb)
     if "section" in outer:
-        raise w.syntax_error(f"{_SECTION} sections cannot be nested inside one another", call)
-    differentiated = w.func.autodiff != "none"
-    inside = any(loop.kind == _CONTEXT for loop in w.frame.loops) and not w.depth
+        raise fb.syntax_error(f"{_SECTION} sections cannot be nested inside one another", call)
+    differentiated = fb.func.autodiff != "none"
+    inside = any(loop.kind == _CONTEXT for loop in fb.context.loops) and not fb.depth
     if not inside or (not differentiated and outer[:1] != ["parallel"]):
-        raise w.syntax_error(
+        raise fb.syntax_error(
             f"{_SECTION} can only be used directly inside a {_CONTEXT} region", call,
             f"write `with {_CONTEXT}:` around the sections",
         )  # fmt: skip
-    _one_part(w, node, call, _SECTION)
+    _one_part(fb, node, call, _SECTION)
 
 
-def _one_part(w: Walk, node: ast.With, call: ast.Call, what: str) -> None:
+def _one_part(fb: FuncBuilder, node: ast.With, call: ast.Call, what: str) -> None:
     """A section; in a differentiated kernel just its statements."""
-    if w.func.autodiff == "none":
-        region_of(w, node, GraphAttr("section"), call, what)
+    if fb.func.autodiff == "none":
+        region_of(fb, node, GraphAttr("section"), call, what)
         return
-    w.frame.scopes.append({})
-    w.body(node.body)
-    w.end_scope(f"`{what}`", node)
+    fb.context.scopes.append({})
+    fb.body(node.body)
+    fb.end_scope(f"`{what}`", node)
 
 
-def _stream_parallel(w: Walk, node: ast.With, call: ast.Call) -> None:
-    decl = kernel_of(w, call, _STREAM)
+def _stream_parallel(fb: FuncBuilder, node: ast.With, call: ast.Call) -> None:
+    decl = kernel_of(fb, call, _STREAM)
     if decl.options.graph:
-        raise w.syntax_error(
+        raise fb.syntax_error(
             f"{_STREAM} is not compatible with graph=True kernels. Streams and graphs cannot be "
             f"combined; remove graph=True or the {_STREAM} block.", call,
             f"in a graph, use `with {_SECTION}:` for parts that may run at the same time",
         )  # fmt: skip
-    if "section" in around(w) or any(loop.kind == _STREAM for loop in w.frame.loops):
-        raise w.syntax_error("Nested stream_parallel blocks are not supported", call)
+    if "section" in around(fb) or any(loop.kind == _STREAM for loop in fb.context.loops):
+        raise fb.syntax_error("Nested stream_parallel blocks are not supported", call)
     if node not in decl.src.tree.body:
-        raise w.syntax_error(f"{_STREAM} must be at the kernel top level", call)
+        raise fb.syntax_error(f"{_STREAM} must be at the kernel top level", call)
     body = decl.src.tree.body
     for number, other in enumerate(body):
         if isinstance(other, ast.Expr) and isinstance(other.value, ast.Constant):
             continue
         if (
             isinstance(other, ast.With)
-            and w.meaning(other.items[0].context_expr) == "stream_parallel"
+            and fb.meaning(other.items[0].context_expr) == "stream_parallel"
         ):
             continue
-        raise w.syntax_error(
+        raise fb.syntax_error(
             f"When using {_STREAM}, all top-level statements in the kernel must be 'with "
             f"{_STREAM}:' blocks. Move non-parallel code to a separate kernel. "
             f"[stmt {number}: {type(other).__name__}, body_len={len(body)}]", other,
         )  # fmt: skip
-    if w.func.autodiff != "none":
-        _one_part(w, node, call, _STREAM)
+    if fb.func.autodiff != "none":
+        _one_part(fb, node, call, _STREAM)
         return
-    last = w.ops[-1] if w.ops else None
+    last = fb.ops[-1] if fb.ops else None
     if last is None or last.code != C.GRAPH_REGION:
-        last = w.emit(node, C.GRAPH_REGION, (), GraphAttr("parallel"), void, 1)
-        last.loc = w.head(node, call)
-    saved = w.enter(last.regions[0])
-    w.depth -= 1
-    _one_part(w, node, call, _STREAM)
-    leave_region(w, saved, f"`{_STREAM}`", node)
+        last = fb.emit(node, C.GRAPH_REGION, (), GraphAttr("parallel"), void, 1)
+        last.loc = fb.head(node, call)
+    saved = fb.enter(last.regions[0])
+    fb.depth -= 1
+    _one_part(fb, node, call, _STREAM)
+    leave_region(fb, saved, f"`{_STREAM}`", node)

@@ -11,12 +11,12 @@ from ..ir import codes as C
 from ..types import DataType, FieldHandle, StructFieldHandle, u1
 from .arguments import arguments, cast_to, dtype_argument
 from .augment import add_atomically, atomically
+from .func_builder import FuncBuilder
+from .lvalues import lvalue
 from .matrices import as_matrix, elementwise
 from .operators import Binary, binary, unused
-from .places import lvalue
 from .registry import handler
 from .values import MatrixValue, StructValue, dtype_in, is_static
-from .walk import Walk
 
 __all__ = ["real", "select", "unary_op"]
 
@@ -30,42 +30,42 @@ _UNARY: Final = {
 """Functions that are called by the name of their op."""
 
 
-def unary_op(w: Walk, node: ast.AST, code: int, x: Any, name: str) -> Any:
+def unary_op(fb: FuncBuilder, node: ast.AST, code: int, x: Any, name: str) -> Any:
     """A function of one number; ``name`` is the function that the user called."""
     if isinstance(x, MatrixValue):
-        return elementwise(w, node, name, lambda v: unary_op(w, node, code, v, name), x)
-    x = w.op(x, node)
+        return elementwise(fb, node, name, lambda v: unary_op(fb, node, code, v, name), x)
+    x = fb.op(x, node)
     if C.REAL_ONLY[code] and not x.type.is_real:
         text = f"'{name}' takes real inputs only, however '{x.type}' is provided"
-        raise w.type_error(text, node, f"convert it: qd.{name}(qd.cast(x, qd.f32))")
+        raise fb.type_error(text, node, f"convert it: qd.{name}(qd.cast(x, qd.f32))")
     if C.BITWISE[code] and x.type.is_real:
         text = f"'{name}' takes integral inputs only, however '{x.type}' is provided"
-        raise w.type_error(text, node, "read the bits with qd.bit_cast(x, qd.u32)")
-    return w.emit(node, code, (x,))
+        raise fb.type_error(text, node, "read the bits with qd.bit_cast(x, qd.u32)")
+    return fb.emit(node, code, (x,))
 
 
-def real(w: Walk, value: Any, node: ast.AST) -> Op:
+def real(fb: FuncBuilder, value: Any, node: ast.AST) -> Op:
     """``value`` as a real value of run time."""
-    op = w.op(value, node)
-    return op if op.type.is_real else w.cast(op, w.default_fp, node)
+    op = fb.op(value, node)
+    return op if op.type.is_real else fb.cast(op, fb.default_fp, node)
 
 
 @handler(*_UNARY)
-def _unary(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    (x,) = arguments(w, node, name, ("x",))
+def _unary(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    (x,) = arguments(fb, node, name, ("x",))
     code = _UNARY[name]
     if is_static(x) and not C.BITWISE[code] and not isinstance(x, MatrixValue):
-        return w.python(node, fn, x)
-    return unary_op(w, node, code, x, name)
+        return fb.python(node, fn, x)
+    return unary_op(fb, node, code, x, name)
 
 
 @handler(*_ROUNDING)
-def _round(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    x, dtype = arguments(w, node, name, ("x", "dtype"), dtype=None)
+def _round(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    x, dtype = arguments(fb, node, name, ("x", "dtype"), dtype=None)
     if is_static(x) and dtype is None:
-        return w.python(node, _half_away if name == "round" else fn, x)
-    result = unary_op(w, node, _ROUNDING[name], x, name)
-    return result if dtype is None else cast_to(w, result, dtype_argument(w, dtype, node), node)
+        return fb.python(node, _half_away if name == "round" else fn, x)
+    result = unary_op(fb, node, _ROUNDING[name], x, name)
+    return result if dtype is None else cast_to(fb, result, dtype_argument(fb, dtype, node), node)
 
 
 def _half_away(x: float) -> float:
@@ -87,92 +87,92 @@ _BINARY: Final = {
 
 
 @handler(*_BINARY)
-def _two(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    a, b = only_two(w, node, name)
+def _two(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    a, b = only_two(fb, node, name)
     row = _BINARY[name]
     na, nb = (node.args[0], node.args[1]) if len(node.args) == 2 else (node, node)
     if is_static(a) and is_static(b):
         if row.fn is not unused:
-            return w.python(node, fn, a, b)
-        a = w.op(a, na)
-    return binary(w, node, row, a, b, na, nb)
+            return fb.python(node, fn, a, b)
+        a = fb.op(a, na)
+    return binary(fb, node, row, a, b, na, nb)
 
 
-def only_two(w: Walk, node: ast.Call, name: str) -> list[Any]:
-    return arguments(w, node, name, ("a", "b"))
+def only_two(fb: FuncBuilder, node: ast.Call, name: str) -> list[Any]:
+    return arguments(fb, node, name, ("a", "b"))
 
 
 @handler("first_index")
-def _first_index(w: Walk, node: ast.Call, name: str, fn: Any) -> int:
+def _first_index(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> int:
     """The offset that library code adds to the index of an element, as fields may begin at one."""
-    (x,) = arguments(w, node, name, ("x",))
+    (x,) = arguments(fb, node, name, ("x",))
     while isinstance(x, StructFieldHandle):
         x = next(iter(x.members.values()))
     return x.memory_layout().origin[0] if isinstance(x, FieldHandle) else 0
 
 
 @handler("cast")
-def _cast(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    value, dtype = arguments(w, node, "cast", ("obj", "dtype"))
-    return cast_to(w, value, dtype_argument(w, dtype, node), node)
+def _cast(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    value, dtype = arguments(fb, node, "cast", ("obj", "dtype"))
+    return cast_to(fb, value, dtype_argument(fb, dtype, node), node)
 
 
 @handler("bit_cast")
-def _bit_cast(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    value, dtype = arguments(w, node, "bit_cast", ("obj", "dtype"))
-    return _bits_as(w, node, value, dtype_argument(w, dtype, node))
+def _bit_cast(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    value, dtype = arguments(fb, node, "bit_cast", ("obj", "dtype"))
+    return _bits_as(fb, node, value, dtype_argument(fb, dtype, node))
 
 
-def _bits_as(w: Walk, node: ast.Call, value: Any, t: DataType) -> Any:
+def _bits_as(fb: FuncBuilder, node: ast.Call, value: Any, t: DataType) -> Any:
     if isinstance(value, MatrixValue):
-        return elementwise(w, node, "bit_cast", lambda v: _bits_as(w, node, v, t), value)
-    op = w.op(value, node)
+        return elementwise(fb, node, "bit_cast", lambda v: _bits_as(fb, node, v, t), value)
+    op = fb.op(value, node)
     if op.type.bits != t.bits or u1 in (op.type, t):
-        raise w.type_error(
+        raise fb.type_error(
             f"bit_cast needs types of the same size: {op.type} has {op.type.bits} bits, {t} has "
             f"{t.bits}", node, "convert the value with qd.cast",
         )  # fmt: skip
-    return op if op.type is t else w.emit(node, C.CAST_BITS, (op,), None, t)
+    return op if op.type is t else fb.emit(node, C.CAST_BITS, (op,), None, t)
 
 
 @handler("select")
-def _select(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    return select(w, node, *arguments(w, node, "select", ("cond", "x1", "x2")))
+def _select(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    return select(fb, node, *arguments(fb, node, "select", ("cond", "x1", "x2")))
 
 
-def select(w: Walk, node: ast.AST, cond: Any, a: Any, b: Any) -> Any:
+def select(fb: FuncBuilder, node: ast.AST, cond: Any, a: Any, b: Any) -> Any:
     """``a`` where ``cond``, else ``b``, part by part."""
     if any(isinstance(v, MatrixValue | list | tuple) for v in (cond, a, b)):
-        values = [as_matrix(w, v, node) or v for v in (cond, a, b)]
-        return elementwise(w, node, "select", lambda c, x, y: select(w, node, c, x, y), *values)
-    c = w.op(cond, node)
+        values = [as_matrix(fb, v, node) or v for v in (cond, a, b)]
+        return elementwise(fb, node, "select", lambda c, x, y: select(fb, node, c, x, y), *values)
+    c = fb.op(cond, node)
     if c.type.is_real:
         text = f"'select' takes an integral condition only, however '{c.type}' is provided"
-        raise w.type_error(text, node, "write `x != 0` for a real x")
-    return w.emit(node, C.SELECT, (c, w.op(a, node), w.op(b, node)))
+        raise fb.type_error(text, node, "write `x != 0` for a real x")
+    return fb.emit(node, C.SELECT, (c, fb.op(a, node), fb.op(b, node)))
 
 
 @handler("random")
-def _random(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
-    (dtype,) = arguments(w, node, "random", ("dtype",), dtype=float)
-    return w.emit(node, C.RAND, (), None, dtype_argument(w, dtype, node))
+def _random(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
+    (dtype,) = arguments(fb, node, "random", ("dtype",), dtype=float)
+    return fb.emit(node, C.RAND, (), None, dtype_argument(fb, dtype, node))
 
 
 @handler("randn")
-def _randn(w: Walk, node: ast.Call, name: str, fn: Any) -> Op:
+def _randn(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
     """A normally distributed number, by the method of Box and Muller."""
-    (dtype,) = arguments(w, node, "randn", ("dt",), dt=float)
-    t = dtype_argument(w, dtype, node)
+    (dtype,) = arguments(fb, node, "randn", ("dt",), dt=float)
+    t = dtype_argument(fb, dtype, node)
     if not t.is_real:
-        raise w.type_error(f"randn needs a real type, not {t}", node)
-    one = w.typed(1.0, t, node)
+        raise fb.type_error(f"randn needs a real type, not {t}", node)
+    one = fb.typed(1.0, t, node)
     # 1 - u is in (0, 1], so that the logarithm is finite.
-    u = w.emit(node, C.SUB, (one, w.emit(node, C.RAND, (), None, t)))
-    log = w.emit(node, C.LOG, (u,))
-    radius = w.emit(node, C.SQRT, (w.emit(node, C.MUL, (w.typed(-2.0, t, node), log)),))
-    turn = w.typed(2.0 * math.pi, t, node)
-    angle = w.emit(node, C.MUL, (turn, w.emit(node, C.RAND, (), None, t)))
-    return w.emit(node, C.MUL, (radius, w.emit(node, C.COS, (angle,))))
+    u = fb.emit(node, C.SUB, (one, fb.emit(node, C.RAND, (), None, t)))
+    log = fb.emit(node, C.LOG, (u,))
+    radius = fb.emit(node, C.SQRT, (fb.emit(node, C.MUL, (fb.typed(-2.0, t, node), log)),))
+    turn = fb.typed(2.0 * math.pi, t, node)
+    angle = fb.emit(node, C.MUL, (turn, fb.emit(node, C.RAND, (), None, t)))
+    return fb.emit(node, C.MUL, (radius, fb.emit(node, C.COS, (angle,))))
 
 
 # Atomics
@@ -192,70 +192,70 @@ _ATOMIC: Final = {
 
 
 @handler(*_ATOMIC)
-def _atomic(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+def _atomic(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
     names = ("x", "expected", "desired") if name == "atomic_cas" else ("x", "y")
     nodes: dict[str, ast.expr] = dict(zip(names, node.args, strict=False))
     nodes.update((k.arg, k.value) for k in node.keywords if k.arg)
     if len(node.args) + len(node.keywords) != len(names) or set(nodes) != set(names):
-        raise w.type_error(f"{name}() takes the arguments {', '.join(names)}", node)
-    ptr = lvalue(w, nodes["x"])
+        raise fb.type_error(f"{name}() takes the arguments {', '.join(names)}", node)
+    ptr = lvalue(fb, nodes["x"])
     if ptr is None or isinstance(ptr, StructValue):
-        raise w.syntax_error(
+        raise fb.syntax_error(
             f"cannot use a non-writable target as the first operand of '{name}'", nodes["x"],
             "pass a local variable or an element of an array",
         )  # fmt: skip
-    values = [w.expr(nodes[k]) for k in names[1:]]
+    values = [fb.expr(nodes[k]) for k in names[1:]]
     if isinstance(ptr, MatrixValue):
         if name == "atomic_cas":
-            raise w.type_error("atomic_cas takes a scalar", nodes["x"])
+            raise fb.type_error("atomic_cas takes a scalar", nodes["x"])
         (value,) = values
-        value = as_matrix(w, value, nodes["y"]) or value
+        value = as_matrix(fb, value, nodes["y"]) or value
 
         def update(part: Any, value: Any) -> Op:
-            return _atomic_op(w, node, name, part, nodes["y"], [value])
+            return _atomic_op(fb, node, name, part, nodes["y"], [value])
 
-        whole = MatrixValue(ptr.shape, w.parts(ptr, node))
-        return elementwise(w, node, name, update, whole, value)
-    return _atomic_op(w, node, name, ptr, nodes[names[-1]], values)
+        whole = MatrixValue(ptr.shape, fb.parts(ptr, node))
+        return elementwise(fb, node, name, update, whole, value)
+    return _atomic_op(fb, node, name, ptr, nodes[names[-1]], values)
 
 
 def _atomic_op(
-    w: Walk, node: ast.Call, name: str, ptr: Any, at: ast.expr, operands: list[Any]
+    fb: FuncBuilder, node: ast.Call, name: str, ptr: Any, at: ast.expr, operands: list[Any]
 ) -> Op:
     code = _ATOMIC[name]
-    target = dtype_in(w, ptr)
-    values = [w.op(value, at) for value in operands]
+    target = dtype_in(fb, ptr)
+    values = [fb.op(value, at) for value in operands]
     what = C.NAME[code]
     if target.is_real and (code == C.ATOMIC_CAS or what.startswith("atomic_bit")):
-        raise w.type_error(f"'{what}' requires integer operands, got {target}", node)
+        raise fb.type_error(f"'{what}' requires integer operands, got {target}", node)
     if code == C.ATOMIC_CAS:
         expected, desired = values
-        return atomically(w, node, code, ptr, (desired, expected))
+        return atomically(fb, node, code, ptr, (desired, expected))
     if values[0].type.is_real and what.startswith("atomic_bit"):
         text = f"'{what}' requires integer operands, got {values[0].type}"
-        raise w.type_error(text, at)
-    return add_atomically(w, node, code, ptr, values[0], name == "atomic_sub")
+        raise fb.type_error(text, at)
+    return add_atomically(fb, node, code, ptr, values[0], name == "atomic_sub")
 
 
 @handler("volatile_load")
-def _volatile_load(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
+def _volatile_load(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
     """A read that is never answered from an earlier one: an atomic that changes nothing."""
     if len(node.args) != 1 or node.keywords:
-        raise w.type_error("volatile_load() takes one argument", node)
-    ptr = lvalue(w, node.args[0])
+        raise fb.type_error("volatile_load() takes one argument", node)
+    ptr = lvalue(fb, node.args[0])
     if ptr is None:
         text = "cannot use a non-addressable target as the operand of 'volatile_load'"
-        raise w.syntax_error(text, node.args[0])
-    return _read_again(w, node, ptr)
+        raise fb.syntax_error(text, node.args[0])
+    return _read_again(fb, node, ptr)
 
 
-def _read_again(w: Walk, node: ast.Call, ptr: Any) -> Any:
+def _read_again(fb: FuncBuilder, node: ast.Call, ptr: Any) -> Any:
     if isinstance(ptr, MatrixValue):
-        return MatrixValue(ptr.shape, [_read_again(w, node, part) for part in w.parts(ptr, node)])
+        return MatrixValue(ptr.shape, [_read_again(fb, node, part) for part in fb.parts(ptr, node)])
     if isinstance(ptr, StructValue):
-        members = {name: _read_again(w, node, member) for name, member in ptr.members.items()}
+        members = {name: _read_again(fb, node, member) for name, member in ptr.members.items()}
         return StructValue(ptr.type, members)
-    target = dtype_in(w, ptr)
+    target = dtype_in(fb, ptr)
     code = C.ATOMIC_ADD if target.is_real else C.ATOMIC_BIT_OR
-    zero = w.typed(-0.0 if target.is_real else 0, target, node)
-    return atomically(w, node, code, ptr, (zero,))
+    zero = fb.typed(-0.0 if target.is_real else 0, target, node)
+    return atomically(fb, node, code, ptr, (zero,))

@@ -17,8 +17,9 @@ from ..types import FieldHandle, NodeHandle, StructFieldHandle, TensorHandle, i3
 from . import graphs
 from .arguments import elements
 from .checkpoints import implicit_checkpoint
-from .frame import Frame, LoopInfo
-from .places import spread
+from .func_builder import END, FuncBuilder
+from .func_context import FuncContext, LoopInfo
+from .lvalues import spread
 from .regions import leave_region
 from .registry import handler, statement
 from .stmts import bind_static, local_copy
@@ -34,7 +35,6 @@ from .values import (
     is_static,
     vector,
 )  # fmt: skip
-from .walk import END, Walk
 
 __all__ = ["field_extents"]
 
@@ -44,50 +44,50 @@ _NO_CONFIG: Final = LoopConfig()
 
 
 @statement(ast.For)
-def _for(w: Walk, node: ast.For) -> str | None:
+def _for(fb: FuncBuilder, node: ast.For) -> str | None:
     if node.orelse:
         text = "'else' clause for 'for' not supported in Quadrants kernels"
-        raise w.syntax_error(text, node.orelse[0], "set a flag in the loop and test it after")
+        raise fb.syntax_error(text, node.orelse[0], "set a flag in the loop and test it after")
     it = node.iter
-    meaning = w.meaning(it)
+    meaning = fb.meaning(it)
     if meaning == "static":
-        return _static_for(w, node, cast(ast.Call, it))
+        return _static_for(fb, node, cast(ast.Call, it))
     if meaning == "range":
         call = cast(ast.Call, it)
         if call.keywords or not 1 <= len(call.args) <= 2:
             count = len(call.args) + len(call.keywords)
             text = f"Range should have 1 or 2 arguments, found {count}"
             hint = "loop over the number of steps and compute the value" if count > 2 else None
-            raise w.syntax_error(text, call, hint)
-        values = [(w.expr(a), a) for a in call.args]
-        bounds = [_bound(w, v, a) for v, a in values]
+            raise fb.syntax_error(text, call, hint)
+        values = [(fb.expr(a), a) for a in call.args]
+        bounds = [_bound(fb, v, a) for v, a in values]
         if len(bounds) == 1:
-            bounds.insert(0, w.typed(0, i32, call))
-        _range_for(w, node, tuple(bounds), None, False)
+            bounds.insert(0, fb.typed(0, i32, call))
+        _range_for(fb, node, tuple(bounds), None, False)
         return None
-    value = w.expr(it)
+    value = fb.expr(it)
     grouped = isinstance(value, Grouped)
     over: Any = value.over if grouped else value
     if isinstance(over, TensorHandle):
         over = over._unwrap()  # pyright: ignore[reportPrivateUsage]
     if isinstance(over, NDRange):
-        _check_count(w, node, len(over.ranges), grouped, "ndrange")
-        pairs = [_bound(w, end, it) for pair in over.ranges for end in pair]
-        _range_for(w, node, tuple(pairs), over.axes, grouped)
+        _check_count(fb, node, len(over.ranges), grouped, "ndrange")
+        pairs = [_bound(fb, end, it) for pair in over.ranges for end in pair]
+        _range_for(fb, node, tuple(pairs), over.axes, grouped)
     elif isinstance(over, NdarrayRef):
-        _check_count(w, node, over.ndim, grouped, "struct")
-        shape = spread(w, ShapeRef(over), it)
-        bounds = [b for extent in shape for b in (w.typed(0, i32, it), extent)]
-        _range_for(w, node, tuple(bounds), None, grouped)
+        _check_count(fb, node, over.ndim, grouped, "struct")
+        shape = spread(fb, ShapeRef(over), it)
+        bounds = [b for extent in shape for b in (fb.typed(0, i32, it), extent)]
+        _range_for(fb, node, tuple(bounds), None, grouped)
     elif isinstance(over, NodeHandle):
-        _check_count(w, node, len(over.shape), grouped, "struct")
+        _check_count(fb, node, len(over.shape), grouped, "struct")
         ends = [(0, extent) for extent in over.shape]
-        bounds = [w.typed(end, i32, it) for pair in ends for end in pair]
-        _range_for(w, node, tuple(bounds), None, grouped)
+        bounds = [fb.typed(end, i32, it) for pair in ends for end in pair]
+        _range_for(fb, node, tuple(bounds), None, grouped)
     elif isinstance(over, FieldHandle | StructFieldHandle):
-        _struct_for(w, node, over, grouped)
+        _struct_for(fb, node, over, grouped)
     else:
-        raise w.error(
+        raise fb.error(
             QuadrantsCompilationError,
             f"TypeError: Cannot loop over the object {describe(over)} in Quadrants scope. Only "
             "ranges, ndranges, ndarrays and qd.static(...) sequences can be looped over.", it,
@@ -98,28 +98,28 @@ def _for(w: Walk, node: ast.For) -> str | None:
 
 
 def _struct_for(
-    w: Walk, node: ast.For, field: FieldHandle | StructFieldHandle, grouped: bool
+    fb: FuncBuilder, node: ast.For, field: FieldHandle | StructFieldHandle, grouped: bool
 ) -> None:
     """A loop over the indices of a field."""
-    _check_count(w, node, len(field.shape), grouped, "struct")
-    bounds, axes = field_extents(w, field, node.iter)
-    _range_for(w, node, bounds, axes, grouped)
+    _check_count(fb, node, len(field.shape), grouped, "struct")
+    bounds, axes = field_extents(fb, field, node.iter)
+    _range_for(fb, node, bounds, axes, grouped)
 
 
 def field_extents(
-    w: Walk, field: FieldHandle | StructFieldHandle, node: ast.AST
+    fb: FuncBuilder, field: FieldHandle | StructFieldHandle, node: ast.AST
 ) -> tuple[tuple[Op, ...], tuple[int, ...] | None]:
     """Begin and end of each axis of a field, and the order of the axes in memory."""
     leaf: Any = field
     while isinstance(leaf, StructFieldHandle):
         leaf = next(iter(leaf.members.values()))
-    layout = w.python(node, leaf.memory_layout)
+    layout = fb.python(node, leaf.memory_layout)
     ndim = len(field.shape)
     bounds: list[Op] = []
     for axis in range(ndim):
         first = layout.origin[axis]
-        bounds.append(w.typed(first, i32, node))
-        bounds.append(w.typed(first + layout.shape[axis], i32, node))
+        bounds.append(fb.typed(first, i32, node))
+        bounds.append(fb.typed(first + layout.shape[axis], i32, node))
     largest = dict.fromkeys(range(ndim), 0)
     for axis, _div, _mod, stride in layout.terms:
         if axis < ndim:
@@ -128,52 +128,52 @@ def field_extents(
     return tuple(bounds), None if order == tuple(range(ndim)) else order
 
 
-def _bound(w: Walk, value: Any, node: ast.expr) -> Op:
+def _bound(fb: FuncBuilder, value: Any, node: ast.expr) -> Op:
     """A loop bound. Other types than i32 are cast to it."""
     if type(value) is int and i32.min <= value <= i32.max:
-        return w.typed(value, i32, node)
-    op = w.op(value, node)
+        return fb.typed(value, i32, node)
+    op = fb.op(value, node)
     t = op.type
     if t.is_real or t.bits > 32 or (t.bits == 32 and not t.is_signed):
-        w.warn(
+        fb.warn(
             f"Casting range_for boundary values from {t} to i32, which may cause numerical issues",
             node,
         )
     return op
 
 
-def _targets(w: Walk, node: ast.For) -> list[ast.Name]:
+def _targets(fb: FuncBuilder, node: ast.For) -> list[ast.Name]:
     t = node.target
     targets = t.elts if isinstance(t, ast.Tuple | ast.List) else [t]
     for target in targets:
         if not isinstance(target, ast.Name):
-            raise w.syntax_error("Loop variables must be plain names", target)
-        if target.id != "_" and w.has_local(target.id):
-            raise w.syntax_error(
+            raise fb.syntax_error("Loop variables must be plain names", target)
+        if target.id != "_" and fb.has_local(target.id):
+            raise fb.syntax_error(
                 f"Variable '{target.id}' is already declared in the outer scope and cannot be used "
                 "as loop variable", target, "choose another name for the loop variable",
             )  # fmt: skip
     return cast("list[ast.Name]", targets)
 
 
-def _check_count(w: Walk, node: ast.For, axes: int, grouped: bool, kind: str) -> None:
+def _check_count(fb: FuncBuilder, node: ast.For, axes: int, grouped: bool, kind: str) -> None:
     t = node.target
     count = len(t.elts) if isinstance(t, ast.Tuple | ast.List) else 1
     if grouped:
         if count != 1 or isinstance(t, ast.Tuple | ast.List):
             text = "Group for should have 1 loop target, found " + str(count)
-            raise w.syntax_error(text, t, "the one variable is the index vector: I[0], I[1], ...")
+            raise fb.syntax_error(text, t, "the one variable is the index vector: I[0], I[1], ...")
         return
     if count == axes:
         return
     src = ast.unparse(node.iter)
     if kind == "ndrange":
-        raise w.syntax_error(
+        raise fb.syntax_error(
             "Ndrange for loop with number of the loop variables not equal to the dimension of the "
             f"ndrange is not supported: {count} variables, {axes} dimensions", t,
             f"name all {axes} variables, or write `for I in qd.grouped({src})`",
         )  # fmt: skip
-    raise w.error(
+    raise fb.error(
         QuadrantsCompilationError,
         "IndexError: Number of struct-for indices does not match loop variable dimensionality "
         f'({count} != {axes}). Maybe you wanted to use "for I in qd.grouped({src})" to group all '
@@ -182,59 +182,63 @@ def _check_count(w: Walk, node: ast.For, axes: int, grouped: bool, kind: str) ->
 
 
 def _range_for(
-    w: Walk, node: ast.For, bounds: tuple[Op, ...], axes: tuple[int, ...] | None, grouped: bool
+    fb: FuncBuilder,
+    node: ast.For,
+    bounds: tuple[Op, ...],
+    axes: tuple[int, ...] | None,
+    grouped: bool,
 ) -> None:
-    frame = w.frame
-    config = frame.next_loop or _NO_CONFIG
-    frame.next_loop = None
-    targets = _targets(w, node)
+    context = fb.context
+    config = context.next_loop or _NO_CONFIG
+    context.next_loop = None
+    targets = _targets(fb, node)
     attr = ForAttr(
         axes, config.block_dim, config.num_cpu_threads, config.strictly_serialized, False,
         config.loop_name,
     )  # fmt: skip
-    if config.loop_name and w.depth:
-        w.warn("loop_config(name=...) has no effect: a loop inside another is no task", node)
-    if w.func.autodiff == "reverse" and not w.config.ad_stack_experimental_enabled:
-        _check_nesting(w, node)
-    parallel = w.depth == 0 and not config.strictly_serialized
+    if config.loop_name and fb.depth:
+        fb.warn("loop_config(name=...) has no effect: a loop inside another is no task", node)
+    if fb.func.autodiff == "reverse" and not fb.config.ad_stack_experimental_enabled:
+        _check_nesting(fb, node)
+    parallel = fb.depth == 0 and not config.strictly_serialized
     # Without axes there is one element, whose index vector is empty.
-    ends = bounds or (w.typed(0, i32, node), w.typed(1, i32, node))
-    checkpoint = implicit_checkpoint(w, node, node.iter)
-    loop = w.emit(node, C.RANGE_FOR, ends, attr, void, 1)
-    loop.loc = w.head(node, node.iter)
-    saved = w.enter(loop.regions[0])
+    ends = bounds or (fb.typed(0, i32, node), fb.typed(1, i32, node))
+    checkpoint = implicit_checkpoint(fb, node, node.iter)
+    loop = fb.emit(node, C.RANGE_FOR, ends, attr, void, 1)
+    loop.loc = fb.head(node, node.iter)
+    saved = fb.enter(loop.regions[0])
     count = len(bounds) // 2
     index = [
-        w.emit(targets[0 if grouped else k], C.LOOP_INDEX, (loop,), k, i32) for k in range(count)
+        fb.emit(targets[0 if grouped else k], C.LOOP_INDEX, (loop,), k, i32) for k in range(count)
     ]
-    scope = frame.scopes[-1]
+    scope = context.scopes[-1]
     if grouped:
         name = targets[0].id
         at: Any = vector(index)
-        scope[name] = local_copy(w, at, name, targets[0]) if _assigns(node, name) else at
+        scope[name] = local_copy(fb, at, name, targets[0]) if _assigns(node, name) else at
     else:
         for target, value in zip(targets, index, strict=True):
             scope[target.id] = value
-    frame.loops.append(LoopInfo("parallel" if parallel else "serial", w.depth))
-    w.body(node.body)
-    frame.loops.pop()
-    w.leave(saved, "`for`", node)
+    context.loops.append(LoopInfo("parallel" if parallel else "serial", fb.depth))
+    fb.body(node.body)
+    context.loops.pop()
+    fb.leave(saved, "`for`", node)
     if checkpoint is not None:
-        leave_region(w, checkpoint, "`for`", node)
+        leave_region(fb, checkpoint, "`for`", node)
 
 
-def _check_nesting(w: Walk, node: ast.For) -> None:
+def _check_nesting(fb: FuncBuilder, node: ast.For) -> None:
     """Raise QuadrantsCompilationError for a loop in a loop: its gradient would need stacks."""
-    frame: Frame | None = w.frame
-    while frame is not None:
-        if any(loop.kind != "static" and loop.kind[:3] != "qd." for loop in frame.loops):
-            raise w.error(
+    context: FuncContext | None = fb.context
+    while context is not None:
+        if any(loop.kind != "static" and loop.kind[:3] != "qd." for loop in context.loops):
+            raise fb.error(
                 QuadrantsCompilationError, "Cannot use non static range in Backwards mode",
                 node.iter,
                 "qd.init(ad_stack_experimental_enabled=True) keeps what the loop overwrites on"
                 " stacks; or unroll a short loop with qd.static",
             )  # fmt: skip
-        frame = frame.parent
+        context = context.parent
 
 
 def _assigns(loop: ast.For, name: str) -> bool:
@@ -253,43 +257,43 @@ def _assigns(loop: ast.For, name: str) -> bool:
 # Unrolled loops
 
 
-def _turns(w: Walk, node: ast.For, value: Any) -> Iterator[Any]:
+def _turns(fb: FuncBuilder, node: ast.For, value: Any) -> Iterator[Any]:
     if isinstance(value, ShapeRef):
-        return iter(spread(w, value, node.iter))
+        return iter(spread(fb, value, node.iter))
     if isinstance(value, Grouped) and isinstance(value.over, NDRange):
         return iter(value)
     if isinstance(value, MatrixValue):
-        return iter(spread(w, value, node.iter))
+        return iter(spread(fb, value, node.iter))
     if not hasattr(value, "__iter__") or isinstance(value, NdarrayRef | Op):
         text = f"TypeError: {describe(value)} cannot be unrolled: it is not a sequence"
-        raise w.error(QuadrantsCompilationError, text, node.iter)
-    return w.python(node.iter, iter, value)
+        raise fb.error(QuadrantsCompilationError, text, node.iter)
+    return fb.python(node.iter, iter, value)
 
 
-def _static_for(w: Walk, node: ast.For, call: ast.Call) -> str | None:
-    frame = w.frame
-    turns = _turns(w, node, w.expr(call))
-    loop = LoopInfo("static", w.depth)
-    limit, count = w.config.unrolling_limit, 0
+def _static_for(fb: FuncBuilder, node: ast.For, call: ast.Call) -> str | None:
+    context = fb.context
+    turns = _turns(fb, node, fb.expr(call))
+    loop = LoopInfo("static", fb.depth)
+    limit, count = fb.config.unrolling_limit, 0
     result: str | None = None
-    frame.loops.append(loop)
+    context.loops.append(loop)
     while True:
-        value = w.python(node.iter, next, turns, _END_OF_TURNS)
+        value = fb.python(node.iter, next, turns, _END_OF_TURNS)
         if value is _END_OF_TURNS:
             break
         count += 1
-        frame.scopes.append({})
-        bind_static(w, node.target, value)
-        flow = w.body(node.body)
-        w.end_scope("static `for`", node)
+        context.scopes.append({})
+        bind_static(fb, node.target, value)
+        flow = fb.body(node.body)
+        fb.end_scope("static `for`", node)
         if flow == _BREAK:
             break
         if flow is not None and flow != _CONTINUE:
             result = flow
             break
-    frame.loops.pop()
+    context.loops.pop()
     if limit and count > limit:
-        w.warn(
+        fb.warn(
             f"qd.static unrolled this loop to {count} iterations, more than unrolling_limit="
             f"{limit}; that makes compiling slow. A plain loop may do.", node.iter, SyntaxWarning,
         )  # fmt: skip
@@ -303,45 +307,45 @@ _END_OF_TURNS: Final = object()
 
 
 @statement(ast.While)
-def _while(w: Walk, node: ast.While) -> None:
+def _while(fb: FuncBuilder, node: ast.While) -> None:
     if node.orelse:
         text = "'else' clause for 'while' not supported in Quadrants kernels"
-        raise w.syntax_error(text, node.orelse[0], "set a flag in the loop and test it after")
-    if graphs.is_do_while(w, node):
-        graphs.do_while(w, node)
+        raise fb.syntax_error(text, node.orelse[0], "set a flag in the loop and test it after")
+    if graphs.is_do_while(fb, node):
+        graphs.do_while(fb, node)
         return
-    loop = w.emit(node, C.WHILE, (), None, void, 1)
-    loop.loc = w.head(node, node.test)
-    saved = w.enter(loop.regions[0])
-    cond = w.integral(w.expr(node.test), "while", node.test)
-    w.emit(node.test, C.WHILE_CONTROL, (cond,), None, void)
-    w.frame.loops.append(LoopInfo("while", w.depth))
-    w.body(node.body)
-    w.frame.loops.pop()
-    w.leave(saved, "`while`", node)
+    loop = fb.emit(node, C.WHILE, (), None, void, 1)
+    loop.loc = fb.head(node, node.test)
+    saved = fb.enter(loop.regions[0])
+    cond = fb.integral(fb.expr(node.test), "while", node.test)
+    fb.emit(node.test, C.WHILE_CONTROL, (cond,), None, void)
+    fb.context.loops.append(LoopInfo("while", fb.depth))
+    fb.body(node.body)
+    fb.context.loops.pop()
+    fb.leave(saved, "`while`", node)
 
 
 @statement(ast.Break, ast.Continue)
-def _jump(w: Walk, node: ast.Break | ast.Continue) -> str:
+def _jump(fb: FuncBuilder, node: ast.Break | ast.Continue) -> str:
     is_break = isinstance(node, ast.Break)
     word = "break" if is_break else "continue"
-    loop = w.frame.loops[-1]  # Python itself rejects a jump outside of a loop
+    loop = fb.context.loops[-1]  # Python itself rejects a jump outside of a loop
     if loop.kind.startswith("qd."):
-        raise w.syntax_error(f"`{word}` cannot leave {loop.kind}", node)
+        raise fb.syntax_error(f"`{word}` cannot leave {loop.kind}", node)
     if loop.kind == "static":
-        if w.depth != loop.depth:
-            raise w.syntax_error(
+        if fb.depth != loop.depth:
+            raise fb.syntax_error(
                 f"You are trying to `{word}` a static `for` loop, but the `{word}` statement is "
                 "inside a non-static `if`. ", node,
                 "make the condition static, or use a plain loop",
             )  # fmt: skip
         return _BREAK if is_break else _CONTINUE
     if is_break and loop.kind == "parallel":
-        raise w.syntax_error(
+        raise fb.syntax_error(
             "Cannot break in the outermost loop", node,
             "it runs in parallel; put qd.loop_config(serialize=True) before it to run it in order",
         )  # fmt: skip
-    w.emit(node, C.BREAK if is_break else C.CONTINUE, (), None, void)
+    fb.emit(node, C.BREAK if is_break else C.CONTINUE, (), None, void)
     return END
 
 
@@ -349,31 +353,31 @@ def _jump(w: Walk, node: ast.Break | ast.Continue) -> str:
 
 
 @handler("ndrange")
-def _ndrange(w: Walk, node: ast.Call, name: str, fn: Any) -> NDRange:
+def _ndrange(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> NDRange:
     values: list[tuple[Any, ast.expr]] = []
     for arg in node.args:
-        values.extend((value, arg) for value in elements(w, (arg,)))
+        values.extend((value, arg) for value in elements(fb, (arg,)))
     axes: Any = None
     for keyword in node.keywords:
         if keyword.arg != "axes":
             text = f"ndrange() got an unexpected keyword argument '{keyword.arg}'"
-            raise w.type_error(text, keyword.value)
-        axes = w.expr(keyword.value)
+            raise fb.type_error(text, keyword.value)
+        axes = fb.expr(keyword.value)
     ranges: list[tuple[Any, Any]] = []
     for value, at in values:
         pair = tuple(value) if is_sequence(value) else (0, value)
         if len(pair) != 2 or not all(_is_integer(v) for v in pair):
-            raise w.type_error(
+            raise fb.type_error(
                 "Every argument of ndrange should be an integer scalar or a tuple/list of "
                 "(int, int)", at, "convert real values with qd.cast(x, qd.i32)",
             )  # fmt: skip
         ranges.append((pair[0], pair[1]))
     if not ranges:
-        raise w.type_error("ndrange() needs at least one argument", node)
+        raise fb.type_error("ndrange() needs at least one argument", node)
     if axes is not None:
         if not is_sequence(axes) or sorted(axes) != list(range(len(ranges))):
             text = f"axes={axes!r} is not a permutation of range({len(ranges)})"
-            raise w.error(QuadrantsCompilationError, "ValueError: " + text, node)
+            raise fb.error(QuadrantsCompilationError, "ValueError: " + text, node)
         axes = tuple(axes)
     return NDRange(tuple(ranges), axes)
 
@@ -390,13 +394,13 @@ _ITERABLE: Final = (
 
 
 @handler("grouped")
-def _grouped(w: Walk, node: ast.Call, name: str, fn: Any) -> Grouped:
+def _grouped(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Grouped:
     if len(node.args) != 1 or node.keywords:
-        raise w.syntax_error("qd.grouped takes one argument", node)
-    value = w.expr(node.args[0])
+        raise fb.syntax_error("qd.grouped takes one argument", node)
+    value = fb.expr(node.args[0])
     if not isinstance(value, _ITERABLE):
         text = f"Cannot loop over the object {describe(value)} with qd.grouped"
-        raise w.error(QuadrantsCompilationError, "TypeError: " + text, node.args[0])
+        raise fb.error(QuadrantsCompilationError, "TypeError: " + text, node.args[0])
     return Grouped(value)
 
 
@@ -406,30 +410,30 @@ _CONFIG_KEYS: Final = (
 
 
 @handler("loop_config")
-def _loop_config(w: Walk, node: ast.Call, name: str, fn: Any) -> None:
+def _loop_config(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
     """Settings of the next loop of this function."""
     if node.args:
-        raise w.type_error("loop_config() takes keyword arguments only", node)
+        raise fb.type_error("loop_config() takes keyword arguments only", node)
     values: dict[str, Any] = {}
     for keyword in node.keywords:
         key = keyword.arg or "**"
         if key not in _CONFIG_KEYS:
             text = f"loop_config() got an unexpected keyword argument '{key}'"
-            raise w.type_error(text, keyword.value, "known: " + ", ".join(_CONFIG_KEYS))
-        value = values[key] = w.expr(keyword.value)
+            raise fb.type_error(text, keyword.value, "known: " + ", ".join(_CONFIG_KEYS))
+        value = values[key] = fb.expr(keyword.value)
         if not is_static(value):
-            raise w.type_error("loop_config needs compile-time values", keyword.value)
+            raise fb.type_error("loop_config needs compile-time values", keyword.value)
     block = values.get("block_dim") or 0
     threads = values.get("parallelize") or 0
     for key, number in (("block_dim", block), ("parallelize", threads)):
         if type(number) is not int or number < 0:
-            raise w.type_error(f"{key} must be a positive integer, not {number!r}", node)
+            raise fb.type_error(f"{key} must be a positive integer, not {number!r}", node)
     if block and (block & (block - 1) or block > 1024):
         text = f"block_dim must be a power of two up to 1024, not {block}"
-        raise w.error(QuadrantsCompilationError, "ValueError: " + text, node)
+        raise fb.error(QuadrantsCompilationError, "ValueError: " + text, node)
     serialize = bool(values.get("serialize"))
     if serialize and threads > 1:
-        raise w.syntax_error("serialize=True and parallelize exclude each other", node)
-    w.frame.next_loop = LoopConfig(
+        raise fb.syntax_error("serialize=True and parallelize exclude each other", node)
+    fb.context.next_loop = LoopConfig(
         1 if serialize else threads, block, serialize, str(values.get("name") or "")
     )

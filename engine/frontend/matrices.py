@@ -21,6 +21,7 @@ from ..errors import QuadrantsCompilationError, QuadrantsIndexError, QuadrantsSy
 from ..ir import AssertAttr, Op
 from ..ir import codes as C
 from ..types import DataType, i32, u1, void
+from .func_builder import FuncBuilder
 from .values import (
     DynamicElement,
     MatrixValue,
@@ -30,7 +31,6 @@ from .values import (
     promote_all,
     tensor_name,
 )
-from .walk import Walk
 
 __all__ = [
     "METHODS", "as_matrix", "element", "elementwise", "matrix_attribute", "rows",
@@ -44,31 +44,31 @@ SWIZZLES: Final = ("xyzw", "rgba", "stpq")
 
 
 def uniform(
-    w: Walk, parts: Sequence[Any], node: ast.AST, dtype: DataType | None = None
+    fb: FuncBuilder, parts: Sequence[Any], node: ast.AST, dtype: DataType | None = None
 ) -> list[Any]:
     """The parts with one type: ``dtype``, or their promoted type.
 
     Numbers of compile time become constants, one for each value; under ``qd.static`` they stay.
     """
-    if w.static and all(isinstance(p, int | float) for p in parts):
+    if fb.static and all(isinstance(p, int | float) for p in parts):
         return list(parts)
-    values = [p if isinstance(p, int | float) else w.op(p, node) for p in parts]
-    t = dtype or promote_all([dtype_in(w, v) for v in values])
+    values = [p if isinstance(p, int | float) else fb.op(p, node) for p in parts]
+    t = dtype or promote_all([dtype_in(fb, v) for v in values])
     known: dict[Any, Op] = {}
     out: list[Any] = []
     for value in values:
         if isinstance(value, Op):
-            out.append(w.cast(value, t, node))
+            out.append(fb.cast(value, t, node))
             continue
         key = (value.__class__, repr(value))
         found = known.get(key)
         if found is None:
-            found = known[key] = w.number(value, t, node)
+            found = known[key] = fb.number(value, t, node)
         out.append(found)
     return out
 
 
-def as_matrix(w: Walk, value: Any, node: ast.AST) -> MatrixValue | None:
+def as_matrix(fb: FuncBuilder, value: Any, node: ast.AST) -> MatrixValue | None:
     """A list or tuple of numbers, or of such lists, as a vector or matrix; else None."""
     if isinstance(value, MatrixValue):
         return value
@@ -77,12 +77,12 @@ def as_matrix(w: Walk, value: Any, node: ast.AST) -> MatrixValue | None:
     if not isinstance(value, list | tuple) or not value:
         return None
     items = cast("list[Any]", value)
-    nested = [as_matrix(w, item, node) for item in items]
+    nested = [as_matrix(fb, item, node) for item in items]
     if any(item is not None for item in nested):
         lines = [item for item in nested if item is not None and len(item.shape) == 1]
         if len(lines) != len(items) or any(line.shape != lines[0].shape for line in lines):
             return None
-        parts = [part for line in lines for part in w.parts(line, node)]
+        parts = [part for line in lines for part in fb.parts(line, node)]
         return MatrixValue((len(lines), lines[0].shape[0]), parts)
     if not all(isinstance(item, Op | DynamicElement | int | float) for item in items):
         return None
@@ -95,7 +95,9 @@ def as_matrix(w: Walk, value: Any, node: ast.AST) -> MatrixValue | None:
 OnParts = Callable[[Any], Any] | Callable[[Any, Any], Any] | Callable[[Any, Any, Any], Any]
 
 
-def elementwise(w: Walk, node: ast.AST, symbol: str, fn: OnParts, *values: Any) -> MatrixValue:
+def elementwise(
+    fb: FuncBuilder, node: ast.AST, symbol: str, fn: OnParts, *values: Any
+) -> MatrixValue:
     """``fn`` of the parts of ``values``; at least one is a matrix; scalars broadcast.
 
     QuadrantsTypeError if the shapes differ.
@@ -104,28 +106,28 @@ def elementwise(w: Walk, node: ast.AST, symbol: str, fn: OnParts, *values: Any) 
     for value in values:
         if isinstance(value, MatrixValue):
             if shape is not None and value.shape != shape:
-                names = " and ".join(f"'{tensor_name(w, v)}'" for v in values)
-                raise w.type_error(
+                names = " and ".join(f"'{tensor_name(fb, v)}'" for v in values)
+                raise fb.type_error(
                     f"unsupported operand type(s) for '{symbol}': {names}", node,
                     "both sides need the same shape",
                 )  # fmt: skip
             shape = value.shape
         elif not isinstance(value, Op | DynamicElement | int | float):
-            raise w.not_scalar(value, node)
+            raise fb.not_scalar(value, node)
     assert shape is not None
     size = 1
     for extent in shape:
         size *= extent
     columns: list[Sequence[Any]] = [
-        w.parts(v, node) if isinstance(v, MatrixValue) else [v] * size for v in values
+        fb.parts(v, node) if isinstance(v, MatrixValue) else [v] * size for v in values
     ]
     each: Callable[..., Any] = fn
     return MatrixValue(shape, [each(*parts) for parts in zip(*columns, strict=True)])
 
 
-def rows(w: Walk, value: MatrixValue, node: ast.AST) -> list[Any]:
+def rows(fb: FuncBuilder, value: MatrixValue, node: ast.AST) -> list[Any]:
     """The elements of a vector, or the rows of a matrix."""
-    parts = list(w.parts(value, node))
+    parts = list(fb.parts(value, node))
     if len(value.shape) == 1:
         return parts
     n, m = value.shape
@@ -135,11 +137,11 @@ def rows(w: Walk, value: MatrixValue, node: ast.AST) -> list[Any]:
 # Elements
 
 
-def _index_items(w: Walk, node: ast.Subscript, matrix: MatrixValue) -> list[Any]:
+def _index_items(fb: FuncBuilder, node: ast.Subscript, matrix: MatrixValue) -> list[Any]:
     """The indices of ``matrix[...]``, one for each axis; constants as Python numbers."""
-    index = w.expr(node.slice)
+    index = fb.expr(node.slice)
     if isinstance(index, MatrixValue):
-        items = list(w.parts(index, node))
+        items = list(fb.parts(index, node))
     else:
         items = list(cast("list[Any]", index)) if isinstance(index, tuple | list) else [index]
     if len(items) != len(matrix.shape):
@@ -148,80 +150,82 @@ def _index_items(w: Walk, node: ast.Subscript, matrix: MatrixValue) -> list[Any]
         hint = f"it is a {kind} of shape {matrix.shape}"
         if len(items) == 1:
             hint += "; m[i, :] is a row"
-        raise w.error(QuadrantsIndexError, text, node.slice, hint)
-    places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice] * len(items)
+        raise fb.error(QuadrantsIndexError, text, node.slice, hint)
+    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice] * len(items)
     return [
-        _checked_index(w, item, axis, matrix.shape, at)
-        for axis, (item, at) in enumerate(zip(items, places, strict=True))
+        _checked_index(fb, item, axis, matrix.shape, at)
+        for axis, (item, at) in enumerate(zip(items, nodes, strict=True))
     ]
 
 
-def _checked_index(w: Walk, item: Any, axis: int, shape: tuple[int, ...], node: ast.AST) -> Any:
+def _checked_index(
+    fb: FuncBuilder, item: Any, axis: int, shape: tuple[int, ...], node: ast.AST
+) -> Any:
     extent = shape[axis]
     if isinstance(item, slice):
         ends: tuple[Any, Any] = (cast(Any, item).start, cast(Any, item).stop)
         for end in ends:
             if isinstance(end, int) and end < 0:
-                raise _negative(w, node)
-        return w.python(node, range(extent).__getitem__, item)
+                raise _negative(fb, node)
+        return fb.python(node, range(extent).__getitem__, item)
     if isinstance(item, Op) and item.code == C.CONST:
         item = item.attr
     if isinstance(item, float) or (isinstance(item, Op) and item.type.is_real):
-        raise w.type_error(
-            f"indices must be integers, however '{dtype_in(w, item)}' is provided as index {axis}",
+        raise fb.type_error(
+            f"indices must be integers, however '{dtype_in(fb, item)}' is provided as index {axis}",
             node, "convert it: qd.cast(x, qd.i32)",
         )  # fmt: skip
     if isinstance(item, int):
         if item < 0:
-            raise _negative(w, node)
+            raise _negative(fb, node)
         if item >= extent:
             what = "a vector" if len(shape) == 1 else "a matrix"
             text = f"Index {item} is out of range for {what} of shape {shape}"
-            raise w.error(QuadrantsIndexError, text, node)
+            raise fb.error(QuadrantsIndexError, text, node)
         return int(item)
-    index = w.op(item, node)
-    return index if index.type.bits >= 32 else w.cast(index, i32, node)
+    index = fb.op(item, node)
+    return index if index.type.bits >= 32 else fb.cast(index, i32, node)
 
 
-def _negative(w: Walk, node: ast.AST) -> QuadrantsSyntaxError:
+def _negative(fb: FuncBuilder, node: ast.AST) -> QuadrantsSyntaxError:
     text = "Negative indices are not supported in Quadrants kernels."
-    return w.error(QuadrantsSyntaxError, text, node, "count from the start; v.n is the length")
+    return fb.error(QuadrantsSyntaxError, text, node, "count from the start; v.n is the length")
 
 
-def element(w: Walk, node: ast.Subscript, matrix: MatrixValue) -> Any:
+def element(fb: FuncBuilder, node: ast.Subscript, matrix: MatrixValue) -> Any:
     """``matrix[...]``: a part (a pointer if it is bound), a `DynamicElement`, or for slices a
     vector or matrix of such parts."""
-    items = _index_items(w, node, matrix)
+    items = _index_items(fb, node, matrix)
     shape = tuple([len(i) for i in items if isinstance(i, range)])
     picked: list[tuple[Any, ...]] = [()]
     for item in items:
         choices: Sequence[Any] = item if isinstance(item, range) else (item,)
         picked = [(*done, one) for done in picked for one in choices]
     if not picked:
-        raise w.error(QuadrantsIndexError, "A slice without elements", node.slice)
-    found = _picked(w, node, matrix, picked)
+        raise fb.error(QuadrantsIndexError, "A slice without elements", node.slice)
+    found = _picked(fb, node, matrix, picked)
     return MatrixValue(shape, found) if shape else found[0]
 
 
 def _picked(
-    w: Walk, node: ast.Subscript, matrix: MatrixValue, indices: list[tuple[Any, ...]]
+    fb: FuncBuilder, node: ast.Subscript, matrix: MatrixValue, indices: list[tuple[Any, ...]]
 ) -> list[Any]:
-    shape, at = matrix.shape, matrix.place
+    shape, at = matrix.shape, matrix.location
     columns = shape[1] if len(shape) == 2 else 1
     known = [type(i) is int for i in indices[0]]
     if all(known):
         return [
-            w.part(matrix, i[0] * columns + (i[1] if len(i) == 2 else 0), node) for i in indices
+            fb.part(matrix, i[0] * columns + (i[1] if len(i) == 2 else 0), node) for i in indices
         ]
     if at is not None:
         out: list[Any] = []
         for index in indices:
-            ops = [w.op(i, node) for i in index]
-            out.append(w.part_at(matrix, ops, node))
+            ops = [fb.op(i, node) for i in index]
+            out.append(fb.part_at(matrix, ops, node))
         return out
     pairs = [(i, n) for i, n in zip(indices[0], shape, strict=True) if type(i) is Op]
-    _check_bounds(w, node, "vector" if len(shape) == 1 else "matrix", pairs)
-    parts = w.parts(matrix, node)
+    _check_bounds(fb, node, "vector" if len(shape) == 1 else "matrix", pairs)
+    parts = fb.parts(matrix, node)
     if len(shape) == 1:
         return [DynamicElement(parts, indices[0][0])]
     if known[0]:
@@ -229,35 +233,37 @@ def _picked(
     if known[1]:
         return [DynamicElement(parts[j::columns], i) for i, j in indices]
     i, j = indices[0]
-    row = w.emit(node, C.MUL, (i, w.typed(columns, i.type, node)))
-    return [DynamicElement(parts, w.emit(node, C.ADD, (row, j)))]
+    row = fb.emit(node, C.MUL, (i, fb.typed(columns, i.type, node)))
+    return [DynamicElement(parts, fb.emit(node, C.ADD, (row, j)))]
 
 
-def _check_bounds(w: Walk, node: ast.Subscript, kind: str, pairs: list[tuple[Op, int]]) -> None:
+def _check_bounds(
+    fb: FuncBuilder, node: ast.Subscript, kind: str, pairs: list[tuple[Op, int]]
+) -> None:
     """Assert, if bounds are checked, that the indices of a local vector or matrix are valid."""
-    if not (w.config.debug or w.config.check_out_of_bound):
+    if not (fb.config.debug or fb.config.check_out_of_bound):
         return
     inside: Op | None = None
     for index, extent in pairs:
         t = cast(DataType, index.type)
-        low = w.emit(node, C.CMP_GE, (index, w.typed(0, t, node)), None, u1)
-        high = w.emit(node, C.CMP_LT, (index, w.typed(extent, t, node)), None, u1)
-        both = w.emit(node, C.BIT_AND, (low, high), None, u1)
-        inside = both if inside is None else w.emit(node, C.BIT_AND, (inside, both), None, u1)
+        low = fb.emit(node, C.CMP_GE, (index, fb.typed(0, t, node)), None, u1)
+        high = fb.emit(node, C.CMP_LT, (index, fb.typed(extent, t, node)), None, u1)
+        both = fb.emit(node, C.BIT_AND, (low, high), None, u1)
+        inside = both if inside is None else fb.emit(node, C.BIT_AND, (inside, both), None, u1)
     assert inside is not None
     name = ast.unparse(node.value).replace("%", "%%")
-    places = ", ".join(["%d"] * len(pairs))
+    formats = ", ".join(["%d"] * len(pairs))
     text = (
-        f"[kernel={w.func.name}] Out of bound access to {kind} '{name}' with indices [{places}] "
+        f"[kernel={fb.func.name}] Out of bound access to {kind} '{name}' with indices [{formats}] "
         f"(shape {[extent for _, extent in pairs]})"
     )
-    w.emit(node, C.ASSERT, (inside, *[i for i, _ in pairs]), AssertAttr("bound", text), void)
+    fb.emit(node, C.ASSERT, (inside, *[i for i, _ in pairs]), AssertAttr("bound", text), void)
 
 
 # Attributes
 
 
-def matrix_attribute(w: Walk, node: ast.Attribute, matrix: MatrixValue) -> Any:
+def matrix_attribute(fb: FuncBuilder, node: ast.Attribute, matrix: MatrixValue) -> Any:
     """``v.x``, ``v.xy``, ``m.n``, or a method."""
     name = node.attr
     if name == "n":
@@ -269,28 +275,28 @@ def matrix_attribute(w: Walk, node: ast.Attribute, matrix: MatrixValue) -> Any:
     if name == "ndim":
         return len(matrix.shape)
     if name == "dtype":
-        return dtype_in(w, matrix)
+        return dtype_in(fb, matrix)
     if name in METHODS:
         return Method(matrix, name)
     if len(matrix.shape) == 1:
         for letters in SWIZZLES:
             if all(letter in letters for letter in name):
-                return _swizzle(w, node, matrix, letters)
-    raise w.error(
+                return _swizzle(fb, node, matrix, letters)
+    raise fb.error(
         QuadrantsCompilationError, f"AttributeError: {describe(matrix)} has no attribute '{name}'",
         node, "elements are v[0] or v.x; methods are " + ", ".join(sorted(METHODS)),
     )  # fmt: skip
 
 
-def _swizzle(w: Walk, node: ast.Attribute, matrix: MatrixValue, letters: str) -> Any:
+def _swizzle(fb: FuncBuilder, node: ast.Attribute, matrix: MatrixValue, letters: str) -> Any:
     count = matrix.shape[0]
     if any(letter not in letters[:count] for letter in node.attr):
-        raise w.syntax_error(
+        raise fb.syntax_error(
             f"vec{count} only has attributes={tuple(letters[:count])}, got={tuple(node.attr)}", node
         )
-    picked = [w.part(matrix, letters.index(letter), node) for letter in node.attr]
+    picked = [fb.part(matrix, letters.index(letter), node) for letter in node.attr]
     return picked[0] if len(picked) == 1 else MatrixValue((len(picked),), picked)
 
 
 METHODS: Final[dict[str, Callable[..., Any]]] = {}
-"""Name of a method -> function(walk, call node, matrix); filled by `matrix_methods`."""
+"""Name of a method -> function(builder, call node, matrix); filled by `matrix_methods`."""

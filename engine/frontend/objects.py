@@ -12,12 +12,12 @@ from typing import Any, Final
 from ..types import StructType, resolved
 from .captures import ABSENT
 from .computed import operation_doubt
-from .places import AskedFor, bound, owner_of
+from .func_builder import FuncBuilder
+from .lvalues import AskedFor, bound, owner_of
 from .records import BoundFunc
 from .registry import INTRINSICS, handler
 from .signature import FuncDecl
 from .values import InstanceValue, RecordValue, StructValue, describe, is_static
-from .walk import Walk
 
 __all__ = ["real"]
 
@@ -45,83 +45,83 @@ class _Super:
 
 
 @handler("super")
-def _super(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    cls = w.frame.outer("__class__")
-    first = w.frame.decl.params[0].name if w.frame.decl.params else ""
-    owner = w.local(first)
+def _super(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    cls = fb.context.outer("__class__")
+    first = fb.context.decl.params[0].name if fb.context.decl.params else ""
+    owner = fb.local(first)
     if node.args or node.keywords or not isinstance(owner, InstanceValue):
         text = "super() can be used without arguments, in methods of data-oriented classes"
-        raise w.syntax_error(text, node)
+        raise fb.syntax_error(text, node)
     why = "what super() finds depends on all classes of the object"
-    w.captures.opaque(w, cls, node, why)
+    fb.captures.opaque(fb, cls, node, why)
     return _Super(cls, owner)
 
 
-def _subject(w: Walk, node: ast.Call, name: str, most: int) -> tuple[Any, str]:
+def _subject(fb: FuncBuilder, node: ast.Call, name: str, most: int) -> tuple[Any, str]:
     """The object and the attribute's name of a call of ``getattr`` or ``hasattr``."""
     if node.keywords or not 2 <= len(node.args) <= most:
         text = f"{name}() takes {'2 or 3' if most == 3 else '2'} arguments"
-        raise w.type_error(text, node)
-    attribute = w.expr(node.args[1])
+        raise fb.type_error(text, node)
+    attribute = fb.expr(node.args[1])
     if not isinstance(attribute, str):
         text = f"{name}(): the name of an attribute must be a compile-time text"
-        raise w.type_error(text, node.args[1])
-    return owner_of(w, node.args[0]), attribute
+        raise fb.type_error(text, node.args[1])
+    return owner_of(fb, node.args[0]), attribute
 
 
-def _has(w: Walk, node: ast.Call, value: Any, name: str) -> bool:
+def _has(fb: FuncBuilder, node: ast.Call, value: Any, name: str) -> bool:
     if isinstance(value, RecordValue):
-        if name in value.feature.members:
+        if name in value.spec_key.members:
             return True
-        found = w.python(node, getattr, value.feature.cls, name, ABSENT)
-        w.captures.presence(w, value.arg, (*value.path, name), found is not ABSENT, node)
+        found = fb.python(node, getattr, value.spec_key.cls, name, ABSENT)
+        fb.captures.presence(fb, value.arg, (*value.path, name), found is not ABSENT, node)
         return found is not ABSENT
     if isinstance(value, StructValue):
         return name in value.members or name in value.type.methods
     if not is_static(value):
-        raise w.type_error(f"{describe(value)} cannot be asked for its attributes", node.args[0])
-    found = w.python(node, getattr, real(value), name, ABSENT)
+        raise fb.type_error(f"{describe(value)} cannot be asked for its attributes", node.args[0])
+    found = fb.python(node, getattr, real(value), name, ABSENT)
     if isinstance(value, InstanceValue):
-        w.captures.presence(w, value.arg, (*value.path, name), found is not ABSENT, node)
+        fb.captures.presence(fb, value.arg, (*value.path, name), found is not ABSENT, node)
     else:
-        w.captures.attribute(w, value, name, found, node, True)
+        fb.captures.attribute(fb, value, name, found, node, True)
     return found is not ABSENT
 
 
 @handler("hasattr")
-def _hasattr(w: Walk, node: ast.Call, name: str, fn: Any) -> bool:
-    return _has(w, node, *_subject(w, node, name, 2))
+def _hasattr(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> bool:
+    return _has(fb, node, *_subject(fb, node, name, 2))
 
 
 @handler("getattr")
-def _getattr(w: Walk, node: ast.Call, name: str, fn: Any) -> Any:
-    value, attribute = _subject(w, node, name, 3)
+def _getattr(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    value, attribute = _subject(fb, node, name, 3)
     if not attribute.isidentifier():  # such a path would say something else: see `presence`
-        w.captures.opaque(w, getattr, node, f"{attribute!r} is no name")
-    if len(node.args) == 3 and not _has(w, node, value, attribute):
-        return w.expr(node.args[2])
-    return w.expr(ast.copy_location(AskedFor(node.args[0], attribute, ast.Load()), node))
+        fb.captures.opaque(fb, getattr, node, f"{attribute!r} is no name")
+    if len(node.args) == 3 and not _has(fb, node, value, attribute):
+        return fb.expr(node.args[2])
+    return fb.expr(ast.copy_location(AskedFor(node.args[0], attribute, ast.Load()), node))
 
 
 @handler("isinstance")
-def _isinstance(w: Walk, node: ast.Call, name: str, fn: Any) -> bool:
+def _isinstance(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> bool:
     if node.keywords or len(node.args) != 2:
-        raise w.type_error("isinstance() takes 2 arguments", node)
-    value, classes = bound(w, node.args[0]), w.expr(node.args[1])
+        raise fb.type_error("isinstance() takes 2 arguments", node)
+    value, classes = bound(fb, node.args[0]), fb.expr(node.args[1])
     if isinstance(value, RecordValue):
-        cls = value.feature.cls
-        w.captures.member(w, value.arg, (*value.path, "__class__"), cls, node)
-        return w.python(node, issubclass, cls, classes)
+        cls = value.spec_key.cls
+        fb.captures.member(fb, value.arg, (*value.path, "__class__"), cls, node)
+        return fb.python(node, issubclass, cls, classes)
     if isinstance(value, InstanceValue):
         cls = value.instance.__class__
-        w.captures.member(w, value.arg, (*value.path, "__class__"), cls, node)
+        fb.captures.member(fb, value.arg, (*value.path, "__class__"), cls, node)
     elif operation_doubt(len, (value,)):  # an object of the program's own
-        w.captures.attribute(w, value, "__class__", value.__class__, node, True)
+        fb.captures.attribute(fb, value, "__class__", value.__class__, node, True)
     if isinstance(value, StructValue):
         if not isinstance(classes, StructType):
             return False
-        return value.type is resolved(classes, w.default_ip, w.default_fp)
+        return value.type is resolved(classes, fb.default_ip, fb.default_fp)
     if not is_static(value):
         text = f"isinstance(): {describe(value)} is a value of run time"
-        raise w.type_error(text, node.args[0], "it has the type it was made with")
-    return w.python(node, isinstance, real(value), classes)
+        raise fb.type_error(text, node.args[0], "it has the type it was made with")
+    return fb.python(node, isinstance, real(value), classes)

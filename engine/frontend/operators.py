@@ -15,9 +15,9 @@ from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
 from ..types import u1
+from .func_builder import FuncBuilder
 from .matrices import as_matrix, elementwise
 from .values import MatrixValue, ShapeRef, StructValue, describe, dtype_in, is_static, tensor_name
-from .walk import Walk
 
 __all__ = [
     "ATOMICS", "BINARY", "COMPARE", "UNARY", "Binary", "binary", "compare", "unary", "unused",
@@ -80,109 +80,112 @@ BOOLEAN: Final[dict[int, int]] = {C.ADD: C.BIT_OR, C.SUB: C.BIT_XOR, C.MUL: C.BI
 _DIVIDES: Final = frozenset((C.FLOORDIV, C.FLOORMOD, C.DIV, C.MOD))
 
 
-def binary(w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb: ast.AST) -> Any:
+def binary(
+    fb: FuncBuilder, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb: ast.AST
+) -> Any:
     """``a <op> b``; ``na`` and ``nb`` are the nodes of the operands."""
     ta, tb = a.__class__, b.__class__
     if ta is MatrixValue or tb is MatrixValue:
-        return _elementwise(w, node, row, a, b, na, nb)
+        return _elementwise(fb, node, row, a, b, na, nb)
     if ta is StructValue or tb is StructValue:
-        names = " and ".join(f"'{tensor_name(w, v)}'" for v in (a, b))
+        names = " and ".join(f"'{tensor_name(fb, v)}'" for v in (a, b))
         text = f"unsupported operand type(s) for '{row.symbol}': {names}"
-        raise w.type_error(text, node, "compute with the members of structs")
+        raise fb.type_error(text, node, "compute with the members of structs")
     if ta is not Op and tb is not Op:
         sequences = ta is tb and ta in (list, tuple) and row.code == C.ADD
         if sequences or (is_static(a) and is_static(b)):
-            return w.python(node, row.fn, a, b)
+            return fb.python(node, row.fn, a, b)
         if ta is list and b.__class__ is int and row.code == C.MUL:
-            return w.python(node, row.fn, a, b)
-    x, y = w.op(a, na), w.op(b, nb)
+            return fb.python(node, row.fn, a, b)
+    x, y = fb.op(a, na), fb.op(b, nb)
     code = row.code
     if C.BITWISE[code] and (x.type.is_real or y.type.is_real):
-        raise w.type_error(
+        raise fb.type_error(
             f"unsupported operand type(s) for '{row.symbol}': '{x.type}' and '{y.type}'", node,
             "bit operations and shifts need integers; convert with qd.cast or qd.bit_cast",
         )  # fmt: skip
     if y.code == C.CONST and code in _DIVIDES and y.attr == 0 and not x.type.is_real:
         if y.type.is_int:
-            raise w.error(QuadrantsCompilationError, "Integer division by zero", nb)
+            raise fb.error(QuadrantsCompilationError, "Integer division by zero", nb)
     elif code == C.POW and y.code == C.CONST and x.type.is_int and y.type.is_int and y.attr < 0:
-        raise w.error(
+        raise fb.error(
             QuadrantsCompilationError, "Negative exponent in pow(int, int) is not allowed", nb,
             "make the base real: qd.cast(x, qd.f32)",
         )  # fmt: skip
     if x.type is u1 and y.type is u1:
         code = BOOLEAN.get(code, code)
-    return w.emit(node, code, (x, y))
+    return fb.emit(node, code, (x, y))
 
 
 def _elementwise(
-    w: Walk, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb: ast.AST
+    fb: FuncBuilder, node: ast.AST, row: Binary, a: Any, b: Any, na: ast.AST, nb: ast.AST
 ) -> MatrixValue:
     if isinstance(a, ShapeRef) or isinstance(b, ShapeRef):
-        raise w.type_error("an index cannot be combined with a whole shape; use shape[k]", node)
-    pair = [as_matrix(w, v, node) if isinstance(v, tuple | list) else v for v in (a, b)]
+        raise fb.type_error("an index cannot be combined with a whole shape; use shape[k]", node)
+    pair = [as_matrix(fb, v, node) if isinstance(v, tuple | list) else v for v in (a, b)]
     for value, given in zip(pair, (a, b), strict=True):
         if not isinstance(value, MatrixValue | Op | int | float):
             text = f"unsupported operand type(s) for '{row.symbol}': {describe(given)}"
-            raise w.type_error(text, node)
-    if C.BITWISE[row.code] and any(dtype_in(w, v).is_real for v in pair):
+            raise fb.type_error(text, node)
+    if C.BITWISE[row.code] and any(dtype_in(fb, v).is_real for v in pair):
         shape = next(v.shape for v in pair if isinstance(v, MatrixValue))
-        names = " and ".join(f"'{tensor_name(w, v, shape)}'" for v in pair)
-        raise w.type_error(
+        names = " and ".join(f"'{tensor_name(fb, v, shape)}'" for v in pair)
+        raise fb.type_error(
             f"unsupported operand type(s) for '{row.symbol}': {names}", node,
             "bit operations and shifts need integers; convert with qd.cast or qd.bit_cast",
         )  # fmt: skip
     return elementwise(
-        w, node, row.symbol, lambda x, y: binary(w, node, row, x, y, node, node),
-        *_with_one_constant(w, pair, (na, nb)),
+        fb, node, row.symbol, lambda x, y: binary(fb, node, row, x, y, node, node),
+        *_with_one_constant(fb, pair, (na, nb)),
     )  # fmt: skip
 
 
-def _with_one_constant(w: Walk, pair: list[Any], at: tuple[ast.AST, ast.AST]) -> list[Any]:
+def _with_one_constant(fb: FuncBuilder, pair: list[Any], at: tuple[ast.AST, ast.AST]) -> list[Any]:
     """The operands; a number that meets parts of run time is one constant for all of them."""
     if all(isinstance(v, int | float) or is_static(v) for v in pair):
         return pair
     return [
-        w.op(v, node) if isinstance(v, int | float) else v for v, node in zip(pair, at, strict=True)
+        fb.op(v, node) if isinstance(v, int | float) else v
+        for v, node in zip(pair, at, strict=True)
     ]
 
 
-def unary(w: Walk, node: ast.AST, kind: type[ast.unaryop], x: Any, nx: ast.AST) -> Any:
+def unary(fb: FuncBuilder, node: ast.AST, kind: type[ast.unaryop], x: Any, nx: ast.AST) -> Any:
     """``<op> x``; ``nx`` is the node of the operand."""
     code, fn = UNARY[kind]
     if isinstance(x, MatrixValue):
-        return elementwise(w, node, C.NAME[code], lambda v: unary(w, node, kind, v, nx), x)
+        return elementwise(fb, node, C.NAME[code], lambda v: unary(fb, node, kind, v, nx), x)
     if type(x) is not Op:
         if not is_static(x):
-            raise w.not_scalar(x, nx)
-        return w.python(node, fn, x)
+            raise fb.not_scalar(x, nx)
+        return fb.python(node, fn, x)
     if code < 0:
         return x
     if x.type.is_real and code != C.NEG:
         name = C.NAME[code]
         text = f"'{name}' takes integral inputs only, however '{x.type}' is provided"
-        raise w.type_error(text, node, "compare with 0, or convert with qd.cast")
-    return w.emit(node, code, (x,))
+        raise fb.type_error(text, node, "compare with 0, or convert with qd.cast")
+    return fb.emit(node, code, (x,))
 
 
-def compare(w: Walk, node: ast.Compare) -> Any:
+def compare(fb: FuncBuilder, node: ast.Compare) -> Any:
     """A chain of comparisons: pairs joined by ``and``; each operand is evaluated once."""
-    left_node, left = node.left, w.expr(node.left)
+    left_node, left = node.left, fb.expr(node.left)
     result: Any = True
     for op, right_node in zip(node.ops, node.comparators, strict=True):
-        right = w.expr(right_node)
-        pair = _pair(w, node, op, left, right, left_node, right_node)
+        right = fb.expr(right_node)
+        pair = _pair(fb, node, op, left, right, left_node, right_node)
         if result is True:
             result = pair
         elif isinstance(result, MatrixValue) or isinstance(pair, MatrixValue):
 
             def both(x: Any, y: Any) -> Op:
-                return w.emit(node, C.BIT_AND, (w.op(x, node), w.op(y, node)), None, u1)
+                return fb.emit(node, C.BIT_AND, (fb.op(x, node), fb.op(y, node)), None, u1)
 
-            result = elementwise(w, node, "&", both, result, pair)
+            result = elementwise(fb, node, "&", both, result, pair)
         elif type(pair) is Op or type(result) is Op:
-            args = w.op(result, node), w.op(pair, node)
-            result = w.emit(node, C.BIT_AND, args, None, u1)
+            args = fb.op(result, node), fb.op(pair, node)
+            result = fb.emit(node, C.BIT_AND, args, None, u1)
         else:
             result = result and pair
         left_node, left = right_node, right
@@ -197,29 +200,31 @@ _IDENTITY: Final[dict[type[ast.cmpop], Callable[[Any, Any], Any]]] = {
 }
 
 
-def _pair(w: Walk, node: ast.AST, op: ast.cmpop, a: Any, b: Any, na: ast.AST, nb: ast.AST) -> Any:
+def _pair(
+    fb: FuncBuilder, node: ast.AST, op: ast.cmpop, a: Any, b: Any, na: ast.AST, nb: ast.AST
+) -> Any:
     row = COMPARE.get(type(op))
     if row is None:
         identity = isinstance(op, ast.Is | ast.IsNot)
-        if w.static and all(type(v) is not Op and (identity or is_static(v)) for v in (a, b)):
-            return w.python(node, _IDENTITY[type(op)], a, b)
+        if fb.static and all(type(v) is not Op and (identity or is_static(v)) for v in (a, b)):
+            return fb.python(node, _IDENTITY[type(op)], a, b)
         if isinstance(op, ast.Is | ast.IsNot):
             word = "is" if isinstance(op, ast.Is) else "is not"
             text = f'Operator "{word}" in Quadrants scope is not supported.'
-            raise w.syntax_error(text, node, "inside qd.static it compares compile-time values")
+            raise fb.syntax_error(text, node, "inside qd.static it compares compile-time values")
         word = "In" if isinstance(op, ast.In) else "NotIn"
-        raise w.syntax_error(f'"{word}" is only supported inside `qd.static`.', node)
+        raise fb.syntax_error(f'"{word}" is only supported inside `qd.static`.', node)
     if isinstance(a, MatrixValue) or isinstance(b, MatrixValue):
-        pair = [as_matrix(w, a, na) or a, as_matrix(w, b, nb) or b]
+        pair = [as_matrix(fb, a, na) or a, as_matrix(fb, b, nb) or b]
         return elementwise(
-            w, node, row.symbol, lambda x, y: _pair(w, node, op, x, y, na, nb),
-            *_with_one_constant(w, pair, (na, nb)),
+            fb, node, row.symbol, lambda x, y: _pair(fb, node, op, x, y, na, nb),
+            *_with_one_constant(fb, pair, (na, nb)),
         )  # fmt: skip
     if type(a) is not Op and type(b) is not Op:
         if is_static(a) and is_static(b):
-            return w.python(node, row.fn, a, b)
+            return fb.python(node, row.fn, a, b)
         for value, where in ((a, na), (b, nb)):
             if not isinstance(value, Op) and not is_static(value):
                 text = f"unsupported operand type(s) for '{row.symbol}': {describe(value)}"
-                raise w.type_error(text, where, "compare the elements one by one")
-    return w.emit(node, row.code, (w.op(a, na), w.op(b, nb)), None, u1)
+                raise fb.type_error(text, where, "compare the elements one by one")
+    return fb.emit(node, row.code, (fb.op(a, na), fb.op(b, nb)), None, u1)

@@ -14,13 +14,13 @@ from typing import Any
 from ..ir import Block, Func, Op, Param
 from ..ir import codes as C
 from ..types import DataType, FieldHandle, MatrixType, StructType, flat_names, pointer_to
-from .features import (
-    InstanceFeature,
-    NdarrayFeature,
+from .specialization import (
+    InstanceKey,
+    NdarrayKey,
     ParamBinding,
-    RecordFeature,
+    RecordKey,
     Used,
-    ValueFeature,
+    ValueKey,
 )  # fmt: skip
 from .values import InstanceValue, MatrixValue, NdarrayRef, RecordValue, StructValue
 
@@ -37,10 +37,10 @@ def compound(t: Any, parts: Iterator[Any]) -> Any:
 
 
 class Parameters:
-    """The part of a `Walk` that holds the parameters; see the module docstring."""
+    """The part of a `FuncBuilder` that holds the parameters; see the module docstring."""
 
     __slots__ = (
-        "bindings", "bound_leaves", "copies", "depended", "field_params", "func", "params",
+        "bindings", "bound_values", "copies", "depended", "field_params", "func", "params",
         "prologue", "stopped", "used",
     )  # fmt: skip
 
@@ -49,7 +49,7 @@ class Parameters:
         self.prologue: dict[tuple[int, int], Op] = {}
         self.params: list[Param] = []
         self.bindings: list[ParamBinding] = []
-        self.bound_leaves: dict[tuple[int, tuple[str, ...]], Any] = {}
+        self.bound_values: dict[tuple[int, tuple[str, ...]], Any] = {}
         self.depended: set[tuple[int, tuple[str, ...]]] = set()
         self.field_params: dict[FieldHandle, int] = {}
         self.used: list[Used] = []
@@ -59,7 +59,7 @@ class Parameters:
         """Parameters for such elements, by those of the arrays and fields that they belong to."""
 
     def python(self, node: ast.AST, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Run Python code of the user's; see `Walk.python`."""
+        """Run Python code of the user's; see `FuncBuilder.python`."""
         raise NotImplementedError
 
     def param(self, code: int, index: int) -> Op:
@@ -75,10 +75,10 @@ class Parameters:
             self.prologue[code, index] = found
         return found
 
-    def add_param(self, param: Param, leaf: ParamBinding) -> int:
+    def add_param(self, param: Param, binding: ParamBinding) -> int:
         """Add a parameter of the compiled function; return its index."""
         self.params.append(param)
-        self.bindings.append(leaf)
+        self.bindings.append(binding)
         return len(self.params) - 1
 
     def copy_without_gradient(self, index: int) -> int:
@@ -109,49 +109,51 @@ class Parameters:
             self.field_params[field] = index
         return index
 
-    def leaf(
-        self, arg: int, path: tuple[str, ...], feature: Any, name: str, boundary: str = "unsafe"
+    def bind(
+        self, arg: int, path: tuple[str, ...], spec_key: Any, name: str, boundary: str = "unsafe"
     ) -> Any:
         """The value of argument ``arg``, or of its member at ``path``.
 
         Its parameters are made when it is first asked for.
         """
         key = arg, path
-        found = self.bound_leaves.get(key)
+        found = self.bound_values.get(key)
         if found is None:
-            found = self.bound_leaves[key] = self._leaf(arg, path, feature, name, boundary)
+            found = self.bound_values[key] = self._bind(arg, path, spec_key, name, boundary)
             if path:
-                self.used.append(Used(arg, path, feature))
+                self.used.append(Used(arg, path, spec_key))
         return found
 
-    def depend(self, arg: int, path: tuple[str, ...], feature: Any) -> None:
+    def depend(self, arg: int, path: tuple[str, ...], spec_key: Any) -> None:
         """Note that the code is right only for the present value at ``path`` in an argument."""
         key = arg, path
         # A number of NumPy may be read at each launch and also appear in a qd.static.
-        if key not in self.depended and not isinstance(self.bound_leaves.get(key), NdarrayRef):
+        if key not in self.depended and not isinstance(self.bound_values.get(key), NdarrayRef):
             self.depended.add(key)
-            self.used.append(Used(arg, path, feature))
+            self.used.append(Used(arg, path, spec_key))
 
-    def _leaf(self, arg: int, path: tuple[str, ...], feature: Any, name: str, boundary: str) -> Any:
-        if isinstance(feature, NdarrayFeature):
-            f = feature
+    def _bind(
+        self, arg: int, path: tuple[str, ...], spec_key: Any, name: str, boundary: str
+    ) -> Any:
+        if isinstance(spec_key, NdarrayKey):
+            f = spec_key
             param = Param(
                 name, "ndarray", f.dtype, f.ndim, f.needs_grad, boundary, f.element_shape, f.axes
             )
             index = self.add_param(param, ParamBinding(arg, path))
             return NdarrayRef(name, index, f.dtype, f.ndim, boundary, f.element_shape, f, arg, path)
-        if isinstance(feature, DataType):
-            index = self.add_param(Param(name, "scalar", feature), ParamBinding(arg, path))
+        if isinstance(spec_key, DataType):
+            index = self.add_param(Param(name, "scalar", spec_key), ParamBinding(arg, path))
             return self.param(C.ARG_LOAD, index)
-        if isinstance(feature, MatrixType | StructType):
+        if isinstance(spec_key, MatrixType | StructType):
             numbers: list[Op] = []
-            for k, (flat, dtype) in enumerate(flat_names(feature, name)):
+            for k, (flat, dtype) in enumerate(flat_names(spec_key, name)):
                 param = Param(flat, "scalar", dtype)
-                index = self.add_param(param, ParamBinding(arg, path, k, feature))
+                index = self.add_param(param, ParamBinding(arg, path, k, spec_key))
                 numbers.append(self.param(C.ARG_LOAD, index))
-            return compound(feature, iter(numbers))
-        if isinstance(feature, RecordFeature):
-            return RecordValue(name, arg, path, feature)
-        if isinstance(feature, InstanceFeature):
-            return InstanceValue(name, arg, path, feature.instance, feature)
-        return feature.value if isinstance(feature, ValueFeature) else feature
+            return compound(spec_key, iter(numbers))
+        if isinstance(spec_key, RecordKey):
+            return RecordValue(name, arg, path, spec_key)
+        if isinstance(spec_key, InstanceKey):
+            return InstanceValue(name, arg, path, spec_key.instance, spec_key)
+        return spec_key.value if isinstance(spec_key, ValueKey) else spec_key

@@ -29,7 +29,7 @@ from .signature import FuncDecl
 if TYPE_CHECKING:
     from .build import BuildResult
     from .captures import Capture
-    from .walk import Walk
+    from .func_builder import FuncBuilder
 
 __all__ = ["Impurity", "Severity", "is_constant_name", "of", "of_attribute", "of_name", "report"]
 
@@ -58,22 +58,22 @@ def is_constant_name(name: str) -> bool:
     return name == name.upper()
 
 
-def _severity(name: str, w: Walk) -> Severity:
-    decl = w.frame.decl
+def _severity(name: str, fb: FuncBuilder) -> Severity:
+    decl = fb.context.decl
     plain = isinstance(decl, FuncDecl) and decl.plain
     if plain or str(decl.fn.__module__).startswith(_ENGINE + "."):
         return ""
-    return "warning" if w.static or is_constant_name(name) else "error"
+    return "warning" if fb.static or is_constant_name(name) else "error"
 
 
-def of_name(w: Walk, name: str, value: Any) -> Severity:
+def of_name(fb: FuncBuilder, name: str, value: Any) -> Severity:
     """The rule for a global name, or one of an enclosing function."""
-    return _severity(name, w) if isinstance(value, _DATA) else ""
+    return _severity(name, fb) if isinstance(value, _DATA) else ""
 
 
-def of_attribute(w: Walk, node: ast.AST, base: Any, value: Any) -> Severity:
+def of_attribute(fb: FuncBuilder, node: ast.AST, base: Any, value: Any) -> Severity:
     """The rule for ``value``, which ``node`` reads from ``base``."""
-    if not isinstance(value, _DATA) or isinstance(value, enum.Enum) or not _is_outside(w, node):
+    if not isinstance(value, _DATA) or isinstance(value, enum.Enum) or not _is_outside(fb, node):
         return ""
     if isinstance(base, ModuleType):
         name = base.__name__
@@ -81,16 +81,16 @@ def of_attribute(w: Walk, node: ast.AST, base: Any, value: Any) -> Severity:
         if first in _STABLE_MODULES or name == _ENGINE or name.startswith(_ENGINE + "."):
             return ""
     assert isinstance(node, ast.Attribute)
-    return _severity(node.attr, w)
+    return _severity(node.attr, fb)
 
 
-def _is_outside(w: Walk, node: ast.AST) -> bool:
+def _is_outside(fb: FuncBuilder, node: ast.AST) -> bool:
     """True if ``node`` is an attribute reached from an outside name by its own text alone."""
     if type(node) is not ast.Attribute:
         return False
     while isinstance(node, ast.Attribute):
         node = node.value
-    return isinstance(node, ast.Name) and not w.has_local(node.id)
+    return isinstance(node, ast.Name) and not fb.has_local(node.id)
 
 
 def _text(kernel: str, path: tuple[str, ...], value: Any) -> str:
@@ -121,13 +121,15 @@ def _hint(path: tuple[str, ...], value: Any, severity: Severity) -> str:
     )
 
 
-def report(w: Walk, path: tuple[str, ...], value: Any, node: ast.AST, severity: Severity) -> None:
+def report(
+    fb: FuncBuilder, path: tuple[str, ...], value: Any, node: ast.AST, severity: Severity
+) -> None:
     """Raise or warn, in a kernel that is marked."""
-    text = _text(w.captures.kernel.name, path, value)
+    text = _text(fb.captures.kernel.name, path, value)
     if severity == "error":
         hint = _hint(path, value, severity)
-        raise w.error(QuadrantsCompilationError, text, node, hint)
-    w.warn(text, node, UserWarning, once=True)
+        raise fb.error(QuadrantsCompilationError, text, node, hint)
+    fb.warn(text, node, UserWarning, once=True)
 
 
 def of(build: BuildResult) -> tuple[Impurity, ...]:

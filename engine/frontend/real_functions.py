@@ -22,7 +22,8 @@ from ..ir import Arg, AssertAttr, Builder, Callee, Func, Op, all_ops, get_loc, w
 from ..ir import codes as C
 from ..ir.attrs import GPU_STACK, RECURSION_LIMIT
 from ..types import FieldHandle, StructFieldHandle, Type, flat_names, i32, pointer_to, void
-from .frame import Frame
+from .func_builder import FuncBuilder
+from .func_context import FuncContext
 from .inline import NO_OWNER, arguments_of, array_argument, number_argument
 from .params import compound
 from .signature import FuncDecl, ParamDecl
@@ -36,7 +37,6 @@ from .values import (
     describe,
     is_static,
 )  # fmt: skip
-from .walk import Walk
 
 __all__ = ["RealFunction", "finish", "real_call"]
 
@@ -59,76 +59,76 @@ class RealFunction:
         self.outputs: list[Op] = []
 
 
-def real_call(w: Walk, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNER) -> Any:
+def real_call(fb: FuncBuilder, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNER) -> Any:
     """The value of a call of a real function; ``owner``: the object whose method it is."""
-    given = arguments_of(w, node, decl, owner)
+    given = arguments_of(fb, node, decl, owner)
     if decl.is_method and owner is NO_OWNER:
-        raise w.syntax_error(f"{decl.name} is a method: call it on an object", node)
+        raise fb.syntax_error(f"{decl.name} is a method: call it on an object", node)
     operands: list[Op] = []
     known: list[Any] = []
     for param in decl.params:
         value, at = given[param.name]
         if param.kind in _NUMBERS:
-            _flatten(w, number_argument(w, decl, param, value, at), at, operands)
+            _flatten(fb, number_argument(fb, decl, param, value, at), at, operands)
         elif param.kind == "ref":
-            operands.append(_reference(w, decl, param, value, at))
+            operands.append(_reference(fb, decl, param, value, at))
         else:
-            known.append(_known(w, decl, param, value, at))
-    real = _function(w, node, decl, known)
-    types = decl.result_types(w.config)
-    flat = decl.flat_results(w.config)
+            known.append(_known(fb, decl, param, value, at))
+    real = _function(fb, node, decl, known)
+    types = decl.result_types(fb.config)
+    flat = decl.flat_results(fb.config)
     outputs: list[Op] = []
     if len(flat) > 1:
-        outputs = [w.emit(node, C.ALLOCA, (), "", pointer_to(t)) for t in flat]
-    depth = _depth(w, node)
+        outputs = [fb.emit(node, C.ALLOCA, (), "", pointer_to(t)) for t in flat]
+    depth = _depth(fb, node)
     result: Type = flat[0] if len(flat) == 1 else void
-    call = w.emit(
+    call = fb.emit(
         node, C.CALL, (depth, *operands, *outputs), real.callee.name, result
     )  # fmt: skip
     if not types:
         return None
-    numbers = iter([w.load(ptr, node) for ptr in outputs] or [call])
+    numbers = iter([fb.load(ptr, node) for ptr in outputs] or [call])
     values = [compound(t, numbers) for t in types]
     return tuple(values) if decl.returns_tuple and len(values) > 1 else values[0]
 
 
-def _flatten(w: Walk, value: Any, at: ast.AST, out: list[Op]) -> None:
+def _flatten(fb: FuncBuilder, value: Any, at: ast.AST, out: list[Op]) -> None:
     """The numbers of a value, in the order of `types.flat_names`."""
     if isinstance(value, StructValue):
         for member in value.members.values():
-            _flatten(w, member, at, out)
+            _flatten(fb, member, at, out)
     elif isinstance(value, MatrixValue):
-        out += [w.op(w.loaded(part, at), at) for part in w.parts(value, at)]
+        out += [fb.op(fb.loaded(part, at), at) for part in fb.parts(value, at)]
     else:
-        out.append(w.op(value, at))
+        out.append(fb.op(value, at))
 
 
-def _reference(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Op:
+def _reference(fb: FuncBuilder, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Op:
     """The address of the variable that is passed."""
-    want = param.scalar_type(w.config)
+    want = param.scalar_type(fb.config)
     if not isinstance(value, Op) or not value.type.is_ptr:
-        raise w.type_error(
+        raise fb.type_error(
             f"Argument '{param.name}' of {decl.name} is a reference: it needs a variable or an "
             "element of an array or field", at, "put the value into a variable first",
         )  # fmt: skip
     if value.type is not pointer_to(want):
         got = value.type.name.lstrip("*")
-        raise w.type_error(
+        raise fb.type_error(
             f"Argument '{param.name}' of {decl.name} must be a variable of type {want}, got {got}",
             at,
         )
     return value
 
 
-def _known(w: Walk, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
+def _known(fb: FuncBuilder, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
     """An argument that is known at compile time."""
     if param.kind == "ndarray":
-        return array_argument(w, param, value, at)
+        return array_argument(fb, param, value, at)
     static = isinstance(
         value, NdarrayRef | FieldHandle | StructFieldHandle | RecordValue | InstanceValue
     )
     if not static and not is_static(value):
-        raise w.type_error(
+        raise fb.type_error(
             f"Argument '{param.name}' of {decl.name} must be known at compile time, got "
             f"{describe(value)}", at, "annotate it with its type to pass a run-time value",
         )  # fmt: skip
@@ -146,27 +146,27 @@ def _key(value: Any) -> Any:
     return type(value), value
 
 
-def _function(w: Walk, node: ast.Call, decl: FuncDecl, known: list[Any]) -> RealFunction:
+def _function(fb: FuncBuilder, node: ast.Call, decl: FuncDecl, known: list[Any]) -> RealFunction:
     """The function for these compile-time arguments, compiled now if it is not."""
     key = (decl, *map(_key, known))
-    found = w.real_functions.get(key)
+    found = fb.real_functions.get(key)
     if found is None:
-        kernel = w.func.kernel if isinstance(w.func, Callee) else w.func
+        kernel = fb.func.kernel if isinstance(fb.func, Callee) else fb.func
         tree = decl.src.tree
         loc = get_loc(
             decl.file, tree.lineno, tree.col_offset, tree.lineno,
             tree.col_offset + 4 + len(decl.name), decl.name,
         )  # fmt: skip
-        flat = decl.flat_results(w.config)
+        flat = decl.flat_results(fb.config)
         name = _free_name(kernel, decl.name)
-        callee = Callee(kernel, name, _args(w, decl), flat if len(flat) == 1 else (), loc)
+        callee = Callee(kernel, name, _args(fb, decl), flat if len(flat) == 1 else (), loc)
         callee.noalias = not any(arg.type.is_ptr for arg in callee.args)
-        found = w.real_functions[key] = RealFunction(callee)
+        found = fb.real_functions[key] = RealFunction(callee)
         kernel.callees[name] = callee
         # Alive as long as their ids are keys.
-        w.real_functions[id(known)] = known
-        w.captures.function(w, decl, node)
-        _walk(w, decl, found, iter(known))
+        fb.real_functions[id(known)] = known
+        fb.captures.function(fb, decl, node)
+        _walk(fb, decl, found, iter(known))
     return found
 
 
@@ -178,62 +178,62 @@ def _free_name(kernel: Func, name: str) -> str:
     return found
 
 
-def _args(w: Walk, decl: FuncDecl) -> tuple[Arg, ...]:
+def _args(fb: FuncBuilder, decl: FuncDecl) -> tuple[Arg, ...]:
     """The arguments of a call: the depth, the numbers and addresses, the targets of results."""
     args = [Arg("depth", i32)]
     for param in decl.params:
         if param.kind == "ref":
-            args.append(Arg(param.name, pointer_to(param.scalar_type(w.config))))
+            args.append(Arg(param.name, pointer_to(param.scalar_type(fb.config))))
         elif param.kind in _NUMBERS:
             t: Any = (
-                param.scalar_type(w.config)
+                param.scalar_type(fb.config)
                 if param.kind == "scalar"
-                else param.value_type(w.config)
+                else param.value_type(fb.config)
             )
-            args += [Arg(name, leaf) for name, leaf in flat_names(t, param.name)]
-    flat = decl.flat_results(w.config)
+            args += [Arg(name, part) for name, part in flat_names(t, param.name)]
+    flat = decl.flat_results(fb.config)
     if len(flat) > 1:
         args += [Arg(f"result[{k}]", pointer_to(t)) for k, t in enumerate(flat)]
     return tuple(args)
 
 
-def _walk(w: Walk, decl: FuncDecl, real: RealFunction, known: Iterator[Any]) -> None:
+def _walk(fb: FuncBuilder, decl: FuncDecl, real: RealFunction, known: Iterator[Any]) -> None:
     """Compile the body of a real function, apart from the function being compiled."""
     callee = real.callee
-    saved = w.func, w.block, w.ops, w.depth, w.static, w.frame, w.prologue, w.bound_leaves
-    w.func, w.block, w.ops = callee, callee.body, callee.body.ops
-    w.depth, w.static, w.prologue = 1, 0, {}  # not the top level of a kernel
-    w.bound_leaves = {k: v for k, v in saved[-1].items() if not _of_run_time(v)}
-    frame = w.frame = Frame(decl, None, None, 1)
-    frame.real = real
-    w.funcs.setdefault(decl, None)
+    saved = fb.func, fb.block, fb.ops, fb.depth, fb.static, fb.context, fb.prologue, fb.bound_values
+    fb.func, fb.block, fb.ops = callee, callee.body, callee.body.ops
+    fb.depth, fb.static, fb.prologue = 1, 0, {}  # not the top level of a kernel
+    fb.bound_values = {k: v for k, v in saved[-1].items() if not _of_run_time(v)}
+    context = fb.context = FuncContext(decl, None, None, 1)
+    context.real = real
+    fb.funcs.setdefault(decl, None)
     tree = decl.src.tree
-    ops = [w.emit(tree, C.CALL_ARG, (), k, arg.type) for k, arg in enumerate(callee.args)]
+    ops = [fb.emit(tree, C.CALL_ARG, (), k, arg.type) for k, arg in enumerate(callee.args)]
     numbers = iter(ops[1:])
     for param in decl.params:
         if param.kind in _NUMBERS:
             scalar = param.kind == "scalar"
-            t: Any = param.scalar_type(w.config) if scalar else param.value_type(w.config)
+            t: Any = param.scalar_type(fb.config) if scalar else param.value_type(fb.config)
             value = compound(t, numbers)
-            value = value if scalar else local_copy(w, value, param.name, tree)
+            value = value if scalar else local_copy(fb, value, param.name, tree)
         elif param.kind == "ref":
             value = next(numbers)
         else:
             value = next(known)
-            frame.templates[param.name] = value
-        frame.scopes[0][param.name] = value
+            context.templates[param.name] = value
+        context.scopes[0][param.name] = value
     real.outputs = list(numbers)
-    frame.scopes.append({})
-    w.body(tree.body)
-    if decl.returns and not frame.returned:
-        raise w.error(
+    context.scopes.append({})
+    fb.body(tree.body)
+    if decl.returns and not context.returned:
+        raise fb.error(
             QuadrantsCompilationError,
             "Function has a return type but does not have a return statement", tree,
         )  # fmt: skip
-    callee.body.ops[:0] = w.prologue.values()
-    leaves = {k: v for k, v in w.bound_leaves.items() if not _of_run_time(v)}
-    w.func, w.block, w.ops, w.depth, w.static, w.frame, w.prologue, w.bound_leaves = saved
-    w.bound_leaves = {**leaves, **w.bound_leaves}
+    callee.body.ops[:0] = fb.prologue.values()
+    bound = {k: v for k, v in fb.bound_values.items() if not _of_run_time(v)}
+    fb.func, fb.block, fb.ops, fb.depth, fb.static, fb.context, fb.prologue, fb.bound_values = saved
+    fb.bound_values = {**bound, **fb.bound_values}
 
 
 def _of_run_time(value: Any) -> bool:
@@ -241,13 +241,13 @@ def _of_run_time(value: Any) -> bool:
     return isinstance(value, Op | MatrixValue | StructValue)
 
 
-def _depth(w: Walk, node: ast.AST) -> Op:
+def _depth(fb: FuncBuilder, node: ast.AST) -> Op:
     """The depth of the function that is called now."""
-    zero = w.typed(0, i32, node)
-    if not isinstance(w.func, Callee):
+    zero = fb.typed(0, i32, node)
+    if not isinstance(fb.func, Callee):
         return zero
-    mine = w.func.body.ops[0] if w.func.body.ops else zero
-    return w.emit(node, C.ADD, (mine, w.typed(1, i32, node)))
+    mine = fb.func.body.ops[0] if fb.func.body.ops else zero
+    return fb.emit(node, C.ADD, (mine, fb.typed(1, i32, node)))
 
 
 def finish(kernel: Func, config: CompileConfig) -> None:

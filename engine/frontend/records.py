@@ -19,19 +19,19 @@ import numpy as np
 from ..types import FieldHandle, StructFieldHandle, is_data_oriented
 from .captured import known
 from .declared import members_of, scalar_type
-from .features import (
-    NdarrayFeature,
-    RecordFeature,
+from .func_builder import FuncBuilder
+from .registry import INTRINSICS
+from .signature import FuncDecl
+from .specialization import (
+    NdarrayKey,
+    RecordKey,
     Unusable,
-    ValueFeature,
+    ValueKey,
     lifts,
     number_class,
     unwrapped,
 )
-from .registry import INTRINSICS
-from .signature import FuncDecl
 from .values import InstanceValue, Method, RecordValue, StructValue, describe
-from .walk import Walk
 
 __all__ = ["BoundFunc", "instance_attribute", "record_attribute", "struct_attribute"]
 
@@ -53,7 +53,7 @@ class BoundFunc:
         return self.fn.decl
 
 
-def struct_attribute(w: Walk, node: ast.Attribute, struct: StructValue) -> Any:
+def struct_attribute(fb: FuncBuilder, node: ast.Attribute, struct: StructValue) -> Any:
     """A member of a struct; a pointer if it is bound."""
     found = struct.members.get(node.attr)
     if found is None and node.attr in struct.type.methods:
@@ -63,36 +63,38 @@ def struct_attribute(w: Walk, node: ast.Attribute, struct: StructValue) -> Any:
     if found is None:
         names = ", ".join(struct.members)
         text = f'{describe(struct)} has no member "{node.attr}"'
-        raise w.type_error(text, node, f"its members are {names}")
+        raise fb.type_error(text, node, f"its members are {names}")
     return found
 
 
-def record_attribute(w: Walk, node: ast.Attribute, record: RecordValue, keep: bool = True) -> Any:
+def record_attribute(
+    fb: FuncBuilder, node: ast.Attribute, record: RecordValue, keep: bool = True
+) -> Any:
     """A member of a dataclass argument, which becomes a parameter when it is first used.
 
     keep: False where only an attribute of it is taken.
     """
-    name, cls = node.attr, record.feature.cls
-    members = record.feature.members
+    name, cls = node.attr, record.spec_key.cls
+    members = record.spec_key.members
     if name not in members:
-        found = _of_class(w, node, record, cls, list(members))
-        w.captures.member(w, record.arg, (*record.path, name), found, node, keep)
+        found = _of_class(fb, node, record, cls, list(members))
+        fb.captures.member(fb, record.arg, (*record.path, name), found, node, keep)
         return BoundFunc(found, record) if _is_func(found) else found
     path = (*record.path, name)
     shown = f"{record.name}.{name}"
-    feature = members[name]
-    if isinstance(feature, Unusable):
-        raise w.type_error(
-            f'The member "{name}" of {cls.__name__} is annotated with {feature.annotation}, which '
+    spec_key = members[name]
+    if isinstance(spec_key, Unusable):
+        raise fb.type_error(
+            f'The member "{name}" of {cls.__name__} is annotated with {spec_key.annotation}, which '
             "kernels do not know", node,
             "annotate it with qd.Template to use its value as a compile-time constant",
         )  # fmt: skip
     boundary = members_of(cls)[name].boundary
-    return w.leaf(record.arg, path, feature, shown, boundary)
+    return fb.bind(record.arg, path, spec_key, shown, boundary)
 
 
 def _of_class(
-    w: Walk, node: ast.Attribute, record: RecordValue, cls: type, members: list[str]
+    fb: FuncBuilder, node: ast.Attribute, record: RecordValue, cls: type, members: list[str]
 ) -> Any:
     """A function or constant that a dataclass has besides its members."""
     found = getattr(cls, node.attr, None)
@@ -100,7 +102,7 @@ def _of_class(
         return found
     if found is None or callable(found) or isinstance(found, property):
         text = f'{cls.__name__} has no member "{node.attr}"'
-        raise w.type_error(text, node, f"its members are {', '.join(members)}")
+        raise fb.type_error(text, node, f"its members are {', '.join(members)}")
     return found
 
 
@@ -109,7 +111,7 @@ def _is_func(value: Any) -> bool:
 
 
 def instance_attribute(
-    w: Walk, node: ast.Attribute, instance: InstanceValue, keep: bool = True
+    fb: FuncBuilder, node: ast.Attribute, instance: InstanceValue, keep: bool = True
 ) -> Any:
     """A member of an object: arrays become parameters, others stay as they are.
 
@@ -119,43 +121,43 @@ def instance_attribute(
     path = (*instance.path, name)
     shown = f"{instance.name}.{name}"
     owner = instance.instance
-    found: Any = unwrapped(w.python(node, getattr, owner, name))
+    found: Any = unwrapped(fb.python(node, getattr, owner, name))
     if _is_func(found):
-        w.captures.member(w, instance.arg, path, found, node, keep)
+        fb.captures.member(fb, instance.arg, path, found, node, keep)
         if name in getattr(owner, "__dict__", ()) and lifts(instance.root.instance):
-            w.depend(instance.arg, path, found)
+            fb.depend(instance.arg, path, found)
         mine = getattr(found, "__self__", None) is owner
         return BoundFunc(found, instance) if mine else found
     lifted = lifts(instance.root.instance)
     number = number_class(found) if lifted else None
-    if number and not (w.static and number is not found.__class__):
-        if w.static:
-            raise w.syntax_error(
+    if number and not (fb.static and number is not found.__class__):
+        if fb.static:
+            raise fb.syntax_error(
                 f"{shown} is a value of run time: its class has template_primitives=False", node,
                 "remove qd.static, or omit template_primitives=False",
             )  # fmt: skip
         if path in instance.root.floats:
             number = float
         if number is int:
-            w.check_integer(int(found), node)
-        return w.leaf(instance.arg, path, scalar_type(number, w.config), shown)
-    feature = instance.root.look(found)
-    if isinstance(feature, NdarrayFeature | RecordFeature):
-        return w.leaf(instance.arg, path, feature, shown)
+            fb.check_integer(int(found), node)
+        return fb.bind(instance.arg, path, scalar_type(number, fb.config), shown)
+    spec_key = instance.root.key_of(found)
+    if isinstance(spec_key, NdarrayKey | RecordKey):
+        return fb.bind(instance.arg, path, spec_key, shown)
     if is_data_oriented(found):
-        w.depend(instance.arg, path, found)
+        fb.depend(instance.arg, path, found)
         return InstanceValue(shown, instance.arg, path, found, instance.root)
     if lifted and _has_members(found, keep):
         # Its numbers are read at each launch; functions and constants come from its class.
-        w.depend(instance.arg, (*path, "__class__"), found.__class__)
+        fb.depend(instance.arg, (*path, "__class__"), found.__class__)
         return InstanceValue(shown, instance.arg, path, found, instance.root)
     if found is None or isinstance(found, FieldHandle | StructFieldHandle):
-        w.depend(instance.arg, path, found)
+        fb.depend(instance.arg, path, found)
     else:
-        w.captures.member(w, instance.arg, path, found, node, keep)
-        if lifted and (isinstance(feature, ValueFeature) or _is_own(owner, name)):
-            w.depend(instance.arg, path, feature)
-    return known(w, found, node)
+        fb.captures.member(fb, instance.arg, path, found, node, keep)
+        if lifted and (isinstance(spec_key, ValueKey) or _is_own(owner, name)):
+            fb.depend(instance.arg, path, spec_key)
+    return known(fb, found, node)
 
 
 def _is_own(owner: Any, name: str) -> bool:

@@ -20,16 +20,16 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 EXPR: Final[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {}
-"""Expression node class -> function(walk, node) that returns the value."""
+"""Expression node class -> function(builder, node) that returns the value."""
 STMT: Final[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {}
-"""Statement node class -> function(walk, node) that returns a flow signal or None."""
+"""Statement node class -> function(builder, node) that returns a flow signal or None."""
 INTRINSICS: Final[dict[Any, str]] = {}
 """A Python callable -> the name of its meaning."""
 HANDLERS: Final[dict[str, Callable[[Any, ast.Call, str, Any], Any]]] = {}
-"""Name -> function(walk, call node, name, callable) that returns the value of the call."""
+"""Name -> function(builder, call node, name, callable) that returns the value of the call."""
 
 CALLS: Final[dict[type, Callable[[Any, ast.Call, Any], Any]]] = {}
-"""Class of what is called, such as MatrixType -> function(walk, call node, callee)."""
+"""Class of what is called, such as MatrixType -> function(builder, call node, callee)."""
 
 
 def intrinsic(name: str, *also: Any) -> Callable[[F], F]:

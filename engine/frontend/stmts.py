@@ -11,8 +11,9 @@ from ..ir import Op
 from ..ir import codes as C
 from ..types import CompoundType, DataType, compatible, matrix_type, resolved, void
 from .conversion import converted, type_of
+from .func_builder import FuncBuilder
+from .lvalues import lvalue, spread, writable
 from .matrices import as_matrix
-from .places import lvalue, spread, writable
 from .registry import statement
 from .signature import KernelDecl
 from .values import (
@@ -29,7 +30,6 @@ from .values import (
     is_static,
     tensor_name,
 )
-from .walk import Walk
 
 __all__ = [
     "assign", "assign_name", "bind_static", "immutable", "local_copy", "not_writable", "store",
@@ -39,38 +39,40 @@ _NOT_BOUND: Final = object()
 _PLAIN: Final = (DataType, type(None))
 
 
-def local_copy(w: Walk, value: Any, name: str, node: ast.AST, source: ast.AST | None = None) -> Any:
+def local_copy(
+    fb: FuncBuilder, value: Any, name: str, node: ast.AST, source: ast.AST | None = None
+) -> Any:
     """``value`` as a local of its own: variables for numbers, the same container of variables.
 
     source: the node of the value, if not ``node``.
     """
     at = source or node
     if isinstance(value, ShapeRef):
-        value = tuple(spread(w, value, cast(ast.expr, at)))
+        value = tuple(spread(fb, value, cast(ast.expr, at)))
     kind: Any = value.__class__
     if kind is MatrixValue:
-        if value.size > _SELECTS and _picked_at_run_time(w, name):
-            return w.local_array(value, name, node)
-        parts = w.parts(value, node)
+        if value.size > _SELECTS and _picked_at_run_time(fb, name):
+            return fb.local_array(value, name, node)
+        parts = fb.parts(value, node)
         names = _part_names(name, value.shape)
         return MatrixValue(
             value.shape,
-            [local_copy(w, v, n, node, at) for v, n in zip(parts, names, strict=True)],
+            [local_copy(fb, v, n, node, at) for v, n in zip(parts, names, strict=True)],
         )
     if kind is StructValue:
-        members = {k: local_copy(w, v, f"{name}.{k}", node, at) for k, v in value.members.items()}
+        members = {k: local_copy(fb, v, f"{name}.{k}", node, at) for k, v in value.members.items()}
         return StructValue(value.type, members)
     if kind in SEQUENCES:
-        return kind([local_copy(w, v, f"{name}[{k}]", node, at) for k, v in enumerate(value)])
+        return kind([local_copy(fb, v, f"{name}[{k}]", node, at) for k, v in enumerate(value)])
     if kind is dict:
-        return {k: local_copy(w, v, f"{name}[{k!r}]", node, at) for k, v in value.items()}
+        return {k: local_copy(fb, v, f"{name}[{k!r}]", node, at) for k, v in value.items()}
     if kind is ArrayValue:
         return _named(value, name)
     if isinstance(getattr(value, "decl", None), KernelDecl):
-        raise w.not_scalar(value, at)
+        raise fb.not_scalar(value, at)
     if isinstance(value, _PLAIN) or callable(value):
         return value
-    return w.variable(w.op(value, at), name, node)
+    return fb.variable(fb.op(value, at), name, node)
 
 
 def _named(array: ArrayValue, name: str) -> ArrayValue:
@@ -87,14 +89,14 @@ _SELECTS: Final = 4
 makes registers of it again where it unrolls the loops around."""
 
 
-def _picked_at_run_time(w: Walk, name: str) -> bool:
+def _picked_at_run_time(fb: FuncBuilder, name: str) -> bool:
     """True if the function may index ``name`` with a value of run time."""
-    tree = w.frame.decl.src.tree
+    tree = fb.context.decl.src.tree
     static: set[str] = set()
-    varying = {p.name for p in w.frame.decl.params}
+    varying = {p.name for p in fb.context.decl.params}
     slices: list[ast.expr] = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.For) and w.is_static_call(node.iter):
+        if isinstance(node, ast.For) and fb.is_static_call(node.iter):
             static.update(n.id for n in ast.walk(node.target) if isinstance(n, ast.Name))
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             varying.add(node.id)
@@ -118,37 +120,37 @@ def _part_names(name: str, shape: tuple[int, ...]) -> list[str]:
 # Assignment
 
 
-def store(w: Walk, target: Any, value: Any, node: ast.AST, source: ast.AST) -> None:
+def store(fb: FuncBuilder, target: Any, value: Any, node: ast.AST, source: ast.AST) -> None:
     """Write ``value`` to a pointer, or part by part to a matrix or struct of pointers."""
     if isinstance(target, Op | DynamicElement):
         if isinstance(value, MatrixValue):
-            raise _misfit(w, target, value, node)
-        w.store(target, w.op(value, source), node)
+            raise _misfit(fb, target, value, node)
+        fb.store(target, fb.op(value, source), node)
         return
     if isinstance(target, MatrixValue):
-        matrix = as_matrix(w, value, source)
+        matrix = as_matrix(fb, value, source)
         if matrix is not None and matrix.shape == target.shape:
-            values = list(w.parts(matrix, node))
+            values = list(fb.parts(matrix, node))
         elif isinstance(value, Op | int | float):
-            values = [w.op(value, source)] * target.size
+            values = [fb.op(value, source)] * target.size
         else:
-            raise _misfit(w, target, value if matrix is None else matrix, node)
-        for ptr, part in zip(w.parts(target, node), values, strict=True):
-            w.store(ptr, w.op(part, source), node)
+            raise _misfit(fb, target, value if matrix is None else matrix, node)
+        for ptr, part in zip(fb.parts(target, node), values, strict=True):
+            fb.store(ptr, fb.op(part, source), node)
         return
     assert isinstance(target, StructValue), target
     if not isinstance(value, StructValue) or not compatible(value.type, target.type):
-        value = converted(w, target.type, value, source)
+        value = converted(fb, target.type, value, source)
     for key, member in target.members.items():
-        store(w, member, value.members[key], node, source)
+        store(fb, member, value.members[key], node, source)
 
 
-def _misfit(w: Walk, target: Any, value: Any, node: ast.AST) -> QuadrantsCompilationError:
-    names = [tensor_name(w, v) for v in (value, target)]
+def _misfit(fb: FuncBuilder, target: Any, value: Any, node: ast.AST) -> QuadrantsCompilationError:
+    names = [tensor_name(fb, v) for v in (value, target)]
     text = f"cannot assign '{names[0]}' to '{names[1]}'"
     place = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", node)
     fixed = isinstance(place, ast.Name)
-    return w.type_error(
+    return fb.type_error(
         text, node,
         "the first assignment fixes the type of a variable" if fixed else
         "both sides need the same shape",
@@ -160,71 +162,73 @@ def _source(node: ast.AST) -> ast.AST:
     return node.value if isinstance(node, ast.Assign | ast.NamedExpr) else node
 
 
-def assign(w: Walk, target: ast.expr, value: Any, node: ast.AST) -> None:
+def assign(fb: FuncBuilder, target: ast.expr, value: Any, node: ast.AST) -> None:
     """Assign a value to ``target``; a new name becomes a local variable."""
     if isinstance(target, ast.Name):
-        assign_name(w, target, value, node)
+        assign_name(fb, target, value, node)
     elif isinstance(target, ast.Tuple | ast.List):
-        for one, part in zip(target.elts, _unpacked(w, target, value, node), strict=True):
-            assign(w, one, part, node)
+        for one, part in zip(target.elts, _unpacked(fb, target, value, node), strict=True):
+            assign(fb, one, part, node)
     elif isinstance(target, ast.Subscript | ast.Attribute):
-        ptr = lvalue(w, target)
+        ptr = lvalue(fb, target)
         if ptr is None:
-            raise not_writable(w, target)
-        store(w, ptr, value, node, _source(node))
+            raise not_writable(fb, target)
+        store(fb, ptr, value, node, _source(node))
     else:
-        raise w.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
+        raise fb.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
 
 
-def not_writable(w: Walk, target: ast.expr) -> QuadrantsCompilationError:
+def not_writable(fb: FuncBuilder, target: ast.expr) -> QuadrantsCompilationError:
     root = target
     while isinstance(root, ast.Attribute | ast.Subscript):
         root = root.value
     if isinstance(root, ast.Name) and isinstance(
-        w.local(root.id), RecordValue | MatrixValue | StructValue
+        fb.local(root.id), RecordValue | MatrixValue | StructValue
     ):
-        return immutable(w, root, w.local(root.id), ast.unparse(target))
+        return immutable(fb, root, fb.local(root.id), ast.unparse(target))
     if isinstance(target, ast.Attribute):
-        return w.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
-    return w.syntax_error(
+        return fb.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
+    return fb.syntax_error(
         f"`{ast.unparse(target)}` cannot be assigned: it belongs to a compile-time value", target,
         "pass arrays that the kernel writes to as arguments",
     )  # fmt: skip
 
 
-def _unpacked(w: Walk, target: ast.Tuple | ast.List, value: Any, node: ast.AST) -> list[Any]:
+def _unpacked(
+    fb: FuncBuilder, target: ast.Tuple | ast.List, value: Any, node: ast.AST
+) -> list[Any]:
     for one in target.elts:
         if isinstance(one, ast.Starred):
-            w.unsupported(one, "name every part of the value")
+            fb.unsupported(one, "name every part of the value")
     at = node.value if isinstance(node, ast.Assign) else cast(ast.expr, node)
-    values = spread(w, value, at)
+    values = spread(fb, value, at)
     if len(values) != len(target.elts):
-        raise w.syntax_error(
+        raise fb.syntax_error(
             "The number of targets is not equal to value length: "
             f"{len(target.elts)} targets, {len(values)} values", target,
         )  # fmt: skip
     return values
 
 
-def assign_name(w: Walk, target: ast.Name, value: Any, node: ast.AST) -> None:
+def assign_name(fb: FuncBuilder, target: ast.Name, value: Any, node: ast.AST) -> None:
     name = target.id
-    old = w.local(name) if w.has_local(name) else _NOT_BOUND
+    old = fb.local(name) if fb.has_local(name) else _NOT_BOUND
     if old is _NOT_BOUND:
         at = _source(node)
         if isinstance(value, NdarrayRef):
-            raise w.not_scalar(value, at)
-        w.frame.scopes[-1][name] = local_copy(w, value, name, node, at)
+            raise fb.not_scalar(value, at)
+        fb.context.scopes[-1][name] = local_copy(fb, value, name, node, at)
         return
-    if w.frame.parent is None and isinstance(old, StructValue) and _is_param(w, target):
-        raise immutable(w, target, old)
+    if fb.context.parent is None and isinstance(old, StructValue) and _is_param(fb, target):
+        raise immutable(fb, target, old)
     if isinstance(old, Op | DynamicElement | MatrixValue | StructValue) and writable(old):
-        store(w, old, value, node, _source(node))
+        store(fb, old, value, node, _source(node))
         return
     if _same_shape(old, value):
         for var, part in zip(cast("list[Any]", old), value, strict=True):
-            store(w, var, part, node, node)
+            store(fb, var, part, node, node)
         return
-    raise immutable(w, target, old)
+    raise immutable(fb, target, old)
 
 
 def _same_shape(old: Any, value: Any) -> bool:
@@ -237,114 +241,116 @@ def _same_shape(old: Any, value: Any) -> bool:
     )
 
 
-def immutable(w: Walk, target: ast.Name, old: Any, part: str = "") -> QuadrantsCompilationError:
+def immutable(
+    fb: FuncBuilder, target: ast.Name, old: Any, part: str = ""
+) -> QuadrantsCompilationError:
     """The error for assigning to ``target``, or to a ``part`` of it such as ``v[0]``."""
     name = target.id
-    frame = w.frame
-    if any(p.name == name for p in frame.decl.params) and name in frame.scopes[0]:
-        what = "Kernel argument" if frame.parent is None else "Argument"
-        return w.syntax_error(
+    context = fb.context
+    if any(p.name == name for p in context.decl.params) and name in context.scopes[0]:
+        what = "Kernel argument" if context.parent is None else "Argument"
+        return fb.syntax_error(
             f'{what} "{part or name}" is immutable in the kernel. If you want to change its value, '
             "please create a new variable.", target, f"write `{name}_ = {name}` and use that",
         )  # fmt: skip
     if isinstance(old, Op) and old.code == C.LOOP_INDEX:
         text = f'Loop variable "{name}" cannot be assigned'
-        return w.syntax_error(text, target, "copy it into a new variable first")
-    return w.syntax_error(
+        return fb.syntax_error(text, target, "copy it into a new variable first")
+    return fb.syntax_error(
         f"Variable '{name}' cannot be assigned: it is a compile-time value ({describe(old)})",
         target, "use a new name, or make it a variable where it is first assigned",
     )  # fmt: skip
 
 
 @statement(ast.Assign)
-def _assign(w: Walk, node: ast.Assign) -> None:
+def _assign(fb: FuncBuilder, node: ast.Assign) -> None:
     source = node.value
-    if w.is_static_call(source):
-        value = w.expr(source)
+    if fb.is_static_call(source):
+        value = fb.expr(source)
         for target in node.targets:
-            _assign_static(w, target, value, node)
+            _assign_static(fb, target, value, node)
         return
-    value = w.expr(source)
+    value = fb.expr(source)
     for target in node.targets:
-        assign(w, target, value, node)
+        assign(fb, target, value, node)
 
 
-def _assign_static(w: Walk, target: ast.expr, value: Any, node: ast.Assign) -> None:
+def _assign_static(fb: FuncBuilder, target: ast.expr, value: Any, node: ast.Assign) -> None:
     """``a = qd.static(...)``: names become other names for compile-time values."""
     if isinstance(target, ast.Name):
-        scope = w.frame.scopes[-1]
-        old = w.local(target.id) if w.has_local(target.id) else _NOT_BOUND
-        mine = target.id in scope and is_static(old) and not _is_param(w, target)
+        scope = fb.context.scopes[-1]
+        old = fb.local(target.id) if fb.has_local(target.id) else _NOT_BOUND
+        mine = target.id in scope and is_static(old) and not _is_param(fb, target)
         if old is _NOT_BOUND or mine:
             scope[target.id] = value
             return
         if isinstance(old, Op) and old.type.is_ptr:
-            assign(w, target, value, node)
+            assign(fb, target, value, node)
             return
-        raise immutable(w, target, old)
+        raise immutable(fb, target, old)
     if isinstance(target, ast.Tuple | ast.List):
-        for one, part in zip(target.elts, _unpacked(w, target, value, node), strict=True):
-            _assign_static(w, one, part, node)
+        for one, part in zip(target.elts, _unpacked(fb, target, value, node), strict=True):
+            _assign_static(fb, one, part, node)
         return
-    assign(w, target, value, node)
+    assign(fb, target, value, node)
 
 
-def _is_param(w: Walk, target: ast.Name) -> bool:
-    return any(p.name == target.id for p in w.frame.decl.params)
+def _is_param(fb: FuncBuilder, target: ast.Name) -> bool:
+    return any(p.name == target.id for p in fb.context.decl.params)
 
 
-def bind_static(w: Walk, target: ast.expr, value: Any) -> None:
+def bind_static(fb: FuncBuilder, target: ast.expr, value: Any) -> None:
     """Bind the variables of a compile-time loop in the innermost scope."""
     if isinstance(target, ast.Name):
-        w.frame.scopes[-1][target.id] = value
+        fb.context.scopes[-1][target.id] = value
     elif isinstance(target, ast.Tuple | ast.List):
-        values = spread(w, value, target)
+        values = spread(fb, value, target)
         if len(values) != len(target.elts):
-            raise w.syntax_error(
+            raise fb.syntax_error(
                 "The number of targets is not equal to value length: "
                 f"{len(target.elts)} targets, {len(values)} values", target,
             )  # fmt: skip
         for one, part in zip(target.elts, values, strict=True):
-            bind_static(w, one, part)
+            bind_static(fb, one, part)
     else:
-        w.unsupported(target)
+        fb.unsupported(target)
 
 
 @statement(ast.AnnAssign)
-def _annassign(w: Walk, node: ast.AnnAssign) -> None:
+def _annassign(fb: FuncBuilder, node: ast.AnnAssign) -> None:
     target = node.target
     if not isinstance(target, ast.Name):
-        raise w.syntax_error("Only names can be annotated in a kernel", target)
-    annotation = w.expr(node.annotation)
+        raise fb.syntax_error("Only names can be annotated in a kernel", target)
+    annotation = fb.expr(node.annotation)
     builtin = annotation is int or annotation is float or annotation is bool
     if not builtin and not isinstance(annotation, DataType | CompoundType):
         text = f"Invalid type annotation of a variable: {describe(annotation)}"
-        raise w.type_error(text, node.annotation, "use a data type such as qd.f32")
-    t = resolved(annotation, w.default_ip, w.default_fp)
+        raise fb.type_error(text, node.annotation, "use a data type such as qd.f32")
+    t = resolved(annotation, fb.default_ip, fb.default_fp)
     if node.value is None:
         text = f'Variable "{target.id}" is declared without a value'
-        raise w.syntax_error(text, node, f"write `{target.id}: {t} = 0`")
-    value = w.expr(node.value)
-    if w.has_local(target.id):
-        had = _type_of_local(w, w.local(target.id))
+        raise fb.syntax_error(text, node, f"write `{target.id}: {t} = 0`")
+    value = fb.expr(node.value)
+    if fb.has_local(target.id):
+        had = _type_of_local(fb, fb.local(target.id))
         if had is not None and not compatible(had, t):
-            raise w.syntax_error(
+            raise fb.syntax_error(
                 "Static assign cannot have type overloading", node,
                 f'"{target.id}" has the type {had} already',
             )  # fmt: skip
-        assign_name(w, target, value, node)
+        assign_name(fb, target, value, node)
         return
     real = isinstance(value, Op) and value.type.is_real
     if real and isinstance(t, DataType) and t.is_int:
-        w.warn(f"Assigning {value.type} to {t} may lose precision", node)
+        fb.warn(f"Assigning {value.type} to {t} may lose precision", node)
     if isinstance(value, MatrixValue) and isinstance(t, DataType):
         t = matrix_type(value.shape, t)
-    value = converted(w, t, value, node.value, target.id)
-    w.frame.scopes[-1][target.id] = local_copy(w, value, target.id, node, node)
+    value = converted(fb, t, value, node.value, target.id)
+    fb.context.scopes[-1][target.id] = local_copy(fb, value, target.id, node, node)
 
 
-def _type_of_local(w: Walk, value: Any) -> Any:
-    return type_of(w, value) if writable(value) else None
+def _type_of_local(fb: FuncBuilder, value: Any) -> Any:
+    return type_of(fb, value) if writable(value) else None
 
 
 # Control
@@ -355,33 +361,33 @@ def _is_docstring(node: ast.Expr) -> bool:
 
 
 @statement(ast.Expr)
-def _expr(w: Walk, node: ast.Expr) -> None:
+def _expr(fb: FuncBuilder, node: ast.Expr) -> None:
     if not _is_docstring(node):
-        w.expr(node.value)
+        fb.expr(node.value)
 
 
 @statement(ast.Pass)
-def _pass(w: Walk, node: ast.Pass) -> None:
+def _pass(fb: FuncBuilder, node: ast.Pass) -> None:
     return None
 
 
 @statement(ast.If)
-def _if(w: Walk, node: ast.If) -> str | None:
-    test = w.expr(node.test)
-    if type(test) is not Op and w.is_static_call(node.test):
-        chosen = node.body if w.python(node.test, bool, test) else node.orelse
-        w.frame.scopes.append({})
-        flow = w.body(chosen)
-        w.end_scope("static `if`", node)
+def _if(fb: FuncBuilder, node: ast.If) -> str | None:
+    test = fb.expr(node.test)
+    if type(test) is not Op and fb.is_static_call(node.test):
+        chosen = node.body if fb.python(node.test, bool, test) else node.orelse
+        fb.context.scopes.append({})
+        flow = fb.body(chosen)
+        fb.end_scope("static `if`", node)
         return flow
-    cond = w.integral(test, "if", node.test)
-    branch = w.emit(node, C.IF, (cond,), None, void, 2)
-    branch.loc = w.head(node, node.test)
+    cond = fb.integral(test, "if", node.test)
+    branch = fb.emit(node, C.IF, (cond,), None, void, 2)
+    branch.loc = fb.head(node, node.test)
     for region, nodes in zip(branch.regions, (node.body, node.orelse), strict=True):
         if nodes:
-            saved = w.enter(region)
-            w.body(nodes)
-            w.leave(saved, "`if`", node)
+            saved = fb.enter(region)
+            fb.body(nodes)
+            fb.leave(saved, "`if`", node)
     return None
 
 
@@ -396,8 +402,8 @@ _HINTS: Final = {
 }
 
 
-def _unsupported(w: Walk, node: ast.stmt) -> None:
-    w.unsupported(node, _HINTS.get(type(node).__name__))
+def _unsupported(fb: FuncBuilder, node: ast.stmt) -> None:
+    fb.unsupported(node, _HINTS.get(type(node).__name__))
 
 
 statement(ast.Try, ast.Raise, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete)(
@@ -406,8 +412,8 @@ statement(ast.Try, ast.Raise, ast.Import, ast.ImportFrom, ast.Global, ast.Nonloc
 
 
 @statement(ast.FunctionDef, ast.AsyncFunctionDef)
-def _nested_def(w: Walk, node: ast.FunctionDef) -> None:
-    raise w.syntax_error(
+def _nested_def(fb: FuncBuilder, node: ast.FunctionDef) -> None:
+    raise fb.syntax_error(
         "Function definition is not allowed in 'qd.kernel'.", node,
         "define a @qd.func outside and call it",
     )  # fmt: skip

@@ -14,24 +14,24 @@ from .arguments import elements
 from .calls import plain_decl
 from .conversion import free_struct, made_struct
 from .fills import fill_field
+from .func_builder import FuncBuilder
 from .inline import inline
 from .matrices import METHODS
 from .registry import call_of, handler
 from .signature import FuncDecl
 from .values import Method, StructValue
-from .walk import Walk
 
 
 @call_of(StructType)
-def _typed(w: Walk, node: ast.Call, t: StructType) -> StructValue:
+def _typed(fb: FuncBuilder, node: ast.Call, t: StructType) -> StructValue:
     """``P(1, [2, 3])``, ``P(a=1)``, ``P({...})``: members that are not given are 0."""
-    return made_struct(w, t, elements(w, node.args), _keywords(w, node), node)
+    return made_struct(fb, t, elements(fb, node.args), _keywords(fb, node), node)
 
 
-def _keywords(w: Walk, node: ast.Call) -> dict[str, Any]:
+def _keywords(fb: FuncBuilder, node: ast.Call) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for keyword in node.keywords:
-        value = w.expr(keyword.value)
+        value = fb.expr(keyword.value)
         if keyword.arg is None:
             given.update(value.members if isinstance(value, StructValue) else value)
         else:
@@ -40,34 +40,34 @@ def _keywords(w: Walk, node: ast.Call) -> dict[str, Any]:
 
 
 @handler("Struct")
-def _free(w: Walk, node: ast.Call, name: str, fn: Any) -> StructValue:
+def _free(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> StructValue:
     """``qd.Struct(a=1, v=...)``, ``qd.Struct({...})``: the values determine the types."""
-    given = _keywords(w, node)
-    for value in elements(w, node.args):
+    given = _keywords(fb, node)
+    for value in elements(fb, node.args):
         if not isinstance(value, dict):
-            raise w.syntax_error(
+            raise fb.syntax_error(
                 "Custom structs need to be initialized using either dictionary or keyword "
                 "arguments", node,
             )  # fmt: skip
         given = {**cast("dict[str, Any]", value), **given}
     methods = given.pop("__struct_methods", None)
-    return free_struct(w, given, methods, node)
+    return free_struct(fb, given, methods, node)
 
 
 @call_of(Method)
-def _method(w: Walk, node: ast.Call, method: Method) -> Any:
+def _method(fb: FuncBuilder, node: ast.Call, method: Method) -> Any:
     """``v.norm()``, ``p.move(1)``."""
     owner = method.owner
     if isinstance(owner, StructValue):
         fn = owner.type.methods[method.name]
         if isinstance(fn, staticmethod):
-            return inline(w, node, _decl(w, fn.__func__, node))
-        return inline(w, node, _decl(w, fn, node), owner)
+            return inline(fb, node, _decl(fb, fn.__func__, node))
+        return inline(fb, node, _decl(fb, fn, node), owner)
     if isinstance(owner, FieldHandle | StructFieldHandle):
-        return fill_field(w, node, owner)
-    return METHODS[method.name](w, node, owner)
+        return fill_field(fb, node, owner)
+    return METHODS[method.name](fb, node, owner)
 
 
-def _decl(w: Walk, fn: Any, node: ast.AST) -> FuncDecl:
+def _decl(fb: FuncBuilder, fn: Any, node: ast.AST) -> FuncDecl:
     decl = getattr(fn, "decl", None)
-    return decl if isinstance(decl, FuncDecl) else plain_decl(w, fn, node)
+    return decl if isinstance(decl, FuncDecl) else plain_decl(fb, fn, node)

@@ -20,12 +20,13 @@ from typing import Any, Final, NamedTuple, Protocol, TypeGuard
 
 from ..ir import Op
 from ..types import DataType, StructType, promote, u1
-from .features import InstanceFeature, NdarrayFeature, RecordFeature
+from .specialization import InstanceKey, NdarrayKey, RecordKey
 
 __all__ = [
     "SEQUENCES",
     "ArrayValue",
     "DynamicElement",
+    "ElementLocation",
     "Grouped",
     "InstanceValue",
     "LoopConfig",
@@ -33,7 +34,6 @@ __all__ = [
     "Method",
     "NDRange",
     "NdarrayRef",
-    "Place",
     "RecordValue",
     "ShapeRef",
     "StructValue",
@@ -51,7 +51,7 @@ __all__ = [
 class NdarrayRef:
     """An array parameter. ``param`` counts the parameters of the compiled function.
 
-    arg, path: where the launch finds it (see `features.ParamBinding`). feature: its
+    arg, path: where the launch finds it (see `specialization.ParamBinding`). spec_key: its
     specialization key.
     """
 
@@ -61,7 +61,7 @@ class NdarrayRef:
     ndim: int
     boundary: str
     element_shape: tuple[int, ...]
-    feature: NdarrayFeature
+    spec_key: NdarrayKey
     arg: int
     path: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ class ShapeRef:
     array: NdarrayRef
 
 
-class Place:
+class ElementLocation:
     """The place of a vector or matrix in an array or field.
 
     base: the op of the array's address. indices: those of the element. dtype: of one scalar.
@@ -107,18 +107,18 @@ class ArrayValue:
 class MatrixValue:
     """A vector (shape ``(n,)``) or matrix (shape ``(n, m)``).
 
-    elems: the parts, row-major; for one in memory (``place``) an empty tuple.
-    `Walk.part` and `Walk.parts` read both.
+    elems: the parts, row-major; for one in memory (``location``) an empty tuple.
+    `FuncBuilder.part` and `FuncBuilder.parts` read both.
     """
 
-    __slots__ = ("elems", "place", "shape")
+    __slots__ = ("elems", "location", "shape")
 
     def __init__(
-        self, shape: tuple[int, ...], elems: Sequence[Any], place: Place | None = None
+        self, shape: tuple[int, ...], elems: Sequence[Any], location: ElementLocation | None = None
     ) -> None:
         self.shape: Final = shape
         self.elems: Final = elems
-        self.place: Final = place
+        self.location: Final = location
 
     @property
     def size(self) -> int:
@@ -134,8 +134,8 @@ class MatrixValue:
 class DynamicElement:
     """One of ``parts``, the parts of a vector or matrix, by an index of run time.
 
-    Reading it selects among the parts. `Walk.store` stores to each part the new or the old value;
-    if threads share the parts, only to the one that is picked.
+    Reading it selects among the parts. `FuncBuilder.store` stores to each part the new or the old
+    value; if threads share the parts, only to the one that is picked.
 
     picks: (block, k) -> the op there that is 1 if the index picks part k.
     """
@@ -183,7 +183,7 @@ class RecordValue:
     name: str
     arg: int
     path: tuple[str, ...]
-    feature: RecordFeature
+    spec_key: RecordKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +197,7 @@ class InstanceValue:
     arg: int
     path: tuple[str, ...]
     instance: Any
-    root: InstanceFeature
+    root: InstanceKey
 
 
 SEQUENCES: Final[frozenset[Any]] = frozenset((tuple, list))
@@ -279,7 +279,7 @@ def is_static(value: Any) -> bool:
     if kind is tuple or kind is list or kind is set:
         return all(is_static(v) for v in value)
     if kind is MatrixValue:
-        return value.place is None and all(is_static(v) for v in value.elems)
+        return value.location is None and all(is_static(v) for v in value.elems)
     if kind is StructValue:
         return all(is_static(v) for v in value.members.values())
     if kind is dict:
@@ -317,27 +317,27 @@ def describe(value: Any) -> str:
 
 
 class Defaults(Protocol):
-    """The default types of numbers of a `Walk`."""
+    """The default types of numbers of a `FuncBuilder`."""
 
     default_ip: DataType
     default_fp: DataType
 
 
-def dtype_in(w: Defaults, value: Any) -> DataType:
+def dtype_in(fb: Defaults, value: Any) -> DataType:
     """The type of a number, or of the parts of a vector or matrix."""
     kind = value.__class__
     if kind is Op:
         t: Any = value.type
         return t.elem if t.is_ptr else t
     if kind is DynamicElement:
-        return dtype_in(w, value.parts[0])
+        return dtype_in(fb, value.parts[0])
     if kind is MatrixValue:
-        if value.place is not None:
-            return value.place.dtype
-        return promote_all([dtype_in(w, part) for part in value.elems])
+        if value.location is not None:
+            return value.location.dtype
+        return promote_all([dtype_in(fb, part) for part in value.elems])
     if kind is bool:
         return u1
-    return w.default_ip if isinstance(value, int) else w.default_fp
+    return fb.default_ip if isinstance(value, int) else fb.default_fp
 
 
 def promote_all(types: Sequence[DataType]) -> DataType:
@@ -348,7 +348,7 @@ def promote_all(types: Sequence[DataType]) -> DataType:
     return found
 
 
-def tensor_name(w: Defaults, value: Any, shape: tuple[int, ...] | None = None) -> str:
+def tensor_name(fb: Defaults, value: Any, shape: tuple[int, ...] | None = None) -> str:
     """The name of the type of an operand in messages: ``[Tensor (2) f32]`` or ``f32``.
 
     shape: of the other operand, to which a scalar is broadcast.
@@ -357,5 +357,5 @@ def tensor_name(w: Defaults, value: Any, shape: tuple[int, ...] | None = None) -
         shape = value.shape
     elif not isinstance(value, Op | DynamicElement | int | float):
         return describe(value)
-    name = dtype_in(w, value).name
+    name = dtype_in(fb, value).name
     return f"[Tensor ({', '.join(map(str, shape))}) {name}]" if shape else name

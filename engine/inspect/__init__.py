@@ -15,7 +15,7 @@ from .store import RecordFileError, canonical, dumps, load, loads, save, schema,
 
 if TYPE_CHECKING:
     from .arguments import Call
-    from .caches import LookUps, dry_caches
+    from .caches import PastLookups, dry_caches
     from .capture import KernelCapture, capture_ir, capture_kernel
     from .describing import describe, kernel_id
     from .diff import (
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         lost_device,
         opencl_machine,
     )
-    from .recorder import Look, Recorder
+    from .recorder import Recorder, ShownRun
     from .settings import (
         BackendInfo,
         OptionInfo,
@@ -87,14 +87,14 @@ __all__ = [
     "LaunchReached",
     "LayerFolder",
     "Listing",
-    "Look",
-    "LookUps",
     "OpenclDeviceInfo",
     "OpenclMachine",
     "OptionInfo",
+    "PastLookups",
     "RecordFileError",
     "RecordedCalls",
     "Recorder",
+    "ShownRun",
     "StepLimit",
     "Steps",
     "Subject",
@@ -160,8 +160,8 @@ _LAZY: Final = {
     "OpenclDeviceInfo": "hardware",
     "OpenclMachine": "hardware",
     "OptionInfo": "settings",
-    "Look": "recorder",
-    "LookUps": "caches",
+    "ShownRun": "recorder",
+    "PastLookups": "caches",
     "LaunchReached": "discover",
     "RecordedCalls": "discover",
     "Recorder": "recorder",

@@ -97,7 +97,7 @@ def compare(
         else:
             size = min(x.dtype.itemsize, y.dtype.itemsize) if x.dtype.kind == "f" else 8
             sizes.add(size)
-            bad, errors = _reals(x, y, size)
+            bad, errors = _floats(x, y, size)
         max_abs = max(max_abs, errors[0])
         max_rel = max(max_rel, errors[1])
         max_ulp = max(max_ulp, errors[2])
@@ -175,16 +175,18 @@ def _integers(
         return 0.0, 0.0, 0.0
     a, b = x[bad], y[bad]
     with np.errstate(all="ignore"):
-        apart = np.abs(a.astype(np.float64) - b.astype(np.float64))
+        distance = np.abs(a.astype(np.float64) - b.astype(np.float64))
         larger = np.maximum(np.abs(a.astype(np.float64)), np.abs(b.astype(np.float64)))
         # Two large ones may differ by less than doubles show; then they do by less than 1e-15.
-        rel = float(np.max(np.divide(apart, larger, out=np.zeros_like(apart), where=larger > 0)))
-    at = int(np.argmax(apart))
+        rel = float(
+            np.max(np.divide(distance, larger, out=np.zeros_like(distance), where=larger > 0))
+        )
+    at = int(np.argmax(distance))
     gap = abs(int(a[at]) - int(b[at]))  # 65 bits, where both have 64
     return float(gap), rel, 0.0
 
 
-def _reals(
+def _floats(
     x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], size: int
 ) -> tuple[np.ndarray[Any, Any], tuple[float, float, float]]:
     """Return a mask of elements too far apart, and the largest absolute, relative and ulp error."""

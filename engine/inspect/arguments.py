@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..config import CompileConfig
 from ..lang.workload import Workload
+from .argument_values import NO_NAMES, copied, describe, shape_of
 from .contents import NOTHING, Contents
 from .record import WorkloadRecord
 from .synthetic import synthetic, why_none
-from .walk import NO_NAMES, copied, describe, shape_of
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from msgspec.structs import replace
 
-from ..adstack import gate as gates
+from ..adstack import predicate as predicates
 from ..adstack.formulas import TreeRow, formula, tree
 from ..adstack.host_eval import Env, evaluate
 from ..adstack.max_reducer import substituted
@@ -21,14 +21,14 @@ from ..backends.base import KernelMeta, StackMeta, StackPlan, TaskMeta, TaskPlan
 from ..errors import QuadrantsRuntimeError
 from ..passes import registry
 from .record import AutodiffRecord, CompileRecord, PassRun, Remark, Snapshot
-from .record_autodiff import GateRecord, OpLink, SizeLeaf, SizeRow, StackRecord, StackTask
+from .record_autodiff import OpLink, PredicateRecord, SizeLeaf, SizeRow, StackRecord, StackTask
 
 if TYPE_CHECKING:
     from ..ir import Param
 
 __all__ = ["described", "links_of", "sides_of", "sized"]
 
-_GATES: Final = "recognize_gates"
+_PREDICATES: Final = "recognize_predicates"
 _MOST_COUNTED: Final = 1 << 26
 _MOST_CELLS: Final = 1 << 20
 """A maximum over more than this is not found again only to be shown."""
@@ -48,7 +48,7 @@ def described(
         links = links_of(compiled.snapshots[before], compiled.snapshots[after], origins)
     tasks: tuple[StackTask, ...] = ()
     if meta is not None:
-        remarks = _gate_remarks(compiled.runs)
+        remarks = _predicate_remarks(compiled.runs)
         tasks = tuple(
             _task(i, task, meta.params, remarks.get(i))
             for i, task in enumerate(meta.tasks)
@@ -62,7 +62,7 @@ def described(
 def sides_of(runs: Sequence[PassRun]) -> tuple[int, int]:
     """The snapshots before and after differentiation; -1 for a missing one."""
     known = {info.name for info in registry.all_passes() if ".autodiff." in info.fn.__module__}
-    mine = [r for r in runs if r.name in known and r.name != _GATES]
+    mine = [r for r in runs if r.name in known and r.name != _PREDICATES]
     if not mine:
         return -1, -1
     tidied = [r for r in runs if r.stage == "post_autodiff"]
@@ -75,8 +75,8 @@ def links_of(before: Snapshot, after: Snapshot, origins: Mapping[int, int]) -> t
     """For each op of ``after`` the op of ``before`` that it belongs to, if there is one."""
     known = {op for op in before.ids if op >= 0}
     # Of the ops of one place the last is the value, those before it lead there.
-    by_place = {loc: op for op, loc in zip(before.ids, before.locs, strict=True) if op >= 0}
-    by_place.pop(-1, None)
+    by_location = {loc: op for op, loc in zip(before.ids, before.locs, strict=True) if op >= 0}
+    by_location.pop(-1, None)
     out: list[OpLink] = []
     for op, loc in zip(after.ids, after.locs, strict=True):
         if op < 0:
@@ -89,17 +89,17 @@ def links_of(before: Snapshot, after: Snapshot, origins: Mapping[int, int]) -> t
             source = origins.get(source)
         if source is not None:
             out.append(OpLink(forward=source, reverse=op, by="made"))
-        elif loc in by_place:
-            out.append(OpLink(forward=by_place[loc], reverse=op, by="place"))
+        elif loc in by_location:
+            out.append(OpLink(forward=by_location[loc], reverse=op, by="place"))
     return tuple(out)
 
 
-def _gate_remarks(runs: Sequence[PassRun]) -> dict[int, Remark]:
+def _predicate_remarks(runs: Sequence[PassRun]) -> dict[int, Remark]:
     """The reasons why adstack predicates were not captured, by task."""
     return {
         run.task: run.remarks[-1]
         for run in runs
-        if run.name == _GATES and run.task is not None and run.remarks
+        if run.name == _PREDICATES and run.task is not None and run.remarks
     }
 
 
@@ -110,28 +110,32 @@ def _task(index: int, task: TaskMeta, params: Sequence[Param], remark: Remark | 
         name=task.name,
         line=task.loc.line,
         trip=trip,
-        gate=_gate(task, params, remark),
+        predicate=_predicate(task, params, remark),
         stacks=tuple([_stack(stack, params) for stack in task.stacks]),
     )
 
 
-def _gate(task: TaskMeta, params: Sequence[Param], remark: Remark | None) -> GateRecord | None:
-    if task.gate:
-        return GateRecord(state="captured", formula=gates.formula(gates.parse(task.gate), params))
+def _predicate(
+    task: TaskMeta, params: Sequence[Param], remark: Remark | None
+) -> PredicateRecord | None:
+    if task.predicate:
+        return PredicateRecord(
+            state="captured", formula=predicates.formula(predicates.parse(task.predicate), params)
+        )
     if not any(stack.real for stack in task.stacks) or task.kind == "serial":
         return None
-    reason = "" if remark is None else remark.text.removeprefix("no gate: ")
-    return GateRecord(state="not captured", reason=reason)
+    reason = "" if remark is None else remark.text.removeprefix("no predicate: ")
+    return PredicateRecord(state="not captured", reason=reason)
 
 
-def _counted(gate: GateRecord | None, source: str, env: Env) -> GateRecord | None:
+def _counted(predicate: PredicateRecord | None, source: str, env: Env) -> PredicateRecord | None:
     """An adstack predicate with the number of iterations that pass it."""
-    if gate is None or not source:
-        return gate
-    found = gates.parse(source)
+    if predicate is None or not source:
+        return predicate
+    found = predicates.parse(source)
     if np.size(env.values[found.param]) > _MOST_COUNTED:
-        return gate
-    return replace(gate, count=gates.count(found, env, _MOST_COUNTED))
+        return predicate
+    return replace(predicate, count=predicates.count(found, env, _MOST_COUNTED))
 
 
 def _stack(stack: StackMeta, params: Sequence[Param]) -> StackRecord:
@@ -203,7 +207,7 @@ def _sized_task(
             _sized_stack(x, stack, slots, plan, env)
             for x, stack, slots in zip(task.stacks, stacks, plan.capacities, strict=True)
         ),
-        gate=_counted(task.gate, meta.tasks[task.index].gate, env.env),
+        predicate=_counted(task.predicate, meta.tasks[task.index].predicate, env.env),
         real_rows=plan.real_rows,
         integer_rows=plan.integer_rows,
         real_stride=plan.real_stride,

@@ -1,12 +1,12 @@
 """Predicts the answers of the user's caches for a kernel, without a trace in them.
 
-A capture runs the whole pipeline and asks no cache. Afterwards `look` makes the keys that a program
-started now would ask for, with the same options, and `answer` looks for them: no byte and no
-timestamp changes, nothing is counted, and code of the user that runs in this process has no cache
-on disk at all (`dry_caches`).
+A capture runs the whole pipeline and asks no cache. Afterwards `dry_lookup` makes the keys that a
+program started now would ask for, with the same options, and `answer` looks for them: no byte and
+no timestamp changes, nothing is counted, and code of the user that runs in this process has no
+cache on disk at all (`dry_caches`).
 
 For a miss it says what differs from the nearest entry of the kernel. If there is none, it compares
-with the last request in this session: `LookUps` keeps that.
+with the last request in this session: `PastLookups` keeps that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..cache.store import Info, Store
 
 __all__ = [
-    "Asked", "LookUps", "answer", "dry_caches", "layer_of", "missed", "of_entry", "trouble_of",
+    "Asked", "PastLookups", "answer", "dry_caches", "layer_of", "missed", "of_entry", "trouble_of",
 ]  # fmt: skip
 
 _SHOWN: Final = 2
@@ -39,7 +39,7 @@ def dry_caches() -> None:
     folder.set_dry(True)
 
 
-class LookUps:
+class PastLookups:
     """The last request for each kernel, backend and layer.
 
     Requests are plain bytes, so that they can be handed to another process: `news` returns those
@@ -93,7 +93,7 @@ def answer(asked: Asked, store: Store, before: Mapping[str, Any] | None = None) 
     trouble, advice = _trouble(store)
     if trouble:
         return msgspec.structs.replace(layer, state=DAMAGED, reason=trouble, advice=advice)
-    info = store.look(layer.key, asked.kernel)
+    info = store.info(layer.key, asked.kernel)
     if info is not None and info.problem:
         layer = of_entry(layer, info)
         reason, advice = f"the entry {info.problem}", f"to remove it: {remedy(info.path)}"

@@ -34,7 +34,7 @@ from .discover import Subject
 from .faults import error_record
 from .flows import flow_record
 from .launching import ORACLE, Launcher
-from .layouts import leaf_records
+from .layouts import binding_records
 from .machine import locate, machine_record
 from .record import (
     BackendRecord,
@@ -44,7 +44,7 @@ from .record import (
     VerdictRecord,
     WorkloadRecord,
 )
-from .recorder import Look, Recorder
+from .recorder import Recorder, ShownRun
 from .steps import StepLimit, Steps
 from .synthetic import why_none
 from .targets import NoCaches, Target, compile_for, config_for, find, target_of
@@ -52,7 +52,7 @@ from .texts import artefacts_of
 
 if TYPE_CHECKING:
     from ..lang.kernel import Kernel
-    from .caches import LookUps
+    from .caches import PastLookups
 
 __all__ = ["KernelCapture", "capture_ir", "capture_kernel"]
 
@@ -73,12 +73,12 @@ class KernelCapture:
         steps: Steps | None = None,
         calls: Sequence[Call] = (),
         described: KernelRecord | None = None,
-        look: Look | None = None,
+        shown: ShownRun | None = None,
         asked: bool = True,
         recorded: bool = False,
     ) -> None:
         """calls: recorded calls, used where the author declared no workload. described: the result
-        of `describe`, perhaps under another id. look: the pass run of the first backend that is
+        of `describe`, perhaps under another id. shown: the pass run of the first backend that is
         reported (`Steps.updated`) before the passes after it have run. asked: the caller named the
         backends; otherwise one that cannot launch here is left out, though it could compile.
         recorded: the file was run for ``calls``."""
@@ -93,14 +93,14 @@ class KernelCapture:
         self.tried: dict[str, str] = {}
         self._calls = calls
         self._recorded = recorded
-        self._look = look
+        self._shown = shown
         self.asked: Final = asked
         self._targets: dict[str, Target] = {}
         self.injected: dict[str, NoCaches] = {}
-        self._features: tuple[Any, ...] | None = None
+        self._spec_keys: tuple[Any, ...] | None = None
         self._compiled: dict[tuple[str, tuple[Any, ...], bool], FullCompile] = {}
         # Backend -> op id -> index of its location, for texts that are made later.
-        self._places: dict[str, dict[int, int]] = {}
+        self._locations: dict[str, dict[int, int]] = {}
         self._backends: dict[str, BackendRecord] = {
             name: BackendRecord(backend=name, status="not_run") for name in backends
         }
@@ -128,7 +128,7 @@ class KernelCapture:
             self.cases = cases_of(decl, self.kernel.workloads, self._calls, self.config, instance)
         except Exception as error:
             self.add_error(error_record(error, "workload", kernel=self.kernel.name))
-        self._features = self._first_features()
+        self._spec_keys = self._first_spec_keys()
         if not self.cases:
             reason = why_none(self.kernel.decl, self.instance, self._recorded) or "no arguments"
             none = WorkloadRecord(label="none", origin="none", reason=reason)
@@ -150,7 +150,7 @@ class KernelCapture:
 
         binary: also the size of one that is better made after launches."""
         for name, backend in self._backends.items():
-            compiled = self._compiled.get((name, self._features or (), True))
+            compiled = self._compiled.get((name, self._spec_keys or (), True))
             if backend.compile is None or compiled is None or backend.status != "ok":
                 continue
             held = self.steps.held(name, "codegen")
@@ -161,9 +161,9 @@ class KernelCapture:
             try:
                 with self.steps.step("codegen", text, backend=name, kind="compile"):
                     locate(compiled.artifact, self.config)
-                    artefacts = artefacts_of(compiled.artifact, self._places[name], lazy=True)
+                    artefacts = artefacts_of(compiled.artifact, self._locations[name], lazy=True)
                     machine, sass = machine_record(
-                        compiled.artifact, self._places[name], self.config.gpu_max_reg
+                        compiled.artifact, self._locations[name], self.config.gpu_max_reg
                     )
             except (Exception, StepLimit) as error:
                 self.add_error(
@@ -180,19 +180,19 @@ class KernelCapture:
             self._backends[name] = msgspec.structs.replace(backend, compile=full)
         return self._publish()
 
-    def look_up(self, looks: LookUps | None = None) -> KernelRecord:
+    def look_up(self, past: PastLookups | None = None) -> KernelRecord:
         """Ask the user's caches, without a trace in them; see `caches`."""
-        from .look import look_up
+        from .dry_lookup import look_up
 
-        look_up(self, looks)
+        look_up(self, past)
         return self._publish()
 
     # ---- for Launcher
 
     @property
-    def features(self) -> tuple[Any, ...]:
+    def spec_keys(self) -> tuple[Any, ...]:
         """The specialization keys that are compiled for; empty if they are not known."""
-        return self._features or ()
+        return self._spec_keys or ()
 
     @property
     def backends(self) -> list[BackendRecord]:
@@ -284,19 +284,19 @@ class KernelCapture:
         make = maker(self.kernel.decl.result_types(self.config))
         return make(numbers) if make is not None else numbers[0] if numbers else None
 
-    def request(self, backend: str, features: tuple[Any, ...]) -> CompileRequest:
+    def request(self, backend: str, spec_keys: tuple[Any, ...]) -> CompileRequest:
         """The request of a compile for a backend. ``backend`` may name a target of one."""
         config = self.config_for(backend)
-        return CompileRequest(self.kernel.decl, features, config, find(backend))
+        return CompileRequest(self.kernel.decl, spec_keys, config, find(backend))
 
     def compiled(
-        self, backend: str, features: tuple[Any, ...], noalias: bool = True
+        self, backend: str, spec_keys: tuple[Any, ...], noalias: bool = True
     ) -> FullCompile:
         """The kernel compiled for these specialization keys; compiles it now if it was not."""
-        key = (backend, features, noalias)
+        key = (backend, spec_keys, noalias)
         found = self._compiled.get(key)
         if found is None:
-            request = self.request(backend, features)._replace(noalias=noalias)
+            request = self.request(backend, spec_keys)._replace(noalias=noalias)
             text = f"compiling {self.kernel.name} for {backend}"
             with self.steps.step("compile", text, backend=backend, kind="compile"):
                 found, _ = compile_for(request, self._target(backend))
@@ -312,7 +312,7 @@ class KernelCapture:
         self._grow(backends=tuple(self._backends.values()))
         return self.record
 
-    def _first_features(self) -> tuple[Any, ...] | None:
+    def _first_spec_keys(self) -> tuple[Any, ...] | None:
         """The specialization keys to compile for, from the signature if it is complete, else from
         arguments."""
         decl, out = self.kernel.decl, list[Any]()
@@ -322,7 +322,7 @@ class KernelCapture:
                 out.append(param.scalar_type(self.config))
             elif dtype and param.ndim is not None and param.element_shape is not None:
                 grad, element = bool(param.needs_grad), param.element_shape
-                out.append(arguments.ndarray_feature(dtype, param.ndim, grad, element))
+                out.append(arguments.ndarray_key(dtype, param.ndim, grad, element))
             else:
                 return self.features_of_a_case()
         return tuple(out)
@@ -331,17 +331,17 @@ class KernelCapture:
         if not self.cases:
             return None
         made = self.made(self.cases[0])
-        return None if made is None else tuple(arg.feature for arg in self.bound(made[0]))
+        return None if made is None else tuple(arg.spec_key for arg in self.bound(made[0]))
 
     # ---- for its gradient
 
     def uses_gradient_fields(self) -> bool:
         """True if a field that the compiled kernel uses has gradients."""
         fields = {
-            leaf.field
+            binding.field
             for compiled in self._compiled.values()
-            for leaf in compiled.plan.bindings
-            if leaf.field is not None
+            for binding in compiled.plan.bindings
+            if binding.field is not None
         }
         several: list[Any] = list(fields)
         return any(getattr(f, "role", "") == "primal" and f.has_grad() for f in several)
@@ -355,17 +355,17 @@ class KernelCapture:
         if held is not None:
             self._failed(name, held, None)
             return
-        if self._features is None:
+        if self._spec_keys is None:
             why = "the kernel's arguments are not known"
             if self.record.workloads and self.record.workloads[0].reason:
                 why = self.record.workloads[0].reason
             self.put(BackendRecord(backend=name, status="not_run", reason=why))
             return
-        look, self._look = self._look, None
+        shown, self._shown = self._shown, None
         recorder = Recorder(
             self.steps.passing,
             lambda: self._passed(name, recorder, "generating code"),
-            look,
+            shown,
             lambda: self._passed(name, recorder, "running passes"),
         )
         text = f"compiling {self.kernel.name} for {name}"
@@ -378,7 +378,7 @@ class KernelCapture:
         try:
             with self.steps.step("compile", text, backend=name, kind="compile"):
                 compiled, self.injected[name] = compile_for(
-                    self.request(name, self._features), self._target(name), (recorder,), began
+                    self.request(name, self._spec_keys), self._target(name), (recorder,), began
                 )
                 record = _compile_record(recorder, compiled, self.kernel)
         except BackendUnavailableError as error:
@@ -389,8 +389,8 @@ class KernelCapture:
             partial = CompileRecord(**_seen(recorder)) if recorder.runs else None
             self._failed(name, described, partial)
         else:
-            self._compiled[name, self._features, True] = compiled
-            self._places[name] = recorder.loc_of_op
+            self._compiled[name, self._spec_keys, True] = compiled
+            self._locations[name] = recorder.loc_of_op
             target = self._target(name)
             self.put(
                 BackendRecord(
@@ -457,7 +457,7 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
         artefacts=artefacts_of(compiled.artifact, recorder.loc_of_op, lazy=False),
         code_bytes=len(compiled.artifact.code),
         machine=machine_record(compiled.artifact, recorder.loc_of_op, ask=False)[0],
-        params=leaf_records(
+        params=binding_records(
             compiled.func, compiled.build.bindings, kernel.decl.params,
             compiled.executable.meta.written,
         ),

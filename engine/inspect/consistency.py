@@ -50,7 +50,7 @@ _WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("CacheLayer", "state"): frozenset(
         {"hit", "miss", "bypass", "off", "not_applicable", "damaged"}
     ),
-    ("GateRecord", "state"): frozenset({"captured", "not captured"}),
+    ("PredicateRecord", "state"): frozenset({"captured", "not captured"}),
     ("OpLink", "by"): frozenset({"same", "made", "place"}),
     ("AutodiffRecord", "mode"): frozenset({"reverse", "forward", "validation"}),
 }
@@ -187,11 +187,11 @@ def _compile(compiled: CompileRecord) -> None:
     for artefact in compiled.artefacts:
         _artefact(artefact, locs)
     _within((task.loc for task in compiled.tasks), locs, "a location")
-    for leaf in compiled.params:
-        if leaf.axes and sorted(leaf.axes) != list(range(len(leaf.axes))):
-            raise ValueError(f"the axes of parameter {leaf.name[:40]!r} are none")
-        if leaf.layout is not None:
-            _layout(leaf.layout)
+    for binding in compiled.params:
+        if binding.axes and sorted(binding.axes) != list(range(len(binding.axes))):
+            raise ValueError(f"the axes of parameter {binding.name[:40]!r} are none")
+        if binding.layout is not None:
+            _layout(binding.layout)
     if compiled.machine is not None:
         _machine(compiled.machine)
 

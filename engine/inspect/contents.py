@@ -18,7 +18,7 @@ import numpy as np
 from ..backends.memory import aligned_zeros
 from ..lang.fields.storage import Block
 from ..runtime import program
-from ..types import FieldHandle, Layout
+from ..types import ElementLayout, FieldHandle
 
 __all__ = [
     "LIMIT", "NOTHING", "Contents", "Copies", "elements", "installed", "live_blocks", "put_back",
@@ -98,14 +98,14 @@ class Copies:
         return field.flat(copy)
 
 
-def elements(layout: Layout, flat: Array) -> Array:
+def elements(layout: ElementLayout, flat: Array) -> Array:
     """The elements of a field, by index, from what a launch was given for it."""
     if layout.is_row_major():
         return flat[: _count(layout)].reshape(layout.shape).copy()
     return flat[_offsets(layout)]
 
 
-def put_elements(layout: Layout, flat: Array, values: Array) -> None:
+def put_elements(layout: ElementLayout, flat: Array, values: Array) -> None:
     """Store ``values`` in a field, in the form passed to a launch; memory between them stays."""
     if layout.is_row_major():
         flat[: _count(layout)] = values.reshape(-1)
@@ -113,14 +113,14 @@ def put_elements(layout: Layout, flat: Array, values: Array) -> None:
         flat[_offsets(layout)] = values
 
 
-def _count(layout: Layout) -> int:
+def _count(layout: ElementLayout) -> int:
     count = 1
     for extent in layout.shape:
         count *= extent
     return count
 
 
-def _offsets(layout: Layout) -> Any:
+def _offsets(layout: ElementLayout) -> Any:
     """The offset of each element."""
     offsets: Any = np.zeros(layout.shape, np.int64)
     for axis, divisor, modulus, stride in layout.terms:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..frontend.features import NdarrayFeature, RecordFeature
+from ..frontend.specialization import NdarrayKey, RecordKey
 
 if TYPE_CHECKING:
     from .capture import KernelCapture
@@ -29,21 +29,21 @@ def gradient_features(primal: KernelCapture, *, make: bool = False) -> tuple[Any
     """
     if primal.kernel.decl.autodiff != "none":
         return None
-    features = next((f for f in primal.seen if has_gradients(f)), None)
-    if features is None and (has_gradients(primal.features) or primal.uses_gradient_fields()):
-        features = primal.features
-    if features is None and make and primal.cases and primal.cases[0].origin != "synthetic":
+    spec_keys = next((f for f in primal.seen if has_gradients(f)), None)
+    if spec_keys is None and (has_gradients(primal.spec_keys) or primal.uses_gradient_fields()):
+        spec_keys = primal.spec_keys
+    if spec_keys is None and make and primal.cases and primal.cases[0].origin != "synthetic":
         made = primal.features_of_a_case()
-        features = made if made is not None and has_gradients(made) else None
-    return features
+        spec_keys = made if made is not None and has_gradients(made) else None
+    return spec_keys
 
 
-def has_gradients(features: tuple[Any, ...]) -> bool:
+def has_gradients(spec_keys: tuple[Any, ...]) -> bool:
     """True if one of these arguments is, or holds, an array with gradients."""
-    return any(map(_has_gradient, features))
+    return any(map(_has_gradient, spec_keys))
 
 
-def _has_gradient(feature: Any) -> bool:
-    if isinstance(feature, NdarrayFeature):
-        return feature.needs_grad
-    return isinstance(feature, RecordFeature) and has_gradients(tuple(feature.members.values()))
+def _has_gradient(spec_key: Any) -> bool:
+    if isinstance(spec_key, NdarrayKey):
+        return spec_key.needs_grad
+    return isinstance(spec_key, RecordKey) and has_gradients(tuple(spec_key.members.values()))

@@ -12,10 +12,10 @@ from ..lang.func import FunctionOfKernels
 from ..lang.kernel import Kernel
 from ..runtime import program
 from ..types import is_data_oriented
+from .argument_values import bytes_of, copied, form_of
 from .arguments import Call
 from .contents import remember
 from .record import ConfigEntry
-from .walk import bytes_of, copied, form_of
 
 __all__ = [
     "LaunchReached", "RecordedCalls", "Subject", "call_key", "effective_config", "ensure_program",

@@ -144,7 +144,7 @@ def _drawn(
     meta: KernelMeta, locs: Sequence[int], rounds: Mapping[str, int],
 ) -> FlowRecord:  # fmt: skip
     """The nodes as the graph has them, for a kernel whose tasks simply follow each other."""
-    place = {node["id"]: i for i, node in enumerate(known)}
+    position = {node["id"]: i for i, node in enumerate(known)}
     nodes: list[FlowNode] = []
     for i, node in enumerate(known):
         task = int(node.get("task", -1))
@@ -156,7 +156,7 @@ def _drawn(
                 kind=_KINDS.get(kind, kind),
                 name=name or str(node.get("name", "")),
                 task=task,
-                parent=place.get(node.get("parent", -1), -1),
+                parent=position.get(node.get("parent", -1), -1),
                 grid=max(0, int(node.get("grid", 0))),
                 block=int(node.get("block", 0)),
                 stream=int(node.get("stream", 0)),
@@ -164,7 +164,11 @@ def _drawn(
                 loc=locs[task] if 0 <= task < len(locs) else -1,
             )
         )
-    edges = [(place[a], place[b]) for a, b in facts.get("edges", ()) if a in place and b in place]
+    edges = [
+        (position[a], position[b])
+        for a, b in facts.get("edges", ())
+        if a in position and b in position
+    ]
     return msgspec.structs.replace(flow, nodes=tuple(nodes), edges=tuple(edges))
 
 

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ..runtime.compile import FullCompile
     from ..runtime.program import Program
     from ..runtime.stacks import Stacks
-    from .recorder import Look
+    from .recorder import ShownRun
 
 __all__ = ["GradientCapture"]
 
@@ -82,9 +82,9 @@ class GradientCapture(KernelCapture):
     """See the module docstring. primal: the capture of the kernel that is differentiated."""
 
     def __init__(
-        self, primal: KernelCapture, features: tuple[Any, ...], look: Look | None = None
+        self, primal: KernelCapture, spec_keys: tuple[Any, ...], shown: ShownRun | None = None
     ) -> None:
-        """features: of `gradient_features`. Adds itself to the primal's record."""
+        """spec_keys: of `gradient_features`. Adds itself to the primal's record."""
         kernel = primal.kernel.in_mode(_MODE)
         record = _described(primal.record)
         subject = Subject(kernel, record.name, primal.instance, record.instance)
@@ -95,11 +95,11 @@ class GradientCapture(KernelCapture):
             primal.config,
             primal.steps,
             described=record,
-            look=look,
+            shown=shown,
             asked=primal.asked,
         )
         self.primal: Final = primal
-        self._wanted: Final = features
+        self._wanted: Final = spec_keys
         self._stacks: Stacks | None = None
         # By device: each has addresses of its own.
         self._far: Final[dict[base.Device, Stacks]] = {}
@@ -116,7 +116,7 @@ class GradientCapture(KernelCapture):
         self.cases: list[LaunchCase] = [
             c._replace(bytes=None, flops=None) for i, c in enumerate(primal.cases) if i not in unfit
         ]
-        self._features = self._wanted
+        self._spec_keys = self._wanted
         self._grow(workloads=tuple(case.record() for case in self.cases))
 
     def put(self, backend: BackendRecord) -> None:
@@ -127,9 +127,9 @@ class GradientCapture(KernelCapture):
             backend = replace(backend, autodiff=found)
         super().put(backend)
 
-    def fits(self, features: tuple[Any, ...]) -> bool:
+    def fits(self, spec_keys: tuple[Any, ...]) -> bool:
         """True if the kernel can be differentiated for arguments with these specialization keys."""
-        return has_gradients(features) or self.primal.uses_gradient_fields()
+        return has_gradients(spec_keys) or self.primal.uses_gradient_fields()
 
     def stacks(self, compiled: FullCompile) -> Stacks:
         """The adstacks that it uses: those of the program, unless its threads differ, or it runs
@@ -201,7 +201,7 @@ class _GradientLauncher(Launcher):
 
     def _made(self, case: LaunchCase, first: bool) -> Round | None:
         found = super()._made(case, first)
-        if found is None or not self._gradient.fits(found.features):
+        if found is None or not self._gradient.fits(found.spec_keys):
             return None
         start = self._starts[id(found)] = self._forward(found)
         self._keep.append(found)
@@ -234,15 +234,17 @@ class _GradientLauncher(Launcher):
             return start
         start.arrays = dict(given.arrays())
         start.blocks = dict(given.blocks)
-        leaves = compiled.plan.bindings
+        bindings = compiled.plan.bindings
         for i in compiled.executable.meta.written:
-            leaf = leaves[i]
-            start.written.add(leaf.field if leaf.field is not None else (leaf.arg, leaf.path))
+            binding = bindings[i]
+            start.written.add(
+                binding.field if binding.field is not None else (binding.arg, binding.path)
+            )
         return start
 
     def _interpreted_forward(self, found: Round, others: list[str]) -> tuple[Inputs, FullCompile]:
         """Run the primal in the interpreter, or on the first of ``others`` if that is too slow."""
-        compiled = self._gradient.primal.compiled(ORACLE, found.features)
+        compiled = self._gradient.primal.compiled(ORACLE, found.spec_keys)
         given = self._of_primal(compiled, found)
         program = interp.compile_func(compiled.func, counted=True)
         most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
@@ -258,10 +260,10 @@ class _GradientLauncher(Launcher):
     def _compiled_forward(self, name: str, found: Round) -> tuple[Inputs, FullCompile]:
         """Run the primal on a backend."""
         primal = self._gradient.primal
-        compiled = primal.compiled(name, found.features)
+        compiled = primal.compiled(name, found.spec_keys)
         given = self._of_primal(compiled, found)
         if given.overlap():
-            compiled = primal.compiled(name, found.features, False)
+            compiled = primal.compiled(name, found.spec_keys, False)
         with self.limited(name, found, "launch"), self._steps.silent():
             place = placed(compiled, given)
             compiled.executable.launch(place.values, SEED)
@@ -378,8 +380,8 @@ class _GradientLauncher(Launcher):
         if not rounds:
             return replace(autodiff, reason=backend.reason or "it was not launched")
         found = rounds[-1]
-        compiled = self._capture.compiled(backend.backend, found.features)
-        if found.features != self._capture.features:
+        compiled = self._capture.compiled(backend.backend, found.spec_keys)
+        if found.spec_keys != self._capture.spec_keys:
             fresh = described_again(autodiff, backend, compiled)
             autodiff = replace(fresh, overflow=overflow)
         given = self.inputs(compiled, found)
@@ -409,10 +411,10 @@ def _same_threads(a: CompileConfig, b: CompileConfig) -> bool:
 
 def _outputs(compiled: FullCompile, start: _Start) -> Iterator[tuple[int, int]]:
     """(number, number of its gradients) of each parameter that the primal wrote."""
-    for number, (param, leaf) in enumerate(
+    for number, (param, binding) in enumerate(
         zip(compiled.executable.meta.params, compiled.plan.bindings, strict=True)
     ):
-        place = leaf.field if leaf.field is not None else (leaf.arg, leaf.path)
+        place = binding.field if binding.field is not None else (binding.arg, binding.path)
         if param.grad >= 0 and place in start.written:
             yield number, param.grad
 

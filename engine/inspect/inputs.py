@@ -21,8 +21,8 @@ from ..ir import Param
 from ..lang.fields.storage import Block
 from ..lang.ndarray import Ndarray
 from ..runtime.launch import launch_values
+from .argument_values import is_record
 from .contents import Contents, Copies
-from .walk import is_record
 
 if TYPE_CHECKING:
     from ..runtime.args import Argument
@@ -57,20 +57,20 @@ class Inputs:
         fields = Copies(contents)
         arrays = [
             cast("Array", value)
-            for leaf, value in zip(compiled.plan.bindings, found, strict=True)
-            if leaf.field is None and isinstance(value, np.ndarray)
+            for binding, value in zip(compiled.plan.bindings, found, strict=True)
+            if binding.field is None and isinstance(value, np.ndarray)
         ]
         copies = _copied(arrays)
         seen = _Arguments(args)
         self.values: Final[list[Any]] = []
-        self._leaves: Final = compiled.plan.bindings
+        self._bindings: Final = compiled.plan.bindings
         params = compiled.executable.meta.params
-        for param, leaf, value in zip(params, compiled.plan.bindings, found, strict=True):
-            if leaf.field is not None:
-                value = fields.flat(leaf.field)
+        for param, binding, value in zip(params, compiled.plan.bindings, found, strict=True):
+            if binding.field is not None:
+                value = fields.flat(binding.field)
             elif isinstance(value, np.ndarray):
                 value = copies[_key(cast("Array", value))]
-                seen.put(leaf.arg, leaf.path, _by_index(param, value))
+                seen.put(binding.arg, binding.path, _by_index(param, value))
             self.values.append(value)
         self.args: Final = tuple(seen.args)
         self.blocks: Final[Mapping[Block, Array]] = fields.blocks
@@ -79,9 +79,9 @@ class Inputs:
 
     def arrays(self) -> Iterator[tuple[Place, Array]]:
         """The arrays among the values, and the place of each in the arguments."""
-        for leaf, value in zip(self._leaves, self.values, strict=True):
-            if leaf.field is None and isinstance(value, np.ndarray):
-                yield (leaf.arg, leaf.path), cast("Array", value)
+        for binding, value in zip(self._bindings, self.values, strict=True):
+            if binding.field is None and isinstance(value, np.ndarray):
+                yield (binding.arg, binding.path), cast("Array", value)
 
     def overlap(self) -> bool:
         """True if two of the arrays share memory, so that the code must not assume otherwise."""
@@ -103,8 +103,8 @@ def _on_host(compiled: FullCompile, values: Sequence[Any]) -> list[Any]:
     """The values, arrays on a device copied to the host; one that is there twice, once."""
     copies: dict[tuple[int, tuple[int, ...]], Array] = {}
     out: list[Any] = []
-    for leaf, value in zip(compiled.plan.bindings, values, strict=True):
-        if leaf.field is None and isinstance(value, DeviceArray):
+    for binding, value in zip(compiled.plan.bindings, values, strict=True):
+        if binding.field is None and isinstance(value, DeviceArray):
             key = value.address, value.shape
             if key not in copies:
                 copies[key] = host_copy(value)

@@ -126,7 +126,7 @@ class Round:
     case: LaunchCase
     args: tuple[Any, ...]
     contents: Contents
-    features: tuple[Any, ...]
+    spec_keys: tuple[Any, ...]
     first: bool
     oracle: _Outcome | None = None
     unchecked: str = ""
@@ -163,7 +163,7 @@ class Launcher:
             names = self._kernel.decl.fn.__globals__
             workload = case.record(found.args, names)
             self._capture.put_workload(index, workload)
-            self._capture.seen.setdefault(found.features, index)
+            self._capture.seen.setdefault(found.spec_keys, index)
             self._interpret(found)
             unfit = found.unfit
             self._capture.tried[found.case.label] = "" if unfit is None else unfit.message
@@ -199,8 +199,8 @@ class Launcher:
         if made is None:
             return None
         args, contents = made
-        features = tuple(arg.feature for arg in self._capture.bound(args))
-        return Round(case, args, contents, features, first)
+        spec_keys = tuple(arg.spec_key for arg in self._capture.bound(args))
+        return Round(case, args, contents, spec_keys, first)
 
     def _interpret(self, found: Round) -> None:
         """Run the interpreter, whose results are the reference."""
@@ -301,10 +301,10 @@ class Launcher:
 
     def ready(self, name: str, found: Round) -> tuple[FullCompile, Inputs]:
         """The kernel as it is compiled for the case, and what it is launched with."""
-        compiled = self._capture.compiled(name, found.features)
+        compiled = self._capture.compiled(name, found.spec_keys)
         given = self.inputs(compiled, found)
         if given.overlap():
-            compiled = self._capture.compiled(name, found.features, False)
+            compiled = self._capture.compiled(name, found.spec_keys, False)
         return compiled, given
 
     def limited(

@@ -9,38 +9,38 @@ import numpy as np
 
 from ..ir import Func, walk
 from ..ir import codes as C
-from ..types import DataType, Layout
-from .record import LayoutRecord, LeafRecord
+from ..types import DataType, ElementLayout
+from .record import BindingRecord, LayoutRecord
 
 if TYPE_CHECKING:
-    from ..frontend.features import ParamBinding
     from ..frontend.signature import ParamDecl
+    from ..frontend.specialization import ParamBinding
 
-__all__ = ["layout_record", "leaf_records"]
+__all__ = ["binding_records", "layout_record"]
 
 _AXES: Final = "ijklmnopqrst"
 
 
-def leaf_records(
+def binding_records(
     func: Func,
-    leaves: Sequence[ParamBinding],
+    bindings: Sequence[ParamBinding],
     declared: Sequence[ParamDecl],
     written: Collection[int],
-) -> tuple[LeafRecord, ...]:
+) -> tuple[BindingRecord, ...]:
     """The parameters of a compiled function.
 
     written: numbers of those that it writes to.
     """
     used = _used(func)
     return tuple(
-        LeafRecord(
+        BindingRecord(
             name=param.name,
             kind=param.kind,
             dtype=param.dtype.name,
             ndim=param.ndim,
             element_shape=param.element_shape,
-            origin=_origin(leaf),
-            argument="" if leaf.arg < 0 else declared[leaf.arg].name,
+            origin=_origin(binding),
+            argument="" if binding.arg < 0 else declared[binding.arg].name,
             written=number in written,
             used=number in used,
             axes=param.axes or (),
@@ -48,7 +48,7 @@ def leaf_records(
                 param.layout, param.ndim, param.dtype
             ),
         )
-        for number, (param, leaf) in enumerate(zip(func.params, leaves, strict=True))
+        for number, (param, binding) in enumerate(zip(func.params, bindings, strict=True))
     )  # fmt: skip
 
 
@@ -65,17 +65,17 @@ def _used(func: Func) -> set[int]:
     return found
 
 
-def _origin(leaf: ParamBinding) -> str:
-    if leaf.arg < 0:
+def _origin(binding: ParamBinding) -> str:
+    if binding.arg < 0:
         return "field"
-    if leaf.part >= 0:
+    if binding.part >= 0:
         return "part"
-    if leaf.path:
-        return "gradient" if leaf.path[-1] == "grad" else "member"
+    if binding.path:
+        return "gradient" if binding.path[-1] == "grad" else "member"
     return "argument"
 
 
-def layout_record(layout: Layout, ndim: int, dtype: DataType) -> LayoutRecord:
+def layout_record(layout: ElementLayout, ndim: int, dtype: DataType) -> LayoutRecord:
     """The layout of a field with ``ndim`` axes as a record; further axes are of an element."""
     item: int = np.dtype(_np(dtype)).itemsize
     names = _axis_names(ndim, len(layout.shape) - ndim)
@@ -112,7 +112,7 @@ def _axis_names(ndim: int, element_ndim: int) -> list[str]:
     return [*(_AXES[a] if a < taken else f"i{a}" for a in range(ndim)), *of_element]
 
 
-def _arrangement(layout: Layout, ndim: int) -> str:
+def _arrangement(layout: ElementLayout, ndim: int) -> str:
     """AOS if parts of an element are nearer to each other than elements are."""
     shape = layout.shape
     if len(shape) == ndim:

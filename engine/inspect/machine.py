@@ -20,7 +20,7 @@ from .record import Artefact, MachineKernel, MachineRecord
 if TYPE_CHECKING:
     from ..backends.base import Artifact
     from ..backends.cuda.facts import CudaTask
-    from ..backends.kernarg.abi import Layout
+    from ..backends.kernarg.abi import ArgumentLayout
     from ..config import CompileConfig
 
 __all__ = ["locate", "machine_record"]
@@ -52,11 +52,12 @@ def locate(artifact: Artifact, config: CompileConfig) -> None:
 
 
 def machine_record(
-    artifact: Artifact, places: Mapping[int, int], max_registers: int = 0, *, ask: bool = True
+    artifact: Artifact, locations: Mapping[int, int], max_registers: int = 0, *, ask: bool = True
 ) -> tuple[MachineRecord | None, tuple[Artefact, ...]]:
     """The record of code for a GPU, and of CUDA's the text of its machine code; else (None, ()).
 
-    places: op id -> index of its location. ask: False leaves the tools alone, for the time being.
+    locations: op id -> index of its location. ask: False leaves the tools alone, for the time
+    being.
     """
     if "resources" in artifact.facts:
         return _by_llvm(artifact), ()
@@ -92,7 +93,7 @@ def machine_record(
     except ptxas.ToolError as error:
         return msgspec.structs.replace(record, sass_reason=str(error)), ()
     ids = artifact.lines.get("ptx", ())
-    lines = [places.get(ids[n - 1], -1) if 0 < n <= len(ids) else -1 for n in sass.ptx_lines]
+    lines = [locations.get(ids[n - 1], -1) if 0 < n <= len(ids) else -1 for n in sass.ptx_lines]
     text = Artefact(name="sass", language="sass", text=sass.text, lines=tuple(lines) if ids else ())
     return msgspec.structs.replace(record, disassembler=sass.tool), (text,)
 
@@ -170,7 +171,7 @@ def _formula(artifact: Artifact, task: CudaTask) -> str:
 
 def _named_offsets(artifact: Artifact) -> dict[int, str]:
     """The values in an argument buffer, by offset: numbers, and the extents of arrays."""
-    layout: Layout | None = artifact.facts.get("layout")
+    layout: ArgumentLayout | None = artifact.facts.get("layout")
     out: dict[int, str] = {}
     if layout is None:
         return out

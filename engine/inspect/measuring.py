@@ -22,8 +22,8 @@ import msgspec
 
 from ..backends import base
 from ..cache.codec import decode, encode
+from ..cache.locations import functions_of
 from ..cache.offline import UNREADABLE
-from ..cache.places import functions_of
 from ..errors import QuadrantsRuntimeError
 from ..runtime.compile import FullCompile, make_ir
 from .clocks import HostClock
@@ -193,8 +193,8 @@ def warm_start(capture: KernelCapture, name: str) -> tuple[int, float | None]:
     The frontend runs, as its IR is what the cache is asked with; passes and code generation do not.
     None if this kernel's code cannot be kept.
     """
-    compiled = capture.compiled(name, capture.features)
-    request = capture.request(name, capture.features)
+    compiled = capture.compiled(name, capture.spec_keys)
+    request = capture.request(name, capture.spec_keys)
     functions = functions_of(compiled.build.decls)
 
     def again(entry: tuple[Any, bytes]) -> None:

@@ -30,8 +30,8 @@ def moved(old: Snapshot, new: Snapshot) -> int:
     before = _blocks(old.lines[start : len(old.lines) - end], old.ids[start:])
     after = _blocks(new.lines[start : len(new.lines) - end], new.ids[start:])
     kept = [id for id in after if id in before]
-    place = {id: i for i, id in enumerate(before)}
-    stay = increasing([place[id] for id in kept])
+    position = {id: i for i, id in enumerate(before)}
+    stay = increasing([position[id] for id in kept])
     return sum(
         i not in stay or _around(id, before, after) != _around(id, after, before)
         for i, id in enumerate(kept)
@@ -66,14 +66,14 @@ def _blocks(lines: Sequence[str], ids: Sequence[int]) -> dict[int, _Block]:
     return out
 
 
-def increasing(places: Sequence[int]) -> set[int]:
+def increasing(positions: Sequence[int]) -> set[int]:
     """The indices of one longest increasing subsequence."""
-    if all(a < b for a, b in pairwise(places)):
-        return set(range(len(places)))
+    if all(a < b for a, b in pairwise(positions)):
+        return set(range(len(positions)))
     tails: list[int] = []
     tail_at: list[int] = []
-    back = [-1] * len(places)
-    for i, value in enumerate(places):
+    back = [-1] * len(positions)
+    for i, value in enumerate(positions):
         at = bisect_left(tails, value)
         if at == len(tails):
             tails.append(value)

@@ -16,7 +16,7 @@ Times say their unit in their name.
 
 from typing import Annotated, Any, Final
 
-from .record_arguments import LayoutRecord, LeafRecord, ParamRecord, WorkloadRecord
+from .record_arguments import BindingRecord, LayoutRecord, ParamRecord, WorkloadRecord
 from .record_autodiff import AutodiffRecord
 from .record_base import RecordPart, about
 from .record_caches import CacheDifference, CacheLayer
@@ -49,6 +49,7 @@ __all__ = [
     "Artefact",
     "AutodiffRecord",
     "BackendRecord",
+    "BindingRecord",
     "CacheDifference",
     "CacheLayer",
     "CfgNode",
@@ -63,7 +64,6 @@ __all__ = [
     "KernelRecord",
     "LaunchRecord",
     "LayoutRecord",
-    "LeafRecord",
     "LoadRecord",
     "LocRecord",
     "LogLine",

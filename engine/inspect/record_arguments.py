@@ -5,8 +5,8 @@ from typing import Annotated
 from .record_base import RecordPart, about
 
 __all__ = [
+    "BindingRecord",
     "LayoutRecord",
-    "LeafRecord",
     "ParamRecord",
     "WorkloadRecord",
 ]
@@ -92,7 +92,7 @@ class LayoutRecord(RecordPart, frozen=True, kw_only=True):
     ] = 0
 
 
-class LeafRecord(RecordPart, frozen=True, kw_only=True):
+class BindingRecord(RecordPart, frozen=True, kw_only=True):
     """A parameter of the compiled function, and its value at a launch."""
 
     name: Annotated[

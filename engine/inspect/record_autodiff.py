@@ -3,7 +3,7 @@
 ::
 
     AutodiffRecord ── links (forward op, reverse op)
-        ├── tasks ── gate
+        ├── tasks ── predicate
         │     └── stacks ── tree, leaves (of the size expression)
         ├── reducers (maxima found before the launch, in rounds)
         ├── layers (the caches of the sizers)
@@ -19,9 +19,9 @@ from .record_base import RecordPart, about
 
 __all__ = [
     "AutodiffRecord",
-    "GateRecord",
     "HeapRecord",
     "OpLink",
+    "PredicateRecord",
     "ReducerRecord",
     "SizeLeaf",
     "SizeRow",
@@ -96,7 +96,7 @@ class StackRecord(RecordPart, frozen=True, kw_only=True):
     peak: Annotated[bool, about("True if no other stack of the kernel is larger.")] = False
 
 
-class GateRecord(RecordPart, frozen=True, kw_only=True):
+class PredicateRecord(RecordPart, frozen=True, kw_only=True):
     """The adstack predicate: the iterations of a task that use its float stacks."""
 
     state: Annotated[str, about("Either captured or not captured.")]
@@ -105,14 +105,14 @@ class GateRecord(RecordPart, frozen=True, kw_only=True):
     count: Annotated[int | None, about("Iterations that passed at the last launch.")] = None
 
 
-class StackTask(RecordPart, frozen=True, kw_only=True):
+class StackTask(RecordPart, frozen=True, kw_only=True, rename={"predicate": "gate"}):
     """A task that has adstacks."""
 
     index: Annotated[int, about("Index among the kernel's tasks.")]
     name: Annotated[str, about("Name of the task.")] = ""
     line: Annotated[int, about("Source line.")] = 0
     trip: Annotated[str, about("Trip count of its loop as a formula; empty if unknown.")] = ""
-    gate: Annotated[GateRecord | None, about("Adstack predicate.")] = None
+    predicate: Annotated[PredicateRecord | None, about("Adstack predicate.")] = None
     stacks: Annotated[tuple[StackRecord, ...], about("The stacks.")] = ()
     real_rows: Annotated[int, about("Rows in the float heap.")] = 0
     integer_rows: Annotated[int, about("Rows in the integer heap.")] = 0

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from .record_arguments import LeafRecord
+from .record_arguments import BindingRecord
 from .record_base import RecordPart, about
 from .record_machine import MachineRecord
 
@@ -161,7 +161,7 @@ class CompileRecord(RecordPart, frozen=True, kw_only=True):
     metrics: Annotated[dict[str, int], about("Counts by name.")] = {}  # noqa: RUF012
     code_bytes: Annotated[int, about("Size of the binary for the cache.")] = 0
     params: Annotated[
-        tuple[LeafRecord, ...],
+        tuple[BindingRecord, ...],
         about("Parameters of the compiled function, with aggregates split into parts."),
     ] = ()
     machine: Annotated[MachineRecord | None, about("Facts about code for a GPU.")] = None

@@ -28,10 +28,10 @@ from .record import (
     TaskRecord,
 )
 
-__all__ = ["KINDS", "LocTable", "Look", "Recorder", "count_kinds"]
+__all__ = ["KINDS", "LocTable", "Recorder", "ShownRun", "count_kinds"]
 
 
-class Look(NamedTuple):
+class ShownRun(NamedTuple):
     """A run that the user looks at. run: its name; None for the first that changes something."""
 
     run: RunName | None = None
@@ -69,7 +69,7 @@ class Recorder(Instrument):
     """See the module docstring.
 
     progress: called with "stage/pass" before each run. done: called when the last pass has run.
-    look, seen: ``seen`` is called once, as soon as the run ``look`` is over. snapshots, runs,
+    shown, seen: ``seen`` is called once, as soon as the run ``shown`` is over. snapshots, runs,
     cfgs, tasks, metrics, origins: what was seen so far; complete after `end`, and as far as it came
     when a pass failed.
     """
@@ -81,7 +81,7 @@ class Recorder(Instrument):
         self,
         progress: Callable[[str], object] | None = None,
         done: Callable[[], object] | None = None,
-        look: Look | None = None,
+        shown: ShownRun | None = None,
         seen: Callable[[], object] | None = None,
     ) -> None:
         self.locs = LocTable()
@@ -94,7 +94,7 @@ class Recorder(Instrument):
         self.loc_of_op: dict[int, int] = {}
         self._progress = progress
         self._done = done
-        self._look = look
+        self._shown = shown
         self._seen = seen
         self._counts: Counter[tuple[str, int, int | None, str]] = Counter()
         self._known: dict[tuple[str, ...], int] = {}
@@ -123,8 +123,8 @@ class Recorder(Instrument):
         changed = self._now != before
         state = "skipped" if run.skipped else "changed" if changed else "noop"
         self._add(run, state, before)
-        if self._look is not None:
-            self._looked_at(self._look, self.runs[-1])
+        if self._shown is not None:
+            self._looked_at(self._shown, self.runs[-1])
 
     def failed(self, run: Run, func: Func, error: BaseException) -> None:
         # The pass may have left the IR in pieces; what it was given is what helps.
@@ -149,13 +149,13 @@ class Recorder(Instrument):
 
     # ---- parts
 
-    def _looked_at(self, look: Look, run: PassRun) -> None:
-        """Report once that the run ``look`` is over."""
+    def _looked_at(self, shown: ShownRun, run: PassRun) -> None:
+        """Report once that the run ``shown`` is over."""
         key = (run.stage, run.round, run.task, run.name)
-        found = (*key, self._counts[key]) == look.run
+        found = (*key, self._counts[key]) == shown.run
         self._counts[key] += 1
-        if found or (look.run is None and run.state == "changed"):
-            self._look = None
+        if found or (shown.run is None and run.state == "changed"):
+            self._shown = None
             if self._seen is not None:
                 self._seen()
 

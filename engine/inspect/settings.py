@@ -153,8 +153,8 @@ def self_test(backend: str) -> str:
     with build.inside(loop.regions[0]):
         index = build.loop_index(loop, 0)
         start = build.emit(C.ARG_ADDR, (), (0, False), pointer_to(i32))
-        place = build.emit(C.EXTERNAL_PTR, (start, index), "unsafe", pointer_to(i32))
-        build.store(place, build.binary(C.MUL, index, build.const(3, i32)))
+        target = build.emit(C.EXTERNAL_PTR, (start, index), "unsafe", pointer_to(i32))
+        build.store(target, build.binary(C.MUL, index, build.const(3, i32)))
     try:
         config = CompileConfig(arch=backend, opencl_device=of_environment("opencl_device"))
         found = base.find(backend)

@@ -17,7 +17,7 @@ _LANGUAGES: Final = {
 
 
 def artefacts_of(
-    artifact: base.Artifact, places: Mapping[int, int], *, lazy: bool
+    artifact: base.Artifact, locations: Mapping[int, int], *, lazy: bool
 ) -> tuple[Artefact, ...]:
     """The texts of a compile; without ``lazy`` only those that are there already."""
     return tuple(
@@ -25,7 +25,7 @@ def artefacts_of(
             name=name,
             language=_LANGUAGES.get(name) or artifact.languages.get(name, "text"),
             text=artifact.text(name),
-            lines=tuple([places.get(op, -1) for op in artifact.lines.get(name, ())]),
+            lines=tuple([locations.get(op, -1) for op in artifact.lines.get(name, ())]),
         )
         for name in (artifact.names if lazy else tuple(artifact.texts))
     )

@@ -138,9 +138,9 @@ def verdicts_of(rivals: Sequence[Rival]) -> list[VerdictRecord]:
 def _alike(one: Rival, other: Rival) -> tuple[str, Sequence[float], Sequence[float]]:
     """(clock, times of both by it)."""
     mine, theirs = one.launch, other.launch
-    places = [x.device.name if x.device is not None else "" for x in (one, other)]
+    devices = [x.device.name if x.device is not None else "" for x in (one, other)]
     # Backends report drivers in their own ways; names of devices are the same everywhere.
     same = mine.by_device and theirs.by_device and mine.method == theirs.method
-    if same and places[0] == places[1] != "":
+    if same and devices[0] == devices[1] != "":
         return DEVICE_TIME, mine.samples_us, theirs.samples_us
     return WALL_CLOCK, mine.waits_us, theirs.waits_us

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..types import DataType, Layout
+from ..types import DataType, ElementLayout
 
 __all__ = [
     "DEFAULT_BLOCK_DIM",
@@ -51,8 +51,8 @@ class TaskAttr(NamedTuple):
         that one CPU thread runs (after make_cpu_multithreaded_range_for).
     read_only: numbers of the array parameters that this task only reads (detect_read_only).
     trip: how often the body of a task with adstacks runs, as the text of an `adstack.size_expr`.
-    gate: which iterations of it use their real adstacks, as the text of an `adstack.gate`; empty
-        where that is not known.
+    predicate: which iterations of it use their real adstacks, as the text of an
+        `adstack.predicate`; empty where that is not known.
     """
 
     kind: str = "serial"
@@ -63,7 +63,7 @@ class TaskAttr(NamedTuple):
     unit: str = "cell"
     read_only: tuple[int, ...] = ()
     trip: str = ""
-    gate: str = ""
+    predicate: str = ""
 
 
 class AdStackAttr(NamedTuple):
@@ -148,7 +148,7 @@ class Param(NamedTuple):
     boundary: str = "unsafe"
     element_shape: tuple[int, ...] = ()
     axes: tuple[int, ...] | None = None
-    layout: Layout | None = None
+    layout: ElementLayout | None = None
     grad: int = -1
 
 

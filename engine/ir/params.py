@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ..types import Layout, row_major
+from ..types import ElementLayout, row_major
 from .attrs import Param
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _plain_text(p: Param) -> str:
     return f"{name}: ndarray<{p.dtype.name}, {p.ndim}{extra}>"
 
 
-def _field_text(p: Param, layout: Layout, element: str) -> str:
+def _field_text(p: Param, layout: ElementLayout, element: str) -> str:
     axes = ", ".join([
         f"{first}:{first + n}" if first else str(n)
         for first, n in zip(layout.origin[: p.ndim], layout.shape[: p.ndim], strict=True)
@@ -121,7 +121,7 @@ def _field_problem(p: Param) -> str | None:
     return _digits_problem(p, layout)
 
 
-def _digits_problem(p: Param, layout: Layout) -> str | None:
+def _digits_problem(p: Param, layout: ElementLayout) -> str | None:
     """The fault of a layout where an element has no place, or two have the same; else None.
 
     The digits of an axis must make up its index, and each stride must pass over all that the digits

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..backends.memory import Memory
-from .memory import Window, keep, let_go
+from .elements import Window, keep, let_go
 
 __all__ = ["CPU", "CUDA", "DEFAULT_STREAM", "Borrowed", "capsule_of", "cuda_interface", "window_of"]
 

@@ -15,7 +15,7 @@ from ..backends.memory import view_of
 from ..runtime.foreign import numpy_of_tensor, torch_tensor
 from ..types import DataType, f32, f64, i32, i64, u1
 from .dlpack import CPU, CUDA, DEFAULT_STREAM, capsule_of, cuda_interface, window_of
-from .memory import Elements, Window, assign, elements_of, fresh
+from .elements import Elements, Window, assign, elements_of, fresh
 
 __all__ = [
     "SHARED_TYPES", "Exchanges", "conversion_error", "far_numpy", "to_tensor", "torch",

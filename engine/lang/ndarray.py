@@ -19,7 +19,7 @@ import numpy as np
 from ..backends.base import Device
 from ..backends.memory import DeviceArray, Memory, view_of
 from ..errors import QuadrantsAssertionError, QuadrantsIndexError, QuadrantsRuntimeError
-from ..frontend.features import NdarrayFeature, ndarray_feature
+from ..frontend.specialization import NdarrayKey, ndarray_key
 from ..runtime import program
 from ..types import (
     ArrayHandle,
@@ -30,6 +30,7 @@ from ..types import (
     i32,
     matrix_type,
 )
+from .elements import Elements, Window, allocated, assign, elements_of, fresh, release
 from .fields.axes import MAX_AXES
 from .host import (
     ended,
@@ -43,7 +44,6 @@ from .host import (
     value_type,
 )
 from .interop import SHARED_TYPES, Exchanges, conversion_error, far_numpy, zero_copy_error
-from .memory import Elements, Window, allocated, assign, elements_of, fresh, release
 from .values.live import live
 
 __all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "ndarray"]
@@ -65,7 +65,7 @@ def _extents(shape: Any) -> tuple[int, ...]:
     return extents
 
 
-Ready = tuple[NdarrayFeature | None, int, tuple[int, ...], WriteCounter, Array | DeviceArray | None]
+Ready = tuple[NdarrayKey | None, int, tuple[int, ...], WriteCounter, Array | DeviceArray | None]
 """The parts of an array for a launch: specialization key, address, extents, write counter, memory.
 
 The specialization key and the memory of an array whose program has ended are None.
@@ -111,8 +111,8 @@ class Ndarray(ArrayHandle, Exchanges):
         self._memory: Memory | None = memory
         self._data: Array | DeviceArray | None = data
         self._elements: Elements = elements_of(data, [*back, *tail] if axes else None)
-        key = ndarray_feature(dtype, len(shape), needs_grad, element_shape, axes, needs_dual)
-        self._key: NdarrayFeature | None = key
+        key = ndarray_key(dtype, len(shape), needs_grad, element_shape, axes, needs_dual)
+        self._key: NdarrayKey | None = key
         # Launchers read it in one step: another thread may end the program at any time, and the
         # memory must live as long as the launch.
         self._ready: Ready = key, memory.address, shape, self._writes, data

@@ -34,7 +34,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from ..analysis import Location, Memory, is_invariant, uniquely_accessed
+from ..analysis import Location, MemoryLocations, is_invariant, uniquely_accessed
 from ..analysis.dataflow import FENCE, KIND, LOAD
 from ..ir import Block, Builder, Func, Op, walk
 from ..ir import codes as C
@@ -66,7 +66,7 @@ class _Cacher:
     def __init__(self, func: Func, cx: PassCx, task: Op, ops: list[Op]) -> None:
         self.func = func
         self.cx = cx
-        self.memory = Memory(func)
+        self.memory = MemoryLocations(func)
         self.changed = False
         self.leaving: dict[Block, Op | None] = {}  # the first that may leave the iteration
         self.serial = task.attr.kind == "serial"

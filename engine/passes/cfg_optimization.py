@@ -28,7 +28,7 @@ only locals. `full_simplify` runs this pass after `offload`, on the graph of eac
 
 from __future__ import annotations
 
-from ..analysis.alias import Location, Memory
+from ..analysis.alias import Location, MemoryLocations
 from ..analysis.cfg import CfgNode, build_cfg
 from ..analysis.dataflow import ATOMIC, FENCE, INIT, KIND, LOAD, STORE, Flow, analyze, loaded_later
 from ..analysis.uses import use_counts
@@ -45,7 +45,7 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     """Forward stores to loads; drop dead and repeated loads, stores and atomics."""
     task, number = cx.task, cx.task_index or 0
     cx.note("cfg_before", lambda: analyze(func, build_cfg(func, task, number)).graph)
-    memory, locals_only = cx.analysis("memory", Memory), func.stage == "accesses"
+    memory, locals_only = cx.analysis("memory", MemoryLocations), func.stage == "accesses"
     changed = False
     if _is_worth_it(cx.scope(), memory, locals_only):
         graph = build_cfg(func, task, number)
@@ -54,7 +54,7 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     return changed
 
 
-def _is_worth_it(scope: Block, memory: Memory, locals_only: bool) -> bool:
+def _is_worth_it(scope: Block, memory: MemoryLocations, locals_only: bool) -> bool:
     """True if there are locals, global temporaries, or elements that more than one op touches.
 
     In a task without any there is nothing to optimise; this check costs a fraction of the time of

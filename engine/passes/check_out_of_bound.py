@@ -100,10 +100,10 @@ def _check_own(b: Builder, ptr: Op, func: Func) -> None:
         both = b.binary(C.BIT_AND, low, b.binary(C.CMP_LT, index, b.const(extent, t)))
         inside = both if inside is None else b.binary(C.BIT_AND, inside, both)
     assert inside is not None
-    places = ", ".join(["%d"] * len(indices))
+    formats = ", ".join(["%d"] * len(indices))
     text = (
         f"[kernel={func.name}] Out of bound access to array {ptr.args[0].attr.name!r} with indices "
-        f"[{places}] (shape {list(shape)})"
+        f"[{formats}] (shape {list(shape)})"
     )
     b.emit(C.ASSERT, (inside, *indices), AssertAttr("bound", text))
 

@@ -34,7 +34,7 @@ from itertools import pairwise
 from ..ir import Block, Builder, Func, Op, Param, replace_uses
 from ..ir import codes as C
 from ..ir.edit import all_blocks
-from ..types import DataType, Layout, Term, i32, i64, u32
+from ..types import DataType, ElementLayout, Term, i32, i64, u32
 from .linear_form import digit, form_of
 from .manager import PassCx
 from .registry import register
@@ -124,7 +124,7 @@ class _Lowering:
 
     # --- fields ------------------------------------------------------------------------------
 
-    def placed(self, indices: list[Op], layout: Layout) -> Op | None:
+    def placed(self, indices: list[Op], layout: ElementLayout) -> Op | None:
         """The offset in a field; None for the base itself."""
         b, constant = self.b, 0
         affine: list[tuple[int, Op]] = []
@@ -175,7 +175,7 @@ class _Lowering:
         ratios = [a // b for a, b in pairwise(strides)]
         return self.b.emit(C.LINEARIZE, (*inputs, *[self.constant(n) for n in ratios]), len(inputs))
 
-    def digits(self, digits: list[Term], indices: list[Op], layout: Layout) -> Op:
+    def digits(self, digits: list[Term], indices: list[Op], layout: ElementLayout) -> Op:
         """The sum of the digits of indices, as i64."""
         b = self.b
         total: Op | None = None

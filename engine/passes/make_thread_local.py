@@ -24,7 +24,7 @@ It leaves alone xchg and cas, results that are used, addresses that vary, and ta
 
 from __future__ import annotations
 
-from ..analysis import Location, Memory, cell_loop, contains, is_invariant, use_counts
+from ..analysis import Location, MemoryLocations, cell_loop, contains, is_invariant, use_counts
 from ..analysis.dataflow import FENCE, INIT, KIND
 from ..config import CompileConfig
 from ..ir import Builder, Func, Op, walk
@@ -50,7 +50,7 @@ def make_thread_local(func: Func, cx: PassCx) -> bool:
     if calls:
         cx.remark(calls[0], "no accumulators: the function may touch any element")
         return False
-    memory = Memory(func)
+    memory = MemoryLocations(func)
     touching: dict[Location, list[Op]] = {}
     for op in ops:
         kind = KIND[op.code]
@@ -73,7 +73,7 @@ def _why_not(
     location: Location,
     accesses: list[Op],
     touching: dict[Location, list[Op]],
-    memory: Memory,
+    memory: MemoryLocations,
     loop: Op,
     counts: dict[Op, int],
 ) -> str:

@@ -105,7 +105,7 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     _simplify(cx, "simplify_III")
     if reverse:
         # Whatever decides whether an iteration has something to differentiate is simple by now.
-        cx.run_pass("recognize_gates")
+        cx.run_pass("recognize_predicates")
     cx.stage("after_simplify_III")
 
 

@@ -145,5 +145,6 @@ def _make_serial(func: Func, task: Op) -> None:
     set_block(body.ops, body)
     bounds.args = ()
     header.ops = [bounds]
-    # One thread needs one row of each adstack, however often, and by whatever gate, it is used.
-    task.attr = attr._replace(kind="serial", axes=None, trip="", gate="")
+    # One thread needs one row of each adstack, however often, and by whatever predicate, it is
+    # used.
+    task.attr = attr._replace(kind="serial", axes=None, trip="", predicate="")

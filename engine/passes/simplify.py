@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..analysis.alias import DIFFERENT, Location, Memory, array_of
+from ..analysis.alias import DIFFERENT, Location, MemoryLocations, array_of
 from ..ir import Block, Func, Op, set_block
 from ..ir import codes as C
 from .registry import register
@@ -107,7 +107,7 @@ class _Loads:
         self.at.clear()
         self.held = 0
 
-    def hit(self, memory: Memory, ptr: Op) -> list[Op]:
+    def hit(self, memory: MemoryLocations, ptr: Op) -> list[Op]:
         """Remove and return the addresses that may be the same location as ``ptr``."""
         at = self.at
         for array in (array_of(ptr),) if memory.noalias else tuple(self.new):
@@ -138,7 +138,7 @@ class _Sweep:
         self.cx = cx
         self.flatten = cx.config.flatten_if
         self.changed = False
-        self.memory: Memory | None = None
+        self.memory: MemoryLocations | None = None
         self.repl: dict[Op, Op] = {}
 
     def block(self, block: Block) -> list[Op]:
@@ -219,7 +219,7 @@ class _Sweep:
             loads.clear()
             return
         if self.memory is None:
-            self.memory = self.cx.analysis("memory", Memory)
+            self.memory = self.cx.analysis("memory", MemoryLocations)
         gone = loads.hit(self.memory, ptr)
         if self.cx.remarking and len(gone) > 1:
             places = {other: place for place, other in enumerate(by_ptr)}

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from ..ir import Block, Builder, Func, Op, Param, drop, replace_uses, walk
 from ..ir import codes as C
-from ..types import Layout, i32
+from ..types import ElementLayout, i32
 from .manager import PassCx
 from .registry import register
 
@@ -61,7 +61,7 @@ def split_blocked_axes(func: Func, cx: PassCx) -> bool:
     return True
 
 
-def _is_blocked(layout: Layout) -> bool:
+def _is_blocked(layout: ElementLayout) -> bool:
     return any(div != 1 or mod for _, div, mod, _ in layout.terms)
 
 
@@ -82,7 +82,7 @@ def _is_index(op: Op, task: Op, axis: int) -> bool:
     return op.code == C.LOOP_INDEX and op.args[0] is task and op.attr == axis
 
 
-def _digits(param: Param, layout: Layout, box: list[tuple[int, int]]) -> list[_Digit] | None:
+def _digits(param: Param, layout: ElementLayout, box: list[tuple[int, int]]) -> list[_Digit] | None:
     """The digits of the field's own axes, outermost first; None if they do not fill the box."""
     found: list[_Digit] = []
     covered = [1] * param.ndim

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..backends.base import KernelMeta
 from ..backends.memory import DeviceArray
-from ..frontend.features import ParamBinding
+from ..frontend.specialization import ParamBinding
 
 __all__ = [
     "ArrayNames", "Back", "Copied", "alias_tests", "check_writable", "overlap", "share_copies",

@@ -20,19 +20,19 @@ from ..backends.memory import DeviceArray
 from ..config import CompileConfig
 from ..errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError
 from ..frontend.declared import ParamDecl, element_text, members_of
-from ..frontend.features import (
-    MARKS,
-    InstanceFeature,
-    NdarrayFeature,
+from ..frontend.specialization import (
+    READ_FLAGS,
+    InstanceKey,
+    NdarrayKey,
     ParamBinding,
-    RecordFeature,
+    RecordKey,
     Unusable,
-    ValueFeature,
+    ValueKey,
     content_of,
     follow,
     lifts,
-    member_feature,
-    ndarray_feature,
+    member_key,
+    ndarray_key,
     unwrapped,
 )
 from ..ir import Param
@@ -53,7 +53,7 @@ from ..types import (
 from .alias_check import Back, Copied
 from .binding import bind, out_of_range, short, warn_of_dataclass
 from .foreign import foreign_array
-from .marks import marks_of
+from .read_flags import read_flags_of
 
 if TYPE_CHECKING:
     from ..backends.base import Device
@@ -66,13 +66,13 @@ __all__ = [
 class Argument(NamedTuple):
     """An argument that fits its parameter.
 
-    feature: its specialization key. value: a number, a C-contiguous NumPy array (axes in the order
+    spec_key: its specialization key. value: a number, a C-contiguous NumPy array (axes in the order
     of memory), the scalars of a vector, matrix or struct as a tuple; else None. back: the object
     that copies ``value`` back to the caller's array, after a launch. given: the argument as it was
     passed, where its members may be needed.
     """
 
-    feature: Any
+    spec_key: Any
     value: Any = None
     back: Back | None = None
     given: Any = None
@@ -262,7 +262,7 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
     if content is not None:
         import copy
 
-        return Argument(ValueFeature(copy.deepcopy(value), content))
+        return Argument(ValueKey(copy.deepcopy(value), content))
     try:
         hash(value)
     except TypeError:
@@ -284,7 +284,7 @@ def _holds_arrays(value: Any, array_class: type) -> bool:
     )
 
 
-def _record(call: _Call, cls: type, value: Any, name: str) -> RecordFeature:
+def _record(call: _Call, cls: type, value: Any, name: str) -> RecordKey:
     if not isinstance(value, cls):
         raise QuadrantsRuntimeError(
             f"Argument {name} must be a {cls.__name__}, got {short(value)}",
@@ -292,21 +292,21 @@ def _record(call: _Call, cls: type, value: Any, name: str) -> RecordFeature:
             hint=f"the parameter is annotated with the dataclass {cls.__name__}",
         )
     exact: Any = value.__class__
-    return RecordFeature(
+    return RecordKey(
         exact,
         {
-            key: _classify(call, param, getattr(value, key), f"{name}.{key}").feature
+            key: _classify(call, param, getattr(value, key), f"{name}.{key}").spec_key
             for key, param in members_of(cls).items()
         },
     )
 
 
-def _instance(call: _Call, value: Any) -> InstanceFeature:
+def _instance(call: _Call, value: Any) -> InstanceKey:
     lifted = lifts(value)
-    return InstanceFeature(value, lambda member: _look(call, member, lifted))
+    return InstanceKey(value, lambda member: _member_key(call, member, lifted))
 
 
-def _look(call: _Call, value: Any, lifted: bool) -> Any:
+def _member_key(call: _Call, value: Any, lifted: bool) -> Any:
     """The specialization key of a member of an object; most are compile-time values.
 
     lifted: its numbers are read at each launch, and its other members may change.
@@ -319,7 +319,7 @@ def _look(call: _Call, value: Any, lifted: bool) -> Any:
     if _holds_arrays(value, call.array_class) and not is_data_oriented(value):
         cls: Any = value.__class__
         return _record(call, cls, value, cls.__name__)
-    return member_feature(value) if lifted else value
+    return member_key(value) if lifted else value
 
 
 # Arrays
@@ -352,7 +352,7 @@ def _any_array(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument
 
 def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None, name: str) -> Argument:
     data = value._live()
-    key: NdarrayFeature = value._key
+    key: NdarrayKey = value._key
     shape = param.element_shape
     other_shape = shape is not None and key.element_shape != shape
     other_dim = param.element_dim is not None and param.element_dim != len(key.element_shape)
@@ -415,16 +415,16 @@ def _numpy(
         )
     if any(n > i32.max for n in value.shape):
         raise ValueError(f"Invalid argument {name}: an extent of {value.shape} is 2**31 or more")
-    feature = ndarray_feature(dtype, value.ndim - dims, has_grad, element)
+    spec_key = ndarray_key(dtype, value.ndim - dims, has_grad, element)
     if isinstance(value, DeviceArray) or (value.flags.c_contiguous and value.flags.aligned):
-        return Argument(feature, value)
+        return Argument(spec_key, value)
     if value.flags.f_contiguous and value.flags.aligned and not dims:  # in place: it may alias
         axes = tuple(range(value.ndim))[::-1]
-        return Argument(ndarray_feature(dtype, value.ndim, has_grad, (), axes), value.T)
+        return Argument(ndarray_key(dtype, value.ndim, has_grad, (), axes), value.T)
     if value.flags.f_contiguous or value.flags.c_contiguous:
         dense = np.array(value, dtype.np, order="C")
         dense.flags.writeable = value.flags.writeable
-        return Argument(feature, dense, Copied(dense, value))
+        return Argument(spec_key, dense, Copied(dense, value))
     raise ValueError(
         f"Invalid argument {name}: strided NumPy arrays are not supported, pass "
         "numpy.ascontiguousarray(...) of it"
@@ -436,7 +436,7 @@ def _numpy(
 
 def writes_of(binding: ParamBinding, found: Sequence[Argument]) -> WriteCounter | None:
     """The write counter of the array or field of a parameter; None for other memory."""
-    if binding.path[-1:] == (MARKS,):
+    if binding.path[-1:] == (READ_FLAGS,):
         return None
     if binding.field is not None:
         return binding.field.writes
@@ -453,12 +453,12 @@ def binding_value(
     argument: the one that the binding belongs to. Members are checked again, because they may have
     been replaced.
     """
-    if binding.path[-1:] == (MARKS,):
+    if binding.path[-1:] == (READ_FLAGS,):
         path = binding.path[:-1]
         inner = binding._replace(path=path)
         value, _ = binding_value(kernel, param, inner, argument, config, array_class, device)
         owner = binding.field if argument is None else follow(argument.given, path)
-        return marks_of(owner, value), None
+        return read_flags_of(owner, value), None
     if binding.field is not None:
         return binding.field.flat(), None
     assert argument is not None

@@ -30,7 +30,7 @@ from ..backends.injected import NO_CACHE, InjectedCache
 from ..cache.observe import Observation
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError
-from ..frontend.features import Plan
+from ..frontend.specialization import Plan
 
 if TYPE_CHECKING:
     from ..frontend.build import BuildResult

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ..backends.base import Device, program_ended
 from ..config import CompileConfig
 from ..errors import AdStackOverflowError, NoGradientsError, QuadrantsRuntimeError
-from ..frontend.features import InstanceFeature, RecordFeature
+from ..frontend.specialization import InstanceKey, RecordKey
 from ..types import DataType
 from . import args as arguments
 from .alias_check import Back, check_writable, share_copies
@@ -156,52 +156,52 @@ class Launchers:
     def _variant(self, compiled: _Compiled, found: Sequence[arguments.Argument]) -> Variant:
         """The kernel for these arguments, obtained if it is not there."""
         program = compiled.program
-        features = tuple([argument.feature for argument in found])
+        spec_keys = tuple([argument.spec_key for argument in found])
         # 1, 1.0 and True are equal, and no variant is for two of them.
-        key = features, tuple([feature.__class__ for feature in features])
+        key = spec_keys, tuple([spec_key.__class__ for spec_key in spec_keys])
         known = compiled.variants.get(key)
         observed = self.observed
         observed.in_process = True
-        if known is None or not known.fits(features):
+        if known is None or not known.fits(spec_keys):
             with program.lock:
-                known = self._fitting(compiled, key, features)
+                known = self._fitting(compiled, key, spec_keys)
                 if known is None:
-                    known = self._obtained(compiled, features, found)
+                    known = self._obtained(compiled, spec_keys, found)
                     observed.layers, observed.in_process = known.compiled.layers, False
                 compiled.variants[key] = known
         return known
 
     def _obtained(
-        self, compiled: _Compiled, features: tuple[Any, ...], found: Sequence[arguments.Argument]
+        self, compiled: _Compiled, spec_keys: tuple[Any, ...], found: Sequence[arguments.Argument]
     ) -> Variant:
         """The kernel for arguments that no variant fits.
 
         A kernel without gradients may be part of every step of a loop with a tape: that it has none
         is determined once. With objects that is not kept, because their members may change.
         """
-        barren = compiled.barren.get(features)
+        barren = compiled.barren.get(spec_keys)
         if barren is not None:
             raise barren.with_traceback(None)
-        for i, feature in enumerate(features):
-            if isinstance(feature, InstanceFeature):
-                feature.floats = _floats(compiled, i, feature)
+        for i, spec_key in enumerate(spec_keys):
+            if isinstance(spec_key, InstanceKey):
+                spec_key.floats = _floats(compiled, i, spec_key)
         try:
-            return Variant(self.decl, self.maker, compiled.program, features, found)
+            return Variant(self.decl, self.maker, compiled.program, spec_keys, found)
         except NoGradientsError as error:
-            if not any(isinstance(feature, InstanceFeature) for feature in features):
-                compiled.barren[features] = error
+            if not any(isinstance(spec_key, InstanceKey) for spec_key in spec_keys):
+                compiled.barren[spec_keys] = error
             raise
 
     def _fitting(
-        self, compiled: _Compiled, key: tuple[Any, ...], features: tuple[Any, ...]
+        self, compiled: _Compiled, key: tuple[Any, ...], spec_keys: tuple[Any, ...]
     ) -> Variant | None:
         found = compiled.variants.get(key)
-        if found is not None and found.fits(features):
+        if found is not None and found.fits(spec_keys):
             return found
-        if not any(isinstance(f, RecordFeature | InstanceFeature) for f in features):
+        if not any(isinstance(f, RecordKey | InstanceKey) for f in spec_keys):
             return None
         several = dict.fromkeys(list(compiled.variants.values()))
-        return next((variant for variant in several if variant.fits(features)), None)
+        return next((variant for variant in several if variant.fits(spec_keys)), None)
 
     def stream(self, stream: Any) -> int:
         """The handle of the stream of a call. QuadrantsRuntimeError where none is allowed."""
@@ -346,13 +346,13 @@ class Launchers:
                 writes.touched = True
 
 
-def _floats(compiled: _Compiled, arg: int, feature: InstanceFeature) -> frozenset[tuple[str, ...]]:
+def _floats(compiled: _Compiled, arg: int, spec_key: InstanceKey) -> frozenset[tuple[str, ...]]:
     """The numbers of an object that are floats in earlier variants for it."""
     return frozenset(
         used.path
-        for variant in list(compiled.variants.values()) if variant.features[arg] == feature
+        for variant in list(compiled.variants.values()) if variant.spec_keys[arg] == spec_key
         for used in variant.compiled.plan.used
-        if used.arg == arg and isinstance(used.feature, DataType) and used.feature.is_real
+        if used.arg == arg and isinstance(used.spec_key, DataType) and used.spec_key.is_real
     )  # fmt: skip
 
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .. import logs as log
 from ..backends.base import program_ended
+from ..cache.locations import Function, functions_of
 from ..cache.observe import BYPASS, OFF, Observation
 from ..cache.offline import Slot
 from ..cache.parts import Part, key_of
-from ..cache.places import Function, functions_of
 from ..errors import BackendUnavailableError
 from .compile import Compiled, CompileRequest, FullCompile, Layers, compile_kernel
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from ..cache.library import Library
     from ..config import CompileConfig, DebugSwitches
     from ..frontend.build import BuildResult
-    from ..frontend.features import Plan
+    from ..frontend.specialization import Plan
     from .args import Argument
-    from .fastcache import Look
+    from .fastcache import LookupResult
     from .program import Program
 
 __all__ = ["bypass_reason", "obtain"]
@@ -132,7 +132,7 @@ class _Bypassed(_Shown):
 class _Asked(_Shown):
     """The caches of a program.
 
-    arguments, first: see `obtain`. look: the answer of fastcache; None for a kernel that is not
+    arguments, first: see `obtain`. lookup: the answer of fastcache; None for a kernel that is not
     marked for it. slot: the place of the code in the offline cache; seen: the answer of that.
     """
 
@@ -146,7 +146,7 @@ class _Asked(_Shown):
         super().__init__(program, cache)
         self.arguments: Final = arguments
         self.first: Final = first
-        self.look: Look | None = None
+        self.lookup: LookupResult | None = None
 
     def known(self, request: CompileRequest) -> Compiled | None:
         """The kernel, if fastcache knows its key in the offline cache, and that has its code."""
@@ -155,9 +155,9 @@ class _Asked(_Shown):
         from . import fastcache
 
         first = self.first.layers[0] if self.first else None
-        look = fastcache.look_up(request, self.program.offline, self.arguments, first)
-        self.look = look
-        live = look.live
+        lookup = fastcache.look_up(request, self.program.offline, self.arguments, first)
+        self.lookup = lookup
+        live = lookup.live
         if live is None:
             return None
         functions = functions_of(live.functions)
@@ -165,9 +165,9 @@ class _Asked(_Shown):
         if artifact is not None:
             compiled = self._loaded(request, artifact, live.plan)
             if compiled is not None:
-                compiled.layers = look.observation, self.seen
+                compiled.layers = lookup.observation, self.seen
                 return compiled
-        self.look = fastcache.without_code(look)
+        self.lookup = fastcache.without_code(lookup)
         return None
 
     def built(self, request: CompileRequest, build: BuildResult) -> Compiled | None:
@@ -215,12 +215,12 @@ class _Asked(_Shown):
 
     def _kept_by_source(self, request: CompileRequest, build: BuildResult) -> Observation:
         """Keep a fastcache entry that leads to the code; return the observation."""
-        if self.look is None:
+        if self.lookup is None:
             return Observation("fastcache", OFF, "the kernel is not marked fastcache=True")
         from . import fastcache
 
         return fastcache.keep(
-            request, self.look, build, self.slot.key, lambda parts: self._about(build, parts)()
+            request, self.lookup, build, self.slot.key, lambda parts: self._about(build, parts)()
         )
 
     def _about(self, build: BuildResult, parts: Sequence[Part]) -> Callable[[], dict[str, Any]]:

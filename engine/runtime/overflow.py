@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..adstack import gate as gates
+from ..adstack import predicate as predicates
 from ..adstack.formulas import formula
 from ..adstack.host_eval import evaluate
 from ..adstack.size_expr import Read, parse, walk
@@ -69,8 +69,8 @@ def diagnosis(
         lines.append(f"  Offending stack: {_described(sizer, stacks[error.stack], error.stack)}.")
     else:
         lines.append(
-            "  Offending rows: more threads passed the gate than the launch was given rows for,"
-            f" {task.real_rows}."
+            "  Offending rows: more threads passed the predicate than the launch was given rows"
+            f" for, {task.real_rows}."
         )
     if required is not None:
         lines.append(f"  Synchronous sizer rerun: required max_size = {required}.")
@@ -130,8 +130,8 @@ def _names(sizer: Sizer, task: int) -> str:
         for stack in meta.stacks if not stack.max_size
         for node in walk(parse(stack.size)) if isinstance(node, Read)
     }  # fmt: skip
-    if meta.gate:
-        found.add(params[gates.parse(meta.gate).param].name)
+    if meta.predicate:
+        found.add(params[predicates.parse(meta.predicate).param].name)
     return f" ({', '.join(sorted(found))})" if found else ""
 
 

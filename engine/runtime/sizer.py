@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from ..adstack import gate as gates
 from ..adstack import host_eval
+from ..adstack import predicate as predicates
 from ..adstack.caches import Caches, Observed
 from ..adstack.host_eval import Env
 from ..adstack.max_reducer import MaxReducerSpec, in_rounds, recognise, substituted
@@ -87,7 +87,7 @@ class _Task(NamedTuple):
     """A task with stacks.
 
     rows: threads that may work on it. block: on a device, the number of threads in a block; 0
-    elsewhere, and for a serial task. gate, trip: where they are known.
+    elsewhere, and for a serial task. predicate, trip: where they are known.
     """
 
     number: int
@@ -95,29 +95,29 @@ class _Task(NamedTuple):
     sizes: tuple[_Size, ...]
     rows: int
     block: int
-    gate: _Gate | None
+    predicate: _TaskPredicate | None
     trip: _Size | None
 
 
-class _Gate(NamedTuple):
+class _TaskPredicate(NamedTuple):
     """The adstack predicate of a task. observed: as in `_Size`."""
 
-    gate: gates.Gate
+    predicate: predicates.Predicate
     observed: tuple[int, ...]
 
     @property
     def read(self) -> Read:
         """The read that it checks."""
-        return Read(self.gate.param, self.gate.indices)
+        return Read(self.predicate.param, self.predicate.indices)
 
 
 def _other_parts(task: TaskMeta, on_device: bool) -> list[SizeExpr]:
     """The expressions that the rows of a task depend on."""
-    trip = [parse(task.trip)] if task.trip and (task.gate or on_device) else []
-    if not task.gate:
+    trip = [parse(task.trip)] if task.trip and (task.predicate or on_device) else []
+    if not task.predicate:
         return trip
-    gate = gates.parse(task.gate)
-    return [Read(gate.param, gate.indices), *trip]
+    predicate = predicates.parse(task.predicate)
+    return [Read(predicate.param, predicate.indices), *trip]
 
 
 class _Launch:
@@ -192,14 +192,14 @@ class Sizer:
             rows = 1
         elif device is not None:
             rows, block = device.max_threads, self._blocks[number]
-        gate = trip = None
-        if meta.trip and (block or (meta.gate and rows > 1)):
+        predicate = trip = None
+        if meta.trip and (block or (meta.predicate and rows > 1)):
             trip = self._sized(parse(meta.trip))
-        if meta.gate and rows > 1:
-            found = gates.parse(meta.gate)
-            gate = _Gate(found, self._observed(Read(found.param, found.indices)))
+        if meta.predicate and rows > 1:
+            found = predicates.parse(meta.predicate)
+            predicate = _TaskPredicate(found, self._observed(Read(found.param, found.indices)))
         sizes = tuple(map(self._size, meta.stacks))
-        return _Task(number, meta, sizes, rows, block, gate, trip)
+        return _Task(number, meta, sizes, rows, block, predicate, trip)
 
     def _size(self, stack: StackMeta) -> _Size:
         if stack.max_size:
@@ -280,18 +280,20 @@ class Sizer:
         if task.trip is not None:
             most = min(most, max(self._trips(task, task.trip, launch), 1))
         threads = -(-most // task.block) * task.block if task.block else task.rows
-        rows = threads if task.gate is None else self._passing(task, task.gate, most, launch)
+        rows = (
+            threads if task.predicate is None else self._passing(task, task.predicate, most, launch)
+        )
         key: Observed = (capacities, rows, threads)
-        gated = task.gate is not None
+        predicated = task.predicate is not None
         found = self.caches.task_metadata.get(
             task.number, key,
-            lambda: packed(task.meta.stacks, capacities, rows, threads, gated),
+            lambda: packed(task.meta.stacks, capacities, rows, threads, predicated),
         )  # fmt: skip
         return self._within_budget(task, found) if task.block else found
 
     def _trips(self, task: _Task, trip: _Size, launch: _Launch) -> int:
         """The iterations of a task's loop; not counted where they only bound the threads."""
-        if task.gate is not None or trip.number in self.values:
+        if task.predicate is not None or trip.number in self.values:
             return self._value(trip, launch)
         return host_eval.evaluate(substituted(trip.expr, launch.results), launch.env)
 
@@ -309,15 +311,15 @@ class Sizer:
             rows = min(rows, threads)
         return plan._replace(real_rows=rows, integer_rows=threads)
 
-    def _passing(self, task: _Task, gate: _Gate, most: int, launch: _Launch) -> int:
+    def _passing(self, task: _Task, predicate: _TaskPredicate, most: int, launch: _Launch) -> int:
         """Rows for the iterations that pass a predicate: at most as many as there are threads."""
 
         def count() -> int:
             self._count()
-            return self.stacks.passing(self, gate.gate, launch.env, most)
+            return self.stacks.passing(self, predicate.predicate, launch.env, most)
 
-        observed = (most, *launch.of(gate.observed))
-        found = self.caches.size_expr.get((task.number, "gate"), observed, count)
+        observed = (most, *launch.of(predicate.observed))
+        found = self.caches.size_expr.get((task.number, "predicate"), observed, count)
         self.counted[task.number] = found
         return max(found, 1)
 
@@ -363,7 +365,7 @@ class Sizer:
 
 def packed(
     stacks: Sequence[StackMeta], capacities: Sequence[int], real_rows: int, integer_rows: int,
-    gated: bool = False,
+    predicated: bool = False,
 ) -> TaskPlan:  # fmt: skip
     """The layout of the stacks of a task, with these numbers of entries."""
     offsets = [0] * len(stacks)
@@ -376,7 +378,7 @@ def packed(
         strides[stack.real] += stack.entry * capacities[i]
     real, integer = [-(-strides[kind] // widths[kind]) * widths[kind] for kind in (True, False)]
     return TaskPlan(
-        real_rows, integer_rows, real, integer, tuple(capacities), tuple(offsets), gated
+        real_rows, integer_rows, real, integer, tuple(capacities), tuple(offsets), predicated
     )  # fmt: skip
 
 

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..adstack import gate as gates
-from ..adstack.gate_kernels import GateCounter
+from ..adstack import predicate as predicates
 from ..adstack.host_eval import Env
 from ..adstack.max_reducer import MaxReducerSpec
+from ..adstack.predicate_kernels import PredicateCounter
 from ..adstack.reducer_kernels import FAR, Reducer, reduce_by_kernel, reduce_by_numpy
 from ..adstack.size_expr import SizeExpr
 from ..backends.base import Device, Executable, StackPlan, TaskPlan, program_ended
@@ -289,18 +289,20 @@ class Stacks:
 
         return reduce_by_kernel(spec, env, results, reducer)
 
-    def passing(self, sizer: Sizer, gate: gates.Gate, env: Env, most: int) -> int:
+    def passing(self, sizer: Sizer, predicate: predicates.Predicate, env: Env, most: int) -> int:
         """The number of iterations that pass an adstack predicate, at most ``most``.
 
         If the array is large and in device memory, a kernel of the device counts.
         """
-        fixed = gates.fixed_indices(gate, env)
+        fixed = predicates.fixed_indices(predicate, env)
         free = [axis for axis, at in enumerate(fixed) if at is None]
-        size = env.values[gate.param].nbytes
-        if not (env.is_remote(gate.param) and free and size > FAR):
-            return gates.count(gate, env, most)
+        size = env.values[predicate.param].nbytes
+        if not (env.is_remote(predicate.param) and free and size > FAR):
+            return predicates.count(predicate, env, most)
         counter = sizer.caches.reducer_code.get(
-            gate, (), lambda: GateCounter(gate, sizer.meta.params, free, self._compile)
+            predicate,
+            (),
+            lambda: PredicateCounter(predicate, sizer.meta.params, free, self._compile),
         )
         return counter.run(env, most)
 

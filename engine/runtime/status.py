@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import logs as log
 from ..errors import QuadrantsRuntimeError
-from ..frontend.features import follow, unwrapped
+from ..frontend.specialization import follow, unwrapped
 from .foreign import torch_tensor
 
 if TYPE_CHECKING:

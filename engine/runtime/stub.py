@@ -69,7 +69,7 @@ def launch_stub(
     if pool is None or meta.reports or timed or (meta.has_stacks and meta.prints):
         return None
     if owner.decl.autodiff == "validation":
-        return None  # only the slow path finds the marks (see `marks`)
+        return None  # only the slow path finds the flags (see `read_flags`)
     fields = [
         binding.field for binding in variant.compiled.plan.bindings if binding.field is not None
     ]

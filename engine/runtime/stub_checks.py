@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ..backends.stub import Lines
-from ..frontend.features import (
-    InstanceFeature,
-    NdarrayFeature,
+from ..frontend.specialization import (
+    InstanceKey,
+    NdarrayKey,
     ParamBinding,
-    RecordFeature,
+    RecordKey,
     Used,
-    ValueFeature,
+    ValueKey,
     contents_of,
     follow,
-    ndarray_feature,
+    ndarray_key,
     same,
 )
 from ..ir import Param
@@ -101,7 +101,7 @@ class Checks:
         for i, param in enumerate(self.owner.decl.params):
             self._argument(i, param.kind)
         for used in read:
-            self._known(self.member(used.arg, used.path), used.feature, used.feature)
+            self._known(self.member(used.arg, used.path), used.spec_key, used.spec_key)
         for i, (param, binding) in enumerate(zip(meta.params, plan.bindings, strict=True)):
             if binding.field is None:
                 self._bound(i, param, binding)
@@ -124,30 +124,30 @@ class Checks:
 
     def _argument(self, i: int, kind: str) -> None:
         """Check an argument that the kernel depends on as a whole."""
-        name, feature = self.names[i], self.variant.features[i]
-        whole = kind in ("template", "tensor") and not isinstance(feature, NdarrayFeature)
-        if isinstance(feature, RecordFeature | InstanceFeature):
-            self._known(name, feature, self.args[i])
-        elif feature is None or whole:
-            self._known(name, feature, feature)
+        name, spec_key = self.names[i], self.variant.spec_keys[i]
+        whole = kind in ("template", "tensor") and not isinstance(spec_key, NdarrayKey)
+        if isinstance(spec_key, RecordKey | InstanceKey):
+            self._known(name, spec_key, self.args[i])
+        elif spec_key is None or whole:
+            self._known(name, spec_key, spec_key)
 
-    def _known(self, name: str, feature: Any, value: Any) -> None:
+    def _known(self, name: str, spec_key: Any, value: Any) -> None:
         """Check that ``name`` is the value that the kernel was compiled for."""
-        if isinstance(feature, RecordFeature):
-            self._guard(f"{name}.__class__ is not {self.constant('R', feature.cls)}")
+        if isinstance(spec_key, RecordKey):
+            self._guard(f"{name}.__class__ is not {self.constant('R', spec_key.cls)}")
             return
-        if isinstance(feature, InstanceFeature):
+        if isinstance(spec_key, InstanceKey):
             if not self.owner.decl.is_method:  # a method has stubs for each object
-                self._guard(f"{name} is not {self.constant('I', feature.reference)}()")
+                self._guard(f"{name} is not {self.constant('I', spec_key.reference)}()")
             return
-        if isinstance(feature, ValueFeature):
-            known = self.constant("T", feature.content)
+        if isinstance(spec_key, ValueKey):
+            known = self.constant("T", spec_key.content)
             self._guard(f"{self.constant('F', contents_of)}({name}) != {known}")
             return
-        known = self.constant("T", feature)
+        known = self.constant("T", spec_key)
         test = f"{name} is not {known}"
-        if type(feature).__eq__ is not object.__eq__ and feature is not None:
-            kind = self.constant("C", feature.__class__)
+        if type(spec_key).__eq__ is not object.__eq__ and spec_key is not None:
+            kind = self.constant("C", spec_key.__class__)
             test += f" and ({name}.__class__ is not {kind} or not same({name}, {known}))"
         self.lines.add(
             f"if {name} is not {known}:",
@@ -245,12 +245,12 @@ class Checks:
         self.known_as[number] = f"s{k}"
         ndim, element = param.ndim, param.element_shape
         seen = follow(self.args[binding.arg], binding.path)
-        key = ndarray_feature(param.dtype, ndim, param.needs_grad, element, param.axes)
+        key = ndarray_key(param.dtype, ndim, param.needs_grad, element, param.axes)
         if isinstance(seen, self.owner.array_class):
             key = seen._key  # it has duals, which no parameter shows
             if key is None:  # another thread has ended the program
                 raise TooInvolved
-        feature = self.constant("K", key)
+        spec_key = self.constant("K", key)
         dtype = self.constant("D", np.dtype(param.dtype.np))
         pointer = f"address_at(id({name}) + {DATA_OFFSET}).value" if FAST_ADDRESS else (
             f"slow_address({name})")  # fmt: skip
@@ -262,7 +262,7 @@ class Checks:
             f"    {name} = {name}._unwrap(); c = {name}.__class__",
             "if c is Ndarray:",
             f"    key, p{k}, s{k}, w{k}, m{k} = {name}._ready",
-            f"    if key is not {feature}: {miss}",
+            f"    if key is not {spec_key}: {miss}",
         )
         wrong = wrong_order(param, name)
         of_host = not self.owner.decl.options.graph  # which the slow path refuses
@@ -324,4 +324,4 @@ class Checks:
 
 def _is_checked(used: Used) -> bool:
     """True for a member that the code depends on as a whole; arrays and numbers are read."""
-    return not isinstance(used.feature, DataType | CompoundType | NdarrayFeature)
+    return not isinstance(used.spec_key, DataType | CompoundType | NdarrayKey)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..backends.base import Executable
 from ..errors import AdStackOverflowError
-from ..frontend.features import RecordFeature, same
+from ..frontend.specialization import RecordKey, same
 from . import args as arguments
 from .alias_check import overlap
 from .compile import Compiled, CompileRequest
@@ -35,13 +35,13 @@ class Variant:
     """
 
     def __init__(
-        self, decl: KernelDecl, maker: Maker, program: Program, features: tuple[Any, ...],
+        self, decl: KernelDecl, maker: Maker, program: Program, spec_keys: tuple[Any, ...],
         found: Sequence[arguments.Argument],
     ) -> None:  # fmt: skip
         self._decl: Final = decl
-        self.features: Final = features
+        self.spec_keys: Final = spec_keys
         self.program: Final = program
-        self._request: Final = CompileRequest(decl, features, program.config, program.backend)
+        self._request: Final = CompileRequest(decl, spec_keys, program.config, program.backend)
         self.compiled: Final = obtain(program, self._request, found)
         warn_of_host_loops(program.backend.name, self.compiled.executable.meta)
         self.makes_result: Final = maker(decl.result_types(program.config))
@@ -65,15 +65,15 @@ class Variant:
         fields = [binding.field for binding in self.compiled.plan.bindings]
         return any(field is not None and field.is_freed() for field in fields)
 
-    def fits(self, features: tuple[Any, ...]) -> bool:
+    def fits(self, spec_keys: tuple[Any, ...]) -> bool:
         """True if the kernel is valid for these keys, which may differ where it ignores them."""
-        for mine, other in zip(self.features, features, strict=True):
-            if isinstance(mine, RecordFeature):
-                if not isinstance(other, RecordFeature) or other.cls is not mine.cls:
+        for mine, other in zip(self.spec_keys, spec_keys, strict=True):
+            if isinstance(mine, RecordKey):
+                if not isinstance(other, RecordKey) or other.cls is not mine.cls:
                     return False
             elif not same(mine, other):
                 return False
-        return all(used.still(features) for used in self.compiled.plan.used)
+        return all(used.still(spec_keys) for used in self.compiled.plan.used)
 
     def run(
         self, values: Sequence[Any], sources: Sequence[Any] = (), resume: int = 0, stream: int = 0

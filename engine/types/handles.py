@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from .compound import StructType
 from .dtypes import DataType
-from .layout import Layout
+from .layout import ElementLayout
 from .write_counter import WriteCounter
 
 __all__ = [
@@ -62,7 +62,7 @@ class FieldHandle:
         """True if its memory was released, for good."""
         raise NotImplementedError
 
-    def memory_layout(self) -> Layout:
+    def memory_layout(self) -> ElementLayout:
         """The layout of its elements in memory; allocates fields that wait for it.
 
         (``field.layout`` is what users see: the order of the axes, or None.)

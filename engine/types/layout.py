@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Layout", "Term", "row_major"]
+__all__ = ["ElementLayout", "Term", "row_major"]
 
 Term = tuple[int, int, int, int]
 """(axis, divisor, modulus, stride): one digit of one index."""
 
 
-class Layout(NamedTuple):
+class ElementLayout(NamedTuple):
     """See the module docstring.
 
     shape: extents of the field's axes, then of its element's. origin: the first valid index of
@@ -65,7 +65,7 @@ class Layout(NamedTuple):
         return True
 
 
-def row_major(shape: Sequence[int], origin: Sequence[int] | None = None) -> Layout:
+def row_major(shape: Sequence[int], origin: Sequence[int] | None = None) -> ElementLayout:
     """The layout of a plain C-ordered array."""
     terms: list[Term] = []
     stride = 1
@@ -73,4 +73,4 @@ def row_major(shape: Sequence[int], origin: Sequence[int] | None = None) -> Layo
         terms.append((axis, 1, 0, stride))
         stride *= shape[axis]
     where = tuple(origin) if origin is not None else (0,) * len(shape)
-    return Layout(tuple(shape), where, tuple(reversed(terms)))
+    return ElementLayout(tuple(shape), where, tuple(reversed(terms)))

@@ -34,14 +34,14 @@ CHAIN  }
 EXACT = "(add (maxover 0 0 (shape 3 0) (max 0 (add (arg 4) (read 3 (var 0))))) 1)"
 
 
-def compiled(text, gates=False):
+def compiled(text, predicates=False):
     """The kernel of an IR text, which holds its reverse already, in the current program."""
     owner = program.current()
     func = parse(text)
     cx = passes.PassCx(func, owner.config)
     passes.compile_to_offloads(func, cx)
-    if gates:
-        cx.run_pass("recognize_gates")
+    if predicates:
+        cx.run_pass("recognize_predicates")
     passes.offload_to_executable(func, cx, owner.backend.pipeline(owner.config))
     return owner.backend.load(owner.backend.lower(func, owner.config))
 

@@ -10,13 +10,13 @@ import random
 from qd_studio.engine.ir import Builder, ForAttr, Func, Op, Param
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir.attrs import AdStackAttr
-from qd_studio.engine.types import Layout, f32, i32, i64, pointer_to, u1, u8
+from qd_studio.engine.types import ElementLayout, f32, i32, i64, pointer_to, u1, u8
 
 PARAMS = (
     Param("n", "scalar", i32),
     Param("a", "ndarray", i32, 1),
     Param("b", "ndarray", i64, 2),
-    Param("f", "field", u8, 1, layout=Layout((4,), (0,), ((0, 1, 0, 1),))),
+    Param("f", "field", u8, 1, layout=ElementLayout((4,), (0,), ((0, 1, 0, 1),))),
 )
 _BINARY = (C.ADD, C.SUB, C.MAX, C.MIN, C.FLOORDIV, C.FLOORMOD, C.DIV, C.MOD)
 

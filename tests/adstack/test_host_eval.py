@@ -9,7 +9,7 @@ from qd_studio.engine.adstack.host_eval import GUARD, Env, evaluate
 from qd_studio.engine.adstack.size_expr import parse
 from qd_studio.engine.errors import QuadrantsRuntimeError
 from qd_studio.engine.ir import Param
-from qd_studio.engine.types import Layout, i8, i32, i64, u1, u8, u64
+from qd_studio.engine.types import ElementLayout, i8, i32, i64, u1, u8, u64
 
 from tests.adstack.random_exprs import PARAMS, plain_value, random_expr, random_values
 
@@ -73,7 +73,9 @@ def test_elements_of_vectors_have_the_last_index() -> None:
 
 
 def test_fields_are_read_through_their_layout() -> None:
-    layout = Layout((4, 6), (0, 0), ((0, 2, 0, 12), (1, 3, 0, 6), (0, 1, 2, 3), (1, 1, 3, 1)))
+    layout = ElementLayout(
+        (4, 6), (0, 0), ((0, 2, 0, 12), (1, 3, 0, 6), (0, 1, 2, 3), (1, 1, 3, 1))
+    )
     user = np.arange(24, dtype=np.int32).reshape(4, 6)
     memory = np.zeros(layout.span, dtype=np.int32)
     for index in np.ndindex(4, 6):
@@ -85,7 +87,7 @@ def test_fields_are_read_through_their_layout() -> None:
 
 
 def test_fields_whose_first_index_is_not_zero() -> None:
-    layout = Layout((3, 2), (-1, 5), ((0, 1, 0, 2), (1, 1, 0, 1)))
+    layout = ElementLayout((3, 2), (-1, 5), ((0, 1, 0, 2), (1, 1, 0, 1)))
     f = Param("f", "field", i32, 2, layout=layout)
     memory = np.arange(6, dtype=np.int32)
     assert one(f, memory, "(read 0 -1 5)") == 0

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.adstack import gate as gates
+from qd_studio.engine.adstack import predicate as predicates
 from qd_studio.engine.adstack import reducer_kernels
-from qd_studio.engine.adstack.gate_kernels import GateCounter
 from qd_studio.engine.adstack.host_eval import Env, evaluate
 from qd_studio.engine.adstack.max_reducer import recognise
+from qd_studio.engine.adstack.predicate_kernels import PredicateCounter
 from qd_studio.engine.adstack.size_expr import Const, Var, parse
 from qd_studio.engine.backends.memory import DeviceArray
 from qd_studio.engine.errors import QuadrantsRuntimeError
@@ -113,7 +113,7 @@ def test_maxima_over_large_arrays_do_not_fetch_them():
 FIELD = row_major((4, 6), (-2, 1))
 
 
-@pytest.mark.parametrize("op", sorted(gates.OPS))
+@pytest.mark.parametrize("op", sorted(predicates.OPS))
 @pytest.mark.parametrize("negated", [False, True])
 @pytest.mark.parametrize("param, indices", [
     (Param("m", "ndarray", f32, 1), (Var(0),)),
@@ -122,19 +122,19 @@ FIELD = row_major((4, 6), (-2, 1))
     (Param("m", "field", f32, 2, layout=FIELD), (Var(1), Var(0))),
     (Param("m", "field", i32, 2, layout=FIELD), (Const(-1), Var(0))),
 ])  # fmt: skip
-def test_kernels_count_what_passes_a_gate(op, negated, param, indices):
+def test_kernels_count_what_passes_a_predicate(op, negated, param, indices):
     qd.init(arch=qd.cpu)
     rng = np.random.default_rng(7)
     shape = (24,) if param.layout is not None else (30,) if param.ndim == 1 else (5, 6)
     data = rng.integers(-3, 4, shape).astype(param.dtype.np)
     if param.dtype is f32:
         data.reshape(-1)[3] = np.nan
-    gate = gates.Gate(op, 1, negated, 0, indices)
+    predicate = predicates.Predicate(op, 1, negated, 0, indices)
     env = Env((param,), [data])
-    free = [k for k, at in enumerate(gates.fixed_indices(gate, env)) if at is None]
-    counter = GateCounter(gate, (param,), free, OnHost)
+    free = [k for k, at in enumerate(predicates.fixed_indices(predicate, env)) if at is None]
+    counter = PredicateCounter(predicate, (param,), free, OnHost)
     for most in (1000, 3):
-        assert counter.run(env, most) == gates.count(gate, env, most)
+        assert counter.run(env, most) == predicates.count(predicate, env, most)
 
 
 class Pretended:

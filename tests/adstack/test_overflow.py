@@ -7,7 +7,7 @@ from qd_studio.engine.errors import AdStackOverflowError
 from qd_studio.engine.runtime import program
 
 from .launchkit import RAGGED, Case, compiled, launch
-from .test_gates import text as gated_text
+from .test_predicates import text as predicated_text
 
 I32 = qd.types.ndarray(dtype=qd.i32, ndim=1)
 F32 = qd.types.ndarray(dtype=qd.f32, ndim=1)
@@ -104,22 +104,22 @@ def test_the_state_of_an_overflow_is_kept_for_people(arch):
     assert program.current().stacks.sizer(case.kernel) is case.sizer
 
 
-def test_more_iterations_pass_a_gate_than_were_counted():
+def test_more_iterations_pass_a_predicate_than_were_counted():
     qd.init(
         arch=qd.cpu, offline_cache=False, cpu_max_num_threads=4, ad_stack_sparse_threshold_bytes=0
     )
-    kernel = compiled(gated_text(), gates=True)
+    kernel = compiled(predicated_text(), predicates=True)
     x, mask = np.ones(50, np.float32), qd.ndarray(qd.f32, (50,))
     launch(kernel, x, np.zeros(50, np.float32), mask, 3)
     stacks = program.current().stacks
     sizer = stacks.sizer(kernel)
     assert sizer.plan_made.tasks[0].real_rows == 1
     mask._memory.write(0, np.ones(50, np.float32))  # nobody is told
-    error = AdStackOverflowError("rows", kernel="gated")
+    error = AdStackOverflowError("rows", kernel="predicated")
     error.task = 0
     told = stacks.diagnosed(sizer, error, [x, x, mask._live(), 3], sizer.plan_made)
     text = str(told)
-    assert "more threads passed the gate than the launch was given rows for, 1." in text
+    assert "more threads passed the predicate than the launch was given rows for, 1." in text
     assert "other contents now than when the launch was sized (mask)" in text
     launch(kernel, x, np.zeros(50, np.float32), mask, 3)
     assert sizer.plan_made.tasks[0].real_rows == 4

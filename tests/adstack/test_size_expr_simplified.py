@@ -7,11 +7,11 @@ from qd_studio.engine.adstack.intervals import Facts
 from qd_studio.engine.adstack.simplifier import simplify
 from qd_studio.engine.adstack.size_expr import ONE, Binary, Const, Var, parse, text
 from qd_studio.engine.ir import Param
-from qd_studio.engine.types import Layout, i32, u8
+from qd_studio.engine.types import ElementLayout, i32, u8
 
 from tests.adstack.random_exprs import PARAMS, plain_value, random_expr, random_values
 
-FIELD = Param("f", "field", i32, 1, layout=Layout((4,), (0,), ((0, 1, 0, 1),)))
+FIELD = Param("f", "field", i32, 1, layout=ElementLayout((4,), (0,), ((0, 1, 0, 1),)))
 BYTES = Param("u", "ndarray", u8, 1)
 KNOWN = (*PARAMS, FIELD, BYTES)
 

@@ -1,7 +1,7 @@
 """Which addresses are the same, differ, or may be the same."""
 
 import pytest
-from qd_studio.engine.analysis import DIFFERENT, MAYBE, SAME, Memory
+from qd_studio.engine.analysis import DIFFERENT, MAYBE, SAME, MemoryLocations
 from qd_studio.engine.ir import parse, walk
 
 HEAD = "kernel k(x: ndarray<f32, 1>, y: ndarray<f32, 1>, z: ndarray<f32, 2>, n: i32, m: i32)"
@@ -35,7 +35,7 @@ def relation(one, other, noalias=True, mode="unsafe"):
         lines.append(f"  <*f32> ${number} = external_ptr {', '.join(args)} ['{mode}']")
     func = parse("\n".join([*lines, "}"]) + "\n")
     ops = {op.id: op for op in walk(func.body)}
-    memory = Memory(func)
+    memory = MemoryLocations(func)
     a, b = memory.location(ops[20]), memory.location(ops[21])
     found = memory.relation(a, b)
     assert found == memory.relation(b, a)
@@ -109,7 +109,7 @@ def test_locals_temporaries_and_lowered_addresses():
 """
     )
     ops = {op.id: op for op in walk(func.body)}
-    memory = Memory(func)
+    memory = MemoryLocations(func)
 
     def check(a, b, expected):
         assert memory.relation(memory.location(ops[a]), memory.location(ops[b])) == expected
@@ -132,7 +132,7 @@ def test_long_chains_of_operations_are_no_trouble():
     lines += ["  <*f32> $3001 = external_ptr $3000, $2999 ['unsafe']", "}"]
     func = parse("\n".join(lines) + "\n")
     ptr = walk(func.body)[-1]
-    memory = Memory(func)
+    memory = MemoryLocations(func)
     assert memory.location(ptr) is memory.location(ptr)
 
 
@@ -172,7 +172,7 @@ def test_fields_and_elements(one, other, apart, overlapping):
         func = parse(FIELDS)
         func.noalias = noalias
         ops = {op.id: op for op in func.body.ops}
-        memory = Memory(func)
+        memory = MemoryLocations(func)
         a, b = memory.location(ops[one]), memory.location(ops[other])
         assert memory.relation(a, b) == memory.relation(b, a) == expected
         assert bool(memory.may_alias(a) & b.bit) == (expected == MAYBE)

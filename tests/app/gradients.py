@@ -87,9 +87,11 @@ COUNT = ad.StackRecord(
     forced_by="the loop over <k> at line 10", line=10, entry=4, slots=12, bytes=48, rows=2,
     total=96,
 )  # fmt: skip
-GATE = ad.GateRecord(state="not captured", reason="the condition compares two loads, at line 9")
+PREDICATE = ad.PredicateRecord(
+    state="not captured", reason="the condition compares two loads, at line 9"
+)
 TASK = ad.StackTask(
-    index=0, name="power_kernel_0_range_for", line=7, trip="x.shape[0]", gate=GATE,
+    index=0, name="power_kernel_0_range_for", line=7, trip="x.shape[0]", predicate=PREDICATE,
     stacks=(Y, COUNT), real_rows=2, integer_rows=2, real_stride=264, integer_stride=48,
 )  # fmt: skip
 AUTODIFF = ad.AutodiffRecord(

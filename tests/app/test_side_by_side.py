@@ -253,7 +253,7 @@ def path(tmp_path):
     return str(path)
 
 
-def test_the_program_says_so_and_a_gate_fails(path, capsys, monkeypatch):
+def test_the_program_says_so_and_a_rule_fails(path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     with contextlib.suppress(ValueError):
         sys.path.remove(REPO)

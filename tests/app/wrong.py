@@ -1,4 +1,4 @@
-"""A backend that makes one mistake: the CPU's, where every addition of reals in a loop subtracts.
+"""A backend that makes one mistake: the CPU's, where every addition of floats in a loop subtracts.
 
 `install` puts it among the backends of this process. A kernel file that does so, too, brings it
 into a worker: ``from tests.app import wrong; wrong.install()``.

@@ -63,7 +63,7 @@ class Problem(NamedTuple):
         """What the call ``kernel(*args)`` would launch. Needs `qd.init`."""
         launchers, program = kernel.launchers, current()
         found = launchers.classify(args, program)
-        made = frontend.build(kernel.decl, [a.feature for a in found], CompileConfig(**options))
+        made = frontend.build(kernel.decl, [a.spec_key for a in found], CompileConfig(**options))
         func = made.func
         stand_in = _Compiled(_Executable(_Meta(func.params)), made.plan)
         values, _ = launch_values(func.name, stand_in, found, program.config, launchers.array_class)  # type: ignore[arg-type]
@@ -249,13 +249,13 @@ def check(
     """
     random = np.random.default_rng(seed)
     params = problem.params
-    reals = real_arrays(params)
-    shown = [params[i].name for i in reals]
+    floats = real_arrays(params)
+    shown = [params[i].name for i in floats]
     forward = compiled(ir.parse(problem.source), backends[-1], **options)
     after = problem.fresh()
     forward(after)
-    weights = [_random(random, params[i], problem.values[i]) for i in reals]
-    tangents = [_random(random, params[i], problem.values[i]) for i in reals]
+    weights = [_random(random, params[i], problem.values[i]) for i in floats]
+    tangents = [_random(random, params[i], problem.values[i]) for i in floats]
     found: dict[tuple[str, str], Values] = {}
     for mode in modes:
         for backend in backends:
@@ -271,13 +271,13 @@ def check(
         first = found[mode, backends[0]]
         for backend in backends[1:]:
             what = f"{mode}: {backends[0]} and {backend}"
-            _compare([params[i] for i in reals], first, found[mode, backend], rounding, what)
+            _compare([params[i] for i in floats], first, found[mode, backend], rounding, what)
     if len(modes) == 2:
         _inner(found["reverse", backends[0]], found["forward", backends[0]], weights, tangents,
                rounding)  # fmt: skip
     compared = kinks = 0
     if differences:
-        steps = _Differences(problem, forward, reals)
+        steps = _Differences(problem, forward, floats)
         for mode in modes:
             made = found[mode, backends[0]]
             quotients = steps.reverse(weights) if mode == "reverse" else steps.forward(tangents)
@@ -341,21 +341,21 @@ Quotients = tuple[np.ndarray, np.ndarray]
 class _Differences:
     """Central differences of the kernel, with two step sizes."""
 
-    def __init__(self, problem: Problem, launch: Launch, reals: list[int]) -> None:
-        self.problem, self.launch, self.reals = problem, launch, reals
+    def __init__(self, problem: Problem, launch: Launch, floats: list[int]) -> None:
+        self.problem, self.launch, self.floats = problem, launch, floats
         self.params = problem.params
 
     def run(self, change: Callable[[Values], None]) -> Values:
         values = self.problem.fresh()
         change(values)
         self.launch(values)
-        return [values[i].astype(np.float64) for i in self.reals]
+        return [values[i].astype(np.float64) for i in self.floats]
 
     def reverse(self, weights: Values) -> list[Quotients]:
         """Of the weighted sum of all results, by each element."""
         w = [x.astype(np.float64).ravel() for x in weights]
         out: list[Quotients] = []
-        for k, i in enumerate(self.reals):
+        for k, i in enumerate(self.floats):
             shape = self.problem.values[i].shape
             # Where no element lies, in the gaps of a field, nothing happens.
             pair = tuple(w[k].copy().reshape(shape) for _ in range(2))
@@ -387,7 +387,7 @@ class _Differences:
             for sign in (1.0, -1.0):
 
                 def change(values: Values, step: float = sign * h) -> None:
-                    for i, t in zip(self.reals, tangents, strict=True):
+                    for i, t in zip(self.floats, tangents, strict=True):
                         values[i] += step * t
 
                 ends.append(self.run(change))

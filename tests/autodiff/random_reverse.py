@@ -56,11 +56,11 @@ class _Writer:
 
     def real(self, scope: list[str], deep: int = 2) -> str:
         """An expression of size about 1."""
-        reals = [v for v in scope if v[0] == "a"]
+        floats = [v for v in scope if v[0] == "a"]
         r = self.r
         if deep == 0 or r.random() < 0.25:
-            if reals and r.random() < 0.65:
-                return r.choice(reals)
+            if floats and r.random() < 0.65:
+                return r.choice(floats)
             return r.choice([f"x[{self.index(scope)}]", f"z[{self.index(scope)}]", "0.7"])
         a = self.real(scope, deep - 1)
         b = self.real(scope, deep - 1)
@@ -73,9 +73,9 @@ class _Writer:
         ])  # fmt: skip
 
     def test(self, scope: list[str]) -> str:
-        reals = [v for v in scope if v[0] == "a"]
-        if reals and self.r.random() < 0.5:
-            return f"{self.r.choice(reals)} > {self.r.choice(['0.3', '0.6', self.real(scope, 1)])}"
+        floats = [v for v in scope if v[0] == "a"]
+        if floats and self.r.random() < 0.5:
+            return f"{self.r.choice(floats)} > {self.r.choice(['0.3', '0.6', self.real(scope, 1)])}"
         return f"{self.integer(scope)} {self.r.choice(['<', '>', '=='])} {self.integer(scope)}"
 
     # --- statements --------------------------------------------------------------------------
@@ -94,14 +94,14 @@ class _Writer:
 
     def statement(self, depth: int, scope: list[str], loops: int, parallel: bool) -> None:
         r = self.r
-        reals = [v for v in scope if v[0] == "a"]
+        floats = [v for v in scope if v[0] == "a"]
         pick = r.randrange(13)
-        if pick < 2 or (pick < 5 and not reals):
+        if pick < 2 or (pick < 5 and not floats):
             name = self.name("a")
             self.put(depth, f"{name} = {r.choice([self.real(scope), '0.0', '1.0'])}")
             scope.append(name)
         elif pick < 5:
-            self.put(depth, f"{r.choice(reals)} {r.choice(['=', '+=', '-='])} "
+            self.put(depth, f"{r.choice(floats)} {r.choice(['=', '+=', '-='])} "
                             f"qd.sin({self.real(scope)})")  # fmt: skip
         elif pick == 5:
             ints = [v for v in scope if v[0] == "m"]

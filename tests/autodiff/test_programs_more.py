@@ -1,4 +1,5 @@
-"""More programs: structs, dataclasses, parts of a kernel that hand values on, gates, images."""
+"""More programs: structs, dataclasses, parts of a kernel that hand values on, predicates,
+images."""
 
 import dataclasses
 
@@ -96,11 +97,11 @@ def test_continue_in_both_loops():
     agree(skip, loss, x, picks=6)
 
 
-def test_a_gate_whose_other_branch_is_the_long_one():
+def test_a_predicate_whose_other_branch_is_the_long_one():
     x, loss, kind = filled(real(10), 1), real(), whole([0, 1, 2, 0, 1, 2, 0, 0, 1, 5])
 
     @qd.kernel
-    def gated():
+    def predicated():
         for i in range(10):
             if kind[i] > 0:
                 loss[None] += x[i]
@@ -110,7 +111,7 @@ def test_a_gate_whose_other_branch_is_the_long_one():
                     v = qd.sin(v) + 0.1
                 loss[None] += v * v
 
-    agree(gated, loss, x, picks=10)
+    agree(predicated, loss, x, picks=10)
 
 
 def test_light_through_a_cloud():

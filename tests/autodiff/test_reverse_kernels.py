@@ -239,7 +239,7 @@ BODIES = {
             a = qd.sin(a) * z[m]
         y[i] += a
 """,
-    "indices_and_branches_from_reals": """
+    "indices_and_branches_from_floats": """
     for i in range(x.shape[0]):
         a = x[i]
         for j in range(n):

@@ -73,7 +73,7 @@ def test_an_element_that_was_read_is_overwritten(kernel, line, backend):
 
 
 @pytest.mark.parametrize("backend", ["interp", "cpu"])
-def test_marks_of_an_earlier_kernel_count(backend):
+def test_read_flags_of_an_earlier_kernel_count(backend):
     marks = validate(copies, backend)
     with pytest.raises(qd.QuadrantsAssertionError, match="Array x is overwritten"):
         validate(only_stores, backend, marks)

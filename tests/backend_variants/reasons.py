@@ -66,7 +66,7 @@ _ON_NO_DEVICE: dict[str, str] = {
         adstack/test_caches::test_a_view_that_was_handed_out_is_looked_at_each_time
         adstack/test_max_reducer::test_a_range_longer_than_the_guard
         adstack/test_overflow::test_a_bound_that_was_changed_unseen
-        adstack/test_overflow::test_more_iterations_pass_a_gate_than_were_counted
+        adstack/test_overflow::test_more_iterations_pass_a_predicate_than_were_counted
         runtime/test_threads_and_fields::test_memory_stays_while_a_kernel_runs_on_it
     """,
     _CPU: """
@@ -102,9 +102,9 @@ _ON_NO_DEVICE: dict[str, str] = {
         caches/test_offline::test_a_fact_that_cannot_be_kept_is_told_and_the_kernel_runs
     """,
     _ROWS: """
-        adstack/test_gated_kernels::test_a_gate_makes_rows_for_what_passes
-        adstack/test_gated_kernels::test_without_a_gate_every_thread_has_a_row
-        adstack/test_gates::test_rows_are_as_many_as_iterations_that_pass
+        adstack/test_predicate_kernels::test_a_predicate_makes_rows_for_what_passes
+        adstack/test_predicate_kernels::test_without_a_predicate_every_thread_has_a_row
+        adstack/test_predicates::test_rows_are_as_many_as_iterations_that_pass
         adstack/test_heaps::test_a_heap_grows_to_twice_its_size_at_least
         adstack/test_heaps::test_plans_follow_the_heap
         inspect/test_gradients::test_what_a_launch_took_is_what_the_allocator_says

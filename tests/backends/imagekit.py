@@ -15,7 +15,7 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.errors import QuadrantsAssertionError
 from qd_studio.engine.runtime.compile import CompileRequest, compile_kernel
 
-from tests.frontend.harness import features_of
+from tests.frontend.harness import spec_keys_of
 
 
 class Twice(NamedTuple):
@@ -44,8 +44,8 @@ def compile_twice(monkeypatch, kernel, **options) -> Twice:
     with monkeypatch.context() as patch:
         patch.setattr(native, "finish", spy)
         config = CompileConfig().replace(random_seed=3, **options)
-        features = features_of(kernel.decl)
-        made = compile_kernel(CompileRequest(kernel.decl, features, config, base.find("cpu")))
+        spec_keys = spec_keys_of(kernel.decl)
+        made = compile_kernel(CompileRequest(kernel.decl, spec_keys, config, base.find("cpu")))
     assert image.is_image(made.artifact.code)
     assert seen[0].startswith(b"\x7fELF")
     return Twice(made.artifact, seen[0])

@@ -17,9 +17,9 @@ def config(name, **options):
 def artifact(name, kernel, *args, mode=None, **options):
     """What a kernel is compiled to for a call; a program must run, on whatever backend."""
     of = kernel.in_mode(mode) if mode else kernel
-    features = tuple(a.feature for a in of.launchers.classify(args, current()))
+    spec_keys = tuple(a.spec_key for a in of.launchers.classify(args, current()))
     chosen = config(name, **options)
-    request = CompileRequest(of.decl, features, chosen, base.find(chosen.arch))
+    request = CompileRequest(of.decl, spec_keys, chosen, base.find(chosen.arch))
     return make_code(make_ir(request).func, chosen, request.backend)[1]
 
 

@@ -16,7 +16,7 @@ from qd_studio.engine.errors import (
 )
 from qd_studio.engine.ir import Builder, ForAttr, Func, Param, parse, to_text
 from qd_studio.engine.ir import codes as C
-from qd_studio.engine.types import Layout, f32, f64, i32, pointer_to
+from qd_studio.engine.types import ElementLayout, f32, f64, i32, pointer_to
 
 from tests.passes.qdir import _assert_close, arguments
 from tests.passes.random_ir import random_func, random_terms
@@ -29,7 +29,9 @@ def sweep(seed):
     shape = tuple(rng.choice((1, 4, 6, 8, 12)) for _ in range(ndim))
     origin = tuple(rng.choice((0, 0, -3, 5)) for _ in range(ndim))
     params = [
-        Param(name, "field", i32, ndim, layout=Layout(shape, origin, random_terms(rng, shape)))
+        Param(
+            name, "field", i32, ndim, layout=ElementLayout(shape, origin, random_terms(rng, shape))
+        )
         for name in "xy"
     ]
     func = Func("sweep", tuple(params))

@@ -12,14 +12,14 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import Builder, ForAttr, Func, Param, parse
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.pipeline_kind import PipelineKind
-from qd_studio.engine.types import Layout, f32, i32, pointer_to, row_major
+from qd_studio.engine.types import ElementLayout, f32, i32, pointer_to, row_major
 
 N = 1024
 
 
 def strided(name, components, stride):
     """A field of vectors whose elements lie ``stride`` apart."""
-    layout = Layout((N, components), (0, 0), ((0, 1, 0, stride), (1, 1, 0, 1)))
+    layout = ElementLayout((N, components), (0, 0), ((0, 1, 0, stride), (1, 1, 0, 1)))
     return Param(name, "field", f32, 1, element_shape=(components,), layout=layout)
 
 

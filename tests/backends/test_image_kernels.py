@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 INTEGERS = [t for t in PRIMITIVE_TYPES if not t.is_real and t is not qd.u1]
-REALS = [qd.f16, qd.f32, qd.f64]
+FLOATS = [qd.f16, qd.f32, qd.f64]
 Ints = qd.types.ndarray(qd.i32, 1)
 Floats = qd.types.ndarray(qd.f32, 1)
 
@@ -192,9 +192,9 @@ def wide(t):
 
 CASES = {
     **{f"arithmetic-{t.name}": (arithmetic(t), [*arrays(t.np, t.np), 3])
-       for t in (*INTEGERS, *REALS)},
+       for t in (*INTEGERS, *FLOATS)},
     **{f"integers-{t.name}": (integer_only(t), [*arrays(t.np, t.np), 3]) for t in INTEGERS},
-    **{f"mathematics-{t.name}": (mathematics(t), wide(t)) for t in REALS},
+    **{f"mathematics-{t.name}": (mathematics(t), wide(t)) for t in FLOATS},
     "conversions": (conversions(), arrays("f2", "f4", "f8", "i4")),
     "branches": (branches(), [np.arange(37, dtype="i4") % 9, *arrays("f4")]),
     "locals": (locals_in_memory(), arrays("i4", "i4")),

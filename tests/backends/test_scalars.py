@@ -11,7 +11,7 @@ from qd_studio.engine.ir.semantics import binary_fn, cast_fn, unary_fn
 from qd_studio.engine.ir.typerules import result_type
 from qd_studio.engine.types import PRIMITIVE_TYPES, f16, f32, f64, i32, u1
 
-REALS = [
+FLOATS = [
     0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, -7.0, 0.1, 100.25, -1e-3, 6.1e4, 1e30,
     -1e30, 2.0**31, -(2.0**31), 2.0**40, 1e-40, math.inf, -math.inf, math.nan, 2049.0, 0.49999997,
     1.0009765625 + 2.0**-30,
@@ -25,7 +25,7 @@ ULPS = {f16: 2, f32: 4, f64: 4}
 
 def samples(t):
     if t.is_real:
-        return [float(t.np(x)) for x in REALS] if t is not f16 else halves()
+        return [float(t.np(x)) for x in FLOATS] if t is not f16 else halves()
     if t is u1:
         return [0, 1]
     edge = [t.min, t.min + 1, t.max, t.max - 1, t.max // 2, 0, 1, 2, 3, 5, 7, 31, 33, 100]
@@ -34,7 +34,7 @@ def samples(t):
 
 def halves():
     with np.errstate(all="ignore"):
-        return [float(np.float16(x)) for x in REALS]
+        return [float(np.float16(x)) for x in FLOATS]
 
 
 def bits(value, t):

@@ -14,7 +14,7 @@ from qd_studio.engine.backends.injected import InjectedCache
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.runtime.compile import CompileRequest, compile_kernel
 
-from tests.frontend.harness import features_of
+from tests.frontend.harness import spec_keys_of
 
 pytestmark = pytest.mark.skipif(
     not host.maps_images(), reason="relocatable objects need Linux x86-64"
@@ -57,7 +57,7 @@ LAUNCH = (
 import numpy as np
 from qd_studio.engine import types as T
 from qd_studio.engine.backends.base import Artifact, AssertSite, KernelMeta, Target, TaskMeta
-from qd_studio.engine.backends.kernarg.abi import Layout
+from qd_studio.engine.backends.kernarg.abi import ArgumentLayout
 from qd_studio.engine.errors import QuadrantsAssertionError
 from qd_studio.engine.ir import Param
 from qd_studio.engine.ir.loc import get_loc
@@ -73,7 +73,7 @@ meta = KernelMeta(
     tasks=tuple(TaskMeta(n, k, "chunk", "", 1, here, 1) for n, k in kept["tasks"]),
     asserts=tuple(AssertSite(k, t, (T.f32,) * n, here) for k, t, n in kept["asserts"]),
 )
-layout = Layout(tuple(kept["layout"][0]), *kept["layout"][1:])
+layout = ArgumentLayout(tuple(kept["layout"][0]), *kept["layout"][1:])
 artifact = Artifact(
     "cpu", Target("cpu"), meta, code=(folder / "kernel.code").read_bytes(),
     facts={"symbol": kept["symbol"], "threads": 4, "layout": layout},
@@ -112,7 +112,7 @@ def k(x: qd.types.ndarray(qd.f32, 1), a: qd.f32) -> qd.f32:
 def folder(tmp_path):
     """A folder that holds a kernel and what its launches need."""
     config = CompileConfig().replace(debug=True, cpu_max_num_threads=4, fast_math=False)
-    request = CompileRequest(k.decl, features_of(k.decl), config, base.find("cpu"))
+    request = CompileRequest(k.decl, spec_keys_of(k.decl), config, base.find("cpu"))
     made = compile_kernel(request).artifact
     layout = made.facts["layout"]
     (tmp_path / "kernel.code").write_bytes(made.code)

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qd_studio import engine as qd
-from qd_studio.engine.cache.memory import MEMORY
+from qd_studio.engine.cache.in_process import IN_PROCESS
 
 from tests.caches.attack_rows import REACHES, Program, generated
 
@@ -101,7 +101,7 @@ def _in_child(folder: Path, cache: str, writer: int) -> None:
 
 
 def _run(cache: str) -> Run:
-    MEMORY.clear()
+    IN_PROCESS.clear()
     qd.init(arch=qd.cpu, offline_cache_file_path=cache, cpu_max_num_threads=1, log_level="error")
     module: Any = importlib.import_module("attack")
     try:
@@ -128,7 +128,7 @@ def _warm_up() -> None:
         del sys.modules[name]
     importlib.invalidate_caches()
     qd.reset()
-    MEMORY.clear()
+    IN_PROCESS.clear()
     linecache.clearcache()
 
 

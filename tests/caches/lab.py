@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from qd_studio import engine as qd
-from qd_studio.engine.cache.memory import MEMORY
+from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.cache.observe import Observation
 
 HEAD = """\
@@ -90,7 +90,7 @@ class Lab:
     @contextmanager
     def started(self) -> Iterator[Any]:
         """The program, imported anew."""
-        MEMORY.clear()
+        IN_PROCESS.clear()
         for name in [n for n in sys.modules if n.startswith("lab_")]:
             del sys.modules[name]
         importlib.invalidate_caches()

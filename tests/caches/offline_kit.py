@@ -6,7 +6,7 @@ import sys
 
 import numpy as np
 from qd_studio import engine as qd
-from qd_studio.engine.cache.memory import MEMORY
+from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.cache.observe import Observation
 
 _numbers = itertools.count()
@@ -59,4 +59,4 @@ def numbers(n: int = 8, dtype=np.float32):
 
 def forget():
     """What a new process would not know."""
-    MEMORY.clear()
+    IN_PROCESS.clear()

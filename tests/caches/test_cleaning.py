@@ -284,7 +284,7 @@ def test_a_file_of_the_future_is_used_and_removed_like_others(root, clock):
     s = shelf.store(root, rules=full("lru"))
     fill(s, clock, 10)
     os.utime(shelf.path(s, 0), (NOW * 2, NOW * 2))
-    assert shelf.store(root).look(shelf.key(0), shelf.kernel(0)).used == NOW * 2
+    assert shelf.store(root).info(shelf.key(0), shelf.kernel(0)).used == NOW * 2
     clock[0] += 60
     s.write(shelf.entry(10, SIZE))
     assert numbers(s) == [0, 5, 6, 7, 8, 9, 10]

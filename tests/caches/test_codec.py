@@ -17,14 +17,14 @@ from qd_studio.engine.backends.base import (
     find,
 )
 from qd_studio.engine.backends.cuda.facts import CudaLoop, CudaTask
-from qd_studio.engine.backends.kernarg.abi import Layout as FrameLayout
+from qd_studio.engine.backends.kernarg.abi import ArgumentLayout
 from qd_studio.engine.backends.kernarg.grids import arithmetic, evaluate
 from qd_studio.engine.backends.opencl.facts import OpenclTask
-from qd_studio.engine.cache.codec import decode, encode, moved, without_task_places
+from qd_studio.engine.cache.codec import decode, encode, moved, without_task_locations
+from qd_studio.engine.cache.locations import Function, RelativeLocations
 from qd_studio.engine.cache.offline import UNREADABLE
-from qd_studio.engine.cache.places import Function, Places
 from qd_studio.engine.ir import UNKNOWN, Param, get_loc
-from qd_studio.engine.types import PRIMITIVE_TYPES, Layout, f32, f64, i32, u1
+from qd_studio.engine.types import PRIMITIVE_TYPES, ElementLayout, f32, f64, i32, u1
 
 from tests.caches.offline_kit import compiled, module, numbers, start
 
@@ -39,7 +39,7 @@ PARAMS = (
     Param("n", "scalar", i32),
     Param("x[0, 1]", "ndarray", f64, 2, True, "clamp", (3, 2), (1, 0)),
     Param("my 'field'", "field", f32, 1, element_shape=(2,),
-          layout=Layout((8, 2), (-4, 0), ((0, 4, 0, 8), (0, 1, 4, 2), (1, 1, 0, 1)))),
+          layout=ElementLayout((8, 2), (-4, 0), ((0, 4, 0, 8), (0, 1, 4, 2), (1, 1, 0, 1)))),
 )  # fmt: skip
 STACK = StackMeta("v", f64, True, "(add (shape 1 0) 1)", 3, "the loop at line 12", IN_KERNEL)
 META = KernelMeta(
@@ -61,7 +61,7 @@ META = KernelMeta(
             17,
             (STACK,),
             "(shape 0 0)",
-            "gate",
+            "predicate",
         ),
     ),
     asserts=(
@@ -76,7 +76,7 @@ META = KernelMeta(
     flow=(0, Flow("do_while", (Flow("checkpoint", (0,), 1, 0), 0), 2)),
     labels=(7,),
 )
-FRAME = FrameLayout((64, 72), 120, 128, 136, 144, 168, 176, 192, 256)
+FRAME = ArgumentLayout((64, 72), 120, 128, 136, 144, 168, 176, 192, 256)
 ARTIFACT = Artifact(
     backend="cpu",
     target=Target("cpu", "x86_64", "zen", "+a,-b"),
@@ -92,7 +92,7 @@ ARTIFACT = Artifact(
         "groups": (OpenclTask("k_0", (("m", 64), ("i", 72)), 8, "one", "v0", (64,), "h", True, 9),),
         "loops": (CudaLoop(0, "k_loop", 256, "v0 < 3", (72,)),),
     },
-    places=(INLINED, OUTSIDE, IN_KERNEL),
+    locations=(INLINED, OUTSIDE, IN_KERNEL),
 )
 
 
@@ -148,7 +148,7 @@ def test_places_move_with_their_functions():
 
 
 def test_an_artifact_in_memory_moves_alike():
-    here = without_task_places(ARTIFACT)
+    here = without_task_locations(ARTIFACT)
     assert moved(here, HERE, HERE) is here
     assert bare(moved(here, HERE, THERE)) == bare(through(ARTIFACT, HERE, THERE))
     assert here.meta.asserts[0].loc is INLINED  # the one in memory is not touched
@@ -157,12 +157,12 @@ def test_an_artifact_in_memory_moves_alike():
 
 def test_a_chain_through_the_same_line_twice_is_two_places():
     other = get_loc("/a/lib.py", 7, 8, 7, 20, "get", get_loc("/a/k.py", 20, 0, 20, 1, "k"))
-    places = Places(HERE)
-    assert places.number(INLINED) != places.number(other)
-    assert places.number(INLINED) == places.number(INLINED)
+    locations = RelativeLocations(HERE)
+    assert locations.number(INLINED) != locations.number(other)
+    assert locations.number(INLINED) == locations.number(INLINED)
 
 
-@pytest.mark.parametrize("fact", [b"bytes", object(), {1, 2}, FrameLayout])
+@pytest.mark.parametrize("fact", [b"bytes", object(), {1, 2}, ArgumentLayout])
 def test_what_cannot_be_kept_is_said_when_it_is_kept(fact):
     with pytest.raises(TypeError, match="cannot be kept"):
         encode(dataclasses.replace(ARTIFACT, facts={"x": fact}), HERE)

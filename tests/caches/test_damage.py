@@ -68,7 +68,7 @@ def test_every_byte_of_an_entry_flipped_in_turn(root, monkeypatch, capfd):
         bad[at] ^= rng.choice((1 << rng.randrange(8), rng.randrange(1, 256)))
         replace(s, bytes(bad), number)
         assert shelf.read(s, number) is None, (number, at)
-        assert s.look(shelf.key(number), shelf.kernel(number)).problem, (number, at)
+        assert s.info(shelf.key(number), shelf.kernel(number)).problem, (number, at)
         replace(s, good[number], number)
         if at % 50 == 0:
             assert shelf.is_right(s, number, sizes[number])
@@ -98,7 +98,7 @@ def test_truncated_at_every_class_of_length(root):
     for length in lengths:
         replace(s, data[:length])
         assert shelf.read(s, 1) is None, length
-        info = s.look(shelf.key(1), shelf.kernel(1))
+        info = s.info(shelf.key(1), shelf.kernel(1))
         assert info.problem, length
         assert info.size == length
 
@@ -195,7 +195,7 @@ def test_a_file_renamed_to_another_key(root, warnings):
     s.write(shelf.entry(1))
     os.rename(shelf.path(s, 1), shelf.path(s, 2))
     assert shelf.read(s, 1) is None
-    expect_problem = s.look(shelf.key(2), shelf.kernel(2)).problem
+    expect_problem = s.info(shelf.key(2), shelf.kernel(2)).problem
     assert expect_problem == "holds the entry of another key"
     s.statistics.misses = 0
     expect_one_warning_and_healing(s, warnings, 2, "another key")
@@ -230,7 +230,7 @@ def test_good_bytes_that_decode_to_nothing(root, warnings):
     data = contents(s)
     about = b"[1]".ljust(entry.head_of(data).about)
     replace(s, resummed(data[:100] + about + data[100 + len(about) :]))
-    assert "does not say what it is" in s.look(shelf.key(1), shelf.kernel(1)).problem
+    assert "does not say what it is" in s.info(shelf.key(1), shelf.kernel(1)).problem
     assert shelf.is_right(s, 1)  # `about` is for people, its use does not depend on it
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.caches.test_explain_look import layers, look, run
+from tests.caches.test_explain_lookup import layers, look, run
 
 ENGINES = "qd.Vector.ndarray(3, qd.f32, (2, 2)), qd.Matrix.ndarray(2, 3, qd.f64, 4)"
 NUMPYS = "np.ones((2, 2, 3), np.float32), np.ones((4, 2, 3))"

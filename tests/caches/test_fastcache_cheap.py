@@ -59,7 +59,7 @@ def main():
 """
 NOT_NEEDED = (
     "qd_studio.engine.frontend.build",
-    "qd_studio.engine.frontend.walk",
+    "qd_studio.engine.frontend.func_builder",
     "qd_studio.engine.passes",
     "llvmlite",
     "hashlib",

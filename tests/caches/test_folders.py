@@ -347,7 +347,7 @@ def test_a_folder_that_is_removed_while_in_use(root, warnings):
         assert shelf.is_right(s, 1)
         shutil.rmtree(gone)
         assert shelf.read(s, 1) is None
-        assert s.look(shelf.key(1), shelf.kernel(1)) is None
+        assert s.info(shelf.key(1), shelf.kernel(1)) is None
         assert s.of_kernel(shelf.kernel(1)) == list(s.all()) == []
         assert s.write(shelf.entry(1))
         assert shelf.is_right(s, 1)

@@ -7,7 +7,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.base import find
 from qd_studio.engine.cache import folder
-from qd_studio.engine.cache.memory import MEMORY, Memory
+from qd_studio.engine.cache.in_process import IN_PROCESS, InProcessCache
 from qd_studio.engine.cache.observe import BYPASS, DAMAGED, HIT, MISS, OFF
 from qd_studio.engine.cache.store import Entry, open_store
 from qd_studio.engine.passes import Timer
@@ -108,23 +108,23 @@ def artifact(size: int, texts: int = 0):
 
 
 def test_memory_is_bounded_and_drops_what_was_used_longest_ago():
-    memory = Memory(limit=50_000)
+    held = InProcessCache(limit=50_000)
     for name in "abc":
-        memory.put(name, artifact(8_000, 2_000), ())
-    assert memory.artifact("a", ()) is not None  # used last now
-    memory.put("d", artifact(8_000, 2_000), ())
-    assert [memory.artifact(name, ()) is not None for name in "abcd"] == [True, False, True, True]
-    assert len(memory) == 3
-    assert 30_000 < memory.size <= 50_000
-    memory.put("e", artifact(60_000), ())
-    assert memory.artifact("e", ()) is None
-    assert len(memory) == 3
-    memory.put("a", artifact(10), ())
-    memory.drop("c")
-    memory.drop("nothing")
-    assert len(memory) == 2
-    memory.clear()
-    assert (len(memory), memory.size) == (0, 0)
+        held.put(name, artifact(8_000, 2_000), ())
+    assert held.artifact("a", ()) is not None  # used last now
+    held.put("d", artifact(8_000, 2_000), ())
+    assert [held.artifact(name, ()) is not None for name in "abcd"] == [True, False, True, True]
+    assert len(held) == 3
+    assert 30_000 < held.size <= 50_000
+    held.put("e", artifact(60_000), ())
+    assert held.artifact("e", ()) is None
+    assert len(held) == 3
+    held.put("a", artifact(10), ())
+    held.drop("c")
+    held.drop("nothing")
+    assert len(held) == 2
+    held.clear()
+    assert (len(held), held.size) == (0, 0)
 
 
 # --- disk -------------------------------------------------------------------------------------
@@ -196,23 +196,23 @@ one = make()
 
 
 def test_what_is_too_large_for_memory_is_kept_on_disk(scale, on, monkeypatch):
-    monkeypatch.setattr(MEMORY, "limit", 1000)
+    monkeypatch.setattr(IN_PROCESS, "limit", 1000)
     for expected in ((MISS, "", True), (HIT, "disk", False)):
         on()
         assert scale(numbers(), 2.0) == 12.0
         assert state(scale) == expected
-    assert len(MEMORY) == 0
+    assert len(IN_PROCESS) == 0
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_child_can_compile_although_another_thread_held_the_memory(scale):
     start(arch="interp")
-    with MEMORY._lock:
+    with IN_PROCESS._lock:
         pid = os.fork()
         if not pid:
             ok = False
             try:
-                ok = scale(numbers(), 2.0) == 12.0 and len(MEMORY) == 1
+                ok = scale(numbers(), 2.0) == 12.0 and len(IN_PROCESS) == 1
             finally:
                 os._exit(0 if ok else 1)
     _, status = os.waitpid(pid, 0)
@@ -378,7 +378,7 @@ def test_so_does_an_instrument(scale, on):
     assert timer.runs
     assert seen(scale).reason == "instruments watch every compile"
     assert entries() == []
-    assert len(MEMORY) == 0
+    assert len(IN_PROCESS) == 0
 
 
 def test_a_process_that_only_looks_uses_nothing_and_writes_nothing(scale, on, tmp_path):

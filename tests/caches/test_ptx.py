@@ -16,7 +16,7 @@ from qd_studio.engine.backends.injected import NO_CACHE, PtxJob
 from qd_studio.engine.backends.interp.backend import InterpBackend
 from qd_studio.engine.cache import ptx as room
 from qd_studio.engine.cache.engine_id import engine_id
-from qd_studio.engine.cache.memory import MEMORY
+from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.cache.observe import BYPASS, DAMAGED, HIT, MISS, NOT_APPLICABLE, OFF
 from qd_studio.engine.cache.parts import key_of
 from qd_studio.engine.cache.ptx import PtxCache, PtxLayers, symbol_of
@@ -30,7 +30,7 @@ TOOLS = "LLVM 22.1"
 @pytest.fixture(autouse=True)
 def _empty_memory():
     room.forget()
-    MEMORY.clear()
+    IN_PROCESS.clear()
     yield
     room.forget()
 
@@ -229,7 +229,7 @@ def test_entries_of_different_keys_stand_side_by_side(options, tmp_path):
 def test_an_entry_says_what_it_is_of(options):
     cache = PtxCache(options(), "sm_90")
     seen = cache.ptx(llvm_ir(), Maker(), TOOLS).observation
-    info = cache.store.look(seen.key, "scale")
+    info = cache.store.info(seen.key, "scale")
     assert info is not None and info.kernel == "scale" and not info.problem
     assert info.about["parts"] == dict(seen.parts)
     assert info.about["engine"] == engine_id() and info.about["ms"]["codegen"] >= 0

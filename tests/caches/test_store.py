@@ -147,9 +147,9 @@ def test_looking_changes_no_byte_and_no_timestamp(root):
         file.truncate(500)
     paths = aged(root)
     before = snapshot(paths)
-    assert s.look(shelf.key(1), shelf.kernel(1)).problem == ""
-    assert s.look(shelf.key(3), shelf.kernel(3)).problem != ""
-    assert s.look(shelf.key(99), shelf.kernel(99)) is None
+    assert s.info(shelf.key(1), shelf.kernel(1)).problem == ""
+    assert s.info(shelf.key(3), shelf.kernel(3)).problem != ""
+    assert s.info(shelf.key(99), shelf.kernel(99)) is None
     assert s.peek(shelf.key(1), shelf.kernel(1)) == (shelf.load(1), shelf.code(1))
     assert s.peek(shelf.key(3), shelf.kernel(3)) is None
     assert len(s.of_kernel(shelf.kernel(1))) == 2
@@ -172,7 +172,7 @@ def test_what_is_known_of_an_entry(root):
     s = shelf.store(root)
     s.write(shelf.entry(7))
     (info,) = s.all()
-    assert info == s.look(shelf.key(7), shelf.kernel(7))
+    assert info == s.info(shelf.key(7), shelf.kernel(7))
     assert (info.layer, info.key, info.kernel) == ("offline", shelf.key(7), "module.kernel_2")
     assert (info.path, info.problem, info.foreign) == (shelf.path(s, 7), "", False)
     assert info.size == os.path.getsize(info.path) == 100 + sum(info.sections)
@@ -221,7 +221,7 @@ def test_a_process_that_only_looks_uses_and_writes_nothing(root, warnings):
     answer = s.answer(shelf.key(1), shelf.kernel(1))
     assert answer.state == BYPASS
     assert "only looks" in answer.reason
-    assert s.look(shelf.key(1), shelf.kernel(1)) is not None
+    assert s.info(shelf.key(1), shelf.kernel(1)) is not None
     assert len(s.of_kernel(shelf.kernel(1))) == len(list(s.all())) == 1
     assert snapshot(paths) == before
     assert paths_below(root) == paths
@@ -232,7 +232,7 @@ def test_a_process_that_only_looks_uses_and_writes_nothing(root, warnings):
 
 def test_looking_makes_no_folder(root):
     s = shelf.store(root)
-    assert s.look(shelf.key(1), shelf.kernel(1)) is None
+    assert s.info(shelf.key(1), shelf.kernel(1)) is None
     assert s.of_kernel("k") == list(s.all()) == []
     shelf.read(s, 1)
     assert not os.path.exists(root)

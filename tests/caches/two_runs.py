@@ -83,7 +83,7 @@ class Run:
 
     @property
     def ran_frontend(self) -> bool:
-        return "qd_studio.engine.frontend.walk" in self.modules
+        return "qd_studio.engine.frontend.func_builder" in self.modules
 
     @property
     def ran_llvm(self) -> bool:

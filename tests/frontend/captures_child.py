@@ -7,19 +7,19 @@ import ast
 import json
 import sys
 
-from qd_studio.engine.frontend import build, frame, places
+from qd_studio.engine.frontend import build, func_context, lvalues
 
 from tests.reference import worker
 
 read = []
 seen = {"builds": 0, "names": 0, "attributes": 0, "missed": []}
 
-outer, attribute_of, made = frame.Frame.outer, places._attribute_of, build.build
+outer, attribute_of, made = func_context.FuncContext.outer, lvalues._attribute_of, build.build
 
 
 def recorded_outer(self, name):
     found = outer(self, name)
-    if found is not frame.MISSING:
+    if found is not func_context.MISSING:
         read.append((self.decl, (name,)))
     return found
 
@@ -31,7 +31,7 @@ def recorded_attribute(w, node, *args):
         path.append(root.attr)
         root = root.value
     if isinstance(root, ast.Name) and not w.has_local(root.id):
-        read.append((w.frame.decl, (root.id, *reversed(path))))
+        read.append((w.context.decl, (root.id, *reversed(path))))
     return found
 
 
@@ -56,7 +56,7 @@ def checked_build(*args, **kwargs):
 
 
 def main():
-    frame.Frame.outer, places._attribute_of = recorded_outer, recorded_attribute
+    func_context.FuncContext.outer, lvalues._attribute_of = recorded_outer, recorded_attribute
     build.build = checked_build
     program, out, arch, *names = sys.argv[1:]
     sys.argv[1:] = [program, out, "ours", arch, *names]

@@ -13,7 +13,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend.build import build
-from qd_studio.engine.frontend.features import NdarrayFeature
+from qd_studio.engine.frontend.specialization import NdarrayKey
 from qd_studio.engine.ir import verify, walk
 
 HEAD = "from qd_studio import engine as qd\nimport math\nimport numpy as np\n"
@@ -29,7 +29,7 @@ def load(text, tmp_path, head=HEAD):
     return names
 
 
-def features_of(decl, values=None):
+def spec_keys_of(decl, values=None):
     """What arguments of the declared types would give; templates come from ``values``."""
     values = values or {}
     config = CompileConfig()
@@ -39,7 +39,7 @@ def features_of(decl, values=None):
             found.append(values[param.name])
         elif param.kind == "ndarray":
             ndim = 1 if param.ndim is None else param.ndim
-            found.append(NdarrayFeature(param.dtype or qd.f32, ndim, False))
+            found.append(NdarrayKey(param.dtype or qd.f32, ndim, False))
         else:
             found.append(param.scalar_type(config))
     return tuple(found)
@@ -48,7 +48,7 @@ def features_of(decl, values=None):
 def built(kernel, config=None, **templates):
     """The result of building a kernel."""
     decl = kernel.decl
-    result = build(decl, features_of(decl, templates), config or CompileConfig())
+    result = build(decl, spec_keys_of(decl, templates), config or CompileConfig())
     assert verify(result.func) == []
     return result
 

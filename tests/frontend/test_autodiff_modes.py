@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.errors import NoGradientsError
-from qd_studio.engine.frontend.features import MARKS
+from qd_studio.engine.frontend.specialization import READ_FLAGS
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.runtime.compile import CompileRequest, make_ir
 from qd_studio.engine.runtime.program import current
@@ -23,8 +23,8 @@ def _program():
 def made(kernel, mode, *args):
     """The function in IR for a call of ``kernel`` in a mode, and where its parameters lie."""
     of = kernel.in_mode(mode)
-    features = tuple(a.feature for a in of.launchers.classify(args, current()))
-    return make_ir(CompileRequest(of.decl, features, current().config, current().backend))
+    spec_keys = tuple(a.spec_key for a in of.launchers.classify(args, current()))
+    return make_ir(CompileRequest(of.decl, spec_keys, current().config, current().backend))
 
 
 def companions(build):
@@ -61,9 +61,11 @@ def test_arrays_and_fields_wherever_they_are_get_companions():
     assert reverse.func.autodiff == "reverse" and forward.func.autodiff == "forward"
     assert companions(reverse) == {"pair.a": "pair.a.grad", "f": "f.grad"}
     assert companions(forward) == {"pair.b": "pair.b.dual", "f": "f.dual"}
-    leaves = {p.name: leaf for p, leaf in zip(reverse.func.params, reverse.bindings, strict=True)}
-    assert leaves["pair.a.grad"][:2] == (0, ("a", "grad"))
-    assert leaves["f.grad"].field is field.grad
+    bindings = {
+        p.name: binding for p, binding in zip(reverse.func.params, reverse.bindings, strict=True)
+    }
+    assert bindings["pair.a.grad"][:2] == (0, ("a", "grad"))
+    assert bindings["f.grad"].field is field.grad
     assert made(total, "none", *args).func.autodiff == "none"
     assert not companions(made(total, "none", *args))
 
@@ -139,8 +141,8 @@ def test_marks_are_like_what_they_mark():
     assert companions(build) == {"a": "a.marks", "loss": "loss.marks"}
     by_name = {p.name: p for p in build.func.params}
     assert by_name["loss.marks"].layout == by_name["loss"].layout
-    leaves = dict(zip([p.name for p in build.func.params], build.bindings, strict=True))
-    assert leaves["a.marks"][:2] == (0, (MARKS,)) and leaves["loss.marks"].field is y
+    bindings = dict(zip([p.name for p in build.func.params], build.bindings, strict=True))
+    assert bindings["a.marks"][:2] == (0, (READ_FLAGS,)) and bindings["loss.marks"].field is y
 
 
 @dataclasses.dataclass

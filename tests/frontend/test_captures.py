@@ -19,7 +19,7 @@ from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend.build import BuildResult, build
 from qd_studio.engine.frontend.captures import ABSENT, Capture
-from qd_studio.engine.frontend.features import InstanceFeature, RecordFeature, ndarray_feature
+from qd_studio.engine.frontend.specialization import InstanceKey, RecordKey, ndarray_key
 
 from tests.reference import corpus
 
@@ -52,19 +52,19 @@ def twice(x: int) -> int:
     return 2 * x
 
 
-def built(kernel: Any, *features: Any) -> BuildResult:
+def built(kernel: Any, *spec_keys: Any) -> BuildResult:
     qd.init(arch=qd.cpu)
-    return build(kernel.decl, features, CompileConfig())
+    return build(kernel.decl, spec_keys, CompileConfig())
 
 
-def captures(kernel: Any, *features: Any) -> dict[str, Capture]:
+def captures(kernel: Any, *spec_keys: Any) -> dict[str, Capture]:
     """By name; names of inlined functions are prefixed by theirs."""
-    found = built(kernel, *features).captures
+    found = built(kernel, *spec_keys).captures
     return {c.name if c.decl is kernel.decl else f"{c.decl.name}:{c.name}": c for c in found}
 
 
-def shown(kernel: Any, *features: Any) -> dict[str, tuple[str, Any]]:
-    return {k: (c.origin, c.value) for k, c in captures(kernel, *features).items()}
+def shown(kernel: Any, *spec_keys: Any) -> dict[str, tuple[str, Any]]:
+    return {k: (c.origin, c.value) for k, c in captures(kernel, *spec_keys).items()}
 
 
 def test_globals_and_builtins() -> None:
@@ -310,10 +310,10 @@ def test_members_of_the_object_of_a_method() -> None:
     qd.init(arch=qd.cpu)
     body = Body()
 
-    def look(value: Any) -> Any:
-        return ndarray_feature(qd.f32, 1) if isinstance(value, qd.Ndarray) else value
+    def key_of(value: Any) -> Any:
+        return ndarray_key(qd.f32, 1) if isinstance(value, qd.Ndarray) else value
 
-    result = build(Body.step.decl, [InstanceFeature(body, look)], CompileConfig())
+    result = build(Body.step.decl, [InstanceKey(body, key_of)], CompileConfig())
     found = {c.name: (c.origin, c.value) for c in result.captures}
     assert found["self.K"] == ("argument", 3)
     assert found["self.n"] == ("argument", 2)
@@ -340,8 +340,8 @@ def test_what_the_class_of_a_dataclass_argument_has() -> None:
     def k(p: Pair) -> qd.f32:
         return p.first() + p.K
 
-    feature = RecordFeature(Pair, {"a": ndarray_feature(qd.f32, 1)})
-    found = shown(k, feature)
+    spec_key = RecordKey(Pair, {"a": ndarray_key(qd.f32, 1)})
+    found = shown(k, spec_key)
     assert found["p.first"] == ("argument", Pair.first)
     assert found["p.K"] == ("argument", 4)
 
@@ -362,8 +362,8 @@ class Derived(Base):
 def test_what_super_finds_cannot_be_found_again() -> None:
     qd.init(arch=qd.cpu)
     body = Derived()
-    feature = InstanceFeature(body, lambda value: value)
-    found = build(Derived.step.decl, [feature], CompileConfig()).captures
+    spec_key = InstanceKey(body, lambda value: value)
+    found = build(Derived.step.decl, [spec_key], CompileConfig()).captures
     opaque = {c.name: c.opaque for c in found if c.opaque}
     assert opaque["super()"] == "what super() finds depends on all classes of the object"
 

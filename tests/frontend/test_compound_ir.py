@@ -6,7 +6,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend.build import build
-from qd_studio.engine.frontend.features import NdarrayFeature
+from qd_studio.engine.frontend.specialization import NdarrayKey
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import verify, walk
 
@@ -38,8 +38,8 @@ def test_parts_of_locals_have_the_names_that_users_write():
 def array_ops(text, tmp_path, shape):
     """Counts of the ops of kernel ``k``, whose argument holds vectors or matrices."""
     names = load(f"@qd.kernel\ndef k(x: qd.types.ndarray(qd.f32, ndim=1)):\n{text}", tmp_path)
-    feature = NdarrayFeature(qd.f32, 1, False, shape)
-    func = build(names["k"].decl, (feature,), CompileConfig()).func
+    spec_key = NdarrayKey(qd.f32, 1, False, shape)
+    func = build(names["k"].decl, (spec_key,), CompileConfig()).func
     assert verify(func) == []
     return Counter(op.name for op in walk(func.body))
 

@@ -98,7 +98,7 @@ CASES = {
         kernel("    v += [1, 2, 3]\n"),
         T, "unsupported operand type(s) for '+=': '[Tensor (2) f32]' and '[Tensor (3) i32]'", None,
     ),
-    "shift of reals": (
+    "shift of floats": (
         kernel("    y = v << 1\n    #   ^^^^^^\n"),
         T, "unsupported operand type(s) for '<<': '[Tensor (2) f32]' and '[Tensor (2) i32]'",
         "integers",
@@ -160,7 +160,7 @@ CASES = {
     "too many arguments of a method": (
         kernel("    y = v.norm(1, 2)\n"), T, "norm() takes 1 argument, got 2", None,
     ),
-    # conditions and reals only
+    # conditions and floats only
     "condition": (
         kernel("    if v > 0:\n    #  ^^^^^\n        pass\n"),
         T, "`if` conditions must be an integer; found [Tensor (2) u1].", ".all()",
@@ -176,7 +176,7 @@ CASES = {
         kernel("    y = qd.floor(qd.Vector([1, 2]))\n"),
         T, "'floor' takes real inputs only, however 'i32' is provided", None,
     ),
-    "and of reals": (
+    "and of floats": (
         kernel("    y = v and v\n"), T, "unsupported operand type(s) for '&&': 'f32'", None,
     ),
     # constructors

@@ -336,8 +336,8 @@ def test_names_of_constants(name, constant):
 # What would have to change in a kernel that is not marked
 
 
-def impurities(kernel, *features):
-    return purity.of(build(kernel.decl, features, CompileConfig()))
+def impurities(kernel, *spec_keys):
+    return purity.of(build(kernel.decl, spec_keys, CompileConfig()))
 
 
 def test_what_keeps_a_kernel_from_being_marked():

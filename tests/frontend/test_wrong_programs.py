@@ -8,7 +8,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend.build import build
-from qd_studio.engine.frontend.features import NdarrayFeature
+from qd_studio.engine.frontend.specialization import NdarrayKey
 from qd_studio.engine.ir import verify
 
 
@@ -120,7 +120,7 @@ def names():
 @pytest.mark.parametrize("seed", range(4))
 def test_errors_are_the_users(seed, interp):
     author, scope = Author(seed), names()
-    features = (qd.i32, NdarrayFeature(qd.f32, 1, False))
+    spec_keys = (qd.i32, NdarrayKey(qd.f32, 1, False))
     outcomes = {"built": 0, "wrong": 0}
     for number in range(150):
         text = HEAD + author.stmt() + author.stmt()
@@ -131,7 +131,7 @@ def test_errors_are_the_users(seed, interp):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 exec(compile(text, file, "exec"), space)
-                func = build(space["k"].decl, features, CompileConfig()).func
+                func = build(space["k"].decl, spec_keys, CompileConfig()).func
         except SyntaxError as error:
             # Python's own, or ours: both are the user's.
             assert isinstance(error, qd.QuadrantsSyntaxError) or error.filename == file, text

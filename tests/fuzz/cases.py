@@ -1,7 +1,7 @@
 """A generated program as something the runner can run: arguments and tolerance.
 
-Integers, and reals of ``exact`` kernels, must agree bit for bit, but for the sign of a zero and the
-payload of a NaN. ``tame`` kernels call functions that no two libraries round alike and sum in
+Integers, and floats of ``exact`` kernels, must agree bit for bit, but for the sign of a zero and
+the payload of a NaN. ``tame`` kernels call functions that no two libraries round alike and sum in
 another order in parallel reductions: they compute with well-conditioned expressions of a few dozen
 operations, so agreement is asked to within 2**5 units in the last place of the coarsest real type
 they use, and under ``fast_math``, which reassociates, 2**9 units. Sums over a parallel loop of n
@@ -67,7 +67,7 @@ def units(p: Program) -> float:
 
 
 def tolerance(p: Program, fast: bool) -> float:
-    """Relative tolerance for reals; 0 asks for the same bits."""
+    """Relative tolerance for floats; 0 asks for the same bits."""
     if p.mode != "tame":
         return 0.0
     cells = max((int(np.prod([p.dims[d] for d in a.dims])) for a in p.arrays), default=1)

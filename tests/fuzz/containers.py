@@ -1,8 +1,9 @@
 """The containers that a program's source text uses, and what its arrays are in them.
 
-`Containers` makes the real fields of a program and the features of its arguments. `values` gives
-fresh launch values for a built kernel; the arrays they carry are the program's own ones, read out
-of vectors, structs and fields by the layout's formula. `call` calls the kernel as a user does.
+`Containers` makes the real fields of a program and the specialization keys of its arguments.
+`values` gives fresh launch values for a built kernel; the arrays they carry are the program's own
+ones, read out of vectors, structs and fields by the layout's formula. `call` calls the kernel as a
+user does.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from qd_studio import engine as qd
 from qd_studio.engine.backends.memory import host_copy, view_of
-from qd_studio.engine.frontend.features import ParamBinding
+from qd_studio.engine.frontend.specialization import ParamBinding
 from qd_studio.engine.runtime.program import current
 from qd_studio.engine.types import FieldHandle, matrix_type
 
@@ -192,15 +193,15 @@ class Containers:
         made.from_numpy(values)
         return made
 
-    def features(self) -> list[Any]:
-        """The feature of each of the kernel's parameters, as a call finds it."""
+    def spec_keys(self) -> list[Any]:
+        """The specialization key of each of the kernel's parameters, as a call finds it."""
         arrays = list(self.fill())
         held = {g.name: self._gathered(g, arrays) for g in self.p.groups if g.where == "ndarray"}
         args = self.arguments(held)
         if self.instance is not None:
             args.insert(0, self.instance)
         launchers, program = self.kernel.launchers, current()
-        return [a.feature for a in launchers.classify(args, program)]
+        return [a.spec_key for a in launchers.classify(args, program)]
 
     def _gathered(self, group: Group, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """The NumPy array of a group: its parts along new last axes."""
@@ -219,8 +220,8 @@ class Containers:
 
     # --- launch values -----------------------------------------------------------------------
 
-    def values(self, leaves: Sequence[ParamBinding]) -> Values:
-        """Fresh values for a kernel whose parameters come from ``leaves``."""
+    def values(self, bindings: Sequence[ParamBinding]) -> Values:
+        """Fresh values for a kernel whose parameters come from ``bindings``."""
         arrays = list(self.fill())
         p = self.p
         scalars = {s.name: s.value for s in p.scalars}
@@ -240,13 +241,13 @@ class Containers:
         if p.method is not None:
             names.insert(0, "self")
         out = Values()
-        for leaf in leaves:
-            if leaf.field is not None:
-                out.append(leaf.field.flat(buffers[id(leaf.field.block)]))  # type: ignore[attr-defined]
+        for binding in bindings:
+            if binding.field is not None:
+                out.append(binding.field.flat(buffers[id(binding.field.block)]))  # type: ignore[attr-defined]
                 continue
-            name = leaf.path[0] if leaf.path else names[leaf.arg]
+            name = binding.path[0] if binding.path else names[binding.arg]
             if name in bundles:
-                out.append(scalars[bundles[name].parts[leaf.part]])
+                out.append(scalars[bundles[name].parts[binding.part]])
             elif name in groups:
                 out.append(held[name])
             else:

@@ -1,4 +1,4 @@
-"""Generates expressions: integers, booleans and exactly rounded reals. See `generate`."""
+"""Generates expressions: integers, booleans and exactly rounded floats. See `generate`."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class Expressions:
         self.pairs = pairs
         self.mode = r.choice(("int", "int", "exact", "exact", "tame"))
         self.ints: Sequence[DataType] = [i32, *r.sample(INTS, 3)]
-        self.reals: Sequence[DataType] = (
+        self.floats: Sequence[DataType] = (
             () if self.mode == "int" else [f32, *r.sample((f32, f64, f64, f16), 2)]
         )
         small = [r.randint(1, 9) for _ in range(2)]
@@ -127,10 +127,10 @@ class Expressions:
         return self.r.choice(self.ints)
 
     def some_real(self) -> DataType:
-        return self.r.choice(self.reals)
+        return self.r.choice(self.floats)
 
     def some_type(self) -> DataType:
-        return self.some_real() if self.reals and self.chance(0.5) else self.some_int()
+        return self.some_real() if self.floats and self.chance(0.5) else self.some_int()
 
     def new_array(self, t: DataType, dims: tuple[int, ...]) -> Array:
         array = Array(self.fresh("x"), t, dims)

@@ -49,7 +49,7 @@ def build(held: Containers, **options: Any) -> BuildResult:
     """What the frontend makes of the program of these containers."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return frontend.build(held.kernel.decl, held.features(), CompileConfig(**options))
+        return frontend.build(held.kernel.decl, held.spec_keys(), CompileConfig(**options))
 
 
 def built_case(held: Containers, made: BuildResult) -> Case:

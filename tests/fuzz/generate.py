@@ -6,7 +6,7 @@ one commutative integer atomic whose value nobody uses; variables of the kernel 
 target of one such atomic. So results do not depend on order, and integers must agree exactly.
 
 Reals are of two kinds (see `model.Program.mode`). ``exact`` kernels use operations that IEEE rounds
-correctly, so their reals agree bit for bit as well, and may decide branches. ``tame`` kernels use
+correctly, so their floats agree bit for bit as well, and may decide branches. ``tame`` kernels use
 all functions on positive numbers of moderate size (each expression carries its range) and never let
 a real decide an integer or a branch, so results agree within a tolerance that grows with depth only
 slowly.

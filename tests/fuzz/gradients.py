@@ -148,17 +148,17 @@ def check_one(made: Made, module: Any, called: bool | None = None) -> Found:
 def check_call(problem: harness.Problem, made: Made, module: Any, held: dict[str, Any]) -> None:
     """``kernel.grad`` with arrays and fields that have gradients gives what the harness found."""
     params = problem.params
-    reals = [i for i, p in enumerate(params) if p.kind != "scalar" and p.dtype.is_real]
+    floats = [i for i, p in enumerate(params) if p.kind != "scalar" and p.dtype.is_real]
     launch = harness.compiled(
         harness.differentiated(problem.source, "reverse"), _backend(), default_fp=made.real
     )
     after = problem.fresh()
     harness.compiled(ir.parse(problem.source), _backend(), default_fp=made.real)(after)
     random = np.random.default_rng(made.seed)
-    weights = [random.uniform(0.3, 1.0, after[i].shape).astype(after[i].dtype) for i in reals]
-    want = dict(zip([params[i].name for i in reals],
+    weights = [random.uniform(0.3, 1.0, after[i].shape).astype(after[i].dtype) for i in floats]
+    want = dict(zip([params[i].name for i in floats],
                     harness.gradients(launch, after, weights), strict=True))  # fmt: skip
-    seeds = dict(zip([params[i].name for i in reals], weights, strict=True))
+    seeds = dict(zip([params[i].name for i in floats], weights, strict=True))
     arrays: dict[str, Any] = {}
     for name in ("x", "u", "y", "t"):
         array = qd.ndarray(module.real, held[name].shape, needs_grad=True)

@@ -151,8 +151,8 @@ class Function(NamedTuple):
 class Program(NamedTuple):
     """A kernel and its arguments.
 
-    mode: ``int`` (no reals), ``exact`` (reals with exactly rounded operations only, which may
-    decide branches), ``tame`` (well-conditioned reals that decide nothing).
+    mode: ``int`` (no floats), ``exact`` (floats with exactly rounded operations only, which may
+    decide branches), ``tame`` (well-conditioned floats that decide nothing).
     dims: extents. fill: seed of the array contents.
     """
 

@@ -45,7 +45,7 @@ class Case(NamedTuple):
     """A kernel's arguments and what agreement means for it.
 
     make: fresh arguments, the same at each call. arrays: names of those that are arrays. rtol,
-    fast_rtol: relative tolerance for reals without and with ``fast_math``; 0 asks for the same
+    fast_rtol: relative tolerance for floats without and with ``fast_math``; 0 asks for the same
     value. fast: whether results under ``fast_math`` mean anything.
     """
 

@@ -1,12 +1,12 @@
 """`python -m tests.fuzz.slope_calls --batches 20`: gradients called as users call them.
 
 Each kernel of `slopes` and `slope_parts` is launched with its gradient several times in one
-program. Between launches the arrays that bound its loops, close its gates and pick its elements
-change: through elements, whole copies, views, other arrays, another kernel, scalar arguments, or
-not at all, so that sizes found earlier are right or stale. The interpreter tells what each gradient
-should be; the CPU backend runs the same launches under the settings of `OPTIONS`, with loops cut
-into small pieces; then once more with every kernel from the offline cache. Inputs may lack
-gradients, be NumPy arrays, or be one array for two parameters that are only read.
+program. Between launches the arrays that bound its loops, close its predicates and pick its
+elements change: through elements, whole copies, views, other arrays, another kernel, scalar
+arguments, or not at all, so that sizes found earlier are right or stale. The interpreter tells what
+each gradient should be; the CPU backend runs the same launches under the settings of `OPTIONS`,
+with loops cut into small pieces; then once more with every kernel from the offline cache. Inputs
+may lack gradients, be NumPy arrays, or be one array for two parameters that are only read.
 
 `tests.fuzz.gradients` compares the interpreter's gradients with differences.
 """
@@ -124,7 +124,7 @@ class _Program:
     def change(self) -> str:
         """Change something that sizes may depend on; the same for each program of this kernel."""
         what = self.r.choice(
-            ("same", "same", "element", "element", "copy", "kernel", "n", "fill", "other", "gate")
+            ("same", "same", "element", "element", "copy", "kernel", "n", "fill", "other", "mask")
         )
         names = ("c", "q", "c", "cv", "qv", "b", "k") if self.made.parts else ("c", "q", "c")
         name, k = self.r.choice(names), self.r.randrange(N)
@@ -132,7 +132,7 @@ class _Program:
         level = round(self.r.uniform(0.2, 1.4), 3)
         if what == "n":
             self.args["n"] = value
-        elif what == "gate":
+        elif what == "mask":
             for array in ("x", "x2") if self.shared else ("x",):
                 self.args[array][k] = self.held[array][k] = level
         elif name == "k":

@@ -1,4 +1,4 @@
-"""Differentiable kernels with vectors, matrices and structs, gates, and settings of loops.
+"""Differentiable kernels with vectors, matrices and structs, predicates, and settings of loops.
 
 What `slopes` generates, and in it local values of several parts, whose kinds are ``2`` and ``3``
 (vectors), ``m`` (a matrix of two rows) and ``s`` (a struct of a number ``a`` and a vector ``v``),
@@ -8,8 +8,8 @@ elements of arrays and fields of them, functions of vectors, and results of seve
                              and structs, one more ndarray of numbers, and the vector ``kv``
     ov, yv, qs               what is computed: one of them in each loop of the root
 
-Some loops have a gate: their body stands under one ``if`` that compares an element at the loop's
-index with a number.
+Some loops have a predicate: their body stands under one ``if`` that compares an element at the
+loop's index with a number.
 """
 
 from __future__ import annotations

@@ -33,13 +33,13 @@ def generate(seed: int, real: str = "f64") -> Made:
 class Scope(NamedTuple):
     """What an expression may use.
 
-    reals / settable: variables. integers: with bounds known to be in 0..N-1. vectors: local ones.
+    floats / settable: variables. integers: with bounds known to be in 0..N-1. vectors: local ones.
     shaped: local vectors, matrices and structs with their kinds, see `slope_parts`.
     arrays: real arrays that may be read, with their axes. own: the index of the root loop, and
     elements that this iteration may read after it wrote them. depth: of loops around.
     """
 
-    reals: tuple[str, ...] = ()
+    floats: tuple[str, ...] = ()
     settable: tuple[str, ...] = ()
     integers: tuple[str, ...] = ()
     vectors: tuple[str, ...] = ()
@@ -80,17 +80,17 @@ class Generator:
         outer: tuple[str, ...] = ()
         accumulators: tuple[str, ...] = ()
         for _ in range(self.r.choice((1, 1, 1, 2, 2, 3))):
-            scope = Scope(reals=("a", *outer), arrays=tuple(readable))
+            scope = Scope(floats=("a", *outer), arrays=tuple(readable))
             if self.chance(0.3):
                 more, scope = self.prelude(scope)
                 body += more
-                outer += tuple(v for v in scope.reals if v != "a" and v not in outer)
+                outer += tuple(v for v in scope.floats if v != "a" and v not in outer)
                 if self.chance(0.4):
                     name = self.fresh("r")
                     body.append(Node(f"{name} = {self.number()}"))
                     accumulators += (name,)
             stage = stages.pop(0)
-            inner = scope._replace(reals=("a", *outer))
+            inner = scope._replace(floats=("a", *outer))
             if self.chance(0.2):
                 body += self.chain(stage, inner)
                 outer = (*outer, *accumulators)  # set, but summed into by nobody
@@ -107,7 +107,7 @@ class Generator:
     def function(self) -> None:
         """A `qd.func` with a loop, which is inlined."""
         name = self.fresh("f")
-        scope = Scope(reals=("b", "d"), settable=("b",), depth=1, loops=1)
+        scope = Scope(floats=("b", "d"), settable=("b",), depth=1, loops=1)
         value = self.expr(scope, 2)
         kind = self.r.choice(("plain", "loop", "branch"))
         lines = ["@qd.func", f"def {name}(b, d):"]
@@ -130,12 +130,12 @@ class Generator:
         for _ in range(self.r.randint(1, 2)):
             name = self.fresh("g")
             out.append(Node(f"{name} = {self.expr(serial, 2)}"))
-            serial = serial._replace(reals=(*serial.reals, name), settable=(name,))
+            serial = serial._replace(floats=(*serial.floats, name), settable=(name,))
             if self.chance(0.3):
                 condition = self.condition(serial)
                 out.append(Node(f"if {condition}:", ((Node(f"{name} = {self.expr(serial, 1)}"),),)))
         self.names = names
-        return out, scope._replace(reals=serial.reals)
+        return out, scope._replace(floats=serial.floats)
 
     def chain(self, stage: str, scope: Scope) -> list[Node]:
         """Loops that run one after the other, each with what the one before has made."""
@@ -149,14 +149,14 @@ class Generator:
             head, inside = f"for {s} in range({N - 1}):", ""
             cell, before, integers = f"{stage}[{s} + 1]", (f"{stage}[{s}]",), (s,)
         inner = scope._replace(
-            reals=(*scope.reals, *before), integers=integers, cells=(cell,), sums=("loss[None]",),
+            floats=(*scope.floats, *before), integers=integers, cells=(cell,), sums=("loss[None]",),
             depth=2, can_skip=True,
         )  # fmt: skip
         name = self.fresh("v")
         body: tuple[Node, ...] = (
             Node(f"{name} = {self.r.choice(before)} * {self.expr(inner, 1)}"),
         )
-        inner = inner._replace(reals=(*inner.reals, name), settable=(*inner.settable, name))
+        inner = inner._replace(floats=(*inner.floats, name), settable=(*inner.settable, name))
         body += self.statements(inner, self.r.randint(1, 3))
         body += (Node(f"{cell} = 0.5 * {cell} + qd.sin({name})"),)
         loop = Node(head, ((Node(inside, (body,)),) if inside else body,))
@@ -197,7 +197,7 @@ class Generator:
         if first:
             name = self.fresh("v")
             out.append(Node(f"{name} = {self.expr(scope, 2)}"))
-            scope = scope._replace(reals=(*scope.reals, name), settable=(*scope.settable, name))
+            scope = scope._replace(floats=(*scope.floats, name), settable=(*scope.settable, name))
             self.last = scope
         for _ in range(count):
             self.budget -= 1
@@ -226,7 +226,9 @@ class Generator:
     def s_let(self, scope: Scope) -> tuple[list[Node], Scope]:
         name = self.fresh("v")
         node = Node(f"{name} = {self.expr(scope, 3)}")
-        return [node], scope._replace(reals=(*scope.reals, name), settable=(*scope.settable, name))
+        return [node], scope._replace(
+            floats=(*scope.floats, name), settable=(*scope.settable, name)
+        )
 
     def s_set(self, scope: Scope) -> tuple[list[Node], Scope]:
         if not scope.settable:
@@ -302,7 +304,7 @@ class Generator:
         if self.chance(0.3):
             name = self.fresh("v")
             body = (Node(f"{name} = {self.expr(inner, 2)}"),)
-            inner = inner._replace(reals=(*inner.reals, name), settable=(*inner.settable, name))
+            inner = inner._replace(floats=(*inner.floats, name), settable=(*inner.settable, name))
         body += self.statements(inner, self.r.randint(1, 3))
         return [Node(head, (body,))], scope
 
@@ -381,8 +383,8 @@ class Generator:
         ))  # fmt: skip
 
     def real_value(self, scope: Scope) -> str:
-        if scope.reals and self.chance(0.5):
-            return self.r.choice(scope.reals)
+        if scope.floats and self.chance(0.5):
+            return self.r.choice(scope.floats)
         if scope.vectors and self.chance(0.3):
             i = self.integer(scope)
             return f"{self.r.choice(scope.vectors)}[{self.r.choice(('0', '2', f'{i} % 3'))}]"

@@ -1,4 +1,4 @@
-"""Generates tame reals: well-conditioned expressions that carry their range. See `generate`."""
+"""Generates tame floats: well-conditioned expressions that carry their range. See `generate`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Range = tuple[float, float]
 
 
 class TameExpressions(Expressions):
-    """Adds the reals of ``tame`` programs."""
+    """Adds the floats of ``tame`` programs."""
 
     def clamped(self, t: DataType, scope: Scope, depth: int) -> E:
         """A tame real between 0.5 and 2, as every variable and element of tame kernels is."""

@@ -11,7 +11,7 @@ times, every time in a new process, over one cache folder:
     again     the first file as it was: every kernel comes from a cache once more
 
 Kernels that read nothing from outside are marked ``fastcache``. One thread computes, so that sums
-of reals have one order.
+of floats have one order.
 """
 
 from __future__ import annotations

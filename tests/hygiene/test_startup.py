@@ -109,7 +109,7 @@ HEAVY = {
 
 WITHOUT_IR = {
     "analysis": set(),
-    "frontend": {"", "declared", "features", "plain", "registry", "signature", "source"},
+    "frontend": {"", "declared", "plain", "registry", "signature", "source", "specialization"},
     "ir": {"", "attrs", "loc"},
     "passes": set(),
     "backends.llvm": {"", "abi", "frames", "toolchain"},
@@ -178,6 +178,6 @@ def test_a_kernel_known_by_its_ir_loads_no_passes(tmp_path):
     assert layers == [["fastcache", "off"], ["offline", "hit"]]
     assert not unwanted(stages["init"], WITHOUT_IR)
     # What the first call needs in any case is loaded when such a kernel is declared.
-    assert "qd_studio.engine.frontend.walk" in stages["decorate"]
+    assert "qd_studio.engine.frontend.func_builder" in stages["decorate"]
     for loaded in stages.values():
         assert not unwanted(loaded, WITHOUT_PASSES)

@@ -49,7 +49,7 @@ def test_integers_are_exact():
     ("dtype", "near", "far"),
     [(np.float16, 1e-2, 0.1), (np.float32, 5e-5, 1e-3), (np.float64, 1e-10, 1e-8)],
 )
-def test_reals_may_differ_a_little(dtype, near, far):
+def test_floats_may_differ_a_little(dtype, near, far):
     x = np.array([100.0], np.float64)
     assert one(x.astype(dtype), (x * (1 + near)).astype(dtype)).agrees
     assert not one(x.astype(dtype), (x * (1 + far)).astype(dtype)).agrees

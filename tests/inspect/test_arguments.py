@@ -5,8 +5,8 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import arguments
+from qd_studio.engine.inspect.argument_values import describe
 from qd_studio.engine.inspect.arguments import Call
-from qd_studio.engine.inspect.walk import describe
 
 CONFIG = CompileConfig()
 F32 = qd.types.ndarray(dtype=qd.f32, ndim=1)

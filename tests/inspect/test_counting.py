@@ -137,7 +137,7 @@ def integers(x: qd.types.NDArray[qd.i32, 2]):
         x[i, j] = x[i, j] * 3 + i
 
 
-def test_integers_are_no_operations_on_reals():
+def test_integers_are_no_operations_on_floats():
     workload, _launch = told(integers, np.zeros((6, 7), np.int32))
     assert (workload.bytes, workload.flops) == (2 * 4 * 42, 0)
 
@@ -145,7 +145,7 @@ def test_integers_are_no_operations_on_reals():
 def test_the_function_with_counters_is_valid_and_the_first_one_stays():
     capture = inspect.KernelCapture(collatz, ("cpu",), CompileConfig())
     capture.compile()
-    func = capture.compiled("cpu", capture.features).func
+    func = capture.compiled("cpu", capture.spec_keys).func
     before = len(func.params)
     made = counting.instrument(func)
     verify(made.func)

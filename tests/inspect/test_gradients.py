@@ -58,8 +58,8 @@ def power(grad=True, counts=(3, 0, 5, 1)):
 
 def gradient_of(primal, **more):
     """The capture of a kernel's gradient; None if it has none."""
-    features = gradient_features(primal, **more)
-    return None if features is None else GradientCapture(primal, features)
+    spec_keys = gradient_features(primal, **more)
+    return None if spec_keys is None else GradientCapture(primal, spec_keys)
 
 
 def captured(kernel, backends=("cpu", "interp"), **more):
@@ -107,7 +107,7 @@ def test_what_a_launch_took_is_what_the_allocator_says():
 
 
 @qd.kernel
-def gated(x: qd.types.NDArray[qd.f32, 1], mask: qd.types.NDArray[qd.i32, 1], n: qd.i32,
+def predicated(x: qd.types.NDArray[qd.f32, 1], mask: qd.types.NDArray[qd.i32, 1], n: qd.i32,
           y: qd.types.NDArray[qd.f32, 1]):  # fmt: skip
     for i in range(x.shape[0]):
         if mask[i] > 0:
@@ -117,26 +117,30 @@ def gated(x: qd.types.NDArray[qd.f32, 1], mask: qd.types.NDArray[qd.i32, 1], n: 
             y[i] = v
 
 
-@gated.workload()
+@predicated.workload()
 def few():
     mask = (np.arange(64) % 16 == 0).astype(np.int32)
     x = array(np.linspace(0.5, 1.0, 64, dtype=np.float32))
     return x, array(mask, False), 3, array(np.zeros(64, np.float32))
 
 
-def test_a_gate_is_told_with_what_passed_it():
+def test_a_predicate_is_told_with_what_passed_it():
     start(ad_stack_sparse_threshold_bytes=0)
-    _, gradient = captured(gated)
+    _, gradient = captured(predicated)
     (task,) = gradient.record.backend("cpu").autodiff.tasks
-    assert (task.gate.state, task.gate.formula, task.gate.count) == ("captured", "mask[i] > 0", 4)
+    assert (task.predicate.state, task.predicate.formula, task.predicate.count) == (
+        "captured",
+        "mask[i] > 0",
+        4,
+    )
 
 
-def test_a_gate_that_was_not_captured_is_told_with_the_reason():
-    _, gradient = captured(gated, backends=("cpu",))
+def test_a_predicate_that_was_not_captured_is_told_with_the_reason():
+    _, gradient = captured(predicated, backends=("cpu",))
     (task,) = gradient.record.backend("cpu").autodiff.tasks
-    assert task.gate.state == "not captured" and task.gate.count is None
-    assert "ad_stack_sparse_threshold_bytes" in task.gate.reason
-    assert not task.gate.reason.startswith("no gate")
+    assert task.predicate.state == "not captured" and task.predicate.count is None
+    assert "ad_stack_sparse_threshold_bytes" in task.predicate.reason
+    assert not task.predicate.reason.startswith("no predicate")
 
 
 def test_what_no_reducer_takes_is_told_as_walked():

@@ -48,7 +48,7 @@ def scale(state: Outer, extra: F32):
 def inputs(kernel, *args):
     capture = KernelCapture(kernel, ["cpu"], CompileConfig())
     bound = capture.bound(args)
-    compiled = capture.compiled("cpu", tuple(a.feature for a in bound))
+    compiled = capture.compiled("cpu", tuple(a.spec_key for a in bound))
     return Inputs(kernel.name, compiled, bound, args, {}, CompileConfig()), compiled
 
 

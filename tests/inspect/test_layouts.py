@@ -1,11 +1,11 @@
 """Layouts of fields, and where parameters come from, as a record tells them."""
 
 import pytest
-from qd_studio.engine.frontend.features import ParamBinding
-from qd_studio.engine.inspect.layouts import layout_record, leaf_records
+from qd_studio.engine.frontend.specialization import ParamBinding
+from qd_studio.engine.inspect.layouts import binding_records, layout_record
 from qd_studio.engine.ir import Builder, Func, Param
 from qd_studio.engine.ir import codes as C
-from qd_studio.engine.types import Layout, f32, f64, i8, pointer_to
+from qd_studio.engine.types import ElementLayout, f32, f64, i8, pointer_to
 from qd_studio.engine.types.layout import row_major
 
 
@@ -17,7 +17,7 @@ def test_a_plain_field():
 
 
 def test_the_order_of_axes_is_that_of_memory():
-    found = layout_record(Layout((4, 6), (0, 0), ((1, 1, 0, 4), (0, 1, 0, 1))), 2, f64)
+    found = layout_record(ElementLayout((4, 6), (0, 0), ((1, 1, 0, 4), (0, 1, 0, 1))), 2, f64)
     assert (found.digits, found.strides) == (("j", "i"), (32, 8))
 
 
@@ -29,20 +29,20 @@ def test_the_order_of_axes_is_that_of_memory():
     ],
 )
 def test_parts_of_an_element_lie_together_or_apart(terms, arrangement, digits):
-    found = layout_record(Layout((8, 3), (0, 0), terms), 1, i8)
+    found = layout_record(ElementLayout((8, 3), (0, 0), terms), 1, i8)
     assert (found.shape, found.element_shape) == ((8,), (3,))
     assert (found.arrangement, found.digits) == (arrangement, digits)
 
 
 def test_fields_between_each_other_take_more_than_they_hold():
     """Two fields in one dense node: a cell holds a vector of two and a scalar."""
-    found = layout_record(Layout((4, 2), (0, 0), ((0, 1, 0, 3), (1, 1, 0, 1))), 1, f32)
+    found = layout_record(ElementLayout((4, 2), (0, 0), ((0, 1, 0, 3), (1, 1, 0, 1))), 1, f32)
     assert (found.bytes, found.span) == (32, 44)
 
 
 def test_nested_dense_levels_split_an_index():
     terms = ((0, 4, 0, 16), (1, 4, 0, 32), (0, 1, 4, 4), (1, 1, 4, 1))
-    found = layout_record(Layout((8, 8), (-2, 0), terms), 2, f32)
+    found = layout_record(ElementLayout((8, 8), (-2, 0), terms), 2, f32)
     assert found.digits == ("j/4", "i/4", "i%4", "j%4")
     assert found.strides == (128, 64, 16, 4)
     assert found.origin == (-2, 0)
@@ -67,14 +67,14 @@ def test_parameters_know_where_they_come_from():
     build.emit(C.ARG_LOAD, (), 2, f32)
     build.emit(C.ARG_ADDR, (), (4, False), pointer_to(f32))
     build.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), (0, 1))
-    leaves = (
+    bindings = (
         ParamBinding(0),
         ParamBinding(1, ("u",)),
         ParamBinding(2, (), 3),
         ParamBinding(0, ("grad",)),
         ParamBinding(-1),
     )
-    found = leaf_records(func, leaves, [Declared("x"), Declared("tank"), Declared("p")], (4,))
+    found = binding_records(func, bindings, [Declared("x"), Declared("tank"), Declared("p")], (4,))
     assert [(p.name, p.origin, p.argument) for p in found] == [
         ("x", "argument", "x"), ("tank.u", "member", "tank"), ("p.vel[1]", "part", "p"),
         ("x.grad", "gradient", "x"), ("mass", "field", ""),

@@ -7,8 +7,8 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import inspect
 from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.inspect.argument_values import bytes_of, copied, describe, form_of
 from qd_studio.engine.inspect.synthetic import synthetic, why_none
-from qd_studio.engine.inspect.walk import bytes_of, copied, describe, form_of
 
 F32 = qd.types.NDArray[qd.f32, 1]
 vec2 = qd.types.vector(2, qd.f32)

@@ -221,8 +221,8 @@ def test_gradients_with_stacks_are_launched_wherever_the_program_runs(arch):
     capture = inspect.KernelCapture(powers, names, config)
     capture.compile()
     capture.launch(0.01)
-    features = inspect.gradient_features(capture, make=True)
-    gradient = inspect.GradientCapture(capture, features)
+    spec_keys = inspect.gradient_features(capture, make=True)
+    gradient = inspect.GradientCapture(capture, spec_keys)
     gradient.compile()
     backends = gradient.launch(0.01).backends
     assert tuple(backend.backend for backend in backends) == names

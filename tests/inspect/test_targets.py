@@ -166,7 +166,7 @@ def test_what_is_not_loaded_is_not_launched():
     target = targets.target_of(CompileConfig(), "cuda:sm_80")
     capture = inspect.KernelCapture(scale, (), CompileConfig())
     capture.compile()
-    request = capture.request("cuda:sm_80", capture.features)
+    request = capture.request("cuda:sm_80", capture.spec_keys)
     found, cache = targets.compile_for(request, target)
     assert cache.job.arch == "sm_80" and cache.load_ms is None
     with pytest.raises(qd.BackendUnavailableError, match="no driver found"):

@@ -9,7 +9,7 @@ from qd_studio.engine import ir
 from qd_studio.engine.errors import IRParseError
 from qd_studio.engine.ir import Param
 from qd_studio.engine.ir.params import param_problem, param_text
-from qd_studio.engine.types import PRIMITIVE_TYPES, Layout, f32, i32, row_major
+from qd_studio.engine.types import PRIMITIVE_TYPES, ElementLayout, f32, i32, row_major
 
 NAMES = (
     st.sampled_from(["x", "field", "p.vel[1]", "m[0, 1]", "self.grid", "d['a b']", "ö", "[", ""])
@@ -120,7 +120,7 @@ def test_mistakes_in_the_text(text, message):
         (field((3,), needs_grad=True), "properties of an array"),
         (field((3,))._replace(ndim=2), "has the shape (3,)"),
         (field((3,))._replace(element_shape=(3,)), "has the shape (3,)"),
-        (field((3,))._replace(layout=Layout((3,), (), ())), "has the origin ()"),
+        (field((3,))._replace(layout=ElementLayout((3,), (), ())), "has the origin ()"),
         (field((), element=(3,))._replace(layout=row_major((3,), (1,))), "has the origin (1,)"),
         (field((0,)), "has no elements"),
         (field((3,), ((1, 1, 0, 1),)), "impossible digit"),

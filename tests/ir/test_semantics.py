@@ -34,7 +34,7 @@ def integers(t, rng, n=200):
     return edge + [rng.randint(t.min, t.max) >> rng.randrange(t.bits) for _ in range(n)]
 
 
-def reals(t, rng, n=300):
+def floats(t, rng, n=300):
     edge = [0.0, -0.0, 1.0, -1.0, math.inf, -math.inf, math.nan, 0.5, -0.5, 2.5]
     top = 4 if t is f16 else 30
     free = [rng.uniform(-1, 1) * 10.0 ** rng.randint(-top, top) for _ in range(n)]
@@ -109,7 +109,7 @@ def test_integer_power():
 @pytest.mark.parametrize("t", REAL_TYPES, ids=str)
 def test_real_arithmetic_rounds_as_numpy(t):
     rng = random.Random(3)
-    values = reals(t, rng)
+    values = floats(t, rng)
     ops = {C.ADD: np.add, C.SUB: np.subtract, C.MUL: np.multiply, C.DIV: np.divide, C.MOD: np.fmod}
     with np.errstate(all="ignore"):
         for code, np_op in ops.items():

@@ -54,7 +54,7 @@ def finished(kernel, *args, debug=False):
             for i, (p, v) in enumerate(pairs)
         ]
 
-    func = build(kernel.decl, [a.feature for a in classified()], config).func
+    func = build(kernel.decl, [a.spec_key for a in classified()], config).func
     passes.run(func, config, PipelineKind.INTERP)
     return func, lambda: [a.value for a in classified()]
 

@@ -59,14 +59,14 @@ def power(size=""):
     return parse(POWER.replace(" SIZE", size and " " + size))
 
 
-def compiled(func, target="cpu", gate="", **options):
-    """``func`` (stage ast) run through all passes and loaded. gate: of its tasks."""
+def compiled(func, target="cpu", predicate="", **options):
+    """``func`` (stage ast) run through all passes and loaded. predicate: of its tasks."""
     config = CompileConfig().replace(
         **{"debug": True, "fast_math": False, "cpu_max_num_threads": 3, **options}
     )
     passes.run(func, config, base.find(target).pipeline(config))
     for task in func.tasks():
-        task.attr = task.attr._replace(gate=gate)
+        task.attr = task.attr._replace(predicate=predicate)
     backend = base.find(target)
     return backend.load(backend.lower(func, config))
 
@@ -74,13 +74,13 @@ def compiled(func, target="cpu", gate="", **options):
 class Heaps:
     """Memory for the stacks of a kernel, laid out without gaps, between guards.
 
-    capacities: of each stack of each task; a number for all. rows, real_rows: of each task. gated:
-    whether tasks with a gate claim their rows.
+    capacities: of each stack of each task; a number for all. rows, real_rows: of each task.
+    predicated: whether tasks with a predicate claim their rows.
     """
 
     GUARD = 0xA5
 
-    def __init__(self, meta, capacities, rows=3, real_rows=None, gated=True):
+    def __init__(self, meta, capacities, rows=3, real_rows=None, predicated=True):
         self.size = 0
         tasks = []
         for t, task in enumerate(meta.tasks):
@@ -89,7 +89,7 @@ class Heaps:
                 continue
             given = capacities if isinstance(capacities, int) else capacities[t]
             given = (given,) * len(task.stacks) if isinstance(given, int) else tuple(given)
-            tasks.append(self._task(task, given, rows, real_rows or rows, gated))
+            tasks.append(self._task(task, given, rows, real_rows or rows, predicated))
         self.memory = np.full(2 * self.size + 192, self.GUARD, np.uint8)
         start = self.memory.ctypes.data + 64
         start += -start % 64
@@ -97,7 +97,7 @@ class Heaps:
         self.integer = self.real + self.size
         self.plan = StackPlan(tuple(tasks), start, start + self.size)
 
-    def _task(self, task, capacities, rows, real_rows, gated):
+    def _task(self, task, capacities, rows, real_rows, predicated):
         ends = {True: 0, False: 0}
         offsets = [0] * len(task.stacks)
         order = sorted(range(len(offsets)), key=lambda i: -task.stacks[i].dtype.size)
@@ -109,7 +109,7 @@ class Heaps:
         self.size = max(self.size, -(-(rows + real_rows) * max(real, integer) // 64) * 64)
         return TaskPlan(
             real_rows, rows, real, integer, capacities, tuple(offsets),
-            gated and bool(task.gate),
+            predicated and bool(task.predicate),
         )  # fmt: skip
 
     def is_whole(self):
@@ -118,8 +118,8 @@ class Heaps:
         return all((part == self.GUARD).all() for part in outside)
 
 
-GATED = """\
-kernel gated(x: ndarray<f64, 1>, gx: ndarray<f64, 1>, steps: ndarray<i32, 1>) stage=ast {
+PREDICATED = """\
+kernel predicated(x: ndarray<f64, 1>, gx: ndarray<f64, 1>, steps: ndarray<i32, 1>) stage=ast {
   <i32> $0 = const 0
   <f64> $2 = const 0.0
   <i32> $4 = external_tensor_shape_along_axis [(0, 0)]
@@ -165,4 +165,4 @@ kernel gated(x: ndarray<f64, 1>, gx: ndarray<f64, 1>, steps: ndarray<i32, 1>) st
 """
 """``y = sin(sin(... x))``, ``steps`` times, where ``x > 0``: ``gx += dy / dx``."""
 
-GATE = "(gate gt 0.0 0 0 (var 0))"
+PREDICATE = "(predicate gt 0.0 0 0 (var 0))"

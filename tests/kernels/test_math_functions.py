@@ -215,7 +215,7 @@ def test_what_expressions_print(arch, tmp_path, capfd):
 
 
 def alike(found, want):
-    """Whether two printed texts differ in the last digits of reals at most, which machines do."""
+    """Whether two printed texts differ in the last digits of floats at most, which machines do."""
     a, b = (re.split(r"(-?\d+\.\d+)", text) for text in (found, want))
     if len(a) != len(b) or a[::2] != b[::2]:
         return False

@@ -100,7 +100,7 @@ def rows_and_columns(out: qd.types.ndarray(qd.f32, 2)):
         out[i, 2] = qd.cast(i, qd.f32) // 49.0
 
 
-def test_remainder_and_quotient_of_reals_fit_together():
+def test_remainder_and_quotient_of_floats_fit_together():
     """Also at multiples of the divisor, and under fast_math."""
     out = np.zeros((3000, 3), np.float32)
     rows_and_columns(out)

@@ -36,7 +36,7 @@ def case_and_func(kernel):
             for i, (param, value) in enumerate(pairs)
         ]
 
-    func = build(kernel.decl, [a.feature for a in classified()], config).func
+    func = build(kernel.decl, [a.spec_key for a in classified()], config).func
 
     def make():
         pairs = zip(classified(), kernel.decl.params, strict=True)

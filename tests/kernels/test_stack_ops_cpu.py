@@ -11,7 +11,7 @@ from qd_studio.engine.types import f32, f64, i32, parse_type
 from tests.passes.qdir import arguments
 from tests.passes.random_ir import random_func
 
-from .stackkit import GATE, GATED, Heaps, compiled, power
+from .stackkit import PREDICATE, PREDICATED, Heaps, compiled, power
 
 
 def _arrays(n):
@@ -65,23 +65,23 @@ def test_random_histories(seed):
     assert heaps.is_whole()
 
 
-def _gated_arrays(n, steps=5):
+def _predicated_arrays(n, steps=5):
     x = np.where(np.arange(n) % 10 == 3, 0.5, -0.5)
     return [x, np.zeros(n), np.full(n, steps, np.int32)]
 
 
-def _gated(**options):
-    return compiled(parse(GATED), gate=GATE, default_cpu_block_dim=4, **options)
+def _predicated(**options):
+    return compiled(parse(PREDICATED), predicate=PREDICATE, default_cpu_block_dim=4, **options)
 
 
-@pytest.mark.parametrize("gated", [True, False])
-def test_rows_are_claimed_behind_the_gate(gated):
-    wanted, got = _gated_arrays(200), _gated_arrays(200)
-    program = interp.compile_func(parse(GATED))
+@pytest.mark.parametrize("predicated", [True, False])
+def test_rows_are_claimed_behind_the_predicate(predicated):
+    wanted, got = _predicated_arrays(200), _predicated_arrays(200)
+    program = interp.compile_func(parse(PREDICATED))
     program.launch(wanted)
     assert program.claims == 20
-    kernel = _gated()
-    heaps = Heaps(kernel.meta, 6, rows=3, gated=gated)
+    kernel = _predicated()
+    heaps = Heaps(kernel.meta, 6, rows=3, predicated=predicated)
     for _ in range(5):  # each launch claims anew
         got[1][:] = 0
         kernel.launch(got, 0, heaps.plan)
@@ -89,9 +89,9 @@ def test_rows_are_claimed_behind_the_gate(gated):
         assert heaps.is_whole()
 
 
-def test_fewer_rows_than_threads_serve_as_many_as_pass_the_gate():
-    kernel = _gated()
-    arrays = _gated_arrays(9)  # one of them passes
+def test_fewer_rows_than_threads_serve_as_many_as_pass_the_predicate():
+    kernel = _predicated()
+    arrays = _predicated_arrays(9)  # one of them passes
     heaps = Heaps(kernel.meta, 6, rows=3, real_rows=1)
     for _ in range(20):
         kernel.launch(arrays, 0, heaps.plan)
@@ -108,7 +108,9 @@ def _derivative(x, steps):
 
 
 def test_a_claim_beyond_the_rows_is_an_error():
-    kernel = compiled(parse(GATED), gate=GATE, default_cpu_block_dim=1, cpu_max_num_threads=2)
+    kernel = compiled(
+        parse(PREDICATED), predicate=PREDICATE, default_cpu_block_dim=1, cpu_max_num_threads=2
+    )
     n = 4000
     arrays = [np.full(n, 0.5), np.zeros(n), np.full(n, 50, np.int32)]
     heaps = Heaps(kernel.meta, 51, rows=2, real_rows=1)
@@ -125,14 +127,14 @@ def test_a_claim_beyond_the_rows_is_an_error():
 
 
 def test_a_real_stack_in_front_of_the_claim_is_a_fault_of_a_pass():
-    text = GATED.replace("      $20 : ad_stack_push $10, $9\n", "").replace(
+    text = PREDICATED.replace("      $20 : ad_stack_push $10, $9\n", "").replace(
         "    $16 :", "    $20 : ad_stack_push $10, $9\n    $16 :"
     )
     with pytest.raises(QuadrantsInternalError, match="is before the ad_stack_claim"):
-        compiled(parse(text), gate=GATE)
+        compiled(parse(text), predicate=PREDICATE)
 
 
-def test_fewer_rows_than_threads_end_a_task_without_a_gate():
+def test_fewer_rows_than_threads_end_a_task_without_a_predicate():
     kernel = compiled(power(), default_cpu_block_dim=1)
     heaps = Heaps(kernel.meta, 200)
     plan = heaps.plan._replace(tasks=(heaps.plan.tasks[0]._replace(real_rows=0),))

@@ -208,7 +208,7 @@ def test_scans(op):
             assert out[row + 1, ids].tolist() == [FIRST[op], *wrapped[:-1]]
 
 
-def test_scans_of_reals_begin_with_what_changes_nothing():
+def test_scans_of_floats_begin_with_what_changes_nothing():
     @qd.kernel
     def k(o: qd.types.ndarray(dtype=qd.f32, ndim=2)):
         qd.loop_config(block_dim=32)
@@ -351,7 +351,7 @@ def test_mistakes():
             o[i] = sg.shuffle(o[i], 1.5)
 
     @qd.kernel
-    def bits_of_reals(o: Ints):
+    def bits_of_floats(o: Ints):
         for i in o:
             o[i] = sg.exclusive_xor(1.5)
 
@@ -361,4 +361,4 @@ def test_mistakes():
     with pytest.raises(QuadrantsTypeError, match="the number of a lane, not f32"):
         real_lane(out)
     with pytest.raises(QuadrantsCompilationError):
-        bits_of_reals(out)
+        bits_of_floats(out)

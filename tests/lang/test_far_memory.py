@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from qd_studio import engine as qd
 from qd_studio.engine.errors import QuadrantsRuntimeError
-from qd_studio.engine.lang import memory as lang_memory
+from qd_studio.engine.lang import elements as lang_memory
+from qd_studio.engine.lang.elements import Window, assign, host_of
 from qd_studio.engine.lang.fields.storage import guard
-from qd_studio.engine.lang.memory import Window, assign, host_of
 from qd_studio.engine.runtime import program
 
 from . import opaque
@@ -274,7 +274,7 @@ def test_pickles_of_tensors():
 # Kernels
 
 
-def test_marks_of_what_was_read():
+def test_read_flags_of_what_was_read():
     x, loss = qd.field(qd.f32, shape=4, needs_grad=True), qd.field(qd.f32, (), needs_grad=True)
 
     @qd.kernel

@@ -204,7 +204,7 @@ def test_values_are_copied_and_pickled():
             assert type(other) is type(value) and (other == value).all()
 
 
-def test_functions_of_reals_keep_the_precision():
+def test_functions_of_floats_keep_the_precision():
     assert qd.sin(VEC3(1)).entries.dtype == np.float32
     assert qd.sqrt(qd.Vector([1.0, 4.0])).to_list() == [1.0, 2.0]
     assert qd.math.smoothstep(0.0, 4.0, VEC3(1, 2, 3)).to_list() == [0.15625, 0.5, 0.84375]

@@ -12,7 +12,7 @@ from qd_studio.engine.ir import Builder, ForAttr, Func, Op, Param, walk
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir.attrs import AdStackAttr
 from qd_studio.engine.types import (
-    Layout,
+    ElementLayout,
     f32,
     f64,
     i8,
@@ -29,7 +29,7 @@ from qd_studio.engine.types import (
 )  # fmt: skip
 
 INTS = (i8, u8, i16, u16, i32, u32, i64, u64)
-REALS = (f32, f64)
+FLOATS = (f32, f64)
 _UNARY_INT = (C.NEG, C.ABS, C.SGN, C.BIT_NOT)
 _UNARY_REAL = (C.NEG, C.ABS, C.SGN, C.SQRT, C.FLOOR, C.CEIL, C.ROUND, C.INV)
 _BINARY_BOTH = (C.ADD, C.SUB, C.MUL, C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD, C.MAX, C.MIN)
@@ -109,7 +109,7 @@ class RandomIR:
         origin = tuple(rng.choice((0, 0, -3)) for _ in range(ndim)) + (0,) * len(element)
         return Param(
             name, "field", t, ndim, element_shape=element,
-            layout=Layout(shape, origin, random_terms(rng, shape)),
+            layout=ElementLayout(shape, origin, random_terms(rng, shape)),
         )  # fmt: skip
 
     def build(self) -> Func:

@@ -10,7 +10,7 @@ from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.types import f32, f64, i32
 
 from .qdir import assert_same_outcome, run_passes
-from .random_ir import INTS, REALS, random_func
+from .random_ir import FLOATS, INTS, random_func
 
 NAMES = [*dict.fromkeys(ROUND), "per_task_cse", "full_simplify"]
 SEEDS = range(12)
@@ -30,7 +30,7 @@ def check(seed, types, names, config, exact=True, fields=False, stacks=False):
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("types", [INTS, REALS, (*INTS, *REALS)], ids=["ints", "reals", "all"])
+@pytest.mark.parametrize("types", [INTS, FLOATS, (*INTS, *FLOATS)], ids=["ints", "floats", "all"])
 def test_each_pass_keeps_every_bit_without_fast_math(name, types):
     for seed in SEEDS:
         check(seed, types, [name], {"fast_math": False})
@@ -46,7 +46,7 @@ def test_fast_math_does_not_touch_integers(name):
 def test_options_that_move_more_code():
     config = {"fast_math": False, "flatten_if": True, "move_loop_invariant_outside_if": True}
     for seed in SEEDS:
-        check(200 + seed, (*INTS, *REALS), ["full_simplify"], config)
+        check(200 + seed, (*INTS, *FLOATS), ["full_simplify"], config)
 
 
 @pytest.mark.sampled(3)
@@ -68,7 +68,7 @@ def test_each_pass_keeps_what_adstacks_hold(name):
 def test_the_whole_pipeline_keeps_every_bit_without_fast_math(target, kind):
     config = CompileConfig().replace(fast_math=False)
     for seed in SEEDS:
-        types = (*INTS, *REALS) if kind == "plain" else (i32, f32, f64)
+        types = (*INTS, *FLOATS) if kind == "plain" else (i32, f32, f64)
         before = random_func(400 + seed, types, fields=kind == "fields", stacks=kind == "stacks")
         before.stage = "ast"
         before.autodiff = "none"  # its stacks are those of a kernel that was differentiated
@@ -83,7 +83,7 @@ def test_the_whole_pipeline_keeps_every_bit_without_fast_math(target, kind):
 
 def test_a_second_run_of_the_group_has_nothing_to_do():
     for seed in SEEDS:
-        func = random_func(300 + seed, (*INTS, *REALS))
+        func = random_func(300 + seed, (*INTS, *FLOATS))
         run_passes(func, ["full_simplify"], {})
         text = to_text(func)
         run_passes(func, ["full_simplify"], {})

@@ -1,8 +1,8 @@
 """Every rule against the definition: all operations on a value and constants, before and after.
 
 An expression of one parameter is simplified and evaluated, as it was and as it became, for every
-8-bit value, or for reals for values with all kinds of edges. Nothing may differ in any bit, with
-``fast_math`` for integers and without for reals.
+8-bit value, or for floats for values with all kinds of edges. Nothing may differ in any bit, with
+``fast_math`` for integers and without for floats.
 """
 
 import itertools

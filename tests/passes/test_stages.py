@@ -9,7 +9,7 @@ from qd_studio.engine import passes
 from qd_studio.engine.backends import interp
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend.build import build
-from qd_studio.engine.frontend.features import NdarrayFeature
+from qd_studio.engine.frontend.specialization import NdarrayKey
 from qd_studio.engine.ir import verify, walk
 from qd_studio.engine.lang.kernel import Kernel
 from qd_studio.engine.passes.demote_operations import is_demoted
@@ -44,11 +44,11 @@ def arguments(kernel):
     return made if isinstance(made, tuple | list) else (made,)
 
 
-def features(kernel, args):
+def spec_keys(kernel, args):
     found = []
     for param, value in zip(kernel.decl.params, args, strict=True):
         if param.kind == "ndarray":
-            found.append(NdarrayFeature(dtype_of(value.dtype), value.ndim, False))
+            found.append(NdarrayKey(dtype_of(value.dtype), value.ndim, False))
         else:
             found.append(param.dtype if param.kind == "scalar" else value)
     return tuple(found)
@@ -102,7 +102,7 @@ def test_each_pass_keeps_the_results(path, monkeypatch):
     for kernel in kernels:
         args = arguments(kernel)
         config = CompileConfig().replace(cpu_max_num_threads=3)
-        func = build(kernel.decl, features(kernel, args), config).func
+        func = build(kernel.decl, spec_keys(kernel, args), config).func
         watch = SameAfterEachPass(kernel, args)
         passes.run(func, config, PipelineKind.CPU, (watch,))
         assert watch.changes > 10

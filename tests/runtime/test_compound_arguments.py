@@ -120,7 +120,7 @@ def test_a_wrong_vector_names_the_argument_and_the_kernel(value):
         assert weigh([1, 2, 3]) == 321.0
 
 
-def test_integers_take_no_reals_and_must_fit():
+def test_integers_take_no_floats_and_must_fit():
     assert weigh_ints([5, 3]) == 2
     for value in ([2**32 + 5, 3], np.array([5, 2**31]), [5, -(2**31) - 1]):
         with pytest.raises(qd.QuadrantsRuntimeTypeError, match="out of the range of i32, -2147483"):

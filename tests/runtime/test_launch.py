@@ -144,7 +144,7 @@ def test_integers_must_fit():
         assert [truth(v) for v in (0, 1, 7, 0.5, True, np.bool_(0))] == [0, 1, 1, 1, 1, 0]
 
 
-def test_reals_beyond_their_type_are_infinite():
+def test_floats_beyond_their_type_are_infinite():
     @qd.kernel
     def single(a: qd.f32) -> qd.f32:
         return a

@@ -135,7 +135,7 @@ def test_a_device_can_be_stopped_by_whoever_uses_it():
     assert not uses.inside
 
 
-def test_marks_of_a_tape_end_with_their_program():
+def test_read_flags_of_a_tape_end_with_their_program():
     kept = []
     for _ in range(2):
         qd.init(arch=qd.cpu)

@@ -88,7 +88,7 @@ def real_powers():
 
 
 @feature("min and max of a number and NaN give the number", [1.0, 1.0, 2.5, -1.5])
-def extremes_of_reals():
+def minmax_of_floats():
     @qd.kernel
     def k(x: F32, out: F32):
         for i in range(1):
@@ -211,7 +211,7 @@ chance = Group("random", "Random numbers", ("random",))
 
 
 @chance("random floats are from 0 to below 1", [True, True, True])
-def random_reals():
+def random_floats():
     @qd.kernel
     def k(x: F32):
         for i in x:

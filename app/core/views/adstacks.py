@@ -9,14 +9,15 @@ from textwrap import wrap
 from typing import Final, NamedTuple
 
 from ....engine.inspect.record import AutodiffRecord, BackendRecord, KernelRecord, Record
-from ....engine.inspect.record_autodiff import GateRecord, SizeRow, StackRecord, StackTask
+from ....engine.inspect.record_autodiff import PredicateRecord, SizeRow, StackRecord, StackTask
 from .. import format as fmt
 from ..lines import Line, Span, cell, table
 
 __all__ = [
     "REDUCER_HEAD", "STACK_HEADS", "Shown", "chosen_stack", "fact_lines", "fact_texts",
-    "failure_lines", "gate_text", "number", "reducer_rows", "shown_of", "slots_text", "stack_key",
-    "stack_lines", "stack_rows", "stacks_of", "summary", "tree_texts", "type_text", "why_none",
+    "failure_lines", "number", "predicate_text", "reducer_rows", "shown_of", "slots_text",
+    "stack_key", "stack_lines", "stack_rows", "stacks_of", "summary", "tree_texts", "type_text",
+    "why_none",
 ]  # fmt: skip
 
 _NARROWEST: Final = 24
@@ -262,16 +263,16 @@ def _named(name: str, text: str, width: int, style: str = "") -> list[Line]:
     ]
 
 
-def gate_text(gate: GateRecord | None) -> str:
+def predicate_text(predicate: PredicateRecord | None) -> str:
     """``captured: x[i] > 0.5; 12 iterations passed``, ``not captured: reason``."""
-    if gate is None:
+    if predicate is None:
         return ""
-    if gate.state == "captured":
+    if predicate.state == "captured":
         passed = ""
-        if gate.count is not None:
-            passed = f"; {fmt.counted(gate.count, 'iteration')} passed"
-        return f"captured: {gate.formula}{passed}"
-    return f"not captured: {gate.reason}" if gate.reason else "not captured"
+        if predicate.count is not None:
+            passed = f"; {fmt.counted(predicate.count, 'iteration')} passed"
+        return f"captured: {predicate.formula}{passed}"
+    return f"not captured: {predicate.reason}" if predicate.reason else "not captured"
 
 
 REDUCER_HEAD: Final = ("round", "task", "stack", "cells", "found by", "value", "maximum")
@@ -289,7 +290,7 @@ def reducer_rows(autodiff: AutodiffRecord) -> list[tuple[str, ...]]:
 
 
 def fact_texts(autodiff: AutodiffRecord) -> list[tuple[str, str]]:
-    """(name, text) of what holds for the whole kernel: tasks with their gates, maxima, caches,
+    """(name, text) of what holds for the whole kernel: tasks with their predicates, maxima, caches,
     heaps, overflow. The name is empty where it is that of the line before."""
     out: list[tuple[str, str]] = []
     for task in autodiff.tasks:
@@ -299,8 +300,8 @@ def fact_texts(autodiff: AutodiffRecord) -> list[tuple[str, str]]:
         out.append(
             (f"task {task.index}", ", ".join(parts) or fmt.counted(len(task.stacks), "stack"))
         )
-        if task.gate is not None:
-            out.append(("gate", gate_text(task.gate)))
+        if task.predicate is not None:
+            out.append(("predicate", predicate_text(task.predicate)))
     if autodiff.reducers:
         maxima = "1 maximum" if autodiff.dispatches == 1 else f"{autodiff.dispatches} maxima"
         rounds = fmt.counted(autodiff.rounds, "round")
@@ -327,7 +328,7 @@ def fact_lines(autodiff: AutodiffRecord, width: int = 100) -> list[Line]:
     out: list[Line] = []
     for name, text in fact_texts(autodiff):
         wrong = name == "overflow" and autodiff.overflow
-        good = name == "gate" and text.startswith("captured")
+        good = name == "predicate" and text.startswith("captured")
         out += _named(name, text, width, "bad" if wrong else "ok" if good else "")
         if name == "maxima":
             out += _reducers(autodiff)

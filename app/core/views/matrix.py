@@ -130,28 +130,32 @@ def matrix(
     Kernels of several files are listed under their file's name. A backend that is absent for every
     kernel has no columns: `absent` shows its reason once. key: the one that shows the next page.
     """
-    look = _Look(record, {k: v for k, v in (history or {}).items() if len(v) > 1}, ascii_only)
+    drawing = _MatrixDrawing(
+        record, {k: v for k, v in (history or {}).items() if len(v) > 1}, ascii_only
+    )
     differs = any(sign_of(kernel) == "differs" for kernel in record.kernels)
     levels = [level for level in _LEVELS if differs or not level.differs]
     # How far a result is off matters more than that all backends are seen at once.
     for level in [x for x in levels if not (differs and "verdict" in x.rivals)]:
-        groups = look.groups(level)
-        if not groups or look.width(groups, level.extra) <= width:
-            return Matrix(*look.drawn(groups, level.extra, width), (), look.notes(groups))
-    return _paged(look, [level for level in levels if level.rivals in _TIGHT], width, page, key)
+        groups = drawing.groups(level)
+        if not groups or drawing.width(groups, level.extra) <= width:
+            return Matrix(*drawing.drawn(groups, level.extra, width), (), drawing.notes(groups))
+    return _paged(drawing, [level for level in levels if level.rivals in _TIGHT], width, page, key)
 
 
-def _paged(look: _Look, levels: Sequence[_Level], width: int, page: int, key: str) -> Matrix:
+def _paged(
+    drawing: _MatrixDrawing, levels: Sequence[_Level], width: int, page: int, key: str
+) -> Matrix:
     """One page, on the first of these levels that has room for all that launch kernels."""
     found = levels[-1]
     for level in levels:
-        if look.width([g for g in look.groups(level) if g.name in look.rivals]) <= width:
+        if drawing.width([g for g in drawing.groups(level) if g.name in drawing.rivals]) <= width:
             found = level
             break
-    first, *others = look.groups(found)
+    first, *others = drawing.groups(found)
     pages: list[list[_Group]] = []
     for group in others:
-        if pages and look.width([first, *pages[-1], group]) <= width:
+        if pages and drawing.width([first, *pages[-1], group]) <= width:
             pages[-1].append(group)
         else:
             pages.append([group])
@@ -159,12 +163,12 @@ def _paged(look: _Look, levels: Sequence[_Level], width: int, page: int, key: st
     turned = [*pages[at:], *pages[:at]]
     shown = [first, *(turned[0] if turned else ())]
     hidden = tuple(group.name for several in turned[1:] for group in several)
-    head, rows = look.drawn(shown, (), width)
+    head, rows = drawing.drawn(shown, (), width)
     if hidden:
         how = f"{key} shows" if key else "not shown:"
         text = f"{len(shown)} of {len(others) + 1} backends; {how} {', '.join(hidden)}"
         head.insert(0, Line((("   ", ""), (cell(text, max(1, width - 3)).rstrip(), "warn"))))
-    return Matrix(head, rows, hidden, look.notes(shown))
+    return Matrix(head, rows, hidden, drawing.notes(shown))
 
 
 # ---- backends of a record
@@ -208,7 +212,7 @@ def unlaunched(record: Record) -> list[tuple[str, str]]:
 # ---- drawing
 
 
-class _Look:
+class _MatrixDrawing:
     """A record as it is drawn. rivals: the backends that launch kernels."""
 
     def __init__(

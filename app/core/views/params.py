@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....engine.inspect.record import CompileRecord, KernelRecord, LayoutRecord, LeafRecord
+from ....engine.inspect.record import BindingRecord, CompileRecord, KernelRecord, LayoutRecord
 from .. import format as fmt
 from ..lines import Line, table
 
@@ -19,40 +19,42 @@ def param_rows(kernel: KernelRecord, compiled: CompileRecord) -> list[tuple[str,
     return [(p.name, type_text(p), origin_text(p, kernel), memory_text(p)) for p in compiled.params]
 
 
-def type_text(leaf: LeafRecord) -> str:
+def type_text(binding: BindingRecord) -> str:
     """``f32``, ``f32[:, :]`` for an array, ``vector(2, f32)[8192]`` for a field."""
-    element = leaf.dtype
-    if leaf.element_shape:
-        kind = "vector" if len(leaf.element_shape) == 1 else "matrix"
-        element = f"{kind}({', '.join(map(str, leaf.element_shape))}, {leaf.dtype})"
-    if leaf.kind == "scalar":
+    element = binding.dtype
+    if binding.element_shape:
+        kind = "vector" if len(binding.element_shape) == 1 else "matrix"
+        element = f"{kind}({', '.join(map(str, binding.element_shape))}, {binding.dtype})"
+    if binding.kind == "scalar":
         return element
-    extents = [":"] * leaf.ndim if leaf.layout is None else [str(n) for n in leaf.layout.shape]
+    extents = (
+        [":"] * binding.ndim if binding.layout is None else [str(n) for n in binding.layout.shape]
+    )
     return f"{element}[{', '.join(extents)}]"
 
 
-def origin_text(leaf: LeafRecord, kernel: KernelRecord) -> str:
+def origin_text(binding: BindingRecord, kernel: KernelRecord) -> str:
     """``argument``, ``member of tank``, ``part of p``, ``field``."""
-    if leaf.origin in ("argument", "field"):
-        return leaf.origin
-    whole = leaf.argument
+    if binding.origin in ("argument", "field"):
+        return binding.origin
+    whole = binding.argument
     if whole == "self" and kernel.instance:
         whole = f"self ({kernel.instance.partition(' ')[0]})"
-    return f"{leaf.origin} of {whole}"
+    return f"{binding.origin} of {whole}"
 
 
-def memory_text(leaf: LeafRecord) -> str:
+def memory_text(binding: BindingRecord) -> str:
     """The text ``read``, ``written`` or ``not used``, and for a field: bytes, arrangement, strides
     by axis."""
     out: list[str] = []
-    if not leaf.used:
+    if not binding.used:
         out.append("not used")
-    elif leaf.kind != "scalar":
-        out.append("written" if leaf.written else "read")
-    if leaf.axes:
-        out.append(f"axes in memory: {' '.join('ijklmnopqrst'[a] for a in leaf.axes)}")
-    if leaf.layout is not None:
-        out.append(_layout_text(leaf.layout))
+    elif binding.kind != "scalar":
+        out.append("written" if binding.written else "read")
+    if binding.axes:
+        out.append(f"axes in memory: {' '.join('ijklmnopqrst'[a] for a in binding.axes)}")
+    if binding.layout is not None:
+        out.append(_layout_text(binding.layout))
     return ", ".join(out)
 
 

@@ -36,7 +36,7 @@ class CpuBufferPool(BufferPool[CpuArguments]):
     """The argument buffers of one kernel. enter: its machine code."""
 
     def __init__(
-        self, meta: KernelMeta, layout: abi.Layout, enter: Callable[[CpuArguments], int],
+        self, meta: KernelMeta, layout: abi.ArgumentLayout, enter: Callable[[CpuArguments], int],
         native: Native, threads: int, handle: int,
     ) -> None:  # fmt: skip
         """threads: the most that work on one task. handle: see `register_printer`."""

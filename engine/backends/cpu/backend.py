@@ -24,7 +24,7 @@ class CpuBackend:
 
     name = "cpu"
     caps = Caps(frozenset(PRIMITIVE_TYPES))
-    keeps_places = False
+    keeps_locations = False
     makes_ptx = False
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:

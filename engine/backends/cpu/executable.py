@@ -22,7 +22,7 @@ class CpuExecutable:
     """See `base.Executable`. The interpreter's lock is free while the kernel runs."""
 
     def __init__(
-        self, artifact: Artifact, symbol: str, threads: int, layout: abi.Layout,
+        self, artifact: Artifact, symbol: str, threads: int, layout: abi.ArgumentLayout,
         cache: InjectedCache = NO_CACHE,
     ) -> None:  # fmt: skip
         self.meta: KernelMeta = artifact.meta

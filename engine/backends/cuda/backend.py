@@ -23,7 +23,7 @@ class CudaBackend:
 
     name = "cuda"
     caps = Caps(frozenset(PRIMITIVE_TYPES))
-    keeps_places = False
+    keeps_locations = False
     makes_ptx = True
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:

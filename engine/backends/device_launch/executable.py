@@ -33,7 +33,7 @@ class DeviceExecutable(Generic[D, T, P]):
         """grain: sizes in ``zeroed`` are multiples of it."""
         self.meta: KernelMeta = artifact.meta
         self.device: Final = device
-        self.layout: Final[abi.Layout] = artifact.facts["layout"]
+        self.layout: Final[abi.ArgumentLayout] = artifact.facts["layout"]
         self.tasks: Final[tuple[T, ...]] = artifact.facts["tasks"]
         self.diagnose: Callable[[AdStackOverflowError], Exception] | None = None
         self.sources: Final[list[dict[str, Any]]] = []

@@ -58,7 +58,7 @@ class InspectionBackend:
     listing: tuple[str, str]
     option = "_code_target"
     caps = Caps(frozenset(PRIMITIVE_TYPES))
-    keeps_places = False
+    keeps_locations = False
     makes_ptx = False
 
     def generate(self, func: Func, config: CompileConfig, target: str, level: int) -> Generated:

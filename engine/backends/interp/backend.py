@@ -74,7 +74,7 @@ class InterpBackend:
 
     name = "interp"
     caps = Caps(frozenset(PRIMITIVE_TYPES), parallel=False)
-    keeps_places = True
+    keeps_locations = True
     makes_ptx = False
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:
@@ -110,11 +110,11 @@ class InterpBackend:
 
     def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """The code is the IR's text with marks for its locations."""
-        code, places = marked_text(func)
+        code, locations = marked_text(func)
         artifact = Artifact(
             "interp", Target("interp"), _meta(func), {"ir": to_text(func)},
             code.encode("utf-8", "surrogatepass"), languages={"ir": "ir", "python": "python"},
-            places=places,
+            locations=locations,
         )  # fmt: skip
         return _with_later_texts(artifact)
 
@@ -128,7 +128,7 @@ class InterpBackend:
 
 def _func_of(artifact: Artifact) -> Func:
     code = artifact.code.decode("utf-8", "surrogatepass")
-    return parse(code + loc_table(artifact.places))
+    return parse(code + loc_table(artifact.locations))
 
 
 def _with_later_texts(artifact: Artifact) -> Artifact:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...ir import Op, Param, operand_type
 from ...ir import codes as C
-from ...types import Layout, Type
+from ...types import ElementLayout, Type
 
 __all__ = ["Limit", "element", "wanted"]
 
@@ -39,7 +39,7 @@ def _in_array(indices: list[str], extents: list[str], param: Param) -> tuple[str
     return offset, limits
 
 
-def _in_field(indices: list[str], layout: Layout) -> tuple[str, list[Limit]]:
+def _in_field(indices: list[str], layout: ElementLayout) -> tuple[str, list[Limit]]:
     origin = layout.origin
     limits = [
         (i, str(first), str(first + n))

@@ -37,10 +37,10 @@ if TYPE_CHECKING:
     from ...types import DataType
 
 __all__ = [
-    "ASSERTED", "DONE", "ERROR", "GATED", "HANDLE", "INTEGER_ROWS", "INTEGER_STRIDE", "OVERLAP",
-    "OVERLAPPED", "PARALLEL", "PARAMS", "PRINT", "REAL_ROWS", "REAL_STRIDE", "REPORT", "RESUME",
-    "SEED", "STACKS", "STAMP", "THREADS", "Layout", "StackArea", "layout", "stack_areas",
-    "stack_error", "stack_of_error",
+    "ASSERTED", "DONE", "ERROR", "HANDLE", "INTEGER_ROWS", "INTEGER_STRIDE", "OVERLAP",
+    "OVERLAPPED", "PARALLEL", "PARAMS", "PREDICATED", "PRINT", "REAL_ROWS", "REAL_STRIDE", "REPORT",
+    "RESUME", "SEED", "STACKS", "STAMP", "THREADS", "ArgumentLayout", "StackArea", "layout",
+    "stack_areas", "stack_error", "stack_of_error",
 ]  # fmt: skip
 
 ERROR: Final = 0
@@ -65,7 +65,7 @@ ASSERTED: Final = 2
 """and this when an assertion failed."""
 
 
-class Layout(NamedTuple):
+class ArgumentLayout(NamedTuple):
     """The layout of the argument buffer of a kernel with this signature; offsets in bytes.
 
     params: of each parameter. fields: of the first field's address. results / failed / reports: of
@@ -99,7 +99,7 @@ class StackArea(NamedTuple):
            8      integer rows
           16      bytes of a row of the floats
           24      bytes of a row of the integers
-          32      gated: whether threads claim their rows
+          32      predicated: whether threads claim their rows
           40      for each stack its capacity, and its address in row 0
         claims    how many rows have been claimed
            8      for each thread its row of the floats, -1 while it has none
@@ -121,22 +121,23 @@ REAL_ROWS: Final = 0
 INTEGER_ROWS: Final = 8
 REAL_STRIDE: Final = 16
 INTEGER_STRIDE: Final = 24
-GATED: Final = 32
+PREDICATED: Final = 32
 STACKS: Final = 40
 
 
 def stack_areas(
     tasks: Iterable[tuple[int, bool]], threads: int, at: int
 ) -> tuple[list[StackArea | None], int]:
-    """The areas of tasks with so many stacks and maybe a gate, from ``at`` on, and their end."""
+    """The areas of tasks with so many stacks and maybe a predicate, from ``at`` on, and their
+    end."""
     areas: list[StackArea | None] = []
-    for stacks, gated in tasks:
+    for stacks, predicated in tasks:
         if not stacks:
             areas.append(None)
             continue
         claims = at + STACKS + 16 * stacks
-        areas.append(StackArea(at, stacks, claims if gated else -1))
-        at = claims + 8 * (1 + threads) * gated
+        areas.append(StackArea(at, stacks, claims if predicated else -1))
+        at = claims + 8 * (1 + threads) * predicated
     return areas, at
 
 
@@ -159,7 +160,7 @@ def stack_of_error(error: int) -> tuple[int, int] | None:
 def layout(
     params: Sequence[Param], results: Sequence[DataType], failed: int, reports: int, tmp_size: int,
     stamps: int = 0, stacks: Iterable[tuple[int, bool]] = (), threads: int = 0,
-) -> Layout:  # fmt: skip
+) -> ArgumentLayout:  # fmt: skip
     """The layout for a kernel. failed: most values an assertion shows. reports, stamps: how many.
 
     stacks, threads: as for `stack_areas`.
@@ -182,6 +183,6 @@ def layout(
     end = stack_areas(stacks, threads, stacks_at)[1]
     tmp = (end + 63) & -64
     size = (tmp + tmp_size + 63) & -64
-    return Layout(
+    return ArgumentLayout(
         tuple(offsets), fields, results_at, failed_at, reports_at, stamps_at, stacks_at, tmp, size
     )

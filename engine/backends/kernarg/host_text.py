@@ -9,7 +9,7 @@ from ...ir import codes as C
 
 if TYPE_CHECKING:
     from ...ir import Func
-    from .abi import Layout
+    from .abi import ArgumentLayout
 
 __all__ = ["HostText"]
 
@@ -23,7 +23,7 @@ class HostText:
     _SIGNS: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*"}
     _LONGEST: Final = 400
 
-    def __init__(self, func: Func, layout: Layout, exact: bool) -> None:
+    def __init__(self, func: Func, layout: ArgumentLayout, exact: bool) -> None:
         self.func: Final = func
         self.layout: Final = layout
         self.exact: Final = exact

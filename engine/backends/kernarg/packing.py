@@ -101,7 +101,7 @@ class BufferPool(Generic[B]):
     so that launches from several threads never share one.
     """
 
-    def __init__(self, meta: KernelMeta, layout: abi.Layout, threads: int = 0) -> None:
+    def __init__(self, meta: KernelMeta, layout: abi.ArgumentLayout, threads: int = 0) -> None:
         """threads: on the host, the most that work on one task."""
         self.meta: Final = meta
         self.layout: Final = layout

@@ -15,10 +15,10 @@ __all__ = ["StackWriter"]
 class StackWriter:
     """Writes plans into the argument buffers of one kernel. areas: of its tasks."""
 
-    def __init__(self, meta: KernelMeta, layout: abi.Layout, threads: int) -> None:
+    def __init__(self, meta: KernelMeta, layout: abi.ArgumentLayout, threads: int) -> None:
         self.meta: Final = meta
         self.threads: Final = threads
-        counts = [(len(task.stacks), bool(task.gate)) for task in meta.tasks]
+        counts = [(len(task.stacks), bool(task.predicate)) for task in meta.tasks]
         self.areas: Final = abi.stack_areas(counts, threads, layout.stacks)[0]
         self._start: Final = layout.stacks
         slots = sum(5 + 2 * a.stacks + (1 + threads) * (a.claims >= 0) for a in self.areas if a)
@@ -42,18 +42,19 @@ class StackWriter:
     ) -> list[int]:
         if given is None or not len(given.capacities) == len(given.offsets) == area.stacks:
             raise self._unfit()
-        if given.gated and area.claims < 0:
+        if given.predicated and area.claims < 0:
             raise self._unfit()
         values = [
             given.real_rows, given.integer_rows, given.real_stride, given.integer_stride,
-            int(given.gated),
+            int(given.predicated),
         ]  # fmt: skip
         for stack, capacity, offset in zip(
             task.stacks, given.capacities, given.offsets, strict=True
         ):
             values += (capacity, (plan.real_heap if stack.real else plan.integer_heap) + offset)
         if area.claims >= 0:
-            # Without a gate a thread has the row of its number; with one each launch clears this.
+            # Without a predicate a thread has the row of its number; with one each launch clears
+            # this.
             values += (0, *range(self.threads))
         return values
 

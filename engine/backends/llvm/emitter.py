@@ -115,7 +115,7 @@ class ModuleState:
         if any(op.code == C.AD_STACK_ALLOCA for op in ops):
             counts = [
                 (sum(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1])),
-                 bool(task.attr.gate))
+                 bool(task.attr.predicate))
                 for task in func.tasks()
             ]  # fmt: skip
         self.threads: Final = threads

@@ -64,7 +64,7 @@ class GpuText(NamedTuple):
     text: str
     ids: tuple[int, ...]
     meta: KernelMeta
-    layout: abi.Layout
+    layout: abi.ArgumentLayout
     tasks: tuple[facts.CudaTask, ...]
     clears: bool
     claims: tuple[int, ...]

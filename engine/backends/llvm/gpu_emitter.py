@@ -138,9 +138,9 @@ class GpuEmitter(Emitter):
     def claim(self, claims: str, rows: str) -> str:
         stacks = self.stacks
         assert stacks is not None
-        at = stacks.area.at + abi.GATED
-        gated = self.param(f"t{stacks.task}.gated", "i64", at, "noundef")
-        args = f"ptr {claims}, i64 %thread.wide, i64 {rows}, i64 {gated}"
+        at = stacks.area.at + abi.PREDICATED
+        predicated = self.param(f"t{stacks.task}.predicated", "i64", at, "noundef")
+        args = f"ptr {claims}, i64 %thread.wide, i64 {rows}, i64 {predicated}"
         return self.value(f"call i64 {self.helper('claim_gpu')}({args})")
 
     def reference(self, pointer: Op) -> str:

@@ -86,9 +86,9 @@ none:
 
 _CLAIM_GPU: Final = """\
 ; The row of the real adstacks that a thread claims; -1 if there are no more than `rows`.
-define internal i64 @qd.claim_gpu(ptr %claims, i64 %thread, i64 %rows, i64 %gated) noinline cold nounwind {
+define internal i64 @qd.claim_gpu(ptr %claims, i64 %thread, i64 %rows, i64 %predicated) noinline cold nounwind {
 entry:
-  %none = icmp eq i64 %gated, 0
+  %none = icmp eq i64 %predicated, 0
   br i1 %none, label %check, label %take
 take:
   %next = atomicrmw add ptr %claims, i64 1 syncscope("device") monotonic, align 8

@@ -46,7 +46,7 @@ class KernelText(NamedTuple):
     ids: tuple[int, ...]
     symbol: str
     meta: KernelMeta
-    layout: abi.Layout
+    layout: abi.ArgumentLayout
 
 
 _MONOTONIC: Final = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") else 1

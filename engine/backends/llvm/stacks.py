@@ -123,10 +123,10 @@ def begin_rows(e: Emitter) -> None:
 
 def reset_claims(e: Emitter, area: abi.StackArea, threads: int) -> None:
     """In the entry function, before a task with an adstack predicate: no thread has a row."""
-    at = e.beyond(e.frame, area.at + abi.GATED)
-    gated = e.value(f"icmp ne i64 {e.value(f'load i64, ptr {at}, align 8')}, 0")
+    at = e.beyond(e.frame, area.at + abi.PREDICATED)
+    predicated = e.value(f"icmp ne i64 {e.value(f'load i64, ptr {at}, align 8')}, 0")
     reset, go_on = e.label("reset"), e.label("claims")
-    e.branch(gated, reset, go_on)
+    e.branch(predicated, reset, go_on)
     e.place(reset)
     claims = e.beyond(e.frame, area.claims)
     e.line(f"store i64 0, ptr {claims}, align 8")

@@ -14,9 +14,9 @@ __all__ = ["FAST", "FTZ", "MEMORY", "SIZE", "VALUE", "constant", "name_of", "nam
 
 _INTS: Final = {"u1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
                 "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}  # fmt: skip
-_REALS: Final = {"f16": "half", "f32": "float", "f64": "double"}
+_FLOATS: Final = {"f16": "half", "f32": "float", "f64": "double"}
 
-VALUE: Final[dict[str, str]] = {**_INTS, **_REALS}
+VALUE: Final[dict[str, str]] = {**_INTS, **_FLOATS}
 """IR type of a value, by the data type's name."""
 MEMORY: Final[dict[str, str]] = {**VALUE, "u1": "i8"}
 """IR type of an element in memory."""

@@ -42,7 +42,7 @@ class OpenclBackend:
 
     name = "opencl"
     caps = Caps(frozenset(PRIMITIVE_TYPES), checks=False)
-    keeps_places = False
+    keeps_locations = False
     makes_ptx = False
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:

@@ -19,7 +19,7 @@ OPTIONS: Final = "-D_OPENCL_H_ -w"
 """-w: of what is left of PoCL's headers, something needs the part that is not there."""
 
 _INTS: Final = ("char", "uchar", "short", "ushort", "int", "uint", "long", "ulong")
-_REALS: Final = ("float", "double")
+_FLOATS: Final = ("float", "double")
 _SPACES: Final = ("__global", "__local")
 
 _MACROS: Final = {
@@ -55,16 +55,16 @@ def _table() -> dict[str, list[str]]:
         found[name] = [f"void {_JOINT} NAME(uint);"]
     for name in ("acos", "asin", "atan", "ceil", "cos", "exp", "fabs", "floor", "log", "rint",
                  "round", "rsqrt", "sin", "sqrt", "tan", "tanh", "trunc"):  # fmt: skip
-        found[name] = _each("T", "T", _REALS)
+        found[name] = _each("T", "T", _FLOATS)
     for name in ("atan2", "fmax", "fmin", "fmod", "pow"):
-        found[name] = _each("T", "T, T", _REALS)
-    found["fma"] = _each("T", "T, T, T", _REALS)
+        found[name] = _each("T", "T, T", _FLOATS)
+    found["fma"] = _each("T", "T, T, T", _FLOATS)
     for name in ("isinf", "isnan"):
-        found[name] = _each("int", "T", _REALS)
+        found[name] = _each("int", "T", _FLOATS)
     for name in ("clz", "popcount"):
         found[name] = _each("T", "T", _INTS)
     for name in ("max", "min"):
-        found[name] = _each("T", "T, T", (*_INTS, *_REALS))
+        found[name] = _each("T", "T, T", (*_INTS, *_FLOATS))
     for name in ("add", "and", "max", "min", "or", "sub", "xor", "xchg"):
         real = ("float",) if name == "xchg" else ()
         found[f"atomic_{name}"] = _atomic(", T", ("int", "uint", *real))

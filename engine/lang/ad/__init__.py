@@ -10,13 +10,13 @@
 `no_grad`                a Python function whose kernels are not differentiated
 ======================== ===========================================================================
 
-Data flow: `watching` reports every kernel call to the current tape or forward mode. `memory` has
+Data flow: `watching` reports every kernel call to the current tape or forward mode. `gradients` has
 their operations on arrays (losses, seeds, clearing). The derivatives themselves are kernels,
 ``Kernel.in_mode``, made like all others by the frontend and the passes.
 """
 
 from .forward import FwdMode
-from .memory import clear_all_gradients
+from .gradients import clear_all_gradients
 from .replaced import grad_for, grad_replaced, no_grad
 from .tape import Tape
 

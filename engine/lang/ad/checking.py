@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...errors import QuadrantsAssertionError, QuadrantsRuntimeError
-from ...frontend.features import unwrapped
+from ...frontend.specialization import unwrapped
 from ...runtime import program
 from ...types import f64
 from ..fields.builder import placed_fields

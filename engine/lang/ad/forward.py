@@ -9,9 +9,9 @@ from typing import Any, Self, cast
 import numpy as np
 
 from ...errors import QuadrantsAssertionError, QuadrantsRuntimeError
-from ...frontend.features import unwrapped
+from ...frontend.specialization import unwrapped
 from ..kernel import Kernel
-from . import memory, watching
+from . import gradients, watching
 
 __all__ = ["FwdMode"]
 
@@ -66,8 +66,8 @@ class FwdMode:
         self.loss, self.param = losses, param
         try:
             if self.clear_gradients:
-                memory.clear("dual")
-                memory.clear_duals_of_arrays()
+                gradients.clear("dual")
+                gradients.clear_duals_of_arrays()
             param.dual.from_numpy(seed)
         except BaseException:
             watching.end()
@@ -113,7 +113,7 @@ class FwdMode:
 
 def _check(what: str, value: Any) -> None:
     """QuadrantsAssertionError or QuadrantsRuntimeError for what cannot be a loss or parameter."""
-    if not memory.is_array(value):
+    if not gradients.is_array(value):
         raise QuadrantsAssertionError(
             f"the {what} of `FwdMode` must be a field or ndarray of numbers, not {value!r}"
         )

@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import Any, Self
 
 from ...errors import NoGradientsError, QuadrantsAssertionError
-from ...runtime import marks
+from ...runtime import read_flags
 from ..kernel import Kernel
-from . import memory, watching
+from . import gradients, watching
 from .checking import GradChecker
 
 __all__ = ["Tape"]
@@ -58,16 +58,16 @@ class Tape:
         if self.entered:
             raise QuadrantsAssertionError("Tape can be entered only once.")
         if self.loss is not None:
-            self.loss = memory.loss_of(self.loss)
+            self.loss = gradients.loss_of(self.loss)
         watching.begin(self)
         self.entered = True
         try:
             if self.clear_gradients:
-                memory.clear("grad")
+                gradients.clear("grad")
             if self.loss is not None:
-                memory.fill(self.loss, 0)
+                gradients.fill(self.loss, 0)
             if self.validation:
-                marks.clear()
+                read_flags.clear()
             if self._to_check:
                 self._checker = GradChecker(self.loss, self._to_check)
         except BaseException:
@@ -106,7 +106,7 @@ class Tape:
         With a loss its gradient is set to 1 before.
         """
         if self.loss is not None:
-            memory.fill(memory.grad_of(self.loss), 1)
+            gradients.fill(gradients.grad_of(self.loss), 1)
         with watching.unwatched():
             for func, args in reversed(self.calls):
                 run_gradient(func, args)

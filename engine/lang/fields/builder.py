@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 from ... import logs as log
 from ...errors import QuadrantsRuntimeError
 from ...runtime import program
-from ..memory import memory_shortage
+from ..elements import memory_shortage
 from .snode import Nestable, SNode, cell, fields_of, inner_offsets, offsets, place_all, whole
 from .storage import ALIGN, Block, Digit, Placement, guard
 
@@ -75,7 +75,7 @@ class FieldsBuilder(Nestable):
     """Builds a tree of nodes and fields that is separate from ``qd.root``.
 
     The fields are usable after `finalize`, which returns the tree; the tree can be destroyed.
-    told_of_memory, hint_of_memory: the error and the hint of the device when it ran out of memory.
+    memory_error, hint_of_memory: the error and the hint of the device when it ran out of memory.
     """
 
     def __init__(self) -> None:

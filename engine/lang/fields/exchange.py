@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from ...backends.base import Device
+from ..elements import Elements, Window, assign, host_of
 from ..host import mismatch, numbers_of, numpy_type
 from ..interop import SHARED_TYPES, Exchanges, conversion_error, far_numpy, zero_copy_error
-from ..memory import Elements, Window, assign, host_of
 
 if TYPE_CHECKING:
     from .placed import PlacedField

@@ -9,9 +9,9 @@ import numpy as np
 from ...backends.memory import DeviceArray, Memory, freed, view_of
 from ...errors import QuadrantsRuntimeError
 from ...runtime import program
-from ...types import FieldHandle, Layout, WriteCounter
+from ...types import ElementLayout, FieldHandle, WriteCounter
+from ..elements import Elements
 from ..host import ended, field_index
-from ..memory import Elements
 from .exchange import ExchangesNumpy
 from .snode import SNode
 from .storage import Placement, by_axis, grouped_view, layout_of
@@ -42,7 +42,7 @@ class PlacedField(FieldHandle, Field):
     writes: WriteCounter
     _at: Placement | None
     _elements: Elements | None
-    _layout: Layout | None
+    _layout: ElementLayout | None
     _axes: list[tuple[int, int, list[int] | None]]
     _companions: Any
 
@@ -82,7 +82,7 @@ class PlacedField(FieldHandle, Field):
         """The memory that holds it, a `storage.Block`."""
         return self._placed().block
 
-    def memory_layout(self) -> Layout:
+    def memory_layout(self) -> ElementLayout:
         at = self._placed()
         if self._layout is None:
             self._layout = layout_of(at, self.dtype)

@@ -7,8 +7,8 @@ of their numbers, and a cell has the node's children in sequence, each aligned t
 
 So a field's element is found by *digits*: each dense node from the root to the field has one digit
 for each of its axes, and adds its value times a stride. `Placement` holds them in bytes;
-`layout_of` turns placements into the `types.Layout` that the compiler reads, `grouped_view` into
-the elements.
+`layout_of` turns placements into the `types.ElementLayout` that the compiler reads, `grouped_view`
+into the elements.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import numpy as np
 from ...backends.memory import Memory
 from ...errors import QuadrantsRuntimeError
 from ...types import DataType, WriteCounter, row_major
-from ...types.layout import Layout, Term
-from ..memory import Elements, placed, release
+from ...types.layout import ElementLayout, Term
+from ..elements import Elements, placed, release
 
 __all__ = ["Block", "Digit", "Placement", "grouped_view", "guard", "joined", "layout_of"]
 
@@ -152,7 +152,7 @@ def by_axis(at: Placement) -> list[list[Digit]]:
     return [_merged(at.digits, axis) for axis in range(len(at.shape))]
 
 
-def layout_of(at: Placement, dtype: DataType) -> Layout:
+def layout_of(at: Placement, dtype: DataType) -> ElementLayout:
     """The layout of a field of ``dtype`` with the placement ``at``."""
     terms: list[Term] = []
     for digits in by_axis(at):
@@ -162,7 +162,7 @@ def layout_of(at: Placement, dtype: DataType) -> Layout:
             terms.append((axis, divisor, extent if number else 0, stride // dtype.size))
             divisor *= extent
     terms.sort(key=lambda t: (-t[3], t[0]))
-    found = Layout(at.shape, at.origin, tuple(terms))
+    found = ElementLayout(at.shape, at.origin, tuple(terms))
     return row_major(at.shape, at.origin) if found.is_row_major() else found
 
 

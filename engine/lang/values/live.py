@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from ...types import WriteCounter
-from ..memory import Window
+from ..elements import Window
 from .matrix import Matrix, Vector, wrapped
 
 __all__ = ["live"]

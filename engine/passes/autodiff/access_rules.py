@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...analysis import Memory, contains, enclosing_loops, is_invariant
+from ...analysis import MemoryLocations, contains, enclosing_loops, is_invariant
 from ...errors import QuadrantsCompilationError
 from ...ir import Func, Op, walk
 from ...ir import codes as C
@@ -51,7 +51,7 @@ class _Accesses:
         self.func: Final = func
         self.activity: Final = activity
         self.needed: Final = rerun.needed
-        self.memory: Final = Memory(func)
+        self.memory: Final = MemoryLocations(func)
         self.order: Final = {op: i for i, op in enumerate(activity.flat)}
         self.numbers: Final[dict[Op, int]] = {}
         self.known: Final[dict[object, int]] = {}
@@ -96,12 +96,12 @@ class _Accesses:
             if not self.activity.has_adjoint(op.args[0]):
                 continue
             for write in self.writes.get(_array(op), ()):
-                if write in members and not self.apart(op.args[0], write.args[0], loop):
+                if write in members and not self.disjoint(op.args[0], write.args[0], loop):
                     self.refuse(_CROSS, op, write,
                                 "put the loop inside another one (for _ in range(1): ...), or "
                                 "write to another array")  # fmt: skip
 
-    def apart(self, read: Op, write: Op, loop: Op) -> bool:
+    def disjoint(self, read: Op, write: Op, loop: Op) -> bool:
         """True if two addresses are the same, or of different elements in different iterations."""
         a, b = self.memory.location(read), self.memory.location(write)
         if a is b:

@@ -30,8 +30,8 @@ import linecache
 import re
 from typing import Final
 
-from ...adstack.places import Places
 from ...adstack.push_count import Pushes, Unbounded, count_pushes
+from ...adstack.reaching_writes import ReachingWrites
 from ...adstack.resolve import UP, Resolver, Unresolved
 from ...adstack.simplifier import simplify
 from ...adstack.size_expr import Const, MaxOver, SizeExpr, free_vars, text
@@ -55,7 +55,7 @@ def determine_ad_stack_size(func: Func, cx: PassCx) -> bool:
     stacks = [op for op in walk(func.body) if op.code == C.AD_STACK_ALLOCA]
     if not stacks:
         return False
-    resolver = Resolver(func, Places(func))
+    resolver = Resolver(func, ReachingWrites(func))
     simple: dict[SizeExpr, SizeExpr] = {}  # the values of one loop need stacks of one size
     changed = False
     for stack in stacks:
@@ -98,7 +98,7 @@ def _sized(stack: Op, resolver: Resolver, cx: PassCx, simple: dict[SizeExpr, Siz
 def _closed(stack: Op, pushes: Pushes, resolver: Resolver) -> SizeExpr:
     """The largest peak over all iterations of the loops around the stack."""
     size = pushes.peak
-    for loop in reversed(resolver.places.loops(stack)):
+    for loop in reversed(resolver.reaching.loops(stack)):
         if not any(resolver.var(loop, n).number in free_vars(size) for n in _axes(loop)):
             continue
         try:
@@ -119,7 +119,7 @@ def _axes(loop: Op) -> range:
 
 def _root_loops(stacks: list[Op], resolver: Resolver) -> list[Op]:
     """Root loops that hold stacks, each once."""
-    outermost = [owners[-1] for s in stacks if (owners := resolver.places.owners(s))]
+    outermost = [owners[-1] for s in stacks if (owners := resolver.reaching.owners(s))]
     return [op for op in dict.fromkeys(outermost) if op.code == C.RANGE_FOR]
 
 

@@ -3,7 +3,7 @@
 ::
 
     <f32> $3 = global_load $2             <f32> $3 = global_load $2
-                                          $9 : global_store $8, <1>       (the element's mark)
+                                          $9 : global_store $8, <1>       (the element's flag)
     $5 : global_store $4, $3              <f32> $11 = global_load $10
                                           <u1> $12 = cmp_eq $11, <0>
                                           $13 : assert $12 {kind='check' text='...'}
@@ -11,11 +11,11 @@
 
 Gradients are computed from the contents of arrays and fields after the kernels ran, so an element
 whose value a gradient needs must keep it: this is the global data access rule. Each differentiated
-array or field has a second one of the same type for marks, `Param.grad`. A mark of 0 means that
-nothing has read the element yet. The runtime clears the marks once, before the first kernel. A read
-sets the mark; a store and an atomic check it first. The kernel keeps all of its effects.
+array or field has a second one of the same type for flags, `Param.grad`. A flag of 0 means that
+nothing has read the element yet. The runtime clears the flags once, before the first kernel. A read
+sets the flag; a store and an atomic check it first. The kernel keeps all of its effects.
 
-It leaves alone arrays and fields without marks, local variables, and kernels that are not
+It leaves alone arrays and fields without flags, local variables, and kernels that are not
 validated. The check is per element: reading one and writing another is allowed.
 """
 
@@ -50,7 +50,7 @@ def insert_access_checks(func: Func, cx: PassCx) -> bool:
 
 
 def _marked(func: Func, op: Op) -> int:
-    """The number of the parameter that ``op`` reads or writes, -1 if it has no marks."""
+    """The number of the parameter that ``op`` reads or writes, -1 if it has no flags."""
     code = op.code
     if code not in (C.GLOBAL_LOAD, C.GLOBAL_STORE) and not C.ATOMIC[code]:
         return -1
@@ -73,11 +73,11 @@ def _check_block(func: Func, block: Block) -> None:
         one = b.const(1, param.dtype)
         if op.code == C.GLOBAL_LOAD or _reads_again(op):
             b.ops.append(op)
-            b.store(_mark(func, b, op.args[0], number), one)
+            b.store(_read_flag(func, b, op.args[0], number), one)
             continue
-        mark = b.load(_mark(func, b, op.args[0], number))
-        assert isinstance(mark.type, DataType)
-        fine = b.binary(C.CMP_EQ, mark, b.const(0, mark.type))
+        flag = b.load(_read_flag(func, b, op.args[0], number))
+        assert isinstance(flag.type, DataType)
+        fine = b.binary(C.CMP_EQ, flag, b.const(0, flag.type))
         what = "Field" if param.kind == "field" else "Array"
         text = _TEXT.format(what=what, name=param.name)
         b.emit(C.ASSERT, (fine,), AssertAttr("check", text))
@@ -85,11 +85,11 @@ def _check_block(func: Func, block: Block) -> None:
     block.ops = b.ops
 
 
-def _mark(func: Func, b: Builder, ptr: Op, number: int) -> Op:
-    """The address of the mark of the element at ``ptr``."""
+def _read_flag(func: Func, b: Builder, ptr: Op, number: int) -> Op:
+    """The address of the flag of the element at ``ptr``."""
     base = ptr.args[0]
-    marks = b.emit(C.ARG_ADDR, (), (func.params[number].grad, False), base.type)
-    return b.emit(C.EXTERNAL_PTR, (marks, *ptr.args[1:]), ptr.attr, ptr.type)
+    flags = b.emit(C.ARG_ADDR, (), (func.params[number].grad, False), base.type)
+    return b.emit(C.EXTERNAL_PTR, (flags, *ptr.args[1:]), ptr.attr, ptr.type)
 
 
 def _reads_again(op: Op) -> bool:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from ..compile import CompileRequest
 
 __all__ = [
-    "CODE_GONE", "FIELD_METADATA_CACHE_VALUE", "VERSIONS", "Look", "captures_text", "keep",
+    "CODE_GONE", "FIELD_METADATA_CACHE_VALUE", "VERSIONS", "LookupResult", "captures_text", "keep",
     "look_up", "parts_for", "without_code",
 ]  # fmt: skip
 
@@ -64,7 +64,7 @@ VERSIONS: Final = 8
 """The largest number of versions in an entry; the oldest is dropped first."""
 
 
-class Look(NamedTuple):
+class LookupResult(NamedTuple):
     """The result of a look-up.
 
     live: how to launch; None if the kernel has to be compiled. versions: those in the entry.
@@ -80,16 +80,16 @@ def look_up(
     offline: Offline,
     arguments: Sequence[Argument] | None,
     first: Observation | None = None,
-) -> Look:
+) -> LookupResult:
     """Look up the kernel for these arguments. Warns of an argument that prevents caching.
 
     offline: of the program. arguments: None where they are no longer available; then ``first`` is
     the earlier observation for them.
     """
     began = perf_counter()
-    look = _look_up(request, offline, arguments, first)
+    result = _look_up(request, offline, arguments, first)
     ms = (perf_counter() - began) * 1e3
-    return look._replace(observation=look.observation._replace(ms=ms))
+    return result._replace(observation=result.observation._replace(ms=ms))
 
 
 def _look_up(
@@ -97,15 +97,15 @@ def _look_up(
     offline: Offline,
     arguments: Sequence[Argument] | None,
     first: Observation | None,
-) -> Look:
+) -> LookupResult:
     decl, config, noalias = request.decl, request.config, request.noalias
     if not config.src_ll_cache or not config.offline_cache:
         name = "src_ll_cache" if config.offline_cache else "offline_cache"
-        return Look(Observation("fastcache", OFF, f"{name}=False"))
+        return LookupResult(Observation("fastcache", OFF, f"{name}=False"))
     if arguments is None:
         if first is None or not first.parts:
             reason = first.reason if first is not None else "the arguments are not at hand"
-            return Look(Observation("fastcache", BYPASS, reason))
+            return LookupResult(Observation("fastcache", BYPASS, reason))
         swapped = [Part(n, str(noalias) if n == "noalias" else v) for n, v in first.parts]
         parts: tuple[Part, ...] = tuple(swapped)
     else:
@@ -113,27 +113,27 @@ def _look_up(
         if isinstance(made, Bypass):
             for text in made.warnings:
                 log.warn(text)
-            return Look(Observation("fastcache", BYPASS, made.reason))
+            return LookupResult(Observation("fastcache", BYPASS, made.reason))
         parts = made
     key = key_of(parts)
     seen = Observation("fastcache", MISS, "", "", key, parts)
     store = open_store(config, "fastcache")
     answer = store.answer(key, decl.qualname)
     if answer.state != HIT:
-        return Look(seen._replace(state=answer.state, reason=answer.reason))
+        return LookupResult(seen._replace(state=answer.state, reason=answer.reason))
     versions: Sequence[Any] = answer.load
     try:
         live = _fitting(versions, decl, request.specialization, config)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         why = store.spoiled(key, decl.qualname, f"cannot be read back: {error!r}")
-        return Look(seen._replace(state=DAMAGED, reason=why))
+        return LookupResult(seen._replace(state=DAMAGED, reason=why))
     if isinstance(live, Stale):
-        return Look(seen._replace(reason=str(live)), None, versions)
-    return Look(seen._replace(state=HIT, source="disk"), live, versions)
+        return LookupResult(seen._replace(reason=str(live)), None, versions)
+    return LookupResult(seen._replace(state=HIT, source="disk"), live, versions)
 
 
 def _fitting(
-    versions: Sequence[Any], decl: KernelDecl, features: Sequence[Any], config: CompileConfig
+    versions: Sequence[Any], decl: KernelDecl, spec_keys: Sequence[Any], config: CompileConfig
 ) -> Live | Stale:
     """The first version that fits, or the reason why the nearest does not.
 
@@ -144,7 +144,7 @@ def _fitting(
     nearest: Stale | None = None
     for load in versions:
         try:
-            return plan_of(load, decl, features, config)
+            return plan_of(load, decl, spec_keys, config)
         except Stale as stale:
             if nearest is None or stale.passed > nearest.passed:
                 nearest = stale
@@ -153,10 +153,10 @@ def _fitting(
     return nearest
 
 
-def without_code(look: Look) -> Look:
+def without_code(result: LookupResult) -> LookupResult:
     """The miss that replaces a hit whose code is not available."""
-    seen = look.observation._replace(state=MISS, source="", reason=CODE_GONE)
-    return Look(seen, None, look.versions)
+    seen = result.observation._replace(state=MISS, source="", reason=CODE_GONE)
+    return LookupResult(seen, None, result.versions)
 
 
 # ---- the key
@@ -219,7 +219,7 @@ def _closure(decl: KernelDecl, modules: Modules) -> str:
 
 def keep(
     request: CompileRequest,
-    look: Look,
+    result: LookupResult,
     build: BuildResult,
     offline: str,
     about: Callable[[Sequence[Part]], dict[str, Any]],
@@ -229,7 +229,7 @@ def keep(
     offline: the key of its code. about: returns the description of the entry, from a key's parts.
     Returns the observation: that of the look-up, with ``stored``, or the reason for a bypass.
     """
-    seen = look.observation
+    seen = result.observation
     if not seen.key or seen.state == BYPASS:
         return seen
     config = request.config
@@ -240,9 +240,9 @@ def keep(
         return seen._replace(state=BYPASS, reason=str(error))
     store: Store = open_store(config, "fastcache")
     facts = {**about(seen.parts), "captures": captures_text(build, load)}
-    versions = [load, *[one for one in look.versions if one != load]][:VERSIONS]
-    if look.versions:
-        facts["older"] = _older(store.look(seen.key, kernel), look.versions, load)
+    versions = [load, *[one for one in result.versions if one != load]][:VERSIONS]
+    if result.versions:
+        facts["older"] = _older(store.info(seen.key, kernel), result.versions, load)
     stored = store.write(Entry(seen.key, kernel, facts, versions, b""))
     return seen._replace(stored=stored)
 

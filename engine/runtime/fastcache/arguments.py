@@ -35,8 +35,8 @@ import numpy as np
 
 from ...cache.parts import Part
 from ...frontend.declared import ParamDecl, members_of
-from ...frontend.features import InstanceFeature, NdarrayFeature, RecordFeature, Unusable, unwrapped
 from ...frontend.plain import FORMATTING, coded
+from ...frontend.specialization import InstanceKey, NdarrayKey, RecordKey, Unusable, unwrapped
 from ...signals import of_signal_handler
 from ...types import (
     DATA_ORIENTED,
@@ -117,36 +117,36 @@ def class_name(cls: type, modules: Modules) -> str:
 
 
 def _argument(param: ParamDecl, argument: Argument, modules: Modules) -> str:
-    feature = argument.feature
-    if isinstance(feature, InstanceFeature):
+    spec_key = argument.spec_key
+    if isinstance(spec_key, InstanceKey):
         return _instance(param.name, argument.given, _lifts(argument.given), [], modules)
     if param.kind == "template":
-        if dataclasses.is_dataclass(feature) and not isinstance(feature, type):
-            return _instance(param.name, feature, False, [], modules)
-        return _constant(param.name, feature, modules)
-    return _feature(param, param.name, feature, argument.given, modules)
+        if dataclasses.is_dataclass(spec_key) and not isinstance(spec_key, type):
+            return _instance(param.name, spec_key, False, [], modules)
+        return _constant(param.name, spec_key, modules)
+    return _spec_key(param, param.name, spec_key, argument.given, modules)
 
 
-def _feature(param: ParamDecl, name: str, feature: Any, given: Any, modules: Modules) -> str:
+def _spec_key(param: ParamDecl, name: str, spec_key: Any, given: Any, modules: Modules) -> str:
     """The text of the specialization key of one parameter, or one member of a dataclass.
 
     given: the value itself, where the key is not sufficient; None for a NumPy array.
     """
-    if feature is None:
+    if spec_key is None:
         return "None"
-    if isinstance(feature, DataType):
-        return feature.name
-    if isinstance(feature, NdarrayFeature):
-        return _array(feature, given)
-    if isinstance(feature, CompoundType):
-        return _type(feature)
-    if isinstance(feature, RecordFeature):
-        return _record(name, feature, given, modules)
-    if isinstance(feature, Unusable):
-        return f"unusable {feature.annotation}"
-    if isinstance(feature, FieldHandle | StructFieldHandle):
-        raise _Unfit(name, feature, quiet=param.kind == "tensor")
-    return _constant(name, feature, modules)
+    if isinstance(spec_key, DataType):
+        return spec_key.name
+    if isinstance(spec_key, NdarrayKey):
+        return _array(spec_key, given)
+    if isinstance(spec_key, CompoundType):
+        return _type(spec_key)
+    if isinstance(spec_key, RecordKey):
+        return _record(name, spec_key, given, modules)
+    if isinstance(spec_key, Unusable):
+        return f"unusable {spec_key.annotation}"
+    if isinstance(spec_key, FieldHandle | StructFieldHandle):
+        raise _Unfit(name, spec_key, quiet=param.kind == "tensor")
+    return _constant(name, spec_key, modules)
 
 
 def _type(t: Any) -> str:
@@ -157,12 +157,12 @@ def _type(t: Any) -> str:
     return getattr(t, "__name__", None) or repr(t)
 
 
-def _array(feature: NdarrayFeature, given: Any) -> str:
+def _array(spec_key: NdarrayKey, given: Any) -> str:
     """The text of an array, with the short name of its library."""
-    shape, ndim, dtype = feature.element_shape, feature.ndim, feature.dtype
-    tail = ("-g" if feature.needs_grad else "") + ("-d" if feature.needs_dual else "")
-    if feature.axes is not None:
-        tail += f"-L{feature.axes}"
+    shape, ndim, dtype = spec_key.element_shape, spec_key.ndim, spec_key.dtype
+    tail = ("-g" if spec_key.needs_grad else "") + ("-d" if spec_key.needs_dual else "")
+    if spec_key.axes is not None:
+        tail += f"-L{spec_key.axes}"
     if isinstance(given, ArrayHandle):
         if not shape:
             return f"[nd-{dtype.name}-{ndim}{tail}]"
@@ -206,12 +206,12 @@ def _member_of_enum(name: str, value: enum.Enum, modules: Modules) -> str:
 # Dataclasses
 
 
-def _record(name: str, feature: RecordFeature, given: Any, modules: Modules) -> str:
-    cls = feature.cls
+def _record(name: str, spec_key: RecordKey, given: Any, modules: Modules) -> str:
+    cls = spec_key.cls
     declared = members_of(cls)
     wanted = {f.name for f in dataclasses.fields(cls) if f.metadata.get(FIELD_METADATA_CACHE_VALUE)}
     out: list[str] = []
-    for key, member in feature.members.items():
+    for key, member in spec_key.members.items():
         value = unwrapped(getattr(given, key))
         inside = None if isinstance(value, np.ndarray) else value
         path = f"{name}.{key}"
@@ -219,7 +219,7 @@ def _record(name: str, feature: RecordFeature, given: Any, modules: Modules) -> 
         if param is None:
             text = _constant(path, member, modules)
         else:
-            text = _feature(param, path, member, inside, modules)
+            text = _spec_key(param, path, member, inside, modules)
         if key in wanted:
             text += f" = {_shown(path, value, modules)}"
         clamped = param is not None and param.boundary != "unsafe"
@@ -290,7 +290,7 @@ def _attribute(
     if lifts and value.__class__ in (int, float, bool):
         return f"{value.__class__}{_wide(value)}"
     if isinstance(value, ArrayHandle):
-        key: NdarrayFeature | None = getattr(value, "_key", None)
+        key: NdarrayKey | None = getattr(value, "_key", None)
         return "[nd-ended]" if key is None else _array(key, value)
     if isinstance(value, np.ndarray):
         array = cast("np.ndarray[Any, Any]", value)

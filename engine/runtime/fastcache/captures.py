@@ -25,7 +25,6 @@ import numpy as np
 
 from ...cache.parts import digest
 from ...frontend.declared import ParamDecl, members_of
-from ...frontend.features import content_of
 from ...frontend.plain import (
     FORMATTING,
     array_doubt,
@@ -35,6 +34,7 @@ from ...frontend.plain import (
     is_builtin,
 )  # fmt: skip
 from ...frontend.registry import INTRINSICS
+from ...frontend.specialization import content_of
 from ...types import CompoundType, DataType, MatrixType, NDArray, StructType, Template, TensorHandle
 
 if TYPE_CHECKING:

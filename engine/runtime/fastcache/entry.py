@@ -28,15 +28,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...cache.parts import digest
 from ...errors import QuadrantsSyntaxError
 from ...frontend.declared import members_of, scalar_type
-from ...frontend.features import (
-    InstanceFeature,
-    NdarrayFeature,
+from ...frontend.specialization import (
+    InstanceKey,
+    NdarrayKey,
     ParamBinding,
     Plan,
-    RecordFeature,
+    RecordKey,
     Unusable,
     Used,
-    ValueFeature,
+    ValueKey,
     number_class,
     same,
 )
@@ -92,7 +92,7 @@ class Live(NamedTuple):
 
 
 def record(
-    build: BuildResult, features: Sequence[Any], config: CompileConfig, offline: str,
+    build: BuildResult, spec_keys: Sequence[Any], config: CompileConfig, offline: str,
     modules: Modules = LIVE,
 ) -> dict[str, Any]:  # fmt: skip
     """The entry of a kernel that has been compiled. Uncacheable if something has no text.
@@ -105,7 +105,7 @@ def record(
         if capture.opaque:  # the most precise of the possible reasons
             raise Uncacheable(f"`{capture.name}` in {capture.decl.qualname}: {capture.opaque}")
     reached = Reached(build.decls, modules)
-    arguments = _by_name(kernel, features)
+    arguments = _by_name(kernel, spec_keys)
     captures = [_capture(capture, reached, arguments) for capture in found]
     numbers = Reached((), modules)
     load = {
@@ -113,11 +113,11 @@ def record(
         "functions": _functions(build.decls, captures, modules),
         "language": _language(build, modules),
         "captures": captures,
-        "leaves": [_leaf(leaf) for leaf in build.bindings],
-        "used": [_used(kernel, used, features, config, numbers) for used in build.used],
+        "leaves": [_binding_row(binding) for binding in build.bindings],
+        "used": [_used(kernel, used, spec_keys, config, numbers) for used in build.used],
     }
     try:
-        live = plan_of(load, kernel, features, config, modules)
+        live = plan_of(load, kernel, spec_keys, config, modules)
     except Stale as stale:
         raise Uncacheable(f"what it depends on cannot be found again: {stale}") from None
     if [d.fn for d in live.functions] != [d.fn for d in build.decls] or not _agree(
@@ -136,12 +136,12 @@ def _agree(a: Plan, b: Plan) -> bool:
     return (
         a.bindings == b.bindings
         and [u[:2] for u in a.used] == [u[:2] for u in b.used]
-        and all(same(x.feature, y.feature) for x, y in zip(a.used, b.used, strict=True))
+        and all(same(x.spec_key, y.spec_key) for x, y in zip(a.used, b.used, strict=True))
     )
 
 
-def _by_name(kernel: KernelDecl, features: Sequence[Any]) -> dict[str, Any]:
-    return {param.name: one for param, one in zip(kernel.params, features, strict=True)}
+def _by_name(kernel: KernelDecl, spec_keys: Sequence[Any]) -> dict[str, Any]:
+    return {param.name: one for param, one in zip(kernel.params, spec_keys, strict=True)}
 
 
 def _capture(capture: Capture, reached: Reached, arguments: Mapping[str, Any]) -> list[Any]:
@@ -203,18 +203,18 @@ def _functions(
     return out
 
 
-def _leaf(leaf: ParamBinding) -> list[Any]:
-    if leaf.field is not None:
-        raise Uncacheable(f"it uses the field {leaf.field.name or ''}".rstrip())
-    return [leaf.arg, list(leaf.path), leaf.part]
+def _binding_row(binding: ParamBinding) -> list[Any]:
+    if binding.field is not None:
+        raise Uncacheable(f"it uses the field {binding.field.name or ''}".rstrip())
+    return [binding.arg, list(binding.path), binding.part]
 
 
 def _used(
-    kernel: KernelDecl, used: Used, features: Sequence[Any], config: CompileConfig,
+    kernel: KernelDecl, used: Used, spec_keys: Sequence[Any], config: CompileConfig,
     numbers: Numbers,
 ) -> list[Any]:  # fmt: skip
     try:
-        _, text = _inside(features[used.arg], used.path, config, numbers)
+        _, text = _inside(spec_keys[used.arg], used.path, config, numbers)
     except Unknown as unknown:
         name = ".".join((kernel.params[used.arg].name, *used.path))
         raise Uncacheable(f"the parameter {name} {unknown}") from None
@@ -222,46 +222,46 @@ def _used(
 
 
 def _inside(
-    feature: Any, path: Sequence[str], config: CompileConfig, numbers: Numbers
+    spec_key: Any, path: Sequence[str], config: CompileConfig, numbers: Numbers
 ) -> tuple[Any, str]:
     """The specialization key at ``path`` in an argument, and its text."""
-    if isinstance(feature, NdarrayFeature):
-        inner: Any = feature.of_grad()
+    if isinstance(spec_key, NdarrayKey):
+        inner: Any = spec_key.of_grad()
     else:
-        inner = feature.find(tuple(path))
-        kind = number_class(inner) if isinstance(feature, InstanceFeature) else None
+        inner = spec_key.find(tuple(path))
+        kind = number_class(inner) if isinstance(spec_key, InstanceKey) else None
         if kind is not None:  # a number of the object that is read at each launch
             return scalar_type(kind, config), f"number {kind.__name__}"
         if path and path[-1] == "__class__":
             return inner, f"class {class_name(inner, numbers.modules)}"
-    return inner, _feature_text(inner, numbers)
+    return inner, _spec_key_text(inner, numbers)
 
 
-def _feature_text(feature: Any, numbers: Numbers) -> str:
+def _spec_key_text(spec_key: Any, numbers: Numbers) -> str:
     modules = numbers.modules
-    if isinstance(feature, NdarrayFeature):
-        return f"array {tuple(feature)}"
-    if isinstance(feature, DataType | CompoundType):
-        return type_text(feature, modules)
-    if isinstance(feature, RecordFeature):
-        members = [param_text(param, modules) for param in members_of(feature.cls).values()]
-        return f"dataclass {class_name(feature.cls, modules)} {digest(str(members))}"
-    if isinstance(feature, Unusable):
-        return f"unusable {feature.annotation}"
-    if isinstance(feature, FieldHandle | StructFieldHandle):
+    if isinstance(spec_key, NdarrayKey):
+        return f"array {tuple(spec_key)}"
+    if isinstance(spec_key, DataType | CompoundType):
+        return type_text(spec_key, modules)
+    if isinstance(spec_key, RecordKey):
+        members = [param_text(param, modules) for param in members_of(spec_key.cls).values()]
+        return f"dataclass {class_name(spec_key.cls, modules)} {digest(str(members))}"
+    if isinstance(spec_key, Unusable):
+        return f"unusable {spec_key.annotation}"
+    if isinstance(spec_key, FieldHandle | StructFieldHandle):
         raise Unknown("is a field")
-    if isinstance(feature, ValueFeature):
-        feature = feature.value
-    if is_data_oriented(feature):
-        return f"object {class_name(feature.__class__, modules)}"
-    return text_of(feature, numbers)
+    if isinstance(spec_key, ValueKey):
+        spec_key = spec_key.value
+    if is_data_oriented(spec_key):
+        return f"object {class_name(spec_key.__class__, modules)}"
+    return text_of(spec_key, numbers)
 
 
 # ---- checking
 
 
 def plan_of(
-    load: Mapping[str, Any], kernel: KernelDecl, features: Sequence[Any], config: CompileConfig,
+    load: Mapping[str, Any], kernel: KernelDecl, spec_keys: Sequence[Any], config: CompileConfig,
     modules: Modules = LIVE,
 ) -> Live:  # fmt: skip
     """Return how to launch, if nothing has changed. Stale if something has.
@@ -271,11 +271,11 @@ def plan_of(
     reached, numbers = Reached((kernel,), modules), Reached((), modules)
     passed = 0
     try:
-        for _ in _compared(reached, load, kernel, features):
+        for _ in _compared(reached, load, kernel, spec_keys):
             passed += 1
         plan = Plan(
-            tuple([_live_leaf(row, features) for row in load["leaves"]]),
-            tuple([_live_used(row, kernel, features, config, numbers) for row in load["used"]]),
+            tuple([_live_binding(row, spec_keys) for row in load["leaves"]]),
+            tuple([_live_used(row, kernel, spec_keys, config, numbers) for row in load["used"]]),
         )
     except Stale as stale:
         stale.passed = passed
@@ -286,7 +286,7 @@ def plan_of(
 
 
 def _compared(
-    reached: Reached, load: Mapping[str, Any], kernel: KernelDecl, features: Sequence[Any]
+    reached: Reached, load: Mapping[str, Any], kernel: KernelDecl, spec_keys: Sequence[Any]
 ) -> Iterator[None]:
     """Find the functions and compare captures, one at a time. Stale at the first that differs."""
     modules = reached.modules
@@ -303,7 +303,7 @@ def _compared(
                 raise Stale(f"the function {name} is gone")
             _add(reached, number, found, text, name)
             yield
-    arguments = _by_name(kernel, features)
+    arguments = _by_name(kernel, spec_keys)
     for owner, origin, path, text in load["captures"]:
         if owner not in reached.decls:
             raise Stale(f"the function {functions[owner - 1][2]} is not reached")
@@ -354,19 +354,19 @@ def _check(
         raise Stale(f"{where} has changed: {text} -> {now}")
 
 
-def _live_leaf(row: Sequence[Any], features: Sequence[Any]) -> ParamBinding:
+def _live_binding(row: Sequence[Any], spec_keys: Sequence[Any]) -> ParamBinding:
     arg, path, part = row
     path = tuple(path)
     if part < 0:
         return ParamBinding(arg, path)
-    feature = features[arg].find(path) if path else features[arg]
-    if not isinstance(feature, CompoundType):
+    spec_key = spec_keys[arg].find(path) if path else spec_keys[arg]
+    if not isinstance(spec_key, CompoundType):
         raise ValueError(f"argument {arg} has no parts")
-    return ParamBinding(arg, path, part, feature)
+    return ParamBinding(arg, path, part, spec_key)
 
 
 def _live_used(
-    row: Sequence[Any], kernel: KernelDecl, features: Sequence[Any], config: CompileConfig,
+    row: Sequence[Any], kernel: KernelDecl, spec_keys: Sequence[Any], config: CompileConfig,
     numbers: Numbers,
 ) -> Used:  # fmt: skip
     arg: int = row[0]
@@ -374,11 +374,11 @@ def _live_used(
     text = row[2]
     name = ".".join((kernel.params[arg].name, *path))
     try:
-        feature, now = _inside(features[arg], path, config, numbers)
+        spec_key, now = _inside(spec_keys[arg], path, config, numbers)
     except Unknown as unknown:
         raise Stale(f"the parameter {name} {unknown}") from None
     except AttributeError:
         raise Stale(f"the parameter {name} is not there any more") from None
     if now != text:
         raise Stale(f"the parameter {name} has changed: {text} -> {now}")
-    return Used(arg, path, feature)
+    return Used(arg, path, spec_key)

@@ -16,7 +16,7 @@ from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...cache.parts import digest
-from ...frontend.features import InstanceFeature, RecordFeature, ValueFeature, unwrapped
+from ...frontend.specialization import InstanceKey, RecordKey, ValueKey, unwrapped
 from ...types import StructType
 from .captures import ABSENT, Modules, declared, function_of, is_engine, numbered
 
@@ -154,21 +154,21 @@ def follow(
     return value, parent
 
 
-def _in_argument(feature: Any, path: Sequence[str]) -> tuple[Any, Any]:
+def _in_argument(spec_key: Any, path: Sequence[str]) -> tuple[Any, Any]:
     """As `follow`, from the specialization key of an argument."""
-    value: Any = feature
-    looked_into = isinstance(feature, InstanceFeature)
-    if isinstance(feature, InstanceFeature):
-        value = feature.instance
-    elif isinstance(feature, ValueFeature):
-        value = feature.value
+    value: Any = spec_key
+    looked_into = isinstance(spec_key, InstanceKey)
+    if isinstance(spec_key, InstanceKey):
+        value = spec_key.instance
+    elif isinstance(spec_key, ValueKey):
+        value = spec_key.value
     parent: Any = None
     for name in path:
         parent = value
         if name.endswith("?"):
-            owner = value.cls if isinstance(value, RecordFeature) else value
+            owner = value.cls if isinstance(value, RecordKey) else value
             return getattr(owner, name[:-1], ABSENT) is not ABSENT, parent
-        if isinstance(value, RecordFeature):
+        if isinstance(value, RecordKey):
             if name in value.members:
                 value = value.members[name]
             else:

@@ -89,7 +89,7 @@ def test_a_report_on_what_fails_exits_1_with_the_error_in_it(path, tmp_path, con
 
 
 @pytest.mark.slow
-def test_gates_decide_the_exit_code(path, tmp_path):
+def test_rules_decide_the_exit_code(path, tmp_path):
     out = tmp_path / "old.json"
     assert program("--report", *FAST, "--out", out, path).returncode == 0
     same = ["--report", *FAST, "--out", tmp_path / "new.json", "--baseline", out]

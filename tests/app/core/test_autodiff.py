@@ -66,11 +66,11 @@ def test_the_details_of_a_stack_tell_formula_tree_values_and_bytes():
     assert adstacks.stack_lines(AUTODIFF, "7.7") == []
 
 
-def test_facts_tell_tasks_gates_maxima_caches_heaps_and_overflow():
+def test_facts_tell_tasks_predicates_maxima_caches_heaps_and_overflow():
     text = plain(adstacks.fact_lines(AUTODIFF, 200))
     for wanted in (
         "task 0       runs x.shape[0] times, 624 B of heap",
-        "gate         not captured: the condition compares two loads, at line 9",
+        "predicate    not captured: the condition compares two loads, at line 9",
         "1 maximum found in 1 round before the launch",
         "1,000  numpy        32  max over i < x.shape[0] of n[i] + 1",
         "size_expr 4 hit, 1 missed; reducer_code 0 hit, 1 missed; task_metadata 9 hit, 1 missed;"
@@ -79,9 +79,9 @@ def test_facts_tell_tasks_gates_maxima_caches_heaps_and_overflow():
         "overflow     none; every push is checked",
     ):
         assert wanted in text
-    gate = ad.GateRecord(state="captured", formula="x[i] > 0.5", count=12)
-    assert adstacks.gate_text(gate) == "captured: x[i] > 0.5; 12 iterations passed"
-    assert adstacks.gate_text(None) == ""
+    predicate = ad.PredicateRecord(state="captured", formula="x[i] > 0.5", count=12)
+    assert adstacks.predicate_text(predicate) == "captured: x[i] > 0.5; 12 iterations passed"
+    assert adstacks.predicate_text(None) == ""
 
 
 def test_an_overflow_stands_out_and_is_told_once():

@@ -179,7 +179,7 @@ def test_show_prints_code_with_what_it_takes():
     assert '"unlaunched": "no driver found"' in told and '"how": "graph"' in told
 
 
-def test_gates_on_machine_code():
+def test_rules_on_machine_code():
     rules = [f"code.{NAME}.spills>0", f"code.{NAME}.registers>64", f"code.{NAME}.ptx_bytes>+5%"]
     found = evaluate(NO_DEVICE, rules, NO_DEVICE)
     assert [f.state for f in found] == ["failed", "passed", "passed"]

@@ -19,16 +19,16 @@ LAYOUT = rec.LayoutRecord(
     strides=(1536, 12, 4), arrangement="AOS", bytes=131072, span=196604,
 )  # fmt: skip
 PARAMS = (
-    rec.LeafRecord(name="x", kind="ndarray", dtype="f32", ndim=1, argument="x", written=True),
-    rec.LeafRecord(
+    rec.BindingRecord(name="x", kind="ndarray", dtype="f32", ndim=1, argument="x", written=True),
+    rec.BindingRecord(
         name="tank.v<i>", kind="ndarray", dtype="f32", ndim=2, element_shape=(2, 2),
         origin="member", argument="tank", axes=(1, 0),
     ),
-    rec.LeafRecord(
+    rec.BindingRecord(
         name="p.vel[1]", kind="scalar", dtype="f32", origin="part", argument="p", used=False
     ),
-    rec.LeafRecord(name="self.n", kind="scalar", dtype="i32", origin="member", argument="self"),
-    rec.LeafRecord(
+    rec.BindingRecord(name="self.n", kind="scalar", dtype="i32", origin="member", argument="self"),
+    rec.BindingRecord(
         name="momentum", kind="field", dtype="f32", ndim=2, element_shape=(2,), origin="field",
         layout=LAYOUT,
     ),

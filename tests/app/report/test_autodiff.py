@@ -28,7 +28,7 @@ def test_markdown_has_a_section_for_the_gradient_only():
     for wanted in ("33", "8", "528 B", gradients.FORMULA, "the loop over j at line 9"):
         assert wanted in row
     assert "the loop over \\<k\\> at line 10" in text
-    assert "`largest n[i]` = 31" in text and "- gate: not captured" in text
+    assert "`largest n[i]` = 31" in text and "- predicate: not captured" in text
     stacks = text[text.index("### Autodiff") :].splitlines()
     cells = {line.count("|") for line in stacks if re.match(r"\| (task|0) \|", line)}
     assert len(cells) == 1

@@ -1,4 +1,4 @@
-"""Reports render the record completely and safely; gates trip when they should."""
+"""Reports render the record completely and safely; rules fail when they should."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def test_a_metric_that_nothing_can_have_is_an_error(rule, text):
     ("now", "mad", "state"),
     [(100.0, 1.0, "passed"), (150.0, 1.0, "failed"), (150.0, 40.0, "passed")],
 )
-def test_times_gate_against_a_baseline_beyond_noise(now, mad, state):
+def test_times_are_compared_with_a_baseline_beyond_noise(now, mad, state):
     found = evaluate(
         make_record(cpu_us=now, mad_us=mad), ["launch.cpu.median_us>+20%"], make_record()
     )
@@ -307,7 +307,7 @@ def test_what_fails_and_what_is_not_judged_is_counted():
         assert "1 failed, 1 unknown of 2" in text
 
 
-def test_gate_findings_stand_in_the_reports():
+def test_findings_of_rules_are_in_the_reports():
     found = evaluate(RECORD, ["launch.cpu.median_us>50"])
     assert "1 failed of 1" in report.to_markdown(RECORD, found)
     assert "1 failed of 1" in report.to_html(RECORD, found)
@@ -327,7 +327,7 @@ def test_unreadable_rules_say_what_to_write(rule):
         parse_rule(rule)
 
 
-def test_a_misspelt_count_is_an_error_and_not_a_gate_that_never_trips():
+def test_a_misspelt_count_is_an_error_and_not_a_rule_that_never_fails():
     with pytest.raises(
         RuleError, match=r'there is no ir\.statments; did you mean "ir\.statements"'
     ):

@@ -37,7 +37,7 @@ def kernel(tmp_path):
 
 def compiles(kernel, look):
     steps = Told()
-    capture = inspect.KernelCapture(kernel, ("cpu", "interp"), CompileConfig(), steps, look=look)
+    capture = inspect.KernelCapture(kernel, ("cpu", "interp"), CompileConfig(), steps, shown=look)
     capture.compile()
     backends = [record.backend("cpu") for record in steps.records]
     return [(b.reason, b.compile.runs) for b in backends if b is not None and b.compile]
@@ -48,7 +48,7 @@ def test_without_a_look_the_passes_are_told_of_once_they_are_over(kernel):
 
 
 def test_the_first_run_with_an_effect_is_told_of_at_once(kernel):
-    (doing, runs), (_, whole), *_ = compiles(kernel, inspect.Look())
+    (doing, runs), (_, whole), *_ = compiles(kernel, inspect.ShownRun())
     assert doing == "running passes"
     assert [r.state for r in runs].count("changed") == 1 and runs[-1].state == "changed"
     assert whole[: len(runs)] == runs and len(whole) > len(runs)
@@ -59,10 +59,10 @@ def test_a_run_is_found_by_its_name_and_number(kernel):
     names = [(r.stage, r.round, r.task, r.name) for r in whole]
     twice = next(i for i, name in enumerate(names) if name in names[:i])
     name = (*names[twice], names[:twice].count(names[twice]))
-    doing, runs = compiles(kernel, inspect.Look(name))[0]
+    doing, runs = compiles(kernel, inspect.ShownRun(name))[0]
     assert doing == "running passes" and len(runs) == twice + 1
 
 
 def test_a_run_that_is_no_longer_there_delays_nothing(kernel):
-    look = inspect.Look(("simplify_I", 1, None, "no_such_pass", 0))
+    look = inspect.ShownRun(("simplify_I", 1, None, "no_such_pass", 0))
     assert compiles(kernel, look)[0][0] == "generating code"

@@ -6,7 +6,7 @@ import signal
 import pytest
 from qd_studio.app.worker import events
 from qd_studio.app.worker.protocol import Limits
-from qd_studio.engine.inspect import LookUps
+from qd_studio.engine.inspect import PastLookups
 
 from tests.app.worker.live import HEAD, Live, backend
 
@@ -100,12 +100,12 @@ def test_passes_are_shown_before_the_caches_are_asked(path):
 
 
 def test_look_ups_give_what_was_kept_and_tell_what_is_new():
-    looks = LookUps()
+    looks = PastLookups()
     assert looks.swap("a", {"parts": {"x": "1"}}) is None
     assert looks.swap("a", {"parts": {"x": "2"}}) == {"parts": {"x": "1"}}
     news = looks.news()
     assert list(news) == ["a"] and looks.news() == {}
-    other = LookUps()
+    other = PastLookups()
     other.swap("b", {})
     other.take({**news, "b": b'{"old": 1}'})
     assert other.swap("a", {}) == {"parts": {"x": "2"}}

@@ -22,9 +22,9 @@ def config(arch="sm_90", **options):
 def artifact(kernel, *args, arch="sm_90", mode=None, **options):
     """What a kernel is compiled to for a call; a program must run, on whatever backend."""
     of = kernel.in_mode(mode) if mode else kernel
-    features = tuple(a.feature for a in of.launchers.classify(args, current()))
+    spec_keys = tuple(a.spec_key for a in of.launchers.classify(args, current()))
     chosen = config(arch, **options)
-    request = CompileRequest(of.decl, features, chosen, CUDA)
+    request = CompileRequest(of.decl, spec_keys, chosen, CUDA)
     return make_code(make_ir(request).func, chosen, CUDA)[1]
 
 

@@ -38,7 +38,7 @@ def tell(x: Row):
             print(x[j])
 
 
-def test_reals_are_printed_without_doubles(lacking):
+def test_floats_are_printed_without_doubles(lacking):
     lacking({}, fp64=False)
     values = [0.0, -0.0, 1.0, -2.5, 0.1, 3e38, 1e-38, 1e-45, -7e-42, math.inf, -math.inf, math.nan]
     told = io.StringIO()

@@ -178,7 +178,7 @@ def test_what_the_device_lacks_goes_by_compare_and_swap():
         update(C.ATOMIC_BIT_OR, f32, GLOBAL, HERE)
 
 
-def test_sums_of_reals_on_nvidia_are_its_own():
+def test_sums_of_floats_on_nvidia_are_its_own():
     newer, older = HERE._replace(nvidia=9), HERE._replace(nvidia=5)
     for t, reg in (("f32", "f"), ("f64", "d")):
         text = update(C.ATOMIC_ADD, BY_NAME[t], GLOBAL, newer).helper

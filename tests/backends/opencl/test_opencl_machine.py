@@ -14,7 +14,7 @@ from qd_studio import engine as qd
 from qd_studio.engine.backends.opencl import build, context, device, errors, hardware, pocl
 from qd_studio.engine.backends.opencl.capabilities import Capabilities
 from qd_studio.engine.backends.opencl.source import kernel as text
-from qd_studio.engine.cache.memory import MEMORY
+from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.runtime import program
@@ -178,7 +178,7 @@ def test_a_program_that_does_not_build_points_to_the_users_line(monkeypatch):
         lines[at] = lines[at].replace("x[", "y_of_nobody[")
         return found._replace(text="\n".join(lines) + "\n")
 
-    MEMORY.clear()
+    IN_PROCESS.clear()
     monkeypatch.setattr(text, "lower_opencl", broken)
     qd.init(arch=qd.opencl, offline_cache=False)
     with pytest.raises(qd.QuadrantsCompilationError) as found:
@@ -216,7 +216,7 @@ def test_entries_are_written_at_the_end_and_make_programs_again(monkeypatch):
         qd.reset()
 
     def as_in_a_new_process():
-        MEMORY.clear()
+        IN_PROCESS.clear()
         context._contexts.clear()
 
     as_in_a_new_process()

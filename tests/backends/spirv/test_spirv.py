@@ -89,7 +89,7 @@ def total(x: Floats) -> qd.f32:
     return s
 
 
-def test_sums_of_reals_compare_and_exchange_and_prints_have_a_parameter():
+def test_sums_of_floats_compare_and_exchange_and_prints_have_a_parameter():
     made = whole(artifact("spirv", total, F))
     assert "OpAtomicCompareExchange" in made.texts["spirv"]
     assert "AtomicFAdd" not in made.texts["spirv"]

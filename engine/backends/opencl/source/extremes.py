@@ -96,7 +96,7 @@ static inline int qd_key_f32(float x)
     return bits ^ (bits >> 31 & 0x7fffffff);
 }
 """
-_REALS: Final = """\
+_FLOATS: Final = """\
 // the float that has this key
 static inline float qd_real_f32(int key)
 {
@@ -119,7 +119,7 @@ def key_text(name: str) -> tuple[str, tuple[str, ...]]:
     if what == "key":
         text = _KEYS
     elif what == "real":
-        text = _REALS
+        text = _FLOATS
     else:
         text = _LOSING.replace("NAME", what.split("_")[0])
         if what == "min_key":

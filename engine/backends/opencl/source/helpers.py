@@ -77,9 +77,9 @@ static __global uchar *qd_print_room(__global uchar *prints, uint size)
 """,
     "claim": """\
 // the row of the real adstacks that a work-item claims; -1 if there are no more than `rows`
-static long qd_claim(__global uchar *claims, long thread, long rows, long gated)
+static long qd_claim(__global uchar *claims, long thread, long rows, long predicated)
 {
-    const long row = gated ? (long)atomic_inc((volatile __global uint *)claims) : thread;
+    const long row = predicated ? (long)atomic_inc((volatile __global uint *)claims) : thread;
     return row < rows ? row : -1;
 }
 """,

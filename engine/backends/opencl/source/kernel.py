@@ -66,7 +66,7 @@ class OpenclText(NamedTuple):
     text: str
     ids: tuple[int, ...]
     meta: KernelMeta
-    layout: abi.Layout
+    layout: abi.ArgumentLayout
     tasks: tuple[OpenclTask, ...]
     clears: bool
     claims: tuple[int, ...]
@@ -330,7 +330,10 @@ def _stack_counts(func: Func, tasks: list[Op]) -> list[tuple[int, bool]]:
     if all(op.code != C.AD_STACK_ALLOCA for op in all_ops(func)):
         return [(0, False)] * len(tasks)
     return [
-        (sum(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1])), bool(task.attr.gate))
+        (
+            sum(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1])),
+            bool(task.attr.predicate),
+        )
         for task in tasks
     ]
 

@@ -98,10 +98,10 @@ def _claim(e: Emitter, op: Op) -> None:
         return  # a work-item's row is its number
     rows = _fact(e, "qd_real_rows", abi.REAL_ROWS)
     stride = _fact(e, "qd_real_stride", abi.REAL_STRIDE)
-    gated = _fact(e, "qd_gated", abi.GATED)
+    predicated = _fact(e, "qd_predicated", abi.PREDICATED)
     e.comment(op)
     e.open("if (qd_real_row < 0) {")
-    claim = f"{e.helper('claim')}(frame + {stacks.area.claims}, thread, {rows}, {gated})"
+    claim = f"{e.helper('claim')}(frame + {stacks.area.claims}, thread, {rows}, {predicated})"
     e.line(f"const long qd_row = {claim};")
     e.line(f"if (qd_row < 0) {_fail(e, -1)}")
     e.line(f"qd_real_row = qd_row * {stride};")

@@ -1,10 +1,10 @@
-"""Gates: conditions that decide which iterations use their stacks of reals."""
+"""Predicates: conditions that decide which iterations use their stacks of floats."""
 
 import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import passes
-from qd_studio.engine.adstack import gate as gates
+from qd_studio.engine.adstack import predicate as predicates
 from qd_studio.engine.adstack.host_eval import Env
 from qd_studio.engine.adstack.size_expr import Binary, Const, SizeExprError, Var
 from qd_studio.engine.config import CompileConfig
@@ -15,8 +15,8 @@ from qd_studio.engine.types import f32, i32, row_major
 
 from .launchkit import compiled, launch
 
-GATED = """\
-kernel gated(x: ndarray<f32, 1>, gx: ndarray<f32, 1>, mask: MASK, n: i32) stage=ast {
+PREDICATED = """\
+kernel predicated(x: ndarray<f32, 1>, gx: ndarray<f32, 1>, mask: MASK, n: i32) stage=ast {
   <i32> $0 = const 0
   <i32> $1 = const 1
   <f32> $2 = const 1.0
@@ -75,7 +75,7 @@ ABOVE = """\
 
 
 def text(condition=ABOVE, mask="ndarray<f32, 1>", negated=False, first=FORWARD, second=REVERSE):
-    out = GATED.replace("CONDITION", condition).replace("MASK", mask)
+    out = PREDICATED.replace("CONDITION", condition).replace("MASK", mask)
     parts = {"FIRST": first, "SECOND": second, "OTHER1": "", "OTHER2": ""}
     if negated:
         parts = {"FIRST": "", "SECOND": "", "OTHER1": first, "OTHER2": second}
@@ -85,36 +85,42 @@ def text(condition=ABOVE, mask="ndarray<f32, 1>", negated=False, first=FORWARD, 
 
 
 def recognised(source, threshold=0, remarks=None):
-    """The text of the gate of the only task, after the first half of the pipeline."""
+    """The text of the predicate of the only task, after the first half of the pipeline."""
     func = parse(source)
     config = CompileConfig().replace(ad_stack_sparse_threshold_bytes=threshold)
     watching = passes.Remarks()
     cx = passes.PassCx(func, config, [watching])
-    for name in ("lower_ast", "type_check", "offload", "simplify", "recognize_gates"):
+    for name in ("lower_ast", "type_check", "offload", "simplify", "recognize_predicates"):
         cx.run_pass(name)
     if remarks is not None:
         remarks += watching.found
     (task,) = func.tasks()
-    return task.attr.gate, func
+    return task.attr.predicate, func
 
 
 def test_text():
-    gate = gates.Gate("le", -2.5, True, 3, (Var(1), Binary("mod", Var(0), Const(4))))
-    source = "(gate le -2.5 1 3 (var 1) (mod (var 0) 4))"
-    assert gates.text(gate) == source
-    assert gates.parse(source) == gate
-    assert gates.parse("(gate eq 7 0 2)") == gates.Gate("eq", 7, False, 2, ())
-    for wrong in ("", "(gate)", "(gate xx 1 0 0)", "(gate eq 1 0 0 (var 0)", "(max 1 2)"):
-        with pytest.raises(SizeExprError, match="is no gate"):
-            gates.parse(wrong)
+    predicate = predicates.Predicate("le", -2.5, True, 3, (Var(1), Binary("mod", Var(0), Const(4))))
+    source = "(predicate le -2.5 1 3 (var 1) (mod (var 0) 4))"
+    assert predicates.text(predicate) == source
+    assert predicates.parse(source) == predicate
+    assert predicates.parse("(predicate eq 7 0 2)") == predicates.Predicate("eq", 7, False, 2, ())
+    for wrong in (
+        "",
+        "(predicate)",
+        "(predicate xx 1 0 0)",
+        "(predicate eq 1 0 0 (var 0)",
+        "(max 1 2)",
+    ):
+        with pytest.raises(SizeExprError, match="is no predicate"):
+            predicates.parse(wrong)
 
 
 def test_formula():
     params = (Param("x", "scalar", i32), Param("mask", "ndarray", f32, 2))
-    assert gates.formula(gates.parse("(gate gt 0.5 0 1 (var 0) (arg 0))"), params) == (
-        "mask[i, x] > 0.5"
-    )
-    assert gates.formula(gates.parse("(gate eq 0.5 1 1 (var 1) 3)"), params) == (
+    assert predicates.formula(
+        predicates.parse("(predicate gt 0.5 0 1 (var 0) (arg 0))"), params
+    ) == ("mask[i, x] > 0.5")
+    assert predicates.formula(predicates.parse("(predicate eq 0.5 1 1 (var 1) 3)"), params) == (
         "not mask[i, 3] == 0.5"
     )
 
@@ -125,12 +131,18 @@ def test_count_of_an_array(axes):
     m = np.arange(6, dtype=np.float32).reshape(2, 3)
     memory = m if axes is None else np.ascontiguousarray(m.T)
     env = Env(params, [memory, 1])
-    assert gates.count(gates.parse("(gate gt 2.5 0 0 (var 0) (var 1))"), env, 100) == 3
-    assert gates.count(gates.parse("(gate gt 2.5 1 0 (var 1) (var 0))"), env, 100) == 3
-    assert gates.count(gates.parse("(gate gt 2.5 0 0 (var 0) (arg 1))"), env, 100) == 1
-    assert gates.count(gates.parse("(gate ge 0 0 0 (var 0) (var 1))"), env, 4) == 4
+    assert (
+        predicates.count(predicates.parse("(predicate gt 2.5 0 0 (var 0) (var 1))"), env, 100) == 3
+    )
+    assert (
+        predicates.count(predicates.parse("(predicate gt 2.5 1 0 (var 1) (var 0))"), env, 100) == 3
+    )
+    assert (
+        predicates.count(predicates.parse("(predicate gt 2.5 0 0 (var 0) (arg 1))"), env, 100) == 1
+    )
+    assert predicates.count(predicates.parse("(predicate ge 0 0 0 (var 0) (var 1))"), env, 4) == 4
     with pytest.raises(QuadrantsRuntimeError, match=r"index 3 of m\[i, 3\] > 2 is out of range"):
-        gates.count(gates.parse("(gate gt 2 0 0 (var 0) 3)"), env, 4)
+        predicates.count(predicates.parse("(predicate gt 2 0 0 (var 0) 3)"), env, 4)
 
 
 def test_count_of_a_field():
@@ -148,25 +160,27 @@ def test_count_of_a_field():
                 )
                 flat[at] = m[i, j]
         env = Env((Param("m", "field", i32, 2, layout=layout),), [flat])
-        assert gates.count(gates.parse("(gate ge 9 0 0 (var 0) (var 1))"), env, 99) == 3
-        assert gates.count(gates.parse("(gate ge 9 0 0 1 (var 1))"), env, 99) == 3
-        assert gates.count(gates.parse("(gate ge 9 0 0 (var 0) 1)"), env, 99) == 1
+        assert (
+            predicates.count(predicates.parse("(predicate ge 9 0 0 (var 0) (var 1))"), env, 99) == 3
+        )
+        assert predicates.count(predicates.parse("(predicate ge 9 0 0 1 (var 1))"), env, 99) == 3
+        assert predicates.count(predicates.parse("(predicate ge 9 0 0 (var 0) 1)"), env, 99) == 1
 
 
 def test_a_long_array_is_not_looked_at_further_than_needed():
     m = np.ones(1 << 20, np.float32)
     m[: 1 << 19] = 0
     env = Env((Param("m", "ndarray", f32, 1),), [m])
-    gate = gates.parse("(gate gt 0.5 0 0 (var 0))")
-    assert gates.count(gate, env, 5) == 5
-    assert gates.count(gate, env, 1 << 21) == 1 << 19
+    predicate = predicates.parse("(predicate gt 0.5 0 0 (var 0))")
+    assert predicates.count(predicate, env, 5) == 5
+    assert predicates.count(predicate, env, 1 << 21) == 1 << 19
 
 
 def test_nothing_passes_a_comparison_with_nan():
     m = np.array([np.nan, 1.0], np.float32)
     env = Env((Param("m", "ndarray", f32, 1),), [m])
-    assert gates.count(gates.parse("(gate lt 2.0 0 0 (var 0))"), env, 5) == 1
-    assert gates.count(gates.parse("(gate lt 2.0 1 0 (var 0))"), env, 5) == 1
+    assert predicates.count(predicates.parse("(predicate lt 2.0 0 0 (var 0))"), env, 5) == 1
+    assert predicates.count(predicates.parse("(predicate lt 2.0 1 0 (var 0))"), env, 5) == 1
 
 
 # --- recognition ----------------------------------------------------------------------------------
@@ -174,7 +188,7 @@ def test_nothing_passes_a_comparison_with_nan():
 
 def test_a_condition_before_and_behind():
     found, func = recognised(text())
-    assert found == "(gate gt 0.5 0 2 (var 0))"
+    assert found == "(predicate gt 0.5 0 2 (var 0))"
     body = func.tasks()[0].regions[1]
     ifs = [op for op in body.ops if op.code == codes.IF]
     for one in ifs:
@@ -185,7 +199,7 @@ def test_a_condition_before_and_behind():
 
 
 def test_the_other_branch():
-    assert recognised(text(negated=True))[0] == "(gate gt 0.5 1 2 (var 0))"
+    assert recognised(text(negated=True))[0] == "(predicate gt 0.5 1 2 (var 0))"
 
 
 @pytest.mark.parametrize("name", ["lt", "le", "gt", "ge", "eq", "ne"])
@@ -193,18 +207,18 @@ def test_the_other_branch():
 def test_comparisons_and_types(name, kind, literal):
     condition = ABOVE.replace("cmp_gt", f"cmp_{name}").replace("f32", kind).replace("0.5", literal)
     found, _ = recognised(text(condition, f"ndarray<{kind}, 1>"))
-    assert found == f"(gate {name} {literal} 0 2 (var 0))"
+    assert found == f"(predicate {name} {literal} 0 2 (var 0))"
 
 
 def test_a_number_on_the_left():
     found, _ = recognised(text(ABOVE.replace("$52, $53", "$53, $52")))
-    assert found == "(gate lt 0.5 0 2 (var 0))"
+    assert found == "(predicate lt 0.5 0 2 (var 0))"
 
 
 def test_an_integer_as_condition():
     condition = ABOVE.splitlines()
     condition = "\n".join(condition[:2]).replace("f32", "i32") + "\n    <i32> $59 = global_load $51"
-    assert recognised(text(condition, "ndarray<i32, 1>"))[0] == "(gate ne 0 0 2 (var 0))"
+    assert recognised(text(condition, "ndarray<i32, 1>"))[0] == "(predicate ne 0 0 2 (var 0))"
 
 
 def indexed(*indices, extra="", mask=None):
@@ -220,7 +234,7 @@ DIGITS = """\
     <i32> $72 = floormod $6, $70"""
 
 
-@pytest.mark.parametrize("source, gate", [
+@pytest.mark.parametrize("source, predicate", [
     (indexed("$6", "$70"), "(var 0) 0"),
     (indexed("$70", "$6"), "0 (var 0)"),
     (indexed("$6", "$3"), "(var 0) (arg 3)"),
@@ -228,11 +242,11 @@ DIGITS = """\
     (indexed("$72", "$71", extra=DIGITS), "(mod (var 0) 8) (floordiv (var 0) 8)"),
     (indexed("$6", mask="field[64]"), None),
 ])  # fmt: skip
-def test_indices_that_belong_to_one_iteration(source, gate):
-    if gate is None:
+def test_indices_that_belong_to_one_iteration(source, predicate):
+    if predicate is None:
         source = source.replace("mask: field[64]", "field mask: f32[64]")
-        gate = "(var 0)"
-    assert recognised(source)[0] == f"(gate gt 0.5 0 2 {gate})"
+        predicate = "(var 0)"
+    assert recognised(source)[0] == f"(predicate gt 0.5 0 2 {predicate})"
 
 
 INDIRECT = """\
@@ -299,7 +313,7 @@ def test_rows_are_as_many_as_iterations_that_pass(many, passing):
     values = np.zeros(n, np.float32)
     values[chosen] = 1
     mask.from_numpy(values)
-    kernel = compiled(text(), gates=True)
+    kernel = compiled(text(), predicates=True)
     x = rng.uniform(0.5, 1.5, n).astype(np.float32)
     gx = np.zeros(n, np.float32)
     launch(kernel, x, gx, mask, 3)

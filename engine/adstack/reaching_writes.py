@@ -1,8 +1,8 @@
 """The writes to each variable and stack of a kernel, and the write that a load sees.
 
-`Places` analyses a function once. Variables (`alloca`), stacks (`ad_stack_alloca`) and arrays that
-the kernel makes (`array_alloca`) are *cells*: `writes` returns the ops that change one, in program
-order, and `seen_by` the one whose value a load certainly has.
+`ReachingWrites` analyses a function once. Variables (`alloca`), stacks (`ad_stack_alloca`) and
+arrays that the kernel makes (`array_alloca`) are *allocas*: `writes` returns the ops that change
+one, in program order, and `seen_by` the one whose value a load certainly has.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from ..ir import Func, Op
 from ..ir import codes as C
 from ..ir.edit import walk
 
-__all__ = ["CHANGES_STACK", "Places"]
+__all__ = ["CHANGES_STACK", "ReachingWrites"]
 
 CHANGES_STACK: Final = frozenset({C.AD_STACK_PUSH, C.AD_STACK_POP})
-_CELLS: Final = frozenset({C.ALLOCA, C.AD_STACK_ALLOCA, C.ARRAY_ALLOCA})
+_ALLOCAS: Final = frozenset({C.ALLOCA, C.AD_STACK_ALLOCA, C.ARRAY_ALLOCA})
 _JUMPS: Final = frozenset({C.CONTINUE, C.WHILE_CONTROL})
 _LOADS: Final = frozenset({
     C.LOCAL_LOAD, C.GLOBAL_LOAD, C.AD_STACK_LOAD_TOP, C.AD_STACK_LOAD_TOP_ADJ,
@@ -24,10 +24,10 @@ _LOADS: Final = frozenset({
 })  # fmt: skip
 
 
-class Places:
+class ReachingWrites:
     """See the module docstring.
 
-    order: number of each op in program order. writes: of a cell. written: numbers of the array
+    order: number of each op in program order. writes: of an alloca. written: numbers of the array
     parameters that some op of the kernel changes. jumping: ops in which an iteration may end early.
     """
 
@@ -56,7 +56,7 @@ class Places:
     def add(self, ptr: Op, op: Op) -> None:
         while ptr.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
             ptr = ptr.args[0]
-        if ptr.code in _CELLS:
+        if ptr.code in _ALLOCAS:
             self.writes.setdefault(ptr, []).append(op)
         elif ptr.code == C.ARG_ADDR:
             self.written.add(ptr.attr[0])
@@ -76,15 +76,15 @@ class Places:
         common = set(self.owners(outside)) if outside is not None else set[Op]()
         return [o for o in reversed(around) if o.code == C.RANGE_FOR and o not in common]
 
-    def seen_by(self, load: Op, cell: Op) -> Op | None:
-        """The write whose value ``load`` certainly has; the cell itself if no write came before.
+    def seen_by(self, load: Op, alloca: Op) -> Op | None:
+        """The write whose value ``load`` certainly has; the alloca itself if no write came before.
 
         None if that depends: on a branch, on whether a loop ran, or on an iteration before.
         """
-        writes = self.writes.get(cell, [])
+        writes = self.writes.get(alloca, [])
         at = self.order[load]
         before = [w for w in writes if self.order[w] < at]
-        last = before[-1] if before else cell
+        last = before[-1] if before else alloca
         around: list[Op] = []  # what is around the load, and inside of the block of the write
         block = load.block
         while block is not last.block:

@@ -7,13 +7,13 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from .codec import moved, without_task_places
-from .places import Function
+from .codec import moved, without_task_locations
+from .locations import Function
 
 if TYPE_CHECKING:
     from ..backends.base import Artifact
 
-__all__ = ["MEMORY", "Memory", "Recent"]
+__all__ = ["IN_PROCESS", "InProcessCache", "Recent"]
 
 T = TypeVar("T")
 
@@ -23,7 +23,7 @@ _OVERHEAD: Final = 4096
 
 
 class _Kept:
-    """An artifact. functions: those it was made from. written: see `Memory.owes`."""
+    """An artifact. functions: those it was made from. written: see `InProcessCache.owes`."""
 
     __slots__ = ("artifact", "functions", "written")
 
@@ -94,7 +94,7 @@ class Recent(Generic[T]):
         self.size = sum([size for _, size in self._kept.values()])
 
 
-class Memory(Recent[_Kept]):
+class InProcessCache(Recent[_Kept]):
     """Artifacts by the keys of the offline cache."""
 
     def artifact(self, key: str, functions: Sequence[Function]) -> Artifact | None:
@@ -105,7 +105,7 @@ class Memory(Recent[_Kept]):
     def put(self, key: str, artifact: Artifact, functions: Sequence[Function]) -> None:
         """Keep an artifact, in place of an older one; one that alone is too large is not kept."""
         texts = sum(map(len, artifact.texts.values()))
-        kept = _Kept(without_task_places(artifact), tuple(functions))
+        kept = _Kept(without_task_locations(artifact), tuple(functions))
         with self._lock:
             self._drop(key)
             self._insert(key, kept, _OVERHEAD + len(artifact.code) + texts)
@@ -123,5 +123,5 @@ class Memory(Recent[_Kept]):
             return True
 
 
-MEMORY: Final = Memory()
+IN_PROCESS: Final = InProcessCache()
 """The artifacts of this process."""

@@ -1,12 +1,12 @@
 """Specialization keys of a kernel: one for each parameter of a call.
 
     scalar    the DataType it is passed as
-    ndarray   `NdarrayFeature`
+    ndarray   `NdarrayKey`
     matrix    the (resolved) MatrixType; struct: the (resolved) StructType
     template  the Python value itself; fields are known by their identity
-    tensor    `NdarrayFeature`, a FieldHandle or StructFieldHandle, or None
-    record    (a ``dataclasses.dataclass``) `RecordFeature`
-    instance  (``self`` of a data-oriented class) `InstanceFeature`
+    tensor    `NdarrayKey`, a FieldHandle or StructFieldHandle, or None
+    record    (a ``dataclasses.dataclass``) `RecordKey`
+    instance  (``self`` of a data-oriented class) `InstanceKey`
 
 Calls with equal keys share one compiled kernel. `ParamBinding` says how the launch finds the
 value of each parameter of the compiled function in the arguments of a call.
@@ -27,17 +27,18 @@ from ..types import DATA_ORIENTED, CompoundType, DataType, FieldHandle, TensorHa
 from .registry import INTRINSICS
 
 __all__ = [
-    "MARKS", "InstanceFeature", "NdarrayFeature", "ParamBinding", "RecordFeature", "Unusable",
-    "Used", "ValueFeature", "content_of", "contents_of", "follow", "lifts", "member_feature",
-    "ndarray_feature", "number_class", "same", "unwrapped",
+    "READ_FLAGS", "InstanceKey", "NdarrayKey", "ParamBinding", "RecordKey", "Unusable", "Used",
+    "ValueKey", "content_of", "contents_of", "follow", "lifts", "member_key", "ndarray_key",
+    "number_class", "same", "unwrapped",
 ]  # fmt: skip
 
 
-MARKS: Final = "(marks)"
-"""The last of a path to the marks of an array or field; see `runtime.marks`. No attribute."""
+READ_FLAGS: Final = "(marks)"
+"""The last of a path to the read flags of an array or field; see `runtime.read_flags`. No
+attribute."""
 
 
-class NdarrayFeature(NamedTuple):
+class NdarrayKey(NamedTuple):
     """The key of an array argument; its shape is known only at the launch.
 
     needs_grad, needs_dual: whether it has an array of gradients, of duals. element_shape: of the
@@ -56,29 +57,29 @@ class NdarrayFeature(NamedTuple):
         """True if it has the array called ``grad`` or ``dual``."""
         return self.needs_grad if companion == "grad" else companion == "dual" and self.needs_dual
 
-    def of_grad(self) -> NdarrayFeature:
+    def of_grad(self) -> NdarrayKey:
         """The key of the array of gradients, and of that of duals."""
-        return ndarray_feature(self.dtype, self.ndim, False, self.element_shape, self.axes)
+        return ndarray_key(self.dtype, self.ndim, False, self.element_shape, self.axes)
 
 
-_known: dict[tuple[Any, ...], NdarrayFeature] = {}
+_known: dict[tuple[Any, ...], NdarrayKey] = {}
 
 
-def ndarray_feature(
+def ndarray_key(
     dtype: DataType,
     ndim: int,
     needs_grad: bool = False,
     element_shape: tuple[int, ...] = (),
     axes: tuple[int, ...] | None = None,
     needs_dual: bool = False,
-) -> NdarrayFeature:
+) -> NdarrayKey:
     """The one key with these values: launches compare it with ``is``."""
     key = (dtype, ndim, needs_grad, element_shape, axes, needs_dual)
     found = _known.get(key)
-    return found if found is not None else _known.setdefault(key, NdarrayFeature(*key))
+    return found if found is not None else _known.setdefault(key, NdarrayKey(*key))
 
 
-class RecordFeature:
+class RecordKey:
     """The key of a ``dataclasses.dataclass`` argument: its class and the key of each member.
 
     members: name -> key. Compared by value.
@@ -95,41 +96,41 @@ class RecordFeature:
         """The key of the member that ``path`` leads to; None if there is none."""
         found: Any = self
         for name in path:
-            if isinstance(found, RecordFeature):
+            if isinstance(found, RecordKey):
                 found = found.members.get(name)
-            elif isinstance(found, NdarrayFeature) and found.has(name):
+            elif isinstance(found, NdarrayKey) and found.has(name):
                 found = found.of_grad()
             else:
                 return None
         return found
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RecordFeature) and self._key == other._key
+        return isinstance(other, RecordKey) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash(self._key)
 
 
-class InstanceFeature:
+class InstanceKey:
     """The key of the object a method is called on.
 
     Its numbers are compile-time values, so two objects never share a compiled kernel; with
     ``template_primitives=False`` those that the kernel uses are passed at each launch. What the
-    kernel depends on besides is found while it is compiled (`BuildResult.used`): ``look(value)``
+    kernel depends on besides is found while it is compiled (`BuildResult.used`): ``key_of(value)``
     returns the key of a member. Compared by the identity of the object, which it does not keep
     alive. floats: paths to numbers that were floats at the first launch, and keep that type.
     """
 
-    __slots__ = ("_id", "_instance", "floats", "look")
+    __slots__ = ("_id", "_instance", "floats", "key_of")
 
-    def __init__(self, instance: Any, look: Callable[[Any], Any]) -> None:
+    def __init__(self, instance: Any, key_of: Callable[[Any], Any]) -> None:
         self._id: Final = id(instance)
         self.floats: frozenset[tuple[str, ...]] = frozenset()
         try:
             self._instance: Callable[[], Any] = weakref.ref(instance)
         except TypeError:  # a class with __slots__
             self._instance = lambda: instance
-        self.look: Final = look
+        self.key_of: Final = key_of
 
     @property
     def instance(self) -> Any:
@@ -142,10 +143,10 @@ class InstanceFeature:
 
     def find(self, path: tuple[str, ...]) -> Any:
         """The key of the member that ``path`` leads to."""
-        return self.look(follow(self.instance, path))
+        return self.key_of(follow(self.instance, path))
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, InstanceFeature) or self._id != other._id:
+        if not isinstance(other, InstanceKey) or self._id != other._id:
             return False
         return self.instance is other.instance  # an id may be used again
 
@@ -153,7 +154,7 @@ class InstanceFeature:
         return self._id
 
 
-class ValueFeature:
+class ValueKey:
     """The key of a vector, matrix or struct as a template argument: its content.
 
     So are containers and arrays of NumPy that an object with ``template_primitives=False`` holds.
@@ -168,7 +169,7 @@ class ValueFeature:
         self.content: Final = content
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ValueFeature) and self.content == other.content
+        return isinstance(other, ValueKey) and self.content == other.content
 
     def __hash__(self) -> int:
         return hash(self.content)
@@ -256,7 +257,7 @@ def lifts(owner: Any) -> bool:
     return bool(options) and not options.get("template_primitives", True)
 
 
-def member_feature(value: Any) -> Any:
+def member_key(value: Any) -> Any:
     """The key of a member that the code depends on as it is: of a container, its content."""
     content = None if number_class(value) else contents_of(value)
     if content is None:
@@ -265,7 +266,7 @@ def member_feature(value: Any) -> Any:
         kept = copy.deepcopy(value)
     except Exception:  # of an object in it, which is known by its identity
         kept = copy.copy(value)
-    return ValueFeature(kept, content)
+    return ValueKey(kept, content)
 
 
 class Unusable(NamedTuple):
@@ -311,23 +312,23 @@ class Used(NamedTuple):
 
     arg: int
     path: tuple[str, ...]
-    feature: Any
+    spec_key: Any
 
-    def still(self, features: Sequence[Any]) -> bool:
+    def still(self, spec_keys: Sequence[Any]) -> bool:
         """True if arguments with these keys have an equal member there."""
-        found = features[self.arg]
-        if isinstance(found, NdarrayFeature):
-            return True  # of a gradient; the array itself has the same feature
-        found, feature = found.find(self.path), self.feature
-        if feature is u1 and not isinstance(found, DataType):  # no other number fits a bool
+        found = spec_keys[self.arg]
+        if isinstance(found, NdarrayKey):
+            return True  # of a gradient; the array itself has the same key
+        found, spec_key = found.find(self.path), self.spec_key
+        if spec_key is u1 and not isinstance(found, DataType):  # no other number fits a bool
             return number_class(found) is bool
-        if isinstance(feature, DataType | CompoundType):
+        if isinstance(spec_key, DataType | CompoundType):
             return found is not None
-        if isinstance(feature, ValueFeature) and not isinstance(found, ValueFeature):
-            return feature.content == contents_of(found)
-        if isinstance(feature, RecordFeature):
-            return isinstance(found, RecordFeature) and found.cls is feature.cls
-        return same(found, feature)
+        if isinstance(spec_key, ValueKey) and not isinstance(found, ValueKey):
+            return spec_key.content == contents_of(found)
+        if isinstance(spec_key, RecordKey):
+            return isinstance(found, RecordKey) and found.cls is spec_key.cls
+        return same(found, spec_key)
 
 
 class Plan(NamedTuple):
@@ -383,4 +384,4 @@ def _alike(a: Any, b: Any) -> bool:
 
 _EXACT: Final = frozenset((int, bool, str, bytes, type(None)))
 """Classes whose ``==`` is all that a kernel can learn of a value."""
-_ENGINE: Final = __name__.removesuffix("frontend.features")
+_ENGINE: Final = __name__.removesuffix("frontend.specialization")

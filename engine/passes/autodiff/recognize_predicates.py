@@ -1,10 +1,11 @@
-"""recognize_gates: finds the condition under which an iteration of a task needs its float adstacks.
+"""recognize_predicates: finds the condition under which an iteration of a task needs its float
+adstacks.
 
 If all uses of these stacks are under one condition on an element that belongs to the iteration
 alone, the launch counts the elements that meet it, and allocates only that many rows::
 
-    $0 : offloaded {kind='range_for'} body {       $0 : offloaded {gate='(gate gt 0.5 0 1 (var 0))'}
-      <*f32> $4 = ad_stack_alloca                    <*f32> $4 = ad_stack_alloca
+    $0 : offloaded {kind='range_for'} body {       $0 : offloaded {predicate='(predicate gt 0.5 0 1
+      (var 0))'} <*f32> $4 = ad_stack_alloca                    <*f32> $4 = ad_stack_alloca
       $5 : ad_stack_push $4, $2
       $9 : if $8 {               mask[i] > 0.5       $9 : if $8 {
         ...                                            $20 : ad_stack_claim
@@ -32,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from ...adstack.gate import Gate, text
+from ...adstack.predicate import Predicate, text
 from ...adstack.size_expr import Arg, Binary, Const, SizeExpr, Var
 from ...analysis import use_counts
 from ...ir import Block, Builder, Func, Op, all_ops, walk
@@ -52,7 +53,7 @@ _SWAPPED: Final = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "
 
 
 class _No(Exception):
-    """Raised with the reason that a task has no gate."""
+    """Raised with the reason that a task has no predicate."""
 
 
 class _Condition(NamedTuple):
@@ -71,11 +72,11 @@ class _Site(NamedTuple):
     chain: tuple[_Condition, ...]
 
 
-@register("recognize_gates", optional=True, per_task=True)
-def recognize_gates(func: Func, cx: PassCx) -> bool:
+@register("recognize_predicates", optional=True, per_task=True)
+def recognize_predicates(func: Func, cx: PassCx) -> bool:
     """Find the adstack predicate: the condition under which a task uses its float adstacks."""
     task = cx.task
-    if task is None or task.attr.kind != "range_for" or task.attr.gate:
+    if task is None or task.attr.kind != "range_for" or task.attr.predicate:
         return False
     stacks = [op for op in walk(task.regions[1]) if op.code == C.AD_STACK_ALLOCA and _real(op)]
     if not stacks:
@@ -83,7 +84,7 @@ def recognize_gates(func: Func, cx: PassCx) -> bool:
     try:
         _Task(func, task, stacks, cx).capture()
     except _No as why:
-        cx.remark(task, f"no gate: {why}")
+        cx.remark(task, f"no predicate: {why}")
         return False
     return True
 
@@ -151,10 +152,11 @@ class _Task:
             return -1
         return base.attr[0]
 
-    # --- the gate -------------------------------------------------------------------------------
+    # --- the predicate
+    # -------------------------------------------------------------------------------
 
     def capture(self) -> None:
-        """Find the gate and change the task, or raise `_No`."""
+        """Find the predicate and change the task, or raise `_No`."""
         outside = self._at_allocas()
         inside = [site for site in self.sites if site.op not in outside]
         if not inside:
@@ -166,11 +168,11 @@ class _Task:
         for number in shared:
             condition = inside[0].chain[number]
             try:
-                gate = self._gate(condition)
+                predicate = self._predicate(condition)
             except _No as error:
                 why = why or error
                 continue
-            self._rewrite(gate, number, inside, outside)
+            self._rewrite(predicate, number, inside, outside)
             return
         assert why is not None
         raise why
@@ -195,8 +197,8 @@ class _Task:
                 out[own[last].op] = False
         return out
 
-    def _gate(self, condition: _Condition) -> Gate:
-        """Return a condition as a gate; raise `_No` if it is none."""
+    def _predicate(self, condition: _Condition) -> Predicate:
+        """Return a condition as a predicate; raise `_No` if it is none."""
         op, negated = condition.op.args[0], condition.branch == 1
         while True:
             if op.code == C.LOGIC_NOT:
@@ -225,7 +227,7 @@ class _Task:
         indices = pointer.args[1:] if pointer.code == C.EXTERNAL_PTR else ()
         found = tuple([self._index(i, name_of) for i in indices])
         self._check_axes(found, name_of)
-        return Gate(name, 0 if literal is None else literal.attr, negated, param, found)
+        return Predicate(name, 0 if literal is None else literal.attr, negated, param, found)
 
     def _index(self, op: Op, name: str) -> SizeExpr:
         while _keeps_integer(op):
@@ -272,7 +274,7 @@ class _Task:
     # --- the change -----------------------------------------------------------------------------
 
     def _rewrite(
-        self, gate: Gate, number: int, inside: Sequence[_Site], outside: dict[Op, bool]
+        self, predicate: Predicate, number: int, inside: Sequence[_Site], outside: dict[Op, bool]
     ) -> None:
         """Put claims into the branches, and the first pushes after them."""
         for block in {stack.block for stack in self.stacks}:
@@ -290,7 +292,7 @@ class _Task:
                 branch.ops = b.ops + branch.ops
             branch.ops[1:1] = mine
             set_block(mine, branch)
-        self.task.attr = self.task.attr._replace(gate=text(gate))
+        self.task.attr = self.task.attr._replace(predicate=text(predicate))
 
 
 def _keeps_integer(op: Op) -> bool:

@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec.structs import replace
 
 from ..cache import driver
+from ..cache.locations import functions_of
 from ..cache.observe import BYPASS, NOT_APPLICABLE, OFF
 from ..cache.offline import Offline
-from ..cache.places import functions_of
 from ..cache.ptx import PtxCache, symbol_of
 from ..cache.store import open_store
 from ..config import DebugSwitches
 from ..errors import QuadrantsCompilationError
 from ..frontend import purity
-from ..frontend.features import InstanceFeature, RecordFeature
+from ..frontend.specialization import InstanceKey, RecordKey
 from ..runtime.about import about_of
 from ..runtime.args import Argument
 from ..runtime.compile import make_ir
 from ..runtime.fastcache.arguments import Bypass, parts_of
 from ..runtime.obtain import bypass_reason
-from .caches import Asked, LookUps, answer
+from .caches import Asked, PastLookups, answer
 from .record import BackendRecord, CacheLayer, CompileRecord
 from .steps import StepLimit
 from .targets import find, split
@@ -45,26 +45,26 @@ if TYPE_CHECKING:
 __all__ = ["look_up", "purity_of"]
 
 
-def look_up(capture: KernelCapture, looks: LookUps | None = None) -> None:
+def look_up(capture: KernelCapture, past: PastLookups | None = None) -> None:
     """Put what the caches would answer into the record of a kernel that was compiled.
 
-    looks: what was asked before in this session; this look is noted there.
+    past: what was asked before in this session; this lookup is noted there.
     """
     arguments: list[Argument] = []
     for backend in capture.backends:
         if backend.status in ("ok", "error"):
-            layers = _Look(capture, backend, looks or LookUps(), arguments).layers()
+            layers = _DryLookup(capture, backend, past or PastLookups(), arguments).layers()
             capture.put(replace(backend, caches=layers))
 
 
-class _Look:
+class _DryLookup:
     """One look-up of one kernel for one backend.
 
     arguments: those of a call, shared by the look-ups of a kernel; empty until they were made.
     """
 
     def __init__(
-        self, capture: KernelCapture, backend: BackendRecord, looks: LookUps,
+        self, capture: KernelCapture, backend: BackendRecord, past: PastLookups,
         arguments: list[Argument],
     ) -> None:  # fmt: skip
         self.capture = capture
@@ -74,7 +74,7 @@ class _Look:
         self.failed = backend.status == "error"
         self.config = capture.config_for(backend.backend)
         self.cache = Offline(self.config, find(self.backend))
-        self.looks = looks
+        self.past = past
         self.found: list[Argument] = []
         self.shared: Final = arguments
 
@@ -90,7 +90,7 @@ class _Look:
         fast = CacheLayer(name="fastcache", state=BYPASS, cost_ms=self.compiled.frontend_ms)
         offline = CacheLayer(name="offline", state=BYPASS, cost_ms=cost)
         steps, reason = self.capture.steps, ""
-        records = any(isinstance(f, RecordFeature) for f in self.capture.features)
+        records = any(isinstance(f, RecordKey) for f in self.capture.spec_keys)
         if self.decl.fastcache or not records:  # their members are known by making one
             self.found = self._arguments(records or self.decl.fastcache)
         held = steps.held(self.backend, "caches")
@@ -125,7 +125,7 @@ class _Look:
 
     def _build(self) -> BuildResult:
         """Return the frontend's output, also for a kernel that is marked and not pure."""
-        request = self.capture.request(self.backend, self.capture.features)
+        request = self.capture.request(self.backend, self.capture.spec_keys)
         decl = copy.copy(self.decl)
         decl.fastcache = False
         # What user code says while the frontend works, it said in the capture.
@@ -155,13 +155,15 @@ class _Look:
             return replace(layer, reason="the kernel does not compile")
         if not pure or reason:
             return replace(layer, reason=reason if pure else advice_text)
-        from .fast_look import FastLook
+        from .fastcache_lookup import FastcacheLookup
 
         swap = partial(self.before, "fastcache")
         case = self.capture.cases[0] if self.capture.cases else None
         synthetic = case is None or case.origin == "synthetic"
-        look = FastLook(self.decl, self.found, self.config, self.cache, offline, swap, synthetic)
-        return look.ask(build, layer)
+        lookup = FastcacheLookup(
+            self.decl, self.found, self.config, self.cache, offline, swap, synthetic
+        )
+        return lookup.ask(build, layer)
 
     def _arguments(self, real: bool) -> list[Argument]:
         """Arguments for which the kernel is looked up by its source.
@@ -177,40 +179,40 @@ class _Look:
                     a._replace(value=None, back=None) for a in capture.bound(made[0])
                 )
             else:
-                given = [capture.instance if isinstance(f, InstanceFeature) else None
-                         for f in capture.features]  # fmt: skip
-                pairs = zip(capture.features, given, strict=True)
+                given = [capture.instance if isinstance(f, InstanceKey) else None
+                         for f in capture.spec_keys]  # fmt: skip
+                pairs = zip(capture.spec_keys, given, strict=True)
                 self.shared.extend(Argument(f, given=value) for f, value in pairs)
         return self.shared
 
     def before(self, layer: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the last request to this layer; ``about`` is kept for the next call."""
-        return self.looks.swap(f"{self.capture.record.id} {self.backend} {layer}", about)
+        return self.past.swap(f"{self.capture.record.id} {self.backend} {layer}", about)
 
 
-def _ptx(look: _Look) -> CacheLayer:
+def _ptx(lookup: _DryLookup) -> CacheLayer:
     """The layer of PTX, looked up with the input from which the capture made PTX."""
-    layer = CacheLayer(name="ptx", state=NOT_APPLICABLE, reason=f"{look.backend} makes no PTX")
-    if not find(look.backend).makes_ptx:
+    layer = CacheLayer(name="ptx", state=NOT_APPLICABLE, reason=f"{lookup.backend} makes no PTX")
+    if not find(lookup.backend).makes_ptx:
         return layer
-    passed = look.capture.injected.get(look.backend)
-    if not look.config.offline_cache:
+    passed = lookup.capture.injected.get(lookup.backend)
+    if not lookup.config.offline_cache:
         return replace(layer, state=OFF, reason="offline_cache=False")
     if passed is None or passed.job is None:
         return replace(layer, state=BYPASS, reason="the kernel does not compile")
     job = passed.job
-    cache = PtxCache(look.config, job.arch)
+    cache = PtxCache(lookup.config, job.arch)
     parts = cache.parts(job.llvm_ir, job.toolchain, job.settings)
     symbol = symbol_of(job.llvm_ir)
     about = {"kernel": symbol, "backend": "cuda", "parts": dict(parts)}
-    asked = Asked("ptx", symbol, parts, about, look.compiled.codegen_ms)
-    return answer(asked, open_store(look.config, cache.layer), look.before("ptx", about))
+    asked = Asked("ptx", symbol, parts, about, lookup.compiled.codegen_ms)
+    return answer(asked, open_store(lookup.config, cache.layer), lookup.before("ptx", about))
 
 
-def _driver(look: _Look) -> CacheLayer:
-    seen = driver.observe(look.config, split(look.backend)[0])
+def _driver(lookup: _DryLookup) -> CacheLayer:
+    seen = driver.observe(lookup.config, split(lookup.backend)[0])
     layer = CacheLayer(name="driver", state=seen.state, reason=seen.reason)
-    passed = look.capture.injected.get(look.backend)
+    passed = lookup.capture.injected.get(lookup.backend)
     if passed is None or passed.load_ms is None or seen.state == OFF:
         return layer
     reason = "an inspection makes the driver generate the machine code again"

@@ -1,10 +1,11 @@
-"""Gates: adstack predicates, which decide which iterations of a task use their stacks of floats.
+"""Adstack predicates: they decide which iterations of a task use their stacks of floats.
 
 Where all work on such stacks is under one condition on an element that belongs to the iteration,
-``if mask[i] > 0.5``, no more threads need a row than there are iterations that pass. A gate is that
-condition as text, in `ir.attrs.TaskAttr.gate` (`passes.autodiff.recognize_gates` finds it)::
+``if mask[i] > 0.5``, no more threads need a row than there are iterations that pass. A predicate is
+that condition as text, in `ir.attrs.TaskAttr.predicate` (`passes.autodiff.recognize_predicates`
+finds it)::
 
-    (gate OP LITERAL NEGATED P INDEX...)
+    (predicate OP LITERAL NEGATED P INDEX...)
 
 OP: ``lt le gt ge eq ne``, of the element and LITERAL, a number as the element's type holds it.
 NEGATED: 1 where the stacks are used if it does *not* hold, else 0. P: the array or field parameter.
@@ -31,7 +32,7 @@ from .size_expr import Read, SizeExpr, SizeExprError, free_vars
 from .size_expr import parse as parse_size
 from .size_expr import text as size_text
 
-__all__ = ["OPS", "Gate", "count", "fixed_indices", "formula", "parse", "text"]
+__all__ = ["OPS", "Predicate", "count", "fixed_indices", "formula", "parse", "text"]
 
 OPS: Final = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 _NUMPY: Final[dict[str, Any]] = {
@@ -42,7 +43,7 @@ _FIRST_PIECE: Final = 1 << 10
 _PIECE: Final = 1 << 18
 
 
-class Gate(NamedTuple):
+class Predicate(NamedTuple):
     """See the module docstring."""
 
     op: str
@@ -52,57 +53,58 @@ class Gate(NamedTuple):
     indices: tuple[SizeExpr, ...]
 
 
-def text(gate: Gate) -> str:
-    """The text of a gate."""
-    indices = "".join([f" {size_text(i)}" for i in gate.indices])
-    return f"(gate {gate.op} {gate.literal!r} {int(gate.negated)} {gate.param}{indices})"
+def text(predicate: Predicate) -> str:
+    """The text of a predicate."""
+    indices = "".join([f" {size_text(i)}" for i in predicate.indices])
+    negated = int(predicate.negated)
+    return f"(predicate {predicate.op} {predicate.literal!r} {negated} {predicate.param}{indices})"
 
 
-def parse(source: str) -> Gate:
-    """The gate that `text` wrote. Raises SizeExprError."""
+def parse(source: str) -> Predicate:
+    """The predicate that `text` wrote. Raises SizeExprError."""
     head, parts = source.strip().split(None, 5), ""
     if len(head) == 6:
         *head, parts = head
     try:
         start, op, literal, negated, param = head
-        if start != "(gate" or op not in OPS or not source.rstrip().endswith(")"):
+        if start != "(predicate" or op not in OPS or not source.rstrip().endswith(")"):
             raise ValueError
         rest = f"(read {param} {parts}" if parts else f"(read {param}"
         read = parse_size(rest)
         assert isinstance(read, Read)
         whole = literal.lstrip("-").isdecimal()
         value = int(literal) if whole else float(literal)
-        return Gate(op, value, bool(int(negated)), read.param, read.indices)
+        return Predicate(op, value, bool(int(negated)), read.param, read.indices)
     except (ValueError, AssertionError) as error:
-        raise SizeExprError(f"{source!r} is no gate: {error}") from None
+        raise SizeExprError(f"{source!r} is no predicate: {error}") from None
 
 
-def formula(gate: Gate, params: Sequence[Param]) -> str:
-    """The gate as people read it: ``mask[i] > 0.5``."""
-    element = size_formula(Read(gate.param, gate.indices), params)
-    shown = f"{element} {OPS[gate.op]} {gate.literal!r}"
-    return f"not {shown}" if gate.negated else shown
+def formula(predicate: Predicate, params: Sequence[Param]) -> str:
+    """The predicate as people read it: ``mask[i] > 0.5``."""
+    element = size_formula(Read(predicate.param, predicate.indices), params)
+    shown = f"{element} {OPS[predicate.op]} {predicate.literal!r}"
+    return f"not {shown}" if predicate.negated else shown
 
 
-def count(gate: Gate, env: Env, most: int) -> int:
+def count(predicate: Predicate, env: Env, most: int) -> int:
     """Return the number of elements that pass, or ``most`` if that many or more do."""
-    literal = env.params[gate.param].dtype.np(gate.literal)
+    literal = env.params[predicate.param].dtype.np(predicate.literal)
     found = 0
     with np.errstate(invalid="ignore"):
-        for piece in _pieces(gate, env):
-            passed = int(np.count_nonzero(_NUMPY[gate.op](piece, literal)))
-            found += piece.size - passed if gate.negated else passed
+        for piece in _pieces(predicate, env):
+            passed = int(np.count_nonzero(_NUMPY[predicate.op](piece, literal)))
+            found += piece.size - passed if predicate.negated else passed
             if found >= most:
                 return most
     return found
 
 
-def _pieces(gate: Gate, env: Env) -> Iterator[Any]:
+def _pieces(predicate: Predicate, env: Env) -> Iterator[Any]:
     """The elements that iterations may read, small chunks first."""
-    fixed = fixed_indices(gate, env)
-    layout = env.params[gate.param].layout
+    fixed = fixed_indices(predicate, env)
+    layout = env.params[predicate.param].layout
     if layout is None:
-        view = env.view(gate.param)[tuple([slice(None) if i is None else i for i in fixed])]
+        view = env.view(predicate.param)[tuple([slice(None) if i is None else i for i in fixed])]
         flat = view.reshape(-1) if view.flags.c_contiguous else None
         if flat is None:
             yield from _cut(view)
@@ -110,7 +112,7 @@ def _pieces(gate: Gate, env: Env) -> Iterator[Any]:
         for begin, end in _ranges(flat.size):
             yield flat[begin:end]
         return
-    memory = env.flat(gate.param)
+    memory = env.flat(predicate.param)
     axes = [axis for axis, i in enumerate(fixed) if i is None]
     shape = [layout.shape[axis] for axis in axes]
     for begin, end in _ranges(int(np.prod(shape, dtype=np.int64))):
@@ -123,22 +125,22 @@ def _pieces(gate: Gate, env: Env) -> Iterator[Any]:
         yield memory[where]
 
 
-def fixed_indices(gate: Gate, env: Env) -> list[int | None]:
+def fixed_indices(predicate: Predicate, env: Env) -> list[int | None]:
     """For each axis the index from its first on; None where it depends on the iteration.
 
     QuadrantsRuntimeError for one that is out of range.
     """
     fixed: list[int | None] = []
-    origin, extents = env.origin(gate.param), env.extents(gate.param)
-    for index, first, n in zip(gate.indices, origin, extents, strict=True):
+    origin, extents = env.origin(predicate.param), env.extents(predicate.param)
+    for index, first, n in zip(predicate.indices, origin, extents, strict=True):
         if free_vars(index):
             fixed.append(None)
             continue
         at = evaluate(index, env) - first
         if not 0 <= at < n:
             raise QuadrantsRuntimeError(
-                f"index {at + first} of {formula(gate, env.params)} is out of range: the axis has"
-                f" the indices {first} to {first + n - 1}"
+                f"index {at + first} of {formula(predicate, env.params)} is out of range: the axis"
+                f" has the indices {first} to {first + n - 1}"
             )
         fixed.append(at)
     return fixed

@@ -1,4 +1,4 @@
-"""Marks of elements that were read, for kernels that check the rules for gradients.
+"""Flags of elements that were read, for kernels that check the rules for gradients.
 
 For each array and field with gradients, a kernel in the mode ``validation`` has an additional
 parameter of the same type and shape: an element of it is not 0 after a kernel has read the element.
@@ -18,23 +18,23 @@ import numpy as np
 from ..backends.memory import DeviceArray, view_of
 from . import program
 
-__all__ = ["clear", "marks_of"]
+__all__ = ["clear", "read_flags_of"]
 
 Array = np.ndarray[Any, Any]
 
-Marks = dict[int, tuple[Callable[[], Any], Array | DeviceArray]]
-"""Marks by the id of the owner: torch tensors cannot be compared like other keys."""
+ReadFlags = dict[int, tuple[Callable[[], Any], Array | DeviceArray]]
+"""Flags by the id of the owner: torch tensors cannot be compared like other keys."""
 
-_marks: Final[WeakKeyDictionary[program.Program, Marks]] = WeakKeyDictionary()
+_flags: Final[WeakKeyDictionary[program.Program, ReadFlags]] = WeakKeyDictionary()
 
 
-def marks_of(owner: Any, memory: Array | DeviceArray) -> Array | DeviceArray:
-    """The marks of an array or field whose memory is ``memory``, with the same layout and on the
+def read_flags_of(owner: Any, memory: Array | DeviceArray) -> Array | DeviceArray:
+    """The flags of an array or field whose memory is ``memory``, with the same layout and on the
     same device."""
     key = id(owner)
     running = program.current()
-    marks = _marks.setdefault(running, {})
-    known = marks.get(key)
+    flags = _flags.setdefault(running, {})
+    known = flags.get(key)
     if known is not None:
         mine, found = known
         fits = found.shape == memory.shape and found.dtype == memory.dtype
@@ -43,15 +43,15 @@ def marks_of(owner: Any, memory: Array | DeviceArray) -> Array | DeviceArray:
     found = _zeros(memory, running)
 
     def gone(reference: Any) -> None:
-        if key in marks and marks[key][0] is reference:
-            del marks[key]
+        if key in flags and flags[key][0] is reference:
+            del flags[key]
 
-    marks[key] = weakref.ref(owner, gone), found
+    flags[key] = weakref.ref(owner, gone), found
     return found
 
 
 def _zeros(like: Array | DeviceArray, running: program.Program) -> Array | DeviceArray:
-    """Memory for the marks of the elements of ``like``."""
+    """Memory for the flags of the elements of ``like``."""
     if isinstance(like, DeviceArray):
         memory = running.device.allocate(like.nbytes)
         return view_of(memory, 0, like.shape, like.dtype)
@@ -59,10 +59,10 @@ def _zeros(like: Array | DeviceArray, running: program.Program) -> Array | Devic
 
 
 def clear() -> None:
-    """Clear all marks of the current program."""
+    """Clear all flags of the current program."""
     running = program.peek()
-    marks = {} if running is None else _marks.get(running, {})
-    for _, found in list(marks.values()):
+    flags = {} if running is None else _flags.get(running, {})
+    for _, found in list(flags.values()):
         if not isinstance(found, DeviceArray):
             found.fill(0)
         elif found.memory is not None and found.memory.address:

@@ -1,11 +1,11 @@
 """The state of one walk over a kernel's syntax tree, and the parts that all of the walk shares.
 
-`Walk` evaluates expressions (`expr`) and runs statements (`stmt`) through the tables of
+`FuncBuilder` evaluates expressions (`expr`) and runs statements (`stmt`) through the tables of
 `registry`; the modules that fill the tables hold the meaning of the nodes. It writes ops straight
 into the function being built: operands may still differ in type, `type_check` inserts the casts.
 
 Names bind to the values that `values` describes; a name first assigned in the body of an ``if``
-or a loop is gone after it (see `frame`).
+or a loop is gone after it (see `func_context`).
 
 Everything a user's kernel can do wrong leaves here as a Quadrants error with the user's span. An
 exception of any other kind is a fault of the frontend and becomes a QuadrantsInternalError, unless
@@ -42,8 +42,8 @@ from ..types import (
     void,
 )  # fmt: skip
 from .captures import Captures
-from .frame import MISSING, Frame
-from .memory import Memory, Saved
+from .func_context import MISSING, FuncContext
+from .memory_access import MemoryAccess, Saved
 from .registry import EXPR, INTRINSICS, STMT
 from .signature import FuncDecl, KernelDecl
 from .values import (
@@ -56,7 +56,7 @@ from .values import (
     tensor_name,
 )  # fmt: skip
 
-__all__ = ["END", "RETURN", "Notice", "Saved", "Walk"]
+__all__ = ["END", "RETURN", "FuncBuilder", "Notice", "Saved"]
 
 E = TypeVar("E", bound=QuadrantsCompilationError)
 
@@ -84,7 +84,7 @@ class Notice(NamedTuple):
     once: bool = False
 
 
-class Walk(Memory):
+class FuncBuilder(MemoryAccess):
     """See the module docstring.
 
     depth: how many regions of run time the walk is in; 0 is the top level of the kernel.
@@ -93,12 +93,12 @@ class Walk(Memory):
     """
 
     __slots__ = (
-        "block", "captures", "checkpoints", "config", "default_fp", "default_ip", "depth", "frame",
-        "funcs", "notices", "ops", "quiet", "real_functions", "static",
+        "block", "captures", "checkpoints", "config", "context", "default_fp", "default_ip",
+        "depth", "funcs", "notices", "ops", "quiet", "real_functions", "static",
     )  # fmt: skip
 
     def __init__(
-        self, func: Func, config: CompileConfig, frame: Frame, quiet: bool = False
+        self, func: Func, config: CompileConfig, context: FuncContext, quiet: bool = False
     ) -> None:  # fmt: skip
         super().__init__(func)
         self.block = func.body
@@ -106,11 +106,11 @@ class Walk(Memory):
         self.config = config
         self.default_fp = cast(DataType, parse_type(config.default_fp))
         self.default_ip = cast(DataType, parse_type(config.default_ip))
-        self.frame = frame
+        self.context = context
         self.depth = 0
         self.static = 0
         self.quiet = quiet
-        self.captures = Captures(cast(KernelDecl, frame.decl))
+        self.captures = Captures(cast(KernelDecl, context.decl))
         self.notices: list[Notice] = []
         self.funcs: dict[FuncDecl, None] = {}
         self.real_functions: dict[Any, Any] = {}
@@ -169,7 +169,7 @@ class Walk(Memory):
         if not isinstance(inner, ast.Name):
             return None
         local = self.has_local(inner.id)
-        root = found = self.local(inner.id) if local else self.frame.outer(inner.id)
+        root = found = self.local(inner.id) if local else self.context.outer(inner.id)
         names = [inner.id]
         while path and isinstance(found, ModuleType | type):
             names.append(path.pop())
@@ -190,18 +190,18 @@ class Walk(Memory):
 
     def find(self, name: str) -> Any:
         """The value of a name, `MISSING` if it has none. Local variables come as they are."""
-        for scope in reversed(self.frame.scopes):
+        for scope in reversed(self.context.scopes):
             if name in scope:
                 return scope[name]
-        return self.frame.outer(name)
+        return self.context.outer(name)
 
     def read(self, node: ast.Name, keep: bool = True) -> Any:
         """Like `find`; a value from outside the function is recorded (see `Captures.name`)."""
         name = node.id
-        for scope in reversed(self.frame.scopes):
+        for scope in reversed(self.context.scopes):
             if name in scope:
                 return scope[name]
-        found = self.frame.outer(name)
+        found = self.context.outer(name)
         captures = self.captures
         seen = captures.seen_static if self.static else captures.seen
         if seen.get(node, MISSING) is not found:
@@ -220,7 +220,7 @@ class Walk(Memory):
 
     def local(self, name: str) -> Any:
         """The value of a name of the function itself; `MISSING` if it has none."""
-        for scope in reversed(self.frame.scopes):
+        for scope in reversed(self.context.scopes):
             if name in scope:
                 return scope[name]
         return MISSING
@@ -229,14 +229,14 @@ class Walk(Memory):
         return self.local(name) is not MISSING
 
     def undefined(self, node: ast.Name) -> QuadrantsNameError:
-        frame = self.frame
-        ended = frame.ended.get(node.id)
+        context = self.context
+        ended = context.ended.get(node.id)
         if ended:
             what, line = ended
             hint = f'"{node.id}" lives only in the {what} at line {line}; assign it before that'
         else:
-            names = {n for scope in frame.scopes for n in scope}
-            names.update(frame.closure, frame.globals, _USEFUL)
+            names = {n for scope in context.scopes for n in scope}
+            names.update(context.closure, context.globals, _USEFUL)
             import difflib  # for messages alone
 
             near = difflib.get_close_matches(node.id, names, 1)
@@ -247,28 +247,28 @@ class Walk(Memory):
 
     def loc(self, node: ast.AST) -> Loc:
         """The location of a node, with the calls it was inlined through."""
-        frame = self.frame
-        found = frame.locs.get(node)
+        context = self.context
+        found = context.locs.get(node)
         if found is None:
             n = cast(Any, node)
-            found = frame.locs[node] = get_loc(
-                frame.file, n.lineno, n.col_offset, n.end_lineno, n.end_col_offset,
-                frame.name, frame.call,
+            found = context.locs[node] = get_loc(
+                context.file, n.lineno, n.col_offset, n.end_lineno, n.end_col_offset,
+                context.name, context.call,
             )  # fmt: skip
         return found
 
     def head(self, node: ast.AST, last: ast.AST) -> Loc:
         """The location from the start of ``node`` to the end of ``last``: a compound's head."""
         n, end = cast(Any, node), cast(Any, last)
-        frame = self.frame
+        context = self.context
         return get_loc(
-            frame.file, n.lineno, n.col_offset, end.end_lineno, end.end_col_offset,
-            frame.name, frame.call,
+            context.file, n.lineno, n.col_offset, end.end_lineno, end.end_col_offset,
+            context.name, context.call,
         )  # fmt: skip
 
     def error(self, cls: type[E], text: str, node: ast.AST, hint: str | None = None) -> E:
         """An error at a node, for the caller to raise."""
-        line = self.frame.decl.src.source_line(cast(Any, node).lineno)
+        line = self.context.decl.src.source_line(cast(Any, node).lineno)
         return cls.from_loc(text, self.loc(node), hint=hint, source_line=line or None)
 
     def type_error(self, text: str, node: ast.AST, hint: str | None = None) -> QuadrantsTypeError:
@@ -328,7 +328,7 @@ class Walk(Memory):
         """Write into ``block``, in a new scope, until `leave`."""
         saved = self.block, self.ops
         self.block, self.ops = block, block.ops
-        self.frame.scopes.append({})
+        self.context.scopes.append({})
         self.depth += 1
         return saved
 
@@ -339,9 +339,9 @@ class Walk(Memory):
 
     def end_scope(self, what: str, node: ast.AST) -> None:
         """Forget the innermost scope, but remember for messages what was in it."""
-        names = self.frame.scopes.pop()
+        names = self.context.scopes.pop()
         if names:
-            self.frame.ended.update(dict.fromkeys(names, (what, cast(Any, node).lineno)))
+            self.context.ended.update(dict.fromkeys(names, (what, cast(Any, node).lineno)))
 
     # Ops
 

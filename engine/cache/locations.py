@@ -3,8 +3,8 @@
 A cache entry must fit a kernel that has moved in its file, or is in another file. So a location is
 kept as the index of its function among those that the compile read (the kernel's own first, then
 each that it called, in the order of first use) and a line relative to the start of that function.
-`Places` converts locations to that form; `Located` converts them back, for the functions at their
-present locations.
+`RelativeLocations` converts locations to that form; `Located` converts them back, for the functions
+at their present locations.
 
 A location in none of these functions is kept unchanged.
 """
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ..ir import Loc, get_loc
 
-__all__ = ["Function", "Located", "Places", "functions_of"]
+__all__ = ["Function", "Located", "RelativeLocations", "functions_of"]
 
 
 class Function(NamedTuple):
@@ -33,7 +33,7 @@ def functions_of(decls: Iterable[Any]) -> tuple[Function, ...]:
     return tuple([Function(d.qualname, d.file, d.line, d.end_line) for d in decls])
 
 
-class Places:
+class RelativeLocations:
     """Locations by index. table: their rows, plain data for JSON.
 
     A row is (function, line, column, end line, end column, name, row of the caller or -1), lines
@@ -65,7 +65,7 @@ class Places:
 
 
 class Located:
-    """The locations of a table of `Places`, in these functions.
+    """The locations of a table of `RelativeLocations`, in these functions.
 
     IndexError, TypeError or ValueError for a table that was made for other functions.
     """

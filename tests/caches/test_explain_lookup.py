@@ -346,7 +346,7 @@ def test_a_folder_that_the_file_chooses_is_the_one_that_is_looked_at(path, tmp_p
     assert layer.state == "hit" and layer.path.startswith(chosen)
 
 
-def test_gates_know_the_states_and_the_word_loaded(path):
+def test_rules_know_the_states_and_the_word_loaded(path):
     record = look(path)
     rules = ["cache.fastcache!=loaded", "cache.offline!=hit", "cache.ptx!=hit"]
     found = evaluate(record, rules)

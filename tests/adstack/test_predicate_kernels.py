@@ -1,4 +1,4 @@
-"""Kernels of users with and without gates: their gradients are the same, the rows fewer."""
+"""Kernels of users with and without predicates: their gradients are the same, the rows fewer."""
 
 import numpy as np
 import pytest
@@ -163,27 +163,27 @@ def gradient(kernel, chosen, n):
 
 @pytest.mark.parametrize("kernel", CAPTURED, ids=lambda k: k.name)
 @pytest.mark.parametrize("passing", [0, 1, 3, 40])
-def test_a_gate_makes_rows_for_what_passes(arch, kernel, passing):
+def test_a_predicate_makes_rows_for_what_passes(arch, kernel, passing):
     chosen = np.zeros(N, bool)
     chosen[np.random.default_rng(passing).permutation(np.arange(1, N))[:passing]] = True
     (task,), meta = gradient(kernel, chosen, 3)
-    assert [bool(t.gate) for t in meta.tasks if t.stacks] == [True]
+    assert [bool(t.predicate) for t in meta.tasks if t.stacks] == [True]
     assert task.real_rows == (1 if arch == "interp" else min(max(passing, 1), 4))
 
 
 @pytest.mark.parametrize("kernel", OTHERS, ids=lambda k: k.name)
-def test_without_a_gate_every_thread_has_a_row(arch, kernel):
+def test_without_a_predicate_every_thread_has_a_row(arch, kernel):
     chosen = np.zeros(N, bool)
     chosen[[5, 9]] = True
     if kernel is two_elements:
         chosen[0] = True
     (task,), meta = gradient(kernel, chosen, 4)
-    assert [t.gate for t in meta.tasks if t.stacks] == [""]
+    assert [t.predicate for t in meta.tasks if t.stacks] == [""]
     assert task.real_rows == (1 if arch == "interp" else 4)
-    assert not task.gated
+    assert not task.predicated
 
 
-def test_a_gate_that_is_changed_between_launches(arch):
+def test_a_predicate_that_is_changed_between_launches(arch):
     x, y = (qd.ndarray(qd.f32, (N,), needs_grad=True) for _ in range(2))
     m, g, f = qd.ndarray(qd.f32, (N,)), qd.ndarray(qd.f32, (SIDE, SIDE)), qd.field(qd.i32, shape=N)
     x.fill(1.0)

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...errors import QuadrantsRuntimeError
-from ...frontend.features import unwrapped
+from ...frontend.specialization import unwrapped
 from ...runtime import program
 from ...runtime.foreign import torch_tensor
 from ..fields.builder import placed_fields

@@ -1,4 +1,4 @@
-"""Variables and memory: the part of a `Walk` that reads and writes them."""
+"""Variables and memory: the part of a `FuncBuilder` that reads and writes them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ..ir import ArrayAttr, Block, Op
 from ..ir import codes as C
 from ..types import DataType, Type, i32, i64, pointer_to, u1, void
 from .params import Parameters
-from .values import SEQUENCES, DynamicElement, MatrixValue, Place, StructValue
+from .values import SEQUENCES, DynamicElement, ElementLocation, MatrixValue, StructValue
 
-__all__ = ["Memory", "Saved"]
+__all__ = ["MemoryAccess", "Saved"]
 
 Saved = tuple[Block, "list[Op]"]
 
 
-class Memory(Parameters):
-    """See the module docstring. Members of `Walk` that this part needs raise here."""
+class MemoryAccess(Parameters):
+    """See the module docstring. Members of `FuncBuilder` that this part needs raise here."""
 
     __slots__ = ()
 
@@ -128,14 +128,14 @@ class Memory(Parameters):
 
     def parts(self, value: MatrixValue, node: ast.AST) -> Sequence[Any]:
         """The parts of a vector or matrix, row-major; pointers if it is bound."""
-        if value.place is None:
+        if value.location is None:
             return value.elems
         return [self.part(value, k, node) for k in range(value.size)]
 
     def part(self, value: MatrixValue, k: int, node: ast.AST) -> Any:
         """Part ``k`` of a vector or matrix, counted row-major; a pointer if it is bound."""
-        place = value.place
-        if place is None:
+        location = value.location
+        if location is None:
             return value.elems[k]
         shape = value.shape
         index = (k,) if len(shape) == 1 else divmod(k, shape[1])
@@ -143,11 +143,11 @@ class Memory(Parameters):
 
     def part_at(self, value: MatrixValue, index: Sequence[Op], node: ast.AST) -> Op:
         """The address of a part of a vector or matrix in memory."""
-        place = value.place
-        assert place is not None
-        base = place.base
+        location = value.location
+        assert location is not None
+        base = location.base
         if base.code != C.ARRAY_ALLOCA:
-            return self.address_of(base, (*place.indices, *index), place.boundary, node)
+            return self.address_of(base, (*location.indices, *index), location.boundary, node)
         offset = index[0]
         if len(index) == 2:
             columns = self.typed(value.shape[1], i32, node)
@@ -160,7 +160,7 @@ class Memory(Parameters):
         t = cast(DataType, parts[0].type)
         attr = ArrayAttr(name, value.size)
         base = self.emit(node, C.ARRAY_ALLOCA, (), attr, pointer_to(t))
-        local = MatrixValue(value.shape, (), Place(base, (), t, "unsafe"))
+        local = MatrixValue(value.shape, (), ElementLocation(base, (), t, "unsafe"))
         for k, part in enumerate(parts):
             self.store(self.part(local, k, node), part, node)
         return local

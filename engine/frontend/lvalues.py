@@ -1,8 +1,8 @@
 """Attributes and subscripts: parts of values, and elements of arrays and fields.
 
-`bound` is like `Walk.expr`, but values in memory come as pointers: an element of an array is a
-pointer, a vector in an array a `MatrixValue` that knows its `Place`, a struct in a field a
-`StructValue` of these. `lvalue` is the target of an assignment.
+`bound` is like `FuncBuilder.expr`, but values in memory come as pointers: an element of an array is
+a pointer, a vector in an array a `MatrixValue` that knows its `ElementLocation`, a struct in a
+field a `StructValue` of these. `lvalue` is the target of an assignment.
 """
 
 from __future__ import annotations
@@ -26,126 +26,126 @@ from ..signals import of_signal_handler
 from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, i64
 from ..types.later import NotYetError
 from .captured import known
+from .func_builder import FuncBuilder
 from .matrices import element, matrix_attribute, rows
 from .records import instance_attribute, record_attribute, struct_attribute
 from .registry import expression
 from .values import (
     ArrayValue,
     DynamicElement,
+    ElementLocation,
     InstanceValue,
     MatrixValue,
     Method,
     NdarrayRef,
-    Place,
     RecordValue,
     ShapeRef,
     StructValue,
     describe,
     is_static,
 )  # fmt: skip
-from .walk import Walk
 
 __all__ = [
-    "AskedFor", "array_of", "bound", "field_place", "index_ops", "lvalue", "owner_of", "place",
-    "spread", "writable",
+    "AskedFor", "array_of", "bound", "element_at", "field_element", "index_ops", "lvalue",
+    "owner_of", "spread", "writable",
 ]  # fmt: skip
 
 
-def spread(w: Walk, value: Any, node: ast.expr) -> list[Any]:
+def spread(fb: FuncBuilder, value: Any, node: ast.expr) -> list[Any]:
     """The elements of a value that is a sequence at compile time."""
     if isinstance(value, ShapeRef):
-        return [_extent(w, value, axis, node) for axis in range(value.array.ndim)]
+        return [_extent(fb, value, axis, node) for axis in range(value.array.ndim)]
     if isinstance(value, MatrixValue):
-        return rows(w, value, node)
+        return rows(fb, value, node)
     if isinstance(value, Op | NdarrayRef | StructValue | int | float) or value is None:
         text = f"Cannot unpack type: {describe(value)}"
-        raise w.syntax_error(text, node, "a tuple or another compile-time sequence is needed")
-    return list(w.python(node, list, value))
+        raise fb.syntax_error(text, node, "a tuple or another compile-time sequence is needed")
+    return list(fb.python(node, list, value))
 
 
-def bound(w: Walk, node: ast.expr) -> Any:
-    """Like `Walk.expr`, but local variables in names and constant elements are not read."""
+def bound(fb: FuncBuilder, node: ast.expr) -> Any:
+    """Like `FuncBuilder.expr`, but local variables in names and constant elements are not read."""
     if isinstance(node, ast.Name):
-        return known(w, w.lookup(node), node)
+        return known(fb, fb.lookup(node), node)
     if isinstance(node, ast.Attribute):
-        return _attribute_of(w, node, owner_of(w, node.value))
+        return _attribute_of(fb, node, owner_of(fb, node.value))
     if isinstance(node, ast.Subscript):
-        base = bound(w, node.value)
+        base = bound(fb, node.value)
         if isinstance(base, tuple | list | dict):
-            return known(w, _item(w, node, base), node)
-        return _subscript_of(w, node, base)
-    return w.expr(node)
+            return known(fb, _item(fb, node, base), node)
+        return _subscript_of(fb, node, base)
+    return fb.expr(node)
 
 
-def owner_of(w: Walk, node: ast.expr) -> Any:
+def owner_of(fb: FuncBuilder, node: ast.expr) -> Any:
     """Like `bound`, where only an attribute is taken: the object itself is no capture then."""
     if isinstance(node, ast.Name):
-        return known(w, w.lookup(node, False), node)
+        return known(fb, fb.lookup(node, False), node)
     if isinstance(node, ast.Attribute):
-        return _attribute_of(w, node, owner_of(w, node.value), False)
-    return bound(w, node)
+        return _attribute_of(fb, node, owner_of(fb, node.value), False)
+    return bound(fb, node)
 
 
-def _item(w: Walk, node: ast.Subscript, base: Any) -> Any:
+def _item(fb: FuncBuilder, node: ast.Subscript, base: Any) -> Any:
     """An element of a container known at compile time."""
-    index = w.expr(node.slice)
+    index = fb.expr(node.slice)
     if not is_static(index):
-        raise w.type_error(
+        raise fb.type_error(
             f"A {type(base).__name__} of compile-time elements cannot be indexed with a run-time "
             "value", node.slice, "use a constant index, a qd.static loop, or an ndarray",
         )  # fmt: skip
-    return w.python(node, operator.getitem, base, index)
+    return fb.python(node, operator.getitem, base, index)
 
 
 @expression(ast.Slice)
-def _slice(w: Walk, node: ast.Slice) -> slice:
-    parts = [None if n is None else w.expr(n) for n in (node.lower, node.upper, node.step)]
+def _slice(fb: FuncBuilder, node: ast.Slice) -> slice:
+    parts = [None if n is None else fb.expr(n) for n in (node.lower, node.upper, node.step)]
     for part in parts:
         if not is_static(part):
-            raise w.type_error("Slices need constant bounds", node)
+            raise fb.type_error("Slices need constant bounds", node)
     return slice(*parts)
 
 
 @expression(ast.Subscript)
-def _subscript(w: Walk, node: ast.Subscript) -> Any:
-    base = bound(w, node.value)
+def _subscript(fb: FuncBuilder, node: ast.Subscript) -> Any:
+    base = bound(fb, node.value)
     if isinstance(base, tuple | list | dict):
-        return w.loaded(known(w, _item(w, node, base), node), node)
-    return w.loaded(_subscript_of(w, node, base), node)
+        return fb.loaded(known(fb, _item(fb, node, base), node), node)
+    return fb.loaded(_subscript_of(fb, node, base), node)
 
 
-def _subscript_of(w: Walk, node: ast.Subscript, base: Any) -> Any:
+def _subscript_of(fb: FuncBuilder, node: ast.Subscript, base: Any) -> Any:
     """An element of anything but a compile-time container; a pointer if it is in memory."""
     kind: Any = base.__class__
     if kind is NdarrayRef:
-        return place(w, node, base)
+        return element_at(fb, node, base)
     if kind is ArrayValue:
-        return array_element(w, node, base)
+        return array_element(fb, node, base)
     if kind is MatrixValue:
-        return element(w, node, base)
+        return element(fb, node, base)
     if kind is ShapeRef:
-        return _shape_item(w, node, base)
+        return _shape_item(fb, node, base)
     if kind is StructValue:
-        return _member(w, node, base)
+        return _member(fb, node, base)
     if isinstance(base, FieldHandle | StructFieldHandle):
-        return place(w, node, base)
+        return element_at(fb, node, base)
     if isinstance(base, Op):
         elem = base.type.name.lstrip("*")
-        raise w.type_error(f"A value of type {elem} has no elements", node.value)
+        raise fb.type_error(f"A value of type {elem} has no elements", node.value)
     if isinstance(base, ArrayHandle):
-        raise _captured(w, node)
-    index = w.expr(node.slice)
+        raise _captured(fb, node)
+    index = fb.expr(node.slice)
     if not is_static(index):
-        raise w.type_error(
+        raise fb.type_error(
             f"{describe(base)} cannot be indexed with a run-time value", node.value,
             "pass arrays to the kernel as arguments annotated with qd.types.ndarray(...)",
         )  # fmt: skip
-    return known(w, w.python(node, operator.getitem, base, index), node)
+    return known(fb, fb.python(node, operator.getitem, base, index), node)
 
 
-def _captured(w: Walk, node: ast.Subscript) -> QuadrantsCompilationError:
+def _captured(fb: FuncBuilder, node: ast.Subscript) -> QuadrantsCompilationError:
     """The error for an element of an array that is no argument of the kernel."""
-    return w.error(
+    return fb.error(
         QuadrantsCompilationError,
         f"Ndarray `{ast.unparse(node.value)}` is used in a kernel but is not one of its arguments",
         node.value,
@@ -154,40 +154,40 @@ def _captured(w: Walk, node: ast.Subscript) -> QuadrantsCompilationError:
     )
 
 
-def _member(w: Walk, node: ast.Subscript, struct: StructValue) -> Any:
+def _member(fb: FuncBuilder, node: ast.Subscript, struct: StructValue) -> Any:
     """``s["a"]``."""
-    name = w.expr(node.slice)
+    name = fb.expr(node.slice)
     if not isinstance(name, str) or name not in struct.members:
         text = f"{describe(struct)} has no member {name if is_static(name) else describe(name)!r}"
-        raise w.type_error(text, node, f"its members are {', '.join(struct.members)}")
+        raise fb.type_error(text, node, f"its members are {', '.join(struct.members)}")
     return struct.members[name]
 
 
-def _shape_item(w: Walk, node: ast.Subscript, shape: ShapeRef) -> Any:
-    index, ndim = w.expr(node.slice), shape.array.ndim
+def _shape_item(fb: FuncBuilder, node: ast.Subscript, shape: ShapeRef) -> Any:
+    index, ndim = fb.expr(node.slice), shape.array.ndim
     if isinstance(index, slice):
-        axes = w.python(node, range(ndim).__getitem__, index)
-        return tuple(_extent(w, shape, axis, node) for axis in axes)
+        axes = fb.python(node, range(ndim).__getitem__, index)
+        return tuple(_extent(fb, shape, axis, node) for axis in axes)
     if type(index) is not int:
-        raise w.type_error("An axis of a shape must be a compile-time integer", node.slice)
+        raise fb.type_error("An axis of a shape must be a compile-time integer", node.slice)
     if not -ndim <= index < ndim:
         text = f"Axis {index} of the shape of an array with {ndim} axes"
-        raise w.error(QuadrantsIndexError, text, node.slice)
-    return _extent(w, shape, index % ndim, node)
+        raise fb.error(QuadrantsIndexError, text, node.slice)
+    return _extent(fb, shape, index % ndim, node)
 
 
-def _extent(w: Walk, shape: ShapeRef, axis: int, node: ast.AST) -> Op:
+def _extent(fb: FuncBuilder, shape: ShapeRef, axis: int, node: ast.AST) -> Op:
     code = C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS
-    return w.emit(node, code, (), (axis, shape.array.param), i32)
+    return fb.emit(node, code, (), (axis, shape.array.param), i32)
 
 
-def array_of(w: Walk, node: ast.expr) -> NdarrayRef | None:
+def array_of(fb: FuncBuilder, node: ast.expr) -> NdarrayRef | None:
     """The array parameter that ``node`` names, if it does."""
-    value = bound(w, node)
+    value = bound(fb, node)
     return value if isinstance(value, NdarrayRef) else None
 
 
-def _index_values(w: Walk, node: ast.Subscript) -> list[tuple[Any, ast.expr]]:
+def _index_values(fb: FuncBuilder, node: ast.Subscript) -> list[tuple[Any, ast.expr]]:
     """The indices of ``x[...]`` with their nodes; index vectors are spread."""
     s = node.slice
     nodes = s.elts if isinstance(s, ast.Tuple) else [s]
@@ -195,26 +195,26 @@ def _index_values(w: Walk, node: ast.Subscript) -> list[tuple[Any, ast.expr]]:
     for n in nodes:
         if isinstance(n, ast.Slice):
             text = "An ndarray does not support an index of slice type"
-            raise w.syntax_error(text, n, "index one element, or loop over the range")
+            raise fb.syntax_error(text, n, "index one element, or loop over the range")
         at = n.value if isinstance(n, ast.Starred) else n
-        value = w.expr(at)
+        value = fb.expr(at)
         if isinstance(value, tuple | list | ShapeRef | MatrixValue):
-            out.extend((v, at) for v in spread(w, value, at))
+            out.extend((v, at) for v in spread(fb, value, at))
         elif value is not None or len(nodes) > 1:
             out.append((value, at))
     return out
 
 
 def index_ops(
-    w: Walk, node: ast.Subscript, ndim: int, what: str, name: str, negative: bool = False
+    fb: FuncBuilder, node: ast.Subscript, ndim: int, what: str, name: str, negative: bool = False
 ) -> tuple[Op, ...]:
     """The indices of an element of an array or field with ``ndim`` axes, as values of run time.
 
     negative: an axis may begin below 0.
     """
-    values = _index_values(w, node)
+    values = _index_values(fb, node)
     if len(values) != ndim:
-        raise w.error(
+        raise fb.error(
             QuadrantsIndexError,
             f"{what} with dim {ndim} accessed with indices of dim {len(values)}", node,
             f"{name} needs {ndim} ind{'ex' if ndim == 1 else 'ices'}",
@@ -225,10 +225,10 @@ def index_ops(
         if not negative and isinstance(known, int | np.integer) and known < 0:
             text = "Negative indices are not supported in Quadrants kernels."
             hint = f"count from the end with {name}.shape[{k}] - {-known}"
-            raise w.error(QuadrantsSyntaxError, text, at, hint)
-        index = w.op(value, at)
+            raise fb.error(QuadrantsSyntaxError, text, at, hint)
+        index = fb.op(value, at)
         if index.type.is_real:
-            raise w.type_error(
+            raise fb.type_error(
                 f"indices must be integers, however '{index.type}' is provided as index {k}", at,
                 "convert it: qd.cast(x, qd.i32)",
             )  # fmt: skip
@@ -236,93 +236,95 @@ def index_ops(
     return tuple(out)
 
 
-def place(w: Walk, node: ast.Subscript, array: Any) -> Any:
+def element_at(fb: FuncBuilder, node: ast.Subscript, array: Any) -> Any:
     """An element of an array or field: a pointer, or a matrix or struct of pointers."""
     if isinstance(array, NdarrayRef):
-        indices = index_ops(w, node, array.ndim, "Array", array.name)
-        base = w.param(C.ARG_ADDR, array.param)
-        return _place_at(w, node, base, indices, array.dtype, array.element_shape, array.boundary)
+        indices = index_ops(fb, node, array.ndim, "Array", array.name)
+        base = fb.param(C.ARG_ADDR, array.param)
+        return _place_at(fb, node, base, indices, array.dtype, array.element_shape, array.boundary)
     at = node.value
     name = array.name or (at.id if isinstance(at, ast.Name) else ast.unparse(at))
     first = array
     while isinstance(first, StructFieldHandle):
         first = next(iter(first.members.values()))
-    origin = w.python(node, first.memory_layout).origin
-    indices = index_ops(w, node, len(array.shape), "Field", name, any(o < 0 for o in origin))
-    return field_place(w, node, array, indices, array.name or w.frame.called(at))
+    origin = fb.python(node, first.memory_layout).origin
+    indices = index_ops(fb, node, len(array.shape), "Field", name, any(o < 0 for o in origin))
+    return field_element(fb, node, array, indices, array.name or fb.context.called(at))
 
 
-def field_place(
-    w: Walk, node: ast.AST, field: FieldHandle | StructFieldHandle, indices: tuple[Op, ...],
+def field_element(
+    fb: FuncBuilder, node: ast.AST, field: FieldHandle | StructFieldHandle, indices: tuple[Op, ...],
     name: str,
 ) -> Any:  # fmt: skip
     """The element of ``field`` at ``indices``; ``name``: the field's name in the kernel."""
     if isinstance(field, StructFieldHandle):
         members = {
-            key: field_place(w, node, m, indices, f"{name}.{key}")
+            key: field_element(fb, node, m, indices, f"{name}.{key}")
             for key, m in field.members.items()
         }
         return StructValue(field.struct_type, members)
     if field.part_of is not None:
         whole, index = field.part_of
-        parts = tuple([w.typed(i, i32, node) for i in index])
-        base = w.field_base(whole, whole.name or name, node)
-        return w.address_of(base, (*indices, *parts), "unsafe", node)
-    base = w.field_base(field, name, node)
-    return _place_at(w, node, base, indices, field.dtype, field.element_shape, "unsafe")
+        parts = tuple([fb.typed(i, i32, node) for i in index])
+        base = fb.field_base(whole, whole.name or name, node)
+        return fb.address_of(base, (*indices, *parts), "unsafe", node)
+    base = fb.field_base(field, name, node)
+    return _place_at(fb, node, base, indices, field.dtype, field.element_shape, "unsafe")
 
 
 def _place_at(
-    w: Walk, node: ast.AST, base: Op, indices: tuple[Op, ...], dtype: DataType,
+    fb: FuncBuilder, node: ast.AST, base: Op, indices: tuple[Op, ...], dtype: DataType,
     element_shape: tuple[int, ...], boundary: str,
 ) -> Any:  # fmt: skip
     if element_shape:
-        return MatrixValue(element_shape, (), Place(base, indices, dtype, boundary))
-    return w.address_of(base, indices, boundary, node)
+        return MatrixValue(element_shape, (), ElementLocation(base, indices, dtype, boundary))
+    return fb.address_of(base, indices, boundary, node)
 
 
-def array_element(w: Walk, node: ast.Subscript, array: ArrayValue) -> Any:
+def array_element(fb: FuncBuilder, node: ast.Subscript, array: ArrayValue) -> Any:
     """``array[...]``: a pointer, or a vector or matrix of pointers."""
-    indices = index_ops(w, node, len(array.shape), "Array", array.name)
+    indices = index_ops(fb, node, len(array.shape), "Array", array.name)
     element = array.element_shape
     if not element:
-        return _array_address(w, node, array, indices)
+        return _array_address(fb, node, array, indices)
     parts: list[Any] = []
     for k in range(math.prod(element)):
         last = (k,) if len(element) == 1 else divmod(k, element[1])
-        inner = tuple([w.typed(n, i32, node) for n in last])
-        parts.append(_array_address(w, node, array, (*indices, *inner)))
+        inner = tuple([fb.typed(n, i32, node) for n in last])
+        parts.append(_array_address(fb, node, array, (*indices, *inner)))
     return MatrixValue(element, parts)
 
 
-def _array_address(w: Walk, node: ast.AST, array: ArrayValue, indices: tuple[Op, ...]) -> Op:
+def _array_address(
+    fb: FuncBuilder, node: ast.AST, array: ArrayValue, indices: tuple[Op, ...]
+) -> Op:
     offset = indices[0]
     if len(indices) > 1:
-        extents = [w.typed(n, i32, node) for n in (*array.shape, *array.element_shape)[1:]]
-        offset = w.emit(node, C.LINEARIZE, (*indices, *extents), len(indices), i64)
-    return w.emit(node, C.SHIFT_PTR, (array.base, offset), None, array.base.type)
+        extents = [fb.typed(n, i32, node) for n in (*array.shape, *array.element_shape)[1:]]
+        offset = fb.emit(node, C.LINEARIZE, (*indices, *extents), len(indices), i64)
+    return fb.emit(node, C.SHIFT_PTR, (array.base, offset), None, array.base.type)
 
 
 _INDEXED = (ArrayValue, NdarrayRef, MatrixValue, StructValue, FieldHandle, StructFieldHandle)
 
 
-def lvalue(w: Walk, node: ast.expr) -> Any:
+def lvalue(fb: FuncBuilder, node: ast.expr) -> Any:
     """The target of an assignment to ``node``: a pointer, or a matrix or struct of pointers.
 
     None if it is not writable.
     """
     if isinstance(node, ast.Name):
-        value = w.local(node.id)
+        value = fb.local(node.id)
     elif isinstance(node, ast.Subscript):
-        base = bound(w, node.value)
+        base = bound(fb, node.value)
         if isinstance(base, list | tuple | dict):
-            value = _item(w, node, base)
+            value = _item(fb, node, base)
         elif isinstance(base, _INDEXED):
-            value = _subscript_of(w, node, base)
+            value = _subscript_of(fb, node, base)
         else:
             return None
     elif isinstance(node, ast.Attribute):
-        value = bound(w, node)
+        value = bound(fb, node)
     else:
         return None
     return value if writable(value) else None
@@ -333,7 +335,7 @@ def writable(value: Any) -> bool:
     if isinstance(value, Op):
         return value.type.is_ptr
     if isinstance(value, MatrixValue):
-        return value.place is not None or all(writable(v) for v in value.elems)
+        return value.location is not None or all(writable(v) for v in value.elems)
     if isinstance(value, StructValue):
         return all(writable(v) for v in value.members.values())
     return isinstance(value, DynamicElement) and all(writable(v) for v in value.parts)
@@ -344,8 +346,8 @@ class AskedFor(ast.Attribute):
 
 
 @expression(ast.Attribute, AskedFor)
-def _attribute(w: Walk, node: ast.Attribute) -> Any:
-    return w.loaded(_attribute_of(w, node, owner_of(w, node.value)), node)
+def _attribute(fb: FuncBuilder, node: ast.Attribute) -> Any:
+    return fb.loaded(_attribute_of(fb, node, owner_of(fb, node.value)), node)
 
 
 _OF_PYTHON_SCOPE: Final = frozenset((
@@ -354,46 +356,46 @@ _OF_PYTHON_SCOPE: Final = frozenset((
 """Methods of fields that work on the host."""
 
 
-def _attribute_of(w: Walk, node: ast.Attribute, base: Any, keep: bool = True) -> Any:
+def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = True) -> Any:
     """An attribute of ``base``; a pointer if it is in memory.
 
     keep: False where only an attribute of it is taken.
     """
     kind: Any = base.__class__
     if kind is NdarrayRef:
-        return _array_attribute(w, node, base)
+        return _array_attribute(fb, node, base)
     if kind is MatrixValue:
-        return matrix_attribute(w, node, base)
+        return matrix_attribute(fb, node, base)
     if kind is StructValue:
-        return struct_attribute(w, node, base)
+        return struct_attribute(fb, node, base)
     if kind is RecordValue:
-        return record_attribute(w, node, base, keep)
+        return record_attribute(fb, node, base, keep)
     if kind is InstanceValue:
-        return instance_attribute(w, node, base, keep)
+        return instance_attribute(fb, node, base, keep)
     if isinstance(base, Op | ShapeRef):
         what = base.type.name.lstrip("*") if isinstance(base, Op) else "tuple"
-        raise w.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)
+        raise fb.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)
     if isinstance(base, StructFieldHandle) and node.attr in base.members:
-        return known(w, base.members[node.attr], node)
+        return known(fb, base.members[node.attr], node)
     if isinstance(base, FieldHandle | StructFieldHandle):
         if node.attr == "fill":
             return Method(base, "fill")
         if node.attr in _OF_PYTHON_SCOPE:
             text = f"AssertionError: {node.attr} cannot be called in Quadrants-scope"
-            raise w.error(QuadrantsCompilationError, text, node, "call it from Python")
+            raise fb.error(QuadrantsCompilationError, text, node, "call it from Python")
     try:
         found = getattr(base, node.attr)
     except NotYetError as error:
-        raise QuadrantsUnsupportedError(feature=error.feature).locate(w.loc(node)) from None
+        raise QuadrantsUnsupportedError(feature=error.feature).locate(fb.loc(node)) from None
     except Exception as error:
         if of_signal_handler(error):
             raise
-        raise QuadrantsCompilationError.from_foreign(error, w.loc(node)) from error
-    w.captures.attribute(w, base, node.attr, found, node, keep)
-    return known(w, found, node)
+        raise QuadrantsCompilationError.from_foreign(error, fb.loc(node)) from error
+    fb.captures.attribute(fb, base, node.attr, found, node, keep)
+    return known(fb, found, node)
 
 
-def _array_attribute(w: Walk, node: ast.Attribute, array: NdarrayRef) -> Any:
+def _array_attribute(fb: FuncBuilder, node: ast.Attribute, array: NdarrayRef) -> Any:
     name = node.attr
     if name == "shape":
         return ShapeRef(array)
@@ -401,11 +403,11 @@ def _array_attribute(w: Walk, node: ast.Attribute, array: NdarrayRef) -> Any:
         return array.dtype
     if name == "ndim":
         return array.ndim
-    if array.feature.has(name):
+    if array.spec_key.has(name):
         path = (*array.path, name)
-        feature = array.feature.of_grad()
-        return w.leaf(array.arg, path, feature, f"{array.name}.{name}", array.boundary)
-    raise w.type_error(
+        spec_key = array.spec_key.of_grad()
+        return fb.bind(array.arg, path, spec_key, f"{array.name}.{name}", array.boundary)
+    raise fb.type_error(
         f'An ndarray has no attribute "{name}" in a kernel', node,
         f"it was made without needs_{name}" if name in ("grad", "dual") else
         "a kernel can use its elements, .shape and .dtype",

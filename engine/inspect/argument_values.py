@@ -37,7 +37,7 @@ def _members(record: Any) -> list[tuple[str, Any]]:
     return [(f.name, getattr(record, f.name, None)) for f in dataclasses.fields(record)]
 
 
-def _bare(value: Any) -> Any:
+def _inner(value: Any) -> Any:
     """Return the content of a tensor, the memory of another library's array, or else ``value``."""
     if isinstance(value, TensorHandle):
         return value._unwrap()  # pyright: ignore[reportPrivateUsage]
@@ -52,7 +52,7 @@ def _bare(value: Any) -> Any:
 
 def shape_of(value: Any) -> tuple[int, ...] | None:
     """The shape of an array argument; None for others."""
-    value = _bare(value)
+    value = _inner(value)
     return tuple(value.shape) if isinstance(value, np.ndarray | Ndarray) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
 
 
@@ -60,7 +60,7 @@ def bytes_of(args: Sequence[Any]) -> int:
     """Bytes in the arrays among the arguments, dataclasses looked into."""
     total = 0
     for arg in args:
-        value = _bare(arg)
+        value = _inner(arg)
         if is_record(value):
             total += bytes_of([member for _, member in _members(value)])
         elif isinstance(value, np.ndarray):
@@ -88,11 +88,11 @@ def _copy(value: Any, known: dict[int, Any]) -> Any:
 
 
 def _copy_of(value: Any, known: dict[int, Any]) -> Any:
-    bare = _bare(value)
-    if isinstance(bare, np.ndarray):
-        return cast("np.ndarray[Any, Any]", bare).copy(order="K")
-    if isinstance(bare, Ndarray):
-        return _counterpart(bare)
+    inner = _inner(value)
+    if isinstance(inner, np.ndarray):
+        return cast("np.ndarray[Any, Any]", inner).copy(order="K")
+    if isinstance(inner, Ndarray):
+        return _counterpart(inner)
     if is_record(value):
         mine = copy.copy(value)
         for name, member in _members(value):
@@ -130,7 +130,7 @@ def form_of(value: Any) -> tuple[str, Any]:
         return type(value).__name__, tuple(
             [f[0] if isinstance(f[1], numbers) else f for f in forms]
         )
-    return type(value).__name__, id(_bare(value))
+    return type(value).__name__, id(_inner(value))
 
 
 def describe(value: Any, names: Mapping[str, Any] = NO_NAMES) -> str:
@@ -138,7 +138,7 @@ def describe(value: Any, names: Mapping[str, Any] = NO_NAMES) -> str:
 
     names: where a field that was given no name may have one.
     """
-    value = _bare(value)
+    value = _inner(value)
     if isinstance(value, np.ndarray):
         array = cast("np.ndarray[Any, Any]", value)
         name = {"float": "f", "int": "i", "uint": "u", "bool": "u"}.get(

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from ..runtime.args import Argument
     from .record import CacheLayer
 
-__all__ = ["FastLook"]
+__all__ = ["FastcacheLookup"]
 
 Swap = Callable[[Mapping[str, Any]], "dict[str, Any] | None"]
 _MAIN: Final = "__main__"
@@ -58,7 +58,7 @@ class _Made(NamedTuple):
     about: dict[str, Any]
 
 
-class FastLook:
+class FastcacheLookup:
     """One look-up of a kernel in fastcache.
 
     found: arguments of a call. offline: the cache of code for a backend; code: what it answered.
@@ -137,8 +137,8 @@ class FastLook:
         if isinstance(parts, Bypass):
             raise _Unasked(parts.reason)
         try:
-            features = [argument.feature for argument in self.found]
-            load = record(build, features, self.config, self.code.key, modules)
+            spec_keys = [argument.spec_key for argument in self.found]
+            load = record(build, spec_keys, self.config, self.code.key, modules)
         except Uncacheable as error:
             raise _Unasked(str(error)) from None
         about = {**about_of(build, parts, {}), "captures": captures_text(build, load)}

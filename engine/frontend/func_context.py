@@ -1,6 +1,6 @@
 """One function being walked: the kernel, or a ``@qd.func`` that it inlines.
 
-A frame has a stack of scopes for the names of the function, and knows where others are looked up.
+A context has a stack of scopes for the names of the function, and knows where others are looked up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..ir import Loc
 from .signature import FuncDecl, KernelDecl
 from .values import LoopConfig
 
-__all__ = ["MISSING", "Frame", "LoopInfo"]
+__all__ = ["MISSING", "FuncContext", "LoopInfo"]
 
 MISSING: Final = object()
 """The value of a name that is not defined."""
@@ -30,7 +30,7 @@ class LoopInfo:
         self.depth = depth
 
 
-class Frame:
+class FuncContext:
     """One function being walked; see the module docstring."""
 
     __slots__ = (
@@ -39,7 +39,7 @@ class Frame:
     )  # fmt: skip
 
     def __init__(
-        self, decl: KernelDecl | FuncDecl, call: Loc | None, parent: Frame | None, depth: int
+        self, decl: KernelDecl | FuncDecl, call: Loc | None, parent: FuncContext | None, depth: int
     ) -> None:
         fn: Any = decl.fn
         self.decl = decl
