@@ -101,7 +101,7 @@ def _backends() -> list[Finding]:
 
 
 def _cuda() -> list[Finding]:
-    """The driver, its devices, and the pieces of the toolkit."""
+    """The driver, its devices, and the components of the toolkit."""
     found = inspect.cuda_machine()
     state, hint = ("missing", _CUDA_HINT) if found.problem else ("ok", "")
     if "QD_ENABLE_CUDA" in found.problem:
@@ -120,13 +120,13 @@ def _cuda() -> list[Finding]:
         chosen = "programs use this one" if device.chosen else ""
         text = ", ".join(part for part in (*parts, chosen) if part)
         out.append(Finding("cuda", "device", "ok" if device.chosen else "note", text))
-    for piece in found.pieces:
-        where = " ".join(text for text in (piece.version, piece.path) if text)
-        if piece.path:
-            out.append(Finding("cuda", piece.name, "ok", where))
+    for component in found.components:
+        where = " ".join(text for text in (component.version, component.path) if text)
+        if component.path:
+            out.append(Finding("cuda", component.name, "ok", where))
         else:
-            why = f"not found: {piece.purpose}"
-            out.append(Finding("cuda", piece.name, "missing", why, piece.hint))
+            why = f"not found: {component.purpose}"
+            out.append(Finding("cuda", component.name, "missing", why, component.hint))
     out += [Finding("cuda", name, "note", value or "empty") for name, value in found.variables]
     return out
 

@@ -25,7 +25,7 @@ from qd_studio.engine import alias
 from qd_studio.engine.backends import interp
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_kernels"
-LAUNCH = interp.Program.launch
+LAUNCH = interp.InterpretedKernel.launch
 SHORT = ("saxpy.saxpy", "jacobi.sweep", "mandelbrot.escape_time", "reduction.array_sum", "poly.zoo")
 HEAD = (
     "kernel",
@@ -139,7 +139,10 @@ def threshold():
     sys.path.insert(0, str(SAMPLES))
     qd.init(arch=qd.interp, offline_cache=False)
     programs = []
-    interp.Program.launch = lambda p, a, **kw: (programs.append((p.func, a)), LAUNCH(p, a, **kw))[1]
+    interp.InterpretedKernel.launch = lambda p, a, **kw: (
+        programs.append((p.func, a)),
+        LAUNCH(p, a, **kw),
+    )[1]
     for name in SHORT:
         sample, kernel_name = name.split(".")
         kernel = getattr(importlib.import_module(sample), kernel_name)
@@ -155,7 +158,7 @@ def threshold():
                     LAUNCH(way, args)
             alone, arrays = (1e3 * min(timed(way, args)[0] for _ in range(9)) for way in ways)
             print(f"  {n:5} iterations: {alone:8.1f} us one by one, {arrays:8.1f} us over arrays")
-    interp.Program.launch = LAUNCH
+    interp.InterpretedKernel.launch = LAUNCH
 
 
 def main(arguments):
@@ -172,11 +175,13 @@ def main(arguments):
         return 0
     watch = Watch(args.rounds)
     print("  ".join(f"{t:>11}" for t in ("one by one", "arrays, ms", "first", "ratio")))
-    interp.Program.launch = lambda program, values, **kw: watch.launch(program, values, **kw)
+    interp.InterpretedKernel.launch = lambda program, values, **kw: watch.launch(
+        program, values, **kw
+    )
     try:
         run_samples(watch, args.sizes, args.only)
     finally:
-        interp.Program.launch = LAUNCH
+        interp.InterpretedKernel.launch = LAUNCH
     if args.markdown:
         rows = [HEAD, tuple("---" for _ in HEAD), *watch.rows]
         args.markdown.write_text("".join(f"| {' | '.join(row)} |\n" for row in rows))

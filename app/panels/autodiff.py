@@ -32,8 +32,8 @@ from ..core.views.adstacks import (
     type_text,
     why_none,
 )
-from ..core.views.places import gutter, user_lines
 from ..core.views.reversal import FORWARD, REVERSE, counterparts, listing, signs, titles
+from ..core.views.source_lines import gutter, user_lines
 from ..markup import markdown as md
 from ..markup.html import Page, table, td
 from ._panel import Asked, Look, Panel, Tab, json_of_backends, text_of_kernels

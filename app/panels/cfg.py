@@ -11,7 +11,7 @@ from ..core.cfg_layout import CfgRow, layout, to_dot, to_mermaid, to_svg
 from ..core.lines import Line, Span, ir_spans
 from ..core.memo import by_identity
 from ..core.state import run_of
-from ..core.views.places import op_lines
+from ..core.views.source_lines import op_lines
 from ..markup.html import Page
 from ._panel import (
     Asked,

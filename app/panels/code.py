@@ -10,7 +10,7 @@ from ...engine.inspect.record import Artefact, BackendRecord, CompileRecord, Ker
 from ..core.lines import LazyLines, Line, code_spans
 from ..core.memo import by_identity
 from ..core.views.machine import facts, machine_lines, machine_table
-from ..core.views.places import gutter, user_lines
+from ..core.views.source_lines import gutter, user_lines
 from ..markup import markdown as md
 from ..markup.html import Page, inner, table, td
 from ._panel import (

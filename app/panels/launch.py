@@ -59,9 +59,9 @@ def launch_lines(
         if workload.origin == "none":
             out.append(Line((("No arguments: ", "warn"), (workload.reason, ""))))
     states = {b.backend: state_of(kernel, b, "launches") for b in kernel.backends}
-    sides = comparison_lines(kernel, ascii_only, width)
-    if sides:
-        out += [*sides, Line(())]
+    comparison = comparison_lines(kernel, ascii_only, width)
+    if comparison:
+        out += [*comparison, Line(())]
     if rows:
         out += _table(rows, states, ascii_only)
     elif "pending" in states.values():

@@ -14,7 +14,7 @@ from ..core.memo import by_identity
 from ..core.state import names_of
 from ..core.views import changes
 from ..core.views.misc import remark_lines
-from ..core.views.places import user_lines
+from ..core.views.source_lines import user_lines
 from ..markup import markdown as md
 from ..markup.html import Page, diff_row, inner
 from ..markup.plots import timeline

@@ -30,7 +30,7 @@ from ..core.state import History, Selection, remember, settle
 from ..core.visible import visible, visible_line
 from .actions import Actions
 from .commands import Command, all_commands, bindings, command
-from .link import Computed, Computer, Link, News, Start
+from .link import Computed, Computer, EventsReady, Link, Start
 from .screens.base import StudioScreen
 from .screens.home import HomeScreen
 from .styles import AsciiFilter
@@ -166,9 +166,9 @@ class StudioApp(Actions, App[int]):
         if self.link is not None:
             threading.Thread(target=self.link.close, name="studio-end", daemon=True).start()
 
-    # --- news ------------------------------------------------------------------------------
+    # --- events ----------------------------------------------------------------------------
 
-    def on_news(self, news: News) -> None:
+    def on_events_ready(self, message: EventsReady) -> None:
         from ..worker import events as ev
 
         assert self.link is not None

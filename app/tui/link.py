@@ -16,17 +16,17 @@ from textual.message import Message
 if TYPE_CHECKING:
     from ..worker.client import WorkerClient
 
-__all__ = ["Computed", "Computer", "Link", "News"]
+__all__ = ["Computed", "Computer", "EventsReady", "Link"]
 
 Post = Callable[[Message], Any]
 Start = Callable[[Callable[[object], object]], "WorkerClient"]
 
 
-class News(Message):
+class EventsReady(Message):
     """Events wait in the link."""
 
     def can_replace(self, message: Message) -> bool:
-        return isinstance(message, News)
+        return isinstance(message, EventsReady)
 
 
 class Computed(Message):
@@ -64,7 +64,7 @@ class Link:
         self._events.append(event)
         if not self._posted.is_set():
             self._posted.set()
-            self._post(News())
+            self._post(EventsReady())
 
     def take(self) -> list[object]:
         """All events since the last call, in order."""

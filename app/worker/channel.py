@@ -27,9 +27,9 @@ from .protocol import (
     DeviceLost,
     FlightRecorder,
     FromWorker,
-    Held,
     Job,
     KernelDone,
+    Quarantined,
     ToWorker,
     Unframer,
     Working,
@@ -181,17 +181,17 @@ class JobSteps(inspect.Steps):
         lost, kernel = inspect.lost_device(), self.kernel
         if lost is None or (kernel is not None and lost is self.lost_before):
             return
-        held: list[Held] = []
+        quarantined: list[Quarantined] = []
         if kernel is not None:
             asked = [name for name in self.job.backends if name.partition(":")[0] == "cuda"]
             for name in [backend] if backend in asked else asked or ["cuda"]:
                 error = inspect.error_record(lost, "launch", kernel=kernel.name, backend=name)
-                held.append(
-                    Held(
+                quarantined.append(
+                    Quarantined(
                         file=self.file, kernel=kernel.id, backend=name, stage="launch", error=error
                     )
                 )
-        self.send(DeviceLost(job=self.job.id, files=self.left, held=tuple(held)))
+        self.send(DeviceLost(job=self.job.id, files=self.left, quarantined=tuple(quarantined)))
         os._exit(AFRESH)
 
     def _alarm(self, number: int, frame: Any) -> None:
@@ -251,18 +251,18 @@ class JobSteps(inspect.Steps):
         """Note the recorded launch that is made next."""
         self._flight.note(note_of(self._line, count))
 
-    def held(self, backend: str, stage: str) -> ErrorRecord | None:
-        held = self.held_step(backend, stage)
-        return None if held is None else held.error
+    def quarantined(self, backend: str, stage: str) -> ErrorRecord | None:
+        quarantined = self.quarantined_step(backend, stage)
+        return None if quarantined is None else quarantined.error
 
-    def held_step(self, backend: str, stage: str) -> Held | None:
+    def quarantined_step(self, backend: str, stage: str) -> Quarantined | None:
         """The record of this step, if an earlier worker ended because of it; else None."""
         kernel = "" if self.kernel is None else self.kernel.id
-        for held in self.job.held:
-            if (held.file, held.kernel, held.backend, held.stage) == (
+        for quarantined in self.job.quarantined:
+            if (quarantined.file, quarantined.kernel, quarantined.backend, quarantined.stage) == (
                 self.file, kernel, backend, stage,
             ):  # fmt: skip
-                return held
+                return quarantined
         return None
 
     def updated(self, kernel: KernelRecord) -> None:

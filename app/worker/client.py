@@ -17,8 +17,8 @@ What happens when the worker ends or hangs
 What happens when a file is saved while the worker is busy
     The worker is asked to give its job up, which it does between any two passes and anywhere in
     code of the user. Code generation and launches cannot be interrupted: a worker that does not
-    answer at once is killed, and the job goes to a spare one, which a client that watches its files
-    keeps ready, with everything loaded, as soon as there is time for that.
+    answer at once is killed, and the job goes to a standby one, which a client that watches
+    its files keeps ready, with everything loaded, as soon as there is time for that.
 """
 
 from __future__ import annotations
@@ -38,15 +38,14 @@ import msgspec
 from ...engine.inspect.record import ErrorRecord, LogLine, Record, RunName
 from ..core.session import Session, labels_of
 from . import events
-from .ends import crash_error, held_of, how_it_ended, undone, why_stale
 from .events import Event
+from .exit_status import crash_error, how_it_ended, quarantine, undone, why_stale
 from .packing import Unpacker
 from .process import WorkerProcess
 from .protocol import (
     DeviceLost,
     FileLoaded,
     FromWorker,
-    Held,
     Hello,
     Job,
     JobDone,
@@ -55,9 +54,10 @@ from .protocol import (
     Looked,
     Opening,
     Problem,
+    Quarantined,
     Working,
 )
-from .spare import Bell, Spare
+from .standby import StandbyWorker, WakePipe
 
 if TYPE_CHECKING:
     from ..watch import Watcher
@@ -70,7 +70,7 @@ _decoder: Final = msgspec.msgpack.Decoder(FromWorker)
 # Seconds: for the worker to give up an old job when a new one waits, to end by itself, to come up.
 _GIVE_UP_S: Final = 2.0
 _END_S: Final = 1.0
-# The same when a spare worker is there to take over.
+# The same when a standby worker is there to take over.
 _YIELD_S: Final = 0.03
 _START_S: Final = 60.0
 _MAX_RESTARTS: Final = 20
@@ -114,7 +114,7 @@ class WorkerClient:
         )  # fmt: skip
         self._emit: Final = on_event
         self._requests: deque[Callable[[], None]] = deque()
-        self._bell: Final = Bell()
+        self._wake_pipe: Final = WakePipe()
         self._stopping = False
         self.failure: Exception | None = None
         """The error that ended the client, if it was not asked to stop."""
@@ -123,14 +123,14 @@ class WorkerClient:
         self._watcher: Watcher | None = None
         self._worker: WorkerProcess | None = None
         self._selector: Final = DefaultSelector()
-        self._spare: Final = Spare(self._selector)
+        self._standby: Final = StandbyWorker(self._selector)
         self._wanted: set[str] = set(paths)
         self._job: Job | None = None
         self._job_began = 0.0
         self._unpacker = Unpacker()
         self._last_id = 0
         self._final: set[str] = set()
-        self._held: tuple[Held, ...] = ()
+        self._quarantined: tuple[Quarantined, ...] = ()
         self._looks: dict[str, bytes] = {}
         self._looks_before = self._looks
         self._step: Working | None = None
@@ -173,7 +173,7 @@ class WorkerClient:
     def stop(self, timeout: float = 5.0) -> None:
         """End the worker and the client's thread. Safe to call twice, and from `on_event`."""
         self._stopping = True
-        self._bell.ring()
+        self._wake_pipe.wake()
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout)
 
@@ -183,12 +183,12 @@ class WorkerClient:
 
     def _ask(self, request: Callable[[], None]) -> None:
         self._requests.append(request)
-        self._bell.ring()
+        self._wake_pipe.wake()
 
     # ---- the thread
 
     def _run(self) -> None:
-        self._selector.register(self._bell.fd, EVENT_READ, "wake")
+        self._selector.register(self._wake_pipe.fd, EVENT_READ, "wake")
         try:
             self._follow()
             while not self._stopping:
@@ -218,9 +218,9 @@ class WorkerClient:
         timeout = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
         ready = {key.data for key, _ in self._selector.select(timeout)}
         if "wake" in ready:
-            self._bell.silence()
-        if "spare" in ready:
-            self._spare.news(_decoder)
+            self._wake_pipe.drain()
+        if "standby" in ready:
+            self._standby.read(_decoder)
         worker = self._worker
         if worker is None:
             return
@@ -256,7 +256,7 @@ class WorkerClient:
         if self._job is not None:
             files |= set(self._job.files)
             skip = self._final_in(set(self._job.files) - changed)
-        self._held, self._job_restarts, self._looks_before = (), 0, self._looks
+        self._quarantined, self._job_restarts, self._looks_before = (), 0, self._looks
         self._send_job(files, skip, changed)
         before = self._session
         self._session = before.job_started(files, self._final)
@@ -275,7 +275,7 @@ class WorkerClient:
             id=self._last_id,
             files=tuple(s.path for s in self._session.states if s.path in files),
             skip=tuple(skip),
-            held=self._held,
+            quarantined=self._quarantined,
             looks=self._looks if self._worker.fresh else {},
         )
         kept = {s.path for s in self._session.states} - once_more
@@ -286,7 +286,7 @@ class WorkerClient:
         self._worker.reset_output_limit()
         self._worker.send(self._job)
         if superseding:
-            self._arm(_YIELD_S if self._spare.ready else _GIVE_UP_S, _SUPERSEDED)
+            self._arm(_YIELD_S if self._standby.ready else _GIVE_UP_S, _SUPERSEDED)
         else:
             self._arm(_START_S, "the worker did not answer")
 
@@ -305,7 +305,7 @@ class WorkerClient:
 
     def _spawn(self) -> None:
         """Get a worker: the standby one, or a new one."""
-        self._worker, hello = self._spare.take()
+        self._worker, hello = self._standby.take()
         for name, fd in self._worker.fds.items():
             self._selector.register(fd, EVENT_READ, name)
         self._killed_for = ""
@@ -313,7 +313,7 @@ class WorkerClient:
         if hello is not None:
             self._handle(hello)
 
-    # ---- news from the worker
+    # ---- events from the worker
 
     def _handle(self, message: FromWorker) -> None:
         if isinstance(message, Hello):
@@ -349,7 +349,7 @@ class WorkerClient:
                 self._session = self._session.file_problem(message.path, message.error)
                 self._emit(events.Failed(message.error))
             case DeviceLost():  # a new worker does what is left, but not the launch at fault
-                self._held, self._step = (*self._held, *message.held), None
+                self._quarantined, self._step = (*self._quarantined, *message.quarantined), None
                 self._job = msgspec.structs.replace(self._job, files=message.files)
                 self._job_restarts = 0
             case JobDone():
@@ -388,7 +388,7 @@ class WorkerClient:
         self._session = self._session.job_over("this look produced no result")
         self._emit(events.RecordUpdated(self._record(message.elapsed_ms), complete=True))
         if self._watching and not self._stopping:
-            self._spare.start()
+            self._standby.start()
 
     def _record(self, elapsed_ms: float | None = None) -> Record:
         if elapsed_ms is None:
@@ -447,8 +447,8 @@ class WorkerClient:
     def _after_crash(self, job: Job, step: Working, error: ErrorRecord, note: str) -> None:
         """Say what was lost, and let a new worker do the rest without the fatal step."""
         files = set(job.files)
-        tried = any((h.file, h.stage) == (step.file, "import") for h in self._held)
-        self._held = (*self._held, held_of(step, error, note))
+        tried = any((h.file, h.stage) == (step.file, "import") for h in self._quarantined)
+        self._quarantined = (*self._quarantined, quarantine(step, error, note))
         if step.kernel:
             self._session = self._session.marked_stale([step.kernel])
             self._emit(events.Failed(error))
@@ -485,7 +485,7 @@ class WorkerClient:
     def _shut_down(self) -> None:
         if self._watcher is not None:
             self._watcher.stop()
-        self._spare.stop()
+        self._standby.stop()
         worker = self._worker
         if worker is not None:
             # Killed, not asked: it has nothing to put in order, and it may be unable to answer.
@@ -496,4 +496,4 @@ class WorkerClient:
             if self.failure is None:
                 self._emit(events.Exited("stopped", expected=True))
         self._selector.close()
-        self._bell.close()
+        self._wake_pipe.close()

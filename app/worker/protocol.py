@@ -46,7 +46,6 @@ __all__ = [
     "FileLoaded",
     "FlightRecorder",
     "FromWorker",
-    "Held",
     "Hello",
     "Job",
     "JobDone",
@@ -55,6 +54,7 @@ __all__ = [
     "Looked",
     "Opening",
     "Problem",
+    "Quarantined",
     "ToWorker",
     "Unframer",
     "Working",
@@ -94,7 +94,7 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     modules: dict[str, str] = {}
 
 
-class Held(msgspec.Struct, frozen=True, kw_only=True):
+class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
     """A step that ended an earlier worker: the error is reported and the step not tried again.
 
     kernel, backend: empty when the step belongs to the file. An import is tried again, up to the
@@ -134,7 +134,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     watching: bool = False
     look: RunName | None = None
     skip: tuple[str, ...] = ()
-    held: tuple[Held, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
     limits: Limits = Limits()
     opening: Opening = Opening()
     looks: dict[str, bytes] = {}
@@ -222,12 +222,13 @@ AFRESH: Final = 75
 class DeviceLost(msgspec.Struct, frozen=True, kw_only=True, tag="lost"):
     """A device is of no more use to this process, which ends: another one does the rest of the job.
 
-    held: the launch that was at fault, if it was that of a kernel. files: what is left to be done.
+    quarantined: the launch that was at fault, if it was that of a kernel. files: what is left to be
+    done.
     """
 
     job: int
     files: tuple[str, ...]
-    held: tuple[Held, ...] = ()
+    quarantined: tuple[Quarantined, ...] = ()
 
 
 class JobDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):

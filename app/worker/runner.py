@@ -15,7 +15,7 @@ from ...engine import inspect
 from ...engine.inspect.record import ConfigEntry, ErrorRecord, KernelRecord
 from .channel import JobSteps, Superseded
 from .loader import Loaded, Loader
-from .protocol import FileLoaded, Held, Job, Looked, Problem
+from .protocol import FileLoaded, Job, Looked, Problem, Quarantined
 
 __all__ = ["Runner"]
 
@@ -51,11 +51,13 @@ class Runner:
 
     def _file(self, job: Job, steps: JobSteps, path: str) -> None:
         engine.reset()
-        held = steps.held_step("", "import")
-        recording = inspect.recorded_calls(steps.at_launch, 0 if held is None else held.launch)
+        quarantined = steps.quarantined_step("", "import")
+        recording = inspect.recorded_calls(
+            steps.at_launch, 0 if quarantined is None else quarantined.launch
+        )
         calls = inspect.RecordedCalls()
         with recording if job.run else nullcontext(calls) as calls:
-            loaded = self._load(job, steps, path, calls, held)
+            loaded = self._load(job, steps, path, calls, quarantined)
         errors = [] if loaded.error is None else [loaded.error]
         config: Any = None
         entries: tuple[ConfigEntry, ...] = ()
@@ -134,32 +136,34 @@ class Runner:
         steps: JobSteps,
         path: str,
         calls: inspect.RecordedCalls,
-        held: Held | None,
+        quarantined: Quarantined | None,
     ) -> Loaded:
         """Import the file. One whose import ended an earlier worker is imported up to the launch
         or the line where it did."""
         try:
             with steps.step("import", f"importing {os.path.basename(path)}", kind="import"):
-                stop = 0 if held is None or held.launch else held.error.line
+                stop = 0 if quarantined is None or quarantined.launch else quarantined.error.line
                 loaded = self._loader.load(path, job.opening, steps.at_line, stop)
         except inspect.StepLimit as error:
             loaded = self._loader.stopped()
             loaded.error = _in_file(_cut(error, "import", calls), path)
         except inspect.LaunchReached:
             loaded = self._loader.stopped()
-        if held is not None and loaded.error is None:
-            loaded.error = inspect.error_at(held.error, path, held.error.line)
+        if quarantined is not None and loaded.error is None:
+            loaded.error = inspect.error_at(quarantined.error, path, quarantined.error.line)
         return loaded
 
     def _calls(
         self, steps: JobSteps, loaded: Loaded, imported: inspect.RecordedCalls
     ) -> tuple[inspect.RecordedCalls, ErrorRecord | None]:
         """The calls that the file's own `main` makes, and what went wrong in it."""
-        held = steps.held_step("", "run")
-        error = None if held is None else held.error
+        quarantined = steps.quarantined_step("", "run")
+        error = None if quarantined is None else quarantined.error
         calls = imported
-        if held is None or held.launch:
-            calls, found = self._run(steps, loaded, 0 if held is None else held.launch)
+        if quarantined is None or quarantined.launch:
+            calls, found = self._run(
+                steps, loaded, 0 if quarantined is None else quarantined.launch
+            )
             error = error or found
             if loaded.ran is None:
                 # The same program: what it launched before counts, too.
@@ -271,7 +275,7 @@ class Runner:
     def _look_up(self, steps: JobSteps, capture: inspect.KernelCapture) -> KernelRecord:
         """Ask the user's caches, and let the studio know, for a later worker, what was asked."""
         record = capture.look_up(self._past_lookups)
-        steps.send(Looked(job=steps.job.id, looks=self._past_lookups.news()))
+        steps.send(Looked(job=steps.job.id, looks=self._past_lookups.unsent()))
         return record
 
     def _ordered(

@@ -30,8 +30,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from ..errors import BackendUnavailableError, QuadrantsRuntimeError
+from .array_memory import ArrayMemory, HostMemory
 from .injected import NO_CACHE, InjectedCache
-from .memory import HostMemory, Memory
 from .meta import (
     AssertSite,
     Caps,
@@ -252,7 +252,7 @@ class Device(Protocol):
     @property
     def streams(self) -> Streams: ...
 
-    def allocate(self, nbytes: int) -> Memory:
+    def allocate(self, nbytes: int) -> ArrayMemory:
         """Zeroed memory. MemoryError, which states the available memory, if too little."""
         ...
 
@@ -260,7 +260,7 @@ class Device(Protocol):
         """True if memory that others own is on this device, which is not the host."""
         ...
 
-    def borrow(self, address: int, nbytes: int, owner: Any) -> Memory:
+    def borrow(self, address: int, nbytes: int, owner: Any) -> ArrayMemory:
         """Memory of this device, not the host, that ``owner`` keeps."""
         ...
 
@@ -300,13 +300,13 @@ class HostDevice:
     dlpack = (1, 0)
     streams = HostStreams()
 
-    def allocate(self, nbytes: int) -> Memory:
+    def allocate(self, nbytes: int) -> ArrayMemory:
         return HostMemory(nbytes)
 
     def holds(self, address: int) -> bool:
         return False
 
-    def borrow(self, address: int, nbytes: int, owner: Any) -> Memory:
+    def borrow(self, address: int, nbytes: int, owner: Any) -> ArrayMemory:
         raise ValueError("arrays in memory of the host are NumPy arrays")
 
     def sync(self) -> None:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from ..ir import Block
 
 __all__ = [
-    "Place",
+    "StackLocation",
     "element",
     "overflow",
     "rows_overflow",
+    "stack_locations",
     "stack_meta",
     "stack_metas",
-    "stack_places",
 ]
 
 
@@ -49,7 +49,7 @@ def stack_metas(task: Op) -> tuple[StackMeta, ...]:
     return tuple([stack_meta(op) for op in _stacks(task.regions[1])])
 
 
-class Place(NamedTuple):
+class StackLocation(NamedTuple):
     """An op that makes a stack, with the indices of the stack and of its task.
 
     task: -1 where there are no tasks yet. stack: among those of the task.
@@ -60,13 +60,13 @@ class Place(NamedTuple):
     op: Op
 
 
-def stack_places(func: Func) -> list[Place]:
+def stack_locations(func: Func) -> list[StackLocation]:
     """Every stack of a function of any stage, in program order."""
     tasks = func.tasks()
     if not tasks:
-        return [Place(-1, i, op) for i, op in enumerate(_stacks(func.body))]
+        return [StackLocation(-1, i, op) for i, op in enumerate(_stacks(func.body))]
     return [
-        Place(t, i, op)
+        StackLocation(t, i, op)
         for t, task in enumerate(tasks)
         for i, op in enumerate(_stacks(task.regions[1]))
     ]

@@ -42,27 +42,27 @@ def dry_caches() -> None:
 class PastLookups:
     """The last request for each kernel, backend and layer.
 
-    Requests are plain bytes, so that they can be handed to another process: `news` returns those
+    Requests are plain bytes, so that they can be handed to another process: `unsent` returns those
     since its last call, `take` adds them.
     """
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
-        self._news: dict[str, bytes] = {}
+        self._unsent: dict[str, bytes] = {}
 
     def take(self, kept: Mapping[str, bytes]) -> None:
         """Add the requests of another process; those known already are newer and stay."""
         self._kept = {**kept, **self._kept}
 
-    def news(self) -> dict[str, bytes]:
+    def unsent(self) -> dict[str, bytes]:
         """Return the requests since the last call of this."""
-        news, self._news = self._news, {}
-        return news
+        unsent, self._unsent = self._unsent, {}
+        return unsent
 
     def swap(self, place: str, about: Mapping[str, Any]) -> dict[str, Any] | None:
         """Keep ``about``; return what was kept before."""
         before = self._kept.get(place)
-        self._kept[place] = self._news[place] = msgspec.json.encode(about)
+        self._kept[place] = self._unsent[place] = msgspec.json.encode(about)
         return None if before is None else msgspec.json.decode(before)
 
 

@@ -153,9 +153,9 @@ class KernelCapture:
             compiled = self._compiled.get((name, self._spec_keys or (), True))
             if backend.compile is None or compiled is None or backend.status != "ok":
                 continue
-            held = self.steps.held(name, "codegen")
-            if held is not None:
-                self.add_error(held)
+            quarantined = self.steps.quarantined(name, "codegen")
+            if quarantined is not None:
+                self.add_error(quarantined)
                 continue
             text = f"printing the code of {self.kernel.name} for {name}"
             try:
@@ -253,7 +253,7 @@ class KernelCapture:
         undone.
         """
         stage = f"workload {case.label}"
-        error = self.steps.held("", stage)
+        error = self.steps.quarantined("", stage)
         if error is None:
             before = remember() if case.origin == "workload" else NOTHING
             try:
@@ -351,9 +351,9 @@ class KernelCapture:
         self._grow(gradient=id)
 
     def _compile_for(self, name: str) -> None:
-        held = self.steps.held(name, "compile")
-        if held is not None:
-            self._failed(name, held, None)
+        quarantined = self.steps.quarantined(name, "compile")
+        if quarantined is not None:
+            self._failed(name, quarantined, None)
             return
         if self._spec_keys is None:
             why = "the kernel's arguments are not known"

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from ..backends.memory import aligned_zeros
+from ..backends.array_memory import aligned_zeros
 from ..lang.fields.storage import Block
 from ..runtime import program
 from ..types import ElementLayout, FieldHandle

@@ -93,9 +93,9 @@ class _DryLookup:
         records = any(isinstance(f, RecordKey) for f in self.capture.spec_keys)
         if self.decl.fastcache or not records:  # their members are known by making one
             self.found = self._arguments(records or self.decl.fastcache)
-        held = steps.held(self.backend, "caches")
-        if held is not None:
-            reason = held.message
+        quarantined = steps.quarantined(self.backend, "caches")
+        if quarantined is not None:
+            reason = quarantined.message
         else:
             text = f"asking the caches for {self.decl.name} on {self.backend}"
             try:

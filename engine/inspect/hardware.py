@@ -18,7 +18,7 @@ from ..options import why_hidden
 from .record import DeviceRecord
 
 __all__ = [
-    "CudaDeviceInfo", "CudaMachine", "CudaPiece", "OpenclDeviceInfo", "OpenclMachine",
+    "CudaComponent", "CudaDeviceInfo", "CudaMachine", "OpenclDeviceInfo", "OpenclMachine",
     "cuda_machine", "device_record", "lost_device", "opencl_machine",
 ]  # fmt: skip
 
@@ -30,7 +30,7 @@ VARIABLES: Final = (
 """Variables of the environment that steer the backend, or where its pieces are looked for."""
 
 
-class CudaPiece(NamedTuple):
+class CudaComponent(NamedTuple):
     """A program or library. purpose: what it is for, or what is wrong. hint: how to get it.
 
     path: where it is; empty if it is missing. version: if it reports one.
@@ -69,7 +69,7 @@ class CudaMachine(NamedTuple):
     problem: str
     driver: str
     devices: tuple[CudaDeviceInfo, ...]
-    pieces: tuple[CudaPiece, ...]
+    components: tuple[CudaComponent, ...]
     variables: tuple[tuple[str, str], ...]
 
 
@@ -146,7 +146,7 @@ def cuda_machine() -> CudaMachine:
     """Look at everything; see the module docstring."""
     problem, driver, devices = _devices()
     variables = tuple((name, os.environ[name]) for name in VARIABLES if name in os.environ)
-    return CudaMachine(problem, driver, devices, tuple(_pieces()), variables)
+    return CudaMachine(problem, driver, devices, tuple(_components()), variables)
 
 
 def _devices() -> tuple[str, str, tuple[CudaDeviceInfo, ...]]:
@@ -221,10 +221,10 @@ def device_record(device: Any) -> DeviceRecord:
     )
 
 
-# ---- pieces of the toolkit
+# ---- components of the toolkit
 
 
-def _pieces() -> Iterator[CudaPiece]:
+def _components() -> Iterator[CudaComponent]:
     install = "python -m pip install"
     for name, purpose in (
         ("ptxas", "registers, spills and shared memory of kernels"),
@@ -233,7 +233,7 @@ def _pieces() -> Iterator[CudaPiece]:
     ):
         path = _quietly(lambda name=name: ptxas.find(name))
         version = ptxas.version(path).partition(" ")[2] if path else ""
-        yield CudaPiece(name, purpose, path, version, "" if path else ptxas.remedy(name))
+        yield CudaComponent(name, purpose, path, version, "" if path else ptxas.remedy(name))
     for name, purpose in (
         ("libdevice", "mathematical functions that PTX lacks"),
         ("libcudadevrt", "loops inside of graphs"),
@@ -244,7 +244,7 @@ def _pieces() -> Iterator[CudaPiece]:
         except Exception as error:
             path, wrong = "", str(error).splitlines()[0]
         hint = "" if path else f"{install} {toolkit.NAMES[name].package}"
-        yield CudaPiece(name, wrong or purpose, path, "", hint)
+        yield CudaComponent(name, wrong or purpose, path, "", hint)
 
 
 def _quietly(find: Callable[[], str | None]) -> str:

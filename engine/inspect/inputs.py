@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from ..backends.memory import DeviceArray, aligned_zeros, host_copy
+from ..backends.array_memory import DeviceArray, aligned_zeros, host_copy
 from ..config import CompileConfig
 from ..ir import Param
 from ..lang.fields.storage import Block

@@ -205,12 +205,12 @@ class Launcher:
     def _interpret(self, found: Round) -> None:
         """Run the interpreter, whose results are the reference."""
         shown = self._names == [ORACLE]
-        held = self._steps.held(ORACLE, "launch")
-        if held is not None:
-            if held.kind == "TimeLimit":
+        quarantined = self._steps.quarantined(ORACLE, "launch")
+        if quarantined is not None:
+            if quarantined.kind == "TimeLimit":
                 self._late(found, shown, None)
             else:
-                self._refused(found, held)
+                self._refused(found, quarantined)
             return
         try:
             compiled, given = self.ready(ORACLE, found)
@@ -269,9 +269,9 @@ class Launcher:
                 state.unchecked = state.unchecked or f"not launched: {reason_of(found.failure)}"
                 state.fail(found.failure)
             return
-        held = self._steps.held(name, "launch")
-        if held is not None:
-            state.fail(held)
+        quarantined = self._steps.quarantined(name, "launch")
+        if quarantined is not None:
+            state.fail(quarantined)
             return
         try:
             compiled, given = self.ready(name, found)
@@ -384,11 +384,11 @@ class Launcher:
         if labels:
             result = status(self._kernel.decl, labels, results[-1])
         for check in self._kernel.checks:
-            held = self._steps.held(name, stage)
-            if held is not None:
-                state.fail(held)
+            quarantined = self._steps.quarantined(name, stage)
+            if quarantined is not None:
+                state.fail(quarantined)
                 state.checks += 1
-                failure = f"{found.case.label}: {held.message}"
+                failure = f"{found.case.label}: {quarantined.message}"
                 state.check_failure = state.check_failure or failure
                 return
             text = f"checking {self._kernel.name} on {name} with {found.case.label}"
@@ -471,7 +471,7 @@ def discard(text: str) -> None:
 
 
 def counted(
-    program: interp.Program,
+    program: interp.InterpretedKernel,
     values: Sequence[Any],
     print_fn: Callable[[str], object] | None,
     most: int,

@@ -69,9 +69,9 @@ def measured(
     each = share(budget_s, sum(one.name != _ORACLE for one in found.started))
     out = [_contender(launcher, found, one, each) for one in found.started]
     stage = f"timing {found.case.label}"
-    held = capture.steps.held("", stage)
-    if held is not None:
-        capture.add_error(held)
+    quarantined = capture.steps.quarantined("", stage)
+    if quarantined is not None:
+        capture.add_error(quarantined)
         return []
     quick: list[Contender] = []
     for one, place, contender in out:
@@ -143,7 +143,7 @@ def amounts_of(
 def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amounts:
     """Count by a launch with counters on the CPU; see `counting`."""
     steps, stage = capture.steps, f"counting {found.case.label}"
-    why = steps.held("", stage)
+    why = steps.quarantined("", stage)
     if why is not None:
         return _unknown_bytes(why.message)
     works, reason = base.availability(_COUNTER)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from ..backends.memory import ALIGN, Array, Memory, view_of
+from ..backends.array_memory import ALIGN, Array, ArrayMemory, view_of
 from .clocks import Clock, EventClock, HostClock, QueueClock
 from .inputs import Inputs
 from .record import DeviceRecord
@@ -72,7 +72,7 @@ class Placed:
 class _Piece(NamedTuple):
     """Memory of the device for arrays that overlap. arrays: each with its place in it."""
 
-    memory: Memory
+    memory: ArrayMemory
     arrays: list[tuple[Array, int]]
     numbers: set[int]
 
@@ -120,7 +120,7 @@ class _OnDevice(Placed):
         """Put arrays from one piece of memory, up to ``end``, into memory with equal alignment."""
         first = group[0][1].ctypes.data
         start = first - first % ALIGN
-        memory: Memory = self._device.allocate(max(1, end - start))
+        memory: ArrayMemory = self._device.allocate(max(1, end - start))
         places: list[tuple[Array, int]] = []
         for number, array in group:
             at = array.ctypes.data - start
@@ -145,14 +145,14 @@ class _OnDevice(Placed):
                     piece.memory.read(at, array)
 
     def restorer(self, written: Iterable[int]) -> Callable[[], None]:
-        pairs: list[tuple[Memory, Memory]] = []
+        pairs: list[tuple[ArrayMemory, ArrayMemory]] = []
         for piece in self._changing(written):
-            copy: Memory = self._device.allocate(piece.memory.nbytes)
+            copy: ArrayMemory = self._device.allocate(piece.memory.nbytes)
             copy.copy(0, piece.memory, 0, piece.memory.nbytes)
             pairs.append((piece.memory, copy))
         # Backends on one device have contexts of their own, and it takes 150 us to go from one to
         # another, on an H200. By this it is ours again before the launch that is timed.
-        own: Memory = self._device.allocate(_OWN)
+        own: ArrayMemory = self._device.allocate(_OWN)
 
         def restore() -> None:
             for memory, copy in pairs:

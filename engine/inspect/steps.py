@@ -50,7 +50,7 @@ class Steps:
         """Called with the next part of a compile: a pass, as "stage/pass", or another part, as in
         `ErrorRecord.stage`."""
 
-    def held(self, backend: str, stage: str) -> ErrorRecord | None:
+    def quarantined(self, backend: str, stage: str) -> ErrorRecord | None:
         """The error to report in place of doing ``stage``, if it is known to be fatal."""
         return None
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..backends.memory import Memory
+from ..backends.array_memory import ArrayMemory
 from .elements import Window, keep, let_go
 
 __all__ = ["CPU", "CUDA", "DEFAULT_STREAM", "Borrowed", "capsule_of", "cuda_interface", "window_of"]
@@ -82,14 +82,16 @@ def capsule_of(window: Window, device: tuple[int, int], max_version: tuple[int, 
 
 
 class Borrowed:
-    """Memory of others, a `backends.memory.Memory` that is only the source of copies.
+    """Memory of others, a `backends.array_memory.ArrayMemory` that is only the source of copies.
 
     through: of the same device; it does the copies. owner: what keeps the memory alive.
     """
 
     __slots__ = ("_owner", "_through", "address", "host", "nbytes")
 
-    def __init__(self, address: int, nbytes: int, through: Callable[[int], Memory], owner: Any):
+    def __init__(
+        self, address: int, nbytes: int, through: Callable[[int], ArrayMemory], owner: Any
+    ):
         self.address = address
         self.nbytes = nbytes
         self.host: Array | None = None
@@ -108,7 +110,7 @@ class Borrowed:
     def fill(self, offset: int, pattern: bytes, count: int) -> None:
         raise ValueError("the memory of another library is not written to")
 
-    def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
+    def copy(self, offset: int, source: ArrayMemory, begin: int, nbytes: int) -> None:
         raise ValueError("the memory of another library is not written to")
 
     def free(self) -> None:
@@ -129,7 +131,9 @@ class _Relabeled:
         return CPU, 0
 
 
-def window_of(tensor: Any, device: tuple[int, int], allocate: Callable[[int], Memory]) -> Window:
+def window_of(
+    tensor: Any, device: tuple[int, int], allocate: Callable[[int], ArrayMemory]
+) -> Window:
     """The elements of a DLPack object on ``device``. ValueError for memory elsewhere.
 
     allocate: memory of that device.

@@ -1,12 +1,13 @@
 """The elements of arrays and fields in memory that the host may not see.
 
-Arrays and fields are stored in `backends.memory.Memory` of their program's device. Where the host
-sees it, their elements are a plain NumPy view, without this module. Elsewhere they are a `Window`:
-it replaces that view, and copies the elements that are read or written, no more than needed::
+Arrays and fields are stored in `backends.array_memory.ArrayMemory` of their program's device. Where
+the host sees it, their elements are a plain NumPy view, without this module. Elsewhere they are a
+`Window`: it replaces that view, and copies the elements that are read or written, no more than
+needed::
 
     elements = elements_of(view_of(memory, 0, shape, dtype))    np.ndarray or Window
     elements[2, 3]                      one number, or the window of a vector: reads that number
-    elements[...] = 0                   set all; `Memory.fill` where the layout is dense
+    elements[...] = 0                   set all; `ArrayMemory.fill` where the layout is dense
     assign(elements, source)            with conversion; device to device between equal layouts
     host_of(elements)                   by index, on the host: the view itself, or a copy
 
@@ -22,7 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..backends.memory import DeviceArray, HostMemory, Memory, freed
+from ..backends.array_memory import ArrayMemory, DeviceArray, HostMemory, freed
 from ..errors import QuadrantsRuntimeError
 from ..runtime.program import Program
 from ..types import DataType
@@ -49,7 +50,7 @@ _PIECE: Final = 1 << 20
 """Gaps of more bytes than this are not read, if the parts between them are worth a copy each."""
 
 
-def allocated(owner: Program, nbytes: int, what: str) -> Memory:
+def allocated(owner: Program, nbytes: int, what: str) -> ArrayMemory:
     """Zeroed memory of the device of ``owner``. QuadrantsRuntimeError if there is not enough.
 
     what: the purpose of the memory, for that error: "an ndarray of shape (3,)".
@@ -82,7 +83,12 @@ class Window:
     __slots__ = ("dtype", "memory", "offset", "shape", "strides")
 
     def __init__(
-        self, memory: Memory, offset: int, shape: Sequence[int], strides: Sequence[int], dtype: Any
+        self,
+        memory: ArrayMemory,
+        offset: int,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        dtype: Any,
     ) -> None:
         self.memory: Final = memory
         self.offset: Final = offset
@@ -292,7 +298,7 @@ def elements_of(view: Array | DeviceArray, axes: Sequence[int] | None = None) ->
 
 
 def placed(
-    memory: Memory, offset: int, shape: Sequence[int], strides: Sequence[int], dtype: DataType
+    memory: ArrayMemory, offset: int, shape: Sequence[int], strides: Sequence[int], dtype: DataType
 ) -> Elements:
     """The elements with these offset and strides, in bytes, in ``memory``."""
     host = memory.host
@@ -340,12 +346,12 @@ _kept: Final[dict[int, list[Any]]] = {}
 """Memory that other libraries use, by its id: the memory, the number of users, program ended."""
 
 
-def keep(memory: Memory) -> None:
+def keep(memory: ArrayMemory) -> None:
     """Another library looks at ``memory`` from now on."""
     _kept.setdefault(id(memory), [memory, 0, False])[1] += 1
 
 
-def let_go(memory: Memory) -> None:
+def let_go(memory: ArrayMemory) -> None:
     """It does not any more."""
     kept = _kept[id(memory)]
     kept[1] -= 1
@@ -355,7 +361,7 @@ def let_go(memory: Memory) -> None:
             memory.free()
 
 
-def release(memory: Memory) -> None:
+def release(memory: ArrayMemory) -> None:
     """Free ``memory`` when the program, or the tree, that it belongs to has ended.
 
     Views of NumPy keep memory of the host alive. On a device, another library that uses the memory

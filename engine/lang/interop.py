@@ -10,8 +10,8 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from ..backends.array_memory import view_of
 from ..backends.base import Device
-from ..backends.memory import view_of
 from ..runtime.foreign import numpy_of_tensor, torch_tensor
 from ..types import DataType, f32, f64, i32, i64, u1
 from .dlpack import CPU, CUDA, DEFAULT_STREAM, capsule_of, cuda_interface, window_of

@@ -16,8 +16,8 @@ from typing import Any, Final, NoReturn, cast
 
 import numpy as np
 
+from ..backends.array_memory import ArrayMemory, DeviceArray, view_of
 from ..backends.base import Device
-from ..backends.memory import DeviceArray, Memory, view_of
 from ..errors import QuadrantsAssertionError, QuadrantsIndexError, QuadrantsRuntimeError
 from ..frontend.specialization import NdarrayKey, ndarray_key
 from ..runtime import program
@@ -108,7 +108,7 @@ class Ndarray(ArrayHandle, Exchanges):
         data = view_of(memory, 0, extents, dtype.np)
         back = [order.index(a) for a in range(len(shape))]
         tail = range(len(shape), len(extents))
-        self._memory: Memory | None = memory
+        self._memory: ArrayMemory | None = memory
         self._data: Array | DeviceArray | None = data
         self._elements: Elements = elements_of(data, [*back, *tail] if axes else None)
         key = ndarray_key(dtype, len(shape), needs_grad, element_shape, axes, needs_dual)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 
+from ..backends.array_memory import DeviceArray
 from ..backends.base import KernelMeta
-from ..backends.memory import DeviceArray
 from ..frontend.specialization import ParamBinding
 
 __all__ = [

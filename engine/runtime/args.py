@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from ..backends.memory import DeviceArray
+from ..backends.array_memory import DeviceArray
 from ..config import CompileConfig
 from ..errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError
 from ..frontend.declared import ParamDecl, element_text, members_of

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..backends.memory import DeviceArray, host_copy
+from ..backends.array_memory import DeviceArray, host_copy
 
 __all__ = ["FETCH", "FromDevice"]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from ..backends.memory import DeviceArray
+from ..backends.array_memory import DeviceArray
 
 if TYPE_CHECKING:
     from ..backends.base import Device

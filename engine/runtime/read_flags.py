@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..backends.memory import DeviceArray, view_of
+from ..backends.array_memory import DeviceArray, view_of
 from . import program
 
 __all__ = ["clear", "read_flags_of"]

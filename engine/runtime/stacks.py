@@ -29,8 +29,8 @@ from ..adstack.max_reducer import MaxReducerSpec
 from ..adstack.predicate_kernels import PredicateCounter
 from ..adstack.reducer_kernels import FAR, Reducer, reduce_by_kernel, reduce_by_numpy
 from ..adstack.size_expr import SizeExpr
+from ..backends.array_memory import ArrayMemory
 from ..backends.base import Device, Executable, StackPlan, TaskPlan, program_ended
-from ..backends.memory import Memory
 from ..errors import AdStackOverflowError
 from ..ir import Func, to_text
 from .compile import make_code
@@ -54,7 +54,7 @@ class Heap:
     def __init__(self, kind: str, device: Device | None = None) -> None:
         self.kind: Final = kind
         self._device: Final = device
-        self._there: Memory | None = None
+        self._there: ArrayMemory | None = None
         self.free()
 
     def free(self) -> None:

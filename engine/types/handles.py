@@ -79,7 +79,7 @@ class FieldHandle:
         """Its scalars as a 1-D NumPy array that starts at the base and ends at the last one.
 
         A view of the field's own memory, or of ``buffer``, a copy of the block that contains the
-        field. For memory on a device, a `backends.memory.DeviceArray`.
+        field. For memory on a device, a `backends.array_memory.DeviceArray`.
         """
         raise NotImplementedError
 

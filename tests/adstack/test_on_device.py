@@ -9,7 +9,7 @@ from qd_studio.engine.adstack.host_eval import Env, evaluate
 from qd_studio.engine.adstack.max_reducer import recognise
 from qd_studio.engine.adstack.predicate_kernels import PredicateCounter
 from qd_studio.engine.adstack.size_expr import Const, Var, parse
-from qd_studio.engine.backends.memory import DeviceArray
+from qd_studio.engine.backends.array_memory import DeviceArray
 from qd_studio.engine.errors import QuadrantsRuntimeError
 from qd_studio.engine.ir import Param
 from qd_studio.engine.runtime import program

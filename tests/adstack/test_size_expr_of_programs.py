@@ -7,7 +7,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import passes
 from qd_studio.engine.adstack import formula, parse
-from qd_studio.engine.backends.stacks import stack_places
+from qd_studio.engine.backends.stacks import stack_locations
 from qd_studio.engine.errors import QuadrantsCompilationError
 from qd_studio.engine.pipeline_kind import PipelineKind
 
@@ -137,7 +137,7 @@ def formulas(problem: Problem) -> dict[str, str]:
     func = differentiated(problem.source, "reverse")
     passes.run(func, config(default_fp="f64"), PipelineKind.CPU, upto="after_offload")
     found: dict[str, str] = {}
-    for place in stack_places(func):
+    for place in stack_locations(func):
         attr = place.op.attr
         size = formula(parse(attr.size), func.params) if attr.size else str(attr.max_size)
         if attr.name == "v":

@@ -26,8 +26,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from qd_studio.engine import ir, passes
 from qd_studio.engine.adstack import host_eval, size_expr
+from qd_studio.engine.backends.array_memory import DeviceArray, host_copy
 from qd_studio.engine.backends.base import StackPlan, TaskPlan, find
-from qd_studio.engine.backends.memory import DeviceArray, host_copy
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build as frontend
 from qd_studio.engine.ir import Param

@@ -110,7 +110,7 @@ def test_a_version_that_is_written_in_another_way_is_imported(monkeypatch, tmp_p
         toolchain.identity.cache_clear()
 
 
-on_x86 = pytest.mark.skipif(not host.maps_images(), reason="the processor is asked on x86-64")
+on_x86 = pytest.mark.skipif(not host.maps_objects(), reason="the processor is asked on x86-64")
 
 
 @on_x86
@@ -195,7 +195,7 @@ def test_where_the_processor_cannot_be_asked_llvm_is(monkeypatch):
         told = processor.fingerprint()
         target = toolchain.host_target()
         assert told.startswith(f"{target.arch}, {target.cpu}, features ")
-        monkeypatch.setattr(host, "maps_images", lambda: False)
+        monkeypatch.setattr(host, "maps_objects", lambda: False)
         processor.fingerprint.cache_clear()
         assert processor.fingerprint() == told
         monkeypatch.setattr(toolchain, "host_target", lambda: target._replace(features="+sse2"))

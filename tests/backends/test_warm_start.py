@@ -17,7 +17,7 @@ from qd_studio.engine.runtime.compile import CompileRequest, compile_kernel
 from tests.frontend.harness import spec_keys_of
 
 pytestmark = pytest.mark.skipif(
-    not host.maps_images(), reason="relocatable objects need Linux x86-64"
+    not host.maps_objects(), reason="relocatable objects need Linux x86-64"
 )
 
 COMMON = """

@@ -269,7 +269,7 @@ def first_record(plain):
 
 CODE = "__import__('os').abort()"
 TASK = CudaTask("k_0", (64,), 128, "cover", "v0", (64,))
-GROUPS = OpenclTask("k_0", (("m", 64),), 8, "one", "v0", (64,), places=(1,))
+GROUPS = OpenclTask("k_0", (("m", 64),), 8, "one", "v0", (64,), positions=(1,))
 LOOP = CudaLoop(0, "k_loop", 256, "v0 <= 3", (72,))
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from qd_studio.engine.backends.array_memory import view_of
 from qd_studio.engine.backends.base import find
-from qd_studio.engine.backends.memory import view_of
 from qd_studio.engine.config import CompileConfig
 
 __all__ = ["launch", "opened"]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from qd_studio import engine as qd
-from qd_studio.engine.backends.memory import host_copy, view_of
+from qd_studio.engine.backends.array_memory import host_copy, view_of
 from qd_studio.engine.frontend.specialization import ParamBinding
 from qd_studio.engine.runtime.program import current
 from qd_studio.engine.types import FieldHandle, matrix_type

@@ -56,7 +56,7 @@ def test_importing_the_engine_says_nothing(tmp_path):
 # ---- a program whose kernels are in a cache
 
 images = pytest.mark.skipif(
-    not host.maps_images(), reason="LLVM brings code into memory here: there is no linker for it"
+    not host.maps_objects(), reason="LLVM brings code into memory here: there is no linker for it"
 )
 
 KERNELS = """

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import inspect
+from qd_studio.engine.backends.array_memory import host_copy
 from qd_studio.engine.backends.cpu.executable import CpuExecutable
-from qd_studio.engine.backends.memory import host_copy
 from qd_studio.engine.inspect.contents import elements, live_blocks
 
 from tests.lang import opaque

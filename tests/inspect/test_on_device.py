@@ -133,8 +133,8 @@ def test_the_device_is_found_and_told():
     assert (found.problem, found.driver) == ("", "13.0")
     (one,) = found.devices
     assert (one.capability, one.arch, one.chosen) == ("9.0", "sm_90", True)
-    assert {piece.name for piece in found.pieces} >= {"ptxas", "libdevice", "nvjitlink"}
-    assert all(bool(piece.path) != bool(piece.hint) for piece in found.pieces)
+    assert {piece.name for piece in found.components} >= {"ptxas", "libdevice", "nvjitlink"}
+    assert all(bool(piece.path) != bool(piece.hint) for piece in found.components)
 
 
 def test_a_device_or_a_file_that_is_not_there_is_told(monkeypatch):
@@ -143,7 +143,7 @@ def test_a_device_or_a_file_that_is_not_there_is_told(monkeypatch):
     found = inspect.cuda_machine()
     assert "QD_VISIBLE_DEVICE=7" in found.problem and len(found.devices) == 1
     assert ("QD_VISIBLE_DEVICE", "7") in found.variables
-    libdevice = next(piece for piece in found.pieces if piece.name == "libdevice")
+    libdevice = next(piece for piece in found.components if piece.name == "libdevice")
     assert libdevice.path == "" and "/nowhere/libdevice.bc" in libdevice.purpose
     monkeypatch.setenv("QD_ENABLE_CUDA", "0")
     hidden = inspect.cuda_machine()

@@ -5,8 +5,8 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import inspect
 from qd_studio.engine.backends import base
+from qd_studio.engine.backends.array_memory import DeviceArray, HostMemory, host_copy
 from qd_studio.engine.backends.cuda import ptxas
-from qd_studio.engine.backends.memory import DeviceArray, HostMemory, host_copy
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import machine, placing, targets
 from qd_studio.engine.inspect.clocks import HostClock, Took

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends import base
-from qd_studio.engine.backends.memory import DeviceArray, aligned_zeros
+from qd_studio.engine.backends.array_memory import DeviceArray, aligned_zeros
 
 ARCHES = ("cpu", "interp")
 MEMORIES = ("host", "device")
@@ -37,7 +37,7 @@ def _only(fixture, values):
 
 
 class OpaqueMemory:
-    """See `backends.memory.Memory`. A freed one is of no use to anybody."""
+    """See `backends.array_memory.Memory`. A freed one is of no use to anybody."""
 
     host = None
 

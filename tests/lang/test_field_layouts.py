@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from qd_studio import engine as qd
-from qd_studio.engine.backends.memory import host_copy
+from qd_studio.engine.backends.array_memory import host_copy
 
 from tests.lang import opaque
 

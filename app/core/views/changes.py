@@ -12,7 +12,7 @@ from ....engine.inspect.diff import Diff, DiffRow, diff_pass, fold, intraline
 from ....engine.inspect.record import CompileRecord, PassRun, Snapshot
 from ..lines import LazyLines, Line, Span, cell, ir_spans, mark_spans
 from ..memo import by_identity
-from .places import gutter, user_lines
+from .source_lines import gutter, user_lines
 
 __all__ = ["DiffLines", "diff_lines", "diff_size", "listing_lines", "pass_diff", "run_lines"]
 

@@ -17,7 +17,7 @@ from .. import format as fmt
 from ..flow_layout import FlowRow, draw
 from ..lines import Line, Span
 from ..pending import faded, state_of
-from .places import user_line
+from .source_lines import user_line
 
 __all__ = ["facts", "flow_lines", "groups", "heading", "line_of", "title"]
 

@@ -13,7 +13,7 @@ from typing import Final
 from ....engine.inspect.record import AutodiffRecord, CompileRecord, Snapshot
 from ..lines import LazyLines, Line, ir_spans
 from ..memo import by_identity
-from .places import gutter, user_lines
+from .source_lines import gutter, user_lines
 
 __all__ = ["FORWARD", "REVERSE", "counterparts", "linked_lines", "listing", "signs", "titles"]
 

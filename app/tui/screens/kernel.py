@@ -18,7 +18,7 @@ from ...core.lines import Line, index_of, search_text
 from ...core.pending import SENTENCES
 from ...core.state import backend_of, compiled_of, kernel_of, run_of, step_run
 from ...core.views.errors import error_lines, errors_of
-from ...core.views.places import user_lines
+from ...core.views.source_lines import user_lines
 from ...panels import Tab, tabs
 from ..commands import bindings, is_known
 from ..widgets.bars import KeyBar, TabBar, TitleBar

@@ -34,7 +34,7 @@ class AmdgpuDialect(Dialect):
 
     triple = "amdgcn-amd-amdhsa"
     calling = "amdgpu_kernel"
-    frame = "addrspace(1) "
+    kernarg = "addrspace(1) "
     private = "addrspace(5) "
     device = "agent"
     block = "workgroup"

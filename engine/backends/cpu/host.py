@@ -13,7 +13,7 @@ try:
 except ImportError:
     from hashlib import blake2b
 
-__all__ = ["digest", "machine", "maps_images"]
+__all__ = ["digest", "machine", "maps_objects"]
 
 
 def digest(*texts: str) -> str:
@@ -35,6 +35,6 @@ def machine() -> str:
 
 
 @cache
-def maps_images() -> bool:
-    """True if `image` supports the memory layout of code here: Linux on x86-64, 64 bits."""
+def maps_objects() -> bool:
+    """True if `relocatable` supports the memory layout of code here: Linux on x86-64, 64 bits."""
     return sys.platform == "linux" and machine() == "x64" and struct.calcsize("P") == 8

@@ -1,8 +1,10 @@
-"""Object code -> image: a linker for what LLVM makes of one module for Linux on x86-64.
+"""Object code -> relocatable object: a linker for what LLVM makes of one module for Linux on
+x86-64.
 
-Sections go to the three parts of an image (`image`) in their order, and every reference between
-them becomes a distance, which is final because the parts have fixed distances. Symbols outside of
-the module are reached through slots: calls by way of stubs, all other uses by the slots themselves.
+Sections go to the three parts of a relocatable object (`relocatable`) in their order, and every
+reference between them becomes a distance, which is final because the parts have fixed distances.
+Symbols outside of the module are reached through slots: calls by way of stubs, all other uses by
+the slots themselves.
 
     call sinf          ->  call stub;  stub: jmp [slot];  slot: address of sinf
     mov rax, [f@GOT]   ->  mov rax, [slot];  slot: address of f, filled in on loading
@@ -17,7 +19,7 @@ import struct
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from .image import LIMIT, PAGE, X86_64, Parts, pack, room
+from .relocatable import LIMIT, PAGE, X86_64, Parts, pack, room
 
 __all__ = ["Unlinkable", "link"]
 
@@ -70,14 +72,14 @@ class _Symbol(NamedTuple):
     value: int
 
 
-class _Place(NamedTuple):
-    """The location of a section in the image: its part, and the offset in it."""
+class _Placement(NamedTuple):
+    """The location of a section in the object: its part, and the offset in it."""
 
     part: int
     offset: int
 
 
-_Reference = tuple[_Place, int, _Symbol, int]
+_Reference = tuple[_Placement, int, _Symbol, int]
 """A relocation: where, its kind, of what, addend."""
 
 
@@ -123,7 +125,7 @@ class _Linker:
         self.object: Final = _Object(object_code)
         self.parts: Final = (bytearray(), bytearray(), bytearray())
         self.zeros = 0
-        self.places: Final[dict[int, _Place]] = {}
+        self.placements: Final[dict[int, _Placement]] = {}
         self.slots: Final[dict[str, int]] = {}
         self.inner: Final[dict[_Symbol, int]] = {}
         self.stubs: Final[dict[str, int]] = {}
@@ -139,7 +141,7 @@ class _Linker:
         self.room = room(sizes[_CODE], sizes[_CONSTANTS], sizes[_DATA] + self.zeros)
         self.starts = (0, self.room.constants, self.room.data, self.room.data + sizes[_DATA])
         if self.room.size > LIMIT:
-            raise Unlinkable("more code than fits an image")
+            raise Unlinkable("more code than fits a relocatable object")
         self.fill_stubs()
         for where, kind, symbol, addend in relocations:
             self.relocate(where, kind, symbol, addend)
@@ -148,7 +150,7 @@ class _Linker:
         named: list[tuple[str, int]] = []
         for name in entries:
             symbol = found.get(name)
-            if symbol is None or self.places.get(symbol.section, (None,))[0] != _CODE:
+            if symbol is None or self.placements.get(symbol.section, (None,))[0] != _CODE:
                 raise Unlinkable(f"there is no function {name}")
             named.append((name, self.address(symbol)))
         start = self.room.constants
@@ -171,14 +173,14 @@ class _Linker:
                 continue
             content = self.parts[part]
             content += (b"\xcc" if part == _CODE else b"\0") * (-len(content) % align)
-            self.places[i] = _Place(part, len(content))
+            self.placements[i] = _Placement(part, len(content))
             content += self.object.bytes_of(section)
         data = self.parts[_DATA]
         for i, section in enumerate(self.object.sections):
             if section.flags & _ALLOC and section.kind == _NOBITS:
                 align = max(section.align, 1)
                 self.zeros += -(len(data) + self.zeros) % align
-                self.places[i] = _Place(_ZEROS, self.zeros)
+                self.placements[i] = _Placement(_ZEROS, self.zeros)
                 self.zeros += section.size
 
     def relocations(self) -> list[_Reference]:
@@ -186,11 +188,11 @@ class _Linker:
         found: list[_Reference] = []
         symbols = self.object.symbols
         for section in self.object.sections:
-            if section.kind not in (_RELA, _REL) or section.info not in self.places:
+            if section.kind not in (_RELA, _REL) or section.info not in self.placements:
                 continue
             if section.kind == _REL:
                 raise Unlinkable("relocations without addends")
-            part, start = self.places[section.info]
+            part, start = self.placements[section.info]
             if part == _ZEROS:
                 raise Unlinkable("relocations of zeros")
             content = self.object.bytes_of(section)
@@ -198,7 +200,7 @@ class _Linker:
                 # ELF has kind and symbol as one field; the symbol's number is its upper half.
                 at, kind, number, addend = _RELOCATION.unpack_from(content, i)
                 symbol = symbols[int(number)]
-                found.append((_Place(part, start + at), kind, symbol, addend))
+                found.append((_Placement(part, start + at), kind, symbol, addend))
         return found
 
     def reserve(self, relocations: list[_Reference]) -> None:
@@ -207,7 +209,7 @@ class _Linker:
         calls: dict[str, None] = {}
         for _, kind, symbol, _ in relocations:
             if symbol.section >= _RESERVED or (
-                symbol.section and symbol.section not in self.places
+                symbol.section and symbol.section not in self.placements
             ):
                 raise Unlinkable(f"symbol {symbol.name!r} is in no section that is loaded")
             outside = symbol.section == _UNDEFINED
@@ -231,7 +233,7 @@ class _Linker:
 
     def address(self, symbol: _Symbol) -> int:
         """Return the offset in memory of a symbol of the module."""
-        part, offset = self.places[symbol.section]
+        part, offset = self.placements[symbol.section]
         return self.starts[part] + offset + symbol.value
 
     def fill_stubs(self) -> None:
@@ -243,7 +245,7 @@ class _Linker:
         for symbol, at in self.inner.items():
             self.own.append((self.room.constants + at, self.address(symbol)))
 
-    def relocate(self, where: _Place, kind: int, symbol: _Symbol, addend: int) -> None:
+    def relocate(self, where: _Placement, kind: int, symbol: _Symbol, addend: int) -> None:
         """Fill in one reference."""
         content = self.parts[where.part]
         here = self.starts[where.part] + where.offset
@@ -275,7 +277,7 @@ class _Linker:
 
 
 def _part_of(section: _Section) -> int:
-    """The part of an image that a section belongs to."""
+    """The part of a relocatable object that a section belongs to."""
     flags = section.flags
     if (
         section.kind not in (_PROGBITS, _NOBITS)
@@ -296,7 +298,8 @@ def _part_of(section: _Section) -> int:
 
 
 def link(object_code: bytes, entries: Sequence[str]) -> bytes:
-    """The image of a module's object code. entries: functions that are called from outside."""
+    """The relocatable object that is made of a module's object code. entries: functions that are
+    called from outside."""
     try:
         return _Linker(object_code).run(entries)
     except (struct.error, IndexError, KeyError, OverflowError, ValueError) as error:

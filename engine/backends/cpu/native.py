@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
 from ..llvm import toolchain
-from . import host, image, processor
+from . import host, processor, relocatable
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -42,7 +42,7 @@ class Code(Protocol):
 
 def finish(object_code: bytes, symbols: Sequence[str]) -> bytes:
     """Return the code to keep and load: a relocatable object if possible, else ``object_code``."""
-    if not host.maps_images():
+    if not host.maps_objects():
         return object_code
     from . import linker
 
@@ -57,11 +57,11 @@ def load(code: bytes, symbols: Sequence[str]) -> Code:
 
     ValueError if it is damaged or has an undefined symbol.
     """
-    if not image.is_image(code):
+    if not relocatable.is_relocatable(code):
         from . import orc
 
         return orc.load(code, symbols)
-    loaded = image.load(code)
+    loaded = relocatable.load(code)
     missing = [symbol for symbol in symbols if symbol not in loaded.addresses]
     if missing:
         raise ValueError(f"the relocatable object has no function {missing[0]}")
@@ -86,11 +86,11 @@ _PARALLEL: Final = ctypes.CFUNCTYPE(
 _TASK: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
 
 
-def _python_parallel(frame: int, task: int, begin: int, end: int) -> None:
+def _python_parallel(kernarg: int, task: int, begin: int, end: int) -> None:
     """`qd_parallel` for systems without POSIX threads: chunks on Python threads."""
     run = _TASK(task)
-    error = ctypes.c_int64.from_address(frame + abi.ERROR)
-    threads = ctypes.c_int64.from_address(frame + abi.THREADS).value
+    error = ctypes.c_int64.from_address(kernarg + abi.ERROR)
+    threads = ctypes.c_int64.from_address(kernarg + abi.THREADS).value
 
     chunks = itertools.count(begin)
 
@@ -98,7 +98,7 @@ def _python_parallel(frame: int, task: int, begin: int, end: int) -> None:
         for number in chunks:
             if number >= end or error.value:
                 return
-            run(frame, number, thread)
+            run(kernarg, number, thread)
 
     width = min(threads, end - begin)
     if width < 2:
@@ -123,7 +123,7 @@ def _has_posix_threads() -> bool:
 
 def _library(text: str, symbols: Sequence[str], cache: InjectedCache) -> Code:
     """The code of a module of this backend's runtime library."""
-    settings = (str(image.FORMAT), processor.fingerprint(), toolchain.identity())
+    settings = (str(relocatable.FORMAT), processor.fingerprint(), toolchain.identity())
     name = f"cpu.native {host.digest(text, *settings)}"
 
     def made() -> bytes:

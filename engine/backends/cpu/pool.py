@@ -36,7 +36,7 @@ _SPINS: Final = 2000
 _OVERLAP: Final = """\
 ; Whether an array or field that is written shares memory with another, two fields left out.
 ; `table` is described in `kernel`. A gradient that is not there has the address 0 and no bytes.
-define i32 @qd_overlap(ptr %frame, ptr %table) nounwind {
+define i32 @qd_overlap(ptr %kernarg, ptr %table) nounwind {
 entry:
   %n64 = load i64, ptr %table, align 8
   %rows = getelementptr inbounds i8, ptr %table, i64 8
@@ -50,11 +50,11 @@ ranges:
 measure:
   %row = getelementptr inbounds [5 x i64], ptr %rows, i64 %i
   %slot64 = load i64, ptr %row, align 8
-  %data.at = getelementptr inbounds i8, ptr %frame, i64 %slot64
+  %data.at = getelementptr inbounds i8, ptr %kernarg, i64 %slot64
   %data = load i64, ptr %data.at, align 8
   %extents.in = getelementptr inbounds i8, ptr %row, i64 8
   %extents.off64 = load i64, ptr %extents.in, align 8
-  %extents = getelementptr inbounds i8, ptr %frame, i64 %extents.off64
+  %extents = getelementptr inbounds i8, ptr %kernarg, i64 %extents.off64
   %ndim.in = getelementptr inbounds i8, ptr %row, i64 16
   %ndim = load i64, ptr %ndim.in, align 8
   %size.in = getelementptr inbounds i8, ptr %row, i64 24
@@ -144,7 +144,7 @@ _POOL: Final = """\
 @sleepers = internal global i32 0, align 128
 @waiting = internal global i32 0, align 4
 @job.task = internal global ptr null, align 8
-@job.frame = internal global ptr null, align 8
+@job.kernarg = internal global ptr null, align 8
 @job.end = internal global i64 0, align 8
 @job.helpers = internal global i64 0, align 8
 @workers = internal global i64 0, align 8
@@ -215,7 +215,7 @@ done:
 }}
 
 ; Take chunks of the open job until none is left or an assertion has failed.
-define internal void @take(ptr %frame, ptr %task, i64 %end, i32 %thread) nounwind {{
+define internal void @take(ptr %kernarg, ptr %task, i64 %end, i32 %thread) nounwind {{
 entry:
   br label %head
 head:
@@ -223,12 +223,12 @@ head:
   %some = icmp slt i64 %chunk, %end
   br i1 %some, label %check, label %done
 check:
-  %error = load atomic i64, ptr %frame monotonic, align 8
+  %error = load atomic i64, ptr %kernarg monotonic, align 8
   %fine = icmp eq i64 %error, 0
   br i1 %fine, label %run, label %done
 run:
   %number = trunc i64 %chunk to i32
-  call void %task(ptr %frame, i32 %number, i32 %thread)
+  call void %task(ptr %kernarg, i32 %number, i32 %thread)
   br label %head
 done:
   ret void
@@ -290,12 +290,12 @@ joined.job:
   %wanted = icmp slt i64 %me, %helpers
   br i1 %wanted, label %work, label %leave.now
 work:
-  %frame = load ptr, ptr @job.frame, align 8
+  %kernarg = load ptr, ptr @job.kernarg, align 8
   %task = load ptr, ptr @job.task, align 8
   %end = load i64, ptr @job.end, align 8
   %me32 = trunc i64 %me to i32
   %thread = add i32 %me32, 1
-  call void @take(ptr %frame, ptr %task, i64 %end, i32 %thread)
+  call void @take(ptr %kernarg, ptr %task, i64 %end, i32 %thread)
   br label %leave.now
 leave.now:
   %before = atomicrmw sub ptr @state, i64 1 seq_cst, align 8
@@ -315,13 +315,13 @@ leave:
   br label %look
 }}
 
-; Run task(frame, c, thread) for begin <= c < end, on the pool if there is more than one chunk.
-define void @qd_parallel(ptr %frame, ptr %task, i32 %begin, i32 %end) nounwind {{
+; Run task(kernarg, c, thread) for begin <= c < end, on the pool if there is more than one chunk.
+define void @qd_parallel(ptr %kernarg, ptr %task, i32 %begin, i32 %end) nounwind {{
 entry:
   %begin64 = sext i32 %begin to i64
   %end64 = sext i32 %end to i64
   %n = sub i64 %end64, %begin64
-  %threads.at = getelementptr inbounds i8, ptr %frame, i64 {threads}
+  %threads.at = getelementptr inbounds i8, ptr %kernarg, i64 {threads}
   %threads = load i64, ptr %threads.at, align 8
   %width = call i64 @llvm.smin.i64(i64 %n, i64 %threads)
   %many = icmp sgt i64 %width, 1
@@ -339,7 +339,7 @@ grow:
   call void @start(i64 %helpers)
   br label %publish
 publish:
-  store ptr %frame, ptr @job.frame, align 8
+  store ptr %kernarg, ptr @job.kernarg, align 8
   store ptr %task, ptr @job.task, align 8
   store i64 %end64, ptr @job.end, align 8
   store i64 %helpers, ptr @job.helpers, align 8
@@ -359,7 +359,7 @@ rouse:
   %r.unlock = call i32 @pthread_mutex_unlock(ptr @mutex)
   br label %work
 work:
-  call void @take(ptr %frame, ptr %task, i64 %end64, i32 0)
+  call void @take(ptr %kernarg, ptr %task, i64 %end64, i32 0)
   %closed = atomicrmw and ptr @state, i64 -2147483649 seq_cst, align 8
   br label %wait
 wait:
@@ -401,11 +401,11 @@ head:
   %some = icmp slt i32 %c, %end
   br i1 %some, label %check, label %done
 check:
-  %error = load i64, ptr %frame, align 8
+  %error = load i64, ptr %kernarg, align 8
   %fine = icmp eq i64 %error, 0
   br i1 %fine, label %run, label %done
 run:
-  call void %task(ptr %frame, i32 %c, i32 0)
+  call void %task(ptr %kernarg, i32 %c, i32 0)
   %c.next = add nsw i32 %c, 1
   br label %head
 done:

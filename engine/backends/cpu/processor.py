@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from . import host, image
+from . import host, relocatable
 
 __all__ = ["Answers", "ask", "described", "fingerprint"]
 
@@ -60,8 +60,8 @@ def ask() -> tuple[Answers, int]:
     OSError if the system forbids making code.
     """
     entries = (("cpuid", 0), ("xgetbv", len(_CPUID)))
-    parts = image.Parts(_CPUID + _XGETBV, b"", b"", 0, entries, (), ())
-    loaded = image.load(image.pack(parts))
+    parts = relocatable.Parts(_CPUID + _XGETBV, b"", b"", 0, entries, (), ())
+    loaded = relocatable.load(relocatable.pack(parts))
     cpuid = ctypes.CFUNCTYPE(None, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p)(
         loaded.addresses["cpuid"]
     )
@@ -109,7 +109,7 @@ def fingerprint() -> str:
     Where two of them are equal, LLVM sees the same target. On Linux on x86-64 it comes from the
     processor itself; elsewhere from LLVM.
     """
-    if host.maps_images():
+    if host.maps_objects():
         try:
             return described(*ask())
         except OSError:

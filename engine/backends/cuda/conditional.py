@@ -52,11 +52,11 @@ target triple = "{TRIPLE}"
 
 declare void @cudaGraphSetConditional(i64, i32)
 
-define ptx_kernel void @{SYMBOL}(i64 %handle, ptr addrspace(1) %frame, i64 %slot, \
+define ptx_kernel void @{SYMBOL}(i64 %handle, ptr addrspace(1) %kernarg, i64 %slot, \
 ptr addrspace(1) %rounds) {{
 entry:
-  %error = load i64, ptr addrspace(1) %frame
-  %where = getelementptr i8, ptr addrspace(1) %frame, i64 %slot
+  %error = load i64, ptr addrspace(1) %kernarg
+  %where = getelementptr i8, ptr addrspace(1) %kernarg, i64 %slot
   %flag = load ptr addrspace(1), ptr addrspace(1) %where
   %value = load i32, ptr addrspace(1) %flag
   %count = load i64, ptr addrspace(1) %rounds

@@ -24,15 +24,15 @@ from typing import TYPE_CHECKING, Any, Final
 from ...config import CompileConfig
 from ...errors import BackendUnavailableError, CudaError, QuadrantsRuntimeError
 from ...ir.attrs import GPU_STACK
+from ..array_memory import Array
 from ..device_launch.device import DeviceBase, Running, size_text
 from ..device_launch.device_memory import DeviceMemory
-from ..memory import Array
 from . import archs, errors, hardware
+from .borrowed_memory import BorrowedMemory
 from .context import Context, context_of
 from .driver import check, name_of
 from .errors import code_of
-from .gate import Gate
-from .memory import BorrowedMemory
+from .stream_stall import StreamStall
 from .streams import CudaStreams
 
 if TYPE_CHECKING:
@@ -78,8 +78,8 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         self.driver_version: Final = int(check(self.driver.cuDriverGetVersion()))
         self._pool: Any = None
         self._deep = False
-        self._gate: Gate | None = None
-        self._has_gate = True
+        self._stall: StreamStall | None = None
+        self._can_stall = True
         with self.context.active():
             if self.hardware.pools:
                 self._pool = self._keep(self.context.pool())
@@ -311,20 +311,20 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         self.wait(stream=self.driver.CUstream(stream) if stream else None)
 
     def hold(self, us: float) -> bool:
-        """Stall the default stream for ``us`` microseconds; see `gate`.
+        """Stall the default stream for ``us`` microseconds; see `stream_stall`.
 
         False, and nothing done, if the driver does not accept the code for it.
         """
-        if self._gate is None and self._has_gate:
+        if self._stall is None and self._can_stall:
             try:
-                self._gate = Gate(self)
+                self._stall = StreamStall(self)
             except CudaError as error:
                 if error.fatal:
                     raise
-                self._has_gate = False
-        if self._gate is not None:
-            self._gate.hold(us)
-        return self._has_gate
+                self._can_stall = False
+        if self._stall is not None:
+            self._stall.stall(us)
+        return self._can_stall
 
     def stream_ends(self, stream: int) -> None:
         """A stream is about to be destroyed: what is pending on it is found by `sync`."""

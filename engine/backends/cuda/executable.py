@@ -102,7 +102,7 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         """The `Runner` for the buffers of ``pool``; None if plain launches are right."""
         meta = self.meta
         if meta.flow or meta.graph:
-            from .walk import FlowRunner
+            from .flow_runner import FlowRunner
 
             return FlowRunner(self, pool)
         plain = meta.timed or meta.prints or meta.has_stacks or len(meta.tasks) < 2

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from ..base import Flow
-from ..device_launch.walking import Item
+from ..device_launch.host_control import Item
 from ..kernarg.grids import EXACT
 from . import conditional
 from .driver import binding

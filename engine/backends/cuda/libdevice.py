@@ -28,7 +28,7 @@ _REFLECT: Final = re.compile(r"(%[\w.]+ = )(?:tail )?call i32 @__nvvm_reflect\(.
 _NOTES: Final = re.compile(r" #\d+|, ![\w.]+ !\d+")
 _LEVEL: Final = 2
 
-_pieces: Final[dict[tuple[str, str, bool], bytes]] = {}
+_bitcodes: Final[dict[tuple[str, str, bool], bytes]] = {}
 
 
 def called(llvm_ir: str) -> list[str]:
@@ -58,20 +58,20 @@ def link(module: toolchain.Module, names: list[str], ftz: bool, cache: InjectedC
     """
     llvm: Any = toolchain.binding()
     for name in names:
-        module.link(llvm.parse_bitcode(_piece(name, ftz, cache)))
+        module.link(llvm.parse_bitcode(_bitcode(name, ftz, cache)))
     for function in module.ref.functions:
         if function.name.startswith("__nv_") and not function.is_declaration:
             function.linkage = "internal"
 
 
-def _piece(name: str, ftz: bool, cache: InjectedCache) -> bytes:
+def _bitcode(name: str, ftz: bool, cache: InjectedCache) -> bytes:
     """A module with one function of libdevice, as bitcode."""
     path = _path()
     key = path, name, ftz
-    found = _pieces.get(key)
+    found = _bitcodes.get(key)
     if found is None:
         kept = f"{toolchain.identity()} {_identity(path)} {name} ftz={int(ftz)}"
-        found = _pieces[key] = cache.library(
+        found = _bitcodes[key] = cache.library(
             kept, lambda: _cut(path, name, ftz), lambda code: _whole(code, name)
         )
     return found

@@ -1,8 +1,8 @@
 """Kernels of several tasks launched as one graph, and the code that launches of graphs share.
 
 A `Runner` launches packed argument buffers where plain launches, one task after the other, are not
-right or not the fastest. There are two: `walk.FlowRunner`, for ``graph`` kernels and those with a
-flow, and
+right or not the fastest. There are two: `flow_runner.FlowRunner`, for ``graph`` kernels and those
+with a flow, and
 
 `AutoRunner`, for ordinary kernels of several tasks: after some plain launches they become a graph.
 That costs about as much to launch as one task (on an H200 3.3 us for two tasks and 5.8 for four,
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ... import logs as log
 from ...errors import CudaError
-from ..device_launch.walking import Item
+from ..device_launch.host_control import Item
 from .errors import FOREIGN
 from .graphs import Graph
 

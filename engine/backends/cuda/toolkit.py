@@ -28,7 +28,7 @@ from ...errors import CudaError
 __all__ = ["NAMES", "libraries", "library", "need"]
 
 
-class _Piece(NamedTuple):
+class _Component(NamedTuple):
     """A file of the toolkit.
 
     variable: names it. finder: of `cuda.pathfinder`, with its argument. packages: patterns below a
@@ -47,21 +47,21 @@ class _Piece(NamedTuple):
 _LIBRARIES: Final = ("lib64", "lib", "lib/x64", "targets/*/lib", "lib/*-linux-gnu")
 
 NAMES: Final = {
-    "libdevice": _Piece(
+    "libdevice": _Component(
         "QD_LIBDEVICE", ("find_bitcode_lib", "device"),
         ("nvidia/*/nvvm/libdevice/libdevice*.bc", "nvidia/*/libdevice/libdevice*.bc",
          "triton/backends/nvidia/lib/libdevice*.bc"),
         ("nvvm/libdevice/libdevice*.bc", "libdevice/libdevice*.bc"),
         "nvidia-nvvm", False,
     ),
-    "libcudadevrt": _Piece(
+    "libcudadevrt": _Component(
         "QD_LIBCUDADEVRT", ("find_static_lib", "cudadevrt"),
         ("nvidia/*/lib/libcudadevrt.a", "nvidia/*/lib/x64/cudadevrt.lib"),
         tuple(f"{folder}/{name}" for folder in _LIBRARIES
               for name in ("libcudadevrt.a", "cudadevrt.lib")),
         "nvidia-cuda-runtime", True,
     ),
-    "nvjitlink": _Piece(
+    "nvjitlink": _Component(
         "QD_NVJITLINK", ("load_nvidia_dynamic_lib", "nvJitLink"),
         ("nvidia/*/lib/libnvJitLink.so*", "nvidia/*/bin/nvJitLink*.dll",
          "nvidia/*/bin/x86_64/nvJitLink*.dll"),
@@ -90,13 +90,13 @@ def libraries(name: str) -> tuple[str, ...]:
 
     CudaError if a variable names a file that is not there.
     """
-    piece = NAMES[name]
-    named = os.environ.get(piece.variable, "")
+    component = NAMES[name]
+    named = os.environ.get(component.variable, "")
     if not named:
         variables = tuple(os.environ.get(v, "") for v in ("CUDA_HOME", "CUDA_PATH"))
         return _found(name, variables)
     if not os.path.isfile(named):
-        raise CudaError(f"{piece.variable} is {named!r}, and there is no such file")
+        raise CudaError(f"{component.variable} is {named!r}, and there is no such file")
     return (named,)
 
 
@@ -104,11 +104,11 @@ def need(name: str, what: str) -> str:
     """The path of a file that ``what`` needs. CudaError if it is not found."""
     found = library(name)
     if found is None:
-        piece = NAMES[name]
+        component = NAMES[name]
         raise CudaError(
             f"{what} needs {name} of the CUDA toolkit, which was not found",
-            hint=f"pip install {piece.package}, set CUDA_HOME to the folder of a CUDA toolkit, or "
-            f"{piece.variable} to the file",
+            hint=f"pip install {component.package}, set CUDA_HOME to the folder of a CUDA toolkit, "
+            f"or {component.variable} to the file",
         )
     return found
 
@@ -116,15 +116,15 @@ def need(name: str, what: str) -> str:
 @cache
 def _found(name: str, roots: tuple[str, ...]) -> tuple[str, ...]:
     """All paths at which the file is. roots: folders that variables name, or empty."""
-    piece = NAMES[name]
-    own = [path for root in roots if root for path in _matches(root, piece.toolkit)]
-    found = [*(own if piece.own else ()), _by_pathfinder(*piece.finder)]
+    component = NAMES[name]
+    own = [path for root in roots if root for path in _matches(root, component.toolkit)]
+    found = [*(own if component.own else ()), _by_pathfinder(*component.finder)]
     for folder in dict.fromkeys(sys.path):
         if folder and os.path.isdir(folder):
-            found += _matches(folder, piece.packages)
+            found += _matches(folder, component.packages)
     found += own
     for root in (path for place in _USUAL for path in _newest(place)):
-        found += _matches(root, piece.toolkit)
+        found += _matches(root, component.toolkit)
     return tuple(dict.fromkeys(path for path in found if path))
 
 

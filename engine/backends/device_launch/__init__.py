@@ -8,5 +8,5 @@ control.py        the launch stub from a packed argument buffer to the device
 copies.py         arrays of the host, copied to it for a launch
 prints.py         what kernels print there
 branches.py       parts of a kernel on several of its streams
-walking.py        the host's walk through a kernel with loops and checkpoints
+host_control.py   loops and checkpoints that the host runs
 """

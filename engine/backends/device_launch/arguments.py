@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 import numpy as np
 
 from ...errors import AdStackOverflowError, QuadrantsRuntimeError
+from ..array_memory import Array, DeviceArray
 from ..base import StackPlan
 from ..kernarg import abi
 from ..kernarg.packing import BufferPool
-from ..memory import Array, DeviceArray
 
 if TYPE_CHECKING:
     from .device import AnyDevice

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from ...errors import CudaError, OpenclError
-from ..memory import Array, DeviceArray, Memory
+from ..array_memory import Array, ArrayMemory, DeviceArray
 
 if TYPE_CHECKING:
     from .device import AnyDevice
@@ -27,7 +27,7 @@ class Copies:
 
     def __init__(self, device: AnyDevice, values: Sequence[Any]) -> None:
         arrays = [cast(Array, v) for v in values if isinstance(v, np.ndarray)]
-        self.regions: Final[list[tuple[int, int, Memory]]] = []
+        self.regions: Final[list[tuple[int, int, ArrayMemory]]] = []
         if not arrays:
             self.values = values
             return
@@ -52,7 +52,7 @@ class Copies:
             memory.write(offset, array)
         return DeviceArray(memory.address + offset, array.shape, array.dtype, memory, offset)
 
-    def _place(self, array: Array) -> tuple[int, Memory]:
+    def _place(self, array: Array) -> tuple[int, ArrayMemory]:
         at = array.ctypes.data
         return next((begin, memory) for begin, end, memory in self.regions if begin <= at < end)
 

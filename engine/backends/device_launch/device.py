@@ -25,8 +25,8 @@ import numpy as np
 
 from ... import logs as log
 from ...errors import BackendUnavailableError, QuadrantsRuntimeError
+from ..array_memory import Array, ArrayMemory
 from ..base import program_ended
-from ..memory import Array, Memory
 from .branches import DeviceStreams
 
 if TYPE_CHECKING:
@@ -166,11 +166,11 @@ class DeviceBase(Generic[H, C, S]):
 
     # --- memory ---------------------------------------------------------------------------------
 
-    def allocate(self, nbytes: int) -> Memory:
+    def allocate(self, nbytes: int) -> ArrayMemory:
         """Zeroed memory."""
         raise NotImplementedError
 
-    def room(self, nbytes: int) -> Memory:
+    def room(self, nbytes: int) -> ArrayMemory:
         """Memory with any contents. MemoryError, with the available memory, if too little."""
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""Memory that the host does not see, as `backends.memory` describes it.
+"""Memory that the host does not see, as `backends.array_memory` describes it.
 
 It is freed when nothing refers to it any more. The device decides how, because kernels that still
 run may use it.
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ..memory import Array, Memory
+from ..array_memory import Array, ArrayMemory
 
 if TYPE_CHECKING:
     from .device import AnyDevice
@@ -23,7 +23,8 @@ _BLOCK: Final = 64 << 10
 
 
 class DeviceMemory:
-    """See `memory.Memory`. Made by `DeviceBase.room`; freed when nothing refers to it."""
+    """See `array_memory.ArrayMemory`. Made by `DeviceBase.room`; freed when nothing refers to
+    it."""
 
     __slots__ = ("__weakref__", "address", "device", "host", "nbytes")
 
@@ -65,11 +66,11 @@ class DeviceMemory:
             self.device.copy(address + done, address, part)
             done += part
 
-    def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
+    def copy(self, offset: int, source: ArrayMemory, begin: int, nbytes: int) -> None:
         with self.device.uses:
             self._copy(offset, source, begin, nbytes)
 
-    def _copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
+    def _copy(self, offset: int, source: ArrayMemory, begin: int, nbytes: int) -> None:
         address = self._at(offset, nbytes)
         data = source.host
         if data is not None:

@@ -6,7 +6,7 @@ interp.run(func, [array, 3])       any stage's IR, NumPy arrays changed in place
 finished IR has many iterations, `vector_run` runs it over arrays of them, to the same bits.
 """
 
-from .run import Program, compile_func, run
+from .run import InterpretedKernel, compile_func, run
 from .vectorizable import refusal
 
-__all__ = ["Program", "compile_func", "refusal", "run"]
+__all__ = ["InterpretedKernel", "compile_func", "refusal", "run"]

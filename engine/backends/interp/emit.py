@@ -37,11 +37,11 @@ from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
 from ...types import DataType, PointerType, Type, f32, f64, i32, u1
 from ..flow import labels_of
-from ..stacks import stack_places
+from ..stacks import stack_locations
 from .blocks import ballot, block_loop, block_sync, mem_fence, shuffle
 from .calls import boxed_variables, call, call_arg, function
 from .effects import assert_, print_, return_
-from .places import element, wanted
+from .element_offsets import element, wanted
 from .regions import graph_region
 from .stacks import STACK_OPS
 
@@ -94,7 +94,7 @@ class Emitter:
         self.values: dict[Op, str] = {}
         """The Python expression of each op's value: a name or a literal."""
         self.functions: dict[Any, str] = {}
-        self.stacks = {place.op: i for i, place in enumerate(stack_places(func))}
+        self.stacks = {location.op: i for i, location in enumerate(stack_locations(func))}
         """The number of each adstack in the whole kernel."""
         self.resumable = bool(labels_of(func))
         """True if a launch can begin at a checkpoint."""

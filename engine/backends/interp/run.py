@@ -3,10 +3,10 @@
     results = run(func, [array, 3, 0.5])
 
 `compile_func` turns a function into Python source (see `emit`) and that into code;
-`Program.launch` runs it. An access outside of an array, or outside of the buffer between tasks, is
-an error that names the op, never a wrong read. A `rand` that demote_random has not lowered draws
-from one sequence that depends on the seed; its numbers are other ones than those of the lowered
-kernel.
+`InterpretedKernel.launch` runs it. An access outside of an array, or outside of the buffer between
+tasks, is an error that names the op, never a wrong read. A `rand` that demote_random has not
+lowered draws from one sequence that depends on the seed; its numbers are other ones than those of
+the lowered kernel.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ...ir.attrs import RECURSION_LIMIT
 from ...types import DataType, PointerType, f16, f32, normalize
 from ..base import StackPlan
 from ..messages import assert_text, print_report, print_text
-from ..stacks import Place, overflow, stack_meta, stack_places
+from ..stacks import StackLocation, overflow, stack_locations, stack_meta
 from . import blocks, emit
-from .memory import array_of, array_view, extents, tmp_views
+from .flat_views import array_of, array_view, extents, tmp_views
 from .vector_run import LEAST, VectorTask, vector_task
 
-__all__ = ["Program", "compile_func", "run"]
+__all__ = ["InterpretedKernel", "compile_func", "run"]
 
 PrintFn = Callable[[str], object]
 _MASK: Final = 0xFFFFFFFFFFFFFFFF
@@ -54,7 +54,7 @@ class _Context:
         self.tmp: dict[str, Any] = {}
         self.results: tuple[Any, ...] = ()
         self.reports: dict[Op, tuple[int, tuple[Any, ...]]] = {}
-        self.stacks: list[Place] = []
+        self.stacks: list[StackLocation] = []
         self.capacities: list[float] = []
         self.claims = 0
         self.resume = 0
@@ -100,9 +100,11 @@ class _Context:
 
     def full(self, number: int) -> None:
         """A push finds the stack full."""
-        place = self.stacks[number]
+        location = self.stacks[number]
         capacity = int(self.capacities[number])
-        raise overflow(self.func.name, place.task, place.stack, stack_meta(place.op), capacity)
+        raise overflow(
+            self.func.name, location.task, location.stack, stack_meta(location.op), capacity
+        )
 
     def print(self, op: Op, values: tuple[Any, ...]) -> None:
         self.print_fn(print_text(op.attr, values, [a.type for a in op.args]))
@@ -135,7 +137,7 @@ def _deep(func: Func) -> Generator[None]:
             sys.setrecursionlimit(before)
 
 
-class Program:
+class InterpretedKernel:
     """A function made ready to run.
 
     source: the Python code. ops: the op that each of its lines is for. vectors: the runners of its
@@ -157,7 +159,7 @@ class Program:
         self._scalar: Final = emitter.run()
         self.resumable: Final = emitter.resumable
         self.ops: Final = emitter.ops
-        self.stacks: Final = stack_places(func)
+        self.stacks: Final = stack_locations(func)
         self.claims = 0
         self.tmp_types: Final = {
             op.type.elem for op in all_ops(func)
@@ -214,7 +216,7 @@ class Program:
     def capacities(self, plan: StackPlan | None) -> list[float]:
         """The entries of each stack."""
         if plan is None:
-            return [place.op.attr.max_size or math.inf for place in self.stacks]
+            return [location.op.attr.max_size or math.inf for location in self.stacks]
         return [n for task in plan.tasks if task is not None for n in task.capacities]
 
     def _line_of(self, error: BaseException) -> int:
@@ -282,13 +284,13 @@ def _loops_around(block: Block, op: Op) -> list[Op] | None:
 
 def compile_func(
     func: Func, *, debug: bool = True, counted: bool = False, least: int | None = LEAST
-) -> Program:
+) -> InterpretedKernel:
     """Make ``func`` ready to run, any number of times. It must not change afterwards.
 
     debug: report the kernel's own asserts. counted: allow `max_steps`. least: iterations from which
     a parallel task runs over arrays, if it can (see `vector_run`); None for never.
     """
-    return Program(func, debug, counted, least)
+    return InterpretedKernel(func, debug, counted, least)
 
 
 def run(
@@ -321,7 +323,7 @@ def run(
     Raises QuadrantsAssertionError for a failed assert and QuadrantsRuntimeError for an access
     outside of memory or a run that takes too long.
     """
-    program = Program(func, debug, max_steps is not None, least)
+    program = InterpretedKernel(func, debug, max_steps is not None, least)
     return program.launch(
         args, print_fn=print_fn, max_steps=max_steps, seed=seed, stacks=stacks,
         resume=resume,

@@ -37,7 +37,7 @@ from ...ir import Block, Func, Op, walk
 from ...ir import codes as C
 from ...types import PointerType, Type, i32
 from . import emit, vector_memory, vector_ops
-from .places import wanted
+from .element_offsets import wanted
 from .vectorizable import Facts, keys_of
 
 __all__ = ["OVERHEAD", "SHARE", "VectorEmitter"]

@@ -27,7 +27,7 @@ from ...ir import Op
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn
 from ...types import DataType, PointerType, u1
-from .places import element
+from .element_offsets import element
 from .vector_ops import combined
 from .vectorizable import BLIND, READ, base_of
 
@@ -71,20 +71,20 @@ def _lvalue(e: VectorEmitter, pointer: Op) -> str:
     return f"{memory}[{e.region.lanes} * {count} + inside({e.values[pointer]}, {count})]"
 
 
-def _places(e: VectorEmitter, pointer: Op) -> str:
-    """The places that an address means, as an array."""
+def _offsets(e: VectorEmitter, pointer: Op) -> str:
+    """The offsets that an address means, as an array."""
     text = e.values[pointer]
     return text if pointer in e.facts.varying else f"full({e.count()}, {text})"
 
 
 def _touch(e: VectorEmitter, pointer: Op, memory: str) -> str:
-    """The places, of a SHARED space: all of these lanes must be in time."""
-    places = _places(e, pointer)
+    """The offsets, of a SHARED space: all of these lanes must be in time."""
+    offsets = _offsets(e, pointer)
     if pointer not in e.facts.varying:
-        e.line(f"q = {places}")
-        places = "q"
-    e.line(f"run.touch({memory!r}, {places}, {e.region.lanes})")
-    return places
+        e.line(f"q = {offsets}")
+        offsets = "q"
+    e.line(f"run.touch({memory!r}, {offsets}, {e.region.lanes})")
+    return offsets
 
 
 def _load(e: VectorEmitter, op: Op) -> None:
@@ -98,24 +98,24 @@ def _load(e: VectorEmitter, op: Op) -> None:
         if op not in e.facts.varying:
             e.load(op)
             return
-        places = e.values[pointer]
+        offsets = e.values[pointer]
     else:
-        places = _touch(e, pointer, memory)
-    e.value(op, f"load({memory}, {places})")
+        offsets = _touch(e, pointer, memory)
+    e.value(op, f"load({memory}, {offsets})")
 
 
 def _change(e: VectorEmitter, pointer: Op, name: str, value: str, others: str = "") -> None:
     """A store, or an atomic whose result is not used; ``name``: of the function that does it."""
     space, memory = e.facts.space(pointer), e.memory(pointer).upper()
     if e.facts.kinds[space] != BLIND:
-        places = _touch(e, pointer, memory)
+        offsets = _touch(e, pointer, memory)
     elif space not in e.facts.deferred:
-        places = _places(e, pointer)
+        offsets = _offsets(e, pointer)
     else:
         slot = e.slot(space, memory, name)
         e.line(f"run.later({slot}, {e.region.lanes}, {e.values[pointer]}, {value})")
         return
-    e.line(f"{name}({memory}, {places}, {value}{others})")
+    e.line(f"{name}({memory}, {offsets}, {value}{others})")
 
 
 def _store(e: VectorEmitter, op: Op) -> None:
@@ -138,21 +138,21 @@ def _atomic(e: VectorEmitter, op: Op) -> None:
             _change(e, pointer, e.function(folder(op.code, t)), value, expected)
             return
         memory = e.memory(pointer).upper()
-        places = _touch(e, pointer, memory)
-        e.value(op, f"exchange({memory}, {places}, {value}, {e.function(fn)}{expected})")
+        offsets = _touch(e, pointer, memory)
+        e.value(op, f"exchange({memory}, {offsets}, {value}, {e.function(fn)}{expected})")
         return
-    place = _lvalue(e, pointer)
-    e.value(op, place + (".copy()" if place.endswith("[:]") else ""))
+    target = _lvalue(e, pointer)
+    e.value(op, target + (".copy()" if target.endswith("[:]") else ""))
     if op.code == C.ATOMIC_XCHG:
-        e.line(f"{place} = {value}")
+        e.line(f"{target} = {value}")
     elif code is None:
-        e.line(f"{place} = choose({e.values[op]} == {e.arg(op, 2)}, {value}, {e.values[op]}, {t})")
+        e.line(f"{target} = choose({e.values[op]} == {e.arg(op, 2)}, {value}, {e.values[op]}, {t})")
     else:
-        e.line(f"{place} = {combined(e, code, (t, t), t, (e.values[op], value))}")
+        e.line(f"{target} = {combined(e, code, (t, t), t, (e.values[op], value))}")
 
 
 def _external_ptr(e: VectorEmitter, op: Op) -> None:
-    """The place of an element, -1 where there is none."""
+    """The offset of an element, -1 where there is none."""
     if len(op.args) == 1 or op not in e.facts.varying:
         e.external_ptr(op)
         return
@@ -216,40 +216,40 @@ def placed(offset: Any, inside: Array) -> Array:
     return cast("Array", offset) if every else np.where(inside, cast("Any", offset), -1)
 
 
-def inside(place: Any, count: int) -> Any:
-    """``place``, if it is one of ``count`` everywhere."""
-    if not np.all((np.asarray(place) >= 0) & (np.asarray(place) < count)):
+def inside(offset: Any, count: int) -> Any:
+    """``offset``, if it is one of ``count`` everywhere."""
+    if not np.all((np.asarray(offset) >= 0) & (np.asarray(offset) < count)):
         raise Trouble("an access outside of an array")
-    return place
+    return offset
 
 
-def _from_start(places: Array) -> None:
-    """NumPy counts negative places from the end; here they are outside."""
-    if places.size and places.min() < 0:
+def _from_start(offsets: Array) -> None:
+    """NumPy counts negative offsets from the end; here they are outside."""
+    if offsets.size and offsets.min() < 0:
         raise Trouble("an access outside of an array")
 
 
-def load(memory: Array, places: Array) -> Array:
-    _from_start(places)
-    return memory[places]
+def load(memory: Array, offsets: Array) -> Array:
+    _from_start(offsets)
+    return memory[offsets]
 
 
-def store(memory: Array, places: Array, values: Any) -> None:
-    _from_start(places)
-    memory[places] = values
+def store(memory: Array, offsets: Array, values: Any) -> None:
+    _from_start(offsets)
+    memory[offsets] = values
 
 
 def exchange(
-    memory: Array, places: Array, values: Any, fn: Callable[..., Any], *more: Any
+    memory: Array, offsets: Array, values: Any, fn: Callable[..., Any], *more: Any
 ) -> Array:
     """``fn`` of each element and the lane's value, lane after lane; what was there before."""
-    _from_start(places)
+    _from_start(offsets)
     lists = [x.tolist() if isinstance(x, np.ndarray) else repeat(x) for x in (values, *more)]
     found: list[Any] = []
-    for place, *given in zip(places.tolist(), *lists, strict=False):
-        old = memory.item(place)
+    for offset, *given in zip(offsets.tolist(), *lists, strict=False):
+        old = memory.item(offset)
         found.append(old)
-        memory[place] = fn(old, *given)
+        memory[offset] = fn(old, *given)
     return np.array(found, memory.dtype)
 
 
@@ -287,34 +287,34 @@ def _make_folder(code: int, t: DataType) -> Callable[..., None]:
     ufunc = _AT.get(code)
     if t.is_real and code in (C.ATOMIC_MIN, C.ATOMIC_MAX):
 
-        def extreme(memory: Array, places: Array, values: Any) -> None:
-            if places.size and places.min() == places.max() >= 0:
-                _extreme_of_one(memory, places[0], values, code == C.ATOMIC_MIN)
+        def minmax(memory: Array, offsets: Array, values: Any) -> None:
+            if offsets.size and offsets.min() == offsets.max() >= 0:
+                _minmax_of_one(memory, offsets[0], values, code == C.ATOMIC_MIN)
             else:
-                exchange(memory, places, values, fn)
+                exchange(memory, offsets, values, fn)
 
-        return extreme
+        return minmax
     if ufunc is None or t is u1:
 
-        def one_by_one(memory: Array, places: Array, values: Any, *more: Any) -> None:
-            exchange(memory, places, values, fn, *more)
+        def one_by_one(memory: Array, offsets: Array, values: Any, *more: Any) -> None:
+            exchange(memory, offsets, values, fn, *more)
 
         return one_by_one
 
-    def at(memory: Array, places: Array, values: Any) -> None:
-        _from_start(places)
+    def at(memory: Array, offsets: Array, values: Any) -> None:
+        _from_start(offsets)
         # `at` treats a Python number as an i64, and u64 next to that as an f64.
-        ufunc.at(memory, places, np.asarray(values, memory.dtype))
+        ufunc.at(memory, offsets, np.asarray(values, memory.dtype))
 
     return at
 
 
-def _extreme_of_one(memory: Array, place: int, values: Any, least: bool) -> None:
+def _minmax_of_one(memory: Array, offset: int, values: Any, least: bool) -> None:
     """The first of the largest of one element and all values; NaNs lose."""
-    given = np.append(memory[place], values).astype(memory.dtype)
+    given = np.append(memory[offset], values).astype(memory.dtype)
     given = given[given == given]
     if given.size:
-        memory[place] = given[given.argmin() if least else given.argmax()]
+        memory[offset] = given[given.argmin() if least else given.argmax()]
 
 
 HANDLERS: Final[dict[int, Callable[[VectorEmitter, Op], None]]] = {

@@ -64,24 +64,24 @@ class Run:
         self._held = 0
         self._touched: Final[dict[str, Array]] = {}
 
-    def touch(self, name: str, places: Array, lanes: Array) -> None:
-        """These lanes are about to access these places of a memory, and must not be too late."""
+    def touch(self, name: str, offsets: Array, lanes: Array) -> None:
+        """These lanes are about to access these offsets of a memory, and must not be too late."""
         touched = self._touched.get(name)
         if touched is None:
             touched = self._touched[name] = np.full(self.arrays[name].size, -1, np.int64)
-        if places.size and places.min() < 0:
+        if offsets.size and offsets.min() < 0:
             raise Trouble("an access outside of an array")
         numbers = lanes + self.base
-        if (touched[places] > numbers).any():
+        if (touched[offsets] > numbers).any():
             raise Trouble("iterations access the same elements")
-        touched[places] = numbers
+        touched[offsets] = numbers
 
-    def later(self, slot: int, lanes: Array, places: Any, values: Any) -> None:
+    def later(self, slot: int, lanes: Array, offsets: Any, values: Any) -> None:
         """Keep a store or an atomic for the end of the chunk."""
         self._held += lanes.size
         if self._held > _MOST_WAITING:
             raise Trouble("too many accesses wait")
-        self._waiting[slot].append((lanes, places, values))
+        self._waiting[slot].append((lanes, offsets, values))
 
     def finish(self) -> None:
         """Do what was kept, in the order of lanes, those of one lane in the order they came."""
@@ -89,12 +89,12 @@ class Run:
             if kept:
                 array = self.arrays[memory]
                 lanes = np.concatenate([lanes for lanes, _, _ in kept])
-                places = np.concatenate([np.broadcast_to(p, x.size) for x, p, _ in kept])
+                offsets = np.concatenate([np.broadcast_to(p, x.size) for x, p, _ in kept])
                 values = np.concatenate(
                     [np.broadcast_to(np.asarray(v, array.dtype), x.size) for x, _, v in kept]
                 )
                 order = np.argsort(lanes.astype(np.uint16), kind="stable")
-                act(array, places[order], values[order])
+                act(array, offsets[order], values[order])
                 kept.clear()
         self._held = 0
 

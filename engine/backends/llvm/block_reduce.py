@@ -22,7 +22,7 @@ from ...ir import Op, walk
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, neutral
 from ...types import DataType, Type, u1
-from .memory import in_memory
+from .memory_ops import in_memory
 from .scalars import combine
 from .text import MEMORY, SIZE, VALUE, constant
 

@@ -10,7 +10,7 @@ from ...ir import codes as C
 from ...types import DataType, Type, f64, i64, u64, void
 from ..base import AssertSite, PrintSite
 from ..kernarg import abi
-from .memory import in_memory, note_written
+from .memory_ops import in_memory, note_written
 from .scalars import convert
 from .text import MEMORY, VALUE
 
@@ -175,7 +175,7 @@ def _assert(e: Emitter, op: Op) -> None:
     e.asserts = True
     e.place(fails)
     ask = f"i64 0, i64 {site + 1}{e.scope} monotonic monotonic"
-    pair = e.value(f"cmpxchg ptr {e.frame}, {ask}, align 8")
+    pair = e.value(f"cmpxchg ptr {e.kernarg}, {ask}, align 8")
     if values:
         first, noted = e.value(f"extractvalue {{ i64, i1 }} {pair}, 1"), e.label("note")
         e.branch(first, noted, "stop")
@@ -186,10 +186,10 @@ def _assert(e: Emitter, op: Op) -> None:
 
 
 def _note(e: Emitter, values: tuple[Op, ...], offset: int) -> None:
-    """Store values into the frame, for a message."""
+    """Store values into the argument buffer, for a message."""
     for i, a in enumerate(values):
         ty, text = as_slot(e, e.v[a.id], a.type)
-        at = e.beyond(e.frame, offset + 8 * i)
+        at = e.beyond(e.kernarg, offset + 8 * i)
         e.line(f"store {ty} {text}, ptr {at}, align 8")
 
 
@@ -201,7 +201,7 @@ def _report(e: Emitter, op: Op, place: AssertSite) -> None:
     holds, fails, noted = e.label("holds"), e.label("fails"), e.label("note")
     e.branch(e.v[op.args[0].id], holds, fails)
     e.place(fails)
-    at = e.beyond(e.frame, offset)
+    at = e.beyond(e.kernarg, offset)
     before = e.value(f"atomicrmw add ptr {at}, i64 1{e.scope} monotonic, align 8")
     e.branch(e.value(f"icmp eq i64 {before}, 0"), noted, holds)
     e.place(noted)
@@ -237,7 +237,7 @@ def _return(e: Emitter, op: Op) -> None:
     at = e.state.layout.results
     for i, (value, t) in enumerate(zip(op.args, e.state.func.results, strict=True)):
         text = in_memory(e, e.v[value.id], t)
-        slot = e.beyond(e.frame, at + 8 * i)
+        slot = e.beyond(e.kernarg, at + 8 * i)
         e.line(f"store {MEMORY[t.name]} {text}, ptr {slot}, align 8")
     e.jump("stop")
 
@@ -249,7 +249,7 @@ def _mem_fence(e: Emitter, op: Op) -> None:
 
 
 def _call(e: Emitter, op: Op) -> None:
-    args = [f"ptr {e.frame}", *e.passed()]
+    args = [f"ptr {e.kernarg}", *e.passed()]
     for a in op.args:
         if a.type.is_ptr:
             args.append(e.reference(a))
@@ -263,7 +263,7 @@ def _call(e: Emitter, op: Op) -> None:
         e.v[op.id] = e.value(f"call {VALUE[op.type.name]} {text}")
     if e.state.calls_fail:
         e.asserts = True
-        error = e.value(f"load i64, ptr {e.frame}, align 8")
+        error = e.value(f"load i64, ptr {e.kernarg}, align 8")
         go_on = e.label("returned")
         e.branch(e.value(f"icmp eq i64 {error}, 0"), go_on, "stop")
         e.place(go_on)

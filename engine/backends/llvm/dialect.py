@@ -1,14 +1,14 @@
 """The differences between families of GPUs in LLVM IR.
 
-The GPU emitter speaks of a *frame*, *registers* of the thread, *barriers*, *lanes*; a `Dialect` has
-the words of one target for them. `Dialect` itself is the table with what most targets share, and
-the package of a backend has the dialect of its own target: `cuda.dialect`, `amdgpu.dialect`,
-`spirv.dialect`.
+The GPU emitter speaks of a *kernarg*, the argument buffer, *registers* of the thread, *barriers*,
+*lanes*; a `Dialect` has the words of one target for them. `Dialect` itself is the table with what
+most targets share, and the package of a backend has the dialect of its own target: `cuda.dialect`,
+`amdgpu.dialect`, `spirv.dialect`.
 
                       NVVM                    AMDGPU                   SPIR-V
     a kernel          ptx_kernel              amdgpu_kernel            spir_kernel
     threads a block   "nvvm.reqntid"          "amdgpu-flat-work-..."   !reqd_work_group_size
-    frame, heaps      generic (0)             global (1)               global (1)
+    kernarg, heaps    generic (0)             global (1)               global (1)
     own memory        generic (0)             private (5)              private (0)
     any memory        generic (0)             flat (0)                 generic (4)
     arrays, shared    1, 3                    1, 3                     1, 3
@@ -54,21 +54,22 @@ def declared_call(e: Emitter, name: str, result: str, args: str, attributes: str
 class Dialect:
     """The words of one target.
 
-    triple: of the module. calling: convention of a kernel. frame, private, generic: spaces of the
-    frame, of memory that a thread has for itself, and of pointers that a real function accepts.
+    triple: of the module. calling: convention of a kernel. kernarg, private, generic: spaces of the
+    kernarg, of memory that a thread has for itself, and of pointers that a real function accepts.
     device, block: scopes of synchronisation. wave: threads that exchange values by themselves; 0 if
     that is not known. static_shared: bytes of shared arrays that a block has by itself. graphs:
-    kernels of a graph find their arguments in the frame. print_parameter: a kernel gets the print
-    buffer as its first parameter after the frame, which does not hold its address. asserts: failing
-    ones end a kernel; else they are left out. real_atomics: there are atomic sums, minima and
-    maxima of floats. real_notes: the text after them. asks_space: code can ask whose memory a
-    pointer of the generic space leads to (`is_private`); else a real function gets an argument
-    with each pointer that says so. fast: the flags of `fast_math` for instructions on floats.
+    kernels of a graph find their arguments in the argument buffer. print_parameter: a kernel gets
+    the print buffer as its first parameter after the argument buffer, which does not hold its
+    address. asserts: failing ones end a kernel; else they are left out. real_atomics: there are
+    atomic sums, minima and maxima of floats. real_notes: the text after them. asks_space: code can
+    ask whose memory a pointer of the generic space leads to (`is_private`); else a real function
+    gets an argument with each pointer that says so. fast: the flags of `fast_math` for instructions
+    on floats.
     """
 
     triple: ClassVar[str]
     calling: ClassVar[str]
-    frame: ClassVar[str] = ""
+    kernarg: ClassVar[str] = ""
     private: ClassVar[str] = ""
     generic: ClassVar[str] = ""
     device: ClassVar[str] = "device"

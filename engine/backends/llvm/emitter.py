@@ -30,7 +30,7 @@ from ..kernarg import abi
 from ..statements import Statements, full_table
 from .control import CONTROL_OPS, Counter
 from .hints import loop_hint
-from .memory import MEMORY_OPS, memset
+from .memory_ops import MEMORY_OPS, memset
 from .scalars import SCALAR
 from .stacks import STACK_OPS, TaskStacks
 from .text import FAST, SIZE, VALUE, name_of, names_of
@@ -48,7 +48,7 @@ _MOST_STACK: Final = 1 << 20
 
 
 class Slot(NamedTuple):
-    """A value in the frame that functions of the kernel take as ``%name``."""
+    """A value in the argument buffer that functions of the kernel take as ``%name``."""
 
     name: str
     type: str
@@ -60,11 +60,11 @@ class Slot(NamedTuple):
         return " ".join([part for part in (self.type, self.attributes, f"%{self.name}") if part])
 
     def load(self, space: str = "") -> list[str]:
-        """Lines that load it from the frame. space: that of the frame."""
+        """Lines that load it from the argument buffer. space: that of the argument buffer."""
         name, ty = self.name, self.type
         at = f"ptr {space}%{name}.at, align 8, !invariant.load !0"
-        frame = f"ptr {space}%frame"
-        lines = [f"  %{name}.at = getelementptr inbounds i8, {frame}, i64 {self.offset}"]
+        kernarg = f"ptr {space}%kernarg"
+        lines = [f"  %{name}.at = getelementptr inbounds i8, {kernarg}, i64 {self.offset}"]
         if ty == "i1":
             lines.append(f"  %{name}.byte = load i8, {at}")
             lines.append(f"  %{name} = trunc i8 %{name}.byte to i1")
@@ -156,19 +156,19 @@ class _Values(dict[int, str]):
 class Emitter(Statements):
     """Emits the statements of one function; see the module docstring.
 
-    in_entry: in the kernel's entry function, where values of the frame are loaded at the head;
-    elsewhere they are parameters of the function. `params` collects them either way.
-    offsets: of a `linearize`, its value in two parts. loop_values: loop counters. unused: what
-    `wide` computes in 64 bits. asserts: the function can fail. read_only: numbers of the arrays
-    that the function's task only reads. callee: the real function that is emitted, if it is one.
-    calls: there are calls of real functions, which get at arrays by other ways than this function.
-    stacks: the adstacks of the function's task, if it has any. tail: blocks for the end of the
-    function, by label.
+    in_entry: in the kernel's entry function, where values of the argument buffer are loaded at the
+    head; elsewhere they are parameters of the function. `params` collects them either way. offsets:
+    of a `linearize`, its value in two parts. loop_values: loop counters. unused: what `wide`
+    computes in 64 bits. asserts: the function can fail. read_only: numbers of the arrays that the
+    function's task only reads. callee: the real function that is emitted, if it is one. calls:
+    there are calls of real functions, which get at arrays by other ways than this function. stacks:
+    the adstacks of the function's task, if it has any. tail: blocks for the end of the function, by
+    label.
 
-    scope: of atomics, as text. space / private: the text before pointers into the frame and the
-    heaps, and into the function's own memory. most_stack: bytes that arrays of one function may
-    have. array_align: of such an array. real_atomics: there are atomic sums, minima and maxima of
-    floats. real_notes: the text after them.
+    scope: of atomics, as text. space / private: the text before pointers into the argument buffer
+    and the heaps, and into the function's own memory. most_stack: bytes that arrays of one function
+    may have. array_align: of such an array. real_atomics: there are atomic sums, minima and maxima
+    of floats. real_notes: the text after them.
     """
 
     language = "LLVM"
@@ -282,7 +282,7 @@ class Emitter(Statements):
             )
 
     def heap(self, name: str, offset: int, attributes: str) -> str:
-        """The address of a heap, which the frame has at ``offset``, as an operand."""
+        """The address of a heap, which the argument buffer has at ``offset``, as an operand."""
         return f"{self.space}{self.param(name, f'ptr {self.space}'.strip(), offset, attributes)}"
 
     def claim(self, claims: str, rows: str) -> str:
@@ -293,9 +293,9 @@ class Emitter(Statements):
     # Memory
 
     @property
-    def frame(self) -> str:
-        """The frame, as an operand."""
-        return f"{self.space}%frame"
+    def kernarg(self) -> str:
+        """The argument buffer, as an operand."""
+        return f"{self.space}%kernarg"
 
     def beyond(self, pointer: str, offset: int | str) -> str:
         """The address that is ``offset`` bytes after another one."""
@@ -324,11 +324,12 @@ class Emitter(Statements):
         return f"%arg.{number}"
 
     def passed(self) -> list[str]:
-        """The operands that calls of real functions pass after the frame, before user arguments."""
+        """The operands that calls of real functions pass after the argument buffer, before user
+        arguments."""
         return []
 
     def param(self, name: str, ty: str, offset: int, attributes: str = "") -> str:
-        """A value that every function of the kernel gets from the frame."""
+        """A value that every function of the kernel gets from the argument buffer."""
         found = self.loaded.get(name)
         if found is not None:
             return found

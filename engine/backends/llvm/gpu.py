@@ -2,13 +2,13 @@
 
 ::
 
-    define ptx_kernel void @saxpy_kernel_0_range_for(ptr %frame, ptr addrspace(1) %p.x, ...)
-        [return if the launch failed]  header  loop over the cells of this thread
+    define ptx_kernel void @saxpy_kernel_0_range_for(ptr %kernarg, ptr addrspace(1) %p.x, ...)
+        [return if the launch failed]  header  loop over the iterations of this thread
 
-``%frame`` is the device buffer, the rest are the values that the task needs of the argument buffer
-(`cuda.facts`). A kernel of the ``graph`` flavour has the device buffer as its only parameter, which
-holds its arguments too; its code is then in a function that is always inlined into it, because
-`noalias` is a fact about parameters.
+``%kernarg`` is the device buffer, the rest are the values that the task needs of the argument
+buffer (`cuda.facts`). A kernel of the ``graph`` flavour has the device buffer as its only
+parameter, which holds its arguments too; its code is then in a function that is always inlined into
+it, because `noalias` is a fact about parameters.
 
 The words differ from target to target; those above are NVIDIA's (see `dialect`).
 
@@ -50,7 +50,7 @@ __all__ = ["GpuKernel", "GpuText", "lower_gpu"]
 
 _MOST_CLEARED: Final = 256
 """Bytes of global temporaries that a thread clears; more are for the launch to clear."""
-_FRAME: Final = "noundef align 64 %frame"
+_KERNARG: Final = "noundef align 64 %kernarg"
 
 
 class GpuText(NamedTuple):
@@ -58,7 +58,7 @@ class GpuText(NamedTuple):
 
     clears: the code sets the global temporaries to 0 itself. claims: offsets in the device buffer
     of the i64 words, counters of claimed rows, that must be 0 when a launch begins. loops: those
-    that may run as one block. params: of each kernel after the frame, by its symbol.
+    that may run as one block. params: of each kernel after the argument buffer, by its symbol.
     """
 
     text: str
@@ -135,7 +135,7 @@ class GpuKernel:
             thread = schedule.thread_number(body, threads) if threads > 1 else "0"
             body.stacks = TaskStacks(index, op, area, thread)
         if self.state.fails:
-            error = body.value(f"load i64, ptr {body.frame}, align 8")
+            error = body.value(f"load i64, ptr {body.kernarg}, align 8")
             go_on = body.label("task")
             body.branch(body.value(f"icmp eq i64 {error}, 0"), go_on, "stop", likely=True)
             body.place(go_on)
@@ -172,7 +172,7 @@ class GpuKernel:
         body.op_id = op.id
         body.run(op.regions[0])
         bounds = op.regions[0].ops[-1]
-        schedule.emit_cells(body, op, [body.v[b.id] for b in bounds.args], plan)
+        schedule.emit_iterations(body, op, [body.v[b.id] for b in bounds.args], plan)
 
     def _versions(
         self, index: int, op: Op, name: str, plan: schedule.Schedule, loops: Unrolled
@@ -233,17 +233,17 @@ class GpuKernel:
     def body(self, body: GpuEmitter, name: str) -> str:
         """Write a function that is always inlined; return the line that calls it."""
         slots = list(body.params.values())
-        params = ", ".join([_frame(body), *(s.declaration for s in slots)])
+        params = ", ".join([_kernarg(body), *(s.declaration for s in slots)])
         self.add([f"define internal void @{name}({params}) #1 {{"])
         self._text(body)
-        passed = ", ".join([f"ptr {body.frame}", *(f"{s.type} %{s.name}" for s in slots)])
+        passed = ", ".join([f"ptr {body.kernarg}", *(f"{s.type} %{s.name}" for s in slots)])
         return f"call void @{name}({passed})"
 
     def kernel(self, body: GpuEmitter, name: str, threads: int) -> tuple[int, ...]:
         """Write a kernel; return the offsets of its parameters in the argument buffer."""
         dialect = self.dialect
         slots = self.params[name] = _ordered(body)
-        params, loads = [_frame(body)], list[str]()
+        params, loads = [_kernarg(body)], list[str]()
         if self.graph:
             loads = [line for slot in slots for line in slot.load(body.space)]
         else:
@@ -271,11 +271,11 @@ class GpuKernel:
             e.param(*slot)
         e.run(op.regions[0])
         bounds = [e.v[b.id] for b in op.regions[0].ops[-1].args]
-        cells = schedule.total_cells(e, bounds)
-        rounded = e.value(f"add i64 {cells}, {plan.block_dim - 1}")
+        iterations = schedule.total_iterations(e, bounds)
+        rounded = e.value(f"add i64 {iterations}, {plan.block_dim - 1}")
         blocks = e.value(f"udiv i64 {rounded}, {plan.block_dim}")
         some = e.call("umax", "i64", f"i64 {blocks}, i64 1", flags=False)
-        at = e.beyond(e.frame, grids.HEADER)
+        at = e.beyond(e.kernarg, grids.HEADER)
         e.line(f"store i64 {some}, ptr {at}, align 8")
         self.add([""])
         self._finish(e, name, 1)
@@ -292,8 +292,8 @@ class GpuKernel:
             bodies.append((callee, body))
             state.passed.update(body.params)
         slots = list(state.passed.values())
-        space = self.dialect.frame
-        taken = [f"ptr {space}noundef align 64 %frame", *(s.declaration for s in slots)]
+        space = self.dialect.kernarg
+        taken = [f"ptr {space}noundef align 64 %kernarg", *(s.declaration for s in slots)]
         pointer = f"ptr {self.dialect.generic}".strip()
         passed = "".join([f", {s.type} %{s.name}" for s in slots])
         for callee, body in bodies:
@@ -322,7 +322,7 @@ class GpuKernel:
                 f'target triple = "{self.dialect.triple}"', *state.shared]  # fmt: skip
         tail: list[str] = []
         for name in state.helpers:
-            text, needs = gpu_helper_text(name, self.dialect.frame, self.dialect.device)
+            text, needs = gpu_helper_text(name, self.dialect.kernarg, self.dialect.device)
             tail += ["", *text.splitlines()]
             for line in needs:
                 state.declares[line.split("(")[0].rsplit(" ", 1)[1]] = line
@@ -358,18 +358,19 @@ class GpuKernel:
 
 
 def _ordered(body: GpuEmitter) -> tuple[Slot, ...]:
-    """The parameters of a kernel after the frame: the print buffer first, if it is one."""
+    """The parameters of a kernel after the argument buffer: the print buffer first, if it is
+    one."""
     return tuple(sorted(body.params.values(), key=lambda slot: slot.offset >= 0))
 
 
-def _frame(body: GpuEmitter) -> str:
+def _kernarg(body: GpuEmitter) -> str:
     """The device buffer as a parameter."""
-    return f"ptr {body.space}{'' if body.together else 'noalias '}{_FRAME}"
+    return f"ptr {body.space}{'' if body.together else 'noalias '}{_KERNARG}"
 
 
 def _clear(body: GpuEmitter, at: int, size: int) -> None:
     """Set the global temporaries to 0."""
-    body.clear(body.beyond(body.frame, at), 64, size)
+    body.clear(body.beyond(body.kernarg, at), 64, size)
 
 
 def lower_gpu(func: Func, config: CompileConfig, most_shared: int, dialect: Dialect) -> GpuText:

@@ -35,8 +35,8 @@ class GpuState(ModuleState):
     """The state that the functions of a module for a GPU share.
 
     passed: the values of the argument buffer that real functions use; each function gets all of
-    them, after the frame. shared: definitions of the arrays that blocks share. dialect: the words
-    of the target.
+    them, after the argument buffer. shared: definitions of the arrays that blocks share. dialect:
+    the words of the target.
     """
 
     def __init__(self, func: Func, fast_math: bool, dialect: Dialect) -> None:
@@ -69,7 +69,7 @@ class GpuEmitter(Emitter):
         self.gpu: Final = state
         dialect = self.dialect = state.dialect
         self.scope = f' syncscope("{dialect.device}")'
-        self.space, self.private = dialect.frame, dialect.private
+        self.space, self.private = dialect.kernarg, dialect.private
         self.real_atomics, self.real_notes = dialect.real_atomics, dialect.real_notes
         self.arrays: Final[dict[int, str]] = {}
         self.shared_bytes = 0

@@ -3,7 +3,7 @@
 A conditional node of a graph takes some microseconds a round, whatever its tasks do. Where they do
 little, a single block that runs all of them, one after the other, and reads the flag is faster::
 
-    define ptx_kernel void @k_loop_0(ptr %frame)
+    define ptx_kernel void @k_loop_0(ptr %kernarg)
         round:    task 0; barrier; [first thread: task 1]; barrier; inner loops likewise
                   again if the flag is not 0 and nothing has failed
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 __all__ = ["emit_loops"]
 
 _THREADS: Final = 512
-_PLAIN_CELLS: Final = 4 * _THREADS
-"""Cells of a task that one block does as soon as many blocks are started."""
+_PLAIN_ITERATIONS: Final = 4 * _THREADS
+"""Iterations of a task that one block does as soon as many blocks are started."""
 
 
 def emit_loops(kernel: GpuKernel) -> tuple[facts.CudaLoop, ...]:
     """Add a kernel for each loop that may run as one block; the outermost of nested ones."""
-    if not kernel.graph or kernel.state.reports:  # the frame has room for those of one form
+    if not kernel.graph or kernel.state.reports:  # the buffer has room for those of one form
         return ()
     numbers: dict[Op, int] = {}
     tasks = {task: number for number, task in enumerate(kernel.func.tasks())}
@@ -121,7 +121,7 @@ class _Fused:
                     return False
                 lengths = [f"max(0,{b}-{a})" for a, b in zip(texts[::2], texts[1::2], strict=True)]
                 heavy = any(C.LOOP[x.code] or x.code == C.CALL for x in walk(op.regions[1]))
-                most = _THREADS if heavy else _PLAIN_CELLS
+                most = _THREADS if heavy else _PLAIN_ITERATIONS
                 self.conditions.append(f"{'*'.join(lengths)} <= {most}")
         return True
 
@@ -137,7 +137,7 @@ class _Fused:
         flag = e.value(f"load volatile i32, ptr {e.array(region.attr.param)}, align 4")
         more = e.value(f"icmp ne i32 {flag}, 0")
         if state.fails:
-            error = e.value(f"load volatile i64, ptr {e.frame}, align 8")
+            error = e.value(f"load volatile i64, ptr {e.kernarg}, align 8")
             fine = e.value(f"icmp eq i64 {error}, 0")
             more = e.value(f"and i1 {more}, {fine}")
         # Everybody has looked before anybody changes the flag.

@@ -21,7 +21,7 @@ from ..stacks import element
 from .block_reduce import accumulate
 from .control import CONTROL_OPS, as_slot
 from .dialect import LIBRARY
-from .memory import MEMORY_OPS, array_alloca, in_memory, note_written
+from .memory_ops import MEMORY_OPS, array_alloca, in_memory, note_written
 from .scalars import SCALAR, combine, convert
 from .subgroups import SUBGROUP_OPS
 from .text import MEMORY, SIZE, VALUE, zero
@@ -189,7 +189,7 @@ def _print(e: GpuEmitter, op: Op) -> None:
     types = tuple(a.type for a in op.args if isinstance(a.type, DataType))
     state.prints.append(PrintSite(op.attr, types))
     size = 8 + 8 * len(op.args)
-    helper, given = e.helper("print_room"), e.frame
+    helper, given = e.helper("print_room"), e.kernarg
     if e.dialect.print_parameter:
         helper = e.helper("print_room_given")
         given = e.heap("prints", -1, "noundef align 8")

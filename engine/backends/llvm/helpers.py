@@ -103,8 +103,8 @@ check:
 
 _PRINT_ROOM: Final = """\
 ; Room for a record of `size` bytes in the print buffer; null if there is none.
-define internal ptr @qd.print_room(ptr %frame, i64 %size) noinline cold nounwind {
-  %at = getelementptr inbounds i8, ptr %frame, i64 16
+define internal ptr @qd.print_room(ptr %kernarg, i64 %size) noinline cold nounwind {
+  %at = getelementptr inbounds i8, ptr %kernarg, i64 16
   %buffer = load ptr, ptr %at, align 8
   %used = atomicrmw add ptr %buffer, i64 %size syncscope("device") monotonic, align 8
   %limit.at = getelementptr inbounds i8, ptr %buffer, i64 8
@@ -124,7 +124,8 @@ _POINTER: Final = re.compile(r"\bptr\b")
 
 
 def gpu_helper_text(name: str, space: str, scope: str) -> tuple[str, tuple[str, ...]]:
-    """The same for a GPU: the space of the frame and the scope of its atomics are the target's."""
+    """The same for a GPU: the space of the argument buffer and the scope of its atomics are the
+    target's."""
     text, needs = helper_text(name)
     if name in ("print_room", "print_room_given", "claim_gpu"):
         text = text.replace('syncscope("device")', f'syncscope("{scope}")')
@@ -139,7 +140,7 @@ def helper_text(name: str) -> tuple[str, tuple[str, ...]]:
     if name == "print_room":
         return _PRINT_ROOM, ()
     if name == "print_room_given":
-        text = _PRINT_ROOM.replace("print_room(ptr %frame", "print_room_given(ptr %buffer")
+        text = _PRINT_ROOM.replace("print_room(ptr %kernarg", "print_room_given(ptr %buffer")
         return _BUFFER_OF.sub("", text), ()
     if name == "claim_gpu":
         return _CLAIM_GPU, ()

@@ -2,10 +2,10 @@
 
 ::
 
-    define i32 @saxpy(ptr %frame)                            what a launch enters
+    define i32 @saxpy(ptr %kernarg)                          what a launch enters
         [overlap check] [clear] task 0; task 1 ...           headers are evaluated here
-    define void @saxpy_kernel_1_range_for(ptr %frame, i32 %chunk, i32 %thread)
-        loads arguments from the frame, calls the body       what the thread pool runs
+    define void @saxpy_kernel_1_range_for(ptr %kernarg, i32 %chunk, i32 %thread)
+        loads arguments from the buffer, calls the body      what the thread pool runs
     define internal void @saxpy_kernel_1_range_for.body(...) one chunk of the task
         arguments by value, arrays as `noalias` pointers
 
@@ -28,7 +28,7 @@ from ..kernarg import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState
 from .helpers import helper_text
-from .memory import memset
+from .memory_ops import memset
 from .regions import graph_region, no_yield
 from .stacks import TaskStacks, begin_rows, reset_claims
 from .text import SIZE, VALUE, constant, name_of
@@ -107,7 +107,11 @@ class _Kernel:
         if chunked and area is not None:
             numbers.append("i32 noundef %thread")
         slots = list(body.params.values())
-        params = ["ptr noalias noundef align 64 %frame", *numbers, *(s.declaration for s in slots)]
+        params = [
+            "ptr noalias noundef align 64 %kernarg",
+            *numbers,
+            *(s.declaration for s in slots),
+        ]
         what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
         self.module.add(["", what, f"define internal void @{name}.body({', '.join(params)}) #1 {{"])
         self.module.add(["entry:", *body.head])
@@ -116,13 +120,13 @@ class _Kernel:
             self.module.add([f"{label}:", *lines])
         self.module.add(["stop:", "  ret void", "}"])
         passed = [text.replace("noundef ", "") for text in numbers]
-        call = ", ".join(["ptr %frame", *passed, *(f"{s.type} %{s.name}" for s in slots)])
+        call = ", ".join(["ptr %kernarg", *passed, *(f"{s.type} %{s.name}" for s in slots)])
         entry = self.entry
         entry.op_id = op.id
         if area is not None and area.claims >= 0:
             reset_claims(entry, area, self.state.threads)
         if chunked:
-            params = "ptr %frame, i32 %chunk, i32 %thread"
+            params = "ptr %kernarg, i32 %chunk, i32 %thread"
             self.module.add(["", f"define internal void @{name}({params}) #0 {{"])
             for slot in slots:
                 self.module.add(slot.load())
@@ -142,7 +146,7 @@ class _Kernel:
         if self.timed:
             self.state.declares["@clock_gettime"] = "declare i32 @clock_gettime(i32, ptr)"
             at = self.state.layout.stamps + abi.STAMP * number
-            where = self.entry.value(f"getelementptr inbounds i8, ptr %frame, i64 {at}")
+            where = self.entry.value(f"getelementptr inbounds i8, ptr %kernarg, i64 {at}")
             self.entry.line(f"call i32 @clock_gettime(i32 {_MONOTONIC}, ptr {where})")
 
     def _body(self, body: Emitter, op: Op, chunked: bool) -> None:
@@ -166,14 +170,14 @@ class _Kernel:
         body.jump("stop")
 
     def function(self, callee: Callee) -> None:
-        """A real function: its parameters are the frame, from which it loads what it uses, and its
-        own arguments."""
+        """A real function: its parameters are the argument buffer, from which it loads what it
+        uses, and its own arguments."""
         body = Emitter(self.state, callee=callee, calls=True)
         body.unused = only_in_addresses(walk(callee.body))
         body.run(callee.body)
         body.op_id = -1
         body.jump("stop")
-        args = ["ptr noundef align 64 %frame"]
+        args = ["ptr noundef align 64 %kernarg"]
         for k, arg in enumerate(callee.args):
             args.append(f"{'ptr' if arg.type.is_ptr else VALUE[arg.type.name]} %arg.{k}")
         result, end = "void", "ret void"
@@ -199,11 +203,11 @@ class _Kernel:
         begin, end = (entry.v[b.id] for b in header.ops[-1].args)
         entry.op_id = op.id
         pool = entry.param("parallel", "ptr", abi.PARALLEL)
-        entry.line(f"call void {pool}(ptr %frame, ptr @{name}, i32 {begin}, i32 {end})")
+        entry.line(f"call void {pool}(ptr %kernarg, ptr @{name}, i32 {begin}, i32 {end})")
 
     def _stop_if_failed(self) -> None:
         entry = self.entry
-        error = entry.value("load i64, ptr %frame, align 8")
+        error = entry.value("load i64, ptr %kernarg, align 8")
         failed = entry.value(f"icmp ne i64 {error}, 0")
         go_on = entry.label("task")
         entry.branch(failed, "failed", go_on)
@@ -221,11 +225,11 @@ class _Kernel:
         if checks:
             head += self._overlap_check(arrays, set(written))
         if state.fails:
-            head.append("  store i64 0, ptr %frame, align 8")
+            head.append("  store i64 0, ptr %kernarg, align 8")
         if func.global_tmp_size:
-            declared, name = memset("%frame")
+            declared, name = memset("%kernarg")
             state.declares[name] = declared
-            head.append(f"  %tmp = getelementptr inbounds i8, ptr %frame, i64 {state.layout.tmp}")
+            head.append(f"  %tmp = getelementptr inbounds i8, ptr %kernarg, i64 {state.layout.tmp}")
             head.append(
                 "  call void @llvm.memset.p0.i64(ptr align 64 %tmp, i8 0, "
                 f"i64 {func.global_tmp_size}, i1 false)"
@@ -234,7 +238,7 @@ class _Kernel:
         module.add([f"; kernel {func.name}", f'source_filename = "{self.symbol}"'])
         if checks:
             module.add(["", self._overlap_table(arrays, set(written))])
-        module.add(["", f"define i32 @{self.symbol}(ptr noalias noundef align 64 %frame) #0 {{"])
+        module.add(["", f"define i32 @{self.symbol}(ptr noalias noundef align 64 %kernarg) #0 {{"])
         module.add([*head, *entry.head])
         module.add(entry.lines, entry.ids)
         if self.labels:
@@ -256,9 +260,9 @@ class _Kernel:
 
     def _overlap_check(self, arrays: list[int], written: set[int]) -> list[str]:
         return [
-            f"  %overlap.at = getelementptr inbounds i8, ptr %frame, i64 {abi.OVERLAP}",
+            f"  %overlap.at = getelementptr inbounds i8, ptr %kernarg, i64 {abi.OVERLAP}",
             "  %overlap = load ptr, ptr %overlap.at, align 8, !invariant.load !0",
-            "  %overlaps = call i32 %overlap(ptr %frame, ptr @arrays)",
+            "  %overlaps = call i32 %overlap(ptr %kernarg, ptr @arrays)",
             "  %bad = icmp ne i32 %overlaps, 0",
             "  br i1 %bad, label %overlapping, label %run",
             "overlapping:",

@@ -10,9 +10,9 @@
                                                             br i1 %g, label %again1, label %after2
                                                           after2:
 
-In a kernel with checkpoints the word `abi.RESUME` of the frame holds 1 + the label of the one that
-the launch begins at until that is met (see `backends.flow`), then 0; at the end 1 + the label of
-the one that yielded. Sections follow each other.
+In a kernel with checkpoints the word `abi.RESUME` of the argument buffer holds 1 + the label of the
+one that the launch begins at until that is met (see `backends.flow`), then 0; at the end 1 + the
+label of the one that yielded. Sections follow each other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .emitter import Emitter
 
 __all__ = ["graph_region", "no_yield"]
 
-_AT = f"getelementptr inbounds i8, ptr %frame, i64 {abi.RESUME}"
+_AT = f"getelementptr inbounds i8, ptr %kernarg, i64 {abi.RESUME}"
 
 
 def graph_region(

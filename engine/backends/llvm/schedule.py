@@ -1,20 +1,20 @@
-"""The assignment of the cells of a parallel task to the threads of a GPU.
+"""The assignment of the iterations of a parallel task to the threads of a GPU.
 
-A *cell* is one iteration of the user's loop, whatever number of axes that has; cells are numbered
-row by row, the innermost axis of the loop's nest fastest. `plan` chooses, `blocks_text` returns the
-number of blocks for it in the words of the launch, and `emit_cells` makes the code: a loop whose
-steps are the whole grid, so that any number of blocks covers all cells::
+An *iteration* is one of the user's loop, whatever number of axes that has; they are numbered row by
+row, the innermost axis of the loop's nest fastest. `plan` chooses, `blocks_text` returns the number
+of blocks for it in the words of the launch, and `emit_iterations` makes the code: a loop whose
+steps are the whole grid, so that any number of blocks covers all iterations::
 
     %first = ctaid * block_dim + tid            for.3:   %c = phi [ %first ], [ %c + %step ]
     %step  = nctaid * block_dim                          %i = %c / extent;  %j = %c % extent
                                                          ... the body
-                                                next.3:  more if the cells left are > %step
+                                                next.3:  more if the iterations left are > %step
 
-An *exact* task, whose blocks share memory or wait for each other, has no such loop: cell number
-``ctaid * block_dim + tid`` is the thread's only one, and a thread without a cell ends.
+An *exact* task, whose blocks share memory or wait for each other, has no such loop: iteration
+number ``ctaid * block_dim + tid`` is the thread's only one, and a thread without an iteration ends.
 
-Cells are counted in 32 bits where their number is sure to fit: with one axis, or with extents that
-are known. Else in 64; LLVM's division checks whether 32 bits do, which they nearly always do.
+Iterations are counted in 32 bits where their number is sure to fit: with one axis, or with extents
+that are known. Else in 64; LLVM's division checks whether 32 bits do, which they nearly always do.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from ...config import CompileConfig
     from .gpu_emitter import GpuEmitter, GpuState
 
-__all__ = ["MOST_THREADS", "Schedule", "blocks_text", "emit_cells", "plan", "thread_number",
-           "total_cells"]  # fmt: skip
+__all__ = [
+    "MOST_THREADS", "Schedule", "blocks_text", "emit_iterations", "plan", "thread_number",
+    "total_iterations",
+]  # fmt: skip
 
 MOST_THREADS: Final = 1 << 31
 """Threads of a grid are fewer, so that no counter wraps."""
@@ -51,11 +53,11 @@ _LIGHT: Final = 256
 
 
 class Schedule(NamedTuple):
-    """The assignment of a task's cells to threads.
+    """The assignment of a task's iterations to threads.
 
     block_dim: threads of a block. grid: one of `grids.COVER`, `grids.SATURATE`, `grids.EXACT`.
-    tile: how a thread runs several cells at a time, if it does. sums: updates that threads make
-    for themselves first. loops: those inside of the body that one of two versions unrolls.
+    tile: how a thread runs several iterations at a time, if it does. sums: updates that threads
+    make for themselves first. loops: those inside of the body that one of two versions unrolls.
     """
 
     block_dim: int
@@ -117,8 +119,8 @@ def blocks_text(task: Op, schedule: Schedule, text_of: Callable[[Op], str]) -> s
     return f"min({schedule.limit},max(1,{blocks}))" if schedule.limit else f"max(1,{blocks})"
 
 
-def emit_cells(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedule) -> None:
-    """Run the body of ``task`` for the cells of this thread. bounds: operands, i32."""
+def emit_iterations(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedule) -> None:
+    """Run the body of ``task`` for the iterations of this thread. bounds: operands, i32."""
     if schedule.tile is not None:
         emit_tiles(e, task, bounds, schedule.tile, schedule.block_dim)
         return
@@ -131,16 +133,16 @@ def emit_cells(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedule) -
     ty = "i64" if wide else "i32"
     if not known:
         total = _total(e, extents, wide)
-    first = _first_cell(e, schedule, wide)
-    cell, close = _open(e, task, ty, first, str(total), schedule)
-    _indices(e, task, order, pairs, extents, cell, wide)
+    first = _first_iteration(e, schedule, wide)
+    iteration, close = _open(e, task, ty, first, str(total), schedule)
+    _indices(e, task, order, pairs, extents, iteration, wide)
     e.run(task.regions[1])
     e.op_id = task.id
     close()
 
 
-def total_cells(e: GpuEmitter, bounds: list[str]) -> str:
-    """The number of cells, as i64."""
+def total_iterations(e: GpuEmitter, bounds: list[str]) -> str:
+    """The number of iterations, as i64."""
     pairs = zip(bounds[::2], bounds[1::2], strict=True)
     return _total(e, [_extent(e, *pair) for pair in pairs], wide=True)
 
@@ -168,7 +170,7 @@ def _total(e: GpuEmitter, extents: list[str], wide: bool) -> str:
     return total
 
 
-def _first_cell(e: GpuEmitter, schedule: Schedule, wide: bool) -> str:
+def _first_iteration(e: GpuEmitter, schedule: Schedule, wide: bool) -> str:
     """The number of this thread, which an exact grid may have more of than 32 bits can count."""
     if not wide:
         return thread_number(e, schedule.block_dim)
@@ -189,8 +191,8 @@ def thread_number(e: GpuEmitter, block_dim: int) -> str:
 def _open(
     e: GpuEmitter, task: Op, ty: str, first: str, total: str, schedule: Schedule
 ) -> tuple[str, Callable[[], None]]:
-    """Begin the loop over cells: the cell's number, and what ends the loop."""
-    body = e.label("cell")
+    """Begin the loop over iterations: the iteration's number, and what ends the loop."""
+    body = e.label("iteration")
     some = e.value(f"icmp ult {ty} {first}, {total}")
     if schedule.grid == grids.EXACT:
         e.branch(some, body, "stop")
@@ -203,35 +205,35 @@ def _open(
     before, latch = e.block, e.label("next")
     e.branch(some, body, "stop")
     e.place(body)
-    cell = f"%cell.{task.id}"
-    e.line(f"{cell} = phi {ty} [ {first}, %{before} ], [ {cell}.next, %{latch} ]")
+    iteration = f"%iteration.{task.id}"
+    e.line(f"{iteration} = phi {ty} [ {first}, %{before} ], [ {iteration}.next, %{latch} ]")
     e.loops.append((latch, "stop"))
 
     def close() -> None:
         e.jump(latch)
         e.place(latch)
         # Not compared after the step, which could wrap.
-        left = e.value(f"sub nuw {ty} {total}, {cell}")
-        e.line(f"{cell}.next = add {ty} {cell}, {step}")
+        left = e.value(f"sub nuw {ty} {total}, {iteration}")
+        e.line(f"{iteration}.next = add {ty} {iteration}, {step}")
         more = e.value(f"icmp ugt {ty} {left}, {step}")
         e.branch(more, body, "stop")
 
-    return cell, close
+    return iteration, close
 
 
 def _indices(
     e: GpuEmitter, task: Op, order: tuple[int, ...], pairs: list[tuple[str, str]],
-    extents: list[str], cell: str, wide: bool,
+    extents: list[str], iteration: str, wide: bool,
 ) -> None:  # fmt: skip
-    """The loop's indices, from the number of the cell."""
+    """The loop's indices, from the number of the iteration."""
     ty = "i64" if wide else "i32"
     for axis, extent in zip(order[:0:-1], extents[:0:-1], strict=True):
         length = _as_i64(e, extent) if wide else extent
-        place = e.value(f"urem {ty} {cell}, {length}")
-        cell = e.value(f"udiv {ty} {cell}, {length}")
+        place = e.value(f"urem {ty} {iteration}, {length}")
+        iteration = e.value(f"udiv {ty} {iteration}, {length}")
         e.loop_values[task.id, axis] = _counter(e, place, pairs[axis][0], wide)
     outer = order[0]
-    e.loop_values[task.id, outer] = _counter(e, cell, pairs[outer][0], wide)
+    e.loop_values[task.id, outer] = _counter(e, iteration, pairs[outer][0], wide)
 
 
 def _counter(e: GpuEmitter, place: str, begin: str, wide: bool) -> Counter:

@@ -12,11 +12,12 @@
                                      store float ..., ptr %v10.top;  store 0 to %v10.adj
                                      store i64 %n + 1, ptr %v10
 
-Capacity and address come from the frame (`abi.StackArea`) as parameters of the task's function, the
-address as `noalias`: a stack shares memory with nothing. An entry is the value, followed by the
-adjoint. The heap always holds all of them; value and adjoint on top are variables as well, so
-that a chain of values through a stack (``x = f(x)``, its adjoint in reverse) does not wait for
-memory. A pop reads the next ones. A full stack sets the frame's error and leaves the task.
+Capacity and address come from the argument buffer (`abi.StackArea`) as parameters of the task's
+function, the address as `noalias`: a stack shares memory with nothing. An entry is the value,
+followed by the adjoint. The heap always holds all of them; value and adjoint on top are variables
+as well, so that a chain of values through a stack (``x = f(x)``, its adjoint in reverse) does not
+wait for memory. A pop reads the next ones. A full stack sets the argument buffer's error and leaves
+the task.
 
 A thread has one row in each heap. `row.integer` and `row.real` are its distances from row 0 in
 bytes. In a task with an adstack predicate `ad_stack_claim` finds the latter; ops on floats follow
@@ -34,7 +35,7 @@ from ...ir import codes as C
 from ...types import DataType
 from ..kernarg import abi
 from ..stacks import element
-from .memory import in_memory
+from .memory_ops import in_memory
 from .scalars import combine
 from .text import MEMORY, SIZE, zero
 
@@ -93,7 +94,7 @@ def _fail(e: Emitter, label: str, stack: int) -> str:
     error = abi.stack_error(e.stacks.task, stack)
     e.asserts = True
     e.tail[label] = [
-        f"  %{label}.set = cmpxchg ptr {e.frame}, i64 0, i64 {error}{e.scope} monotonic "
+        f"  %{label}.set = cmpxchg ptr {e.kernarg}, i64 0, i64 {error}{e.scope} monotonic "
         "monotonic, align 8",
         "  br label %stop",
     ]
@@ -123,14 +124,14 @@ def begin_rows(e: Emitter) -> None:
 
 def reset_claims(e: Emitter, area: abi.StackArea, threads: int) -> None:
     """In the entry function, before a task with an adstack predicate: no thread has a row."""
-    at = e.beyond(e.frame, area.at + abi.PREDICATED)
+    at = e.beyond(e.kernarg, area.at + abi.PREDICATED)
     predicated = e.value(f"icmp ne i64 {e.value(f'load i64, ptr {at}, align 8')}, 0")
     reset, go_on = e.label("reset"), e.label("claims")
     e.branch(predicated, reset, go_on)
     e.place(reset)
-    claims = e.beyond(e.frame, area.claims)
+    claims = e.beyond(e.kernarg, area.claims)
     e.line(f"store i64 0, ptr {claims}, align 8")
-    e.clear(e.beyond(e.frame, area.claims + 8), 8, 8 * threads, -1)
+    e.clear(e.beyond(e.kernarg, area.claims + 8), 8, 8 * threads, -1)
     e.jump(go_on)
     e.place(go_on)
 
@@ -143,7 +144,7 @@ def _claim(e: Emitter, op: Op) -> None:
     had = e.value(f"load i64, ptr {e.private}%claimed")
     e.branch(e.value(f"icmp sge i64 {had}, 0"), go_on, claim)
     e.place(claim)
-    claims = e.beyond(e.frame, stacks.area.claims)
+    claims = e.beyond(e.kernarg, stacks.area.claims)
     rows = _fact(e, "rows.real", abi.REAL_ROWS)
     row = e.claim(claims, rows)
     e.branch(e.value(f"icmp sge i64 {row}, 0"), claimed, _fail(e, "norows", -1))

@@ -48,11 +48,16 @@ class Access(NamedTuple):
     place: int
     even: tuple[tuple[tuple[int, int], int], ...] | None
 
-    def align(self, cell: int, width: int) -> int:
-        """Alignment of this access for ``cell`` more than a multiple of ``width`` iterations."""
+    def align(self, iteration: int, width: int) -> int:
+        """Alignment of this access for ``iteration`` more than a multiple of ``width``
+        iterations."""
         if self.even is None:
             return self.size
-        bits = WIDEST | self.step * width * self.size | (self.step * cell + self.place) * self.size
+        bits = (
+            WIDEST
+            | self.step * width * self.size
+            | (self.step * iteration + self.place) * self.size
+        )
         return bits & -bits
 
 

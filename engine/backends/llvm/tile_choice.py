@@ -1,13 +1,13 @@
-"""Chooses the GPU tasks whose threads run several neighbouring cells, and how many.
+"""Chooses the GPU tasks whose threads run several neighbouring iterations, and how many.
 
 `choose` finds the steps of the accesses of a straight body along each axis (`strides`). The axis of
-the lanes is the one along which most of them are neighbours. A thread runs enough cells along it
-for the narrowest of these accesses to become one of 16 bytes, as long as the copies of the body
+the lanes is the one along which most of them are neighbours. A thread runs enough iterations along
+it for the narrowest of these accesses to become one of 16 bytes, as long as the copies of the body
 have few operations (`_BUDGET`): neither registers nor the time to compile may grow without end.
 
-Left alone, with one cell at a time: bodies with branches or loops (their accesses are in
+Left alone, with one iteration at a time: bodies with branches or loops (their accesses are in
 different blocks, where LLVM joins nothing, and they are heavy), with calls, prints, assertions or
-stacks; arrays that may overlap (a store might change what the next cell loads); tasks that are
+stacks; arrays that may overlap (a store might change what the next iteration loads); tasks that are
 known to be small.
 """
 
@@ -27,7 +27,7 @@ __all__ = ["ENOUGH", "Tile", "choose", "weight"]
 
 _MOST_WIDTH: Final = 8
 _MOST_BYTES: Final = 32
-"""Of one access by all neighbouring cells of a thread."""
+"""Of one access by all neighbouring iterations of a thread."""
 _BUDGET: Final = 512
 """So many simple operations all copies of a body may have."""
 _HEAVY: Final = 8
@@ -39,17 +39,17 @@ _EXCLUDED: Final = frozenset({
 _NEAR_ROWS: Final = 4
 _ROWS: Final = 2
 """Rows of a thread, where they share loads."""
-_PIECES: Final = 4
+_CHUNKS: Final = 4
 """Chunks of a thread that sums up, or whose accesses are narrow: this many loads are under way."""
 _LANES: Final = 32
 ENOUGH: Final = 1 << 17
-"""Threads that fill a large GPU: with fewer, it is better that a thread runs one cell."""
+"""Threads that fill a large GPU: with fewer, it is better that a thread runs one iteration."""
 
 
 class Tile(NamedTuple):
     """See the module docstring.
 
-    axis: that of the lanes. row_axis: that of the rows; -1 where they are pieces of ``axis``. lanes
+    axis: that of the lanes. row_axis: that of the rows; -1 where they are chunks of ``axis``. lanes
     / down: threads of a block along the two. accesses: those that are aligned, by the id of their
     address.
     """
@@ -63,12 +63,12 @@ class Tile(NamedTuple):
     accesses: dict[int, Access]
 
     @property
-    def cells(self) -> int:
+    def iterations(self) -> int:
         return self.width * self.rows
 
     @property
     def across(self) -> int:
-        """Cells of a tile along the axis of the lanes."""
+        """Iterations of a tile along the axis of the lanes."""
         return self.lanes * self.width * (self.rows if self.row_axis < 0 else 1)
 
     @property
@@ -78,11 +78,11 @@ class Tile(NamedTuple):
 
 
 def choose(task: Op, state: Arrays, block_dim: int, reduces: bool) -> Tile | None:
-    """The tile for a parallel task; None if one cell at a time for each thread is better."""
+    """The tile for a parallel task; None if one iteration at a time for each thread is better."""
     body = task.regions[1]
     if block_dim % 32 or any(op.regions or op.code in _EXCLUDED for op in body.ops):
         return None
-    known = _cells(task)
+    known = _iterations(task)
     if known is not None and known <= ENOUGH:
         return None
     touching = [op for op in body.ops if _touches(op)]
@@ -100,14 +100,14 @@ def choose(task: Op, state: Arrays, block_dim: int, reduces: bool) -> Tile | Non
         while width > 1 and width * work > _BUDGET:
             width //= 2
     if axes == 1:
-        pieces = _PIECES if reduces or width == 1 else 1
+        chunks = _CHUNKS if reduces or width == 1 else 1
         if width == 1:
             accesses = {}
-        while pieces > 1 and pieces * width * work > _BUDGET:
-            pieces //= 2
-        if width * pieces == 1:
+        while chunks > 1 and chunks * width * work > _BUDGET:
+            chunks //= 2
+        if width * chunks == 1:
             return None
-        return Tile(axis, -1, width, pieces, block_dim, 1, accesses)
+        return Tile(axis, -1, width, chunks, block_dim, 1, accesses)
     if width == 1:
         return None
     row_axis = [a for a in order if a != axis][-1]
@@ -126,7 +126,7 @@ def _touches(op: Op) -> bool:
 
 
 def _apart(touching: list[Op], state: Arrays) -> bool:
-    """True if loads of a cell may be made before stores of the previous cell."""
+    """True if loads of an iteration may be made before stores of the previous iteration."""
     arrays: set[int] = set()
     writes = False
     for op in touching:
@@ -147,8 +147,8 @@ def weight(op: Op) -> int:
     return int(code not in _FREE)
 
 
-def _cells(task: Op) -> int | None:
-    """The number of the task's cells; None if it is not known."""
+def _iterations(task: Op) -> int | None:
+    """The number of the task's iterations; None if it is not known."""
     bounds = task.regions[0].ops[-1].args
     count = 1
     for begin, end in zip(bounds[::2], bounds[1::2], strict=True):
@@ -182,7 +182,7 @@ def _score(task: Op, axis: int, touching: list[Op]) -> tuple[int, dict[int, Acce
 
 
 def _shares_rows(task: Op, axis: int, touching: list[Op]) -> bool:
-    """True if cells that are neighbours along ``axis`` load the same elements."""
+    """True if iterations that are neighbours along ``axis`` load the same elements."""
     seen: dict[object, int] = {}
     for op in touching:
         found = _row(task, axis, op.args[0]) if op.code == C.GLOBAL_LOAD else None

@@ -1,20 +1,20 @@
-"""Tasks whose threads run several neighbouring cells: vector access, values used twice.
+"""Tasks whose threads run several neighbouring iterations: vector access, values used twice.
 
-A *tile* is the set of cells that a block runs in one step of the grid. Along one axis, that of the
-*lanes*, each thread has `Tile.width` neighbouring cells, as many as make accesses of 16 bytes;
-along another one `Tile.rows` rows, so that rows which two of its cells read are loaded once. With
-only one axis the rows are further chunks of it, as far apart as the block is wide::
+A *tile* is the set of iterations that a block runs in one step of the grid. Along one axis, that of
+the *lanes*, each thread has `Tile.width` neighbouring iterations, as many as make accesses of 16
+bytes; along another one `Tile.rows` rows, so that rows which two of its iterations read are loaded
+once. With only one axis the rows are further chunks of it, as far apart as the block is wide::
 
     width 4, rows 2, along one axis:  thread 0: 0 1 2 3 and 4B .. 4B+3,  thread 1: 4 5 6 7 and ...
 
-Where all cells of a thread exist, the body is emitted once for each of them, one after the other,
-as straight code; each access says how it is aligned, and LLVM joins neighbouring ones. All other
-cells go through a loop around one more copy of the body. That loop also runs, with one cell for
-each thread in the order of `schedule`, where tiles do not pay or are not possible, which the kernel
-decides for all threads alike:
+Where all iterations of a thread exist, the body is emitted once for each of them, one after the
+other, as straight code; each access says how it is aligned, and LLVM joins neighbouring ones. All
+other iterations go through a loop around one more copy of the body. That loop also runs, with one
+iteration for each thread in the order of `schedule`, where tiles do not pay or are not possible,
+which the kernel decides for all threads alike:
 
 * an array does not begin at a multiple of 16 bytes, or its rows do not (a part of another array);
-* the cells are so few that every thread of the grid gets one at most;
+* the iterations are so few that every thread of the grid gets one at most;
 * the axis of the lanes is too short for them.
 
 Groups of neighbours begin at multiples of the width, whatever the loop's begin is.
@@ -55,7 +55,7 @@ def tiles_text(tile: Tile, extents: dict[int, tuple[str, str, str]], block_dim: 
         elif axis != tile.axis:
             factors.append(length)
     few = f"({total}+{block_dim - 1})//{block_dim}"
-    return f"({'*'.join(factors)} if {total}>{ENOUGH * tile.cells} else {few})"
+    return f"({'*'.join(factors)} if {total}>{ENOUGH * tile.iterations} else {few})"
 
 
 # Code
@@ -97,8 +97,8 @@ class _Numbers:
             return str(max(0, int(a)))
         return self.e.call("smax", "i64", f"i64 {a}, i64 0", flags=False)
 
-    def pieces(self, a: str, size: int) -> str:
-        """``a`` cells in pieces of ``size``, rounded up."""
+    def chunks(self, a: str, size: int) -> str:
+        """``a`` iterations in chunks of ``size``, rounded up."""
         if _known(a):
             return str(-(-int(a) // size))
         return a if size == 1 else self.e.value(f"udiv i64 {self.add(a, str(size - 1))}, {size}")
@@ -120,7 +120,7 @@ def _known(text: str) -> bool:
 
 
 def emit_tiles(e: GpuEmitter, task: Op, bounds: list[str], tile: Tile, block_dim: int) -> None:
-    """Run the body of ``task`` for the cells of this thread. bounds: operands, i32."""
+    """Run the body of ``task`` for the iterations of this thread. bounds: operands, i32."""
     _Tiles(e, task, bounds, tile, block_dim).run()
 
 
@@ -163,10 +163,10 @@ class _Tiles:
         tiles = counts[0]
         for count in counts[1:]:
             tiles = n.mul(tiles, count)
-        plain = n.pieces(total, self.block_dim)
+        plain = n.chunks(total, self.block_dim)
         steps = e.value(f"select i1 {tiled}, i64 {tiles}, i64 {plain}")
         wide, one, part, latch, step = (
-            e.label(name) for name in ("tile", "cell", "part", "latch", "step")
+            e.label(name) for name in ("tile", "iteration", "part", "latch", "step")
         )
         some = e.value(f"icmp ult i64 {block}, {steps}")
         entry = e.block
@@ -185,9 +185,9 @@ class _Tiles:
         self.copies(corner)
         e.jump(latch)
         e.place(one)
-        cell = n.add(n.mul(number, str(self.block_dim)), thread)
-        inside = e.value(f"icmp ult i64 {cell}, {total}")
-        single = self.indices(cell)
+        iteration = n.add(n.mul(number, str(self.block_dim)), thread)
+        inside = e.value(f"icmp ult i64 {iteration}, {total}")
+        single = self.indices(iteration)
         e.branch(inside, part, latch)
         before_one = e.block
         e.place(part)
@@ -233,14 +233,14 @@ class _Tiles:
         """The number of tiles along each axis, in the order of `order`."""
         n, tile = self.n, self.tile
         span = n.from_zero(n.sub(self.end[tile.axis], self.first))
-        counts = [n.pieces(span, tile.across)]
+        counts = [n.chunks(span, tile.across)]
         for axis in self.order[1:]:
             size = tile.along if axis == tile.row_axis else 1
-            counts.append(n.pieces(self.length[axis], size))
+            counts.append(n.chunks(self.length[axis], size))
         return counts
 
     def corner(self, number: str, counts: list[str], thread: str) -> list[str]:
-        """The indices of this thread's first cell in a tile."""
+        """The indices of this thread's first iteration in a tile."""
         e, n, tile = self.e, self.n, self.tile
         lane, row = thread, "0"
         if tile.down > 1:
@@ -261,7 +261,7 @@ class _Tiles:
         return indices
 
     def fits(self, corner: list[str]) -> str:
-        """True, as i1, if all cells of this thread exist."""
+        """True, as i1, if all iterations of this thread exist."""
         e, n, tile = self.e, self.n, self.tile
         wide = tile.width if tile.row_axis >= 0 else tile.across - (tile.lanes - 1) * tile.width
         conditions = [
@@ -274,7 +274,7 @@ class _Tiles:
         return n.every(conditions)
 
     def copies(self, corner: list[str]) -> None:
-        """The body for each cell of this thread."""
+        """The body for each iteration of this thread."""
         e, n, tile = self.e, self.n, self.tile
         for r in range(tile.rows):
             for w in range(tile.width):
@@ -295,26 +295,26 @@ class _Tiles:
         e.run(task.regions[1])
         e.op_id = task.id
 
-    def indices(self, cell: str) -> list[str]:
-        """The indices of a cell by its number."""
+    def indices(self, iteration: str) -> list[str]:
+        """The indices of an iteration by its number."""
         n, indices = self.n, list[str]()
         for k, axis in enumerate(self.order):
-            place = cell
+            place = iteration
             if k + 1 < len(self.order):
                 some = self.e.call("umax", "i64", f"i64 {self.length[axis]}, i64 1", flags=False)
-                cell, place = n.divided(cell, some)
+                iteration, place = n.divided(iteration, some)
             indices.append(n.add(self.begin[axis], place))
         return indices
 
     def loop(
         self, corner: list[str], single: list[str], before: tuple[str, str], latch: str
     ) -> None:
-        """The cells one by one: those of a tile that exist, or a single one."""
+        """The iterations one by one: those of a tile that exist, or a single one."""
         e, n, tile = self.e, self.n, self.tile
         at: list[str] = []
         for a, b in zip(corner, single, strict=True):
             at.append(e.value(f"phi i64 [ {a}, %{before[0]} ], [ {b}, %{before[1]} ]"))
-        count = e.value(f"phi i64 [ {tile.cells}, %{before[0]} ], [ 1, %{before[1]} ]")
+        count = e.value(f"phi i64 [ {tile.iterations}, %{before[0]} ], [ 1, %{before[1]} ]")
         head, body, after = e.label("each"), e.label("body"), e.label("after")
         start = e.block
         e.jump(head)

@@ -43,8 +43,8 @@ class OpenclBufferPool(DeviceBufferPool[OpenclArguments]):
         super().__init__(executable, stream)
         self._executable: Final = executable
         self.queue: Final = device.streams.queue(stream)
-        self._memory: Final = device.places[self.device_buffer][0]
-        self._prints: Final = device.places[device.prints().address][0] if meta.prints else None
+        self._memory: Final = device.buffers[self.device_buffer][0]
+        self._prints: Final = device.buffers[device.prints().address][0] if meta.prints else None
 
     def bare(self) -> OpenclArguments:
         kernels: list[tuple[Any, Any, Any]] = []

@@ -46,8 +46,8 @@ class OpenclBackend:
     makes_ptx = False
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:
-        chunks = self._for(config).capabilities.mapping == capabilities.CHUNKS
-        return PipelineKind.CPU if chunks else PipelineKind.GPU
+        coarsened = self._for(config).capabilities.mapping == capabilities.COARSENED
+        return PipelineKind.CPU if coarsened else PipelineKind.GPU
 
     def available(self) -> tuple[bool, str]:
         from . import hardware
@@ -88,7 +88,7 @@ class OpenclBackend:
                 feature="opencl_il", backend=self.name,
                 hint="omit opencl_il, or choose another device with opencl_device",
             )  # fmt: skip
-        if il and config.opencl_mapping == capabilities.CHUNKS:
+        if il and config.opencl_mapping == capabilities.COARSENED:
             raise QuadrantsUnsupportedError(
                 "SPIR-V maps one work-item to each iteration, and opencl_mapping='chunks'"
                 " requests chunks of iterations", feature="opencl_mapping", backend=self.name,

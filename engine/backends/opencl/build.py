@@ -19,7 +19,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...errors import QuadrantsCompilationError
-from . import bare
+from . import headerless
 from .errors import code_of, error_of
 
 if TYPE_CHECKING:
@@ -94,14 +94,14 @@ def build(context: Context, source: Source, config: CompileConfig) -> Any:
 
 
 def _without_header(context: Context, source: Source, text: str) -> Any:
-    """A program built as `bare` says, where that is worth it and works; else None."""
-    head = bare.declarations(source.text) if context.hardware.is_pocl else None
+    """A program built as `headerless` says, where that is worth it and works; else None."""
+    head = headerless.declarations(source.text) if context.hardware.is_pocl else None
     if head is None:
         return None
     cl = context.cl
     program: Any = cl._cl._Program(context.handle, head + text)
     try:
-        program._build(f"{source.options} {bare.OPTIONS}".encode(), [context.device])
+        program._build(f"{source.options} {headerless.OPTIONS}".encode(), [context.device])
     except cl.Error:
         return None  # what is wrong is said of the text as it is
     context.keep(key_of(source.text, source.options), program)

@@ -19,28 +19,32 @@ from ...ir import Func, Op, all_ops
 from ...ir import codes as C
 from ...types import PointerType, Type, f64
 
-__all__ = ["CHUNKS", "GENERIC_CPU", "GENERIC_GPU", "LANES", "Capabilities", "check", "shared_bytes"]
+__all__ = [
+    "COARSENED", "GENERIC_CPU", "GENERIC_GPU", "PER_ITERATION", "Capabilities", "check",
+    "shared_bytes",
+]  # fmt: skip
 
-CHUNKS: Final = "chunks"
+COARSENED: Final = "chunks"
 """Coarsened: a work-item runs a block of iterations, on a device that is much like a CPU."""
-LANES: Final = "lanes"
+PER_ITERATION: Final = "lanes"
 """One work-item per iteration; a work-group is a block."""
 
 
 class Capabilities(NamedTuple):
     """The capabilities of a device, and the mapping of loops that suits it.
 
-    name: for messages. mapping: `CHUNKS` or `LANES`. fp64, fp16: whether it computes with these.
-    int64_base: 64-bit atomic add, exchange and compare-and-swap; int64_extended: minimum, maximum
-    and bits too. local_bytes: of the memory that a work-group has for itself. max_group: most
-    work-items of one. address_bits: of a pointer on the device. unified: its memory is the host's.
-    exact_division: f32 division and square roots can be asked to be rounded correctly. denormals:
-    f32 has them. parameter_bytes: the limit of the parameters of a kernel together.
-    nvidia: of a device of NVIDIA its compute capability's major number; its compiler accepts PTX.
+    name: for messages. mapping: `COARSENED` or `PER_ITERATION`. fp64, fp16: whether it computes
+    with these. int64_base: 64-bit atomic add, exchange and compare-and-swap; int64_extended:
+    minimum, maximum and bits too. local_bytes: of the memory that a work-group has for itself.
+    max_group: most work-items of one. address_bits: of a pointer on the device. unified: its memory
+    is the host's. exact_division: f32 division and square roots can be asked to be rounded
+    correctly. denormals: f32 has them. parameter_bytes: the limit of the parameters of a kernel
+    together. nvidia: of a device of NVIDIA its compute capability's major number; its compiler
+    accepts PTX.
     """
 
     name: str
-    mapping: str = LANES
+    mapping: str = PER_ITERATION
     fp64: bool = True
     fp16: bool = True
     int64_base: bool = True
@@ -57,7 +61,7 @@ class Capabilities(NamedTuple):
 
 GENERIC_GPU: Final = Capabilities("a GPU")
 GENERIC_CPU: Final = Capabilities(
-    "a CPU", CHUNKS, fp16=False, local_bytes=256 << 10, max_group=4096, unified=True
+    "a CPU", COARSENED, fp16=False, local_bytes=256 << 10, max_group=4096, unified=True
 )
 
 
@@ -69,7 +73,7 @@ def check(func: Func, capabilities: Capabilities) -> None:
     """
     if not capabilities.fp64 or not capabilities.int64_base:
         _check_types(func, capabilities)
-    if capabilities.mapping == LANES:
+    if capabilities.mapping == PER_ITERATION:
         for task in func.tasks():
             if task.attr.kind != "serial":
                 _check_block(func, task, capabilities)

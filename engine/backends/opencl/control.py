@@ -7,7 +7,7 @@ its stub (see `device_launch.control`) read, in essence::
     try:
         g = G0[args.ints[18]]
         k, m, n = args.kernels[0]
-        b0, o0 = places[v0]
+        b0, o0 = buffers[v0]
         m((1, b0))
         n((2, b"L", o0, 3, b"I", v1, 4, b"I", v2))
         launch(args.stream, k, (g * 128,), (128,))
@@ -52,7 +52,7 @@ class OpenclControl(Control["OpenclExecutable", OpenclArguments]):
         device = executable.device
         names = {
             "launch": device.cl.enqueue_nd_range_kernel, "again": self._again,
-            "places": device.places, "Refused": (device.cl.Error, KeyError), "mark": self._mark,
+            "buffers": device.buffers, "Refused": (device.cl.Error, KeyError), "mark": self._mark,
             "one": struct.unpack_from,
         }  # fmt: skip
         super().__init__(executable, names)
@@ -92,13 +92,13 @@ class OpenclControl(Control["OpenclExecutable", OpenclArguments]):
         task = self.tasks[k]
         memories: list[str] = []
         numbers: list[str] = []
-        places = iter(task.places)
+        positions = iter(task.positions)
         at = 1 + task.prints
         for letter, offset in task.args:
-            at = next(places, at)
+            at = next(positions, at)
             if letter == facts.MEMORY:
                 name = names[offset, 8]
-                lines.add(f"b{name}, o{name} = places[{name}]")
+                lines.add(f"b{name}, o{name} = buffers[{name}]")
                 memories.append(f"{at}, b{name}")
                 numbers.append(f"{at + 1}, b'L', o{name}")
                 at += 2
@@ -151,7 +151,7 @@ class OpenclControl(Control["OpenclExecutable", OpenclArguments]):
     def header_of(self, k: int, device_buffer: int) -> Any:
         """A function of a buffer that launches the header of a task."""
         kernel = self.executable.kernel(self.tasks[k].header)
-        kernel.set_arg(0, self.device.places[device_buffer][0])
+        kernel.set_arg(0, self.device.buffers[device_buffer][0])
         stub = Stub(f"header{k}", "args")
         names = self._unpack(stub.pack, [k])
         self._give(stub.enter, k, names)
@@ -165,6 +165,6 @@ class OpenclControl(Control["OpenclExecutable", OpenclArguments]):
 
     def clear(self, args: OpenclArguments) -> None:
         device = self.device
-        buffer, at = device.places[args.device_buffer]
+        buffer, at = device.buffers[args.device_buffer]
         for offset, size in self.executable.zeroed:
             device.call("clearing", device.fill, args.stream, buffer, b"\0" * 8, at + offset, size)

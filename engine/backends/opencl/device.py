@@ -27,13 +27,13 @@ from ...errors import (
     OpenclMemoryError,
     QuadrantsRuntimeError,
 )
+from ..array_memory import Array, ArrayMemory
 from ..device_launch.device import DeviceBase, Running, size_text
 from ..device_launch.device_memory import DeviceMemory
-from ..memory import Array, Memory
 from . import capabilities, hardware
+from .buffer_table import BufferTable
 from .context import Context, context_of, inherit
 from .errors import error_of
-from .places import Places
 from .queue import OpenclStreams
 
 __all__ = ["OpenclDevice", "current", "running"]
@@ -48,7 +48,7 @@ _MOST_ASIDE: Final = 256 << 20
 """Bytes of such memory that wait, freed, for kernels to end."""
 _RESIDENT: Final = 2048
 """Work-items that a compute unit of a GPU holds at once, about."""
-_PIECES: Final = 1
+_PER_PROCESSOR: Final = 1
 """Work-items for each processor of a CPU: loops have as many chunks as there are threads, and with
 more groups PoCL assigns several neighbouring ones to one thread, while the others wait."""
 
@@ -61,7 +61,7 @@ current: Final = _programs.current
 class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
     """See `DeviceBase` and the module docstring.
 
-    capabilities: what it can do, with the mapping of the program. places: the buffers by number.
+    capabilities: what it can do, with the mapping of the program. buffers: the buffers by number.
     """
 
     programs = _programs
@@ -78,7 +78,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
         super().__init__(config, chosen, context_of(chosen), blocking)
         self.cl: Final = self.context.cl
         self.queue: Final = self.new_queue()
-        self.places: Final = Places()
+        self.buffers: Final = BufferTable()
         self._aside: Final[list[tuple[Any, int]]] = []
         self.streams = OpenclStreams(self)
         self._ready()
@@ -90,13 +90,13 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
     @property
     def max_threads(self) -> int:
         units = self.hardware.units
-        chunks = self.capabilities.mapping == capabilities.CHUNKS
-        return units * (_PIECES if chunks else _RESIDENT)
+        coarsened = self.capabilities.mapping == capabilities.COARSENED
+        return units * (_PER_PROCESSOR if coarsened else _RESIDENT)
 
     @property
     def shared_bytes(self) -> int:
-        chunks = self.capabilities.mapping == capabilities.CHUNKS
-        return 0 if chunks else self.capabilities.local_bytes
+        coarsened = self.capabilities.mapping == capabilities.COARSENED
+        return 0 if coarsened else self.capabilities.local_bytes
 
     def groups(self, size: int) -> int:
         """Groups of ``size`` work-items that the device can hold at once."""
@@ -159,7 +159,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
                 buffer = self._buffer(size)
             if buffer is None:
                 raise self._out_of_memory(nbytes, "")
-            address = self.places.add(buffer, size)
+            address = self.buffers.add(buffer, size)
             self.used += nbytes
             self.moved += 1
         return DeviceMemory(self, address, nbytes)
@@ -198,16 +198,16 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
         self.used -= nbytes
         if nbytes >= LARGE and self.hardware.kind == "cpu" and self.alive:
             # OpenCL keeps a buffer that kernels use, but not NumPy's memory that it is in.
-            self._aside.append((self.places.get(address), nbytes))
-            self.places.remove(address)
+            self._aside.append((self.buffers.get(address), nbytes))
+            self.buffers.remove(address)
             if sum(size for _, size in self._aside) > _MOST_ASIDE:
                 self.wait()
             return
-        self.places.remove(address)
+        self.buffers.remove(address)
 
     def _place(self, address: int) -> tuple[Any, int]:
         try:
-            return self.places[address]
+            return self.buffers[address]
         except KeyError:
             raise ValueError("the memory was freed") from None
 
@@ -268,7 +268,7 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
     def holds(self, address: int) -> bool:
         return False
 
-    def borrow(self, address: int, nbytes: int, owner: Any) -> Memory:
+    def borrow(self, address: int, nbytes: int, owner: Any) -> ArrayMemory:
         raise ValueError("memory of OpenCL has no address by which others could share it")
 
     # --- waiting --------------------------------------------------------------------------------
@@ -293,4 +293,4 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
 
     def forked(self) -> None:
         super().forked()
-        inherit((self.queue, dict(self.places), self.streams))
+        inherit((self.queue, dict(self.buffers), self.streams))

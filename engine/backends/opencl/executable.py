@@ -63,7 +63,7 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
         found = OpenclBufferPool(self, stream)
         runner = None
         if self.meta.flow:
-            from .walk import FlowRunner
+            from .flow_runner import FlowRunner
 
             runner = FlowRunner(self, found)
         found.enter = self.control.entry(found, runner)

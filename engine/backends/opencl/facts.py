@@ -23,7 +23,7 @@ class OpenclTask(NamedTuple):
 
     symbol: the kernel's name in the program. args: of each parameter after the device buffer what
     it is, `MEMORY` or the letter of `struct` for a scalar, and its offset in the argument buffer,
-    where memory is an address (see `places`). block_dim: work-items of a group. grid: of
+    where memory is an address (see `buffer_table`). block_dim: work-items of a group. grid: of
     `kernarg.grids`. blocks: a Python expression for the number of groups, at least 1, over ``v0``,
     ``v1``, ..., the i32 at the offsets ``reads`` of the argument buffer; empty where the host
     cannot know (then a ``cover`` grid is a ``saturate`` one, an ``exact`` one needs `header`).
@@ -32,10 +32,10 @@ class OpenclTask(NamedTuple):
     the parameter after the device buffer is the print buffer (see `grids.PRINTS` for its layout).
     limit: most groups that make sense; 0 for no limit.
 
-    Tasks may share one kernel (see `source.joint`): ``number`` says which this is, and is the
-    parameter after those two, an ``int``; -1 for a kernel of its own. places: of each argument its
-    index among the kernel's parameters. rest: (index, what it is) of those that this task does not
-    use; memory is two parameters there, too.
+    Tasks may share one kernel (see `source.fused`): ``number`` says which this is, and is the
+    parameter after those two, an ``int``; -1 for a kernel of its own. positions: of each argument
+    its index among the kernel's parameters. rest: (index, what it is) of those that this task does
+    not use; memory is two parameters there, too.
     """
 
     symbol: str
@@ -48,5 +48,5 @@ class OpenclTask(NamedTuple):
     prints: bool = False
     limit: int = 0
     number: int = -1
-    places: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
     rest: tuple[tuple[int, str], ...] = ()

@@ -125,7 +125,7 @@ def _capabilities(device: Any, kind: str, extensions: frozenset[str]) -> Capabil
     known: Any = cl.device_fp_config
     return Capabilities(
         str(device.name).strip(),
-        capabilities.CHUNKS if kind == "cpu" else capabilities.LANES,
+        capabilities.COARSENED if kind == "cpu" else capabilities.PER_ITERATION,
         bool(int(_asked(device, "double_fp_config", 0)) or "cl_khr_fp64" in extensions),
         "cl_khr_fp16" in extensions,
         "cl_khr_int64_base_atomics" in extensions,
@@ -263,7 +263,7 @@ def mapping_of(config: CompileConfig, found: Capabilities, il: bool) -> Capabili
 
     il: it gets SPIR-V, which LLVM makes as for a GPU, whatever the device is.
     """
-    wanted = capabilities.LANES if il else config.opencl_mapping
+    wanted = capabilities.PER_ITERATION if il else config.opencl_mapping
     return found if wanted == "auto" else found._replace(mapping=wanted)
 
 

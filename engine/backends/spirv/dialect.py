@@ -49,7 +49,7 @@ class SpirvDialect(Dialect):
 
     triple = "spirv64v1.2-unknown-unknown"
     calling = "spir_kernel"
-    frame = "addrspace(1) "
+    kernarg = "addrspace(1) "
     generic = "addrspace(4) "
     device = "device"
     block = "workgroup"

@@ -6,7 +6,7 @@ from typing import Any, NoReturn, cast
 
 import numpy as np
 
-from ...backends.memory import DeviceArray, Memory, freed, view_of
+from ...backends.array_memory import ArrayMemory, DeviceArray, freed, view_of
 from ...errors import QuadrantsRuntimeError
 from ...runtime import program
 from ...types import ElementLayout, FieldHandle, WriteCounter
@@ -102,7 +102,7 @@ class PlacedField(FieldHandle, Field):
             return np.ndarray((span,), self.dtype.np, cast(Array, buffer), at.base)
         return view_of(self._memory(at), at.base, (span,), self.dtype.np)
 
-    def _memory(self, at: Placement) -> Memory:
+    def _memory(self, at: Placement) -> ArrayMemory:
         """The memory of its block, which another thread may have ended since `_placed`."""
         found = at.block.memory
         if found is None:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ...backends.memory import Memory
+from ...backends.array_memory import ArrayMemory
 from ...errors import QuadrantsRuntimeError
 from ...types import DataType, WriteCounter, row_major
 from ...types.layout import ElementLayout, Term
@@ -55,9 +55,9 @@ class Block:
 
     __slots__ = ("__weakref__", "memory", "size", "writes")
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: ArrayMemory) -> None:
         self.size: Final = memory.nbytes
-        self.memory: Memory | None = memory
+        self.memory: ArrayMemory | None = memory
         self.writes: Final[set[WriteCounter]] = set()
 
     @property
@@ -166,7 +166,7 @@ def layout_of(at: Placement, dtype: DataType) -> ElementLayout:
     return row_major(at.shape, at.origin) if found.is_row_major() else found
 
 
-def grouped_view(at: Placement, dtype: DataType, memory: Memory) -> Elements:
+def grouped_view(at: Placement, dtype: DataType, memory: ArrayMemory) -> Elements:
     """The elements of the field in ``memory``, that of its block, with an axis for each digit.
 
     Digits are grouped by axis, so that the view has the elements in the order of the field; a

@@ -103,11 +103,11 @@ def test_look_ups_give_what_was_kept_and_tell_what_is_new():
     looks = PastLookups()
     assert looks.swap("a", {"parts": {"x": "1"}}) is None
     assert looks.swap("a", {"parts": {"x": "2"}}) == {"parts": {"x": "1"}}
-    news = looks.news()
-    assert list(news) == ["a"] and looks.news() == {}
+    unsent = looks.unsent()
+    assert list(unsent) == ["a"] and looks.unsent() == {}
     other = PastLookups()
     other.swap("b", {})
-    other.take({**news, "b": b'{"old": 1}'})
+    other.take({**unsent, "b": b'{"old": 1}'})
     assert other.swap("a", {}) == {"parts": {"x": "2"}}
     assert other.swap("b", {}) == {}  # its own is newer
 

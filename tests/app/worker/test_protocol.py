@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from qd_studio.app.worker import ends, protocol
+from qd_studio.app.worker import exit_status, protocol
 from qd_studio.app.worker.process import LineCutter
 from qd_studio.engine.inspect.record import ErrorRecord
 
@@ -15,7 +15,11 @@ from tests.app.records import make_record
 
 JOB = protocol.Job(
     id=3, files=("a.py", "b.py"), config={"fast_math": False, "opt_level": 0, "x": "y"},
-    held=(protocol.Held(file="a.py", stage="launch", error=ErrorRecord(kind="K", message="m")),),
+    quarantined=(
+        protocol.Quarantined(
+            file="a.py", stage="launch", error=ErrorRecord(kind="K", message="m")
+        ),
+    ),
 )  # fmt: skip
 MESSAGES = [
     JOB,
@@ -95,7 +99,7 @@ def test_long_lines_and_bad_bytes_are_shown_as_far_as_they_go():
     ],
 )
 def test_ends_in_words(status, text):
-    assert text in ends.how_it_ended(status)
+    assert text in exit_status.how_it_ended(status)
 
 
 def test_a_crash_is_an_error_of_the_step():
@@ -103,11 +107,11 @@ def test_a_crash_is_an_error_of_the_step():
         job=1, stage="compile", text="compiling k for cpu", limit_s=1.0, file="k.py", kernel="k:k",
         kernel_name="k", backend="cpu", line=5,
     )  # fmt: skip
-    error = ends.crash_error("the worker died", step, "simplify_I/die")
+    error = exit_status.crash_error("the worker died", step, "simplify_I/die")
     assert error.message == "the worker died during compiling k for cpu, pass simplify_I/die"
     assert (error.kind, error.stage, error.kernel, error.line) == (
         "WorkerCrash", "compile", "k", 5,
     )  # fmt: skip
     assert error.rendered.startswith('File "k.py", line 5:\n')
-    assert ends.crash_error("stopped after 1 s: x", step, "").kind == "TimeLimit"
-    assert ends.crash_error("gone", None, "").stage == "worker"
+    assert exit_status.crash_error("stopped after 1 s: x", step, "").kind == "TimeLimit"
+    assert exit_status.crash_error("gone", None, "").stage == "worker"

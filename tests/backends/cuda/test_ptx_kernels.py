@@ -45,7 +45,7 @@ def test_a_launch_is_told_how_many_blocks_a_loop_takes():
     assert [blocks_of(task, n) for n in (-7, 1, 65, 66, 641)] == [1, 1, 1, 2, 10]
     assert 0 < task.limit * 64 < 1 << 31
     assert blocks_of(task, 2**31 - 1) <= task.limit
-    # Parameters behind the frame: the arrays, and the end of the loop.
+    # Parameters behind the argument buffer: the arrays, and the end of the loop.
     layout = made.facts["layout"]
     assert sorted(task.slots) == sorted(layout.params)
     text = made.texts["ptx"]
@@ -62,8 +62,8 @@ def rows(x: qd.types.NDArray[qd.f32, 2]):
 def test_a_loop_over_axes_covers_their_product():
     (task,) = tasks(artifact(rows, G))
     assert len(task.reads) == 2
-    cells = blocks_of(task, 1000, 3000) * task.block_dim
-    assert 0 < cells <= 1000 * 3000 + task.block_dim
+    iterations = blocks_of(task, 1000, 3000) * task.block_dim
+    assert 0 < iterations <= 1000 * 3000 + task.block_dim
     assert blocks_of(task, 0, 5) == 1
 
 
@@ -277,16 +277,16 @@ def test_kept_pieces_that_are_damaged_are_made_again(monkeypatch):
             kept[name] = make()
             return use(kept[name])
 
-    monkeypatch.setattr(libdevice, "_pieces", {})
+    monkeypatch.setattr(libdevice, "_bitcodes", {})
     monkeypatch.setattr(InjectedCache, "library", library)
     first = ptx(mathematics, F, D, H)
     assert len(kept) > 10
-    monkeypatch.setattr(libdevice, "_pieces", {})
+    monkeypatch.setattr(libdevice, "_bitcodes", {})
     for name in kept:
         kept[name] = b"BC damaged"
     assert ptx(mathematics, F, D, H) == first
     assert b"BC damaged" not in kept.values()
-    monkeypatch.setattr(libdevice, "_pieces", {})
+    monkeypatch.setattr(libdevice, "_bitcodes", {})
     monkeypatch.setattr(libdevice, "_cut", None)
     assert ptx(mathematics, F, D, H) == first
 

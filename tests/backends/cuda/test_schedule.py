@@ -1,4 +1,5 @@
-"""Cells of a GPU task on threads: all cells once, whatever sizes, begins, alignments and grids."""
+"""Iterations of a GPU task on threads: all iterations once, whatever sizes, begins, alignments and
+grids."""
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ BLOCK = 32
 
 @pytest.fixture(autouse=True)
 def _tiles_at_any_size(monkeypatch):
-    """Few cells make tiles, too: the launch asks for a block a tile, not for one a cell."""
+    """Few iterations make tiles, too: the launch asks for a block a tile, not for one an
+    iteration."""
     monkeypatch.setattr(tiles, "ENOUGH", 0)
     monkeypatch.setattr(tile_choice, "ENOUGH", 0)
 
@@ -138,7 +140,8 @@ def running(x: qd.types.NDArray[qd.i32, 1], y: qd.types.NDArray[qd.i32, 1]):
 
 
 def test_arrays_that_overlap_are_not_read_ahead_of_stores():
-    """A cell may overwrite what another cell reads; here only the same thread's later cells."""
+    """An iteration may overwrite what another iteration reads; here only the same thread's later
+    iterations."""
     with cuda():
         buffer = np.arange(300, dtype=np.int32)
         running(buffer, np.zeros(300, np.int32))

@@ -1,4 +1,5 @@
-"""Random straight loops: several cells a thread give what one thread gives, cell after cell.
+"""Random straight loops: several iterations a thread give what one thread gives, iteration after
+iteration.
 
 Each kernel has one to three axes in some order, arrays of two types that begin anywhere, reads at
 small distances and with small strides, and maybe a sum. The interpreter says what is right.
@@ -29,7 +30,7 @@ class Loop:
         self.axes = rng.choice((1, 1, 2, 2, 3))
         self.types = [rng.choice(list(NAMES)) for _ in range(2)]
         self.order = rng.sample(range(self.axes), self.axes)
-        # What stands last in an index moves by this much from cell to cell.
+        # What stands last in an index moves by this much from iteration to iteration.
         self.stride = rng.choice((1, 1, 1, 2, 3))
         self.sums = rng.random() < 0.4
         self.aligned = rng.random() < 0.6
@@ -74,7 +75,7 @@ class Loop:
         return "\n".join(lines) + "\n"
 
     def cases(self):
-        """Bounds and arrays: cells lie ``MARGIN`` away from the edges."""
+        """Bounds and arrays: iterations lie ``MARGIN`` away from the edges."""
         rng = self.rng
         for _ in range(3):
             sizes = [rng.choice((0, 1, 2, 3, 5, 9)) for _ in range(self.axes)]

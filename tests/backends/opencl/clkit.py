@@ -69,21 +69,21 @@ class Loaded:
             address = BASE + STEP * (number + 1)
             buffers[address // STEP] = buffer
             addresses.append(address)
-        frame = bytearray(layout.size)
+        kernarg = bytearray(layout.size)
         out, fields = packing.params_of(meta, values, addresses, seed)
-        packing.packer(meta).pack_into(frame, abi.SEED if meta.seeded else abi.PARAMS, *out)
+        packing.packer(meta).pack_into(kernarg, abi.SEED if meta.seeded else abi.PARAMS, *out)
         if fields:
-            struct.pack_into(f"<{len(fields)}Q", frame, layout.fields, *fields)
+            struct.pack_into(f"<{len(fields)}Q", kernarg, layout.fields, *fields)
         if stacks is not None:
-            buffers |= stacks(frame)
-        device_frame = cl.Buffer(
+            buffers |= stacks(kernarg)
+        device_kernarg = cl.Buffer(
             here.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=bytearray(layout.size)
         )
         head = bytearray(print_bytes + 16)
         struct.pack_into("<QQ", head, 0, 0, print_bytes)
         prints = cl.Buffer(here.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=head)
         for task in self.text.tasks:
-            self.task(task, frame, device_frame, prints, buffers)
+            self.task(task, kernarg, device_kernarg, prints, buffers)
         for (param, value), address in zip(
             zip(meta.params, values, strict=True), addresses, strict=True
         ):
@@ -92,26 +92,26 @@ class Loaded:
                 cl.enqueue_copy(here.queue, raw, buffers[address // STEP])
                 value[...] = raw.view(value.dtype).reshape(value.shape)
         back = bytearray(layout.size)
-        cl.enqueue_copy(here.queue, back, device_frame)
+        cl.enqueue_copy(here.queue, back, device_kernarg)
         cl.enqueue_copy(here.queue, head, prints)
-        self.frame, self.printed = back, head
+        self.kernarg, self.printed = back, head
         return packing.unpacker(meta.results).unpack_from(back, layout.results)
 
-    def task(self, task, frame, device_frame, prints, buffers):
+    def task(self, task, kernarg, device_kernarg, prints, buffers):
         cl, here = self.cl, Cl.get()
         kernel = cl.Kernel(self.program, task.symbol)
-        args = dict(enumerate([device_frame] + ([prints] if task.prints else [])))
-        settle(kernel, task, device_frame)
-        at, places = len(args), iter(task.places)
+        args = dict(enumerate([device_kernarg] + ([prints] if task.prints else [])))
+        settle(kernel, task, device_kernarg)
+        at, places = len(args), iter(task.positions)
         for kind, offset in task.args:
             at = next(places, at)
             if kind == facts.MEMORY:
-                (address,) = struct.unpack_from("<Q", frame, offset)
+                (address,) = struct.unpack_from("<Q", kernarg, offset)
                 args[at] = buffers[address // STEP]
                 args[at + 1] = struct.pack("<Q", address % STEP - BASE)
                 at += 2
             else:
-                args[at] = struct.pack("<" + kind, *struct.unpack_from("<" + kind, frame, offset))
+                args[at] = struct.pack("<" + kind, *struct.unpack_from("<" + kind, kernarg, offset))
                 at += 1
         for k, arg in args.items():
             kernel.set_arg(k, arg)
@@ -119,7 +119,7 @@ class Loaded:
         if task.grid != grids.ONE:
             blocks = self.groups
             if task.blocks:
-                read = [struct.unpack_from("<i", frame, at)[0] for at in task.reads]
+                read = [struct.unpack_from("<i", kernarg, at)[0] for at in task.reads]
                 blocks = grids.blocks_of(task, *read)
         size = task.block_dim
         cl.enqueue_nd_range_kernel(here.queue, kernel, (blocks * size,), (size,)).wait()

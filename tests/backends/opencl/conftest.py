@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
 LAUNCH = {
-    "test_joint", "test_lacking", "test_lanes", "test_opencl_atomics", "test_opencl_debug",
+    "test_fused", "test_lacking", "test_per_iteration", "test_opencl_atomics", "test_opencl_debug",
     "test_scalars_of_c", "test_text", "test_variables",
 }  # fmt: skip
 

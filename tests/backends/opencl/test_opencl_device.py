@@ -4,9 +4,9 @@ import threading
 
 import numpy as np
 import pytest
+from qd_studio.engine.backends.array_memory import view_of
 from qd_studio.engine.backends.base import Artifact, KernelMeta, Target, TaskMeta
 from qd_studio.engine.backends.kernarg import abi, grids
-from qd_studio.engine.backends.memory import view_of
 from qd_studio.engine.backends.opencl import build, device, hardware
 from qd_studio.engine.backends.opencl.executable import OpenclExecutable
 from qd_studio.engine.backends.opencl.facts import MEMORY, OpenclTask
@@ -25,7 +25,7 @@ pytestmark = [
 ]
 
 SAXPY = """
-__kernel void saxpy(__global uchar *restrict frame, __global uchar *restrict x_mem, ulong x_at,
+__kernel void saxpy(__global uchar *restrict kernarg, __global uchar *restrict x_mem, ulong x_at,
                     int n, float a, __global uchar *restrict y_mem, ulong y_at)
 {
     __global float *x = (__global float *)(x_mem + x_at), *y = (__global float *)(y_mem + y_at);
@@ -147,13 +147,13 @@ def test_numbers_of_memory_are_never_used_twice(dev):
         memory = dev.allocate(100)
         assert memory.address not in seen
         seen.add(memory.address)
-        inside = dev.places[memory.address + 99]
+        inside = dev.buffers[memory.address + 99]
         assert inside[1] == 99
         memory.free()
-        assert memory.address not in dev.places
+        assert memory.address not in dev.buffers
     for address in seen:
         with pytest.raises(KeyError):
-            dev.places[address + 99]
+            dev.buffers[address + 99]
     assert dev.used == 0
 
 
@@ -230,9 +230,9 @@ def test_a_program_that_does_not_build_shows_the_log(dev):
 
 
 def test_results_wait(dev):
-    text = "__kernel void sum(__global uchar *frame, __global uchar *x_mem, ulong x_at, int n)"
+    text = "__kernel void sum(__global uchar *kernarg, __global uchar *x_mem, ulong x_at, int n)"
     text += "{ int s = 0; for (int i = 0; i < n; ++i) s += ((__global int *)(x_mem + x_at))[i];"
-    text += "*(__global int *)(frame + %d) = s; }"
+    text += "*(__global int *)(kernarg + %d) = s; }"
     params = (Param("x", "ndarray", i32, 1),)
     at = abi.layout(params, (i32,), 0, 0, 64).results
 

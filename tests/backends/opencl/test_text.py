@@ -3,7 +3,7 @@
 import clkit
 import numpy as np
 import pytest
-from qd_studio.engine.backends.opencl import bare
+from qd_studio.engine.backends.opencl import headerless
 from qd_studio.engine.errors import QuadrantsUnsupportedError
 from qd_studio.engine.ir import parse
 
@@ -164,11 +164,11 @@ function fact(n: i32) -> (i32) stage=accesses {
 
 def test_programs_declare_what_they_call_or_take_the_header():
     text = clkit.lower(parse(LARGEST)).text
-    head = bare.declarations(text)
+    head = headerless.declarations(text)
     assert head is not None and "as_int" in head and head.endswith("#line 1\n")
     assert len(head) < 4000
-    assert bare.declarations(text + "\nstatic float f(float x) { return erfc(x); }\n") is None
+    assert headerless.declarations(text + "\nstatic float f(float x) { return erfc(x); }\n") is None
     import pyopencl as cl
 
     here = clkit.Cl.get()
-    cl.Program(here.context, head + text).build(bare.OPTIONS.split())
+    cl.Program(here.context, head + text).build(headerless.OPTIONS.split())

@@ -74,7 +74,7 @@ def test_a_kernel_takes_what_the_opencl_backend_passes():
     x, y, n, a = made.facts["layout"].params
     assert sorted(task.args) == sorted([(MEMORY, x), (MEMORY, y), ("i", n), ("f", a)])
     assert "OpCapability Kernel" in made.texts["spirv"]
-    # The frame, two parameters for each memory, one for each number.
+    # The argument buffer, two parameters for each memory, one for each number.
     entry = made.texts["llvm_ir"].split(f"@{task.symbol}(")[1].split(")  ")[0].split("{")[0]
     assert entry.count("%") == 1 + 2 * 2 + 2
 

@@ -16,8 +16,8 @@ from ....ir import Op, walk
 from ....ir import codes as C
 from ....types import DataType, PointerType, Type, void
 from ...index_sums import only_in_addresses
-from .emitter import GLOBAL, Place, Slot
-from .memory import note_written
+from .emitter import GLOBAL, Address, Slot
+from .memory_ops import note_written
 from .names import MEMORY, VALUE, literal
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Function(NamedTuple):
 
     symbol: str
     slots: tuple[Slot, ...]
-    frame: bool
+    kernarg: bool
     prints: bool
 
 
@@ -79,7 +79,7 @@ def _write(e: Emitter, op: Op, symbol: str, spaces: tuple[str, ...]) -> Function
             t = _element(arg.type)
             here = next(space)
             params.append(f"{here}{MEMORY[t.name]} *{name}")
-            body.arguments.append(Place(name, "", t, here))
+            body.arguments.append(Address(name, "", t, here))
         else:
             params.append(f"{VALUE[arg.type.name]} {name}")
             body.arguments.append(name)
@@ -94,23 +94,23 @@ def _write(e: Emitter, op: Op, symbol: str, spaces: tuple[str, ...]) -> Function
     taken = [slot.passed for slot in body.params.values()]
     if body.prints:
         taken.insert(0, "__global uchar *prints")
-    if body.uses_frame:
-        taken.insert(0, "__global uchar *frame")
+    if body.uses_kernarg:
+        taken.insert(0, "__global uchar *kernarg")
     program.add([f"// function {callee.name}"])
     program.add([f"static {result} {symbol}({', '.join([*taken, *params]) or 'void'})", "{"])
     program.add([f"    {line}" for line in body.head])
     program.add(body.lines, body.ids)
     program.add(["}", ""])
-    return Function(symbol, tuple(body.params.values()), body.uses_frame, body.prints)
+    return Function(symbol, tuple(body.params.values()), body.uses_kernarg, body.prints)
 
 
 def _call(e: Emitter, op: Op) -> None:
-    places = [e.places[a.id] for a in op.args if a.type.is_ptr]
-    function = _function(e, op, tuple([place.space for place in places]))
+    addresses = [e.addresses[a.id] for a in op.args if a.type.is_ptr]
+    function = _function(e, op, tuple([address.space for address in addresses]))
     args: list[str] = []
-    if function.frame:
-        e.uses_frame = True
-        args.append("frame")
+    if function.kernarg:
+        e.uses_kernarg = True
+        args.append("kernarg")
     if function.prints:
         e.prints = True
         args.append("prints")
@@ -119,11 +119,11 @@ def _call(e: Emitter, op: Op) -> None:
         args.append(slot.name)
     for a in op.args:
         if a.type.is_ptr:
-            place = e.places[a.id]
-            slot = e.params.get(place.base)
-            if place.space == GLOBAL and slot is not None and slot.only_read:
-                e.params[place.base] = slot._replace(only_read=False)
-            args.append(place.address)
+            address = e.addresses[a.id]
+            slot = e.params.get(address.base)
+            if address.space == GLOBAL and slot is not None and slot.only_read:
+                e.params[address.base] = slot._replace(only_read=False)
+            args.append(address.pointer)
             note_written(e, a)
         else:
             args.append(e.whole(a))
@@ -135,9 +135,9 @@ def _call(e: Emitter, op: Op) -> None:
 
 
 def _call_arg(e: Emitter, op: Op) -> None:
-    found: str | Place = e.arguments[int(op.attr)]
-    if isinstance(found, Place):
-        e.places[op.id] = found
+    found: str | Address = e.arguments[int(op.attr)]
+    if isinstance(found, Address):
+        e.addresses[op.id] = found
     else:
         e.v[op.id] = found
 

@@ -71,7 +71,7 @@ def _return(e: Emitter, op: Op) -> None:
             text = f"{e.at(value, UNARY)} != 0"
         if ctype is None:
             ctype = VALUE[t.name]
-        e.statement(op, f"{e.frame(ctype, at + 8 * i)} = {text};")
+        e.statement(op, f"{e.kernarg(ctype, at + 8 * i)} = {text};")
     e.line("return;")
 
 

@@ -2,15 +2,15 @@
 
 The modules of this package::
 
-    kernel.py    `Program`: what the functions of one program share, and the order of its parts
-    chunks.py    a parallel task where a work-item runs whole chunks of the loop (CPU devices)
-    lanes.py     a parallel task where a work-item runs single iterations of it (GPUs)
-    emitter.py   `Emitter`: one function's text; `Emitter.table` has what emits each op
+    kernel.py         `ProgramSource`: what the functions of a program share, the order of its parts
+    coarsened.py      a parallel task where a work-item runs whole chunks of the loop (CPU devices)
+    per_iteration.py  a parallel task where a work-item runs single iterations of it (GPUs)
+    emitter.py        `Emitter`: one function's text; `Emitter.table` has what emits each op
     scalars, memory, control, calls, stacks, effects, atomics    the rows of that table
 
 An `Emitter` collects `lines` (without indentation: `depth` says how far each is in). `v` holds the
 text of each value by op id, `low` how loosely it binds where it is no atom. Texts go where they are
-used as long as that is the only place (`folds`, see `fold.Plan`); others are named::
+used as long as that is the only place (`inlined`, see `inlining.InliningPlan`); others are named::
 
     <f32> $7 = global_load $6
     <f32> $8 = mul $20, $7            y[i] = a * x[i] + y[i];
@@ -19,11 +19,12 @@ used as long as that is the only place (`folds`, see `fold.Plan`); others are na
 
 A named value is ``v<id>`` so that it leads back to the op. Sums of integers are made in unsigned
 types, where they wrap (`raw` holds them before they are cast back), unless they cannot overflow
-(`size_of`). Addresses are `Place` records in `places`.
+(`size_of`). Addresses are `Address` records in `addresses`.
 
-Each mapping passes to `Program` a subclass of `Emitter` with its own `table` and writes parallel
-tasks with `Program.emitter`, `begin`, `Emitter.run` and `finish`. Where it puts a body into a loop
-it increments `Emitter.loop_depth`; outside of loops an iteration ends by ``return``.
+Each mapping passes to `ProgramSource` a subclass of `Emitter` with its own `table` and writes
+parallel tasks with `ProgramSource.emitter`, `begin`, `Emitter.run` and `finish`. Where it puts a
+body into a loop it increments `Emitter.loop_depth`; outside of loops an iteration ends by
+``return``.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ from ....types import DataType, f16
 from ...index_sums import is_index_sum
 from ...kernarg import abi
 from ...statements import Statements
-from ..capabilities import CHUNKS
+from ..capabilities import COARSENED
 from ..facts import MEMORY as BUFFER
-from .extremes import Extreme, extremes
-from .fold import Plan
+from .inlining import InliningPlan
+from .minmax import MinMaxVariable, minmax_variables
 from .names import LETTER, MEMORY, VALUE, Names
 
 if TYPE_CHECKING:
-    from .kernel import Program
+    from .kernel import ProgramSource
     from .stacks import TaskStacks
 
-__all__ = ["ATOM", "GLOBAL", "LOCAL", "PRIVATE", "Emitter", "Offset", "Place", "Slot", "wrap"]
+__all__ = ["ATOM", "GLOBAL", "LOCAL", "PRIVATE", "Address", "Emitter", "Offset", "Slot", "wrap"]
 
 ATOM: Final = 16
 UNARY: Final = 14
@@ -114,7 +115,7 @@ class Slot(NamedTuple):
         )
 
 
-class Place(NamedTuple):
+class Address(NamedTuple):
     """The target of a pointer.
 
     base: the name of a variable, an array or a pointer. number: text of the element's number, empty
@@ -135,7 +136,7 @@ class Place(NamedTuple):
         return f"{self.base}[{self.number or '0'}]"
 
     @property
-    def address(self) -> str:
+    def pointer(self) -> str:
         if self.variable:
             return f"&{self.base}"
         return f"{self.base} + {self.number}" if self.number else self.base
@@ -171,14 +172,15 @@ class Offset(NamedTuple):
 class Emitter(Statements):
     """Emits the statements of one function; see the module docstring.
 
-    program: what all functions share. plan: see `fold`; folds: ids of the ops whose text goes where
-    it is used; counts: how often an op is used, by id. read_only: numbers of the arrays that the
-    function's task only reads. callee: it is a real function; arguments: its own. params: of the
-    function, by name. loop_values: the text of a loop's index, by op id and axis. loop_depth: how
-    many loops are open. stacks: the adstacks of the task. extremes: variables that are kept as
+    program: what all functions share. plan: see `inlining`; inlined: ids of the ops whose text goes
+    where it is used; counts: how often an op is used, by id. read_only: numbers of the arrays that
+    the function's task only reads. callee: it is a real function; arguments: its own. params: of
+    the function, by name. loop_values: the text of a loop's index, by op id and axis. loop_depth:
+    how many loops are open. stacks: the adstacks of the task. minmax: variables that are kept as
     keys; unset: the type of a variable that its first store declares; offsets: of `linearize` ops;
     all by op id. row_pointers: see `row`. guard: a condition under which stores to variables happen
-    at all (`control.flattened`). prints / uses_frame: the function prints, uses the device buffer.
+    at all (`control.flattened`). prints / uses_kernarg: the function prints, uses the device
+    buffer.
     """
 
     language = "OpenCL"
@@ -186,32 +188,32 @@ class Emitter(Statements):
     """In front of an index that is multiplied by an extent."""
 
     def __init__(
-        self, program: Program, read_only: tuple[int, ...] = (), callee: bool = False
+        self, program: ProgramSource, read_only: tuple[int, ...] = (), callee: bool = False
     ) -> None:
         super().__init__()
         self.program: Final = program
         self.read_only: Final = read_only
         self.callee: Final = callee
         self.names: Final = Names(program.taken)
-        self.row_pointers: Final = program.capabilities.mapping == CHUNKS
+        self.row_pointers: Final = program.capabilities.mapping == COARSENED
         self.v: Final[dict[int, str]] = {}
         self.low: Final[dict[int, int]] = {}
         self.raw: Final[dict[int, tuple[str, int]]] = {}
-        self.places: Final[dict[int, Place]] = {}
+        self.addresses: Final[dict[int, Address]] = {}
         self.sizes: Final[dict[int, int]] = {}
-        self.plan: Final = Plan()
-        self.folds: Final = self.plan.folds
+        self.plan: Final = InliningPlan()
+        self.inlined: Final = self.plan.inlined
         self.counts: Final = self.plan.counts
-        self.extremes: dict[int, Extreme] = {}
+        self.minmax: dict[int, MinMaxVariable] = {}
         self.unset: dict[int, str] = {}
         self.depth = 1
         self.params: dict[str, Slot] = {}
         self.loop_values: dict[tuple[int, int], str] = {}
         self.loop_depth = 0
         self.stacks: TaskStacks | None = None
-        self.arguments: list[str | Place] = []
+        self.arguments: list[str | Address] = []
         self.prints = False
-        self.uses_frame = False
+        self.uses_kernarg = False
         self._loc: Any = None
         self.offsets: Final[dict[int, Offset]] = {}
         self.guard = ""
@@ -267,7 +269,7 @@ class Emitter(Statements):
     def put(self, op: Op, text: str, level: int = ATOM) -> None:
         """``text`` is the value of ``op``: to be put where it is used, or to be named."""
         op_id = op.id
-        if op_id in self.folds and len(text) <= _LONGEST:
+        if op_id in self.inlined and len(text) <= _LONGEST:
             self.v[op_id] = text
             if level < ATOM:
                 self.low[op_id] = level
@@ -278,7 +280,7 @@ class Emitter(Statements):
     def put_raw(self, op: Op, text: str, level: int) -> None:
         """The same for an integer that was made in an unsigned type and has to be cast back."""
         op_id = op.id
-        if op_id in self.folds and len(text) <= _LONGEST:
+        if op_id in self.inlined and len(text) <= _LONGEST:
             self.raw[op_id] = text, level
             self.v[op_id] = f"({VALUE[op.type.name]})({text})"
             self.low[op_id] = UNARY
@@ -293,7 +295,7 @@ class Emitter(Statements):
 
     def atom(self, op: Op) -> str:
         """The value as a name or literal, that may be read several times; no variable's name."""
-        text, steady = self.v[op.id], op.id not in self.folds or _is_simple(op)
+        text, steady = self.v[op.id], op.id not in self.inlined or _is_simple(op)
         if steady and op.id not in self.low and (text.isalnum() or text.isidentifier()):
             return text
         if op.code == C.CONST:
@@ -309,7 +311,7 @@ class Emitter(Statements):
         return op.id in self.counts
 
     def helper(self, name: str, text: str = "") -> str:
-        """A function of the program's own; it will be defined. See `Program.helper`."""
+        """A function of the program's own; it will be defined. See `ProgramSource.helper`."""
         return self.program.helper(name, text)
 
     # Parameters
@@ -353,20 +355,20 @@ class Emitter(Statements):
         at = program.layout.params[number] + 8 * (1 + p.needs_grad + axis)
         return self.param(program.extent_names[axis, number], "i", "int", at)
 
-    def frame(self, ctype: str, offset: int) -> str:
+    def kernarg(self, ctype: str, offset: int) -> str:
         """Something in the device buffer."""
-        self.uses_frame = True
-        return f"*(__global {ctype} *)(frame + {offset})"
+        self.uses_kernarg = True
+        return f"*(__global {ctype} *)(kernarg + {offset})"
 
     def global_tmp(self, offset: int, t: DataType) -> str:
         """The pointer to a global temporary."""
         name = self._globals.get(offset)
         if name is None:
             name = self._globals[offset] = f"tmp_{offset}"
-            self.uses_frame = True
+            self.uses_kernarg = True
             ctype = MEMORY[t.name]
             at = self.program.layout.tmp + offset
-            self.head.append(f"__global {ctype} *{name} = (__global {ctype} *)(frame + {at});")
+            self.head.append(f"__global {ctype} *{name} = (__global {ctype} *)(kernarg + {at});")
         return name
 
     def seed(self) -> str:
@@ -375,9 +377,9 @@ class Emitter(Statements):
 
     # Addresses
 
-    def place(self, op: Op) -> Place:
+    def address(self, op: Op) -> Address:
         """The target of a pointer operand."""
-        return self.places[op.id]
+        return self.addresses[op.id]
 
     def index(self, op: Op) -> tuple[str, int]:
         """An integer that is (part of) an array index: its text and how tightly that binds.
@@ -433,7 +435,7 @@ class Emitter(Statements):
         """True if the text of an index means the same value at every place."""
         return _is_simple(op) or self.v[op.id] == f"v{op.id}"
 
-    def row(self, place: Place, offset: Offset) -> str:
+    def row(self, place: Address, offset: Offset) -> str:
         """A pointer to the row of an array that an offset is in.
 
         Where the last index is no simple one, vector instructions gather the elements: from one
@@ -455,12 +457,12 @@ class Emitter(Statements):
 
     # Blocks
 
-    def keep_extremes(self, block: Block) -> None:
-        """Keep running maxima and minima as integers; see `extremes`."""
-        found = extremes(block, self.folds)
-        self.extremes |= found
-        for extreme in found.values():
-            self.unused |= extreme.covered
+    def keep_minmax(self, block: Block) -> None:
+        """Keep running maxima and minima as integers; see `minmax`."""
+        found = minmax_variables(block, self.inlined)
+        self.minmax |= found
+        for variable in found.values():
+            self.unused |= variable.covered
 
 
 def wrap(text: str, level: int, need: int) -> str:

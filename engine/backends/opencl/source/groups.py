@@ -5,7 +5,7 @@ reach every barrier; but the last block may be short, and an iteration may end w
 before others wait. So every item runs to the end, and code between barriers is only for those that
 live::
 
-    bool live = cell < cells;
+    bool live = iteration < iterations;
     if (live) { row[t] = x[i]; }                             a phase
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
     if (live) { y[i] = row[7 - t]; }                         the next one
@@ -33,11 +33,11 @@ from ....ir import codes as C
 from ....ir.attrs import SUBGROUP_SIZE
 from ....types import f16, u1
 from ...stacks import element
-from .emitter import LOCAL, UNARY, Emitter, Place
+from .emitter import LOCAL, UNARY, Address, Emitter
 from .names import MEMORY, VALUE
 
 if TYPE_CHECKING:
-    from .lanes import LanesEmitter
+    from .per_iteration import IterationEmitter
 
 __all__ = ["GROUP_OPS", "begin_group", "phases"]
 
@@ -101,7 +101,7 @@ class _Group:
     def splits(self, block: Block) -> bool:
         return block in self.waiting and self.flat < 0
 
-    def hoisted(self, e: LanesEmitter, text: str) -> str:
+    def hoisted(self, e: IterationEmitter, text: str) -> str:
         """``text``, without its declaration if it names something in the open of a phase."""
         if e.depth != self.flat:
             return text
@@ -112,21 +112,21 @@ class _Group:
         e.head.append(f"{ctype} {name};")
         return f"{blanks}{name} = {value};"
 
-    def cells(self, e: LanesEmitter, ty: str, cell: str, cells: str) -> None:
-        """Begin the one cell of this item."""
+    def iterations(self, e: IterationEmitter, ty: str, iteration: str, iterations: str) -> None:
+        """Begin the one iteration of this item."""
         self.live, self.full = e.names.fresh("live"), e.names.fresh("whole")
-        e.line(f"const {ty} {cell} = get_global_id(0);")
-        e.line(f"{'' if self.ends else 'const '}bool {self.live} = {cell} < {cells};")
+        e.line(f"const {ty} {iteration} = get_global_id(0);")
+        e.line(f"{'' if self.ends else 'const '}bool {self.live} = {iteration} < {iterations};")
         if self.around and not self.ends:
             last = f"(get_group_id(0) + 1) * {self.size}"
-            e.line(f"const bool {self.full} = {last} <= {cells};")
+            e.line(f"const bool {self.full} = {last} <= {iterations};")
 
 
 def _waits(block: Block) -> bool:
     return any(op.code in _WAITS for op in walk(block))
 
 
-def begin_group(e: LanesEmitter, task: Op, size: int) -> None:
+def begin_group(e: IterationEmitter, task: Op, size: int) -> None:
     """At the start of a task: its shared arrays are 0."""
     group = e.group = _Group(task, size)
     arrays = shared_arrays(task.regions[1])
@@ -142,7 +142,7 @@ def begin_group(e: LanesEmitter, task: Op, size: int) -> None:
             e.head.append(f"__local {MEMORY[t.name]} {name}[{count}];")
         e.op_id = array.id
         e.line(f"for (uint k = {_ITEM}; k < {count}; k += {group.size}) {kept}[k] = 0;")
-        e.places[array.id] = Place(name, "", t, LOCAL)
+        e.addresses[array.id] = Address(name, "", t, LOCAL)
     if arrays:
         e.line(_BARRIER)
 
@@ -150,7 +150,7 @@ def begin_group(e: LanesEmitter, task: Op, size: int) -> None:
 # Phases
 
 
-def phases(e: LanesEmitter, block: Block) -> None:
+def phases(e: IterationEmitter, block: Block) -> None:
     """Emit a block that items wait in."""
     group = e.group
     phase: list[Op] = []
@@ -174,7 +174,7 @@ def phases(e: LanesEmitter, block: Block) -> None:
     _phase(e, phase)
 
 
-def _phase(e: LanesEmitter, ops: list[Op]) -> None:
+def _phase(e: IterationEmitter, ops: list[Op]) -> None:
     """Ops between barriers: what all items have, then what those that live do."""
     group = e.group
     mine: list[Op] = []
@@ -198,7 +198,7 @@ def _phase(e: LanesEmitter, ops: list[Op]) -> None:
         del e.lines[-2:], e.ids[-2:]
 
 
-def _emit(e: LanesEmitter, ops: list[Op]) -> None:
+def _emit(e: IterationEmitter, ops: list[Op]) -> None:
     for op in ops:
         if e.ended:
             return
@@ -206,7 +206,7 @@ def _emit(e: LanesEmitter, ops: list[Op]) -> None:
         e.table[op.code](e, op)
 
 
-def _continue(e: LanesEmitter, op: Op) -> None:
+def _continue(e: IterationEmitter, op: Op) -> None:
     if e.group is None or e.loop_depth:
         Emitter.table[op.code](e, op)
         return
@@ -215,7 +215,7 @@ def _continue(e: LanesEmitter, op: Op) -> None:
     e.ended = True
 
 
-def _agree(e: LanesEmitter, op: Op) -> None:
+def _agree(e: IterationEmitter, op: Op) -> None:
     """All items get the operands of ``op``, which goes around phases."""
     group = e.group
     for arg in op.args:
@@ -244,7 +244,7 @@ def _agree(e: LanesEmitter, op: Op) -> None:
         e.raw.pop(arg.id, None)
 
 
-def _room(e: LanesEmitter, name: str, declaration: str, kind: str = "") -> str:
+def _room(e: IterationEmitter, name: str, declaration: str, kind: str = "") -> str:
     """Memory of the group for exchanges, declared once a function."""
     group = e.group
     key = name + kind
@@ -257,7 +257,7 @@ def _room(e: LanesEmitter, name: str, declaration: str, kind: str = "") -> str:
 # Exchanges between the iterations of a subgroup
 
 
-def _shuffle(e: LanesEmitter, op: Op) -> None:
+def _shuffle(e: IterationEmitter, op: Op) -> None:
     own, lane, place, size = op.args
     group, t = e.group, op.type
     ctype = VALUE[t.name]
@@ -278,7 +278,7 @@ def _shuffle(e: LanesEmitter, op: Op) -> None:
     e.v[op.id] = name
 
 
-def _ballot(e: LanesEmitter, op: Op) -> None:
+def _ballot(e: IterationEmitter, op: Op) -> None:
     group = e.group
     cond = op.args[0]
     room = _room(e, "votes", f"__local uint {{}}[{-(-group.size // SUBGROUP_SIZE)}];")
@@ -294,15 +294,15 @@ def _ballot(e: LanesEmitter, op: Op) -> None:
     e.v[op.id] = name
 
 
-def _sync(e: LanesEmitter, op: Op) -> None:
+def _sync(e: IterationEmitter, op: Op) -> None:
     e.statement(op, _BARRIER)
 
 
-def _mem_fence(e: LanesEmitter, op: Op) -> None:
+def _mem_fence(e: IterationEmitter, op: Op) -> None:
     e.statement(op, "mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);")
 
 
-def _array_alloca(e: LanesEmitter, op: Op) -> None:
+def _array_alloca(e: IterationEmitter, op: Op) -> None:
     if op.attr.space != "shared":
         Emitter.table[op.code](e, op)
 

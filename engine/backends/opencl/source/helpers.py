@@ -10,7 +10,7 @@ from typing import Final
 
 from ....types import BY_NAME, DataType
 from ..capabilities import Capabilities
-from .extremes import key_text
+from .minmax import key_text
 from .names import UNSIGNED, VALUE, literal
 
 __all__ = ["helper_text"]
@@ -85,10 +85,10 @@ static long qd_claim(__global uchar *claims, long thread, long rows, long predic
 """,
     "adstack_failed": """\
 // notes the first adstack that is full; the high word of an error is never 0
-static void qd_adstack_failed(__global uchar *frame, uint high, uint low)
+static void qd_adstack_failed(__global uchar *kernarg, uint high, uint low)
 {
-    if (atomic_cmpxchg((volatile __global uint *)(frame + 4), 0u, high) == 0u)
-        *(__global uint *)frame = low;
+    if (atomic_cmpxchg((volatile __global uint *)(kernarg + 4), 0u, high) == 0u)
+        *(__global uint *)kernarg = low;
 }
 """,
 }

@@ -2,8 +2,8 @@
 
 `llvm.inner_loops` finds them: all work-items that run the same loop over the elements of an array
 load the same element at once, and the hardware serves one such load in a step, for 4 bytes or for
-16. Four neighbours are loaded together, with joined loads (`wide`), where the arrays begin at
-multiples of 16 bytes; a second loop does the rest::
+16. Four neighbours are loaded together, with joined loads (`vector_access`), where the arrays begin
+at multiples of 16 bytes; a second loop does the rest::
 
     int j = 0;
     if ((((size_t)x | (size_t)y) & 15) == 0) {
@@ -27,20 +27,20 @@ from ...llvm.inner_loops import Unrolled
 from ...llvm.strides import WIDEST, access
 from .control import counter
 from .emitter import Emitter
-from .wide import Cell, Joined, emit_copies
+from .vector_access import Iteration, Joined, emit_copies
 
 if TYPE_CHECKING:
-    from .lanes import LanesEmitter
+    from .per_iteration import IterationEmitter
 
 __all__ = ["range_for"]
 
 _TOGETHER: Final = 4
 
 
-def range_for(e: LanesEmitter, op: Op) -> None:
+def range_for(e: IterationEmitter, op: Op) -> None:
     """Emit a loop inside of a task."""
     plan = e.unrolled
-    if plan is None or op.id not in plan.counts or e.wide is not None or _jumps(op):
+    if plan is None or op.id not in plan.counts or e.vector_access is not None or _jumps(op):
         Emitter.table[op.code](e, op)
         return
     e.comment(op)
@@ -72,12 +72,12 @@ def _jumps(op: Op) -> bool:
     return any(x.code in (C.CONTINUE, C.WHILE_CONTROL) for x in op.regions[0].ops)
 
 
-def _aligned(e: LanesEmitter, plan: Unrolled) -> str:
+def _aligned(e: IterationEmitter, plan: Unrolled) -> str:
     arrays = " | ".join([f"(size_t){e.array(number)}" for number in plan.arrays])
     return f"(({arrays}) & {WIDEST - 1}) == 0"
 
 
-def _four(e: LanesEmitter, op: Op, name: str) -> None:
+def _four(e: IterationEmitter, op: Op, name: str) -> None:
     """The body for four neighbours."""
     accesses = {
         x.args[0].id: seen
@@ -85,10 +85,10 @@ def _four(e: LanesEmitter, op: Op, name: str) -> None:
         if x.code == C.GLOBAL_LOAD and (seen := access(op, 0, x.args[0])) is not None
         and 0 < seen.step <= _TOGETHER and seen.even == () and _only_read(e, seen.base)
     }  # fmt: skip
-    cells = [Cell({0: k}, 0, {0: k}) for k in range(_TOGETHER)]
+    iterations = [Iteration({0: k}, 0, {0: k}) for k in range(_TOGETHER)]
 
-    def body(cell: Cell) -> None:
-        step = cell.steps[0]
+    def body(iteration: Iteration) -> None:
+        step = iteration.steps[0]
         inner = name
         if step:
             inner = counter(e)
@@ -100,9 +100,9 @@ def _four(e: LanesEmitter, op: Op, name: str) -> None:
             e.names.forget(inner)
 
     e.loop_values[op.id, 0] = name
-    emit_copies(e, Joined(e, op, cells, {0: name}, accesses, _TOGETHER), body)
+    emit_copies(e, Joined(e, op, iterations, {0: name}, accesses, _TOGETHER), body)
 
 
-def _only_read(e: LanesEmitter, base: Op) -> bool:
+def _only_read(e: IterationEmitter, base: Op) -> bool:
     number = int(base.attr[0])
     return number in e.read_only and e.program.apart[number]

@@ -1,15 +1,15 @@
-"""OpenCL C of a whole kernel: one program, one OpenCL kernel for each task or (`joint`) for all.
+"""OpenCL C of a whole kernel: one program, one OpenCL kernel for each task or (`fused`) for all.
 
 ::
 
-    __kernel void saxpy_kernel_0_range_for(__global uchar *restrict frame, float a,
+    __kernel void saxpy_kernel_0_range_for(__global uchar *restrict kernarg, float a,
         __global const uchar *restrict x_mem, ulong x_at, ...)
     {
         __global const float *x = (__global const float *)(x_mem + x_at);
-        [return if the launch failed]  pieces or cells of the loop
+        [return if the launch failed]  chunks or iterations of the loop
     }
 
-``frame`` is the device buffer; after it come the print buffer, in a task that prints, and the
+``kernarg`` is the device buffer; after it come the print buffer, in a task that prints, and the
 values that the task needs of the argument buffer (`facts`). Real functions are C functions in front
 of the kernels; they get as arguments whatever they need of all that. The text is compiled as it is
 shown and is the same for the same IR, but for the comments with the user's lines.
@@ -30,7 +30,7 @@ from ...index_sums import only_in_addresses
 from ...kernarg import abi, grids
 from .. import capabilities as caps
 from ..facts import MEMORY, OpenclTask
-from . import joint
+from . import fused
 from .emitter import Emitter, Slot
 from .helpers import helper_text
 from .lines import Sources
@@ -43,15 +43,15 @@ if TYPE_CHECKING:
 
 Emitter.table = TABLE
 
-__all__ = ["OpenclText", "Program", "lower_opencl"]
+__all__ = ["OpenclText", "ProgramSource", "lower_opencl"]
 
 _MOST_CLEARED: Final = 256
 """Bytes of global temporaries that a task clears; more are for the launch to clear."""
 _FEW_LINES: Final = 12
-"""A serial task with more is worth a function of its own (see `Program.finish`)."""
+"""A serial task with more is worth a function of its own (see `ProgramSource.finish`)."""
 _ENDS: Final = ("_mem", "_at", "_bits")
 """Suffixes of names made from that of a parameter; see `emitter.Slot` and `Emitter.scalar`."""
-_FAILED: Final = "if (*(__global int *)(frame + 4)) return;"
+_FAILED: Final = "if (*(__global int *)(kernarg + 4)) return;"
 """The word of an error that is never 0 (see `stacks`)."""
 
 
@@ -73,7 +73,7 @@ class OpenclText(NamedTuple):
     options: str = ""
 
 
-class Program:
+class ProgramSource:
     """The state that the functions of one program share, and their text.
 
     func, config, capabilities: what it is made of. fast: of `fast_math`. taken: names that mean the
@@ -81,9 +81,9 @@ class Program:
     by axis and number. apart: by parameter, whether it shares no memory with another one. restrict:
     the word where it is allowed, empty if some do: some compilers treat all pointers of a kernel as
     restricted as soon as one is. areas: of the adstacks of each task. prints: the sites.
-    written: arrays and fields that are written. joint: the tasks share a kernel (see `joint`).
+    written: arrays and fields that are written. fused: the tasks share a kernel (see `fused`).
     bodies: their functions. seeded: some code asks for the launch's seed.
-    fails: a task may set the frame's error.
+    fails: a task may set the device buffer's error.
     """
 
     def __init__(self, func: Func, config: CompileConfig, capabilities: caps.Capabilities) -> None:
@@ -135,16 +135,16 @@ class Program:
             0 < func.global_tmp_size <= _MOST_CLEARED
             and tasks and tasks[0].attr.kind == "serial" and func.body.ops[0] is tasks[0]
         )  # fmt: skip
-        self.joint: Final = capabilities.mapping == caps.CHUNKS and len(tasks) > 1
-        self.bodies: Final[list[joint.Body]] = []
+        self.fused: Final = capabilities.mapping == caps.COARSENED and len(tasks) > 1
+        self.bodies: Final[list[fused.Body]] = []
         self.emitter_class: type[Emitter] = Emitter
-        if capabilities.mapping == caps.CHUNKS:
-            from .chunks import emit_parallel
+        if capabilities.mapping == caps.COARSENED:
+            from .coarsened import emit_parallel
         else:
-            from .lanes import LanesEmitter, emit_parallel
+            from .per_iteration import IterationEmitter, emit_parallel
 
-            self.emitter_class = LanesEmitter
-        self._parallel: Final[Callable[[Program, int, Op, str], OpenclTask]] = emit_parallel
+            self.emitter_class = IterationEmitter
+        self._parallel: Final[Callable[[ProgramSource, int, Op, str], OpenclTask]] = emit_parallel
 
     # For emitters
 
@@ -180,8 +180,8 @@ class Program:
         body.unused = only_in_addresses(walk(op.regions[1]))
         for region in op.regions:
             body.plan.add(region)
-            if self.capabilities.mapping == caps.CHUNKS:
-                body.keep_extremes(region)
+            if self.capabilities.mapping == caps.COARSENED:
+                body.keep_minmax(region)
         return body
 
     def begin(self, body: Emitter, index: int, op: Op, thread: str) -> None:
@@ -189,7 +189,7 @@ class Program:
         if self.clears and index == 0:
             at, size = self.layout.tmp, self.func.global_tmp_size
             body.line(f"for (int k = 0; k < {(size + 7) // 8}; ++k)")
-            body.line(f"    ((__global ulong *)(frame + {at}))[k] = 0;")
+            body.line(f"    ((__global ulong *)(kernarg + {at}))[k] = 0;")
         if self.fails:
             body.line(_FAILED)
         area = self.areas[index]
@@ -210,8 +210,8 @@ class Program:
         """
         slots = list(body.params.values())
         arguments = tuple([(slot.kind, slot.offset) for slot in slots])
-        params = [f"__global uchar *{self.restrict}frame"]
-        passed = ["frame"]
+        params = [f"__global uchar *{self.restrict}kernarg"]
+        passed = ["kernarg"]
         if body.prints:
             params.append("__global uchar *prints")
             passed.append("prints")
@@ -219,14 +219,14 @@ class Program:
         for slot in slots:
             passed += [f"{slot.name}_mem", f"{slot.name}_at"] if slot.head else [slot.name]
         self._fits(slots)
-        if once or self.joint:
+        if once or self.fused:
             self.add(
                 [*(["__attribute__((noinline))"] if once else []), f"static void {name}_body("]
             )
             self._params([*params, "int item", "int items"])
             self._text(body)
-        if self.joint:
-            self.bodies.append(joint.Body(f"{name}_body", tuple(slots), body.prints))
+        if self.fused:
+            self.bodies.append(fused.Body(f"{name}_body", tuple(slots), body.prints))
             return arguments
         self.add([f"__kernel {attributes}{' ' * bool(attributes)}void {name}("])
         self._params(params)
@@ -275,8 +275,8 @@ class Program:
             self.begin(body, index, op, "0")
             body.run(op.regions[1])
             self.title(index, op)
-            once = self.capabilities.mapping == caps.CHUNKS and len(body.lines) > _FEW_LINES
-            args = self.finish(body, name, joint.ALONE, once)
+            once = self.capabilities.mapping == caps.COARSENED and len(body.lines) > _FEW_LINES
+            args = self.finish(body, name, fused.ALONE, once)
             task = OpenclTask(name, args, 1, grids.ONE, prints=body.prints)
         else:
             task = self._parallel(self, index, op, name)
@@ -289,23 +289,23 @@ class Program:
         name = f" {attr.loop_name}" if attr.loop_name else ""
         self.add([f"// task {index}: {attr.kind}{name}"])
 
-    def _join(self) -> None:
+    def _fuse(self) -> None:
         """Write the kernel that the tasks share, or several where one had too many parameters."""
         bodies, tasks, start = self.bodies, self.tasks, 0
         self.tasks = []
-        for number, end in enumerate(joint.ends(bodies, self.capabilities.parameter_bytes)):
-            symbol = _joint_symbol(self.symbol, number)
-            params, lines, launched = joint.together(symbol, bodies[start:end], tasks[start:end])
+        for number, end in enumerate(fused.ends(bodies, self.capabilities.parameter_bytes)):
+            symbol = _fused_symbol(self.symbol, number)
+            params, lines, launched = fused.together(symbol, bodies[start:end], tasks[start:end])
             self.tasks += launched
-            self.add([f"__kernel {joint.ALONE} void {symbol}("])
+            self.add([f"__kernel {fused.ALONE} void {symbol}("])
             self._params(params)
             self.add(["{", *(f"    {line}" for line in lines), "}", ""])
             start = end
 
     def result(self) -> OpenclText:
         func = self.func
-        if self.joint:
-            self._join()
+        if self.fused:
+            self._fuse()
         text = [f"// kernel {plain_name(func.name, 'kernel')}"]
         text += [*pragmas(self), *maths(self), ""]
         for helper in self.helpers.values():
@@ -342,7 +342,7 @@ def _task_symbol(kernel: str, index: int, op: Op) -> str:
     return f"{kernel}_kernel_{index}_{op.attr.kind}"
 
 
-def _joint_symbol(kernel: str, number: int) -> str:
+def _fused_symbol(kernel: str, number: int) -> str:
     return f"{kernel}_kernel_tasks{f'_{number}' if number else ''}"
 
 
@@ -350,10 +350,10 @@ def _symbols(kernel: str, tasks: list[Op]) -> tuple[str, ...]:
     """The names that a program's functions may have, other than those of real functions."""
     names = [_task_symbol(kernel, index, op) for index, op in enumerate(tasks)]
     parts = [f"{name}{end}" for name in names for end in ("", "_body", "_blocks")]
-    return (*parts, *(_joint_symbol(kernel, number) for number in range(len(tasks))))
+    return (*parts, *(_fused_symbol(kernel, number) for number in range(len(tasks))))
 
 
-def pragmas(program: Program) -> list[str]:
+def pragmas(program: ProgramSource) -> list[str]:
     """The pragmas of a program, before its functions."""
     lines: list[str] = []
     if not program.fast:
@@ -374,7 +374,7 @@ _DIRECT: Final = frozenset({
 """Functions that LLVM knows itself; PoCL's linker refuses calls of the C library."""
 
 
-def maths(program: Program) -> list[str]:
+def maths(program: ProgramSource) -> list[str]:
     """The definitions of C's library functions: OpenCL's own, or better ones.
 
     PoCL's own are calls, which no loop with vector instructions may hold, and some are slow; those
@@ -395,7 +395,7 @@ def maths(program: Program) -> list[str]:
     return [*lines, *(["#else", *own] if own else []), "#endif"]
 
 
-def options(program: Program) -> str:
+def options(program: ProgramSource) -> str:
     """Options for the build.
 
     Not ``-cl-fast-relaxed-math``: infinities and NaNs are numbers of the language.
@@ -426,7 +426,7 @@ def lower_opencl(
     Raises QuadrantsUnsupportedError and QuadrantsCompilationError for what such a device cannot do.
     """
     caps.check(func, capabilities)
-    program = Program(func, config, capabilities)
+    program = ProgramSource(func, config, capabilities)
     for index, op in enumerate(func.tasks()):
         program.task(index, op)
     return program.result()

@@ -86,7 +86,8 @@ volatile while bool half uchar ushort uint ulong size_t ptrdiff_t intptr_t uintp
 local constant private generic read_only write_only read_write uniform pipe complex imaginary image
 quad true false NULL NAN INFINITY INT_MIN INT_MAX LONG_MIN LONG_MAX MAXFLOAT HUGE_VAL HUGE_VALF
 event_t sampler_t queue_t ndrange_t clk_event_t reserve_id_t asm typeof main defined
-frame prints seed thread piece item items get_global_id get_global_size get_local_id get_local_size
+kernarg prints seed thread chunk item items get_global_id get_global_size get_local_id
+get_local_size
 get_group_id get_num_groups barrier mem_fence min max clamp select fmin fmax fabs abs trunc fmod
 popcount clz fma mad rsqrt isinf isnan signbit printf fmodf fabsf vload_half vstore_half_rte
 vstore_half linux unix i386

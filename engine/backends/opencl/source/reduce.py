@@ -26,14 +26,14 @@ from .names import MEMORY, VALUE, literal
 from .scalars import combined
 
 if TYPE_CHECKING:
-    from .lanes import LanesEmitter
+    from .per_iteration import IterationEmitter
 
 __all__ = ["BARRIER", "accumulate", "finale", "open_sums"]
 
 BARRIER: Final = "barrier(CLK_LOCAL_MEM_FENCE);"
 
 
-def open_sums(e: LanesEmitter, found: tuple[Op, ...]) -> None:
+def open_sums(e: IterationEmitter, found: tuple[Op, ...]) -> None:
     """Give each of the updates its variable."""
     variables: dict[tuple[int, int], str] = {}
     for op in found:
@@ -47,14 +47,14 @@ def open_sums(e: LanesEmitter, found: tuple[Op, ...]) -> None:
         e.sums[op.id] = variables[key]
 
 
-def accumulate(e: LanesEmitter, op: Op) -> None:
+def accumulate(e: IterationEmitter, op: Op) -> None:
     """An update, made in the work-item's variable."""
     t, name = op.type, e.sums[op.id]
     value = e.at(op.args[1], UNARY)
     e.statement(op, f"{name} = {combined(e, ATOMIC_OPERATION[op.code], t, name, value)};")
 
 
-def finale(e: LanesEmitter, found: tuple[Op, ...], size: int) -> None:
+def finale(e: IterationEmitter, found: tuple[Op, ...], size: int) -> None:
     """Emit the code that follows the loop: every work-item of the group comes here."""
     made: set[str] = set()
     for op in found:
@@ -68,7 +68,7 @@ def finale(e: LanesEmitter, found: tuple[Op, ...], size: int) -> None:
         _update(e, op, name)
 
 
-def _together(e: LanesEmitter, op: Op, name: str, size: int) -> None:
+def _together(e: IterationEmitter, op: Op, name: str, size: int) -> None:
     """The sum of the whole group, in the variable of its first work-item."""
     t = op.type
     ctype = MEMORY[t.name] if t.bits == 1 else VALUE[t.name]
@@ -89,11 +89,11 @@ def _together(e: LanesEmitter, op: Op, name: str, size: int) -> None:
     e.close()
 
 
-def _update(e: LanesEmitter, op: Op, name: str) -> None:
+def _update(e: IterationEmitter, op: Op, name: str) -> None:
     """The update of the word by the first work-item.
 
-    If no cell of the group has made one, because none came to it, none may be made: the address may
-    be of nothing.
+    If no iteration of the group has made one, because none came to it, none may be made: the
+    address may be of nothing.
     """
     t = op.type
     assert isinstance(t, DataType)
@@ -114,7 +114,7 @@ def _update(e: LanesEmitter, op: Op, name: str) -> None:
     e.close()
 
 
-def _address(e: LanesEmitter, op: Op, made: set[Op]) -> None:
+def _address(e: IterationEmitter, op: Op, made: set[Op]) -> None:
     """Compute an address again: the names of the body are out of scope here."""
     if op in made:
         return

@@ -161,7 +161,7 @@ _SIZES: Final[dict[int, Callable[[list[int]], int]]] = {
 }  # fmt: skip
 
 
-def _extreme(e: Emitter, op: Op) -> None:
+def _minmax(e: Emitter, op: Op) -> None:
     a, b = op.args
     t = op.type
     if t is u1:
@@ -438,7 +438,7 @@ def _count(e: Emitter, op: Op) -> None:
 
 SCALAR: Final[dict[int, Emit]] = {
     **dict.fromkeys((C.ADD, C.SUB, C.MUL, C.BIT_AND, C.BIT_OR, C.BIT_XOR), _combine),
-    C.MIN: _extreme, C.MAX: _extreme,
+    C.MIN: _minmax, C.MAX: _minmax,
     **dict.fromkeys((C.DIV, C.MOD, C.FLOORDIV, C.FLOORMOD), _divide),
     **dict.fromkeys((C.BIT_SHL, C.BIT_SHR, C.BIT_SAR), _shift),
     **dict.fromkeys((*_COMPARE,), _compare),

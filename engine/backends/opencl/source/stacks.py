@@ -28,8 +28,8 @@ from ....types import DataType
 from ...kernarg import abi
 from ...stacks import element
 from ..facts import MEMORY as BUFFER
-from .emitter import GLOBAL, UNARY, Place
-from .memory import fetch, set_memory
+from .emitter import GLOBAL, UNARY, Address
+from .memory_ops import fetch, set_memory
 from .names import MEMORY, VALUE, literal
 from .scalars import combined
 
@@ -72,8 +72,8 @@ def _fail(e: Emitter, stack: int) -> str:
     """The statements that end the task: a stack is full, or with -1 the rows are used up."""
     assert e.stacks is not None
     high, low = divmod(abi.stack_error(e.stacks.task, stack), 1 << 32)
-    e.uses_frame = True
-    return f"{{ {e.helper('adstack_failed')}(frame, 0x{high:x}u, 0x{low:x}u); return; }}"
+    e.uses_kernarg = True
+    return f"{{ {e.helper('adstack_failed')}(kernarg, 0x{high:x}u, 0x{low:x}u); return; }}"
 
 
 def begin_rows(e: Emitter) -> None:
@@ -101,7 +101,7 @@ def _claim(e: Emitter, op: Op) -> None:
     predicated = _fact(e, "qd_predicated", abi.PREDICATED)
     e.comment(op)
     e.open("if (qd_real_row < 0) {")
-    claim = f"{e.helper('claim')}(frame + {stacks.area.claims}, thread, {rows}, {predicated})"
+    claim = f"{e.helper('claim')}(kernarg + {stacks.area.claims}, thread, {rows}, {predicated})"
     e.line(f"const long qd_row = {claim};")
     e.line(f"if (qd_row < 0) {_fail(e, -1)}")
     e.line(f"qd_real_row = qd_row * {stride};")
@@ -127,7 +127,7 @@ def _name(e: Emitter, stack: Op) -> str:
     return _stacks(e, stack).names[stack.id]
 
 
-def _entry(e: Emitter, stack: Op, index: str, adjoint: bool = False) -> Place:
+def _entry(e: Emitter, stack: Op, index: str, adjoint: bool = False) -> Address:
     """The value, or the adjoint, of an entry in the heap."""
     stacks = _stacks(e, stack)
     number, t = stacks.numbers[stack.id], element(stack)
@@ -138,7 +138,7 @@ def _entry(e: Emitter, stack: Op, index: str, adjoint: bool = False) -> Place:
     pointer = f"((__global {MEMORY[t.name]} *)({base} + qd_{kind}_row))"
     if stack.attr.adjoint:
         index = f"2 * {index} + 1" if adjoint else f"2 * {index}"
-    return Place(pointer, index, t, GLOBAL)
+    return Address(pointer, index, t, GLOBAL)
 
 
 def _push(e: Emitter, op: Op) -> None:

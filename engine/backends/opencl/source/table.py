@@ -9,7 +9,7 @@ from .calls import CALL_OPS
 from .casts import CASTS
 from .control import CONTROL_OPS
 from .effects import EFFECT_OPS
-from .memory import MEMORY_OPS
+from .memory_ops import MEMORY_OPS
 from .scalars import SCALAR
 from .stacks import STACK_OPS
 

@@ -1,12 +1,12 @@
-"""Tasks whose work-items run several neighbouring cells: vector access, values used twice.
+"""Tasks whose work-items run several neighbouring iterations: vector access, values used twice.
 
 `llvm.tile_choice` decides, and says what a *tile* is: along one axis each work-item has ``width``
-neighbouring cells, along another one ``rows`` of them (or chunks of the first axis, where there is
-no other). Where all of these cells exist, the body follows once for each of them, with accesses
-that are joined (`wide`). The cells of other tiles go one by one.
+neighbouring iterations, along another one ``rows`` of them (or chunks of the first axis, where
+there is no other). Where all of these iterations exist, the body follows once for each of them,
+with accesses that are joined (`vector_access`). The iterations of other tiles go one by one.
 
-So do all cells where tiles do not pay or are not possible, which all work-items decide alike: an
-array or its rows do not begin at multiples of 16 bytes, cells are few, the axis is short.
+So do all iterations where tiles do not pay or are not possible, which all work-items decide alike:
+an array or its rows do not begin at multiples of 16 bytes, iterations are few, the axis is short.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from ....ir import Op
 from ...llvm.strides import WIDEST
 from ...llvm.tile_choice import Tile
 from .control import counter
-from .wide import Cell, Joined, emit_copies
+from .vector_access import Iteration, Joined, emit_copies
 
 if TYPE_CHECKING:
-    from .lanes import LanesEmitter
+    from .per_iteration import IterationEmitter
 
 __all__ = ["emit_tiles"]
 
 
 def emit_tiles(
-    e: LanesEmitter, task: Op, tile: Tile, bounds: dict[int, tuple[str, str, str]],
-    cells: str, plain: Callable[[], None],
+    e: IterationEmitter, task: Op, tile: Tile, bounds: dict[int, tuple[str, str, str]],
+    iterations: str, plain: Callable[[], None],
 ) -> None:  # fmt: skip
-    """Run the body of ``task`` for the cells of this work-item.
+    """Run the body of ``task`` for the iterations of this work-item.
 
-    bounds: begin, end and extent of each axis. cells: their number. plain: emits the loop that
-    runs cells one by one.
+    bounds: begin, end and extent of each axis. iterations: their number. plain: emits the loop that
+    runs iterations one by one.
     """
     tiles = _Tiles(e, task, tile, bounds)
     tiled = e.names.fresh("tiled")
-    e.line(f"const bool {tiled} = {tiles.pays(cells)};")
+    e.line(f"const bool {tiled} = {tiles.pays(iterations)};")
     e.open(f"if ({tiled}) {{")
     tiles.run()
     e.otherwise()
@@ -49,11 +49,11 @@ class _Tiles:
     """Emits one task.
 
     order: axes from the fastest, that of the lanes, to the slowest. corner: the names of the
-    indices of the work-item's first cell, by axis.
+    indices of the work-item's first iteration, by axis.
     """
 
     def __init__(
-        self, e: LanesEmitter, task: Op, tile: Tile, bounds: dict[int, tuple[str, str, str]]
+        self, e: IterationEmitter, task: Op, tile: Tile, bounds: dict[int, tuple[str, str, str]]
     ) -> None:
         self.e, self.task, self.tile, self.bounds = e, task, tile, bounds
         rows = [tile.row_axis] if tile.row_axis >= 0 else []
@@ -63,10 +63,10 @@ class _Tiles:
         self.nest: Final[tuple[int, ...]] = nest
         self.corner: Final[dict[int, str]] = {}
 
-    def pays(self, cells: str) -> str:
+    def pays(self, iterations: str) -> str:
         """The condition, the same for all work-items, for the use of tiles."""
         e, tile = self.e, self.tile
-        conditions = [f"{cells} > get_global_size(0)"]
+        conditions = [f"{iterations} > get_global_size(0)"]
         if len(self.order) > 1:
             conditions.append(f"{self.bounds[tile.axis][2]} >= {tile.lanes * tile.width // 2}u")
         terms: dict[object, str] = {}
@@ -123,7 +123,7 @@ class _Tiles:
     def corners(
         self, number: str, counts: dict[int, str], first: str, lane: str, down: str
     ) -> None:
-        """The indices of this work-item's first cell in a tile."""
+        """The indices of this work-item's first iteration in a tile."""
         e, tile = self.e, self.tile
         for k, axis in enumerate(self.order):
             place = number
@@ -144,7 +144,7 @@ class _Tiles:
             e.line(f"const long {name} = {f'{begin} + ' * (begin != '0')}{text};")
 
     def fits(self) -> str:
-        """The condition that all cells of this work-item exist."""
+        """The condition that all iterations of this work-item exist."""
         tile = self.tile
         begin, end, _ = self.bounds[tile.axis]
         column = self.corner[tile.axis]
@@ -157,17 +157,17 @@ class _Tiles:
             conditions.append(f"{row} + {tile.rows} <= {last}")
         return " && ".join(conditions)
 
-    def cell(self, row: int, column: int) -> Cell:
-        """A cell of the tile."""
+    def iteration(self, row: int, column: int) -> Iteration:
+        """An iteration of the tile."""
         tile = self.tile
         if tile.row_axis >= 0:
             steps = {tile.axis: column, tile.row_axis: row}
-            return Cell(steps, 0, steps)
+            return Iteration(steps, 0, steps)
         step = row * tile.lanes * tile.width
-        return Cell({tile.axis: step + column}, row, {tile.axis: column})
+        return Iteration({tile.axis: step + column}, row, {tile.axis: column})
 
     def body(self, steps: dict[int, str]) -> None:
-        """One cell, in a scope that is open."""
+        """One iteration, in a scope that is open."""
         e = self.e
         names = {axis: counter(e) for axis in self.nest}
         for axis, name in names.items():
@@ -180,10 +180,10 @@ class _Tiles:
             e.names.forget(name)
 
     def singles(self) -> None:
-        """The cells of a tile that exist, one by one."""
+        """The iterations of a tile that exist, one by one."""
         e, tile = self.e, self.tile
         each = e.names.fresh("each")
-        e.open(f"for (int {each} = 0; {each} < {tile.cells}; ++{each}) {{")
+        e.open(f"for (int {each} = 0; {each} < {tile.iterations}; ++{each}) {{")
         e.loop_depth += 1
         column, row = f"{each} % {tile.width}", f"{each} / {tile.width}"
         steps = {tile.axis: f" + {column}"}
@@ -202,13 +202,13 @@ class _Tiles:
         e.close()
 
     def copies(self) -> None:
-        """The body for each cell, between the loads and the stores of all."""
+        """The body for each iteration, between the loads and the stores of all."""
         e, tile = self.e, self.tile
-        cells = [self.cell(r, w) for r in range(tile.rows) for w in range(tile.width)]
-        joined = Joined(e, self.task, cells, self.corner, tile.accesses, tile.width)
+        iterations = [self.iteration(r, w) for r in range(tile.rows) for w in range(tile.width)]
+        joined = Joined(e, self.task, iterations, self.corner, tile.accesses, tile.width)
 
-        def body(cell: Cell) -> None:
-            self.body({axis: f" + {n}" * (n > 0) for axis, n in cell.steps.items()})
+        def body(iteration: Iteration) -> None:
+            self.body({axis: f" + {n}" * (n > 0) for axis, n in iteration.steps.items()})
 
         emit_copies(e, joined, body)
 

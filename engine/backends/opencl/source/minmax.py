@@ -21,10 +21,10 @@ from ....ir.edit import all_blocks
 from ....types import f32, f64
 from ...stacks import element
 
-__all__ = ["Extreme", "extremes", "key_text"]
+__all__ = ["MinMaxVariable", "key_text", "minmax_variables"]
 
 
-class Extreme:
+class MinMaxVariable:
     """A variable that is kept as a key. code: max or min. updates: the new operand of each store of
     a maximum, by the store's id. covered: ids of the loads and maxima of such stores."""
 
@@ -34,8 +34,8 @@ class Extreme:
         self.covered: Final[set[int]] = set()
 
 
-def extremes(body: Block, folds: set[int]) -> dict[int, Extreme]:
-    """The variables under ``body`` to keep as keys, by id. folds: see `fold.plan`."""
+def minmax_variables(body: Block, inlined: set[int]) -> dict[int, MinMaxVariable]:
+    """The variables under ``body`` to keep as keys, by id. inlined: see `inlining.InliningPlan`."""
     blocks = all_blocks(body)
     if not any(op.code in (C.MAX, C.MIN) and op.type in (f32, f64)
                for block in blocks for op in block.ops):  # fmt: skip
@@ -54,18 +54,18 @@ def extremes(body: Block, folds: set[int]) -> dict[int, Extreme]:
             for a in op.args:
                 if a.id in variables:
                     variables[a.id].append(op)
-    found: dict[int, Extreme] = {}
+    found: dict[int, MinMaxVariable] = {}
     for number, users in variables.items():
-        extreme = _extreme(number, users, folds)
-        if extreme is not None and any(
-            inside[store] is not homes[number] for store in extreme.updates
+        variable = _minmax_variable(number, users, inlined)
+        if variable is not None and any(
+            inside[store] is not homes[number] for store in variable.updates
         ):
-            found[number] = extreme
+            found[number] = variable
     return found
 
 
-def _extreme(number: int, users: list[Op], folds: set[int]) -> Extreme | None:
-    extreme: Extreme | None = None
+def _minmax_variable(number: int, users: list[Op], inlined: set[int]) -> MinMaxVariable | None:
+    variable: MinMaxVariable | None = None
     for store in users:
         if store.code == C.LOCAL_LOAD:
             continue
@@ -73,19 +73,19 @@ def _extreme(number: int, users: list[Op], folds: set[int]) -> Extreme | None:
             return None
         value = store.args[1]
         # What goes into the text of the store has no other store before it.
-        if value.code not in (C.MAX, C.MIN) or value.id not in folds:
+        if value.code not in (C.MAX, C.MIN) or value.id not in inlined:
             continue
         loads = [a for a in value.args if a.code == C.LOCAL_LOAD and a.args[0].id == number]
-        if len(loads) != 1 or loads[0].id not in folds:
+        if len(loads) != 1 or loads[0].id not in inlined:
             continue
-        if extreme is None:
-            extreme = Extreme(value.code)
-        elif extreme.code != value.code:
+        if variable is None:
+            variable = MinMaxVariable(value.code)
+        elif variable.code != value.code:
             return None
         a, b = value.args
-        extreme.updates[store.id] = b if a is loads[0] else a
-        extreme.covered.update((value.id, loads[0].id))
-    return extreme
+        variable.updates[store.id] = b if a is loads[0] else a
+        variable.covered.update((value.id, loads[0].id))
+    return variable
 
 
 _KEYS: Final = """\

@@ -1,4 +1,5 @@
-"""Parts of the client: a worker that waits to take the place of another, and a bell."""
+"""Parts of the client: a worker that waits to take the place of another, and a pipe that wakes a
+thread."""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ from .protocol import Hello
 if TYPE_CHECKING:
     import msgspec
 
-__all__ = ["Bell", "Spare"]
+__all__ = ["StandbyWorker", "WakePipe"]
 
 _END_S: Final = 0.2
 
 
-class Bell:
-    """Wakes a thread that waits in a selector for ``fd``. Any thread may ring."""
+class WakePipe:
+    """Wakes a thread that waits in a selector for ``fd``. Any thread may call `wake`."""
 
     def __init__(self) -> None:
         self.fd, self._write = os.pipe()
@@ -28,14 +29,14 @@ class Bell:
         self._lock = threading.Lock()
         self._gone = False
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the thread; nothing after `close`."""
         with self._lock:
             if not self._gone:
                 os.write(self._write, b"!")
 
-    def silence(self) -> None:
-        """Forget the rings so far."""
+    def drain(self) -> None:
+        """Forget the calls of `wake` so far."""
         os.read(self.fd, 4096)
 
     def close(self) -> None:
@@ -46,8 +47,8 @@ class Bell:
             os.close(self._write)
 
 
-class Spare:
-    """A standby worker with everything loaded, registered with the selector as ``spare``."""
+class StandbyWorker:
+    """A standby worker with everything loaded, registered with the selector as ``standby``."""
 
     def __init__(self, selector: BaseSelector) -> None:
         self._selector: Final = selector
@@ -63,10 +64,10 @@ class Spare:
         """Start a standby worker, if there is none."""
         if self._process is None:
             self._process = WorkerProcess()
-            self._selector.register(self._process.fds["message"], EVENT_READ, "spare")
+            self._selector.register(self._process.fds["message"], EVENT_READ, "standby")
 
-    def news(self, decoder: msgspec.msgpack.Decoder[object]) -> None:
-        """Read what the spare worker says: that it is up, or nothing, which is its end."""
+    def read(self, decoder: msgspec.msgpack.Decoder[object]) -> None:
+        """Read what the standby worker says: that it is up, or nothing, which is its end."""
         if self._process is None:
             return
         bodies, ended = self._process.messages()
@@ -78,8 +79,8 @@ class Spare:
             self.stop()
 
     def take(self) -> tuple[WorkerProcess, Hello | None]:
-        """The spare worker, and what it said when it came up (None: it has yet to); a new worker if
-        there is none."""
+        """The standby worker, and what it said when it came up (None: it has yet to); a new worker
+        if there is none."""
         process, hello = self._process, self._hello
         self._process = self._hello = None
         if process is None:

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cuda import gate, ptxas
+from qd_studio.engine.backends.cuda import ptxas, stream_stall
 from qd_studio.engine.runtime import program
 
 from tests import cuda_sim
@@ -16,7 +16,7 @@ pytest.importorskip("cuda.bindings.driver", reason="cuda-python is not installed
 @pytest.mark.skipif(ptxas.find("ptxas") is None, reason="ptxas of a CUDA toolkit is not installed")
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
 def test_processors_take_its_code(arch):
-    assert list(ptxas.assemble(gate.PTX, arch).kernels) == ["hold"]
+    assert list(ptxas.assemble(stream_stall.PTX, arch).kernels) == ["hold"]
 
 
 class Driver:
@@ -42,9 +42,9 @@ class Driver:
 
 def test_the_kernel_gets_nanoseconds_by_the_address_of_its_parameters():
     driver = Driver()
-    found = gate.Gate(driver)
-    found.hold(10.0)
-    found.hold(2000.0)
+    found = stream_stall.StreamStall(driver)
+    found.stall(10.0)
+    found.stall(2000.0)
     assert driver.waited == [10_000, 2_000_000]
     assert driver.owned == [found]
     found.device_ended()

@@ -1,4 +1,5 @@
-"""Compiles whose machine code is there twice: as a code image, and as LLVM's object code."""
+"""Compiles whose machine code is there twice: as a relocatable object, and as LLVM's object
+code."""
 
 import dataclasses
 import io
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from qd_studio.engine.backends import base
 from qd_studio.engine.backends.base import Artifact
-from qd_studio.engine.backends.cpu import image, native
+from qd_studio.engine.backends.cpu import native, relocatable
 from qd_studio.engine.backends.llvm import toolchain
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.errors import QuadrantsAssertionError
@@ -19,7 +20,7 @@ from tests.frontend.harness import spec_keys_of
 
 
 class Twice(NamedTuple):
-    """One compile. object_code: what LLVM made of it; the artifact's own code is the image."""
+    """One compile. object_code: what LLVM made of it; the artifact's own code is the object."""
 
     artifact: Artifact
     object_code: bytes
@@ -33,7 +34,7 @@ class Twice(NamedTuple):
 
 
 def compile_twice(monkeypatch, kernel, **options) -> Twice:
-    """Compile a kernel as its annotations say; the code must be an image."""
+    """Compile a kernel as its annotations say; the code must be a relocatable object."""
     seen = []
     finish = native.finish
 
@@ -46,7 +47,7 @@ def compile_twice(monkeypatch, kernel, **options) -> Twice:
         config = CompileConfig().replace(random_seed=3, **options)
         spec_keys = spec_keys_of(kernel.decl)
         made = compile_kernel(CompileRequest(kernel.decl, spec_keys, config, base.find("cpu")))
-    assert image.is_image(made.artifact.code)
+    assert relocatable.is_relocatable(made.artifact.code)
     assert seen[0].startswith(b"\x7fELF")
     return Twice(made.artifact, seen[0])
 

@@ -1,6 +1,6 @@
 """Launches kernels with a flow, and ``graph`` kernels, on the device.
 
-`FlowRunner` cuts the flow into *steps*, which the host walks: segments of tasks, loops on the host,
+`FlowRunner` cuts the flow into *steps*, which the host runs: segments of tasks, loops on the host,
 checkpoints. A segment of a ``graph`` kernel with more than one task is a `graphs.Graph`, and it is
 as long as possible: loops that the device can run by itself are within it. Mostly the kernel is one
 segment, and a launch is then
@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ... import logs as log
 from ...errors import CudaError
 from ..base import Flow, KernelMeta
-from ..device_launch.walking import Item, Step, Walk, Walker, tasks_of
+from ..device_launch.host_control import HostControl, HostLaunch, Item, Step, tasks_of
 from . import conditional
 from .facts import CudaLoop, loop_fits
 from .replay import Counts, Parameters, Replayed, facts_of
@@ -55,7 +55,7 @@ def _do_whiles(items: Sequence[Item]) -> Iterator[Flow]:
             yield from _do_whiles(item.items)
 
 
-class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
+class FlowRunner(HostControl["CudaExecutable", "CudaArguments"]):
     """See the module docstring.
 
     graphs: parts of it may be graphs. why: the reason why the whole is not one graph, for people;
@@ -185,20 +185,20 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
         one = self.fused.get(id(item)) if isinstance(item, Flow) else None
         return super().step(item) if one is None else partial(self._fused, one)
 
-    def _segment(self, items: Sequence[Item], replayed: Replayed, walk: Walk) -> bool:
+    def _segment(self, items: Sequence[Item], replayed: Replayed, launch: HostLaunch) -> bool:
         """Launch items that the device runs without the host, as one graph."""
-        if walk.seeking < 0:
-            replayed.launch(walk.args)
+        if launch.seeking < 0:
+            replayed.launch(launch.args)
             return False
         for item in items:  # loops and branches before the checkpoint are passed over
             if not isinstance(item, Flow):
-                self.task(item)(walk.args)
+                self.task(item)(launch.args)
         return False
 
-    def _fused(self, loop: CudaLoop, walk: Walk) -> bool:
-        """Launch a loop that is one kernel, unless the walk still seeks a checkpoint."""
-        if walk.seeking < 0:
-            self._launch_loop(loop, walk.args)
+    def _fused(self, loop: CudaLoop, launch: HostLaunch) -> bool:
+        """Launch a loop that is one kernel, unless the launch still seeks a checkpoint."""
+        if launch.seeking < 0:
+            self._launch_loop(loop, launch.args)
         return False
 
     # --- launching ------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ class FlowRunner(Walker["CudaExecutable", "CudaArguments"]):
             if whole is None:
                 if self._begins:
                     self._before(args)
-                self.walk(args, self._steps)
+                self.run_steps(args, self._steps)
                 return
             assert whole.graph is not None
             code = self._launch(whole.graph.handle, args.stream)[0]

@@ -15,10 +15,10 @@ from ....ir import Block, Op
 from ....ir import codes as C
 from ....ir.edit import all_blocks
 
-__all__ = ["Plan"]
+__all__ = ["InliningPlan"]
 
 
-_FOLDABLE: Final = [
+_INLINABLE: Final = [
     (C.PURE[code] or code in (C.LOCAL_LOAD, C.GLOBAL_LOAD, C.AD_STACK_LOAD_TOP,
                               C.AD_STACK_LOAD_TOP_ADJ))
     for code in range(C.COUNT)
@@ -37,15 +37,16 @@ _NAMED: Final = frozenset({C.RANGE_FOR, C.PRINT, C.RETURN, C.CALL, C.WHILE})
 """Ops whose operands are read in an order or number of times that is not that of one expression."""
 
 
-class Plan:
+class InliningPlan:
     """The facts about the ops of a function that are found before they are emitted; all by id.
 
-    folds: those to fold. counts: how often each is used. addressed: those whose address is passed
-    to a function. set_next: variables with nothing but constants between them and a first store.
+    inlined: those to inline. counts: how often each is used. addressed: those whose address is
+    passed to a function. set_next: variables with nothing but constants between them and a first
+    store.
     """
 
     def __init__(self) -> None:
-        self.folds: Final[set[int]] = set()
+        self.inlined: Final[set[int]] = set()
         self.counts: Final[dict[int, int]] = {}
         self.addressed: Final[set[int]] = set()
         self.set_next: Final[set[int]] = set()
@@ -63,7 +64,7 @@ class Plan:
                 if op.code == C.CALL:
                     self.addressed.update([a.id for a in op.args if a.type.is_ptr])
         for block in blocks:
-            _plan_block(block.ops, counts, user, self.folds)
+            _plan_block(block.ops, counts, user, self.inlined)
             self._first_stores(block.ops)
 
     def _first_stores(self, ops: list[Op]) -> None:
@@ -78,7 +79,7 @@ class Plan:
 
 
 def _plan_block(
-    ops: list[Op], counts: dict[int, int], user: dict[int, Op], folds: set[int]
+    ops: list[Op], counts: dict[int, int], user: dict[int, Op], inlined: set[int]
 ) -> None:
     place: dict[int, int] = {}
     """The position in the block where an op's text is evaluated."""
@@ -92,9 +93,9 @@ def _plan_block(
     for k in range(len(ops) - 1, -1, -1):
         op = ops[k]
         code, op_id = op.code, op.id
-        # An address that does not fold may be read up to the end of the block.
+        # An address that is not inlined may be read up to the end of the block.
         place[op_id] = len(ops) if code in _ADDRESSES else k
-        if not _FOLDABLE[code] or counts.get(op_id) != 1:
+        if not _INLINABLE[code] or counts.get(op_id) != 1:
             continue
         use = user[op_id]
         if use.id not in number:
@@ -108,4 +109,4 @@ def _plan_block(
         if code in _LOADS and before[at] != before[k]:
             continue
         place[op_id] = at
-        folds.add(op_id)
+        inlined.add(op_id)

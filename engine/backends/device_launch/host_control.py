@@ -1,4 +1,4 @@
-"""The host's walk through a kernel with a flow on a device whose memory it does not see.
+"""Loops and checkpoints that the host runs, on a device whose memory it does not see.
 
 The flow is cut into *steps* once, and a launch goes through these. ``do_while`` runs its steps,
 waits, reads its flag and repeats while that is not 0; a checkpoint reads its flag after its
@@ -19,7 +19,7 @@ from .arguments import DeviceArguments, DeviceBufferPool, Launch
 from .branches import Branches
 from .executable import DeviceExecutable
 
-__all__ = ["Item", "Step", "Walk", "Walker", "tasks_of"]
+__all__ = ["HostControl", "HostLaunch", "Item", "Step", "tasks_of"]
 
 Item = int | Flow
 
@@ -41,8 +41,8 @@ def _labels(part: Flow) -> set[int]:
     return found
 
 
-class Walk:
-    """One launch that the host walks through.
+class HostLaunch:
+    """One launch whose loops and checkpoints the host runs.
 
     seeking: label of the checkpoint to begin at, -1 once it is met. yielded: 1 + the label of the
     checkpoint that ended it, or 0.
@@ -56,14 +56,14 @@ class Walk:
         self.yielded = 0
 
 
-Step = Callable[[Walk], bool]
-"""A part of a walk; True if the launch ends there."""
+Step = Callable[[HostLaunch], bool]
+"""A part of a launch; True if the launch ends there."""
 
 E = TypeVar("E", bound=DeviceExecutable[Any, Any, Any])
 A = TypeVar("A", bound=DeviceArguments)
 
 
-class Walker(Generic[E, A]):
+class HostControl(Generic[E, A]):
     """Launches the buffers of ``pool``. rounds: of loops on the host, so far."""
 
     def __init__(
@@ -96,53 +96,55 @@ class Walker(Generic[E, A]):
             return partial(self._checkpoint, item, steps)
         return partial(self._loop, item.param, _labels(item), steps)
 
-    def _task(self, k: int, walk: Walk) -> bool:
+    def _task(self, k: int, launch: HostLaunch) -> bool:
         """A task, which runs also before the checkpoint that a launch begins at."""
-        self.task(k)(walk.args)
+        self.task(k)(launch.args)
         return False
 
-    def _parallel(self, part: Flow, walk: Walk) -> bool:
-        if walk.seeking < 0:
-            self.parallel(part, walk.args)
+    def _parallel(self, part: Flow, launch: HostLaunch) -> bool:
+        if launch.seeking < 0:
+            self.parallel(part, launch.args)
         return False
 
-    def _loop(self, param: int, labels: Set[int], steps: Sequence[Step], walk: Walk) -> bool:
+    def _loop(
+        self, param: int, labels: Set[int], steps: Sequence[Step], launch: HostLaunch
+    ) -> bool:
         """A do_while. labels: of the checkpoints in it."""
-        if walk.seeking >= 0 and walk.seeking not in labels:
+        if launch.seeking >= 0 and launch.seeking not in labels:
             return False
         while True:
             for step in steps:
-                if step(walk):
+                if step(launch):
                     return True
             self.rounds += 1
-            if not self.pool.flag(walk.args, param):
+            if not self.pool.flag(launch.args, param):
                 return False
 
-    def _checkpoint(self, part: Flow, steps: Sequence[Step], walk: Walk) -> bool:
+    def _checkpoint(self, part: Flow, steps: Sequence[Step], launch: HostLaunch) -> bool:
         """A checkpoint: after it the launch ends where its flag is not 0."""
-        if walk.seeking >= 0:
-            if part.label != walk.seeking:
+        if launch.seeking >= 0:
+            if part.label != launch.seeking:
                 return False
-            walk.seeking = -1
+            launch.seeking = -1
         for step in steps:
-            step(walk)
-        if part.param >= 0 and self.pool.flag(walk.args, part.param):
-            walk.yielded = 1 + part.label
+            step(launch)
+        if part.param >= 0 and self.pool.flag(launch.args, part.param):
+            launch.yielded = 1 + part.label
             return True
         return False
 
     # --- launching ------------------------------------------------------------------------------
 
-    def walk(self, args: A, steps: Sequence[Step]) -> None:
+    def run_steps(self, args: A, steps: Sequence[Step]) -> None:
         """Launch a packed buffer; waits only where the host has to know a flag."""
         labels = self.executable.meta.labels
         resume = struct.unpack_from("<q", args.view, RESUME)[0] if labels else 0
-        walk = Walk(args, resume - 1)
+        launch = HostLaunch(args, resume - 1)
         for step in steps:
-            if step(walk):
+            if step(launch):
                 break
         if labels:
-            struct.pack_into("<q", args.view, RESUME, walk.yielded)
+            struct.pack_into("<q", args.view, RESUME, launch.yielded)
 
     def task(self, k: int) -> Launch[A]:
         """Return the function that launches one task."""

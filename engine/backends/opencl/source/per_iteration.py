@@ -1,28 +1,29 @@
-"""A parallel task on a GPU: a work-item runs cells of the loop, a work-group is a block.
+"""A parallel task on a GPU: a work-item runs iterations of the loop, a work-group is a block.
 
-A *cell* is one iteration of the user's loop, whatever number of axes that has; cells are numbered
+An *iteration* is one of the user's loop, whatever number of axes that has; they are numbered
 row by row, the innermost axis of the loop's nest fastest. `_plan` chooses how they are given to
 work-items, as `llvm.schedule` does for CUDA; the code is a loop whose steps are the whole grid, so
-that any number of groups covers all cells::
+that any number of groups covers all iterations::
 
-    const uint cells = max(x_n0, 0);
-    for (uint cell = get_global_id(0); cell < cells; cell += (uint)get_global_size(0)) {
-        const int i = cell;
+    const uint iterations = max(x_n0, 0);
+    const uint step = get_global_size(0);
+    for (uint iteration = get_global_id(0); iteration < iterations; iteration += step) {
+        const int i = iteration;
         y[i] = a * x[i] + y[i];
     }
 
 ============================ =====================================================================
-straight bodies              a work-item runs several neighbouring cells, with accesses of 16
+straight bodies              a work-item runs several neighbouring iterations, with accesses of 16
                              bytes (`tiles`)
 loops in a body              those over neighbours run four at a time (`inner`)
 sums, minima, maxima         each work-item makes them for itself, a group adds up, one atomic
                              update a group follows (`reduce`)
-blocks that wait, or share   exactly one cell a work-item, phases between barriers (`groups`)
+blocks that wait, or share   exactly one iteration a work-item, phases between barriers (`groups`)
 ============================ =====================================================================
 
-The IR comes from the pipeline for GPUs. Cells are counted in 32 bits where their number is sure to
-fit, which is with one axis or known extents; else in 64 bits, with divisions that are done in 32
-where that is enough.
+The IR comes from the pipeline for GPUs. Iterations are counted in 32 bits where their number is
+sure to fit, which is with one axis or known extents; else in 64 bits, with divisions that are done
+in 32 where that is enough.
 """
 
 from __future__ import annotations
@@ -48,19 +49,19 @@ from .groups import GROUP_OPS, begin_group, phases
 from .inner import range_for
 from .reduce import accumulate, finale, open_sums
 from .tiles import emit_tiles
-from .wide import Joined
+from .vector_access import Joined
 
 if TYPE_CHECKING:
-    from .kernel import Program
+    from .kernel import ProgramSource
 
-__all__ = ["LanesEmitter", "emit_parallel"]
+__all__ = ["IterationEmitter", "emit_parallel"]
 
 _DEFAULT: Final = 128
 _LIGHT: Final = 256
 """Work-items of a group where their work is light, or each group makes an atomic update."""
 
 _FEW: Final = 32
-"""Cells that may update a word one by one."""
+"""Iterations that may update a word one by one."""
 
 _QUOTIENT: Final = """\
 // a / b, in 32 bits where that is enough
@@ -71,22 +72,22 @@ static inline ulong qd_quotient(ulong a, uint b)
 """
 
 
-class LanesEmitter(Emitter):
+class IterationEmitter(Emitter):
     """Emits a function for a GPU.
 
     sums: the variable that an atomic update is made in, by op id (`reduce`). group: of a task whose
-    blocks wait or share memory, what `groups` keeps. wide: accesses of several cells at once, while
-    such copies are emitted (`wide`). unrolled: loops inside of the task that are worth them
-    (`inner`). quiet: no comments.
+    blocks wait or share memory, what `groups` keeps. vector_access: accesses of several iterations
+    at once, while such copies are emitted (`vector_access`). unrolled: loops inside of the task
+    that are worth them (`inner`). quiet: no comments.
     """
 
     table: ClassVar[list[Callable[[Any, Any], None]]]
 
-    def __init__(self, program: Program, **facts: Any) -> None:
+    def __init__(self, program: ProgramSource, **facts: Any) -> None:
         super().__init__(program, **facts)
         self.sums: Final[dict[int, str]] = {}
         self.group: Any = None
-        self.wide: Joined | None = None
+        self.vector_access: Joined | None = None
         self.unrolled: Unrolled | None = None
         self.quiet = False
 
@@ -120,34 +121,34 @@ class LanesEmitter(Emitter):
         self.line(f"const ulong {name} = qd_quotient({number}, {by});")
 
 
-def _load(e: LanesEmitter, op: Op) -> None:
-    found = e.wide.load(op) if e.wide is not None else ""
+def _load(e: IterationEmitter, op: Op) -> None:
+    found = e.vector_access.load(op) if e.vector_access is not None else ""
     if found:
         e.put(op, found)
     else:
         Emitter.table[op.code](e, op)
 
 
-def _store(e: LanesEmitter, op: Op) -> None:
-    found = e.wide.store(op) if e.wide is not None else ""
+def _store(e: IterationEmitter, op: Op) -> None:
+    found = e.vector_access.store(op) if e.vector_access is not None else ""
     if found:
         e.statement(op, f"{found} = {e.whole(op.args[1])};")
     else:
         Emitter.table[op.code](e, op)
 
 
-def _atomic(e: LanesEmitter, op: Op) -> None:
+def _atomic(e: IterationEmitter, op: Op) -> None:
     if op.id in e.sums:
         accumulate(e, op)
     else:
         Emitter.table[op.code](e, op)
 
 
-def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask:
+def emit_parallel(program: ProgramSource, index: int, op: Op, name: str) -> OpenclTask:
     """Write a parallel task."""
     plan = _plan(op, program)
     body = program.emitter(op)
-    assert isinstance(body, LanesEmitter)
+    assert isinstance(body, IterationEmitter)
     body.unrolled = plan.loops
     open_sums(body, plan.sums)
     program.begin(body, index, op, "get_global_id(0)")
@@ -155,7 +156,7 @@ def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask
         begin_group(body, op, plan.block_dim)
     body.op_id = op.id
     body.run(op.regions[0])
-    _cells(body, op, plan)
+    _iterations(body, op, plan)
     body.op_id = op.id
     finale(body, plan.sums, plan.block_dim)
     program.title(index, op)
@@ -176,7 +177,7 @@ def _group(size: int) -> str:
     return f"__attribute__((reqd_work_group_size({size}, 1, 1)))"
 
 
-def _plan(op: Op, program: Program) -> Schedule:
+def _plan(op: Op, program: ProgramSource) -> Schedule:
     """The schedule of a parallel task."""
     body, config, most = op.regions[1], program.config, program.capabilities.max_group
     if config.max_block_dim:
@@ -207,7 +208,7 @@ def _plan(op: Op, program: Program) -> Schedule:
 
 
 def _few(op: Op) -> bool:
-    """True if the task is known to have too few cells for sums of groups to be worth it."""
+    """True if the task is known to have too few iterations for sums of groups to be worth it."""
     bounds = op.regions[0].ops[-1].args
     if any(bound.code != C.CONST for bound in bounds):
         return False
@@ -215,11 +216,11 @@ def _few(op: Op) -> bool:
     return math.prod([max(0, int(end.attr) - int(begin.attr)) for begin, end in ends]) <= _FEW
 
 
-# Cells
+# Iterations
 
 
-def _cells(e: LanesEmitter, op: Op, plan: Schedule) -> None:
-    """Run the body of ``op`` for the cells of this work-item."""
+def _iterations(e: IterationEmitter, op: Op, plan: Schedule) -> None:
+    """Run the body of ``op`` for the iterations of this work-item."""
     bounds = op.regions[0].ops[-1].args
     order: tuple[int, ...] = op.attr.axes or tuple(range(len(bounds) // 2))
     found: dict[int, tuple[str, str, str]] = {}
@@ -228,25 +229,26 @@ def _cells(e: LanesEmitter, op: Op, plan: Schedule) -> None:
         found[axis] = _bound(e, begin), _bound(e, end), _extent(e, begin, end)
     wide, total = _total(found)
     ty = "ulong" if wide else "uint"
-    cells, cell = e.names.fresh("cells"), e.names.fresh("cell")
+    iterations, iteration = e.names.fresh("iterations"), e.names.fresh("iteration")
     e.comment(op)
     if total == "1u" and e.program.capabilities.unified:
         # PoCL 3.0 sets the sums of all items of a group to those of the first one where it sees
-        # that no other has a cell. This hides it: no group has enough items for a shifted value
-        # other than 0.
+        # that no other has an iteration. This hides it: no group has enough items for a shifted
+        # value other than 0.
         total = "1u + (uint)(get_local_id(0) >> 20)"
-    e.line(f"const {ty} {cells} = {total};")
+    e.line(f"const {ty} {iterations} = {total};")
     if plan.grid == grids.EXACT:
-        e.group.cells(e, ty, cell, cells)
-        _indices(e, op, order, found, cell, wide)
+        e.group.iterations(e, ty, iteration, iterations)
+        _indices(e, op, order, found, iteration, wide)
         e.run(op.regions[1])
         return
 
     def single() -> None:
         step = "get_global_size(0)" if wide else "(uint)get_global_size(0)"
-        e.open(f"for ({ty} {cell} = get_global_id(0); {cell} < {cells}; {cell} += {step}) {{")
+        condition = f"{iteration} < {iterations}; {iteration} += {step}"
+        e.open(f"for ({ty} {iteration} = get_global_id(0); {condition}) {{")
         e.loop_depth += 1
-        _indices(e, op, order, found, cell, wide)
+        _indices(e, op, order, found, iteration, wide)
         e.again(op.regions[1])
         e.loop_depth -= 1
         e.op_id = op.id
@@ -255,7 +257,7 @@ def _cells(e: LanesEmitter, op: Op, plan: Schedule) -> None:
     if plan.tile is None:
         single()
     else:
-        emit_tiles(e, op, plan.tile, found, cells, single)
+        emit_tiles(e, op, plan.tile, found, iterations, single)
 
 
 def _bound(e: Emitter, op: Op) -> str:
@@ -280,7 +282,7 @@ def _extent(e: Emitter, begin: Op, end: Op) -> str:
 
 
 def _total(bounds: dict[int, tuple[str, str, str]]) -> tuple[bool, str]:
-    """True if cells have to be counted in 64 bits, and their number.
+    """True if iterations have to be counted in 64 bits, and their number.
 
     With one axis there are fewer than 2**31 if that does not begin below 0, so that adding the size
     of a grid does not wrap.
@@ -297,26 +299,26 @@ def _total(bounds: dict[int, tuple[str, str, str]]) -> tuple[bool, str]:
 
 
 def _indices(
-    e: LanesEmitter, op: Op, order: tuple[int, ...], bounds: dict[int, tuple[str, str, str]],
-    cell: str, wide: bool,
+    e: IterationEmitter, op: Op, order: tuple[int, ...], bounds: dict[int, tuple[str, str, str]],
+    iteration: str, wide: bool,
 ) -> None:  # fmt: skip
-    """The loop's indices, from the number of the cell."""
+    """The loop's indices, from the number of the iteration."""
     names = {axis: counter(e) for axis in order}
     for axis in order[:0:-1]:
         begin, _, extent = bounds[axis]
         rest = e.names.fresh("rest")
-        # Where there are no cells, the result is not used.
+        # Where there are no iterations, the result is not used.
         some = f"max({extent}, 1u)" if not extent.endswith("u") else extent
         some = "1u" if some == "0u" else some
         if wide:
-            e.quotient(rest, cell, some)
+            e.quotient(rest, iteration, some)
         else:
-            e.line(f"const uint {rest} = {cell} / {some};")
-        place = f"(int)({cell} - {rest} * {extent})"
+            e.line(f"const uint {rest} = {iteration} / {some};")
+        place = f"(int)({iteration} - {rest} * {extent})"
         e.line(f"const int {names[axis]} = {_shifted(begin, place)};")
-        cell = rest
+        iteration = rest
     outer = order[0]
-    e.line(f"const int {names[outer]} = {_shifted(bounds[outer][0], f'(int){cell}')};")
+    e.line(f"const int {names[outer]} = {_shifted(bounds[outer][0], f'(int){iteration}')};")
     for axis in order:
         e.loop_values[op.id, axis] = names[axis]
 
@@ -328,7 +330,7 @@ def _shifted(begin: str, place: str) -> str:
 # The number of groups
 
 
-def _header(program: Program, op: Op, name: str, plan: Schedule, task: Emitter) -> None:
+def _header(program: ProgramSource, op: Op, name: str, plan: Schedule, task: Emitter) -> None:
     """The kernel that stores how many groups the task needs; it has the task's parameters."""
     e = program.emitter(op)
     e.params |= task.params
@@ -336,20 +338,20 @@ def _header(program: Program, op: Op, name: str, plan: Schedule, task: Emitter) 
     e.run(op.regions[0])
     bounds = op.regions[0].ops[-1].args
     extents = [_extent(e, a, b) for a, b in zip(bounds[::2], bounds[1::2], strict=True)]
-    cells, size = e.names.fresh("cells"), plan.block_dim
-    e.line(f"const ulong {cells} = {' * '.join([f'(ulong){extents[0]}', *extents[1:]])};")
-    e.line(f"{e.frame('long', grids.HEADER)} = max(({cells} + {size - 1}) / {size}, 1ul);")
+    iterations, size = e.names.fresh("iterations"), plan.block_dim
+    e.line(f"const ulong {iterations} = {' * '.join([f'(ulong){extents[0]}', *extents[1:]])};")
+    e.line(f"{e.kernarg('long', grids.HEADER)} = max(({iterations} + {size - 1}) / {size}, 1ul);")
     program.finish(e, name, _group(1))
 
 
-LanesEmitter.table = list(Emitter.table)
+IterationEmitter.table = list(Emitter.table)
 for _code in range(C.COUNT):
     if C.ATOMIC[_code]:
-        LanesEmitter.table[_code] = _atomic
+        IterationEmitter.table[_code] = _atomic
 for _code, _fn in {
     **GROUP_OPS,
     C.GLOBAL_LOAD: _load,
     C.GLOBAL_STORE: _store,
     C.RANGE_FOR: range_for,
 }.items():
-    LanesEmitter.table[_code] = _fn
+    IterationEmitter.table[_code] = _fn

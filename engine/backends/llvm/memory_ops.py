@@ -1,4 +1,4 @@
-"""LLVM IR for memory: local variables, arrays, the frame, atomics."""
+"""LLVM IR for memory: local variables, arrays, the argument buffer, atomics."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _shift_ptr(e: Emitter, op: Op) -> None:
 
 
 def _global_tmp(e: Emitter, op: Op) -> None:
-    e.v[op.id] = e.beyond(e.frame, e.state.layout.tmp + op.attr)
+    e.v[op.id] = e.beyond(e.kernarg, e.state.layout.tmp + op.attr)
 
 
 def _launch_seed(e: Emitter, op: Op) -> None:

@@ -57,8 +57,8 @@ def test_each_task_gets_its_own_arguments(mapping):
     assert {task.symbol for task in tasks} == {"steps_kernel_tasks"}
     assert [task.number for task in tasks] == list(range(len(tasks)))
     for task in tasks:
-        assert len(task.places) == len(task.args)
-        assert not {place for place, _ in task.rest} & set(task.places)
+        assert len(task.positions) == len(task.args)
+        assert not {place for place, _ in task.rest} & set(task.positions)
 
 
 @qd.real_func
@@ -127,7 +127,7 @@ def test_a_task_alone_keeps_its_kernel():
     one(x)
     text, (task,) = facts_of(one)
     assert x.tolist() == [1, 1, 1]
-    assert (task.number, task.places, task.rest) == (-1, (), ())
+    assert (task.number, task.positions, task.rest) == (-1, (), ())
     assert task.symbol == "one_kernel_0_range_for" and text.count("__kernel ") == 1
 
 

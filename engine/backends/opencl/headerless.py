@@ -31,7 +31,7 @@ _MACROS: Final = {
 }  # fmt: skip
 _CONST: Final = "__attribute__((overloadable, const))"
 _OTHER: Final = "__attribute__((overloadable))"
-_JOINT: Final = "__attribute__((overloadable, convergent))"
+_CONVERGENT: Final = "__attribute__((overloadable, convergent))"
 
 
 def _each(result: str, params: str, types: tuple[str, ...], mark: str = _CONST) -> list[str]:
@@ -52,7 +52,7 @@ def _table() -> dict[str, list[str]]:
     for name in ("global_id", "global_size", "local_id", "local_size", "group_id", "num_groups"):
         found[f"get_{name}"] = [f"size_t {_CONST} NAME(uint);"]
     for name in ("barrier", "mem_fence"):
-        found[name] = [f"void {_JOINT} NAME(uint);"]
+        found[name] = [f"void {_CONVERGENT} NAME(uint);"]
     for name in ("acos", "asin", "atan", "ceil", "cos", "exp", "fabs", "floor", "log", "rint",
                  "round", "rsqrt", "sin", "sqrt", "tan", "tanh", "trunc"):  # fmt: skip
         found[name] = _each("T", "T", _FLOATS)

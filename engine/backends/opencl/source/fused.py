@@ -4,14 +4,14 @@ PoCL makes machine code of a kernel when it is launched first, and links it: 30 
 kernel, however small. So tasks that run in work-groups of one item are functions, and share a
 kernel that calls the requested one::
 
-    static void step_kernel_0_range_for_body(frame, x_mem, x_at, item, items) { ... }
-    static void step_kernel_1_serial_body(frame, y_mem, y_at, item, items) { ... }
+    static void step_kernel_0_range_for_body(kernarg, x_mem, x_at, item, items) { ... }
+    static void step_kernel_1_serial_body(kernarg, y_mem, y_at, item, items) { ... }
 
-    __kernel void step_kernel_tasks(frame, int task, x_mem, x_at, y_mem, y_at)
+    __kernel void step_kernel_tasks(kernarg, int task, x_mem, x_at, y_mem, y_at)
     {
         const int item = get_global_id(0), items = get_global_size(0);
         switch (task) {
-        case 0: step_kernel_0_range_for_body(frame, x_mem, x_at, item, items); break;
+        case 0: step_kernel_0_range_for_body(kernarg, x_mem, x_at, item, items); break;
         case 1: ...
         }
     }
@@ -37,8 +37,8 @@ ALONE: Final = "__attribute__((reqd_work_group_size(1, 1, 1)))"
 
 
 class Body(NamedTuple):
-    """The function of a task. symbol: its name. slots: its parameters after the frame and, if it
-    prints, the buffer for that."""
+    """The function of a task. symbol: its name. slots: its parameters after the device buffer and,
+    if it prints, the buffer for that."""
 
     symbol: str
     slots: tuple[Slot, ...]
@@ -46,13 +46,14 @@ class Body(NamedTuple):
 
 
 _HEAD: Final = 24
-"""Bytes of the frame, the buffer for prints and the task's number."""
+"""Bytes of the device buffer, the buffer for prints and the task's number."""
 
 
 def ends(bodies: Sequence[Body], most: int) -> list[int]:
     """The ends of kernels of several tasks: the parameters of each have at most ``most`` bytes.
 
-    A kernel of one task may have more; `Program.finish` has refused it if that is not possible.
+    A kernel of one task may have more; `ProgramSource.finish` has refused it if that is not
+    possible.
     """
     found: list[int] = []
     seen: set[tuple[str, str, int]] = set()
@@ -78,16 +79,20 @@ def together(
     """Parameters and body of the kernel ``symbol``, and the tasks as they are launched by it."""
     prints = any(body.prints for body in bodies)
     names = Names(("task",))
-    places: dict[tuple[str, str, int], tuple[int, str]] = {}
-    params = ["__global uchar *frame", *(["__global uchar *prints"] if prints else []), "int task"]
+    positions: dict[tuple[str, str, int], tuple[int, str]] = {}
+    params = [
+        "__global uchar *kernarg",
+        *(["__global uchar *prints"] if prints else []),
+        "int task",
+    ]
     at = len(params)
     for body in bodies:
         for slot in body.slots:
             key = _key(slot)
-            if key in places:
+            if key in positions:
                 continue
             name = names.fresh(slot.name, ends=("_mem", "_at") if slot.kind == MEMORY else ())
-            places[key] = at, name
+            positions[key] = at, name
             if slot.kind == MEMORY:
                 params.append(f"__global uchar *{name}_mem, ulong {name}_at")
             else:
@@ -96,18 +101,18 @@ def together(
     lines = ["const int item = get_global_id(0), items = get_global_size(0);", "switch (task) {"]
     launched: list[OpenclTask] = []
     for number, (body, task) in enumerate(zip(bodies, tasks, strict=True)):
-        passed = ["frame", *(["prints"] if body.prints else [])]
+        passed = ["kernarg", *(["prints"] if body.prints else [])]
         mine = {_key(slot) for slot in body.slots}
         for slot in body.slots:
-            name = places[_key(slot)][1]
+            name = positions[_key(slot)][1]
             passed.append(f"{name}_mem, {name}_at" if slot.kind == MEMORY else name)
         lines.append(
             f"case {number}: {body.symbol}({', '.join([*passed, 'item', 'items'])}); break;"
         )
         launched.append(task._replace(
             symbol=symbol, prints=prints, number=number,
-            places=tuple([places[_key(slot)][0] for slot in body.slots]),
-            rest=tuple([(k, key[0]) for key, (k, _) in places.items() if key not in mine]),
+            positions=tuple([positions[_key(slot)][0] for slot in body.slots]),
+            rest=tuple([(k, key[0]) for key, (k, _) in positions.items() if key not in mine]),
         ))  # fmt: skip
     return params, [*lines, "}"], launched
 

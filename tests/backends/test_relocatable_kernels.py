@@ -1,14 +1,14 @@
-"""Kernels from code images do what the same kernels do when LLVM links them."""
+"""Kernels from relocatable objects do what the same kernels do when LLVM links them."""
 
 import numpy as np
 import pytest
-from imagekit import compile_twice, outcome, sections_of
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cpu import host, image
+from qd_studio.engine.backends.cpu import host, relocatable
 from qd_studio.engine.types import PRIMITIVE_TYPES
+from relocatablekit import compile_twice, outcome, sections_of
 
 pytestmark = pytest.mark.skipif(
-    not host.maps_images(), reason="relocatable objects need Linux x86-64"
+    not host.maps_objects(), reason="relocatable objects need Linux x86-64"
 )
 
 INTEGERS = [t for t in PRIMITIVE_TYPES if not t.is_real and t is not qd.u1]
@@ -235,7 +235,7 @@ def test_these_kernels_use_what_the_linker_knows(monkeypatch):
         sections |= found
         for name, those in used.items():
             kinds.setdefault(name, set()).update(those)
-        functions |= {name for name, _ in image.parse(twice.artifact.code).slots}
+        functions |= {name for name, _ in relocatable.parse(twice.artifact.code).slots}
     assert {".rodata", ".rodata.cst4", ".rodata.cst8", ".rodata.cst16"} <= set(sections)
     assert kinds[".rela.text"] == {2, 4}
     assert kinds[".rela.rodata"] == {2}

@@ -1,8 +1,9 @@
 """The memory of arrays, on the host or on a device.
 
-A backend hands out `Memory`; `lang` keeps arrays and fields in it and the runtime passes views of
-it to kernels. Where the host sees the bytes directly (`Memory.host`), a view is a NumPy array.
-Where it does not, a view is a `DeviceArray`: address, shape and dtype, with copies both ways::
+A backend hands out `ArrayMemory`; `lang` keeps arrays and fields in it and the runtime passes views
+of it to kernels. Where the host sees the bytes directly (`ArrayMemory.host`), a view is a NumPy
+array. Where it does not, a view is a `DeviceArray`: address, shape and dtype, with copies both
+ways::
 
     memory = program.device.allocate(nbytes)          zeroed
     view = view_of(memory, offset, shape, dtype)      np.ndarray or DeviceArray
@@ -22,7 +23,7 @@ import numpy as np
 from ..errors import QuadrantsRuntimeError
 
 __all__ = [
-    "ALIGN", "DeviceArray", "HostMemory", "Memory", "aligned_zeros", "freed", "host_copy",
+    "ALIGN", "ArrayMemory", "DeviceArray", "HostMemory", "aligned_zeros", "freed", "host_copy",
     "view_of",
 ]  # fmt: skip
 
@@ -47,7 +48,7 @@ def aligned_zeros(size: int, slack: int = 0) -> Array:
     return raw[start : start + size]
 
 
-class Memory(Protocol):
+class ArrayMemory(Protocol):
     """A run of bytes.
 
     address: as passed to kernels; 0 once it was freed. nbytes: how many. host: the bytes as an
@@ -70,7 +71,7 @@ class Memory(Protocol):
         """Repeat ``pattern`` (1, 2, 4 or 8 bytes) ``count`` times from ``offset`` on."""
         ...
 
-    def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
+    def copy(self, offset: int, source: ArrayMemory, begin: int, nbytes: int) -> None:
         """Copy ``nbytes`` bytes of ``source``, from ``begin`` on, into this memory."""
         ...
 
@@ -115,7 +116,7 @@ class HostMemory:
         part = self._bytes()[offset : offset + size * count].reshape(count, size)
         part[...] = np.frombuffer(pattern, np.uint8)
 
-    def copy(self, offset: int, source: Memory, begin: int, nbytes: int) -> None:
+    def copy(self, offset: int, source: ArrayMemory, begin: int, nbytes: int) -> None:
         part = self._bytes()[offset : offset + nbytes]
         if source.host is not None:
             part[...] = source.host[begin : begin + nbytes]
@@ -138,7 +139,7 @@ class DeviceArray:
     __slots__ = ("address", "dtype", "memory", "nbytes", "offset", "owner", "shape", "writeable")
 
     def __init__(
-        self, address: int, shape: Sequence[int], dtype: Any, memory: Memory | None = None,
+        self, address: int, shape: Sequence[int], dtype: Any, memory: ArrayMemory | None = None,
         offset: int = 0, owner: Any = None, writeable: bool = True,
     ) -> None:  # fmt: skip
         self.address: Final = address
@@ -164,7 +165,9 @@ class DeviceArray:
         return len(self.shape)
 
 
-def view_of(memory: Memory, offset: int, shape: Sequence[int], dtype: Any) -> Array | DeviceArray:
+def view_of(
+    memory: ArrayMemory, offset: int, shape: Sequence[int], dtype: Any
+) -> Array | DeviceArray:
     """The C-contiguous array of this shape that begins ``offset`` bytes into ``memory``."""
     host = memory.host
     if host is not None:

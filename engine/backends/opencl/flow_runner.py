@@ -1,10 +1,11 @@
-"""Runs kernels with a flow: the host walks through it, see `device_launch.walking`."""
+"""Runs kernels with a flow: the host runs its loops and checkpoints, see
+`device_launch.host_control`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..device_launch.walking import Walker
+from ..device_launch.host_control import HostControl
 from .arguments import OpenclArguments
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["FlowRunner"]
 
 
-class FlowRunner(Walker["OpenclExecutable", OpenclArguments]):
+class FlowRunner(HostControl["OpenclExecutable", OpenclArguments]):
     """See the module docstring."""
 
     def __init__(self, executable: OpenclExecutable, pool: OpenclBufferPool) -> None:
@@ -26,4 +27,4 @@ class FlowRunner(Walker["OpenclExecutable", OpenclArguments]):
         """Launch a packed buffer; waits where the host has to know a flag."""
         if self.executable.zeroed:
             self.executable.control.clear(args)
-        self.walk(args, self._steps)
+        self.run_steps(args, self._steps)

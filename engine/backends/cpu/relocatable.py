@@ -1,8 +1,8 @@
-"""Relocatable objects (*images*): linked machine code, and how it is loaded into memory.
+"""Relocatable objects: linked machine code, and how it is loaded into memory.
 
-`linker` makes an image when a kernel is compiled; loading one is a mapping, a copy, and a few
-addresses filled in, some microseconds in all and without LLVM. An image is position-independent
-except for its slots. In memory it has three parts, each on pages of its own::
+`linker` makes a relocatable object when a kernel is compiled; loading one is a mapping, a copy, and
+a few addresses filled in, some microseconds in all and without LLVM. A relocatable object is
+position-independent except for its slots. In memory it has three parts, each on pages of its own::
 
     code        read, execute       functions; stubs that jump through slots
     constants   read                tables, and slots: addresses of functions of the process
@@ -15,13 +15,13 @@ As bytes (little-endian): a header, then tables, names, and what the parts begin
     entries, slots, own, names                      how many; of names, how many bytes
     entries    offset, name                    functions that are called from outside
     slots      offset, name                    8 bytes that get the address of what has this name
-    own        offset, target                  8 bytes that get the address of a target in the image
+    own        offset, target                  8 bytes that get the address of a target in it
     names      each with its length before it; a name is given as its offset in here
     code, constants, data
 
-Offsets are those in memory. Everything is checked before anything is mapped: an image that is cut
-off or damaged in its tables is a ValueError. Damage to the code itself must be found by checksums
-of the cache that kept it.
+Offsets are those in memory. Everything is checked before anything is mapped: a relocatable object
+that is cut off or damaged in its tables is a ValueError. Damage to the code itself must be found by
+checksums of the cache that kept it.
 """
 
 from __future__ import annotations
@@ -36,18 +36,19 @@ from typing import Final, NamedTuple
 from . import host
 
 __all__ = [
-    "FORMAT", "LIMIT", "PAGE", "X86_64", "Image", "Parts", "Room", "is_image", "load", "pack",
-    "parse", "room",
+    "FORMAT", "LIMIT", "PAGE", "X86_64", "Parts", "RelocatableObject", "Room", "is_relocatable",
+    "load", "pack", "parse", "room",
 ]  # fmt: skip
 
 MAGIC: Final = b"QDimage\x01"
 FORMAT: Final = 1
-"""Version of the format and of `linker`; part of the names under which images are kept."""
+"""Version of the format and of `linker`; part of the names under which objects are kept."""
 
 X86_64: Final = 62
 PAGE: Final = 4096
 LIMIT: Final = 1 << 30
-"""Most bytes of an image in memory: the distance between any two of its bytes fits 32 bits."""
+"""Most bytes of a relocatable object in memory: the distance between any two of its bytes fits 32
+bits."""
 
 _HEAD: Final = struct.Struct("<8s10I")
 _PAIR: Final = struct.Struct("<2I")
@@ -70,7 +71,7 @@ class Room(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """An image taken apart.
+    """A relocatable object taken apart.
 
     entries, slots: offset of each by name; a name may have several slots. own: offset of the slot,
     offset of the place.
@@ -96,13 +97,13 @@ def room(code: int, constants: int, data: int) -> Room:
     return Room(at, data_at, data_at + _up(data))
 
 
-def is_image(code: bytes) -> bool:
-    """True if these bytes begin like an image of any version."""
+def is_relocatable(code: bytes) -> bool:
+    """True if these bytes begin like a relocatable object of any version."""
     return code[:7] == MAGIC[:7]
 
 
 def pack(parts: Parts) -> bytes:
-    """The image as bytes."""
+    """The object as bytes."""
     names = bytearray()
     known: dict[str, int] = {}
 
@@ -123,11 +124,12 @@ def pack(parts: Parts) -> bytes:
     return b"".join((head, table, names, parts.code, parts.constants, parts.data))
 
 
-def parse(image: bytes) -> Parts:
-    """Take an image apart. ValueError if it is none, or damaged, or for another machine."""
-    if len(image) < _HEAD.size:
+def parse(obj: bytes) -> Parts:
+    """Take a relocatable object apart. ValueError if it is none, or damaged, or for another
+    machine."""
+    if len(obj) < _HEAD.size:
         raise ValueError("the relocatable object is truncated")
-    magic, machine, page, code, constants, data, zeros, *counts = _HEAD.unpack_from(image)
+    magic, machine, page, code, constants, data, zeros, *counts = _HEAD.unpack_from(obj)
     if magic != MAGIC:
         raise ValueError("this is not a relocatable object of this version")
     if machine != X86_64 or page != PAGE:
@@ -137,13 +139,13 @@ def parse(image: bytes) -> Parts:
     code_at = start + names
     constants_at = code_at + code
     data_at = constants_at + constants
-    if data_at + data != len(image):
+    if data_at + data != len(obj):
         raise ValueError("the relocatable object does not have the length that its header states")
     where = room(code, constants, data + zeros)
     if not code or where.size > LIMIT:
         raise ValueError("the relocatable object has sections of impossible sizes")
-    pairs = list(_PAIR.iter_unpack(image[_HEAD.size : start]))
-    named = image[start:code_at]
+    pairs = list(_PAIR.iter_unpack(obj[_HEAD.size : start]))
+    named = obj[start:code_at]
     spans = ((where.constants, where.constants + constants), (where.data, where.data + data))
     for offset, _ in pairs[entries:]:
         if not any(low <= offset and offset + 8 <= high for low, high in spans):
@@ -153,7 +155,7 @@ def parse(image: bytes) -> Parts:
     if any(target > where.size for _, target in pairs[entries + slots :]):
         raise ValueError("an address is outside of the relocatable object")
     return Parts(
-        image[code_at:constants_at], image[constants_at:data_at], image[data_at:], zeros,
+        obj[code_at:constants_at], obj[constants_at:data_at], obj[data_at:], zeros,
         tuple([(_name(named, at), offset) for offset, at in pairs[:entries]]),
         tuple([(_name(named, at), offset) for offset, at in pairs[entries : entries + slots]]),
         tuple(pairs[entries + slots :]),
@@ -169,8 +171,8 @@ def _name(names: bytes, at: int) -> str:
     return text.decode()  # its error is a ValueError too
 
 
-class Image:
-    """An image in memory, as long as this object lives.
+class RelocatableObject:
+    """A relocatable object in memory, as long as this object lives.
 
     addresses: of the functions that are called from outside.
     """
@@ -186,15 +188,15 @@ class Image:
         self._release.detach()
 
 
-def load(image: bytes) -> Image:
-    """Bring an image into memory.
+def load(obj: bytes) -> RelocatableObject:
+    """Bring a relocatable object into memory.
 
     ValueError if it is damaged or has an undefined symbol; OSError if there is no memory for it, or
     the system forbids making code.
     """
-    if not host.maps_images():
+    if not host.maps_objects():
         raise ValueError("relocatable objects need Linux on x86-64")
-    parts = parse(image)
+    parts = parse(obj)
     system = _system()
     if PAGE % system.page:
         raise ValueError("the relocatable object needs a different page size")
@@ -216,7 +218,7 @@ def load(image: bytes) -> Image:
     except BaseException:
         system.munmap(base, where.size)
         raise
-    return Image(base, where.size, parts.entries)
+    return RelocatableObject(base, where.size, parts.entries)
 
 
 def _fill(parts: Parts, where: Room, base: int, filled: Pairs) -> None:

@@ -1,4 +1,4 @@
-"""OpenCL C for memory: local variables, arrays, the frame, atomic updates."""
+"""OpenCL C for memory: local variables, arrays, the device buffer, atomic updates."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ....ir.semantics import ATOMIC_OPERATION
 from ....types import DataType, PointerType, Type, f16
 from ...stacks import element
 from . import atomics
-from .emitter import ADD, ATOM, GLOBAL, LOCAL, PRIVATE, UNARY, Offset, Place
-from .extremes import Extreme
+from .emitter import ADD, ATOM, GLOBAL, LOCAL, PRIVATE, UNARY, Address, Offset
+from .minmax import MinMaxVariable
 from .names import MEMORY, VALUE, literal
 from .scalars import combined
 
@@ -44,9 +44,9 @@ def _alloca(e: Emitter, op: Op) -> None:
     if op.id in e.plan.addressed and VALUE[t.name] != MEMORY[t.name]:
         _in_memory(e, op, name, t, 1)
         return
-    e.places[op.id] = Place(name, "", t, PRIVATE, variable=True)
+    e.addresses[op.id] = Address(name, "", t, PRIVATE, variable=True)
     start, ctype = literal(0, t), VALUE[t.name]
-    if op.id in e.extremes:
+    if op.id in e.minmax:
         start, ctype = f"{e.helper(f'key_{t.name}')}({start})", "long" if t.bits == 64 else "int"
     if op.id in e.plan.set_next:
         e.unset[op.id] = ctype
@@ -73,55 +73,55 @@ def _in_memory(e: Emitter, op: Op, name: str, t: DataType, count: int) -> None:
         e.line(f"__private half *{name} = (__private half *){bits};")
     else:
         e.statement(op, f"{MEMORY[t.name]} {name}[{count}] = {{0}};")
-    e.places[op.id] = Place(name, "", t, PRIVATE)
+    e.addresses[op.id] = Address(name, "", t, PRIVATE)
 
 
 # Loads and stores
 
 
-def fetch(e: Emitter, place: Place) -> str:
+def fetch(e: Emitter, address: Address) -> str:
     """The value at a place."""
-    if place.elem is f16 and not place.variable:
-        return f"vload_half({place.number or '0'}, {place.base})"
-    return place.text
+    if address.elem is f16 and not address.variable:
+        return f"vload_half({address.number or '0'}, {address.base})"
+    return address.text
 
 
-def set_memory(e: Emitter, place: Place, value: str) -> str:
+def set_memory(e: Emitter, address: Address, value: str) -> str:
     """The statement that stores a value."""
-    if place.elem is f16 and not place.variable:
-        return f"vstore_half_rte({value}, {place.number or '0'}, {place.base});"
-    return f"{place.text} = {value};"
+    if address.elem is f16 and not address.variable:
+        return f"vstore_half_rte({value}, {address.number or '0'}, {address.base});"
+    return f"{address.text} = {value};"
 
 
 def _load(e: Emitter, op: Op) -> None:
     pointer = op.args[0]
-    text = fetch(e, e.places[pointer.id])
-    if pointer.id in e.extremes:
+    text = fetch(e, e.addresses[pointer.id])
+    if pointer.id in e.minmax:
         text = f"{e.helper(f'real_{op.type.name}')}({text})"
     e.put(op, text)
 
 
 def _store(e: Emitter, op: Op) -> None:
     pointer, value = op.args
-    place, declared = e.places[pointer.id], ""
-    if place.variable:
-        extreme = e.extremes.get(pointer.id)
-        text = e.whole(value) if extreme is None else _key(e, op, extreme)
+    address, declared = e.addresses[pointer.id], ""
+    if address.variable:
+        variable = e.minmax.get(pointer.id)
+        text = e.whole(value) if variable is None else _key(e, op, variable)
         declared = e.unset.pop(pointer.id, "")
         if e.guard and not declared:
-            text = f"{e.guard} ? {text if text.isalnum() else f'({text})'} : {place.base}"
-        text = f"{place.base} = {text};"
+            text = f"{e.guard} ? {text if text.isalnum() else f'({text})'} : {address.base}"
+        text = f"{address.base} = {text};"
     else:
-        text = set_memory(e, place, e.whole(value))
+        text = set_memory(e, address, e.whole(value))
         note_written(e, pointer)
     e.statement(op, f"{declared} {text}" if declared else text)
 
 
-def _key(e: Emitter, op: Op, extreme: Extreme) -> str:
+def _key(e: Emitter, op: Op, variable: MinMaxVariable) -> str:
     """The value that a store to a variable that is kept as a key stores."""
-    name, t = e.places[op.args[0].id].base, op.args[1].type
-    taken = extreme.updates.get(op.id)
-    side = "max" if extreme.code == C.MAX else "min"
+    name, t = e.addresses[op.args[0].id].base, op.args[1].type
+    taken = variable.updates.get(op.id)
+    side = "max" if variable.code == C.MAX else "min"
     if taken is None:
         return f"{e.helper(f'{side}_key_{t.name}')}({e.whole(op.args[1])})"
     # With fast_math the result for a NaN does not matter.
@@ -155,7 +155,7 @@ def _arg_addr(e: Emitter, op: Op) -> None:
     number, is_grad = op.attr
     if is_grad:
         raise QuadrantsUnsupportedError.from_loc("", op.loc, feature="access to a gradient")
-    e.places[op.id] = Place(e.array(number), "", _elem(op), GLOBAL)
+    e.addresses[op.id] = Address(e.array(number), "", _elem(op), GLOBAL)
 
 
 def _extent(e: Emitter, op: Op) -> None:
@@ -166,14 +166,14 @@ def _extent(e: Emitter, op: Op) -> None:
 def _external_ptr(e: Emitter, op: Op) -> None:
     base, indices = op.args[0], op.args[1:]
     if not indices:
-        e.places[op.id] = e.places[base.id]
+        e.addresses[op.id] = e.addresses[base.id]
         return
     number = base.attr[0]
     extents = [(e.extent(axis, number), ATOM) for axis in range(1, len(indices))]
-    _element(e, op, e.places[base.id], e.rows(indices, extents))
+    _element(e, op, e.addresses[base.id], e.rows(indices, extents))
 
 
-def _element(e: Emitter, op: Op, base: Place, offset: Offset) -> None:
+def _element(e: Emitter, op: Op, base: Address, offset: Offset) -> None:
     """``op`` is the address of an element of ``base``."""
     if offset.loose and e.row_pointers and offset.row != "0" and base.space == GLOBAL:
         base = base._replace(base=e.row(base, offset))
@@ -186,11 +186,11 @@ def _element(e: Emitter, op: Op, base: Place, offset: Offset) -> None:
         e.statement(op, f"const long {name} = {text};")
         text = name
     if text == "0":
-        e.places[op.id] = base
+        e.addresses[op.id] = base
         return
     if base.number:
         text = f"{base.number} + {text}" if text[0] != "-" else f"{base.number} + ({text})"
-    e.places[op.id] = Place(base.base, text, base.elem, base.space)
+    e.addresses[op.id] = Address(base.base, text, base.elem, base.space)
 
 
 def _linearize(e: Emitter, op: Op) -> None:
@@ -206,12 +206,12 @@ def _shift_ptr(e: Emitter, op: Op) -> None:
     offset = e.offsets.get(index.id)
     if offset is None:
         offset = Offset("0", *e.index(index), True)
-    _element(e, op, e.places[base.id], offset)
+    _element(e, op, e.addresses[base.id], offset)
 
 
 def _global_tmp(e: Emitter, op: Op) -> None:
     t = _elem(op)
-    e.places[op.id] = Place(e.global_tmp(op.attr, t), "", t, GLOBAL)
+    e.addresses[op.id] = Address(e.global_tmp(op.attr, t), "", t, GLOBAL)
 
 
 def _launch_seed(e: Emitter, op: Op) -> None:
@@ -223,18 +223,18 @@ def _launch_seed(e: Emitter, op: Op) -> None:
 
 def _atomic(e: Emitter, op: Op) -> None:
     pointer, value = op.args[0], op.args[1]
-    place = e.places[pointer.id]
+    address = e.addresses[pointer.id]
     note_written(e, pointer)
-    if place.space == PRIVATE:
-        private_update(e, op, place)
+    if address.space == PRIVATE:
+        private_update(e, op, address)
         return
     program = e.program
     how = atomics.update(
-        op.code, place.elem, _SPACES[place.space], program.capabilities._replace(fp16=False)
+        op.code, address.elem, _SPACES[address.space], program.capabilities._replace(fp16=False)
     )
     if how.helper:
         program.helper(how.function, how.helper)
-    at = f"({place.address})" if how.cast else place.address
+    at = f"({address.pointer})" if how.cast else address.pointer
     expected = e.at(op.args[2], UNARY) if op.code == C.ATOMIC_CAS else ""
     call = how.call(at, e.at(value, UNARY), expected)
     if not e.used(op):
@@ -243,21 +243,21 @@ def _atomic(e: Emitter, op: Op) -> None:
         e.put(op, call)
 
 
-def private_update(e: Emitter, op: Op, place: Place) -> None:
+def private_update(e: Emitter, op: Op, address: Address) -> None:
     """An update of memory that no one else sees."""
-    t = place.elem
+    t = address.elem
     old = e.names.fresh(f"old{op.id}")
-    e.statement(op, f"const {VALUE[t.name]} {old} = {fetch(e, place)};")
+    e.statement(op, f"const {VALUE[t.name]} {old} = {fetch(e, address)};")
     value = e.at(op.args[1], UNARY)
     if op.code == C.ATOMIC_CAS:
         expected = e.at(op.args[2], UNARY)
         same = _same_bits(t, old, expected)
-        e.line(f"if ({same}) {set_memory(e, place, value)}")
+        e.line(f"if ({same}) {set_memory(e, address, value)}")
     elif op.code == C.ATOMIC_XCHG:
-        e.line(set_memory(e, place, value))
+        e.line(set_memory(e, address, value))
     else:
         new = combined(e, ATOMIC_OPERATION[op.code], t, old, value)
-        e.line(set_memory(e, place, new))
+        e.line(set_memory(e, address, new))
     e.v[op.id] = old
 
 

@@ -13,7 +13,7 @@ import numpy as np
 if TYPE_CHECKING:
     from .device import CudaDevice
 
-__all__ = ["PTX", "Gate"]
+__all__ = ["PTX", "StreamStall"]
 
 PTX: Final = """
 .version 6.0
@@ -37,7 +37,7 @@ again:
 """For every processor that `archs` knows."""
 
 
-class Gate:
+class StreamStall:
     """The kernel on one device. CudaError if the driver does not accept it."""
 
     def __init__(self, device: CudaDevice) -> None:
@@ -51,7 +51,7 @@ class Gate:
         self._params: Final = self._values.ctypes.data + 8
         device.own(self)
 
-    def hold(self, us: float) -> None:
+    def stall(self, us: float) -> None:
         """Stall the default stream for ``us`` microseconds."""
         self._values[0] = round(us * 1e3)
         self._device.call(

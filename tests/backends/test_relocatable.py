@@ -1,4 +1,5 @@
-"""Code images: what the linker makes of objects, how they come into memory, what is refused."""
+"""Relocatable objects: what the linker makes of objects, how they come into memory, what is
+refused."""
 
 import ctypes
 import gc
@@ -7,14 +8,14 @@ import threading
 
 import numpy as np
 import pytest
-from imagekit import compile_twice, object_of, outcome, sections_of
 from qd_studio import engine as qd
 from qd_studio.engine.backends import base
-from qd_studio.engine.backends.cpu import host, image, linker, native, orc
+from qd_studio.engine.backends.cpu import host, linker, native, orc, relocatable
 from qd_studio.engine.pipeline_kind import PipelineKind
+from relocatablekit import compile_twice, object_of, outcome, sections_of
 
 pytestmark = pytest.mark.skipif(
-    not host.maps_images(), reason="relocatable objects need Linux x86-64"
+    not host.maps_objects(), reason="relocatable objects need Linux x86-64"
 )
 
 # Everything a module may hold: variables with and without values, alignment, tables of addresses
@@ -145,10 +146,10 @@ def called(code):
 def test_a_module_of_everything(level):
     object_code = object_of(MODULE, level=level)
     linked = linker.link(object_code, list(CALLS))
-    loaded = image.load(linked)
+    loaded = relocatable.load(linked)
     assert called(loaded) == called(orc.load(object_code, list(CALLS)))
     # Each loading has variables of its own.
-    assert called(image.load(linked)) == called(native.load(linked, list(CALLS)))
+    assert called(relocatable.load(linked)) == called(native.load(linked, list(CALLS)))
     _, kinds = sections_of(object_code)
     assert {2, 4} <= kinds[".rela.text"]
     assert kinds[".rela.text"] & {9, 41, 42}  # through the table of addresses
@@ -159,8 +160,8 @@ def test_a_module_of_everything(level):
 def test_the_same_object_gives_the_same_image():
     object_code = object_of(MODULE)
     assert linker.link(object_code, ["jump"]) == linker.link(object_code, ["jump"])
-    parts = image.parse(linker.link(object_code, ["jump", "count"]))
-    assert image.parse(image.pack(parts)) == parts
+    parts = relocatable.parse(linker.link(object_code, ["jump", "count"]))
+    assert relocatable.parse(relocatable.pack(parts)) == parts
     assert [name for name, _ in parts.entries] == ["jump", "count"]
 
 
@@ -181,12 +182,12 @@ def rights_at(address):
 
 def test_no_memory_can_be_written_and_run():
     linked = linker.link(object_of(MODULE), list(CALLS))
-    parts = image.parse(linked)
-    loaded = image.load(linked)
+    parts = relocatable.parse(linked)
+    loaded = relocatable.load(linked)
     start = loaded.addresses["count"] - dict(parts.entries)["count"]
-    assert start % image.PAGE == 0
-    where = image.room(len(parts.code), len(parts.constants), len(parts.data) + parts.zeros)
-    for offset in range(0, where.size, image.PAGE):
+    assert start % relocatable.PAGE == 0
+    where = relocatable.room(len(parts.code), len(parts.constants), len(parts.data) + parts.zeros)
+    for offset in range(0, where.size, relocatable.PAGE):
         expected = "r-xp" if offset < where.constants else "r--p"
         assert rights_at(start + offset) == (expected if offset < where.data else "rw-p")
     called(loaded)
@@ -194,13 +195,13 @@ def test_no_memory_can_be_written_and_run():
 
 def test_memory_is_given_back_with_the_code_and_only_then():
     linked = linker.link(object_of(MODULE), list(CALLS))
-    loaded = image.load(linked)
+    loaded = relocatable.load(linked)
     address = loaded.addresses["count"]
     assert rights_at(address) == "r-xp"
     del loaded
     gc.collect()
     assert not rights_at(address).endswith("xp")
-    kept = image.load(linked)
+    kept = relocatable.load(linked)
     kept.keep()
     address = kept.addresses["count"]
     count = ctypes.CFUNCTYPE(LONG)(address)
@@ -314,10 +315,10 @@ def finished(kernel):
 
 def test_another_kind_of_machine_keeps_objects(monkeypatch):
     object_code = object_of(MODULE)
-    monkeypatch.setattr(host, "maps_images", lambda: False)
+    monkeypatch.setattr(host, "maps_objects", lambda: False)
     assert native.finish(object_code, ["jump"]) == object_code
     with pytest.raises(ValueError, match="need Linux on x86-64"):
-        image.load(linker.link(object_code, ["jump"]))
+        relocatable.load(linker.link(object_code, ["jump"]))
 
 
 @pytest.mark.parametrize("length", [0, 3, 63, 64, 500, 1500, 3000])
@@ -352,10 +353,10 @@ def test_conversions_of_f16_by_functions():
     """As on processors that have no instructions for them."""
     without = "-f16c,-avx512f,-avx512fp16,-avx512vl"
     linked = linker.link(object_of(HALVES, without), ["narrow", "narrower", "from_bits"])
-    wanted = {name for name, _ in image.parse(linked).slots}
+    wanted = {name for name, _ in relocatable.parse(linked).slots}
     assert wanted == {"__extendhfsf2", "__truncsfhf2", "__truncdfhf2"}
     try:
-        code = image.load(linked)
+        code = relocatable.load(linked)
     except ValueError as error:
         assert "undefined symbol" in str(error)
         pytest.skip("no library here has these functions")
@@ -378,27 +379,27 @@ def test_an_image_that_is_cut_off():
     whole = small()
     for length in range(len(whole)):
         with pytest.raises(ValueError):
-            image.parse(whole[:length])
+            relocatable.parse(whole[:length])
     with pytest.raises(ValueError, match="length that its header states"):
-        image.parse(whole + b"\0")
+        relocatable.parse(whole + b"\0")
 
 
 def test_damage_is_found_or_stays_within_bounds(monkeypatch):
-    """Every bit of the header and the tables: what is not refused lies inside of the image."""
+    """Every bit of the header and the tables: what is not refused lies inside of the object."""
     whole = small()
-    parts = image.parse(whole)
+    parts = relocatable.parse(whole)
     end = len(whole) - len(parts.code) - len(parts.constants) - len(parts.data)
     refused = 0
     for at in range(8 * end):
         damaged = bytearray(whole)
         damaged[at // 8] ^= 1 << at % 8
         try:
-            got = image.parse(bytes(damaged))
+            got = relocatable.parse(bytes(damaged))
         except ValueError:
             refused += 1
             continue
-        where = image.room(len(got.code), len(got.constants), len(got.data) + got.zeros)
-        assert where.size <= image.LIMIT
+        where = relocatable.room(len(got.code), len(got.constants), len(got.data) + got.zeros)
+        assert where.size <= relocatable.LIMIT
         assert all(0 <= offset < len(got.code) for _, offset in got.entries)
         for offset in [at for _, at in got.slots] + [at for at, _ in got.own]:
             assert where.constants <= offset <= where.size - 8
@@ -425,9 +426,9 @@ def test_damage_is_told(monkeypatch, at, value, message):
     def never(*arguments):
         raise AssertionError("memory was asked for")
 
-    monkeypatch.setattr(image._system(), "mmap", never, raising=False)
+    monkeypatch.setattr(relocatable._system(), "mmap", never, raising=False)
     with pytest.raises(ValueError, match=message):
-        image.load(bytes(whole))
+        relocatable.load(bytes(whole))
 
 
 def test_a_function_that_is_not_there():
@@ -441,7 +442,7 @@ def test_a_function_that_is_not_there():
 
 def test_a_system_that_lets_no_code_be_made(monkeypatch):
     before = len(regions())
-    monkeypatch.setattr(image._system(), "mprotect", lambda *arguments: -1, raising=False)
+    monkeypatch.setattr(relocatable._system(), "mprotect", lambda *arguments: -1, raising=False)
     with pytest.raises(OSError, match="mprotect of machine code"):
-        image.load(small())
+        relocatable.load(small())
     assert len(regions()) <= before + 1

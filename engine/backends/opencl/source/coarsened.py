@@ -2,8 +2,8 @@
 
 ::
 
-    const int pieces = ...;                                           the header
-    for (int piece = item; piece < pieces; piece += items) {
+    const int chunks = ...;                                           the header
+    for (int chunk = item; chunk < chunks; chunk += items) {
         const long first = ..., last = ...;                           the body
         for (int i = first; i < last; ++i)
             y[i] = a * x[i] + y[i];
@@ -21,15 +21,15 @@ from ....ir import Op
 from ...kernarg import grids
 from ..facts import OpenclTask
 from .control import nest
-from .joint import ALONE
+from .fused import ALONE
 
 if TYPE_CHECKING:
-    from .kernel import Program
+    from .kernel import ProgramSource
 
 __all__ = ["emit_parallel"]
 
 
-def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask:
+def emit_parallel(program: ProgramSource, index: int, op: Op, name: str) -> OpenclTask:
     """Write a parallel task."""
     body = program.emitter(op)
     chunked = op.attr.unit == "chunk"
@@ -41,8 +41,8 @@ def emit_parallel(program: Program, index: int, op: Op, name: str) -> OpenclTask
         start = (
             "get_global_id(0)" if first == "0" else f"{body.at(bounds[0], 12)} + get_global_id(0)"
         )
-        body.open(f"for (int piece = {start}; piece < {end}; piece += items) {{")
-        body.loop_values[op.id, 0] = "piece"
+        body.open(f"for (int chunk = {start}; chunk < {end}; chunk += items) {{")
+        body.loop_values[op.id, 0] = "chunk"
         body.loop_depth += 1
         body.run(op.regions[1])
         body.op_id = op.id

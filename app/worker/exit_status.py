@@ -7,9 +7,9 @@ from collections.abc import Container, Mapping
 from typing import Final
 
 from ...engine.inspect.record import ErrorRecord
-from .protocol import AFRESH, Held, Working, launch_in, line_in, note_of
+from .protocol import AFRESH, Quarantined, Working, launch_in, line_in, note_of
 
-__all__ = ["crash_error", "held_of", "how_it_ended", "undone", "why_stale"]
+__all__ = ["crash_error", "how_it_ended", "quarantine", "undone", "why_stale"]
 
 _SIGNALS: Final = {
     signal.SIGSEGV: "segmentation fault",
@@ -87,11 +87,11 @@ def crash_error(reason: str, step: Working | None, pass_name: str) -> ErrorRecor
     )
 
 
-def held_of(step: Working, error: ErrorRecord, note: str = "") -> Held:
+def quarantine(step: Working, error: ErrorRecord, note: str = "") -> Quarantined:
     """The record that keeps a later worker from trying ``step`` again.
 
     note: that of the flight recorder."""
-    return Held(
+    return Quarantined(
         file=step.file, kernel=step.kernel, backend=step.backend, stage=step.stage, error=error,
         launch=launch_in(note),
     )  # fmt: skip

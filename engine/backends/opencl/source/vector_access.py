@@ -1,7 +1,7 @@
-"""Accesses of several cells that are made together, as vectors where all elements are needed.
+"""Accesses of several iterations that are made together, as vectors where all elements are needed.
 
-A loop's body that is emitted several times in a row, once for each of some neighbouring cells, has
-its loads before all copies and its stores after them::
+A loop's body that is emitted several times in a row, once for each of some neighbouring iterations,
+has its loads before all copies and its stores after them::
 
     const float4 w0 = *(__global const float4 *)(x + (j));
     float4 w1;
@@ -10,9 +10,10 @@ its loads before all copies and its stores after them::
     ...
     *(__global float4 *)(y + (j)) = w1;
 
-`Joined` finds out what can be joined; while copies are emitted `Emitter.wide` is one, and loads and
-stores ask it. Left where they are: accesses at unknown distances, or whose address is made of what
-the body itself computes, and all of an array that a cell reads after it has written it.
+`Joined` finds out what can be joined; while copies are emitted `Emitter.vector_access` is one, and
+loads and stores ask it. Left where they are: accesses at unknown distances, or whose address is
+made of what the body itself computes, and all of an array that an iteration reads after it has
+written it.
 """
 
 from __future__ import annotations
@@ -27,55 +28,56 @@ from ....types import f16, u1
 from ...llvm.strides import WIDEST, Access
 from ...stacks import element
 from .emitter import ATOM
-from .memory import note_written
+from .memory_ops import note_written
 from .names import MEMORY
 
 if TYPE_CHECKING:
-    from .lanes import LanesEmitter
+    from .per_iteration import IterationEmitter
 
-__all__ = ["Cell", "Joined", "emit_copies"]
+__all__ = ["Iteration", "Joined", "emit_copies"]
 
 _LEAVES: Final = frozenset({C.LOOP_INDEX, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.ARG_LOAD, C.CONST})
 Key = tuple[object, ...]
 
 
-class Cell(NamedTuple):
-    """A cell of those that are emitted together.
+class Iteration(NamedTuple):
+    """An iteration of those that are emitted together.
 
-    steps: how far it is from the first one, by axis of the loop. piece: which run of neighbours it
+    steps: how far it is from the first one, by axis of the loop. chunk: which run of neighbours it
     belongs to. inside: how far it is from the first one of that run.
     """
 
     steps: Mapping[int, int]
-    piece: int
+    chunk: int
     inside: Mapping[int, int]
 
 
 class _Access(NamedTuple):
-    """A load or store of one cell, given by its number. at: the element's number in its row."""
+    """A load or store of one iteration, given by its number. at: the element's number in its
+    row."""
 
     op: Op
-    cell: int
+    iteration: int
     at: int
 
 
 class Joined:
-    """The accesses of some cells of a loop.
+    """The accesses of some iterations of a loop.
 
-    cells: in order. names: of the loop's indices in the first cell, by axis. accesses: those at
-    known distances, by the id of the address. width: neighbours of a run; the first one is
-    aligned. current: index of the cell whose body is emitted. skipped: ids of addresses that are
-    not needed. ends: lines that follow the last cell.
+    iterations: in order. names: of the loop's indices in the first iteration, by axis. accesses:
+    those at known distances, by the id of the address. width: neighbours of a run; the first one is
+    aligned. current: index of the iteration whose body is emitted. skipped: ids of addresses that
+    are not needed. ends: lines that follow the last iteration.
     """
 
     def __init__(
-        self, e: LanesEmitter, loop: Op, cells: Sequence[Cell], names: Mapping[int, str],
-        accesses: Mapping[int, Access], width: int,
+        self, e: IterationEmitter, loop: Op, iterations: Sequence[Iteration],
+        names: Mapping[int, str], accesses: Mapping[int, Access], width: int,
     ) -> None:  # fmt: skip
         self.e: Final = e
         self.loop: Final = loop
         self.block: Final = loop.regions[-1]
-        self.cells: Final = cells
+        self.iterations: Final = iterations
         self.names: Final = names
         self.accesses: Final = accesses
         self.width: Final = width
@@ -93,11 +95,11 @@ class Joined:
         self._skip()
 
     def load(self, op: Op) -> str:
-        """The value that a load of the current cell reads; empty if it is not joined."""
+        """The value that a load of the current iteration reads; empty if it is not joined."""
         return self.loads.get((op.id, self.current), "")
 
     def store(self, op: Op) -> str:
-        """The target of a store of the current cell; empty if it is not joined."""
+        """The target of a store of the current iteration; empty if it is not joined."""
         return self.stores.get((op.id, self.current), "")
 
     def _rows(self) -> tuple[dict[Key, list[_Access]], dict[Key, list[_Access]]]:
@@ -113,8 +115,8 @@ class Joined:
             if access is None or access.base.attr[0] in bad or not self._movable(access, pointer):
                 continue
             into = loads if op.code == C.GLOBAL_LOAD else stores
-            for number, cell in enumerate(self.cells):
-                key, at = self._row(pointer, cell)
+            for number, iteration in enumerate(self.iterations):
+                key, at = self._row(pointer, iteration)
                 into.setdefault(key, []).append(_Access(op, number, at))
         return loads, stores
 
@@ -129,17 +131,17 @@ class Joined:
     def _mine(self, op: Op) -> bool:
         return op.code == C.LOOP_INDEX and op.args[0] is self.loop
 
-    def _row(self, pointer: Op, cell: Cell) -> tuple[Key, int]:
-        """The row of a cell's access, and the element in it."""
+    def _row(self, pointer: Op, iteration: Iteration) -> tuple[Key, int]:
+        """The row of an iteration's access, and the element in it."""
         indices, extents = _parts(pointer)
-        key: list[object] = [pointer.args[0].attr, cell.piece]
+        key: list[object] = [pointer.args[0].attr, iteration.chunk]
         at, factor, unknown = 0, 1, False
         for k in range(len(indices) - 1, -1, -1):
             form = form_of(indices[k])
             place = form.constant
             for op, times in form.terms.items():
                 if self._mine(op):
-                    place += times * cell.inside.get(op.attr, 0)
+                    place += times * iteration.inside.get(op.attr, 0)
             key.append(frozenset([(op.id, times) for op, times in form.terms.items()]))
             if unknown:
                 key.append(place)
@@ -193,7 +195,7 @@ class Joined:
             part = f"{name}.s{k:x}"
             if storing:
                 (one,) = wanted[begin + k]
-                self.stores[one.op.id, one.cell] = part
+                self.stores[one.op.id, one.iteration] = part
             else:
                 self._give(wanted[begin + k], part)
 
@@ -203,15 +205,15 @@ class Joined:
 
     def _give(self, found: list[_Access], text: str) -> None:
         for one in found:
-            self.loads[one.op.id, one.cell] = f"({text} != 0)" if one.op.type is u1 else text
+            self.loads[one.op.id, one.iteration] = f"({text} != 0)" if one.op.type is u1 else text
 
     def _address(self, one: _Access) -> tuple[str, str]:
-        """The array, and the number of the element in it that a cell accesses."""
+        """The array, and the number of the element in it that an iteration accesses."""
         pointer = one.op.args[0]
         if one.op.code == C.GLOBAL_STORE:
             note_written(self.e, pointer)
         indices, extents = _parts(pointer)
-        steps = self.cells[one.cell].steps
+        steps = self.iterations[one.iteration].steps
         text = ""
         for k, index in enumerate(indices):
             place = self._index(index, steps)
@@ -224,7 +226,7 @@ class Joined:
         return self.e.array(pointer.args[0].attr[0]), text
 
     def _index(self, index: Op, steps: Mapping[int, int]) -> str:
-        """An index of a cell as text, from the terms of its sum."""
+        """An index of an iteration as text, from the terms of its sum."""
         form = form_of(index)
         parts: list[str] = []
         constant = form.constant
@@ -255,7 +257,7 @@ class Joined:
             joined[op_id] = joined.get(op_id, 0) + 1
         needed: set[Op] = set()
         for op in reversed(self.block.ops):
-            if joined.get(op.id) == len(self.cells):
+            if joined.get(op.id) == len(self.iterations):
                 needed.update(op.args[1:])
             elif op in needed or op.code not in (C.SHIFT_PTR, C.LINEARIZE):
                 needed.update(op.args)
@@ -263,17 +265,17 @@ class Joined:
                 self.skipped.add(op.id)
 
 
-def emit_copies(e: LanesEmitter, joined: Joined, body: Callable[[Cell], None]) -> None:
-    """Emit the body for each cell, in a scope of its own, and the stores of all."""
+def emit_copies(e: IterationEmitter, joined: Joined, body: Callable[[Iteration], None]) -> None:
+    """Emit the body for each iteration, in a scope of its own, and the stores of all."""
     unused, quiet = e.unused, e.quiet
-    e.wide, e.unused = joined, unused | joined.skipped
-    for number, cell in enumerate(joined.cells):
+    e.vector_access, e.unused = joined, unused | joined.skipped
+    for number, iteration in enumerate(joined.iterations):
         joined.current = number
         e.open("{")
-        body(cell)
+        body(iteration)
         e.close()
         e.quiet = True
-    e.wide, e.unused, e.quiet = None, unused, quiet
+    e.vector_access, e.unused, e.quiet = None, unused, quiet
     for line in joined.ends:
         e.line(line)
 
@@ -291,7 +293,7 @@ def _parts(pointer: Op) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
 
 
 def _read_after_write(ops: list[Op]) -> set[int]:
-    """Numbers of arrays that a cell reads after it has written them, or updates."""
+    """Numbers of arrays that an iteration reads after it has written them, or updates."""
     written: set[int] = set()
     found: set[int] = set()
     for op in ops:

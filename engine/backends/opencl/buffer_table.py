@@ -3,7 +3,7 @@
 A buffer of OpenCL has no address. Each memory gets a number of our own instead, in a range that no
 other memory of the process ever has; its bytes have the numbers after it. So arrays of a program
 can be passed, compared and kept in argument buffers as on other devices, and a launch turns a
-number back into a buffer and an offset: `Places`.
+number back into a buffer and an offset: `BufferTable`.
 
 A buffer that is freed while kernels use it lives until they end: that is OpenCL's promise.
 """
@@ -15,7 +15,7 @@ import threading
 from bisect import bisect_right
 from typing import Any, Final
 
-__all__ = ["Places"]
+__all__ = ["BufferTable"]
 
 _PAGE: Final = 4096
 _next: Final = itertools.count(1 << 20)
@@ -33,7 +33,7 @@ def _fresh(size: int) -> int:
     return first * _PAGE
 
 
-class Places(dict[int, tuple[Any, int]]):
+class BufferTable(dict[int, tuple[Any, int]]):
     """(buffer, offset) by number; numbers inside of a memory are added when first asked for.
 
     KeyError for one that belongs to no memory that is there.

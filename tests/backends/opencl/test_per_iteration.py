@@ -1,6 +1,6 @@
 """The mapping for GPUs on the embedded device: every shape of work gives what the interpreter does.
 
-Grids are made small, so that work-items take tiles of few cells too.
+Grids are made small, so that work-items take tiles of few iterations too.
 """
 
 import numpy as np
