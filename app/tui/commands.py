@@ -156,10 +156,14 @@ def command(id: str) -> Command:
 _BY_ID: Final = {c.id: c for c in _COMMANDS}
 
 
+@cache
+def _ids() -> frozenset[str]:
+    return frozenset([c.id for c in all_commands()])
+
+
 def is_known(item: tuple[str, str]) -> bool:
     """True if an item of the key bar, (ids joined by ``+``, word), names commands only."""
-    known = {c.id for c in all_commands()}
-    return known.issuperset(item[0].split("+"))
+    return _ids().issuperset(item[0].split("+"))
 
 
 _NAMES: Final = {

@@ -6,7 +6,7 @@ stack under the cursor the bottom shows everything.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from textual import on
 from textual.app import ComposeResult
@@ -29,9 +29,6 @@ from ...core.views.adstacks import (
 from ...core.views.reversal import FORWARD, REVERSE, counterparts, linked_lines, titles
 from .lines import LineView
 from .pane import Pane
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["AutodiffPane"]
 

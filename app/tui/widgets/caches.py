@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -13,9 +11,6 @@ from ...core.state import kernel_of
 from ...panels.caches import cache_lines, chosen_layer, layer_lines
 from .lines import LineView
 from .pane import Pane
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["CachesPane"]
 

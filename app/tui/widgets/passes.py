@@ -7,7 +7,7 @@ computed on another thread; until it is ready, the pane says so and keys go on w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from textual import on
 from textual.app import ComposeResult
@@ -23,9 +23,6 @@ from ...panels.passes import list_lines, run_title
 from ...panels.source import source_lines
 from .lines import LineView
 from .pane import Pane
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["PassesPane"]
 
