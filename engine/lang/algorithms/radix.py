@@ -3,7 +3,6 @@
 # Functions of kernels have no annotations.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

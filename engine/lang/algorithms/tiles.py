@@ -11,7 +11,6 @@ Totals are kept in a scratch buffer of unsigned integers, by their bits.
 # Functions of kernels have no annotations.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 

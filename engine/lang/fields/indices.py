@@ -1,9 +1,7 @@
 """`rescale_index`: from the index of an element of one field to that of another."""
 
 # Functions of kernels have the annotations of kernels, or none.
-# pyright: reportMissingParameterType=false, reportUnknownParameterType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 

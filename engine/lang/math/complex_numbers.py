@@ -6,8 +6,7 @@ the principal ones, with the cut along the negative real axis.
 
 # Functions of kernels have no annotations.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
-# pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportConstantRedefinition=false
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ space are matrices of 4 x 4. Angles are radians.
 # Functions of kernels have no annotations.
 # pyright: reportMissingParameterType=false, reportUnknownParameterType=false
 # pyright: reportUnknownArgumentType=false, reportUnknownVariableType=false
-# pyright: reportUnknownMemberType=false, reportConstantRedefinition=false
+# pyright: reportUnknownMemberType=false
 
 from __future__ import annotations
 
