@@ -57,7 +57,7 @@ _TRIES: Final = 3
 
 Launch = Callable[[], object]
 Sources = Sequence[dict[str, Any]]
-"""The names that the generated code of launches knows; see `frame.executable`."""
+"""The names that the generated code of launches knows: ``sources`` of an executable."""
 
 
 def _nothing() -> None:
