@@ -1,6 +1,6 @@
-"""Write the pages that are generated from the source: `python docs/generate.py`.
+"""Write what is generated from the source, pages and the schema of records: `python docs/generate.py`.
 
-A test compares the generated pages with the committed ones.
+Tests compare the generated files with the committed ones.
 """
 
 import importlib.util
@@ -16,6 +16,7 @@ from qd_studio.app.conformance.table import page as conformance_rows
 from qd_studio.app.tui.commands import SCOPES, by_scope, key_names
 from qd_studio.engine import ir
 from qd_studio.engine.config import OPTIONS
+from qd_studio.engine.inspect import store
 from qd_studio.engine.ir import verifier
 from qd_studio.engine.ir.codes import CODES
 from qd_studio.engine.options import UNSUITED, Option
@@ -252,6 +253,7 @@ PAGES: dict[str, Callable[[], str]] = {
 def main() -> None:
     for name, make in PAGES.items():
         (Path(__file__).parent / name).write_text(make(), encoding="utf-8")
+    store.SCHEMA_FILE.write_text(store.schema_text(), encoding="utf-8")
 
 
 if __name__ == "__main__":
