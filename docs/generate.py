@@ -1,4 +1,4 @@
-"""Write what is generated from the source, pages and the schema of records: `python docs/generate.py`.
+"""Write what is generated from the source, pages and the record schema: `python docs/generate.py`.
 
 Tests compare the generated files with the committed ones.
 """
