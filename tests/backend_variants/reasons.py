@@ -158,11 +158,9 @@ _ON_OPENCL_ALONE: dict[str, str] = {
         backends/test_checks
         caches/test_fastcache_entries::test_a_failing_assertion_points_to_where_the_function_is_now
         kernels/test_agree::test_failures_under_debug
-        kernels/test_agree::test_bounds_checks_alone_raise_too
-        kernels/test_agree::test_a_failure_ends_the_launch_between_tasks
         kernels/test_blocks::test_an_index_out_of_a_shared_array_is_told
         kernels/test_fields_in_programs::test_indices_out_of_range
-        kernels/test_graphs::test_prints_and_asserts_in_rounds
+        kernels/test_graphs::test_asserts_in_rounds
         kernels/test_language_debug
         kernels/test_real_functions::test_asserts_inside_of_functions
         kernels/test_vector_indices::test_bounds_are_checked_in_debug

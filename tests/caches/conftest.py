@@ -3,6 +3,11 @@
 import pytest
 from qd_studio.engine import logs
 from qd_studio.engine.cache import cleaning, folder, store
+from qd_studio.engine.cache.store import Store
+
+from tests.caches import shelf
+from tests.caches.lab import Lab
+from tests.caches.two_runs import Runs
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +27,23 @@ def root(tmp_path) -> str:
 
 
 @pytest.fixture
+def s(root) -> Store:
+    """A store at this root, which has one entry."""
+    shelf.store(root).write(shelf.entry(1))
+    return shelf.store(root)
+
+
+@pytest.fixture
 def warnings(capfd):
     """Gives the lines that the engine wrote since the last call."""
     return lambda: [line for line in capfd.readouterr().err.splitlines() if "[qd-studio]" in line]
+
+
+@pytest.fixture
+def lab(tmp_path) -> Lab:
+    return Lab(tmp_path)
+
+
+@pytest.fixture
+def runs(tmp_path) -> Runs:
+    return Runs(tmp_path)

@@ -6,6 +6,16 @@ g the fast key was made, v an entry was found and its sources match, l its kerne
 s an entry was stored.
 """
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.reference import corpus
+
+CHILD = Path(__file__).with_name("corpus_child.py")
+ROOT = CHILD.parents[2]
+
 HEAD = """
 import dataclasses
 import enum
@@ -72,6 +82,23 @@ def main():
 """
 
 
+ASSIGN = """
+@qd.kernel(fastcache=True)
+def assign(a: F32) -> None:
+    for i in range(a.shape[0]):
+        a[i] = VALUE
+
+
+def main():
+    return calls(assign, lambda: (ones(1),))
+"""
+
+
+def assign(value: str) -> str:
+    """A program that assigns an expression."""
+    return ASSIGN.replace("VALUE", value)
+
+
 def program(body: str) -> str:
     """A whole program with this body."""
     return f"{HEAD}\n{body}"
@@ -101,3 +128,17 @@ def cases(runs, body: str, expected: str) -> list:
     assert not second.parses and not second.ran_llvm
     assert values(first) == values(second)
     return values(second)
+
+
+def corpus_cases(runs, program: str, names: list[str], arch: str = "cpu", **env: str) -> dict:
+    """What cases of a program of the corpus give, with the caches on, in a process of their own."""
+    out = runs.folder / "out"
+    out.unlink(missing_ok=True)
+    path = corpus.HERE / "programs" / f"{program}.py"
+    subprocess.run(
+        [sys.executable, str(CHILD), str(path), str(out), arch, *names],
+        env=runs.environment(PYTHONPATH=str(ROOT), **env), check=True, timeout=300,
+        cwd=runs.folder, capture_output=True,
+    )  # fmt: skip
+    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    return {line.pop("name"): line for line in lines if "name" in line}

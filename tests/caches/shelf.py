@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import threading
+from collections.abc import Callable
 
 from qd_studio.engine.cache.cleaning import Rules
 from qd_studio.engine.cache.parts import key_of
@@ -71,3 +73,12 @@ def file_names(root) -> list[str]:
 
 def infos(found: Store) -> dict[str, Info]:
     return {info.key: info for info in found.all()}
+
+
+def in_threads(work: Callable[[int], object], count: int) -> None:
+    """Do ``work(0)``, ``work(1)``, ... at once."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

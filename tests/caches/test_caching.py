@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -63,54 +64,42 @@ COLD = {"QD_OFFLINE_CACHE": "0"}
 # ---- offline_cache
 
 
-def test_the_caches_persist_across_processes_by_default(runs):
-    """Whether the caches persist on disk across Python invocations; default True."""
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("arch", ["", "x64", "interp"])
+def test_the_caches_persist_across_processes_by_default(runs, arch):
+    """The second process reuses the artifacts of the first, on every backend; default True.
+
+    Kernel IR and config -> compiled kernel: the entire compile pipeline is skipped. They are below
+    the user's cache directory, under our own name, and nothing else is there.
+    """
     write(runs)
-    first, second = runs.run(), runs.run()
+    env = {"QD_ARCH": arch} if arch else {}
+    first, second = runs.run(**env), runs.run(**env)
     assert (compiles(first), compiles(second)) == (1, 0)
-    assert runs.files("offline")
-
-
-def test_the_second_start_is_cheap(runs):
-    """The second process reuses the artifacts of the first: no passes, no LLVM."""
-    write(runs)
-    first, second = runs.run(), runs.run()
-    assert first.ran_passes and first.ran_llvm
-    assert not second.ran_passes and not second.ran_llvm
     assert (answer(first), answer(second)) == (("miss", ""), ("hit", "disk"))
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("by", ["argument", "environment"])
-def test_false_emulates_a_cold_start(runs, by):
-    """offline_cache=False, or QD_OFFLINE_CACHE=0: as if nothing had been on disk."""
-    write(runs)
-    runs.run()
-    write(runs, ", offline_cache=False" if by == "argument" else "")
-    for _ in range(2):
-        run = runs.run(**({} if by == "argument" else COLD))
-        assert compiles(run) == 1 and run.ran_passes and run.ran_llvm
-        assert answer(run) == ("off", "")
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("options", ["", ", offline_cache=False"])
-def test_identical_kernels_are_never_compiled_twice_in_one_process(runs, options):
-    """In-process caches work independently of the flag, also through new programs."""
-    write(runs, options, rounds=3)
-    run = runs.run()
-    assert compiles(run) == 1 and len(run.result) == 6
-    assert answer(run) == ("hit", "memory")
+    assert first.ran_passes and (first.ran_llvm or arch == "interp")
+    assert not second.ran_passes and not second.ran_llvm
+    assert not {name for name in second.modules if name.startswith("qd_studio.engine.passes.")}
+    assert runs.files("offline")
+    inside = {path.relative_to(runs.home).parts[:2] for path in runs.home.rglob("*.*")}
+    assert inside == {("qd-studio", "qdcache")}
 
 
 def test_the_flag_decides_only_what_the_next_process_finds(runs):
-    """... only whether the next invocation sees a warm or a cold disk."""
+    """... only whether the next invocation sees a warm or a cold disk.
+
+    Compile-time profiles and first-run behaviour: no run without the cache warms up another one,
+    and it leaves no folder behind, not even an empty one.
+    """
     write(runs)
-    assert compiles(runs.run(**COLD)) == 1
-    assert not runs.files()
+    cold = [runs.run(**COLD) for _ in range(2)]
+    assert [compiles(run) for run in cold] == [1, 1]
+    assert not runs.home.exists()
     assert compiles(runs.run()) == 1
     assert compiles(runs.run()) == 0
-    assert compiles(runs.run(**COLD)) == 1
+    cold.append(runs.run(**COLD))
+    assert compiles(cold[2]) == 1
+    assert len({frozenset(run.modules) for run in cold}) == 1
     assert compiles(runs.run()) == 0
 
 
@@ -124,26 +113,6 @@ def test_the_argument_wins_over_the_environment(runs):
 
 
 # ---- the layers
-
-
-def test_the_default_folder_is_in_the_cache_directory_of_the_user(runs):
-    """offline_cache_file_path: by default below the user's cache directory, under our own name."""
-    write(runs)
-    runs.run()
-    assert runs.files("offline")
-    inside = {path.relative_to(runs.home).parts[:2] for path in runs.home.rglob("*.*")}
-    assert inside == {("qd-studio", "qdcache")}
-
-
-def test_without_an_xdg_directory_the_default_is_below_the_home(runs):
-    """... ~/.cache where nothing else is set."""
-    write(runs)
-    home = runs.folder / "home"
-    home.mkdir()
-    assert compiles(runs.run(XDG_CACHE_HOME="", HOME=str(home))) == 1
-    below = "Library/Caches" if sys.platform == "darwin" else ".cache"
-    assert list((home / below / "qd-studio" / "qdcache" / "offline").iterdir())
-    assert compiles(runs.run(XDG_CACHE_HOME="", HOME=str(home))) == 0
 
 
 @pytest.mark.sampled(3)
@@ -184,42 +153,31 @@ print(json.dumps([len(made), states, sorted(texts)]))
 """
 
 
-def ptx_process(runs: Runs, offline_cache: bool) -> tuple[int, list[str], list[str]]:
-    """A process that needs the PTX of one text twice: PTX made, answers, what is submitted."""
+class Ptx(NamedTuple):
+    """What a process that needs the PTX of one text twice says: PTX made, answers, submitted."""
+
+    made: int
+    answers: list[str]
+    texts: list[str]
+
+
+@pytest.fixture(scope="module")
+def ptx(tmp_path_factory):
+    """A cold and two warm processes, what they left, and two without the cache on disk."""
     make_ptx()  # or skip
-    done = subprocess.run(
-        [sys.executable, "-c", PTX, str(offline_cache)], env=runs.environment(),
-        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
-    )  # fmt: skip
-    return tuple(json.loads(done.stdout))
+    runs = Runs(tmp_path_factory.mktemp("ptx"))
 
+    def process(offline_cache: bool) -> Ptx:
+        done = subprocess.run(
+            [sys.executable, "-c", PTX, str(offline_cache)], env=runs.environment(),
+            capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2],
+        )  # fmt: skip
+        return Ptx(*json.loads(done.stdout))
 
-def test_the_first_two_layers_share_the_directory(runs):
-    """Layers 1 and 2 are below one root; the PTX of each architecture has its own folder there."""
-    write(runs)
-    runs.run()
-    ptx_process(runs, True)
-    root = runs.home / "qd-studio" / "qdcache"
-    assert {"offline", "ptx_cache_sm_90"} <= {path.name for path in root.iterdir()}
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("arch", ["x64", "interp"])
-def test_layer_1_is_active_for_every_backend(runs, arch):
-    """Kernel IR and config -> compiled kernel, loaded from disk, for every backend."""
-    write(runs)
-    first, second = runs.run(QD_ARCH=arch), runs.run(QD_ARCH=arch)
-    assert (compiles(first), compiles(second)) == (1, 0)
-    assert answer(second) == ("hit", "disk") and not second.ran_passes
-
-
-def test_layer_1_skips_the_entire_pipeline(runs):
-    """... the entire compile pipeline is skipped."""
-    write(runs)
-    runs.run()
-    second = runs.run()
-    assert not {name for name in second.modules if name.startswith("qd_studio.engine.passes.")}
-    assert not second.ran_llvm
+    on = [process(True) for _ in range(2)]
+    files = runs.files()
+    off = [process(False) for _ in range(2)]
+    return on, off, files, runs.files()
 
 
 def test_layer_1_is_keyed_by_ir_and_config(runs):
@@ -234,24 +192,22 @@ def test_layer_1_is_keyed_by_ir_and_config(runs):
         assert compiles(runs.run()) == 0
 
 
-def test_layer_1_sees_through_changes_of_the_text_alone(runs):
-    """It is the IR that counts: comments, names of variables and places are none of it."""
-    write(runs)
-    runs.run()
-    runs.edit("    s = 0.0\n", "    # a comment\n\n    s = 0.0\n")
-    runs.edit("@qd.kernel", "\n\n@qd.kernel")
-    assert compiles(runs.run()) == 0
+def test_layer_2_skips_what_makes_ptx(ptx):
+    """When the hash of the LLVM IR hits, the PTX made earlier is loaded from disk.
+
+    It is below the same root as layer 1; the PTX of each architecture has its own folder there.
+    """
+    (cold, warm), _, files, _ = ptx
+    assert cold[:2] == (1, ["miss", "hit memory"])
+    assert warm[:2] == (0, ["hit disk", "hit memory"])
+    assert {(path.parents[1].name, path.parent.name) for path in files} == {
+        ("qdcache", "ptx_cache_sm_90"),
+    }  # fmt: skip
 
 
-def test_layer_2_skips_what_makes_ptx(runs):
-    """When the hash of the LLVM IR hits, the PTX made earlier is loaded from disk."""
-    assert ptx_process(runs, True)[:2] == (1, ["miss", "hit memory"])
-    assert ptx_process(runs, True)[:2] == (0, ["hit disk", "hit memory"])
-
-
-def test_layer_3_is_keyed_by_the_text_of_the_ptx(runs):
+def test_layer_3_is_keyed_by_the_text_of_the_ptx(ptx):
     """The driver's cache is keyed by PTX content: warm, each process submits the same text."""
-    (one,), (two,) = ptx_process(runs, True)[2], ptx_process(runs, True)[2]
+    (one,), (two,) = (process.texts for process in ptx[0])
     assert one == two and "nonce" not in one
 
 
@@ -274,33 +230,24 @@ def test_false_falls_back_to_memory_on_layer_1(runs):
     ]
 
 
-def test_false_leaves_no_folder_behind(runs):
-    """... not even an empty one."""
-    write(runs)
-    assert compiles(runs.run(**COLD)) == 1
-    assert not runs.home.exists()
-
-
-def test_false_falls_back_to_memory_on_layer_2(runs):
+def test_false_falls_back_to_memory_on_layer_2(ptx):
     """Layer 2: PTX is shared within one process, nothing is read from or written to disk."""
-    ptx_process(runs, True)
-    before = runs.files()
-    for _ in range(2):
-        assert ptx_process(runs, False)[:2] == (1, ["off", "hit memory"])
-    assert runs.files() == before
+    _, off, before, after = ptx
+    assert [process[:2] for process in off] == [(1, ["off", "hit memory"])] * 2
+    assert before == after
 
 
-def test_false_makes_layer_3_miss_with_a_nonce(runs):
+def test_false_makes_layer_3_miss_with_a_nonce(ptx):
     """Layer 3: a comment with a nonce, constant within a process, different between them."""
-    (warm,) = ptx_process(runs, True)[2]
+    on, off, *_ = ptx
+    (warm,) = on[1].texts
     seen = set()
-    for _ in range(3):
-        texts = ptx_process(runs, False)[2]
-        assert len(texts) == 1  # both times the same
-        added = texts[0].removeprefix(warm.rstrip("\0")).rstrip("\0")
+    for process in off:
+        (text,) = process.texts  # both times the same
+        added = text.removeprefix(warm.rstrip("\0")).rstrip("\0")
         assert re.fullmatch(r"// qd-session-nonce: \d+-[0-9a-f]{8}\n", added)
         seen.add(added)
-    assert len(seen) == 3
+    assert len(seen) == 2
 
 
 # ---- when to set it to False
@@ -317,11 +264,3 @@ def test_false_helps_with_a_suspected_corruption(runs):
     warned = runs.run()
     assert compiles(warned) == 1 and warned.stderr.count("warning") == 1
     assert compiles(runs.run()) == 0
-
-
-def test_false_gives_the_same_costs_each_time(runs):
-    """Compile-time profiles and first-run behaviour: no run warms up another one."""
-    write(runs)
-    seen = [runs.run(**COLD) for _ in range(3)]
-    assert [compiles(run) for run in seen] == [1, 1, 1]
-    assert len({frozenset(run.modules) for run in seen}) == 1

@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 import threading
 import time
 
@@ -86,25 +84,19 @@ def test_it_is_bytes_that_count_and_not_entries(root, clock):
     assert numbers(s) == list(range(4, 11))
 
 
-def test_lru_removes_by_last_use(root, clock):
-    s = shelf.store(root, rules=full("lru"))
+@pytest.mark.parametrize(
+    ("policy", "left"), [("lru", [0, 2, 6, 7, 8, 9, 10]), ("fifo", [4, 5, 6, 7, 8, 9, 10])]
+)
+def test_lru_removes_by_last_use_and_fifo_by_age_whatever_is_used(root, clock, policy, left):
+    s = shelf.store(root, rules=full(policy))
     fill(s, clock, 10)
     for number in (0, 2):
         assert shelf.is_right(s, number, SIZE)
-        os.utime(shelf.path(s, number), (clock[0] + 30, clock[0] + 30))
+        if policy == "lru":
+            os.utime(shelf.path(s, number), (clock[0] + 30, clock[0] + 30))
     clock[0] += 60
     s.write(shelf.entry(10, SIZE))
-    assert numbers(s) == [0, 2, 6, 7, 8, 9, 10]
-
-
-def test_fifo_removes_by_age_whatever_is_used(root, clock):
-    s = shelf.store(root, rules=full("fifo"))
-    fill(s, clock, 10)
-    for number in (0, 2):
-        assert shelf.is_right(s, number, SIZE)
-    clock[0] += 60
-    s.write(shelf.entry(10, SIZE))
-    assert numbers(s) == list(range(4, 11))
+    assert numbers(s) == left
 
 
 def test_never_removes_nothing(root, clock):
@@ -405,39 +397,12 @@ def test_reading_while_another_thread_cleans(root):
     assert s.statistics.damaged == 0
 
 
-def left_by(tmp_path, code):
-    """The unfinished file of a child process that runs ``code`` with ``fd``, its file, open."""
-    (tmp_path / "offline").mkdir(mode=0o700)
+def test_an_empty_file_may_be_one_whose_writer_has_not_locked_it_yet(tmp_path):
+    """What else writers leave, dead or alive, is in `test_processes`."""
     os.chmod(tmp_path, 0o700)
     path = tmp_path / "offline" / f".{'ab' * 8}.tmp"
-    lines = ["import fcntl, os, sys, time", f"fd = os.open({str(path)!r}, os.O_RDWR | os.O_CREAT)",
-             "fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)", code]  # fmt: skip
-    child = subprocess.Popen(
-        [sys.executable, "-c", "\n".join(lines)], stdout=subprocess.PIPE, text=True
-    )
-    with child.stdout:
-        assert child.stdout.readline() == "ready\n"
-    return path, child
-
-
-def test_what_a_dead_writer_left_goes_at_once_and_a_live_one_keeps_its_file(tmp_path):
-    code = "os.write(fd, b'part'); print('ready', flush=True); time.sleep(600)"
-    path, child = left_by(tmp_path, code)
-    try:
-        cleaning.files(str(tmp_path), sweep=True)
-        assert path.exists(), "its writer lives"
-    finally:
-        child.kill()
-        child.wait()
-    cleaning.files(str(tmp_path))
-    assert path.exists(), "nobody asked for it"
-    cleaning.files(str(tmp_path), sweep=True)
-    assert not path.exists()
-
-
-def test_an_empty_file_may_be_one_whose_writer_has_not_locked_it_yet(tmp_path):
-    path, child = left_by(tmp_path, "print('ready', flush=True)")
-    child.wait()
+    path.parent.mkdir(mode=0o700)
+    path.touch(0o600)
     cleaning.files(str(tmp_path), sweep=True)
     assert path.exists()
     old = time.time() - 100

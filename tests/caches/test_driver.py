@@ -1,6 +1,5 @@
 """The nonce that keeps the driver's own cache cold, and what is told of that layer."""
 
-import json
 import os
 import re
 import subprocess
@@ -13,27 +12,13 @@ from qd_studio.engine.cache import driver
 from qd_studio.engine.cache.observe import HIT, MISS, NOT_APPLICABLE, OFF
 from qd_studio.engine.config import CompileConfig
 
+from tests.caches import shelf
 from tests.caches.ptx_kit import assembled, make_ptx
 
 COLD = CompileConfig(offline_cache=False)
 WARM = CompileConfig(offline_cache=True)
 PTX = ".version 8.0\n.target sm_90\n.address_size 64\n"
 FORM = re.compile(r"// qd-session-nonce: \d+-[0-9a-f]{8}")
-
-PRINT = """
-import json, sys
-from qd_studio.engine.cache import driver
-from qd_studio.engine.config import CompileConfig
-data = driver.submitted(".version 8.0\\n", CompileConfig(offline_cache=sys.argv[1] == "1"))
-print(json.dumps(data.decode()))
-"""
-
-
-def submitted_elsewhere(offline_cache: str) -> str:
-    """What another process submits."""
-    command = [sys.executable, "-c", PRINT, offline_cache]
-    result = subprocess.run(command, capture_output=True, text=True, check=True)
-    return json.loads(result.stdout)
 
 
 def last_line(data: bytes) -> str:
@@ -71,15 +56,11 @@ def test_constant_across_threads_that_ask_first_at_once():
     start = threading.Barrier(8)
     seen = []
 
-    def ask():
+    def ask(_):
         start.wait()
         seen.append(driver.nonce())
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    shelf.in_threads(ask, 8)
     assert len(seen) == 8 and len(set(seen)) == 1
 
 
@@ -90,15 +71,6 @@ def test_constant_across_init_and_reset():
     qd.init(arch=qd.cpu, offline_cache=False)
     assert driver.nonce() == before
     qd.reset()
-
-
-def test_different_between_processes():
-    lines = {FORM.search(submitted_elsewhere("0")).group() for _ in range(2)}
-    assert len({*lines, driver.nonce()}) == 3
-
-
-def test_other_processes_add_none_with_the_offline_cache():
-    assert submitted_elsewhere("1") == ".version 8.0\n\0"
 
 
 FORK = """

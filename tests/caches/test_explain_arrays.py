@@ -1,11 +1,11 @@
-"""What looks are made with: arrays of vectors and matrices, whoever the arrays belong to."""
+"""What looks are made with: arrays of vectors and matrices, classes, whoever they belong to."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.caches.test_explain_lookup import layers, look, run
+from tests.caches.test_explain_lookup import edit, layers, look, run, texts
 
 ENGINES = "qd.Vector.ndarray(3, qd.f32, (2, 2)), qd.Matrix.ndarray(2, 3, qd.f64, 4)"
 NUMPYS = "np.ones((2, 2, 3), np.float32), np.ones((4, 2, 3))"
@@ -33,21 +33,15 @@ if __name__ == "__main__":
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("arrays", [ENGINES, NUMPYS], ids=["of the engine", "of NumPy"])
-def test_arrays_of_vectors_and_matrices_are_found(tmp_path, arrays):
+def test_entries_of_either_kind_of_array_are_found_and_damaged_ones_told_with_what_helps(
+    tmp_path, arrays
+):
     path = tmp_path / "kernels.py"
     path.write_text(ELEMENTS.replace("ARRAYS", arrays))
     run(path)
     found = layers(look(path), "move")
     assert [found[name].state for name in ("fastcache", "offline")] == ["hit", "hit"]
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("arrays", [ENGINES, NUMPYS], ids=["of the engine", "of NumPy"])
-def test_damaged_entries_are_told_for_either_kind_of_array_with_what_helps(tmp_path, arrays):
-    path = tmp_path / "kernels.py"
-    path.write_text(ELEMENTS.replace("ARRAYS", arrays))
-    run(path)
-    for layer in layers(look(path), "move").values():
+    for layer in found.values():
         if layer.path:
             entry = Path(layer.path)
             entry.write_bytes(entry.read_bytes()[:-1])
@@ -182,3 +176,60 @@ def test_a_key_for_arrays_that_no_program_passed_says_so(tmp_path, monkeypatch):
     path.write_text(ELEMENTS.replace("ARRAYS", ENGINES))
     layer = layers(look(path), "move")["fastcache"]
     assert layer.state == "miss" and "arrays of another library has another key" in layer.advice
+
+
+DATA = """\
+import dataclasses
+from qd_studio import engine as qd
+
+
+@dataclasses.dataclass
+class Pair:
+    a: qd.types.ndarray(dtype=qd.f32, ndim=1)
+    b: qd.types.ndarray(dtype=qd.f32, ndim=1)
+
+
+@qd.func
+def add(p: Pair, i):
+    return p.a[i] + p.b[i]
+
+
+@qd.kernel(fastcache=True)
+def total(p: Pair):
+    for i in p.a:
+        p.a[i] = add(p, i)
+
+
+@qd.data_oriented
+class Box:
+    def __init__(self):
+        self.n = 3
+
+    @qd.kernel(fastcache=True)
+    def bump(self, x: qd.types.ndarray(dtype=qd.f32, ndim=1)):
+        for i in x:
+            x[i] = x[i] + self.n
+
+
+box = Box()
+
+if __name__ == "__main__":
+    qd.init(arch=qd.cpu, log_level="warn")
+    total(Pair(qd.ndarray(qd.f32, (8,)), qd.ndarray(qd.f32, (8,))))
+    box.bump(qd.ndarray(qd.f32, (8,)))
+"""
+
+
+def test_classes_of_the_file_are_those_of_the_program(tmp_path):
+    """Keys and entries name classes with their module, which has another name in the worker."""
+    path = tmp_path / "data.py"
+    path.write_text(DATA)
+    run(path)
+    record = look(path)
+    for kernel in ("total", "Box.bump"):
+        found = {name: layer.state for name, layer in layers(record, kernel).items()}
+        assert (found["fastcache"], found["offline"]) == ("hit", "hit"), layers(record, kernel)
+    edit(path, "self.n = 3", "self.n = 4")
+    layer = layers(look(path), "Box.bump")["fastcache"]
+    assert layer.state == "miss"
+    assert any("3" in d.text and "4" in d.text for d in layer.differences), texts(layer)

@@ -1,11 +1,12 @@
 """Kinds of values that kernels read from outside: those that are kept, and when they go stale.
 
-Each row: the head of a program, an expression, its value; an edit, and the value after that.
+Each row: the head of a program, an expression, its value; an edit, and the value after that. Where
+a reason follows, it is what the miss after the edit names.
 """
 
 import pytest
 
-from tests.caches.lab import Lab, kernel
+from tests.caches.lab import HELPERS, kernel
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.PURE.VIOLATION", "ignore:Calling non-quadrants", "ignore:overflow"
@@ -57,8 +58,127 @@ class Pair:
     def made(v):
         return v * 2.0
 """
+OUTER = "\n@qd.func\ndef outer(x):\n    return double(x) + 1.0\n"
+SAME = """
+def make():
+    @qd.func
+    def same(x):
+        return x * 2.0
+    return same
 
-KEPT = {
+f = make()
+g = f
+"""
+DECORATED = "\ndeco = qd.func\n@deco\ndef once(x: qd.f32) -> qd.f32:\n    return x * 2.0\n"
+ANNOTATED = "\nT = qd.f32\n@qd.func\ndef half(x: T):\n    return x / 2\n"
+DEFAULT = "\nD = {}\n@qd.func\ndef apply(x, f: qd.template() = D):\n    return {}\n"
+APPLY = "\n@qd.func\ndef apply(f: qd.template(), x):\n    return f(x)\nchosen = double\n"
+REAL = "\n@qd.real_func\ndef real(x: qd.f32) -> qd.f32:\n    return double(x)\n"
+MODE = "\nclass Mode(enum.IntEnum):\n    A = 1\n    B = 2\n"
+MEMBERS = "1.0 * Mode.A + 10.0 * len(qd.static([m for m in Mode]))"
+STRUCT = """
+@qd.dataclass
+class Pair:
+    x: qd.f32
+    y: qd.f32
+
+    @qd.func
+    def total(self):
+        return self.x + self.y
+"""
+STRUCTS = "\nA = qd.types.struct(x=qd.f32)\nB = qd.types.struct(x=qd.f32)\n"
+DOUBLE = "the function double has changed"
+
+FUNCTIONS = {
+    "an edited helper": (HELPERS, "double(a[i])", 2.0, ("x * 2.0", "x * 5.0"), 5.0, DOUBLE),
+    "a helper of a helper": (
+        HELPERS + OUTER, "outer(a[i])", 3.0, ("x * 2.0", "x * 5.0"), 6.0, DOUBLE,
+    ),
+    "what the kernel does not reach": (
+        HELPERS, "double(a[i])", 2.0, ("x * 3.0", "x * 5.0"), 2.0,
+    ),
+    "functions that move": (
+        HELPERS, "double(a[i])", 2.0, ("@qd.func", "UNRELATED = 1\n@qd.func"), 2.0,
+    ),
+    "a name that is given to another function": (
+        HELPERS + "chosen = double\n", "chosen(a[i])", 2.0,
+        ("chosen = double", "chosen = triple"), 3.0, DOUBLE,
+    ),
+    "two names of one function that become two functions": (
+        SAME, "f(a[i]) + (1.0 if qd.static(g is f) else g(a[i]) * 0.0)", 3.0,
+        ("g = f", "g = make()"), 2.0,
+    ),
+    "a function that is no function any more": (
+        HELPERS, "double(a[i])", 2.0, ("def main", "double = qd.f32\n\ndef main"), 1.0,
+        "`double` in k is no function any more",
+    ),
+    "a decorator behind a name": (
+        DECORATED, "once(a[i])", 2.0, ("deco = qd.func", "deco = qd.real_func"), 2.0,
+        "the function once has changed",
+    ),
+    "an annotation behind a name": (
+        ANNOTATED, "half(a[i] * 3.0)", 1.5, ("T = qd.f32", "T = qd.i32"), 1.5,
+        "the function half has changed",
+    ),
+    "a default": (
+        DEFAULT.format("2.0", "x * f"), "apply(a[i])", 2.0, ("D = 2.0", "D = 5.0"), 5.0,
+    ),
+    "a function as a default": (
+        HELPERS + DEFAULT.format("double", "f(x)"), "apply(a[i])", 2.0,
+        ("D = double", "D = triple"), 3.0,
+    ),
+    "functions in a container": (
+        HELPERS + "CHOICES = (double, triple)\n", "CHOICES[0](a[i])", 2.0,
+        ("(double, triple)", "(triple, double)"), 3.0,
+    ),
+    "an edited function in a container": (
+        HELPERS + "CHOICES = (double, triple)\n", "CHOICES[0](a[i])", 2.0,
+        ("x * 2.0", "x * 7.0"), 7.0,
+    ),
+    "a function as the argument of another": (
+        HELPERS + APPLY, "apply(chosen, a[i])", 2.0, ("chosen = double", "chosen = triple"), 3.0,
+    ),
+    "real functions": (
+        HELPERS + REAL, "real(a[i])", 2.0, ("x * 2.0", "x * 4.0"), 4.0, DOUBLE,
+    ),
+    "lambdas": (
+        "\nf, g = (qd.func(lambda x: x * 2.0), qd.func(lambda x: x * 3.0))\n", "f(a[i])", 2.0,
+        ("f, g =", "g, f ="), 3.0,
+    ),
+    "a lambda of several lines": (
+        "\nf = qd.func(lambda x: (\n    x *\n    2.0))\n", "f(a[i])", 2.0,
+        ("    2.0))", "    6.0))"), 6.0,
+    ),
+    "methods of structs": (
+        STRUCT, "Pair(x=a[i], y=2.0).total()", 3.0, ("self.x + self.y", "self.x - self.y"), -1.0,
+        "the function Pair.total has changed",
+    ),
+}  # fmt: skip
+
+VALUES = {
+    "a builtin that gets hidden": (
+        "", "max(a[i], 4.0)", 4.0,
+        ("@qd.kernel", "@qd.func\ndef max(x, y):\n    return x + y\n\n@qd.kernel"), 5.0,
+        "`max` in k has changed",
+    ),
+    "constants": (
+        "N = 2\n", "a[i] * N", 2.0, ("N = 2", "N = 3"), 3.0,
+        "`N` in k has changed: int=2 -> int=3",
+    ),
+    "an attribute that comes or goes": (
+        "\nclass Options:\n    pass\n", "1.0 if qd.static(hasattr(Options, 'fast')) else 2.0",
+        2.0, ("    pass", "    fast = True"), 1.0,
+    ),
+    "members of an enum": (MODE, MEMBERS, 21.0, ("    B = 2", "    B = 2\n    C = 3"), 31.0),
+    "a member of an enum": (MODE, MEMBERS, 21.0, ("    A = 1", "    A = 7"), 27.0),
+    "struct types that are one or two": (
+        STRUCTS, "1.0 if qd.static(isinstance(A(x=1.0), B)) else 2.0", 2.0,
+        ("B = qd.types.struct(x=qd.f32)", "B = A"), 1.0,
+    ),
+    "the members of a type": (
+        "\nvec = qd.types.vector(2, qd.f32)\n", "vec(1.0).sum()", 2.0, ("vector(2", "vector(4"),
+        4.0,
+    ),
     "a plain function": (
         "def plain(x):\n    return x * 2.0\n", "plain(a[i])", 2.0, ("x * 2.0", "x * 3.0"), 3.0,
     ),
@@ -123,6 +243,23 @@ KEPT = {
 }  # fmt: skip
 
 NEVER = {
+    "an object with code": (
+        "\nclass C:\n    n = 1\n    def __len__(self):\n        return 3\nc = C()\n",
+        "1.0 * len(qd.static(c))", 3.0, "is an object of lab_program.C",
+    ),
+    "the class of an object": (
+        "class A:\n    pass\nclass B(A):\n    pass\nb = B()\n",
+        "-a[i] * 2.0 if qd.static(isinstance(b, A)) else 3.0", -2.0,
+        "is an object of lab_program.B",
+    ),
+    "a function of Python": (
+        "\ndef three():\n    return 3.0\n", "three()", 3.0,
+        "`three()` in k: the Python function three ran while the kernel was compiled",
+    ),
+    "a function of Python in a partial": (
+        "\nimport functools\nthree = functools.partial(float, 3)\n", "three()", 3.0, "ran",
+    ),
+    "random numbers of Python": ("\nimport random\n", "float(random.choice([3]))", 3.0, "ran"),
     "a named tuple": (
         "import collections\nP = collections.namedtuple('P', 'x y')(1.0, 2.0)\n", "P[1]", 2.0,
     ),
@@ -195,29 +332,30 @@ NEVER = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def lab(tmp_path) -> Lab:
-    return Lab(tmp_path)
+KEPT = {**FUNCTIONS, **VALUES}
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_kept_until_it_changes(lab, name):
-    head, expression, value, edit, after = KEPT[name]
+    head, expression, value, edit, after, *reason = KEPT[name]
     lab.write(head + kernel(expression))
     assert lab.warm() == value
     lab.edit(*edit)
     found = lab.run()
-    assert found[:2] == (after, "hit" if after == value else "miss")
-    assert bool(found.reason) is (after != value)
+    same = after == value and not reason
+    assert found[:2] == (after, "hit" if same else "miss")
+    assert bool(found.reason) is not same
+    assert found.reason.startswith(*reason or ("",))
     assert lab.run()[:2] == (after, "hit")
 
 
 @pytest.mark.parametrize("name", NEVER)
 def test_never_kept(lab, name):
-    head, expression, value = NEVER[name]
+    head, expression, value, *reason = NEVER[name]
     path = str(lab.folder / "numbers.bin")
     lab.write((head + kernel(expression)).replace("PATH", path))
     for _ in range(2):
         found = lab.run()
         assert found[:2] == (value, "bypass")
-        assert found.reason.startswith("`")
+        assert found.reason.startswith("`") and all(text in found.reason for text in reason)
+    assert not lab.module.k._primal.src_ll_cache_observations.cache_stored

@@ -8,9 +8,7 @@ from qd_studio.engine.runtime.observed import Observed
 
 from tests.caches.lab import HEAD, Lab
 from tests.caches.programs import program
-from tests.caches.two_runs import Runs
 
-COUNT = 50
 HELPERS = """
 @qd.func
 def double(x):
@@ -67,17 +65,17 @@ NOT_NEEDED = (
 )
 
 
-def test_fifty_kernels_without_anything_that_compiles(tmp_path):
-    runs = Runs(tmp_path)
-    kernels = "".join(KERNEL.format(n=n) for n in range(COUNT))
-    names = ", ".join(f"k{n}" for n in range(COUNT))
+@pytest.mark.parametrize("count", [10, pytest.param(50, marks=pytest.mark.slow)])
+def test_many_kernels_without_anything_that_compiles(runs, count):
+    kernels = "".join(KERNEL.format(n=n) for n in range(count))
+    names = ", ".join(f"k{n}" for n in range(count))
     runs.write(program(f"{HELPERS}{kernels}\nKERNELS = [{names}]\n{MAIN}"))
     first, second = runs.run(), runs.run()
-    assert first.result == second.result == [6.0 + n for n in range(COUNT)] + [4.0]
-    assert first.parses > COUNT and first.ran_passes and first.ran_llvm
+    assert first.result == second.result == [6.0 + n for n in range(count)] + [4.0]
+    assert first.parses > count and first.ran_passes and first.ran_llvm
     assert second.parses == 0
     assert not [name for name in NOT_NEEDED if name in second.modules]
-    for n in range(COUNT):
+    for n in range(count):
         assert second.of(f"k{n}").loaded
         assert second.of(f"k{n}").layers["offline"]["source"] == "disk"
     files = runs.files()
@@ -85,9 +83,8 @@ def test_fifty_kernels_without_anything_that_compiles(tmp_path):
     assert third.result == first.result and runs.files() == files
 
 
-def test_the_source_is_read_once(tmp_path, monkeypatch):
+def test_the_source_is_read_once(lab, monkeypatch):
     """A function that several kernels use, and a kernel that is called with other types."""
-    lab = Lab(tmp_path)
     body = """
 @qd.func
 def double(x):

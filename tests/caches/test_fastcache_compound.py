@@ -6,15 +6,9 @@ or worse, it says so.
 
 import pytest
 
-from tests.caches.programs import NEVER, NEW, WARM, cases, letters, program, values
-from tests.caches.two_runs import Runs
+from tests.caches.programs import cases, program, values
 
 pytestmark = pytest.mark.slow  # in-process: `test_fastcache_arguments`
-
-
-@pytest.fixture
-def runs(tmp_path) -> Runs:
-    return Runs(tmp_path)
 
 
 # ---- Appendix: compound types
@@ -68,29 +62,29 @@ def sims(*changes: str) -> str:
     return SIM.replace("CASES", ", ".join(f"lambda: (Sim({change}),)" for change in changes))
 
 
-def test_array_members_are_keyed_by_type_and_not_by_value(runs):
-    """data_oriented, qd.ndarray member: dtype, ndim, layout; element values are not included."""
-    assert cases(runs, sims("", "size=3", "start=5.0"), "n==") == [
-        [12.0] * 2,
-        [12.0] * 3,
-        [17.0] * 2,
-    ]
+# What of a member is in the key -> `sims`, which of the keys are new (`cases`), first elements.
+MEMBERS = {
+    "qd.ndarray: dtype, ndim, layout; not the values of elements": (
+        ("", "size=3", "start=5.0"), "n==", [12.0, 12.0, 17.0],
+    ),
+    "int, float, bool and Enum: values, which are baked in": (
+        ("", "n=3", "x=2.0", "on=True", "mode=Mode.B", "n=3"), "nnnnn=",
+        [12.0, 13.0, 22.0, 112.0, 12.5, 13.0],
+    ),
+    "nested data_oriented: recurses": (("", "k=1", "k=2"), "nnn", [12.0, 1012.0, 2012.0]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_members_of_data_oriented(runs, name):
+    changes, expected, results = MEMBERS[name]
+    assert [value[0] for value in cases(runs, sims(*changes), expected)] == results
+
+
+def test_the_type_of_elements_is_in_the_key(runs):
+    """data_oriented, qd.ndarray member: dtype."""
     body = sims("", "start=1.0").replace("array([start] * size)", "array([start] * size, qd.f64)")
-    runs.write(program(body))
-    assert letters(runs.run()) == [NEW, WARM]
-
-
-def test_primitive_members_are_baked_in(runs):
-    """data_oriented, int, float, bool and Enum members: values are in the key."""
-    body = sims("", "n=3", "x=2.0", "on=True", "mode=Mode.B", "n=3")
-    found = cases(runs, body, "nnnnn=")
-    assert [value[0] for value in found] == [12.0, 13.0, 22.0, 112.0, 12.5, 13.0]
-
-
-def test_nested_data_oriented_members_recurse(runs):
-    """data_oriented, nested data_oriented member: recurses."""
-    found = cases(runs, sims("", "k=1", "k=2"), "nnn")
-    assert [value[0] for value in found] == [12.0, 1012.0, 2012.0]
+    assert [value[0] for value in cases(runs, body, "n=")] == [12.0, 13.0]
 
 
 def test_nested_dataclass_members_recurse_and_never_mislead(runs):
@@ -101,23 +95,6 @@ def test_nested_dataclass_members_recurse_and_never_mislead(runs):
     runs.write(program(sims("", "w=5.0", "")))
     for _ in range(2):
         assert [value[0] for value in values(runs.run())] == [12.0, 17.0, 12.0]
-
-
-def test_field_members_disable_fastcache(runs):
-    """data_oriented, qd.field member: disabled for the call, with a warning; it runs."""
-    old, new = "self.a = array([start] * size)", "self.a = qd.field(qd.f32, size)"
-    body = sims("", "").replace(old, new)
-    runs.write(
-        program(
-            body.replace("to_numpy(self)", "nothing(self)").replace(
-                "@qd.kernel", "Sim.to_numpy = lambda self: self.a.to_numpy()\n\n\n@qd.kernel"
-            )
-        )
-    )
-    for _ in range(2):
-        run = runs.run()
-        assert letters(run) == [NEVER] * 2 and values(run) == [[12.0] * 2] * 2
-        assert "[FASTCACHE][PARAM_INVALID] Parameter with path s.a" in run.stderr
 
 
 def test_methods_are_keyed_by_their_object(runs):
@@ -173,15 +150,16 @@ def main():
 MADE = [[0.5, 1.0, 1.0], [0.5, 0.5, 1.0], [0.25, 0.25, 1.0], [0.5, 1.0, 1.0]]
 
 
-def test_dataclass_members_are_keyed_by_type(runs):
-    """dataclass: only the type of a member is in the key by default, not the value."""
-    assert cases(runs, CONFIG.replace("LAYERS", ""), "n===") == MADE
+ANNOTATED = "= dataclasses.field(metadata={FIELD_METADATA_CACHE_VALUE: True})"
 
 
-def test_annotated_dataclass_members_are_keyed_by_value(runs):
-    """dataclass: FIELD_METADATA_CACHE_VALUE puts a member's value into the key."""
-    annotated = "= dataclasses.field(metadata={FIELD_METADATA_CACHE_VALUE: True})"
-    assert cases(runs, CONFIG.replace("LAYERS", annotated), "nnn=") == MADE
+@pytest.mark.parametrize(("layers", "expected"), [("", "n==="), (ANNOTATED, "nnn=")])
+def test_members_of_a_dataclass(runs, layers, expected):
+    """dataclass: only the type of a member is in the key by default, not the value.
+
+    FIELD_METADATA_CACHE_VALUE puts a member's value into the key.
+    """
+    assert cases(runs, CONFIG.replace("LAYERS", layers), expected) == MADE
 
 
 def test_without_the_annotation_values_never_mislead(runs):
@@ -195,14 +173,6 @@ def test_without_the_annotation_values_never_mislead(runs):
     runs.write(program(body))
     for _ in range(2):
         assert values(runs.run()) == MADE
-
-
-def test_the_asymmetry_of_the_two(runs):
-    """Primitives of data_oriented are baked in by themselves, those of a dataclass are not."""
-    runs.write(program(CONFIG.replace("LAYERS", "")))
-    assert letters(runs.run()) == [NEW, WARM, WARM, WARM]
-    runs.write(program(sims("n=1", "n=2")))
-    assert letters(runs.run()) == [NEW, NEW]
 
 
 def test_dataclasses_with_arrays(runs):

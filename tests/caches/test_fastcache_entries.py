@@ -9,12 +9,15 @@ from qd_studio.engine.cache import folder
 from qd_studio.engine.cache.store import Entry, open_store
 from qd_studio.engine.runtime.program import current
 
-from tests.caches.lab import HELPERS, Answer, Lab, kernel
+from tests.caches.lab import HELPERS, Answer, kernel
 
 
 @pytest.fixture
-def lab(tmp_path) -> Lab:
-    return Lab(tmp_path)
+def warm(lab):
+    """A lab whose kernel, which calls a helper, is found again."""
+    lab.write(HELPERS + kernel("double(a[i])"))
+    assert lab.warm() == 2.0
+    return lab
 
 
 # ---- files
@@ -29,21 +32,21 @@ def test_a_file_that_is_edited_between_import_and_call(lab):
     assert lab.run() == Answer(5.0, "hit", "")
 
 
-def test_a_file_that_is_deleted_between_import_and_call(lab):
-    lab.write(HELPERS + kernel("double(a[i])"))
-    assert lab.warm() == 2.0
-    with lab.started() as module:
-        (lab.folder / "lab_program.py").unlink()
+def test_a_file_that_is_deleted_between_import_and_call(warm):
+    with warm.started() as module:
+        (warm.folder / "lab_program.py").unlink()
         assert module.main() == 2.0
 
 
-def test_a_kernel_without_a_source_is_an_error_as_ever(lab):
-    lab.write("text = '''" + HELPERS + "'''\nexec(text)\n" + kernel("double(a[i])"))
-    with (
-        lab.started() as module,
-        pytest.raises(qd.QuadrantsSyntaxError, match="source of 'double'"),
-    ):
+@pytest.mark.parametrize(
+    ("made", "rest", "name"),
+    [(HELPERS, kernel("double(a[i])"), "double"), (kernel("2.0"), "", "k")],
+)
+def test_what_has_no_source_is_an_error_as_ever(lab, made, rest, name):
+    lab.write(f"text = '''{made}'''\nexec(text)\n{rest}")
+    with lab.started() as module, pytest.raises(qd.QuadrantsSyntaxError, match=f"of '{name}'"):
         module.main()
+    assert not (lab.folder / "cache" / "fastcache").exists()
 
 
 def test_a_notebook_cell(lab):
@@ -131,26 +134,22 @@ def main():
     assert (fast.state, dict(fast.parts)["noalias"]) == ("hit", "False")
 
 
-def test_an_entry_whose_code_is_gone(lab):
-    lab.write(HELPERS + kernel("double(a[i])"))
-    assert lab.warm() == 2.0
-    for path in (lab.folder / "cache" / "offline").iterdir():
+def test_an_entry_whose_code_is_gone(warm):
+    for path in (warm.folder / "cache" / "offline").iterdir():
         path.unlink()
-    with lab.started() as module:
+    with warm.started() as module:
         assert module.main() == 2.0
         seen = module.k._primal.src_ll_cache_observations
         assert seen == (True, True, False, True)
-        assert "no longer in the offline cache" in lab.seen().reason
-    assert lab.run() == Answer(2.0, "hit", "")
+        assert "no longer in the offline cache" in warm.seen().reason
+    assert warm.run() == Answer(2.0, "hit", "")
 
 
 @pytest.mark.parametrize("spoil", ["missing", "number", "owner", "leaf", "none", "no list"])
-def test_an_entry_that_makes_no_sense_is_damaged(lab, spoil, warnings):
-    lab.write(HELPERS + kernel("double(a[i])"))
-    assert lab.warm() == 2.0
-    with lab.started() as module:
+def test_an_entry_that_makes_no_sense_is_damaged(warm, spoil, warnings):
+    with warm.started() as module:
         module.main()
-        key = lab.seen().key
+        key = warm.seen().key
         store = open_store(current().config, "fastcache")
         versions, _ = store.peek(key, "k")
         (load,) = versions
@@ -168,46 +167,37 @@ def test_an_entry_that_makes_no_sense_is_damaged(lab, spoil, warnings):
             versions = {"a": load}
         store.write(Entry(key, "k", {}, versions, b""))
     warnings()
-    value, state, reason = lab.run()
+    value, state, reason = warm.run()
     assert (value, state) == (2.0, "damaged")
     assert "cannot be read back" in reason
     assert len(warnings()) == 1
-    assert lab.run() == Answer(2.0, "hit", "")
+    assert warm.run() == Answer(2.0, "hit", "")
 
 
-def test_the_options_and_the_environment(lab, monkeypatch):
-    lab.write(HELPERS + kernel("double(a[i])"))
-    assert lab.warm() == 2.0
+def test_the_options_and_the_environment(warm, monkeypatch):
     monkeypatch.setenv("QD_KERNEL_COVERAGE", "1")
-    assert lab.run()[:2] == (2.0, "miss")
+    assert warm.run()[:2] == (2.0, "miss")
     monkeypatch.delenv("QD_KERNEL_COVERAGE")
-    for options in ({"default_fp": qd.f64}, {"fast_math": False}, {"debug": True}):
-        lab.options = options
-        assert lab.run()[:2] == (2.0, "miss")
     for options in ({"src_ll_cache": False}, {"offline_cache": False}):
-        lab.options = options
+        warm.options = options
         (name,) = options
-        assert lab.run() == Answer(2.0, "off", f"{name}=False")
-    lab.options = {"print_kernel_llvm_ir": True}
-    assert lab.run()[:2] == (2.0, "bypass")
-    lab.options = {}
-    assert lab.run() == Answer(2.0, "hit", "")
+        assert warm.run() == Answer(2.0, "off", f"{name}=False")
+    warm.options = {"print_kernel_llvm_ir": True}
+    assert warm.run()[:2] == (2.0, "bypass")
+    warm.options = {}
+    assert warm.run() == Answer(2.0, "hit", "")
 
 
-def test_a_process_that_only_looks_uses_nothing(lab, monkeypatch):
-    lab.write(HELPERS + kernel("double(a[i])"))
-    assert lab.warm() == 2.0
-    before = [(p, p.stat().st_mtime_ns) for p in (lab.folder / "cache").rglob("*")]
+def test_a_process_that_only_looks_uses_nothing(warm, monkeypatch):
+    before = [(p, p.stat().st_mtime_ns) for p in (warm.folder / "cache").rglob("*")]
     monkeypatch.setattr(folder, "_dry", True)
-    assert lab.run()[:2] == (2.0, "bypass")
-    assert [(p, p.stat().st_mtime_ns) for p in (lab.folder / "cache").rglob("*")] == before
+    assert warm.run()[:2] == (2.0, "bypass")
+    assert [(p, p.stat().st_mtime_ns) for p in (warm.folder / "cache").rglob("*")] == before
 
 
-def test_another_python_parses_for_itself(lab, monkeypatch):
-    lab.write(HELPERS + kernel("double(a[i])"))
-    assert lab.warm() == 2.0
+def test_another_python_parses_for_itself(warm, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 99, 0, "final", 0))
-    assert lab.run()[:2] == (2.0, "miss")
+    assert warm.run()[:2] == (2.0, "miss")
 
 
 @pytest.mark.parametrize(
@@ -218,12 +208,10 @@ def test_another_python_parses_for_itself(lab, monkeypatch):
         "double = 10 ** 5000",
     ],
 )
-def test_what_cannot_even_be_looked_at_is_the_compiler_s_to_tell(lab, odd):
+def test_what_cannot_even_be_looked_at_is_the_compiler_s_to_tell(warm, odd):
     """A name that led to a function leads to something odd: an error of the compile, no other."""
-    lab.write(HELPERS + kernel("double(a[i])"))
-    assert lab.warm() == 2.0
-    lab.edit("def main", f"{odd}\n\ndef main")
-    with lab.started() as module, pytest.raises(qd.QuadrantsCompilationError):
+    warm.edit("def main", f"{odd}\n\ndef main")
+    with warm.started() as module, pytest.raises(qd.QuadrantsCompilationError):
         module.main()
 
 

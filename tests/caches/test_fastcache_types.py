@@ -7,215 +7,98 @@ or worse, it says so.
 import pytest
 
 from tests.caches.programs import NEVER, NEW, WARM, cases, letters, program, values
-from tests.caches.two_runs import Runs
 
 pytestmark = pytest.mark.slow  # in-process: `test_fastcache_arguments`
 
 
-@pytest.fixture
-def runs(tmp_path) -> Runs:
-    return Runs(tmp_path)
+MODE = "\n\nclass Mode(enum.Enum):\n    SLOW = 1\n    FAST = 2\n"
+FILL = """
+{before}
 
-
-# ---- Constraints: supported parameter types
-
-
-def test_ndarray_parameters(runs):
-    """qd.types.NDArray: the key includes dtype and ndim; values and shapes are none of it."""
-    body = """
 @qd.kernel(fastcache=True)
-def fill(a: qd.types.NDArray) -> None:
-    for I in qd.grouped(a):
-        a[I] = a[I] + 0.5
-
-
-def main():
-    return calls(
-        fill,
-        lambda: (ones(),),
-        lambda: (array([7.0, 8.0, 9.0]),),
-        lambda: (array([1.0, 2.0], qd.f64),),
-        lambda: (array([[1.0, 2.0]]),),
-        lambda: (array([[1.0, 2.0]], qd.f64),),
-    )
-"""
-    found = cases(runs, body, "n=nnn")
-    assert found == [[1.5] * 4, [7.5, 8.5, 9.5], [1.5, 2.5], [[1.5, 2.5]], [[1.5, 2.5]]]
-
-
-def test_the_layout_of_an_ndarray_is_in_the_key(runs):
-    """... and layout."""
-    body = """
-@qd.kernel(fastcache=True)
-def fill(a: qd.Tensor) -> None:
-    for i, j in qd.ndrange(2, 3):
-        a[i, j] = 10.0 * i + j
-
-
-def made(**options):
-    return (qd.tensor(qd.f32, (2, 3), backend=qd.Backend.NDARRAY, **options),)
-
-
-def main():
-    return calls(fill, made, made, lambda: made(layout=(1, 0)), lambda: made(layout=(0, 1)))
-"""
-    found = cases(runs, body, "n=n=")
-    assert found == [[[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]]] * 4
-
-
-def test_vector_and_matrix_ndarrays(runs):
-    """Arrays of vectors and matrices: dtype, ndim and the shape of the elements."""
-    body = """
-@qd.kernel(fastcache=True)
-def fill(a: qd.types.NDArray) -> None:
-    for i in range(a.shape[0]):
-        a[i] = a[i] * 0.0 + 3.0
+def fill({parameters}) -> None:
+    {body}
 
 
 def main():
     qd.init(arch=qd.cpu)
-    return calls(
-        fill,
-        lambda: (qd.Vector.ndarray(2, qd.f32, (2,)),),
-        lambda: (qd.Vector.ndarray(3, qd.f32, (2,)),),
-        lambda: (qd.Matrix.ndarray(2, 2, qd.f32, (1,)),),
-        lambda: (qd.Vector.ndarray(2, qd.f32, (5,)),),
-    )
+    return calls(fill, {arguments})
 """
-    found = cases(runs, body, "nnn=")
-    assert found[0] == [[3.0] * 2] * 2 and found[2] == [[[3.0] * 2] * 2]
+
+# What of a type is in the key -> lines before the kernel, its parameters, its body, its arguments
+# in each call, which of the keys are new (`cases`), and the values.
+TYPES = {
+    "qd.types.NDArray: dtype and ndim; not values, not shapes": (
+        "", "a: qd.types.NDArray", "for I in qd.grouped(a):\n        a[I] = a[I] + 0.5",
+        ("ones()", "array([7.0, 8.0, 9.0])", "array([1.0, 2.0], qd.f64)", "array([[1.0, 2.0]])",
+         "array([[1.0, 2.0]], qd.f64)", "np.ones(1, np.float32)"),
+        "n=nnnn", [[1.5] * 4, [7.5, 8.5, 9.5], [1.5, 2.5], [[1.5, 2.5]], [[1.5, 2.5]], [1.5]],
+    ),
+    "... and layout": (
+        "\n\ndef made(**more):\n"
+        "    return qd.tensor(qd.f32, (2, 3), backend=qd.Backend.NDARRAY, **more)\n",
+        "a: qd.Tensor", "for i, j in qd.ndrange(2, 3):\n        a[i, j] = 10.0 * i + j",
+        ("made()", "made()", "made(layout=(1, 0))", "made(layout=(0, 1))"),
+        "n=n=", [[[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]]] * 4,
+    ),
+    "arrays of vectors and matrices: the shape of the elements, too": (
+        "", "a: qd.types.NDArray",
+        "for i in range(a.shape[0]):\n        a[i] = a[i] * 0.0 + 3.0",
+        ("qd.Vector.ndarray(2, qd.f32, (2,))", "qd.Vector.ndarray(3, qd.f32, (2,))",
+         "qd.Matrix.ndarray(2, 2, qd.f32, (1,))", "qd.Vector.ndarray(2, qd.f32, (5,))"),
+        "nnn=", [[[3.0] * 2] * 2, [[3.0] * 3] * 2, [[[3.0] * 2] * 2], [[3.0] * 2] * 5],
+    ),
+    "NumPy arrays: dtype and ndim; not shape, values, or whose memory it is": (
+        "", "a: qd.types.ndarray()", "for I in qd.grouped(a):\n        a[I] += 1",
+        ("np.zeros(3, np.float32)", "np.ones(5, np.float32)", "np.zeros(3, np.float64)",
+         "np.zeros(3, np.int32)", "np.zeros((1, 2), np.float32)"),
+        "n=nnn", [[1.0] * 3, [2.0] * 5, [1.0] * 3, [1] * 3, [[1.0] * 2]],
+    ),
+    "torch tensors: dtype and ndim": (
+        "import torch\n", "a: qd.types.ndarray()", "for I in qd.grouped(a):\n        a[I] += 1",
+        ("torch.zeros(3)", "torch.ones(5)", "torch.zeros(3, dtype=torch.float64)",
+         "torch.zeros(1, 2)"),
+        "n=nn", [[1.0] * 3, [2.0] * 5, [1.0] * 3, [[1.0] * 2]],
+    ),
+    "template primitives: type and value, which are baked into the kernel": (
+        "", "a: F32, t: qd.template()", "for i in range(a.shape[0]):\n        a[i] = t / 2",
+        [f"ones(1), {t}" for t in (1, 3, 1, 1.0, True, 1.5, -1)],
+        "nn=nnnn", [[0.5], [1.5], [0.5], [0.5], [0.5], [0.75], [-0.5]],
+    ),
+    "other primitives: type only": (
+        "", "a: F32, n: qd.i32, x: float, b: bool",
+        "for i in range(n):\n        a[i] = x\n        if b:\n            a[i] = -x",
+        ("ones(2), 1, 5.0, False", "ones(2), 2, 5.0, False", "ones(2), 2, 7.5, False",
+         "ones(2), 2, 7.5, True"),
+        "n===", [[5.0, 1.0], [5.0] * 2, [7.5] * 2, [-7.5] * 2],
+    ),
+    "enum.Enum: name and value": (
+        MODE, "a: F32, mode: qd.template()",
+        "for i in range(a.shape[0]):\n        a[i] = 9.0 if qd.static(mode == Mode.FAST) else 4.0",
+        ("ones(1), Mode.SLOW", "ones(1), Mode.FAST", "ones(1), Mode.SLOW"),
+        "nn=", [[4.0], [9.0], [4.0]],
+    ),
+    "None is a value like others": (
+        "", "a: F32, t: qd.template()",
+        "for i in range(a.shape[0]):\n        a[i] = 9.0 if qd.static(t is None) else t",
+        ("ones(1), None", "ones(1), 2", "ones(1), None"), "nn=", [[9.0], [2.0], [9.0]],
+    ),
+}  # fmt: skip
 
 
-def test_numpy_arrays(runs):
-    """NumPy arrays: dtype and ndim; not shape, values, or whose memory it is."""
-    body = """
-@qd.kernel(fastcache=True)
-def add(a: qd.types.ndarray()) -> None:
-    for I in qd.grouped(a):
-        a[I] += 1
-
-
-def main():
-    return calls(
-        add,
-        lambda: (np.zeros(3, np.float32),),
-        lambda: (np.ones(5, np.float32),),
-        lambda: (np.zeros(3, np.float64),),
-        lambda: (np.zeros(3, np.int32),),
-        lambda: (np.zeros((1, 2), np.float32),),
-    )
-"""
-    found = cases(runs, body, "n=nnn")
-    assert found == [[1.0] * 3, [2.0] * 5, [1.0] * 3, [1] * 3, [[1.0] * 2]]
-
-
-def test_torch_tensors(runs):
-    """torch tensors: dtype and ndim."""
-    pytest.importorskip("torch")
-    body = """
-import torch
-
-
-@qd.kernel(fastcache=True)
-def add(a: qd.types.ndarray()) -> None:
-    for I in qd.grouped(a):
-        a[I] += 1
-
-
-def main():
-    return calls(
-        add,
-        lambda: (torch.zeros(3),),
-        lambda: (torch.ones(5),),
-        lambda: (torch.zeros(3, dtype=torch.float64),),
-        lambda: (torch.zeros(1, 2),),
-    )
-"""
-    assert cases(runs, body, "n=nn")[:2] == [[1.0] * 3, [2.0] * 5]
-
-
-def test_template_primitives(runs):
-    """Template primitives: type and value, which are baked into the kernel."""
-    body = """
-@qd.kernel(fastcache=True)
-def fill(a: F32, t: qd.template()) -> None:
-    for i in range(a.shape[0]):
-        a[i] = t / 2
-
-
-def main():
-    return calls(fill, *[lambda t=t: (ones(1), t) for t in (1, 3, 1, 1.0, True, 1.5, -1)])
-"""
-    found = cases(runs, body, "nn=nnnn")
-    assert found == [[0.5], [1.5], [0.5], [0.5], [0.5], [0.75], [-0.5]]
-
-
-def test_other_primitives(runs):
-    """Primitives that are no templates: type only."""
-    body = """
-@qd.kernel(fastcache=True)
-def fill(a: F32, n: qd.i32, x: float, b: bool) -> None:
-    for i in range(n):
-        a[i] = x
-        if b:
-            a[i] = -x
-
-
-def main():
-    return calls(
-        fill,
-        lambda: (ones(2), 1, 5.0, False),
-        lambda: (ones(2), 2, 5.0, False),
-        lambda: (ones(2), 2, 7.5, False),
-        lambda: (ones(2), 2, 7.5, True),
-    )
-"""
-    assert cases(runs, body, "n===") == [[5.0, 1.0], [5.0] * 2, [7.5] * 2, [-7.5] * 2]
-
-
-def test_enums(runs):
-    """enum.Enum: name and value."""
-    body = """
-class Mode(enum.Enum):
-    SLOW = 1
-    FAST = 2
-
-
-@qd.kernel(fastcache=True)
-def fill(a: F32, mode: qd.template()) -> None:
-    for i in range(a.shape[0]):
-        if qd.static(mode == Mode.FAST):
-            a[i] = 9.0
-        else:
-            a[i] = 4.0
-
-
-def main():
-    return calls(fill, *[lambda m=m: (ones(1), m) for m in (Mode.SLOW, Mode.FAST, Mode.SLOW)])
-"""
-    assert cases(runs, body, "nn=") == [[4.0], [9.0], [4.0]]
-    runs.edit("FAST = 2", "FAST = 3")
-    run = runs.run()
-    assert values(run) == [[4.0], [9.0], [4.0]]
-    assert letters(run)[1] == NEW
-
-
-def test_none(runs):
-    """None is a value like others."""
-    body = """
-@qd.kernel(fastcache=True)
-def fill(a: F32, t: qd.template()) -> None:
-    for i in range(a.shape[0]):
-        if qd.static(t is None):
-            a[i] = 9.0
-        else:
-            a[i] = t
-
-
-def main():
-    return calls(fill, *[lambda t=t: (ones(1), t) for t in (None, 2, None)])
-"""
-    assert cases(runs, body, "nn=") == [[9.0], [2.0], [9.0]]
+@pytest.mark.parametrize("name", TYPES)
+def test_what_the_key_has_of_a_type(runs, name):
+    before, parameters, body, arguments, expected, results = TYPES[name]
+    if "torch" in before:
+        pytest.importorskip("torch")
+    arguments = ", ".join(f"lambda: ({each},)" for each in arguments)
+    text = FILL.format(before=before, parameters=parameters, body=body, arguments=arguments)
+    assert cases(runs, text, expected) == results
+    if before == MODE:
+        runs.edit("FAST = 2", "FAST = 3")
+        run = runs.run()
+        assert values(run) == results
+        assert letters(run)[1] == NEW
 
 
 FIELD = """
@@ -246,19 +129,6 @@ def test_fields_disable_fastcache_with_a_warning(runs):
         seen = run.of("fill").layers["fastcache"]
         assert seen["state"] == "bypass" and "f" in seen["reason"].split()
     assert run.of("fill").layers["offline"]["source"] == "disk"
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("field", ["qd.field(qd.f32, 4)", "qd.Vector.field(1, qd.f32, 4)"])
-def test_fields_through_tensor_parameters_disable_it_silently(runs, field):
-    """... silent for a field that arrives through a parameter annotated qd.Tensor."""
-    body = FIELD.replace("qd.field(qd.f32, 4)", field).replace("ANNOTATION", "qd.Tensor")
-    runs.write(program(body.replace("f.to_numpy()", "f.to_numpy().ravel()")))
-    for _ in range(2):
-        run = runs.run()
-        assert run.result == [[2.0] * 4, NEVER]
-        assert "FASTCACHE" not in run.stderr and not run.stderr.strip()
-        assert run.of("fill").state("fastcache") == "bypass"
 
 
 def test_the_warning_has_the_level_warn(runs):

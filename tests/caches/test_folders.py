@@ -47,8 +47,7 @@ def filled(root):
 
 @pytest.mark.parametrize("which", ["root", "layer"])
 @pytest.mark.parametrize("mode", [0o777, 0o770, 0o720, 0o702, 0o1777])
-def test_a_folder_that_others_can_write(root, warnings, which, mode):
-    s = filled(root)
+def test_a_folder_that_others_can_write(root, s, warnings, which, mode):
     at = s.root if which == "root" else s.folder
     os.chmod(at, mode)
     expect_unused(s, warnings, at, "can be written by other users", f"chmod go-w {at}")
@@ -61,8 +60,7 @@ def test_a_folder_that_others_can_write(root, warnings, which, mode):
 
 
 @pytest.mark.parametrize("mode", [0o755, 0o750, 0o500])
-def test_a_folder_that_others_can_only_read_is_used(root, warnings, mode):
-    s = filled(root)
+def test_a_folder_that_others_can_only_read_is_used(root, s, warnings, mode):
     os.chmod(s.root, mode)
     assert shelf.is_right(s, 1)
     assert warnings() == []
@@ -70,23 +68,20 @@ def test_a_folder_that_others_can_only_read_is_used(root, warnings, mode):
 
 @only_root
 @pytest.mark.parametrize("which", ["root", "layer"])
-def test_a_folder_of_another_user(root, warnings, which):
-    s = filled(root)
+def test_a_folder_of_another_user(root, s, warnings, which):
     at = s.root if which == "root" else s.folder
     os.chown(at, 65534, 65534)
     expect_unused(s, warnings, at, "belongs to another user", "offline_cache_file_path")
 
 
-def test_a_folder_of_another_user_as_the_system_tells_it(root, warnings, monkeypatch):
-    s = filled(root)
+def test_a_folder_of_another_user_as_the_system_tells_it(root, s, warnings, monkeypatch):
     user = os.geteuid()
     monkeypatch.setattr(folder.os, "geteuid", lambda: user + 1)
     expect_unused(s, warnings, root, "belongs to another user")
 
 
 @pytest.mark.parametrize("which", ["root", "layer"])
-def test_a_symbolic_link_in_the_place_of_a_folder(root, tmp_path, warnings, which):
-    s = filled(root)
+def test_a_symbolic_link_in_the_place_of_a_folder(root, s, tmp_path, warnings, which):
     at = s.root if which == "root" else s.folder
     os.rename(at, tmp_path / "moved")
     os.symlink(tmp_path / "moved", at)
@@ -96,8 +91,7 @@ def test_a_symbolic_link_in_the_place_of_a_folder(root, tmp_path, warnings, whic
 
 
 @pytest.mark.parametrize("which", ["root", "layer"])
-def test_a_file_in_the_place_of_a_folder(root, tmp_path, warnings, which):
-    s = filled(root)
+def test_a_file_in_the_place_of_a_folder(root, s, tmp_path, warnings, which):
     at = s.root if which == "root" else s.folder
     shutil.rmtree(at)
     with open(at, "w") as file:
@@ -175,8 +169,7 @@ def test_a_call_that_fails(root, warnings, monkeypatch, call, code):
 
 
 @pytest.mark.parametrize("room", [0, 1, 99, 100, 2999])
-def test_a_disk_that_fills_up_in_the_middle_of_an_entry(root, warnings, monkeypatch, room):
-    s = filled(root)
+def test_a_disk_that_fills_up_in_the_middle_of_an_entry(root, s, warnings, monkeypatch, room):
     left, real = [room], os.write
 
     def write(fd, data):
@@ -211,8 +204,7 @@ def test_reads_that_give_only_a_part_at_a_time(root, monkeypatch):
     assert shelf.is_right(s, 1, 10_000)
 
 
-def test_an_interrupted_write_leaves_nothing(root, monkeypatch):
-    s = filled(root)
+def test_an_interrupted_write_leaves_nothing(root, s, monkeypatch):
 
     def interrupted(fd):
         raise KeyboardInterrupt
@@ -306,9 +298,8 @@ def test_a_disk_that_is_really_read_only(tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o500, 0o555, 0o100, 0o000])
-def test_a_folder_without_the_right_to_write_to_it(root, tmp_path, mode):
+def test_a_folder_without_the_right_to_write_to_it(root, s, tmp_path, mode):
     """As another user than root, whom no mode stops."""
-    s = filled(root)
     if ROOT_USER:
         for at in [str(tmp_path), root, s.folder, shelf.path(s, 1)]:
             os.chown(at, 65534, 65534)
@@ -341,8 +332,7 @@ def test_a_folder_without_the_right_to_write_to_it(root, tmp_path, mode):
 # ---- gone
 
 
-def test_a_folder_that_is_removed_while_in_use(root, warnings):
-    s = filled(root)
+def test_a_folder_that_is_removed_while_in_use(root, s, warnings):
     for gone in (s.folder, root):
         assert shelf.is_right(s, 1)
         shutil.rmtree(gone)
@@ -356,8 +346,7 @@ def test_a_folder_that_is_removed_while_in_use(root, warnings):
 
 
 @pytest.mark.parametrize("call", ["open", "fsync", "replace"])
-def test_a_folder_that_is_removed_in_the_middle_of_a_write(root, warnings, monkeypatch, call):
-    s = filled(root)
+def test_a_folder_that_is_removed_in_the_middle_of_a_write(root, s, warnings, monkeypatch, call):
     real, done = getattr(os, call), []
 
     def removes(path, *more, **named):
@@ -374,8 +363,7 @@ def test_a_folder_that_is_removed_in_the_middle_of_a_write(root, warnings, monke
     assert warnings() == []
 
 
-def test_a_folder_that_is_removed_again_and_again(root, warnings, monkeypatch):
-    s = filled(root)
+def test_a_folder_that_is_removed_again_and_again(root, s, warnings, monkeypatch):
     real = os.replace
 
     def removes(*paths):
@@ -391,8 +379,7 @@ def test_a_folder_that_is_removed_again_and_again(root, warnings, monkeypatch):
     assert shelf.is_right(s, 2)
 
 
-def test_an_entry_that_goes_between_listing_and_reading(root, monkeypatch):
-    s = filled(root)
+def test_an_entry_that_goes_between_listing_and_reading(s, monkeypatch):
     s.write(shelf.entry(6))
     real = folder.names_in
     monkeypatch.setattr(
@@ -404,8 +391,7 @@ def test_an_entry_that_goes_between_listing_and_reading(root, monkeypatch):
 # ---- foreign files
 
 
-def test_foreign_files_are_neither_read_nor_listed(root, warnings):
-    s = filled(root)
+def test_foreign_files_are_neither_read_nor_listed(s, warnings):
     name = os.path.basename(shelf.path(s, 1))
     strangers = [
         "README", ".hidden", "x.qd1", f"{name}.bak", f"A{name[1:]}", name[:-1] + "x", f" {name}",

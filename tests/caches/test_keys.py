@@ -1,6 +1,7 @@
 """Keys of the offline cache: all that changes code is in them, what does not change it is not."""
 
 import ast
+import functools
 import itertools
 import os
 from pathlib import Path
@@ -62,6 +63,7 @@ def is_config(node: ast.expr) -> bool:
     return name in HOLDERS
 
 
+@functools.cache
 def options_read() -> dict[str, set[str]]:
     """Option -> files of the rooms that read it."""
     found: dict[str, set[str]] = {}
@@ -240,66 +242,49 @@ def test_moving_a_kernel_or_editing_another_one_changes_nothing(tmp_path, debug)
         assert same_kernel(tmp_path, one, other, debug=debug) == set()
 
 
-def test_lines_inside_of_a_kernel_matter_where_messages_show_them(tmp_path):
-    text = KERNEL.replace("    for", "    # a line more\n    for")
-    assert same_kernel(tmp_path, KERNEL, text) == set()
-    assert same_kernel(tmp_path, KERNEL, text, debug=True) == {"places"}
-    assert same_kernel(tmp_path, KERNEL, text, check_out_of_bound=True) == {"places"}
-    assert same_kernel(tmp_path, KERNEL, text, arch=qd.interp) == {"places"}
-
-
-def test_numbers_and_operations_are_in_the_ir(tmp_path):
-    one = KERNEL.replace("* f", "* 2.0")
-    for text in ("* 3.0", "+ 2.0", "* 2"):
-        assert same_kernel(tmp_path, one, KERNEL.replace("* f", text)) == {"ir"}
-
-
-def test_names_of_kernels_and_parameters_are_parts_of_their_own(tmp_path):
-    text = KERNEL.replace("f: qd.f32", "g: qd.f32").replace("* f", "* g")
-    assert same_kernel(tmp_path, KERNEL, text) == {"signature"}
-    text = KERNEL.replace("def scale", "def scaled") + "\nscale = scaled\n"
-    assert same_kernel(tmp_path, KERNEL, text) == {"kernel"}
-
-
 HELPER = """
 @qd.func
 def twice(x):
     return x * 2.0
 """
+REAL = HELPER.replace("func", "real_func").replace("(x)", "(x: qd.f32) -> qd.f32")
 USES = KERNEL.replace("a[i] * f", "twice(a[i]) * f")
+CALLS, REALLY = HELPER + USES, REAL + USES
+DOUBLES = KERNEL.replace("* f", "* 2.0")
+CAPTURES = "FACTOR = 2.0" + KERNEL.replace("* f", "* FACTOR")
+LONGER = KERNEL.replace("    for", "    # a line more\n    for")
+RENAMED = KERNEL.replace("def scale", "def scaled") + "\nscale = scaled\n"
+
+# What is another -> two texts, options, and the parts in which the keys of the kernel differ.
+OTHERS = {
+    "a line inside of a kernel": (KERNEL, LONGER, {}, set()),
+    "... where messages show it": (KERNEL, LONGER, {"debug": True}, {"places"}),
+    "... and checks do": (KERNEL, LONGER, {"check_out_of_bound": True}, {"places"}),
+    "... and the interpreter does": (KERNEL, LONGER, {"arch": qd.interp}, {"places"}),
+    "a number": (DOUBLES, DOUBLES.replace("* 2.0", "* 3.0"), {}, {"ir"}),
+    "an operation": (DOUBLES, DOUBLES.replace("* 2.0", "+ 2.0"), {}, {"ir"}),
+    "the type of a number": (DOUBLES, DOUBLES.replace("* 2.0", "* 2"), {}, {"ir"}),
+    "the name of a parameter": (
+        KERNEL, KERNEL.replace("f: qd.f32", "g: qd.f32").replace("* f", "* g"), {}, {"signature"},
+    ),
+    "the name of a kernel": (KERNEL, RENAMED, {}, {"kernel"}),
+    "an inlined function": (CALLS, CALLS.replace("2.0", "3.0"), {}, {"ir"}),
+    "where an inlined function stands": (CALLS, "\n\n\n" + CALLS, {"debug": True}, set()),
+    "the body of a function that is called": (REALLY, REALLY.replace("2.0", "3.0"), {}, {"ir"}),
+    "whether a function is called": (REALLY, CALLS, {}, {"ir"}),
+    "a captured value": (CAPTURES, CAPTURES.replace("= 2.0", "= 3.0"), {}, {"ir"}),
+    # The same line of a helper, reached from two lines of the kernel.
+    "a place in the chain of calls": (
+        CALLS, CALLS.replace("for i in a:", "for i in a:\n        # here"), {"debug": True},
+        {"places"},
+    ),
+}  # fmt: skip
 
 
-def test_an_inlined_function_is_part_of_the_ir(tmp_path):
-    edited = HELPER.replace("2.0", "3.0")
-    assert same_kernel(tmp_path, HELPER + USES, edited + USES) == {"ir"}
-    moved = "\n\n\n" + HELPER
-    assert same_kernel(tmp_path, HELPER + USES, moved + USES, debug=True) == set()
-
-
-REAL = """
-@qd.real_func
-def twice(x: qd.f32) -> qd.f32:
-    return x * 2.0
-"""
-
-
-def test_so_is_the_body_of_a_function_that_is_called(tmp_path):
-    edited = REAL.replace("2.0", "3.0")
-    assert same_kernel(tmp_path, REAL + USES, edited + USES) == {"ir"}
-    assert same_kernel(tmp_path, REAL + USES, HELPER + USES) == {"ir"}
-
-
-CAPTURED = """
-FACTOR = 2.0
-@qd.kernel
-def scale(a: qd.types.NDArray[qd.f32, 1], f: qd.f32):
-    for i in a:
-        a[i] = a[i] * FACTOR
-"""
-
-
-def test_captured_values_are_part_of_the_ir(tmp_path):
-    assert same_kernel(tmp_path, CAPTURED, CAPTURED.replace("= 2.0", "= 3.0")) == {"ir"}
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_is_another_is_in_the_parts_that_it_changes(tmp_path, what):
+    one, other, options, parts = OTHERS[what]
+    assert same_kernel(tmp_path, one, other, **options) == parts
 
 
 FIELDS = """
@@ -350,12 +335,6 @@ def test_the_assumption_about_overlaps_is_a_part(tmp_path):
     one, other = (dict(c.layers[1].parts) for c in (variant.compiled, variant.overlapping()))
     assert differing(one, other) == {"noalias"}
     qd.reset()
-
-
-def test_digests_take_all_places_of_the_chain_of_calls(tmp_path):
-    """The same line of a helper, reached from two lines of the kernel."""
-    one = HELPER + USES.replace("for i in a:", "for i in a:\n        # here")
-    assert same_kernel(tmp_path, HELPER + USES, one, debug=True) == {"places"}
 
 
 def test_the_engine_part_follows_its_source(tmp_path):

@@ -1,6 +1,6 @@
 """Nothing that a cache answers is wrong: programs in several processes, over one cache.
 
-Each program of `misleading` and `misleading_hidden` has variants that share the cache, and each of
+Each program of `misleading` has variants that share the cache, and each of
 them runs twice, so that every one finds the entries of the others. A wrong result is a failure;
 what could not be cached is compiled. All programs of one variant share a process.
 """
@@ -9,18 +9,9 @@ import subprocess
 
 import pytest
 
-from tests.caches import misleading, misleading_hidden
-from tests.caches.misleading import PICK, assign, text_of
-from tests.caches.programs import HEAD, WARM, letters, values
+from tests.caches.misleading import PICK, PROGRAMS, text_of
+from tests.caches.programs import HEAD, WARM, assign, letters, values
 from tests.caches.two_runs import Runs, read
-
-PROGRAMS = {**misleading.PROGRAMS, **misleading_hidden.PROGRAMS}
-
-
-@pytest.fixture
-def runs(tmp_path) -> Runs:
-    return Runs(tmp_path)
-
 
 ALL = """
 import importlib

@@ -2,24 +2,13 @@
 
 import json
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.caches.programs import corpus_cases
 from tests.caches.two_runs import Runs
 from tests.reference import corpus
 from tests.samples.sample_files import KERNELS, SAMPLES
-
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-
-
-@pytest.fixture
-def runs(tmp_path):
-    return Runs(tmp_path)
-
 
 # --- many kernels -----------------------------------------------------------------------------
 
@@ -29,16 +18,7 @@ ADDRESS = re.compile(r"0x[0-9a-f]+")
 def cases(runs: Runs, program: str, arch: str, **options) -> tuple[dict, dict]:
     """What each case of a program of the corpus gives, as text, and what the store did."""
     names = [case.name for case in corpus.cases(program)]
-    out = runs.folder / "out"
-    out.unlink(missing_ok=True)
-    path = corpus.HERE / "programs" / f"{program}.py"
-    subprocess.run(
-        [sys.executable, str(HERE / "corpus_child.py"), str(path), str(out), arch, *names],
-        env=runs.environment(CORPUS_OPTIONS=json.dumps(options), PYTHONPATH=str(ROOT)),
-        check=True, timeout=300, cwd=runs.folder, capture_output=True,
-    )  # fmt: skip
-    lines = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    found = {line.pop("name"): line for line in lines if "name" in line}
+    found = corpus_cases(runs, program, names, arch, CORPUS_OPTIONS=json.dumps(options))
     store = found.pop("<store>")
     assert set(found) == set(names)
     # The place of an object in memory is the one thing that may differ.
@@ -267,35 +247,6 @@ def test_checks_that_stay_without_debug_name_the_new_lines_too(runs):
     ]  # fmt: skip
     runs.edit("def down", "# a line more\ndef down")
     assert runs.run().of("depth").state("offline") == "miss"
-
-
-def test_a_new_process_without_the_cache_is_cold(runs):
-    runs.write(program())
-    for _ in range(2):
-        run = runs.run(QD_OFFLINE_CACHE="0", QD_SHOW_COMPILING="1")
-        assert compiles(run) == 2
-        assert run.ran_llvm
-        assert run.of("work").state("offline") == "off"
-        assert run.of("work").layers["offline"]["reason"] == "offline_cache=False"
-    assert runs.files() == []
-    runs.run()
-    before = runs.files()
-    assert len(runs.files("offline")) == 2
-    run = runs.run(QD_OFFLINE_CACHE="0", QD_SHOW_COMPILING="1")
-    assert compiles(run) == 2
-    assert runs.files() == before
-
-
-@pytest.mark.slow
-def test_an_edit_of_a_number_is_a_miss_and_of_nothing_else(runs):
-    runs.write(program())
-    runs.run()
-    runs.edit("x * k", "x * k + 1.5")
-    second = runs.run()
-    assert second.of("work").state("offline") == "miss"
-    assert second.of("wraps").state("offline") == "hit"
-    runs.edit("x * k + 1.5", "x * k")
-    assert runs.run().of("work").state("offline") == "hit"
 
 
 def test_the_same_file_elsewhere_is_the_same_kernel(runs):

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from pathlib import Path
 
@@ -63,12 +62,13 @@ for number in range(first, first + 200):
 """
 
 
-def test_killed_at_random_points_during_200_writes(root):
+@pytest.mark.parametrize("rounds", [3, pytest.param(12, marks=pytest.mark.slow)])
+def test_killed_at_random_points_during_200_writes(root, rounds):
     """Every write that was reported done is there, and nothing is damaged."""
     rng = random.Random(7)
     s = shelf.store(root)
     done: set[int] = set()
-    for round_ in range(12):
+    for round_ in range(rounds):
         first = round_ * 60  # later rounds replace what earlier ones wrote
         process = start(WRITER, root, first)
         assert process.stdout.readline() == "ready\n"
@@ -83,7 +83,7 @@ def test_killed_at_random_points_during_200_writes(root):
         assert process.stderr.read() == ""
         process.stderr.close()
         assert all(info.problem == "" for info in s.all())
-    assert len(done) > 200
+    assert len(done) > 15 * rounds
     assert all(shelf.is_right(s, number, 20_000) for number in done)
     assert s.statistics.damaged == 0
 
@@ -157,9 +157,7 @@ def test_what_killed_writers_left_is_removed_at_once(root):
     assert shelf.is_right(s, 1, 5000)
 
 
-def test_the_first_write_of_a_process_removes_them(root):
-    s = shelf.store(root)
-    s.write(shelf.entry(1))
+def test_the_first_write_of_a_process_removes_them(root, s):
     path = f"{s.folder}/.0123456789abcdef.tmp"
     with open(path, "w"):
         os.utime(path, (1e9, 1e9))
@@ -182,9 +180,7 @@ assert s.write(shelf.entry(2))
 """
 
 
-def test_a_file_that_is_being_written_is_never_removed_however_old(root):
-    s = shelf.store(root)
-    s.write(shelf.entry(1))
+def test_a_file_that_is_being_written_is_never_removed_however_old(root, s):
     process = start(HOLDS, root)
     assert process.stdout.readline() == "writing\n"
     assert len(temporaries(root)) == 1
@@ -195,9 +191,7 @@ def test_a_file_that_is_being_written_is_never_removed_however_old(root):
     assert shelf.is_right(s, 2)
 
 
-def test_a_writer_whose_file_was_removed_writes_it_again(root, monkeypatch):
-    s = shelf.store(root)
-    s.write(shelf.entry(1))
+def test_a_writer_whose_file_was_removed_writes_it_again(s, monkeypatch):
     real, done = os.replace, []
 
     def replace(source, target):
@@ -259,16 +253,23 @@ print(json.dumps({"wrong": wrong, "damaged": s.statistics.damaged, "shared": sha
 """
 
 
-def test_16_processes_fill_one_folder(root):
-    processes = [start(FILLER, root, who) for who in range(16)]
+def together(code: str, root, count: int, *arguments) -> list[dict]:
+    """What so many processes say that begin at once, each with its number; nothing was wrong."""
+    processes = [start(code, root, who, *arguments) for who in range(count)]
     for process in processes:
         process.stdin.write("\n")
         process.stdin.flush()
     results = [json.loads(finish(process)) for process in processes]
     assert all(result["wrong"] == [] and result["damaged"] == 0 for result in results)
-    assert sum(result["shared"] for result in results) > 100, "most find what others wrote"
+    return results
+
+
+@pytest.mark.parametrize("count", [4, pytest.param(16, marks=pytest.mark.slow)])
+def test_processes_fill_one_folder(root, count):
+    results = together(FILLER, root, count)
+    assert sum(result["shared"] for result in results) > 6 * count, "they find what others wrote"
     s = shelf.store(root)
-    wanted = {(who * 7 + step * 11) % 100 for who in range(16) for step in range(60)}
+    wanted = {(who * 7 + step * 11) % 100 for who in range(count) for step in range(60)}
     assert len(list(s.all())) == len(wanted)
     assert all(shelf.is_right(s, number, 2000 + 100 * number) for number in wanted)
     assert temporaries(root) == []
@@ -294,12 +295,7 @@ print(json.dumps({"wrong": wrong, "damaged": s.statistics.damaged}))
 @pytest.mark.parametrize("policy", ["lru", "fifo"])
 def test_16_processes_in_a_folder_that_is_too_small(root, policy):
     limit = 300_000
-    processes = [start(CROWDED, root, who, limit, policy) for who in range(16)]
-    for process in processes:
-        process.stdin.write("\n")
-        process.stdin.flush()
-    results = [json.loads(finish(process)) for process in processes]
-    assert all(result["wrong"] == [] and result["damaged"] == 0 for result in results)
+    together(CROWDED, root, 16, limit, policy)
     s = shelf.store(root, rules=cleaning.Rules(policy, limit, 0.25))
     wanted = {(who * 13 + step) % 400 for who in range(16) for step in range(80)}
     assert len(list(s.all())) < len(wanted), "some were removed while all were at work"
@@ -322,11 +318,7 @@ def test_threads_share_a_store(root):
             if not shelf.is_right(s, number):
                 wrong.append(number)
 
-    threads = [threading.Thread(target=work, args=(who,)) for who in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    shelf.in_threads(work, 8)
     assert wrong == []
     assert s.statistics.damaged == s.statistics.failed == 0
     assert len(list(s.all())) == 30

@@ -4,7 +4,6 @@ import os
 import random
 import shutil
 import subprocess
-import sys
 
 import pytest
 
@@ -200,53 +199,6 @@ def test_a_folder_that_is_gone(runs):
     again = runs.run()
     assert (again.result, told(again)) == (RIGHT, [])
     assert entries(runs)
-
-
-def wrapped(runs, *wrapper: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [*wrapper, *runs.command()], env=runs.environment(), cwd=runs.folder,
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-
-
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("limit", [0, 600, 3000])
-def test_a_system_that_limits_the_size_of_files(runs, limit):
-    """As on a full disk: what does not fit is not kept, one warning, right results."""
-    shutil.rmtree(root_of(runs))
-    code = (
-        f"import os, resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit},) * 2)"
-        "; os.execv(sys.argv[1], sys.argv[1:])"
-    )
-    done = wrapped(runs, sys.executable, "-c", code)
-    assert done.returncode == 0, done.stderr
-    assert str(RIGHT[-1]) in done.stdout
-    (line,) = [line for line in done.stderr.splitlines() if "[qd-studio]" in line]
-    assert "compiled kernels cannot be kept" in line
-    assert all(path.name == "lock" or path in entries(runs) for path in runs.files())
-    assert all(path.stat().st_size <= limit for path in entries(runs))
-    again = runs.run()
-    assert (again.result, told(again)) == (RIGHT, [])
-
-
-@pytest.mark.slow
-def test_processes_that_compile_the_same_at_once(runs):
-    shutil.rmtree(runs.home)
-    processes = [
-        subprocess.Popen(
-            runs.command(), env=runs.environment(), cwd=runs.folder,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )
-        for _ in range(6)
-    ]  # fmt: skip
-    for process in processes:
-        out, err = process.communicate(timeout=120)
-        assert process.returncode == 0, err
-        assert err == ""
-        assert str(RIGHT[-1]) in out
-    warm = runs.run()
-    assert (warm.result, told(warm)) == (RIGHT, [])
-    assert not warm.ran_passes
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from qd_studio.engine.cache.parts import key_of
 from qd_studio.engine.cache.ptx import PtxCache, PtxLayers, symbol_of
 from qd_studio.engine.config import CompileConfig
 
+from tests.caches import shelf
 from tests.caches.ptx_kit import assembled, llvm_ir, make_ptx
 
 TOOLS = "LLVM 22.1"
@@ -91,37 +92,6 @@ def test_a_new_process_finds_it_on_disk(options):
     assert (found.observation.state, found.observation.source) == (HIT, "disk")
     again = PtxCache(options(), "sm_90").ptx(llvm_ir(), make, TOOLS)
     assert again.observation.source == "memory"
-
-
-CHILD = """
-import sys
-from qd_studio.engine.cache.ptx import PtxCache
-from qd_studio.engine.config import CompileConfig
-from tests.caches.ptx_kit import llvm_ir, make_ptx
-config = CompileConfig(offline_cache=sys.argv[1] == "1")
-for _ in range(2):
-    seen = PtxCache(config, "sm_90").ptx(llvm_ir(), make_ptx, "LLVM").observation
-    print(seen.state, seen.source)
-"""
-
-
-def in_a_process(offline_cache: str) -> list[str]:
-    command = [sys.executable, "-c", CHILD, offline_cache]
-    root = Path(__file__).parents[2]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    return [line.strip() for line in done.stdout.splitlines()]
-
-
-def test_two_processes_share_what_the_first_one_made():
-    make_ptx()
-    assert in_a_process("1") == ["miss", "hit memory"]
-    assert in_a_process("1") == ["hit disk", "hit memory"]
-
-
-def test_without_the_offline_cache_every_process_starts_cold(tmp_path):
-    make_ptx()
-    assert in_a_process("0") == in_a_process("0") == ["off", "hit memory"]
-    assert not list(Path(os.environ["XDG_CACHE_HOME"]).rglob("*.*"))
 
 
 def test_without_the_offline_cache_the_disk_is_neither_read_nor_written(options, tmp_path):
@@ -301,15 +271,11 @@ def test_threads_that_ask_at_once_get_one_text(options):
     cache, start, texts = PtxCache(options(), "sm_90"), threading.Barrier(8), []
     numbers = iter(range(100))
 
-    def ask():
+    def ask(_):
         start.wait()
         texts.append(cache.ptx(llvm_ir(), lambda: f"ptx {next(numbers)}", TOOLS).text)
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    shelf.in_threads(ask, 8)
     assert len(texts) == 8 and len(set(texts)) == 1
 
 

@@ -56,9 +56,7 @@ def test_an_empty_entry_and_a_large_one(root):
         assert shelf.is_right(s, number, size)
 
 
-def test_the_same_key_is_written_again(root):
-    s = shelf.store(root)
-    s.write(shelf.entry(1))
+def test_the_same_key_is_written_again(s):
     assert s.write(shelf.entry(1)._replace(code=b"new"))
     assert s.read(shelf.key(1), shelf.kernel(1)) == (shelf.load(1), b"new")
     assert len(list(s.all())) == 1
@@ -101,9 +99,7 @@ def test_missing_parents_are_made_for_the_user_alone(tmp_path):
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o700
 
 
-def test_last_use_is_when_it_was_read(root):
-    s = shelf.store(root)
-    s.write(shelf.entry(1))
+def test_last_use_is_when_it_was_read(s):
     os.utime(shelf.path(s, 1), (1e9, 1e9))
     assert shelf.infos(s)[shelf.key(1)].used == 1e9
     assert shelf.is_right(s, 1)
@@ -125,9 +121,7 @@ def test_answers_say_which_it_was(root):
     assert "bytes instead of" in damaged.reason
 
 
-def test_a_caller_can_say_that_an_entry_is_spoiled(root, warnings):
-    s = shelf.store(root)
-    s.write(shelf.entry(1))
+def test_a_caller_can_say_that_an_entry_is_spoiled(s, warnings):
     reason = s.spoiled(shelf.key(1), shelf.kernel(1), "names no task")
     s.spoiled(shelf.key(1), shelf.kernel(1), "names no task")
     (line,) = warnings()
@@ -159,9 +153,7 @@ def test_looking_changes_no_byte_and_no_timestamp(root):
     assert s.statistics.hits == s.statistics.misses == 0
 
 
-def test_the_comparison_of_times_bites(root):
-    s = shelf.store(root)
-    s.write(shelf.entry(1))
+def test_the_comparison_of_times_bites(root, s):
     paths = aged(root)
     before = snapshot(paths)
     assert shelf.is_right(s, 1)
@@ -210,9 +202,7 @@ def test_two_kernels_of_one_digest_are_told_apart(root, monkeypatch):
 # ---- a process that only looks
 
 
-def test_a_process_that_only_looks_uses_and_writes_nothing(root, warnings):
-    s = shelf.store(root)
-    s.write(shelf.entry(1))
+def test_a_process_that_only_looks_uses_and_writes_nothing(root, s, warnings):
     paths = aged(root)
     before = snapshot(paths)
     folder.set_dry(True)

@@ -13,11 +13,7 @@ from qd_studio.engine.runtime.program import current
 ARRAY = qd.types.NDArray[qd.f32, 1]
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.interp, log_level="error")
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("interp")
 
 
 def made(kernel, mode, *args):

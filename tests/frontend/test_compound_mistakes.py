@@ -115,14 +115,8 @@ CASES = {
         kernel("    v = [1, 2, 3]\n"),
         T, "cannot assign '[Tensor (3) i32]' to '[Tensor (2) f32]'", "first assignment",
     ),
-    "vector assigned to a number": (
-        kernel("    y = 1\n    y = v\n"), T, "cannot assign '[Tensor (2) f32]' to 'i32'", None,
-    ),
     "vector assigned to an element": (
         kernel("    v[0] = v\n"), T, "cannot assign '[Tensor (2) f32]' to 'f32'", None,
-    ),
-    "swizzle assigned": (
-        kernel("    v.xy = [1, 2, 3]\n"), T, "cannot assign '[Tensor (3) i32]'", None,
     ),
     "branches": (
         kernel("    y = v if n > 0 else [1, 2, 3]\n    #   ^^^^^^^^^^^^^^^^^^^^^^^^^\n"),
@@ -146,10 +140,6 @@ CASES = {
     ),
     "dot of a matrix": (kernel("    y = m.dot(m)\n"), C, "lhs for dot is not a vector", None),
     "dot with a matrix": (kernel("    y = v.dot(m)\n"), C, "rhs for dot is not a vector", None),
-    "dot of lengths": (
-        kernel("    y = v.dot([1, 2, 3])\n"),
-        T, "unsupported operand type(s) for '*': '[Tensor (2) f32]' and '[Tensor (3) i32]'", None,
-    ),
     "cross in four dimensions": (
         kernel("    y = qd.Vector([1, 2, 3, 4]).cross([1, 2, 3, 4])\n"),
         C, "Cross product is only supported between pairs of 2D/3D vectors", None,
@@ -192,7 +182,6 @@ CASES = {
         kernel("    y = vec2([1])\n    #   ^^^^^^^^^\n"),
         C, "vector(2, f32) needs 2 elements, got 1", "fills every",
     ),
-    "too many elements": (kernel("    y = vec2(v, 1)\n"), C, "needs 2 elements, got 3", None),
     "extent of run time": (
         kernel("    y = qd.Matrix.zero(qd.f32, n)\n"),
         T, "The shape of a vector or matrix is known at compile time", None,
@@ -205,7 +194,6 @@ CASES = {
     "no such member": (
         kernel("    y = p.b\n    #   ^^^\n"), T, 'has no member "b"', "its members are a, v",
     ),
-    "member that is not there assigned": (kernel("    p.b = 1\n"), T, 'no member "b"', None),
     "too many members": (kernel("    q = P(1, v, 2)\n"), T, "has 2 members, got 3 values", None),
     "unknown member": (kernel("    q = P(z=1)\n"), T, "has no member 'z'", "a, v"),
     "member given twice": (kernel("    q = P(1, a=2)\n"), T, "'a' is given twice", None),
@@ -218,12 +206,8 @@ CASES = {
         None,
     ),
     "struct to a number": (kernel("    y = 1\n    y = p\n"), T, "Invalid constant scalar", None),
-    "arithmetic of structs": (kernel("    y = p + 1\n"), T, "unsupported operand", None),
     "augmented struct": (kernel("    p += 1\n"), T, "unsupported operand", None),
     "comparison of structs": (kernel("    y = p == p\n"), T, "unsupported operand", None),
-    "struct as a condition": (
-        kernel("    if p:\n        pass\n"), T, "Invalid constant scalar data type", None,
-    ),
     "annotated anew": (
         kernel("    v: qd.types.vector(3, qd.f32) = [1, 2, 3]\n"),
         S, "Static assign cannot have type overloading", "vector(2, f32)",

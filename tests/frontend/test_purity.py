@@ -250,39 +250,6 @@ def test_functions_of_the_language_are_free():
     assert (y == 64).all()
 
 
-def test_objects_that_are_passed_on_are_free():
-    @qd.func
-    def limit(m: qd.template()):
-        return m.limit
-
-    @qd.kernel(fastcache=True)
-    def k() -> qd.i32:
-        return limit(other)
-
-    assert k() == 6
-
-
-def test_what_getattr_reads_is_free():
-    @qd.kernel(fastcache=True)
-    def k() -> qd.i32:
-        return getattr(settings, "n") + settings.N  # noqa: B009
-
-    assert len(told(k)) == 1
-    assert k() == 7
-
-
-def test_parameters_and_local_names_hide_those_outside():
-    @qd.kernel(fastcache=True)
-    def k(number: qd.i32) -> qd.i32:
-        settings = number
-        for LIMIT in range(3):
-            settings += LIMIT
-        return settings
-
-    assert told(k, 5) == []
-    assert k(5) == 8
-
-
 def test_arguments_of_every_kind_are_free():
     @dataclasses.dataclass
     class Pair:

@@ -49,13 +49,6 @@ def later_tasks(x: qd.types.NDArray[qd.i32, 1], n: qd.i32):
 
 
 @qd.kernel
-def swap_through(x: qd.types.NDArray[qd.i32, 1], y: qd.types.NDArray[qd.i32, 1]) -> qd.i32:
-    before = x[0]
-    y[0] = before + 1
-    return x[0]
-
-
-@qd.kernel
 def draw(x: qd.types.NDArray[qd.f64, 1], k: qd.types.NDArray[qd.u32, 1]):
     for i in x:
         x[i] = qd.random(qd.f64)
@@ -125,19 +118,6 @@ def test_failures_under_debug(kernel, args, text):
     assert arrays == [a.tolist() for a in args if isinstance(a, np.ndarray)]
 
 
-def test_bounds_checks_alone_raise_too():
-    x = np.zeros((2, 3), np.int32)
-    message, _, arrays = on_both(lambda: failure(outside, x, 7), check_out_of_bound=True)
-    assert "Out of bound access" in message
-    assert arrays == [x.tolist()]
-
-
-def test_a_failure_ends_the_launch_between_tasks():
-    message, _, arrays = on_both(lambda: failure(later_tasks, np.zeros(4, np.int32), 4), debug=True)
-    assert "too many" in message
-    assert arrays == [[1, 1, 1, 1]]
-
-
 def test_without_debug_nothing_fails():
     def run():
         x = np.zeros(4, np.int32)
@@ -149,14 +129,6 @@ def test_without_debug_nothing_fails():
         return x.tolist(), one.tolist(), two.tolist()
 
     assert on_both(run) == ([11, 11, 11, 11], [0], [0])
-
-
-def test_one_array_for_two_parameters():
-    def run():
-        x = np.array([5], np.int32)
-        return swap_through(x, x), swap_through(x, x.copy())
-
-    assert on_both(run) == (6, 6)
 
 
 @pytest.mark.parametrize("options", [{}, {"cpu_max_num_threads": 1}, {"opt_level": 0}], ids=str)

@@ -10,11 +10,7 @@ ALG = qd.algorithms
 SIZES = (0, 1, 255, 256, 257, 1000, 70000)
 
 
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def arch(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield request.param
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 def sizes(arch, *more):
@@ -189,30 +185,7 @@ def test_slots_in_a_kernel():
     assert slots_in_a_kernel(1000) == 5 + 1028
 
 
-@qd.kernel
-def nested(x: F32, out: F32, scratch: U32, n: qd.i32):
-    if n > 0:
-        ALG.reduce_add(x, out, scratch, n, qd.f32, 1)
-
-
-@qd.kernel
-def of_bytes(x: qd.types.ndarray(dtype=qd.i8, ndim=1), out: U32, scratch: U32):
-    ALG.reduce_add(x, out, scratch, 1, qd.i8, 1)
-
-
-@qd.kernel
-def odd_bits(x: U32, t: U32, scratch: U32):
-    ALG.sort(x, t, x, t, scratch, 1, qd.u32, False, 8, 1)
-
-
 def test_mistakes_say_what_is_wrong():
-    x, s = np.ones(4, np.float32), np.zeros(4, np.uint32)
-    with pytest.raises(qd.QuadrantsSyntaxError, match="requires the top level"):
-        nested(x, x.copy(), s, 4)
-    with pytest.raises(qd.QuadrantsCompilationError, match="works on i32, u32"):
-        of_bytes(np.ones(4, np.int8), s, s.copy())
-    with pytest.raises(qd.QuadrantsCompilationError, match="multiple of 16"):
-        odd_bits(s, s.copy(), s.copy())
     with pytest.raises(TypeError, match="of one axis"):
         ALG.parallel_sort(qd.field(qd.f32, shape=(2, 2)))
     with pytest.raises(TypeError, match="of one length"):

@@ -59,30 +59,6 @@ def test_values_and_variables_cross_barriers(n):
 
 
 @qd.kernel
-def tree(out: Ints, x: Ints):
-    qd.loop_config(block_dim=64)
-    for i in range(x.shape[0]):
-        tid = block.thread_idx()
-        part = block.SharedArray((64,), qd.i32)
-        part[tid] = x[i]
-        block.sync()
-        stride = 32
-        while stride > 0:
-            if tid < stride:
-                part[tid] += part[tid + stride]
-            block.sync()
-            stride //= 2
-        if tid == 0:
-            out[block.global_thread_idx() // 64] = part[0]
-
-
-def test_a_barrier_in_a_while_loop():
-    x = np.arange(200, dtype=np.int32)
-    expected = [int(x[k : k + 64].sum()) for k in range(0, 200, 64)]
-    assert ints(tree, 4, x) == expected
-
-
-@qd.kernel
 def waves(out: Ints, m: qd.i32):
     qd.loop_config(block_dim=B)
     for i in range(3, 24):
@@ -184,33 +160,6 @@ def test_votes_reductions_and_scans():
             ]  # fmt: skip
 
 
-@qd.func
-def times(a, b):
-    return a * b
-
-
-@qd.kernel
-def own_operation(out: Reals):
-    qd.loop_config(block_dim=4)
-    for i in range(10):
-        p = block.reduce(i + 1.5, 4, times, qd.f32)
-        q = block.exclusive_scan(i + 1.5, 4, times, 1.0, qd.f32)
-        out[i] = q
-        if block.thread_idx() == 0:
-            out[i] = p
-
-
-def test_reductions_and_scans_with_an_operation_of_ones_own():
-    out = np.zeros(10, np.float32)
-    own_operation(out)
-    expected = []
-    for ids in blocks(10, 4):
-        v = [i + 1.5 for i in ids]
-        products = [1.0, *itertools.accumulate(v, lambda a, b: a * b)]
-        expected += [products[-1], *products[1:-1]]
-    assert np.allclose(out, expected)
-
-
 @qd.kernel
 def over_axes(out: qd.types.ndarray(dtype=qd.i32, ndim=2)):
     qd.loop_config(block_dim=B)
@@ -230,26 +179,6 @@ def test_blocks_of_several_axes():
     assert out.ravel().tolist() == expected
 
 
-@qd.kernel
-def histogram(counts: Ints, x: Ints):
-    qd.loop_config(block_dim=32)
-    for i in range(x.shape[0]):
-        local = block.SharedArray(4, qd.i32)
-        local[x[i]] += 1
-        block.sync()
-        t = block.thread_idx()
-        if t < 4:
-            counts[t] += local[t]
-
-
-def test_atomics_on_shared_memory():
-    x = np.arange(500, dtype=np.int32) % 4
-    x[:100] = 2
-    counts = np.zeros(4, np.int32)
-    histogram(counts, x)
-    assert counts.tolist() == np.bincount(x, minlength=4).tolist()
-
-
 def test_without_a_barrier_a_shared_array_is_still_one_for_the_block():
     @qd.kernel
     def count(out: Ints):
@@ -264,35 +193,12 @@ def test_without_a_barrier_a_shared_array_is_still_one_for_the_block():
 
 def test_what_cannot_be():
     @qd.kernel
-    def barrier():
-        block.sync()
-
-    @qd.kernel
-    def serial(out: Ints):
-        qd.loop_config(serialize=True)
-        for i in range(4):
-            out[i] = block.thread_idx()
-
-    @qd.kernel
     def array(out: Ints):
         s = block.SharedArray(3, qd.i32)
         out[0] = s[0]
 
-    @qd.kernel
-    def shape(out: Ints, n: qd.i32):
-        for i in range(4):
-            s = block.SharedArray(n, qd.i32)
-            out[0] = s[i]
-
-    out = np.zeros(4, np.int32)
     with pytest.raises(qd.QuadrantsCompilationError, match="outside of a parallel loop"):
-        barrier()
-    with pytest.raises(qd.QuadrantsCompilationError, match="outside of a parallel loop"):
-        serial(out)
-    with pytest.raises(qd.QuadrantsCompilationError, match="outside of a parallel loop"):
-        array(out)
-    with pytest.raises(qd.QuadrantsTypeError, match="positive integers known at compile time"):
-        shape(out, 3)
+        array(np.zeros(4, np.int32))
     with pytest.raises(qd.QuadrantsAssertionError, match="can only be used in a kernel"):
         block.sync()
 
@@ -394,25 +300,6 @@ def test_fences_and_their_old_names():
     with pytest.warns(DeprecationWarning, match="use qd.simt.block.mem_fence"):
         fence(out)
     assert out.tolist() == [2] * 4
-
-
-@qd.kernel
-def handed_on(x: Ints, out: Ints):
-    qd.loop_config(block_dim=B)
-    for i in range(B):
-        mine = x[i]
-        block.sync()
-        x[(i + 1) % B] = mine + 10
-        block.sync()
-        out[i] = x[i] * 100 + mine
-
-
-def test_arrays_change_behind_a_barrier():
-    """What the other iterations of a block have written to an array is seen."""
-    x = np.arange(B, dtype=np.int32)
-    out = np.zeros(B, np.int32)
-    handed_on(x, out)
-    assert out.tolist() == [((i - 1) % B + 10) * 100 + i for i in range(B)]
 
 
 @qd.kernel

@@ -6,11 +6,7 @@ from qd_studio import engine as qd
 vec2, vec3 = qd.types.vector(2, qd.f32), qd.types.vector(3, qd.f32)
 
 
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def _start(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 def test_fields_are_filled_when_the_kernel_runs():

@@ -157,9 +157,20 @@ def test_differences_in_words(found, wanted, rtol, what):
     assert difference(plain(found), wanted, rtol) == what
 
 
-def test_a_child_that_dies_or_hangs_costs_one_cell(tmp_path, monkeypatch):
+@pytest.fixture
+def child(tmp_path, monkeypatch):
+    """The file that is run in a child in place of the suite."""
+    file = tmp_path / "child.py"
+    honest = process.subprocess.Popen
+    monkeypatch.setattr(
+        process.subprocess, "Popen",
+        lambda command, **more: honest([command[0], str(file), command[-1]], **more),
+    )  # fmt: skip
+    return file
+
+
+def test_a_child_that_dies_or_hangs_costs_one_cell(child):
     """The rest of the table is made by another child."""
-    child = tmp_path / "child.py"
     child.write_text(
         "import json, os, signal, sys, time\n"
         "asked = json.loads(sys.stdin.readline())\n"
@@ -173,11 +184,6 @@ def test_a_child_that_dies_or_hangs_costs_one_cell(tmp_path, monkeypatch):
         "    cell = {'feature': name, 'backend': sys.argv[1], 'state': 'ok'}\n"
         "    print(json.dumps(cell), flush=True)\n"
     )
-    honest = process.subprocess.Popen
-    monkeypatch.setattr(
-        process.subprocess, "Popen",
-        lambda command, **more: honest([command[0], str(child), command[-1]], **more),
-    )  # fmt: skip
     wanted = process.features(["loops"])
     found = process.measure([table.Column("cpu")], wanted, {}, limit_s=2.0)
     assert len(found.cells) == len(wanted)
@@ -188,9 +194,8 @@ def test_a_child_that_dies_or_hangs_costs_one_cell(tmp_path, monkeypatch):
     }
 
 
-def test_a_kernel_that_costs_the_device_costs_one_cell(tmp_path, monkeypatch):
+def test_a_kernel_that_costs_the_device_costs_one_cell(child):
     """Also where the driver gives the process no other context."""
-    child = tmp_path / "child.py"
     child.write_text(
         f"import sys\nsys.path.insert(0, {str(ROOT)!r})\n"
         "from tests import cuda_sim\n"
@@ -206,11 +211,6 @@ def test_a_kernel_that_costs_the_device_costs_one_cell(tmp_path, monkeypatch):
         "    status = __main__.main()\n"
         "sys.exit(status)\n"
     )
-    honest = process.subprocess.Popen
-    monkeypatch.setattr(
-        process.subprocess, "Popen",
-        lambda command, **more: honest([command[0], str(child), command[-1]], **more),
-    )  # fmt: skip
     wanted = process.features(["checks"])
     found = process.measure([table.Column("cuda")], wanted, {})
     assert len(found.cells) == len(wanted) > 1

@@ -1,4 +1,4 @@
-"""The CUDA graph document, statement by statement: graphs, their replay, loops on the device.
+"""What the CUDA graph document says: graphs, their replay, loops on the device.
 
 Each test runs in the interpreter, on the CPU and with CUDA: on a simulated device with conditional
 nodes, and on one that has none. Variants run what says ``cpu`` on a device, where there is one.
@@ -72,17 +72,6 @@ def counted(x: A1, counter: A0):
         counter[()] -= 1
 
 
-@qd.kernel(graph_while="again")
-def until_large(x: A1, again: A0):
-    for _ in range(1):
-        again[()] = 1
-    for i in x:
-        x[i] *= 2
-    for i in x:
-        if x[i] > 50:
-            again[()] = 0
-
-
 def meta_of(kernel):
     (variant,) = set(kernel.launchers.variants.values())
     return variant.executable.meta
@@ -114,21 +103,6 @@ def test_nodes_are_added_one_by_one_and_replayed_without_a_rebuild(device):
     assert list(y.to_numpy()) == [2 + 3 + 4 + 5, 3 + 4 + 5 + 6]
 
 
-def test_each_kernel_opts_in_for_itself(arch):
-    @qd.kernel
-    def plain(x: A1):
-        for i in x:
-            x[i] += 1
-        for i in x:
-            x[i] += 1
-
-    x = ints(1)
-    plain(x)
-    two_loops(x, ints(0))
-    assert not meta_of(plain).graph
-    assert meta_of(two_loops).graph
-
-
 def test_harmless_where_there_are_no_graphs(arch, monkeypatch):
     qd.reset()
     monkeypatch.setenv("QD_GRAPH", "0")
@@ -140,62 +114,6 @@ def test_harmless_where_there_are_no_graphs(arch, monkeypatch):
     assert list(x.to_numpy()) == [5, 6]
     assert not meta_of(two_loops).graph
     assert not meta_of(counted).graph
-
-
-def test_replay_with_other_arrays(arch):
-    first = ints(1, 2), ints(0, 0)
-    two_loops(*first)
-    two_loops(*first)
-    for size in (2, 5):
-        x, y = ints(*range(size)), ints(*[10] * size)
-        two_loops(x, y)
-        assert list(y.to_numpy()) == [11 + n for n in range(size)]
-    assert list(first[1].to_numpy()) == [2 + 3, 3 + 4]
-    two_loops(*first)
-    assert list(first[0].to_numpy()) == [4, 5]
-
-
-def test_a_counter_is_decremented_to_zero(arch):
-    x, counter = ints(0, 0, 0), flag(7)
-    counted(x, counter)
-    assert list(x.to_numpy()) == [7, 7, 7]
-    assert counter.to_numpy() == 0
-
-
-def test_a_boolean_flag_is_cleared_when_done(arch):
-    x, again = ints(1, 3), flag(0)
-    until_large(x, again)
-    assert list(x.to_numpy()) == [32, 96]
-    assert again.to_numpy() == 0
-
-
-def test_the_body_runs_at_least_once(arch):
-    x, counter = ints(5), flag(1)
-    counted(x, counter)
-    assert list(x.to_numpy()) == [6]
-
-
-def test_the_loop_can_hold_several_loops(arch):
-    @qd.kernel(graph_while="left")
-    def chain(a: A1, b: A1, left: A0):
-        for i in a:
-            a[i] += 1
-        for i in b:
-            b[i] += a[i]
-        for i in a:
-            a[i] += b[i]
-        for _ in range(1):
-            left[()] -= 1
-
-    a, b, left = ints(1, 2), ints(0, 0), flag(3)
-    chain(a, b, left)
-    want, other = np.array([1, 2]), np.array([0, 0])
-    for _ in range(3):
-        want = want + 1
-        other = other + want
-        want = want + other
-    assert (a.to_numpy() == want).all()
-    assert (b.to_numpy() == other).all()
 
 
 def test_each_launch_loops_anew(arch):
@@ -301,34 +219,3 @@ def test_the_adjoint_is_no_graph(arch):
     assert list(x.grad.to_numpy()) == [2, 4, 6]
     assert meta_of(energy).graph
     assert not meta_of(energy.grad).graph
-
-
-def test_a_loop_of_a_graph_has_no_adjoint(arch):
-    y = qd.field(qd.f32, shape=2, needs_grad=True)
-
-    @qd.kernel(graph_while="left")
-    def grow(left: A0):
-        for i in y:
-            y[i] *= 2.0
-        for _ in range(1):
-            left[()] -= 1
-
-    with pytest.raises(qd.QuadrantsSyntaxError, match="does not support autograd"):
-        grow.grad(flag(1))
-
-
-@needs_bindings
-def test_arrays_that_were_freed_between_replays_do_no_harm(device):
-    """Freed memory is garbage on the simulated device, and using it is an error there."""
-    import gc
-
-    qd.init(arch=qd.cuda, enable_fallback=False)
-    y = ints(0, 0, 0)
-    for n in range(4):
-        x = ints(n, n + 1, n + 2)
-        two_loops(x, y)
-        del x
-        gc.collect()
-    qd.sync()
-    assert list(y.to_numpy()) == [10, 14, 18]
-    assert device.calls["cuGraphInstantiate"] == 1

@@ -28,20 +28,6 @@ def count(f: qd.template()):
         f[i] = i
 
 
-def test_single_elements():
-    total, pair = qd.field(qd.f64, shape=()), qd.Vector.field(2, qd.i32, shape=())
-
-    @qd.kernel
-    def add(x: qd.f64):
-        total[None] += x
-        pair[None] = [1, 2]
-        pair[()][1] += 5
-
-    add(1.5)
-    add(2.0)
-    assert (total[None], pair[None].to_list()) == (3.5, [1, 7])
-
-
 def test_a_component_and_its_field_in_one_kernel():
     v = qd.Vector.field(2, qd.i32, shape=8)
     part = v.get_scalar_field(1)
@@ -73,16 +59,6 @@ def test_a_field_and_a_view_of_it_in_one_kernel():
     assert f.to_numpy().tolist() == [0, 2, 4, 6, 8, 10, 12, 14]
 
 
-def test_new_fields_after_a_kernel_ran():
-    a = qd.field(qd.i32, shape=3)
-    count(a)
-    b = qd.field(qd.i32)
-    qd.root.dense(qd.i, 2).dense(qd.i, 2).place(b)
-    count(b)
-    count(a)
-    assert (a.to_numpy().tolist(), b.to_numpy().tolist()) == ([0, 1, 2], [0, 1, 2, 3])
-
-
 def test_one_kernel_for_many_fields():
     fields = [qd.field(qd.i32, shape=n, offset=n) for n in range(1, 12)]
     for _ in range(3):
@@ -90,81 +66,6 @@ def test_one_kernel_for_many_fields():
             count(f)
     for f in fields:
         assert f.to_numpy().tolist() == list(range(f.shape[0], 2 * f.shape[0]))
-
-
-def test_trees_of_a_builder():
-    builder, f = qd.FieldsBuilder(), qd.field(qd.i32)
-    builder.dense(qd.i, 4).place(f)
-    with pytest.raises(RuntimeError, match="not finalized"):
-        count(f)
-    tree = builder.finalize()
-    count(f)
-    assert f.to_numpy().tolist() == [0, 1, 2, 3]
-    tree.destroy()
-    with pytest.raises(qd.QuadrantsRuntimeError, match="has been destroyed"):
-        count(f)
-    with pytest.raises(qd.QuadrantsRuntimeError, match="has been destroyed"):
-        count(f)
-
-
-def test_loops_over_nodes():
-    x, y = qd.field(qd.i32), qd.field(qd.i32)
-    rows = qd.root.dense(qd.i, 3)
-    cells = rows.dense(qd.ij, (2, 4))
-    cells.place(x, y)
-
-    @qd.kernel
-    def visit():
-        for i in rows:
-            x[2 * i, 0] = i + 1
-        for i, j in cells:
-            y[i, j] = 10 * i + j
-
-    visit()
-    assert x.to_numpy()[:, 0].tolist() == [1, 0, 2, 0, 3, 0]
-    assert y.to_numpy().tolist() == [[10 * i + j for j in range(4)] for i in range(6)]
-
-
-def test_shapes_are_constants():
-    f = qd.Matrix.field(2, 3, qd.f32, shape=(4, 5), offset=(1, 1))
-
-    @qd.kernel
-    def shapes() -> qd.types.vector(5, qd.i32):
-        return qd.Vector([f.shape[0], f.shape[1], len(f.shape), f.n, f.m])
-
-    assert shapes().to_list() == [4, 5, 2, 2, 3]
-
-
-def test_gradient_fields():
-    x = qd.field(qd.f32, shape=4, needs_grad=True)
-
-    @qd.kernel
-    def ones():
-        for i in x:
-            x.grad[i] = x[i] + i
-
-    x.fill(1)
-    ones()
-    assert x.grad.to_numpy().tolist() == [1, 2, 3, 4]
-
-
-def test_what_the_host_writes_the_kernel_sees():
-    f, v = qd.field(qd.f32, shape=3), qd.Vector.field(2, qd.f32, shape=3)
-
-    @qd.kernel
-    def total() -> qd.f32:
-        s = 0.0
-        for i in f:
-            s += f[i] + v[i][0] * v[i][1]
-        return s
-
-    f[1], v[2] = 5, [3, 4]
-    assert total() == 17
-    v[2][0] = 10
-    f.from_numpy(np.ones(3))
-    assert total() == 43
-    f[0] = 100
-    assert total() == 142
 
 
 # Mistakes
@@ -177,18 +78,6 @@ def test_a_field_that_is_not_placed(still_fine):
     qd.root.dense(qd.i, 3).place(f)
     count(f)
     assert f[2] == 2
-
-
-def test_no_gradients(still_fine):
-    f = qd.field(qd.f32, shape=3)
-
-    @qd.kernel
-    def use():
-        for i in f:
-            f.grad[i] = 1
-
-    with pytest.raises(Exception, match=r"(?s)no gradients.*needs_grad=True"):
-        use()
 
 
 def test_fields_of_an_ended_program(arch):
@@ -209,17 +98,6 @@ def test_fields_of_an_ended_program(arch):
     assert g.to_numpy().tolist() == [0, 1, 2]
 
 
-def test_a_wrong_number_of_indices(still_fine):
-    f = qd.field(qd.i32, shape=(2, 3))
-
-    @qd.kernel
-    def use():
-        f[0] = 1
-
-    with pytest.raises(qd.QuadrantsIndexError, match="Field with dim 2 accessed with indices of d"):
-        use()
-
-
 def test_a_wrong_number_of_loop_variables(still_fine):
     f = qd.field(qd.i32, shape=(2, 3))
 
@@ -230,29 +108,6 @@ def test_a_wrong_number_of_loop_variables(still_fine):
 
     with pytest.raises(qd.QuadrantsCompilationError, match="grouped"):
         use()
-
-
-def test_fields_are_no_values(still_fine):
-    f = qd.field(qd.i32, shape=2)
-
-    @qd.kernel
-    def use():
-        b = f
-        b[0] = 1
-
-    with pytest.raises(qd.QuadrantsTypeError):
-        use()
-
-
-def test_fields_are_no_arrays(still_fine):
-    f = qd.field(qd.i32, shape=2)
-
-    @qd.kernel
-    def use(a: qd.types.ndarray()):
-        a[0] = 1
-
-    with pytest.raises(qd.QuadrantsRuntimeTypeError, match="Invalid type for argument a"):
-        use(f)
 
 
 @pytest.mark.parametrize("index", [(-3, 2), (3, 2), (0, 1), (0, 10)])

@@ -68,46 +68,6 @@ def origin(f):
 
 
 @qd.kernel
-def number_all(f: qd.template()):
-    for i, j in f:
-        f[i, j] = 100 * i + j
-
-
-@qd.kernel
-def number_grouped(f: qd.template()):
-    for at in qd.grouped(f):
-        f[at] = 100 * at[0] + at[1]
-
-
-@qd.kernel
-def number_ranges(f: qd.template(), i0: qd.i32, j0: qd.i32):
-    for i, j in qd.ndrange((i0, i0 + f.shape[0]), (j0, j0 + f.shape[1])):
-        f[i, j] = 100 * i + j
-
-
-@qd.kernel
-def number_serial(f: qd.template(), i0: qd.i32, j0: qd.i32):
-    for _ in range(1):
-        j = j0
-        while j < j0 + f.shape[1]:
-            for i in range(i0, i0 + f.shape[0]):
-                f[i, j] = 100 * i + j
-            j += 1
-
-
-@pytest.mark.parametrize("name", SCALARS)
-def test_every_element_is_reached(arch, name):
-    f = SCALARS[name]()
-    i0, j0 = origin(f)
-    i, j = np.meshgrid(range(i0, i0 + N), range(j0, j0 + M), indexing="ij")
-    wanted = 100 * i + j
-    for fill in (number_all, number_grouped, number_ranges, number_serial):
-        f.fill(-1)
-        fill(f, i0, j0) if fill in (number_ranges, number_serial) else fill(f)
-        np.testing.assert_array_equal(f.to_numpy(), wanted)
-
-
-@qd.kernel
 def blur(f: qd.template(), g: qd.template(), di: qd.i32, dj: qd.i32, i0: qd.i32, j0: qd.i32):
     for i, j in f:
         total = 0

@@ -15,20 +15,7 @@ from .graphkit import flag, ints
 
 A1, A0 = qd.types.NDArray[qd.i32, 1], qd.types.NDArray[qd.i32, 0]
 F1 = qd.types.NDArray[qd.f32, 1]
-CONFIGS = {
-    "interp": {"arch": "interp"},
-    "cpu": {"arch": "cpu"},
-    "cpu debug": {"arch": "cpu", "debug": True},
-    "cpu plain": {"arch": "cpu", "opt_level": 0},
-}
-
-
-@pytest.fixture(autouse=True, params=list(CONFIGS))
-def config(request):
-    options = dict(CONFIGS[request.param])
-    qd.init(arch=getattr(qd, options.pop("arch")), **options)
-    yield request.param
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("configured")
 
 
 def meta_of(kernel):
@@ -60,20 +47,6 @@ def test_loops_in_loops_and_side_by_side():
         k(x, outer, inner, last)
         assert list(x.to_numpy()) == [4 * (1 + 3 * 120 + 5), 4 * (1 + 3 * 120)]
     assert flow_text(meta_of(k)).splitlines()[1] == "do_while outer"
-
-
-def test_a_store_before_the_loop_that_its_condition_reads_stays():
-    @qd.kernel(graph=True)
-    def k(x: A1, left: A0):
-        left[()] = 4
-        while qd.graph.do_while(left):
-            for i in x:
-                x[i] += 1
-            left[()] = left[()] - 1
-
-    x, left = ints(0, 0), flag(77)
-    k(x, left)
-    assert list(x.to_numpy()) == [4, 4]
 
 
 def test_variables_of_a_round_begin_at_zero_and_others_last():
@@ -431,7 +404,9 @@ def test_blocks_and_functions_within_a_loop():
     assert (x.to_numpy() == want).all()
 
 
-def test_prints_and_asserts_in_rounds(config, capfd):
+def test_asserts_in_rounds():
+    qd.init(arch=qd.cpu, debug=True)
+
     @qd.kernel(graph=True)
     def k(x: A1, left: A0):
         while qd.graph.do_while(left):
@@ -440,8 +415,6 @@ def test_prints_and_asserts_in_rounds(config, capfd):
                 assert x[i] < 3
             left[()] -= 1
 
-    if config != "cpu debug":
-        pytest.skip("asserts of kernels are reported in debug only")
     x, left = ints(0), flag(100)
     with pytest.raises(qd.QuadrantsAssertionError):
         k(x, left)

@@ -218,28 +218,6 @@ def test_asserts():
     assert interp.run(user, [0], debug=False) == (0,)
 
 
-def test_the_first_failing_assert_ends_the_launch():
-    func = kernel(
-        """  <i32> $0 = const 0
-  <i32> $1 = const 5
-  <*i32> $2 = arg_addr [(0, False)]
-  $3 : range_for $0, $1 body {
-    <i32> $4 = loop_index $3 [0]
-    <u1> $5 = cmp_lt $4, $1
-    <i32> $6 = const 2
-    <u1> $7 = cmp_ne $4, $6
-    $8 : assert $7, $4 {kind='check' text='at %d'}
-    <*i32> $9 = external_ptr $2, $4 ['unsafe']
-    $10 : global_store $9, $1
-  }""",
-        "x: ndarray<i32, 1>",
-    )
-    x = np.zeros(5, np.int32)
-    with pytest.raises(QuadrantsAssertionError, match="at 2"):
-        interp.run(func, [x])
-    assert x.tolist() == [5, 5, 0, 0, 0]
-
-
 def test_print():
     pieces = ("x=", (), " ", (), " ", (), "|", (), " ", (".2f",), " ", ("08.3e",), "\n")
     func = kernel(
@@ -259,11 +237,6 @@ def test_print():
     assert number_text(2.75, f32, "d") == "2"
     assert number_text(7, i32, ".1f") == "7.0"
     assert assert_text("%d of %s %", [7.5], [f32]) == "7 of %s %"
-
-
-def test_print_goes_to_standard_output(capsys):
-    interp.run(kernel("  $0 : print [('hi\\n',)]"), [])
-    assert capsys.readouterr().out == "hi\n"
 
 
 def test_steps_are_limited():
@@ -290,25 +263,6 @@ def test_alloca_is_zero_each_time_it_is_reached():
     x = np.ones(3, np.int32)
     interp.run(func, [x])
     assert x.tolist() == [0, 0, 0]
-
-
-def test_atomics_give_the_old_value():
-    operations = {"add": 9, "mul": 14, "min": 2, "max": 7, "bit_and": 2, "bit_or": 7, "bit_xor": 5}
-    for name, expected in operations.items():
-        func = kernel(
-            f"""  <*i32> $0 = alloca ['a']
-  <i32> $1 = const 7
-  $2 : local_store $0, $1
-  <i32> $3 = const 2
-  <i32> $4 = atomic_{name} $0, $3
-  <i32> $5 = local_load $0
-  <i32> $6 = atomic_cas $0, $1, $3
-  <i32> $7 = atomic_cas $0, $1, $5
-  <i32> $8 = local_load $0
-  $9 : return $4, $5, $8""",
-            "", "i32, i32, i32",
-        )  # fmt: skip
-        assert interp.run(func, []) == (7, expected, 7), name
 
 
 def test_random_numbers():

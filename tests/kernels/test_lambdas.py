@@ -10,14 +10,10 @@ several = (lambda a: a + 1, lambda a: a * 10), lambda a: (
 )  # fmt: skip
 wrong = lambda z: z + missing  # noqa: E731, F821
 
-pytestmark = pytest.mark.filterwarnings("ignore:Calling non-quadrants function")
-
-
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def arch(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield
-    qd.reset()
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Calling non-quadrants function"),
+    pytest.mark.usefixtures("arch"),
+]
 
 
 @qd.kernel

@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
-
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def arch(request):
-    chosen = getattr(qd, request.param)
-    qd.init(arch=chosen, log_level="error")
-    yield chosen
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 @qd.kernel

@@ -7,11 +7,7 @@ from qd_studio import engine as qd
 F1 = qd.types.ndarray(dtype=qd.f32, ndim=1)
 
 
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def _start(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 def test_members_called_like_methods_of_a_field():
@@ -140,6 +136,8 @@ def test_trees_that_come_and_go_leave_no_code_behind():
         builder = qd.FieldsBuilder()
         x = qd.field(qd.f32)
         builder.dense(qd.i, n + 2).place(x)
+        with pytest.raises(RuntimeError, match="not finalized"):
+            increase(x)
         tree = builder.finalize()
         increase(x)
         tree.destroy()

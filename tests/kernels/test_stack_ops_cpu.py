@@ -19,16 +19,6 @@ def _arrays(n):
             np.arange(n, dtype=np.float32)]  # fmt: skip
 
 
-def test_compiled_code_agrees_with_the_interpreter():
-    kernel = compiled(power())
-    wanted, got = _arrays(50), _arrays(50)
-    interp.run(power(), [*wanted, 2])
-    heaps = Heaps(kernel.meta, 101)
-    kernel.launch((*got, 2), 0, heaps.plan)
-    np.testing.assert_allclose(got[1], wanted[1], rtol=1e-5)
-    assert heaps.is_whole()
-
-
 def test_a_full_stack_ends_the_launch_and_not_the_process():
     kernel = compiled(power(), debug=False)
     heaps = Heaps(kernel.meta, 7)

@@ -9,7 +9,6 @@ import itertools
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.errors import QuadrantsCompilationError, QuadrantsTypeError
 
 sg = qd.simt.subgroup
 warp = qd.simt.warp
@@ -338,27 +337,3 @@ def test_exchanges_in_loops_and_branches_that_all_lanes_take():
         k(out, rounds)
         first = 100 * rounds if rounds > 2 else 0
         assert out.tolist() == [(i + rounds) % 32 + first for i in range(32)]
-
-
-def test_mistakes():
-    @qd.kernel
-    def outside(o: Ints):
-        o[0] = sg.shuffle(o[0], 1)
-
-    @qd.kernel
-    def real_lane(o: Ints):
-        for i in o:
-            o[i] = sg.shuffle(o[i], 1.5)
-
-    @qd.kernel
-    def bits_of_floats(o: Ints):
-        for i in o:
-            o[i] = sg.exclusive_xor(1.5)
-
-    out = np.zeros(4, np.int32)
-    with pytest.raises(QuadrantsCompilationError, match="outside of a parallel loop"):
-        outside(out)
-    with pytest.raises(QuadrantsTypeError, match="the number of a lane, not f32"):
-        real_lane(out)
-    with pytest.raises(QuadrantsCompilationError):
-        bits_of_floats(out)

@@ -6,21 +6,6 @@ from qd_studio import engine as qd
 
 N = qd.types.ndarray(dtype=qd.i32, ndim=1)
 F = qd.types.ndarray(dtype=qd.f32, ndim=1)
-BACKENDS = ("cpu", "interp")
-
-
-@pytest.fixture(params=BACKENDS)
-def started(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield
-    qd.reset()
-
-
-@pytest.fixture(params=BACKENDS)
-def checked(request):
-    qd.init(arch=getattr(qd, request.param), debug=True, log_level="error")
-    yield
-    qd.reset()
 
 
 @qd.kernel
@@ -37,7 +22,7 @@ def shared(out: N, n: qd.i32):
         out[4 + k] = stored[k]
 
 
-def test_threads_do_not_disturb_other_parts(started):
+def test_threads_do_not_disturb_other_parts(arch):
     out = np.zeros(8, np.int32)
     shared(out, 40000)
     assert out.tolist() == [10000] * 4 + [0, 1, 4, 9]
@@ -66,7 +51,7 @@ def large(out: F, n: qd.i32):
     out[4] = w.min()
 
 
-def test_large_locals(started):
+def test_large_locals(arch):
     out = np.zeros(5, np.float32)
     large(out, 42)
     v = np.zeros(50, np.float32)
@@ -90,7 +75,8 @@ def inside(out: N, i: qd.i32, j: qd.i32):
         (2, 0, "matrix 'm'"),
     ],
 )
-def test_bounds_are_checked_in_debug(checked, i, j, name):
+def test_bounds_are_checked_in_debug(arch, i, j, name):
+    qd.init(arch=getattr(qd, arch), debug=True, log_level="error")
     with pytest.raises(qd.QuadrantsAssertionError, match=f"Out of bound access to {name} "):
         inside(np.zeros(1, np.int32), i, j)
     out = np.zeros(1, np.int32)
@@ -98,7 +84,7 @@ def test_bounds_are_checked_in_debug(checked, i, j, name):
     assert out[0] == 6
 
 
-def test_indices_beyond_the_end_do_no_harm(started):
+def test_indices_beyond_the_end_do_no_harm(arch):
     out = np.zeros(8, np.int32)
     inside(out, 1 << 20, -5)
     qd.sync()

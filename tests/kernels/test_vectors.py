@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
-
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def _start(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 F = qd.types.ndarray(dtype=qd.f32, ndim=1)

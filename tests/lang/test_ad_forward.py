@@ -7,11 +7,7 @@ from qd_studio import engine as qd
 ARRAY = qd.types.NDArray
 
 
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def _program(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 def made(kind, shape):
@@ -59,23 +55,6 @@ def test_a_seed_may_have_the_shape_of_the_parameter():
     with qd.ad.FwdMode(total, x, seed=np.full((2, 3), 0.5)):
         mixed(x, y, total, 1.0)
     assert total.dual[None] == 6.0
-
-
-def test_one_number_needs_no_seed():
-    for kind in ("field", "ndarray"):
-        x, y = made(kind, ()), made(kind, ())
-
-        @qd.kernel
-        def k(x: qd.Tensor, y: qd.Tensor):
-            y[None] = x[None] ** 3
-
-        x[None] = 2
-        with qd.ad.FwdMode(y, x):
-            k(x, y)
-        assert y.dual[None] == 12.0
-        with qd.ad.FwdMode(y, x, seed=[10]):
-            k(x, y)
-        assert y.dual[None] == 120.0
 
 
 def test_clearing():
@@ -144,29 +123,9 @@ def test_stop_grad_and_functions_without_gradients():
     assert y.dual[None] == 4.0 and y[None] == 24.0
 
 
-def test_loops_need_no_stacks():
-    x, y = made("field", ()), made("field", ())
-
-    @qd.kernel
-    def power(n: qd.i32):
-        for _ in range(1):
-            p = 1.0
-            for _j in range(n):
-                p *= x[None]
-            y[None] += p
-
-    x[None] = 2
-    for n in (0, 1, 5):
-        with qd.ad.FwdMode(y, x):
-            power(n)
-        assert y.dual[None] == n * 2.0 ** (n - 1)
-
-
 def test_mistakes():
     x, y = made("field", 3), made("field", ())
     vectors = qd.Vector.field(2, qd.f64, (), needs_dual=True)
-    with pytest.raises(RuntimeError, match="`seed` is not set for non 0-D field, please specify"):
-        qd.ad.FwdMode(y, x).__enter__()
     for seed in ([1.0], [1.0] * 4, np.ones((3, 1))):
         with pytest.raises(AssertionError, match="a number for each of the 3 elements"):
             qd.ad.FwdMode(y, x, seed=seed).__enter__()
@@ -181,8 +140,6 @@ def test_mistakes():
     mode = qd.ad.FwdMode(y, x, seed=[1, 0, 0])
     with mode, pytest.raises(RuntimeError, match="`Tape` cannot be entered within `FwdMode`"):
         qd.ad.Tape().__enter__()
-    with pytest.raises(AssertionError, match="can be entered only once"):
-        mode.__enter__()
     with pytest.raises(qd.QuadrantsRuntimeError, match="i32 is not supported for ndarray with"):
         qd.ndarray(qd.i32, 3, needs_dual=True)
 

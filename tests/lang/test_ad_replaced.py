@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 
-
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def _program(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 @pytest.fixture
@@ -172,16 +167,7 @@ def test_no_grad_of_a_kernel(parts):
     assert y[None] == 14.0 * 6 and x.grad.to_numpy().tolist() == [2.0, 4.0, 6.0]
 
 
-def test_mistakes(parts):
-    _, _, k = parts
-
-    def plain():
-        pass
-
-    with pytest.raises(RuntimeError, match=r"must be a \*\*python\*\* function instead of a quad"):
-        qd.ad.grad_for(k)(plain)
-    with pytest.raises(RuntimeError, match="Primal function `plain` must be decorated by"):
-        qd.ad.grad_for(plain)(plain)
+def test_mistakes():
     for decorator in (qd.ad.grad_replaced, qd.ad.no_grad):
         with pytest.raises(TypeError, match="decorates a Python function, not 3"):
             decorator(3)

@@ -9,11 +9,7 @@ from qd_studio import engine as qd
 ARRAY = qd.types.NDArray[qd.f64, 1]
 
 
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def _program(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 def fields(n=3, dtype=qd.f64):
@@ -65,28 +61,6 @@ def test_gradients_run_in_reverse_order_with_the_same_arguments():
     assert tape.calls[0][1] == (3.0,) and tape.calls[1][1][0] is a
 
 
-def test_a_loss_is_set_to_0_and_its_gradient_to_1():
-    x, y = fields()
-    y[None], y.grad[None] = 5, 7
-    with qd.ad.Tape(y):
-        squares(x, y)()
-    assert (y[None], y.grad[None]) == (14.0, 1.0)
-
-
-def test_ndarrays_are_losses_and_only_fields_are_cleared():
-    x, y = qd.ndarray(qd.f64, 2, needs_grad=True), qd.ndarray(qd.f64, 1, needs_grad=True)
-    f, _ = fields()
-    f.grad.fill(9)
-    x.from_numpy(np.array([1.0, 2.0]))
-    y[0] = 4
-    for times in (1, 2, 3, 4):
-        with qd.ad.Tape(y):
-            add_squares(x, y, 3.0)
-        assert (y[0], y.grad[0]) == (15.0, 1.0)
-        assert x.grad.to_numpy().tolist() == [6.0 * times, 12.0 * times]
-    assert not f.grad.to_numpy().any()
-
-
 def test_a_tensor_is_a_loss():
     for backend in (qd.Backend.FIELD, qd.Backend.NDARRAY):
         loss = qd.tensor(qd.f64, (), backend=backend, needs_grad=True)
@@ -131,16 +105,6 @@ def test_clear_all_gradients_clears_vectors_and_structs_and_leaves_ndarrays():
     assert not v.dual.to_numpy().any()
     with pytest.raises(ValueError, match="must be 'adjoint' or 'dual', not 'all'"):
         qd.ad.clear_all_gradients("all")
-
-
-def test_without_a_loss_nothing_runs_at_the_end():
-    x, y = fields()
-    with qd.ad.Tape() as tape:
-        squares(x, y)()
-    assert not x.grad.to_numpy().any()
-    y.grad[None] = 10
-    tape.grad()
-    assert x.grad.to_numpy().tolist() == [20.0, 40.0, 60.0]
 
 
 def test_kernels_without_gradients_are_passed_over():
@@ -190,22 +154,6 @@ def test_gradients_of_a_field_may_be_placed_after_its_first_use():
     assert x.grad.to_numpy().tolist() == [4.0, 4.0, 4.0]
     alone.grad()
     assert x.grad.to_numpy().tolist() == [0.0, 0.0, 0.0]
-
-
-def test_results_and_gradients_within_the_block():
-    x, y = fields()
-
-    @qd.kernel
-    def k() -> qd.f64:
-        for i in x:
-            y[None] += x[i]
-        return 2.5
-
-    with qd.ad.Tape(y) as tape:
-        assert k() == 2.5
-        assert k.grad() is None  # the gradient of y is 0 still
-    assert len(tape.calls) == 1
-    assert x.grad.to_numpy().tolist() == [1.0, 1.0, 1.0]
 
 
 def test_the_block_raises():
@@ -313,23 +261,11 @@ def test_insert_records_anything_with_a_gradient():
 
 
 def test_mistakes():
-    x, y = fields()
-    cases = {
-        "must be a 0-D field, i.e. scalar": x,
-        "not allocated, please use qd.field": qd.field(qd.f64, ()),
-        "must be an ndarray with only one element": qd.ndarray(qd.f64, 2, needs_grad=True),
-        "needs_grad=True for all ndarrays": qd.ndarray(qd.f64, 1),
-    }
-    for text, loss in cases.items():
-        with pytest.raises(RuntimeError, match=text), qd.ad.Tape(loss):
-            pass
+    _, y = fields()
+    with pytest.raises(RuntimeError, match=r"not allocated, please use qd\.field"):
+        qd.ad.Tape(qd.field(qd.f64, ())).__enter__()
     with pytest.raises(TypeError, match="must be a field, an ndarray or a torch tensor, not 3"):
         qd.ad.Tape(3).__enter__()
-    tape = qd.ad.Tape(y)
-    with tape:
-        pass
-    with pytest.raises(AssertionError, match="Tape can be entered only once"), tape:
-        pass
     with qd.ad.Tape(y):
         with pytest.raises(RuntimeError, match="cannot be entered within another `Tape`"):
             qd.ad.Tape(y).__enter__()
@@ -436,7 +372,7 @@ def test_opt_level_0_is_raised_with_a_warning(capfd):
 
 
 def test_under_debug_the_gradient_repeats_nothing_of_the_kernel(request, capfd):
-    arch = request.node.callspec.params["_program"]
+    arch = request.node.callspec.params["arch"]
     qd.init(arch=getattr(qd, arch), debug=True, log_level="warn")
     x, y = fields()
     n = qd.field(qd.i32, ())

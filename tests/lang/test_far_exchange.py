@@ -8,20 +8,13 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.errors import QuadrantsRuntimeError
 from qd_studio.engine.lang.dlpack import _Relabeled
-from qd_studio.engine.runtime import program
 
-from . import opaque
 from .opaque import copies
 
 pytestmark = pytest.mark.not_on_device("it has a device of its own")
 
 
-@pytest.fixture(autouse=True)
-def device():
-    with opaque.installed():
-        qd.init(arch=qd.cpu, offline_cache=False)
-        yield program.current().device
-        qd.reset()
+pytestmark = pytest.mark.usefixtures("device")
 
 
 def test_numpy_never_shares():

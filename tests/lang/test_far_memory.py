@@ -13,7 +13,6 @@ from qd_studio.engine.errors import QuadrantsRuntimeError
 from qd_studio.engine.lang import elements as lang_memory
 from qd_studio.engine.lang.elements import Window, assign, host_of
 from qd_studio.engine.lang.fields.storage import guard
-from qd_studio.engine.runtime import program
 
 from . import opaque
 from .opaque import copies
@@ -21,12 +20,7 @@ from .opaque import copies
 pytestmark = pytest.mark.not_on_device("it has a device of its own")
 
 
-@pytest.fixture(autouse=True)
-def device():
-    with opaque.installed():
-        qd.init(arch=qd.cpu, offline_cache=False)
-        yield program.current().device
-        qd.reset()
+pytestmark = pytest.mark.usefixtures("device")
 
 
 # What is copied

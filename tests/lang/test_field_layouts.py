@@ -14,12 +14,7 @@ from tests.lang import opaque
 DTYPES = [qd.u1, qd.i8, qd.u16, qd.f16, qd.i32, qd.f32, qd.f64]
 
 
-@pytest.fixture(autouse=True, params=opaque.MEMORIES)
-def memory(request):
-    with opaque.installed(request.param):
-        qd.init(arch=qd.cpu)
-        yield request.param
-        qd.reset()
+pytestmark = pytest.mark.usefixtures("memory")
 
 
 host_only = opaque.host_only("memory")
@@ -167,15 +162,6 @@ def test_axes_lie_in_the_order_of_their_numbers():
     qd.root.dense(qd.axes(1, 0), (2, 3)).place(f)
     assert f.shape == (3, 2)
     assert f.memory_layout().is_row_major()
-
-
-def test_a_field_has_the_axes_of_its_nodes():
-    k, jk = qd.field(qd.i32), qd.field(qd.i32)
-    qd.root.dense(qd.k, 3).place(k)
-    qd.root.dense(qd.jk, (2, 3)).place(jk)
-    assert (k.shape, jk.shape) == ((3,), (2, 3))
-    check(k)
-    check(jk)
 
 
 def test_components_placed_one_by_one():

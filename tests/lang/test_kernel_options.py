@@ -8,8 +8,6 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.lang import kernel as kernels
 
-number = 3
-
 
 @pytest.fixture(autouse=True)
 def program():
@@ -44,21 +42,6 @@ def one() -> qd.i32:
 
 def two() -> qd.i32:
     return 1
-
-
-def test_methods_are_marked_for_every_object():
-    @qd.data_oriented
-    class Body:
-        def __init__(self, n):
-            self.n = n
-
-        @qd.kernel(fastcache=True)
-        def step(self) -> qd.i32:
-            return self.n + number
-
-    for n in (1, 2):
-        with pytest.raises(qd.QuadrantsCompilationError, match="number"):
-            Body(n).step()
 
 
 def test_unknown_options():

@@ -26,64 +26,31 @@ def m():
 
 
 PRINTED = {
-    "v": "[1 2 3]",
-    "m": "[[1 2]\n [3 4]]",
     "f": "[ 1.5 -2.   3. ]",
-    "v.xy": "[1 2]",
     "v.zzyx": "[3 3 2 1]",
     "v.stp": "[1 2 3]",
     "v.b": "3",
-    "v + v": "[2 4 6]",
-    "1 + v": "[2 3 4]",
     "v * 2.5": "[2.5 5.  7.5]",
-    "v / 2": "[0.5 1.  1.5]",
-    "v // 2": "[0 1 1]",
-    "2 - v": "[ 1  0 -1]",
     "2 % v": "[0 0 2]",
-    "2 ** v": "[2 4 8]",
     "v << 1": "[2 4 6]",
     "1 << v": "[2 4 8]",
-    "v & 1": "[1 0 1]",
-    "~v": "[-2 -3 -4]",
-    "-v": "[-1 -2 -3]",
-    "abs(f)": "[1.5 2.  3. ]",
-    "v < 2": "[ True False False]",
     "v == f": "[False False  True]",
     "v @ v": "14",
-    "m @ m": "[[ 7 10]\n [15 22]]",
-    "m @ qd.Vector([1, 2])": "[ 5 11]",
     "qd.Vector([1, 2]) @ m": "[ 7 10]",
     "[[1, 0], [0, 1]] @ m": "[[1 2]\n [3 4]]",
-    "v.cross(f)": "[12.   1.5 -5. ]",
     "qd.Vector([1, 2]).cross(qd.Vector([3, 4]))": "-2",
-    "v.outer_product(f)": "[[ 1.5 -2.   3. ]\n [ 3.  -4.   6. ]\n [ 4.5 -6.   9. ]]",
-    "m.transpose()": "[[1 3]\n [2 4]]",
     "m.inverse()": "[[-2.   1. ]\n [ 1.5 -0.5]]",
     "m[:, 0]": "[1 3]",
     "v[1:]": "[2 3]",
-    "f.cast(int)": "[ 1 -2  3]",
     "f.cast(bool)": "[ True  True  True]",
-    "qd.Matrix.zero(float, 2, 3)": "[[0. 0. 0.]\n [0. 0. 0.]]",
-    "qd.Vector.one(int, 2)": "[1 1]",
-    "qd.Matrix.identity(float, 2)": "[[1. 0.]\n [0. 1.]]",
     "qd.Vector.unit(3, 1)": "[0 1 0]",
     "qd.Vector.unit(3, 1, qd.f32)": "[0. 1. 0.]",
-    "qd.Matrix.diag(2, 3.0)": "[[3. 0.]\n [0. 3.]]",
-    "qd.Matrix.rows([v, v])": "[[1 2 3]\n [1 2 3]]",
     "qd.Matrix.cols([v, f])": "[[ 1.   1.5]\n [ 2.  -2. ]\n [ 3.   3. ]]",
     "qd.Vector([1.7, 2, 3], dt=qd.i32)": "[1 2 3]",
     "qd.Vector((1, 2))": "[1 2]",
-    "qd.Matrix(np.eye(2))": "[[1. 0.]\n [0. 1.]]",
-    "VEC3(1, 2, 3)": "[1. 2. 3.]",
     "VEC3(1.1)": "[1.1 1.1 1.1]",
-    "VEC3(v.yz, 1)": "[2. 3. 1.]",
-    "VEC3([1, 2, 3])": "[1. 2. 3.]",
-    "qd.types.vector(3, int)(1.5, 2.5, -3.5)": "[ 1  2 -3]",
-    "MAT2(1, 2, 3, 4)": "[[1. 2.]\n [3. 4.]]",
     "MAT2([1, 2], [3, 4])": "[[1. 2.]\n [3. 4.]]",
     "MAT2(m)": "[[1. 2.]\n [3. 4.]]",
-    "qd.max(v, 2)": "[2 2 3]",
-    "qd.min(v, f)": "[ 1. -2.  3.]",
     "qd.round(f)": "[ 2. -2.  3.]",
     "qd.select(v > 1, v, 0)": "[0 2 3]",
     "qd.cast(f, qd.i8)": "[ 1 -2  3]",
@@ -100,26 +67,11 @@ def test_values_and_how_they_print(text):
 
 
 NUMBERS = {
-    "f.norm()": 15.25**0.5,
     "f.norm(0.01)": 15.26**0.5,
-    "f.norm_inv()": 15.25**-0.5,
-    "f.norm_sqr()": 15.25,
-    "f.normalized().norm()": 1.0,
     "f.normalized(0.5).x": 1.5 / (15.25**0.5 + 0.5),
-    "v.dot(f)": 6.5,
-    "m.determinant()": -2,
     "qd.Matrix([[2, 0, 1], [1, 3, 2], [1, 1, 1]]).determinant()": 0,
     "qd.Matrix([[2, 0, 1, 0], [1, 3, 2, 1], [1, 1, 1, 4], [0, 5, 1, 2]]).determinant()": 33,
-    "m.trace()": 5,
-    "m.sum()": 10,
     "m.frobenius_inner(m)": 30,
-    "f.max()": 3.0,
-    "f.min()": -2.0,
-    "len(v)": 3,
-    "m.n + m.m": 4,
-    "v.m": 1,
-    "v.y": 2,
-    "m[1, 0]": 3,
     "v[-1]": 3,
     "max(v)": 3,
     "qd.max(v)": 3,
@@ -152,11 +104,6 @@ def test_results_have_the_classes_of_their_shapes():
     assert isinstance(np.array([1, 2, 3]) + v(), qd.Vector)
 
 
-def test_any_and_all():
-    assert (v() > 2).any() and not (v() > 2).all() and v().all()
-    assert not qd.Vector([0, 0]).any()
-
-
 def test_elements_swizzles_and_slices_are_written():
     a = v()
     a[0] = 5.7
@@ -180,12 +127,6 @@ def test_augmented_assignment_makes_a_new_value():
     a += 1
     a /= 2
     assert a.to_list() == [1.0, 1.5, 2.0] and b.to_list() == [1, 2, 3]
-
-
-def test_iteration_gives_elements_and_rows():
-    x, y, z = v()
-    assert (x, y, z) == (1, 2, 3)
-    assert list(m()) == [[1, 2], [3, 4]]
 
 
 def test_numpy_takes_values():

@@ -113,23 +113,6 @@ def test_another_signature_is_an_error():
         def third(x): ...
 
 
-def test_kernels_are_implementations():
-    @qd.perf_dispatch(get_geometry_hash=lambda x: 0)
-    def after(x): ...
-
-    @after.register
-    @qd.kernel
-    def by_adding(x: qd.i32) -> qd.i32:
-        return x + 1
-
-    @after.register
-    @qd.kernel
-    def by_subtracting(x: qd.i32) -> qd.i32:
-        return x - (-1)
-
-    assert [after(k) for k in range(6)] == [1, 2, 3, 4, 5, 6]
-
-
 def test_the_environment_decides(monkeypatch, capsys):
     monkeypatch.setenv("QD_PERFDISPATCH_FORCE", "other:x, work:slow")
     monkeypatch.setenv("QD_PERFDISPATCH_PRINT_DEBUG", "1")

@@ -1,19 +1,13 @@
 """Placing fields: trees, builders, gradients, and what can go wrong."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.lang.fields.builder import placed_fields
 
-from tests.lang import opaque
-
-
-@pytest.fixture(autouse=True, params=opaque.MEMORIES)
-def memory(request):
-    with opaque.installed(request.param):
-        qd.init(arch=qd.cpu)
-        yield request.param
-        qd.reset()
+pytestmark = pytest.mark.usefixtures("memory")
 
 
 # Trees
@@ -66,17 +60,6 @@ def test_a_field_after_the_first_use_starts_a_new_tree():
             build()
     qd.root.dense(qd.i, 3).place(late)
     assert late.shape == (3,)
-
-
-def test_two_fields_of_one_node_on_different_levels():
-    x, y = qd.field(qd.f32), qd.field(qd.i32)
-    rows = qd.root.dense(qd.i, 4)
-    rows.place(x)
-    rows.dense(qd.j, 3).place(y)
-    y.from_numpy(np.arange(12).reshape(4, 3))
-    x.from_numpy(np.arange(4))
-    assert y.to_numpy().tolist() == np.arange(12).reshape(4, 3).tolist()
-    assert x.to_numpy().tolist() == [0, 1, 2, 3]
 
 
 def test_fields_builder():
@@ -176,28 +159,6 @@ def test_placing_twice(still_fine):
     assert g.shape == (3,)
 
 
-@pytest.mark.parametrize(
-    ("shape", "text"),
-    [
-        ((0,), r"Every dimension of a Quadrants field should be positive, got 0 in dim.* 0"),
-        ((3, -1), r"got -1 in dim.* 1"),
-        (1 << 31, "2\\*\\*31 or more"),
-        ((1 << 30, 1 << 30), "not enough memory"),
-    ],
-)
-def test_bad_extents(shape, text, still_fine):
-    with pytest.raises(qd.QuadrantsRuntimeError, match=text):
-        qd.field(qd.f32, shape=shape)
-
-
-@pytest.mark.parametrize("shape", [(2.0,), 1.5, "ab", [None]])
-def test_extents_that_are_no_integers(shape, still_fine):
-    with pytest.raises(TypeError, match="an extent of a field must be an integer"):
-        qd.field(qd.f32, shape=shape)
-    with pytest.raises(TypeError, match="an extent of a field must be an integer"):
-        qd.root.dense(qd.i, shape)
-
-
 def test_memory_that_there_is_not(still_fine):
     before = qd.field(qd.i32, shape=2)
     huge = qd.field(qd.f64, shape=(1 << 22, 1 << 22))
@@ -216,66 +177,69 @@ def test_memory_that_there_is_not(still_fine):
         y.fill(0)
 
 
-def test_too_many_axes(still_fine):
-    assert qd.field(qd.f32, shape=(1,) * 12)[(0,) * 12] == 0
-    with pytest.raises(RuntimeError, match="The maximum dimensionality is 12"):
-        qd.field(qd.f32, shape=(1,) * 13)
-    with pytest.raises(RuntimeError, match="The maximum dimensionality is 12"):
-        qd.axes(12)
+def field(dtype=qd.f32, **options):
+    """What makes such a field, of two axes unless the options say otherwise."""
+    return partial(qd.field, dtype, **{"shape": (2, 3), **options})
 
 
-@pytest.mark.parametrize("dtype", ["f32", None, complex, 3, qd.types.struct(a=qd.i32)])
-def test_bad_data_types(dtype, still_fine):
-    with pytest.raises(ValueError, match="Invalid data type"):
-        qd.field(dtype, shape=2)
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"order": "ik"}, "Invalid axis k"),
-        ({"order": "i"}, r"shape and order must be the same \(2 != 1\)"),
-        ({"order": "ii"}, "axes in order must be different"),
-        ({"offset": (1,)}, r"shape and offset must be the same \(2 != 1\)"),
-        ({"shape": None, "order": "ij"}, "shape cannot be None when order is set"),
-        ({"shape": None, "offset": 1}, "shape cannot be None when offset is set"),
+RUNTIME, SYNTAX = qd.QuadrantsRuntimeError, qd.QuadrantsSyntaxError
+MISTAKES = [
+    (field(shape=(0,)), RUNTIME, "field should be positive, got 0 in dim.* 0"),
+    (field(shape=(3, -1)), RUNTIME, "got -1 in dim.* 1"),
+    (field(shape=1 << 31), RUNTIME, r"2\*\*31 or more"),
+    (field(shape=(1 << 30, 1 << 30)), RUNTIME, "not enough memory"),
+    *[
+        (make, TypeError, "an extent of a field must be an integer")
+        for shape in ((2.0,), 1.5, "ab", [None])
+        for make in (field(shape=shape), lambda shape=shape: qd.root.dense(qd.i, shape))
     ],
-)
-def test_bad_orders_and_offsets(options, text, still_fine):
-    with pytest.raises(qd.QuadrantsSyntaxError, match=text):
-        qd.field(qd.f32, **{"shape": (2, 3), **options})
+    (field(shape=(1,) * 13), RuntimeError, "The maximum dimensionality is 12"),
+    (lambda: qd.axes(12), RuntimeError, "The maximum dimensionality is 12"),
+    *[
+        (field(dtype), ValueError, "Invalid data type")
+        for dtype in ("f32", None, complex, 3, qd.types.struct(a=qd.i32))
+    ],
+    (field(order="ik"), SYNTAX, "Invalid axis k"),
+    (field(order="i"), SYNTAX, r"shape and order must be the same \(2 != 1\)"),
+    (field(order="ii"), SYNTAX, "axes in order must be different"),
+    (field(offset=(1,)), SYNTAX, r"shape and offset must be the same \(2 != 1\)"),
+    (field(shape=None, order="ij"), SYNTAX, "shape cannot be None when order is set"),
+    (field(shape=None, offset=1), SYNTAX, "shape cannot be None when offset is set"),
+    (field(foo=1), TypeError, "unexpected keyword argument 'foo'"),
+    (field(layout=qd.Layout.SOA), TypeError, "unexpected keyword argument 'layout'"),
+    (lambda: qd.Vector.field(2, qd.f32, shape=2, layout="soa"), TypeError, r"be qd\.Layout"),
+    (
+        lambda: qd.Vector.field(2, [qd.f32, qd.i32], shape=1),
+        RUNTIME, "must have the same compute type",
+    ),
+    (
+        lambda: qd.Vector.field(2, [qd.f32] * 3, shape=1),
+        AssertionError, "2 components need as many data types",
+    ),
+    (lambda: qd.root.dense(qd.ijk, (2, 3)), RUNTIME, "3 axes need as many extents"),
+    (lambda: qd.root.dense(0, 3), qd.QuadrantsTypeError, "no axes"),
+    (lambda: qd.root.dense(qd.i, 3).place(3), ValueError, "3 cannot be placed"),
+    (
+        lambda: qd.root.dense(qd.ij, 3).place(qd.field(qd.f32), offset=(1,)),
+        RUNTIME, "one number for each of the field's 2 axes",
+    ),
+    (lambda: qd.field(qd.f32, shape=1).snode.dense(qd.i, 3), RUNTIME, "cannot hold others"),
+]  # fmt: skip
 
 
-def test_data_types_of_components(still_fine):
+@pytest.mark.parametrize(("make", "error", "text"), MISTAKES)
+def test_mistakes_say_what_is_wrong(make, error, text, still_fine):
+    with pytest.raises(error, match=text):
+        make()
+
+
+def test_as_many_axes_as_there_may_be():
+    assert qd.field(qd.f32, shape=(1,) * 12)[(0,) * 12] == 0
+
+
+def test_data_types_of_components():
     assert qd.Vector.field(2, [qd.f64, qd.f64], shape=1).dtype is qd.f64
     assert qd.Matrix.field(2, 2, [[qd.i8] * 2] * 2, shape=1).dtype is qd.i8
-    with pytest.raises(qd.QuadrantsRuntimeError, match="must have the same compute type"):
-        qd.Vector.field(2, [qd.f32, qd.i32], shape=1)
-    with pytest.raises(AssertionError, match="2 components need as many data types"):
-        qd.Vector.field(2, [qd.f32] * 3, shape=1)
-
-
-def test_bad_options(still_fine):
-    with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
-        qd.field(qd.f32, shape=2, foo=1)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'layout'"):
-        qd.field(qd.f32, shape=2, layout=qd.Layout.SOA)
-    with pytest.raises(TypeError, match=r"layout must be qd\.Layout"):
-        qd.Vector.field(2, qd.f32, shape=2, layout="soa")
-
-
-def test_bad_nodes(still_fine):
-    with pytest.raises(qd.QuadrantsRuntimeError, match="3 axes need as many extents"):
-        qd.root.dense(qd.ijk, (2, 3))
-    with pytest.raises(qd.QuadrantsTypeError, match="no axes"):
-        qd.root.dense(0, 3)
-    with pytest.raises(ValueError, match="3 cannot be placed"):
-        qd.root.dense(qd.i, 3).place(3)
-    f = qd.field(qd.f32)
-    with pytest.raises(qd.QuadrantsRuntimeError, match="one number for each of the field's 2 axes"):
-        qd.root.dense(qd.ij, 3).place(f, offset=(1,))
-    with pytest.raises(qd.QuadrantsRuntimeError, match="cannot hold others"):
-        qd.field(qd.f32, shape=1).snode.dense(qd.i, 3)
 
 
 @pytest.mark.parametrize(
@@ -288,12 +252,6 @@ def test_sparse_and_quantised_nodes_are_named(name, still_fine):
     assert info.value.feature == name
     with pytest.raises(qd.QuadrantsUnsupportedError, match=name):
         getattr(qd.root.dense(qd.i, 2), name)(qd.i, 4)
-
-
-@pytest.mark.parametrize("name", ["activate", "deactivate", "append", "is_active", "length"])
-def test_sparse_operations_are_named(name):
-    with pytest.raises(qd.QuadrantsUnsupportedError, match=name):
-        getattr(qd, name)
 
 
 # Gradients

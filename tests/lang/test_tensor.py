@@ -11,12 +11,7 @@ from . import opaque
 BACKENDS = list(qd.Backend)
 
 
-@pytest.fixture(autouse=True, params=opaque.MEMORIES)
-def memory(request):
-    with opaque.installed(request.param):
-        qd.init(arch=qd.cpu)
-        yield request.param
-        qd.reset()
+pytestmark = pytest.mark.usefixtures("memory")
 
 
 host_only = opaque.host_only("memory")

@@ -12,7 +12,6 @@ from qd_studio.engine.cache.engine_id import engine_id
 
 from tests.app.cli.kit import damage, snapshot
 from tests.caches import shelf
-from tests.hygiene.tree import ROOT
 
 # ---- ls
 
@@ -284,23 +283,25 @@ print(x)
 """
 
 
-def test_what_a_program_compiled_is_shown_verified_and_removed(tmp_path):
-    (tmp_path / "program.py").write_text(KERNEL)
+def test_what_a_program_compiled_is_shown_verified_and_removed(tmp_path, capsys):
+    path = tmp_path / "program.py"
+    path.write_text(KERNEL)
 
-    def run(*words) -> str:
-        command = [sys.executable, *map(str, words)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        assert done.stderr == ""
+    def run() -> str:
+        done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
-    studio = ("-m", "qd_studio.app.cli", "cache")
-    values = run(tmp_path / "program.py")
-    entries = json.loads(run(*studio, "ls", "--json"))["entries"]
+    def cache(*words) -> str:
+        assert main(["cache", *words]) == 0
+        return capsys.readouterr().out
+
+    values = run()
+    entries = json.loads(cache("ls", "--json"))["entries"]
     (key,) = [e["key"] for e in entries if e["layer"] == "offline" and "doubled" in e["kernel"]]
-    shown = run(*studio, "show", key[:10])
+    shown = cache("show", key[:10])
     assert "x[i] = x[i] * 2" in shown
     assert "config.fast_math" in shown
-    assert "all good" in run(*studio, "verify")
-    assert key[:12] in run(*studio, "clean", "--kernel", "doubled")
-    assert run(tmp_path / "program.py") == values
+    assert "all good" in cache("verify")
+    assert key[:12] in cache("clean", "--kernel", "doubled")
+    assert run() == values

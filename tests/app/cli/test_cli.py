@@ -28,10 +28,14 @@ def program(*words, cwd=None, **options):
 
 
 @pytest.fixture
-def path(tmp_path):
-    path = tmp_path / "kernels.py"
-    path.write_text(SCALE)
-    return path
+def command(capsys):
+    """Runs the program in this process, which takes half as long."""
+
+    def run(*words):
+        status = cli.main([*map(str, words)])
+        return subprocess.CompletedProcess(words, status, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture
@@ -49,16 +53,16 @@ def test_a_report_goes_to_stdout_and_talk_to_stderr(path):
     assert "kernels.py:scale: cpu ok" in done.stderr
 
 
-def test_without_a_terminal_the_studio_is_a_report(path):
-    done = program(*FAST, path)
+def test_without_a_terminal_the_studio_is_a_report(command, path):
+    done = command(*FAST, path)
     assert done.returncode == 0
     assert done.stdout.startswith("# ")
     assert "no terminal to draw on" in done.stderr
 
 
-def test_outputs_by_suffix(path, tmp_path):
+def test_outputs_by_suffix(command, path, tmp_path):
     outs = [tmp_path / name for name in ("r.json", "r.md", "r.html")]
-    done = program("--report", *FAST, *(f"--out={out}" for out in outs), path)
+    done = command("--report", *FAST, *(f"--out={out}" for out in outs), path)
     assert (done.returncode, done.stdout) == (0, "")
     assert all(out.read_text() for out in outs)
     data = json.loads(outs[0].read_text())
@@ -78,10 +82,10 @@ def test_outputs_by_suffix(path, tmp_path):
         (SCALE.replace("== before", "!= before"), "check"),
     ],
 )
-def test_a_report_on_what_fails_exits_1_with_the_error_in_it(path, tmp_path, content, line):
+def test_a_report_on_what_fails_exits_1_with_the_error(command, path, tmp_path, content, line):
     path.write_text(content)
     out = tmp_path / "r.md"
-    done = program("--report", *FAST, "--out", out, path)
+    done = command("--report", *FAST, "--out", out, path)
     assert done.returncode == 1
     assert line in done.stderr
     assert "FAILED" in done.stderr
@@ -89,81 +93,67 @@ def test_a_report_on_what_fails_exits_1_with_the_error_in_it(path, tmp_path, con
 
 
 @pytest.mark.slow
-def test_rules_decide_the_exit_code(path, tmp_path):
+def test_rules_decide_the_exit_code(command, path, tmp_path):
     out = tmp_path / "old.json"
-    assert program("--report", *FAST, "--out", out, path).returncode == 0
+    assert command("--report", *FAST, "--out", out, path).returncode == 0
     same = ["--report", *FAST, "--out", tmp_path / "new.json", "--baseline", out]
-    done = program(*same, "--fail-on", "ir.statements>+0%", "--fail-on", "agreement!=ok", path)
+    done = command(*same, "--fail-on", "ir.statements>+0%", "--fail-on", "agreement!=ok", path)
     assert done.returncode == 0, done.stderr
-    done = program(*same, "--fail-on", "ir.statements>3", path)
+    done = command(*same, "--fail-on", "ir.statements>3", path)
     assert done.returncode == 1
     assert "FAILED rule ir.statements>3: kernels.py:scale" in done.stderr
 
 
 @pytest.mark.slow
-def test_the_gate_on_agreement_is_about_those_that_are_compared(path):
-    done = program("--report", "--fail-on", "agreement!=ok", path)
+def test_the_gate_on_agreement_is_about_those_that_are_compared(command, path):
+    done = command("--report", "--fail-on", "agreement!=ok", path)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_backend_that_is_not_here_is_a_matter_of_the_environment(path):
-    done = program("--report", "--backend", "metal", path)
+def test_a_backend_that_is_not_here_is_a_matter_of_the_environment(command, path):
+    done = command("--report", "--backend", "metal", path)
     assert done.returncode == 3
     assert "qd-studio: metal: " in done.stderr
     assert "scale" in done.stdout
-    done = program("--report", "--backend", "metal,cpu", path)
+    done = command("--report", "--backend", "metal,cpu", path)
     assert done.returncode == 0, done.stderr
 
 
-def test_a_target_is_compiled_for_without_a_device(path, tmp_path, monkeypatch):
+def test_a_target_is_compiled_for_without_a_device(command, path, tmp_path, monkeypatch):
     monkeypatch.setenv("QD_ENABLE_CUDA", "0")
     out = tmp_path / "r.json"
     rule = "code.cuda:sm_75.ptx_bytes>1"
-    done = program("--report", "--backend", "cuda:sm_75", "--out", out, "--fail-on", rule, path)
+    done = command("--report", "--backend", "cuda:sm_75", "--out", out, "--fail-on", rule, path)
     assert done.returncode == 1
     assert "FAILED rule code.cuda:sm_75.ptx_bytes>1: kernels.py:scale" in done.stderr
     (backend,) = inspect.load(out).kernels[0].backends
     assert (backend.status, backend.backend) == ("ok", "cuda:sm_75")
     assert backend.unlaunched == "QD_ENABLE_CUDA=0 hides it" and not backend.launches
-    done = program("show", "--backend", "cuda:sm_75", out, "--panel", "code")
+    done = command("show", "--backend", "cuda:sm_75", out, "--panel", "code")
     assert done.returncode == 0, done.stderr
     assert "-- ptx" in done.stdout and ".target sm_75" in done.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--backend", "cuda:sm_91"], "there is no CUDA target 'sm_91'"),
-        (["--backend", "cpu:sm_90"], "cpu has no targets; others have: "),
-        (["--config", "cuda_arch=sm_9"], 'did you mean "sm_90"'),
-    ],
-)
-def test_a_wrong_target_is_a_usage_error_that_lists_what_is_known(arguments, message, path):
-    done = program("--report", *arguments, path)
-    assert done.returncode == 2 and message in done.stderr
-    assert ("known: sm_60" in done.stderr) == ("sm_9" in " ".join(arguments).replace("sm_90", ""))
-
-
-def test_show_says_why_there_is_nothing_to_show(path):
+def test_show_says_why_there_is_nothing_to_show(command, path):
     path.write_text(SCALE.replace("* a", "* nobody"))
-    done = program("show", *FAST, path, "--panel", "ir")
+    done = command("show", *FAST, path, "--panel", "ir")
     assert done.returncode == 1
     assert "* nobody" in done.stdout
     assert "^^^^^^" in done.stdout
 
 
-def test_show_knows_passes_by_their_short_names(saved, path):
-    done = program("show", *FAST, path, "--panel", "passes", "--pass", "licm")
+def test_show_knows_passes_by_their_short_names(command, saved, path):
+    done = command("show", *FAST, path, "--panel", "passes", "--pass", "licm")
     assert done.returncode == 0, done.stderr
     assert "loop_invariant_code_motion in simplify_I" in done.stdout
 
 
 @pytest.mark.slow
-def test_rules_of_pyproject_count(path, tmp_path):
+def test_rules_of_pyproject_count(command, path, tmp_path):
     (tmp_path / "pyproject.toml").write_text('[tool.qd-studio]\nfail-on = ["ir.statements>3"]\n')
-    assert program("--report", *FAST, path).returncode == 1
+    assert command("--report", *FAST, path).returncode == 1
     (tmp_path / "pyproject.toml").write_text("[tool.qd-studio]\nfailon = []\n")
-    done = program("--report", *FAST, path)
+    done = command("--report", *FAST, path)
     assert (done.returncode, "has no 'failon'" in done.stderr) == (2, True)
 
 
@@ -194,6 +184,9 @@ def test_rules_that_cannot_be_read_are_a_sentence(path, tmp_path, capsys, conten
         (["--report", "k.py", "--config", "fast_math"], 2, "write NAME=VALUE"),
         (["--report", "k.py", "--config", "arch=cpu"], 2, "--backend"),
         (["--report", "k.py", "--backend", "cpuu"], 2, "there is no backend 'cpuu'"),
+        (["--report", "k.py", "--backend", "cuda:sm_91"], 2, "there is no CUDA target 'sm_91'"),
+        (["--report", "k.py", "--backend", "cpu:sm_90"], 2, "cpu has no targets; others have: "),
+        (["--report", "k.py", "--config", "cuda_arch=sm_9"], 2, 'did you mean "sm_90"'),
         (["--report", "k.py", "--out", "r.txt"], 2, "the suffix must be one of"),
         (["--report", "k.py", "--out", "no/such/folder/r.json"], 3, "there is no such folder"),
         (["--report", "k.py", "--fail-on", "???"], 2, "cannot read rule"),
@@ -248,11 +241,11 @@ def test_a_reader_that_leaves_early_is_no_error(saved):
     assert len(done.stdout.splitlines()) == 1
 
 
-def test_a_saved_session_opens_without_a_terminal_as_markdown(tmp_path):
+def test_a_saved_session_opens_without_a_terminal_as_markdown(command, tmp_path):
     session = tmp_path / "s.qds"
     inspect.save(make_record(), session)
     assert zipfile.is_zipfile(session)
-    done = program("open", session)
+    done = command("open", session)
     assert (done.returncode, done.stderr) == (0, "")
     assert "scale" in done.stdout
 

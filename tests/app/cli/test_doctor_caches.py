@@ -1,6 +1,7 @@
 """What the doctor says of the caches on disk."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -21,12 +22,21 @@ double(np.ones(4, np.float32))
 """
 
 
-@pytest.fixture
-def root(tmp_path):
-    """The root of the caches, after a program has filled them."""
-    path = tmp_path / "program.py"
+@pytest.fixture(scope="module")
+def left(tmp_path_factory):
+    """What a program left in its caches."""
+    folder = tmp_path_factory.mktemp("left")
+    path = folder / "program.py"
     path.write_text(PROGRAM)
-    subprocess.run([sys.executable, str(path)], check=True)
+    env = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
+    subprocess.run([sys.executable, str(path)], check=True, env=env)
+    return folder / "cache"
+
+
+@pytest.fixture
+def root(left):
+    """The root of the caches, after a program has filled them."""
+    shutil.copytree(left, os.environ["XDG_CACHE_HOME"])
     return os.path.join(os.environ["XDG_CACHE_HOME"], "qd-studio", "qdcache")
 
 

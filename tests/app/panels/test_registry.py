@@ -66,6 +66,13 @@ def theirs(**more):
     return Panel(**{**members, **more})
 
 
+async def last_tab(record):
+    """What the last tab of a kernel shows."""
+    async with studio(record) as (app, pilot):
+        await press(pilot, "enter", "shift+tab")
+        return text_of(app)
+
+
 def test_names_and_places_are_unique():
     found = panels.panels()
     names = [name for panel in found for name in (panel.id, *panel.old_names)]
@@ -111,9 +118,7 @@ async def test_a_panel_of_another_distribution_is_everywhere(plugins):
     assert '"their-notes": 2' in show(record, "their-notes", as_json=True)
     assert "two notes in Markdown" in report.to_markdown(record)
     assert "<p>two notes in HTML</p>" in report.to_html(record)
-    async with studio(record) as (app, pilot):
-        await press(pilot, "enter", "shift+tab")  # to the last tab
-        assert app.sel.tab == "their-notes" and "two notes" in text_of(app)
+    assert "two notes" in await last_tab(record)
 
 
 NOT_USABLE = {
@@ -167,9 +172,7 @@ async def test_an_exception_in_a_panel_costs_that_panel_only(plugins):
             show(record, "their-notes", as_json=as_json)
     assert wanted in report.to_markdown(record).replace("\\", "")
     assert "RuntimeError: not today" in report.to_html(record)
-    async with studio(record) as (app, pilot):
-        await press(pilot, "enter", "shift+tab")  # to the last tab
-        assert wanted in text_of(app)
+    assert wanted in await last_tab(record)
 
 
 async def test_a_panel_that_returns_something_else_costs_that_panel_only(plugins):
@@ -187,9 +190,7 @@ async def test_a_panel_that_returns_something_else_costs_that_panel_only(plugins
             show(record, "their-notes", as_json=as_json)
     for render in (report.to_markdown, report.to_html):
         assert "TypeError: it returns NoneType, not text" in render(record)
-    async with studio(record) as (app, pilot):
-        await press(pilot, "enter", "shift+tab")  # to the last tab
-        assert "panel 'their-notes' failed: " in text_of(app)
+    assert "panel 'their-notes' failed: " in await last_tab(record)
 
 
 def test_parts_of_a_record_can_be_the_json_of_a_panel(plugins):
@@ -215,9 +216,8 @@ def test_a_panel_whose_import_exits_or_prints_costs_that_panel_only(plugins, mon
 async def test_a_widget_that_cannot_be_made_says_why(plugins):
     broken = theirs(tab=Tab(pane="no_such_module:Pane"))
     plugins(("their-notes", "their_panels:PANEL"), their_panels={"PANEL": broken})
-    async with studio(RECORDS["basic"]) as (app, pilot):
-        await press(pilot, "enter", "shift+tab")  # to the last tab
-        assert "no_such_module:Pane cannot be used: ModuleNotFoundError" in text_of(app)
+    shown = await last_tab(RECORDS["basic"])
+    assert "no_such_module:Pane cannot be used: ModuleNotFoundError" in shown
 
 
 def test_what_a_panel_is_asked_for_is_checked():

@@ -5,7 +5,6 @@ import re
 import msgspec
 from qd_studio.app import batch, report
 from qd_studio.engine.inspect import record as rec
-from qd_studio.engine.inspect import store
 
 from tests.app import gradients
 from tests.app.gradients import AUTODIFF, make_record, with_autodiff
@@ -13,10 +12,6 @@ from tests.app.pages import unpacked
 from tests.app.report.test_report import Checker
 
 RECORD = make_record()
-
-
-def test_json_is_the_record():
-    assert store.loads(report.to_json(RECORD).encode()) == RECORD
 
 
 def test_markdown_has_a_section_for_the_gradient_only():

@@ -11,7 +11,6 @@ import pytest
 from qd_studio.app import batch, report
 from qd_studio.app.core.rules import RuleError, evaluate, parse_rule
 from qd_studio.engine.inspect import record as rec
-from qd_studio.engine.inspect import store
 
 from tests.app.pages import unpacked
 from tests.app.records import QUIET, make_record
@@ -44,11 +43,6 @@ class Checker(HTMLParser):
     def handle_endtag(self, tag):
         while self.stack and self.stack.pop() != tag:
             pass
-
-
-def test_json_is_the_record():
-    text = report.to_json(RECORD)
-    assert store.loads(text.encode()) == RECORD
 
 
 def test_markdown_tells_the_main_facts():

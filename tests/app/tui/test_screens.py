@@ -1,5 +1,6 @@
 """Every screen at the three sizes, keys and clicks, and a selection that stays where it is."""
 
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import msgspec
@@ -248,16 +249,19 @@ class Client:
         return lambda *args: self.asked.append((name, *args))
 
 
-@pytest.fixture
-def live(record):
-    """A studio with a worker that the test plays."""
+@asynccontextmanager
+async def played(record):
+    """(app, pilot, client): a studio with a worker that the test plays."""
     client = Client()
 
     def start(on_event):
         client.tell = on_event
         return client
 
-    return client, start
+    async with studio(record) as (app, pilot):
+        app.link = Link(start, app.post_message)
+        app.link._connect()
+        yield app, pilot, client
 
 
 async def told(app, pilot, client, *events):
@@ -266,11 +270,8 @@ async def told(app, pilot, client, *events):
     await pilot.pause()
 
 
-async def test_news_stream_in_without_moving_anything(record, live):
-    client, start = live
-    async with studio(record) as (app, pilot):
-        app.link = Link(start, app.post_message)
-        app.link._connect()
+async def test_news_stream_in_without_moving_anything(record):
+    async with played(record) as (app, pilot, client):
         await press(pilot, "enter", "2", "right_square_bracket", "right_square_bracket", "w", "j")
         diff, runs = view(app, "diff"), view(app, "runs")
 
@@ -291,11 +292,8 @@ async def test_news_stream_in_without_moving_anything(record, live):
         assert "ready" in text_of(app)
 
 
-async def test_errors_stand_on_top_while_the_last_result_stays(record, live):
-    client, start = live
-    async with studio(record) as (app, pilot):
-        app.link = Link(start, app.post_message)
-        app.link._connect()
+async def test_errors_stand_on_top_while_the_last_result_stays(record):
+    async with played(record) as (app, pilot, client):
         await press(pilot, "enter", "2")
         error = rec.ErrorRecord(
             kind="QuadrantsSyntaxError", message="no such thing", stage="passes", pass_name="die",
@@ -316,11 +314,8 @@ async def test_errors_stand_on_top_while_the_last_result_stays(record, live):
         assert app.focused is view(app, "source")
 
 
-async def test_the_log_follows_its_end_and_progress_can_be_cancelled(record, live):
-    client, start = live
-    async with studio(record) as (app, pilot):
-        app.link = Link(start, app.post_message)
-        app.link._connect()
+async def test_the_log_follows_its_end_and_progress_can_be_cancelled(record):
+    async with played(record) as (app, pilot, client):
         await press(pilot, "o")
         lines = [ev.Log(rec.LogLine(stream="stdout", text=f"line {i}")) for i in range(500)]
         await told(app, pilot, client, *lines)
@@ -335,11 +330,8 @@ async def test_the_log_follows_its_end_and_progress_can_be_cancelled(record, liv
         assert ("cancel",) in client.asked
 
 
-async def test_options_are_changed_by_key_and_by_typing(record, live):
-    client, start = live
-    async with studio(record) as (app, pilot):
-        app.link = Link(start, app.post_message)
-        app.link._connect()
+async def test_options_are_changed_by_key_and_by_typing(record):
+    async with played(record) as (_, pilot, client):
         await press(pilot, "c", "enter")
         assert client.asked[-1][1]["fast_math"] is False
         await press(pilot, "j", "enter", "backspace", "1", "enter")
@@ -348,11 +340,8 @@ async def test_options_are_changed_by_key_and_by_typing(record, live):
         assert len(client.asked) == 2
 
 
-async def test_a_key_asks_for_every_backend_and_back(record, live):
-    client, start = live
-    async with studio(record) as (app, pilot):
-        app.link = Link(start, app.post_message)
-        app.link._connect()
+async def test_a_key_asks_for_every_backend_and_back(record):
+    async with played(record) as (app, pilot, client):
         app.backends = ("cpu", "interp")
         await press(pilot, "B")
         name, chosen = client.asked[-1]
@@ -361,11 +350,8 @@ async def test_a_key_asks_for_every_backend_and_back(record, live):
         assert client.asked[-1] == ("set_backends", ("cpu", "interp"))
 
 
-async def test_many_events_are_painted_once(record, live, monkeypatch):
-    client, start = live
-    async with studio(record) as (app, pilot):
-        app.link = Link(start, app.post_message)
-        app.link._connect()
+async def test_many_events_are_painted_once(record, monkeypatch):
+    async with played(record) as (app, pilot, client):
         count = 0
         paint = app.screen.paint
 
@@ -395,11 +381,8 @@ async def test_long_listings_are_compared_on_another_thread(record, monkeypatch)
         assert "Comparing" not in text_of(app) and len(view(app, "diff").lines) > 3
 
 
-async def test_every_tab_says_what_is_pending_and_what_is_stale(record, live):
-    client, start = live
-    async with studio(record, (120, 40)) as (app, pilot):
-        app.link = Link(start, app.post_message)
-        app.link._connect()
+async def test_every_tab_says_what_is_pending_and_what_is_stale(record):
+    async with played(record) as (app, pilot, client):
         await press(pilot, "enter")
         for old, sign in ((False, "◔ pending"), (True, "◌ stale")):
             waiting = msgspec.structs.replace(pending.waiting(record.kernels[0]), stale=old)

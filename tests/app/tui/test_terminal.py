@@ -86,24 +86,6 @@ def test_open_walk_edit_break_mend_quit(tmp_path):
         assert t.clean() == []
 
 
-@pytest.mark.slow
-def test_a_kernel_that_fails_to_compile_keeps_its_last_result(tmp_path):
-    path = tmp_path / "kernels.py"
-    save(path, "3.25")
-    with Terminal([*STUDIO, str(path)], XDG_CONFIG_HOME=str(tmp_path)) as t:
-        t.shows("ready")
-        t.press("\r")
-        t.shows("1 source")
-        t.press("2x")
-        t.shows("simplify_I", "3.25")
-        save(path, "undefined_name")
-        t.shows("undefined_name", "stale", "frontend")
-        text = t.settle()
-        assert "3.25" in text, text
-        t.press("q")
-        assert t.end() == 0
-
-
 @pytest.fixture
 def record_path(tmp_path):
     from qd_studio.engine import inspect
@@ -243,22 +225,29 @@ def test_a_terminal_of_few_colours_gets_its_own_colours(record_path, tmp_path):
         assert re.search(rb"[34]8;2;", t.output)
 
 
-@pytest.mark.parametrize(
-    ("environment", "few"),
-    [
+COLOURS = """
+import os
+from qd_studio.app.tui.run import few_colors
+for environment in ENVIRONMENTS:
+    if not os.fork():
+        os._exit(few_colors(environment))
+    print(bool(os.wait()[1]))
+"""
+
+
+def test_how_many_colours_there_are_is_read_from_the_environment():
+    # In processes of their own: curses reads the description of the first terminal only.
+    few = [
         ({"TERM": "xterm-256color"}, False),
         ({"TERM": "xterm", "COLORTERM": "truecolor"}, False),
         ({"TERM": "xterm-direct"}, False),
         ({"TERM": "no-such-terminal"}, False),
         ({}, False),
         ({"TERM": "linux"}, True),
-    ],
-)
-def test_how_many_colours_there_are_is_read_from_the_environment(environment, few):
-    # In a process of its own: curses reads the description of the first terminal only.
-    code = f"from qd_studio.app.tui.run import few_colors; print(few_colors({environment}))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.stdout == f"{few}\n", done.stderr
+    ]
+    code = COLOURS.replace("ENVIRONMENTS", repr([environment for environment, _ in few]))
+    done = subprocess.run([sys.executable, "-uc", code], capture_output=True, text=True)
+    assert done.stdout.split() == [str(expected) for _, expected in few], done.stderr
 
 
 def test_too_little_room_is_told_and_more_room_brings_it_back(record_path, tmp_path):

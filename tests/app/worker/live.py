@@ -79,6 +79,16 @@ class Live:
         """The record of the next job that is over."""
         return self.wait(lambda e: isinstance(e, events.RecordUpdated) and e.complete).record
 
+    def save(self, path, text):
+        """Save a file and ask for a look at it."""
+        path.write_text(text)
+        self.client.request_refresh([str(path)])
+
+    def after(self, path, text):
+        """The record once a save has been looked at."""
+        self.save(path, text)
+        return self.complete()
+
     def of(self, kind):
         """All events of one kind so far."""
         return [e for e in self.seen if isinstance(e, kind)]

@@ -9,8 +9,7 @@ from .live import QUICK, Live, backend, kernel_file, two_kernels
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("backends", [(), ("cpu",), ("interp",)])
-def test_what_the_interpreter_sees_go_astray_fails_on_any_list_of_backends(tmp_path, backends):
-    path = tmp_path / "kernels.py"
+def test_what_the_interpreter_sees_go_astray_fails_on_any_list_of_backends(path, backends):
     text = two_kernels("for i in range(x.shape[0]):\n    x[i + 2000000000] = 1.0")
     path.write_text(text.replace("n=[1]", "n=[1, 2]"))
     record = collect([path], limits=QUICK, backends=backends)
@@ -26,15 +25,13 @@ def test_what_the_interpreter_sees_go_astray_fails_on_any_list_of_backends(tmp_p
     assert not any(fine.id in line for line in failures(record))
 
 
-def test_an_assertion_that_only_the_interpreter_sees_fails_too(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_an_assertion_that_only_the_interpreter_sees_fails_too(path):
     path.write_text(two_kernels("for i in range(x.shape[0]):\n    assert x[i] > 7.0, 'small'"))
     record = collect([path], {"debug": True}, backends=("cpu",), limits=QUICK)
     assert [line for line in failures(record) if "small" in line and "(line 7)" in line]
 
 
-def test_made_up_arguments_that_do_not_fit_show_nothing(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_made_up_arguments_that_do_not_fit_show_nothing(path):
     body = "for i in range(x.shape[0]):\n    assert x[i] > 7.0, 'small'"
     path.write_text(kernel_file(body))
     record = collect([path], {"debug": True}, backends=("cpu", "interp"), limits=QUICK)
@@ -50,8 +47,7 @@ ENDLESS = "for i in range(1):\n    while x[0] > 0.0:\n        x[0] = x[0] + 1.0"
 
 
 @pytest.mark.slow
-def test_a_launch_that_does_not_end_is_stopped(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_launch_that_does_not_end_is_stopped(path):
     path.write_text(two_kernels(ENDLESS))
     with Live(path, limits=QUICK) as live:
         record = live.complete()
@@ -68,8 +64,7 @@ def test_a_launch_that_does_not_end_is_stopped(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_endless_kernel_on_the_interpreter_alone_is_a_time_out(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_an_endless_kernel_on_the_interpreter_alone_is_a_time_out(path):
     path.write_text(two_kernels(ENDLESS))
     record = collect([path], backends=("interp",), limits=QUICK)
     found = record.kernels[0].backend("interp")
@@ -79,9 +74,8 @@ def test_an_endless_kernel_on_the_interpreter_alone_is_a_time_out(tmp_path):
     assert found.compile is not None and backend(record, "interp", 1).status == "ok"
 
 
-def test_loops_without_a_fixed_end_are_named_where_the_interpreter_comes_to_the_end(tmp_path):
+def test_loops_without_a_fixed_end_are_named_where_the_interpreter_comes_to_the_end(path):
     """Only compiled code hangs here: what it may hang in is all that can be said."""
-    path = tmp_path / "kernels.py"
     body = "for i in range(1):\n    while x[0] < 5.0:\n        x[0] = x[0] + 1.0"
     path.write_text(
         two_kernels(body)

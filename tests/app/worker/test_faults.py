@@ -100,27 +100,22 @@ def test_bad_kernels_are_errors_with_their_lines_and_spare_good_ones(tmp_path):
     assert fine == ["passed"] * len(BAD_KERNELS)
 
 
-def test_a_syntax_error_has_a_caret_under_the_place(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_syntax_error_has_a_caret_under_the_place(path):
     path.write_text("a = 1\nb = (2 +* 3)\n")
     (error,) = collect([path], limits=QUICK).errors
     assert (error.line, error.source[error.col : error.end_col]) == (2, "*")
     assert error.rendered.splitlines()[1:3] == ["    b = (2 +* 3)", "            ^"]
 
 
-def test_a_missing_file_is_an_error_and_may_still_come(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_missing_file_is_an_error_and_may_still_come(path):
+    path.unlink()
     with Live(path, limits=QUICK) as live:
         (error,) = live.complete().errors
         assert (error.kind, error.message) == ("FileNotFoundError", "there is no such file")
-        path.write_text(SCALE)
-        live.client.request_refresh([str(path)])
-        assert live.complete().kernels[0].name == "scale"
+        assert live.after(path, SCALE).kernels[0].name == "scale"
 
 
-def test_what_was_good_stays_as_stale(tmp_path):
-    path = tmp_path / "kernels.py"
-    path.write_text(SCALE)
+def test_what_was_good_stays_as_stale(path):
     with Live(path, limits=QUICK) as live:
         good = live.complete()
         path.unlink()
@@ -135,9 +130,7 @@ def test_what_was_good_stays_as_stale(tmp_path):
             assert now.agreement is None and now.earlier
         assert live.of(events.Stale)[0].kernels == ("kernels.py:scale",)
         # A kernel that no longer compiles keeps its last result, too, with the error on top.
-        path.write_text(SCALE.replace("x[i] * a", "x[i] * b"))
-        live.client.request_refresh([str(path)])
-        record = live.complete()
+        record = live.after(path, SCALE.replace("x[i] * a", "x[i] * b"))
         cpu = backend(record)
         assert record.kernels[0].stale
         assert (cpu.status, cpu.errors[0].line) == ("error", 8)
@@ -146,9 +139,7 @@ def test_what_was_good_stays_as_stale(tmp_path):
         assert cpu.launches and cpu.caches
         # The caches were asked for the new source.
         assert set(cpu.earlier) == {"passes", "code", "launches"}
-        path.write_text(SCALE)
-        live.client.request_refresh([str(path)])
-        record = live.complete()
+        record = live.after(path, SCALE)
         assert not record.kernels[0].stale
         assert record.errors == ()
 
@@ -180,15 +171,12 @@ def test_a_crash_at_import_ends_the_worker_only(tmp_path, name):
         assert [k.id for k in record.kernels] == ["other.py:scale"]
         assert backend(record).agreement.check == "passed"
         assert not live.of(events.Exited)[0].expected
-        path.write_text(SCALE)
-        live.client.request_refresh([str(path)])
-        record = live.complete()
+        record = live.after(path, SCALE)
         assert record.errors == ()
         assert not any(k.stale for k in record.kernels)
 
 
-def test_a_crash_in_a_launch_spares_the_other_kernels(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_crash_in_a_launch_spares_the_other_kernels(path):
     # Too long for the interpreter, which takes such a loop step by step: it would see it coming.
     body = f"""
     for _ in range(1):
@@ -211,8 +199,7 @@ def test_a_crash_in_a_launch_spares_the_other_kernels(tmp_path):
         assert len(live.of(events.Started)) == 2
 
 
-def test_a_crash_in_a_pass_is_named(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_crash_in_a_pass_is_named(path):
     path.write_text(
         two_kernels("for i in range(x.shape[0]):\n    x[i] = 1.0")
         + """
@@ -236,8 +223,7 @@ registry._passes["lower_access"] = info._replace(fn=crash)
 
 
 @pytest.mark.slow
-def test_a_pass_that_does_not_end_is_stopped_and_the_worker_retires(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_pass_that_does_not_end_is_stopped_and_the_worker_retires(path):
     path.write_text(
         kernel_file("for i in range(x.shape[0]):\n    x[i] = 1.0")
         + """
@@ -256,14 +242,11 @@ registry._passes["lower_access"] = info._replace(fn=hang)
         assert (error.kind, error.stage) == ("StepLimit", "compile")
         assert error.message == "stopped after 1 s: compiling k for cpu did not end"
         # The patched pass would hang again, if it were still the same process.
-        path.write_text(SCALE)
-        live.client.request_refresh([str(path)])
-        assert backend(live.complete()).agreement.check == "passed"
+        assert backend(live.after(path, SCALE)).agreement.check == "passed"
         assert live.of(events.Exited)[0].expected
 
 
-def test_a_failing_pass_keeps_the_ir_before_it(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_failing_pass_keeps_the_ir_before_it(path):
     path.write_text(
         kernel_file("for i in range(x.shape[0]):\n    x[i] = 1.0")
         + """
@@ -284,8 +267,7 @@ registry._passes["lower_access"] = registry._passes["lower_access"]._replace(fn=
 
 
 @pytest.mark.slow
-def test_a_flood_of_output_is_cut_and_said(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_flood_of_output_is_cut_and_said(path):
     path.write_text(
         "for i in range(200_000):\n    print('line', i)\nprint('z' * 9_999_999)\n" + SCALE
     )
@@ -299,8 +281,7 @@ def test_a_flood_of_output_is_cut_and_said(tmp_path):
     assert backend(record).agreement.check == "passed"
 
 
-def test_output_goes_to_the_log_and_input_is_empty(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_output_goes_to_the_log_and_input_is_empty(path):
     path.write_text(
         "import os, sys\nprint('out')\nprint('err', file=sys.stderr)\nos.write(1, b'raw\\n')\n"
         "print('unfinished \\udc80', end='')\nassert sys.stdin.read() == ''\n" + SCALE
@@ -312,8 +293,7 @@ def test_output_goes_to_the_log_and_input_is_empty(tmp_path):
     ]  # fmt: skip
 
 
-def test_workloads_and_checks_that_fail_are_told_with_their_lines(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_workloads_and_checks_that_fail_are_told_with_their_lines(path):
     path.write_text(
         kernel_file("for i in x:\n    x[i] = 2.0 * x[i]")
         + """
@@ -334,8 +314,7 @@ def wrong(before, after, result):
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("where", ["workload", "check", "workload that decides the types"])
-def test_a_crash_in_the_authors_functions_is_theirs_alone(tmp_path, where):
-    path = tmp_path / "kernels.py"
+def test_a_crash_in_the_authors_functions_is_theirs_alone(path, where):
     text = SCALE.replace("return np.ones", "CRASH; return np.ones") if "work" in where else SCALE
     text = text if "work" in where else SCALE.replace("    assert", "    CRASH; assert")
     if "types" in where:
@@ -371,9 +350,7 @@ def test_a_broken_helper_is_blamed_and_mending_it_helps(tmp_path):
     with Live(path, limits=QUICK) as live:
         (error,) = live.complete().errors
         assert (error.kind, error.file, error.line) == ("SyntaxError", str(helper), 1)
-        helper.write_text("X = 1\n")
-        live.client.request_refresh([str(helper)])
-        assert live.complete().errors == ()
+        assert live.after(helper, "X = 1\n").errors == ()
 
 
 def assert_ends(pid):
@@ -389,8 +366,7 @@ def assert_ends(pid):
     pytest.fail(f"process {pid} lives on")
 
 
-def test_children_of_user_code_die_with_the_worker(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_children_of_user_code_die_with_the_worker(tmp_path, path):
     marker = tmp_path / "pid"
     path.write_text(
         f"import subprocess, sys\nchild = subprocess.Popen([{sys.executable!r}, '-c',"
@@ -403,8 +379,7 @@ def test_children_of_user_code_die_with_the_worker(tmp_path):
     assert_ends(pid)
 
 
-def test_a_worker_does_not_outlive_the_studio(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_worker_does_not_outlive_the_studio(path):
     path.write_text("print('here', flush=True)\nwhile True:\n    pass\n")
     code = (
         "import sys, time\n"
@@ -427,9 +402,7 @@ def test_a_worker_does_not_outlive_the_studio(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_worker_that_dies_while_idle_is_replaced_when_needed(tmp_path):
-    path = tmp_path / "kernels.py"
-    path.write_text(SCALE)
+def test_a_worker_that_dies_while_idle_is_replaced_when_needed(path):
     with Live(path, limits=QUICK) as live:
         live.complete()
         os.kill(live.of(events.Started)[0].pid, signal.SIGKILL)
@@ -439,31 +412,25 @@ def test_a_worker_that_dies_while_idle_is_replaced_when_needed(tmp_path):
         assert [e.restarts for e in live.of(events.Started)] == [0, 1]
 
 
-def test_a_save_interrupts_what_does_not_end(tmp_path, monkeypatch):
+def test_a_save_interrupts_what_does_not_end(path, monkeypatch):
     # A worker that is not interrupted is killed after that, on a busy machine also one that is.
     monkeypatch.setattr(client, "_GIVE_UP_S", LONG_S / 2)
-    path = tmp_path / "kernels.py"
     path.write_text("print('here', flush=True)\nwhile True:\n    pass\n")
     with Live(path, limits=Limits(measure_s=0.01, import_s=3600.0)) as live:
         live.wait(lambda e: isinstance(e, events.Log))
-        path.write_text(SCALE)
-        live.client.request_refresh([str(path)])
-        assert live.complete().kernels[0].name == "scale"
+        assert live.after(path, SCALE).kernels[0].name == "scale"
         assert len(live.of(events.Started)) == 1
 
 
 @pytest.mark.slow
-def test_a_save_ends_a_launch_that_nothing_interrupts(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_save_ends_a_launch_that_nothing_interrupts(path):
     path.write_text(
         two_kernels("for i in range(1):\n    while x[0] > 0.0:\n        x[0] = x[0] + 1.0")
     )
     limits = Limits(measure_s=0.01, launch_s=3600.0, interpret_s=1.0)
     with Live(path, limits=limits) as live:
         live.wait(lambda e: isinstance(e, events.Progress) and "launching k on cpu" in e.text)
-        path.write_text(SCALE)
-        live.client.request_refresh([str(path)])
-        record = live.complete()
+        record = live.after(path, SCALE)
         assert [k.name for k in record.kernels] == ["scale"]
         assert record.errors == ()
         assert live.of(events.Exited)[0].reason == "a newer request came while it was busy"

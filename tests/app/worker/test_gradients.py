@@ -57,8 +57,7 @@ def names(record):
     return [k.name for k in record.kernels]
 
 
-def test_gradients_stand_beside_their_kernels_and_follow_what_is_saved(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_gradients_stand_beside_their_kernels_and_follow_what_is_saved(path):
     path.write_text(text())
     with Live(path) as live:
         record = live.complete()
@@ -68,9 +67,7 @@ def test_gradients_stand_beside_their_kernels_and_follow_what_is_saved(tmp_path)
         assert by_name["power.grad"].primal == by_name["power"].id
         assert by_name["plain"].gradient == ""
         live.forget()
-        path.write_text(text(fields=False))
-        live.client.request_refresh()
-        record = live.complete()
+        record = live.after(path, text(fields=False))
         assert names(record) == ["square", "power", "power.grad", "plain"]
         assert not any(k.stale for k in record.kernels)
         listed = [e for e in live.of(events.KernelUpdated) if e.kernel.name == "power.grad"]
@@ -78,8 +75,7 @@ def test_gradients_stand_beside_their_kernels_and_follow_what_is_saved(tmp_path)
 
 
 @pytest.mark.parametrize("only", ["power", "power.grad"])
-def test_a_gradient_can_be_asked_for_by_its_name(tmp_path, only):
-    path = tmp_path / "kernels.py"
+def test_a_gradient_can_be_asked_for_by_its_name(path, only):
     path.write_text(text())
     limits = Limits(measure_s=0.01)
     record = collect([path], backends=("cpu",), only=[only], launch=False, limits=limits)
@@ -102,8 +98,7 @@ DEADLY = text().replace(
 
 
 @pytest.mark.slow
-def test_a_worker_that_ends_in_a_gradient_costs_only_that(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_worker_that_ends_in_a_gradient_costs_only_that(path):
     path.write_text(DEADLY)
     limits = Limits(measure_s=0.01)
     record = collect([path], backends=("cpu",), limits=limits)

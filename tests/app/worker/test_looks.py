@@ -45,9 +45,7 @@ def offline(record, kernel=0):
 
 
 def save(live, path, **values):
-    path.write_text(TWO.format(**values))
-    live.client.request_refresh()
-    return live.complete()
+    return live.after(path, TWO.format(**values))
 
 
 def test_a_save_is_compared_with_the_look_before(path):
@@ -159,15 +157,12 @@ def k(x: qd.types.ndarray(dtype=qd.i32, ndim=1)):
 
 
 @pytest.mark.slow
-def test_a_look_that_ran_out_of_time_is_no_save_before(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_a_look_that_ran_out_of_time_is_no_save_before(path):
     path.write_text(ENDLESS.format(least=5))
     limits = Limits(measure_s=0.01, launch_s=0.3, interpret_s=0.1, grace_s=0.3)
     with Live(str(path), backends=("cpu",), limits=limits) as live:
         assert live.complete().kernels[0].backends[0].status == "ok"
-        path.write_text(ENDLESS.format(least=0))
-        live.client.request_refresh()
-        record = live.complete()
+        record = live.after(path, ENDLESS.format(least=0))
         assert live.of(events.Exited), "the worker should have been killed"
     layer = offline(record)
     assert "nothing has changed" not in layer.reason

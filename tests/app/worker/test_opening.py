@@ -112,14 +112,10 @@ def test_kernels_below_an_error_stay_as_they_were(tmp_path):
     path.write_text(PLAIN + below)
     with Live(path, backends=("cpu",)) as live:
         live.complete()
-        path.write_text(PLAIN + "oops\n" + below)
-        live.client.request_refresh([str(path)])
-        record = live.complete()
+        record = live.after(path, PLAIN + "oops\n" + below)
         assert [e.kind for e in record.errors] == ["NameError"]
         assert [(k.name, k.stale) for k in record.kernels] == [("step", False), ("below", True)]
-        path.write_text(PLAIN + below)
-        live.client.request_refresh([str(path)])
-        assert [k.stale for k in live.complete().kernels] == [False, False]
+        assert [k.stale for k in live.after(path, PLAIN + below).kernels] == [False, False]
 
 
 @pytest.mark.slow

@@ -92,8 +92,7 @@ def test_a_link_is_followed(tmp_path):
         watcher.stop()
 
 
-def test_twenty_saves_are_few_reports_and_the_last_content_is_seen(tmp_path):
-    path = tmp_path / "kernels.py"
+def test_twenty_saves_are_few_reports_and_the_last_content_is_seen(path):
     path.write_text("start")
     contents = []
     last = threading.Event()
