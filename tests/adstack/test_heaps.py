@@ -31,7 +31,7 @@ def stack(dtype, adjoint=None):
     ([stack(i32), stack(f32), stack(u1), stack(i64)], (2, 5, 3, 1), (8, 0, 16, 0), (40, 24)),
     ([stack(i8)], (7,), (0,), (0, 7)),
 ])  # fmt: skip
-def test_nothing_lies_between_the_stacks_of_a_row(metas, capacities, offsets, strides):
+def test_nothing_is_between_the_stacks_of_a_row(metas, capacities, offsets, strides):
     plan = packed(metas, capacities, 4, 2)
     assert plan.offsets == offsets
     assert (plan.real_stride, plan.integer_stride) == strides
@@ -151,12 +151,12 @@ def test_a_gradient_is_launched_while_a_kernel_prints(gradients, monkeypatch):
             pass
 
     @qd.kernel
-    def tells(n: qd.i32):
+    def reports(n: qd.i32):
         for i in range(n):
             print(i)
 
     monkeypatch.setattr("sys.stdout", Out())
-    tells(3)
+    reports(3)
     monkeypatch.undo()
     assert len(seen) == 3
     right(x, 3, 3)
@@ -250,8 +250,8 @@ def test_a_kernel_that_prints_has_heaps_of_its_own(cpu, monkeypatch):
     text = text.replace(
         "    $26 : range_for", "    $70 : print $6 [('at ', (None,), '\\n')]\n    $26 : range_for"
     )
-    tells = compiled(text)
-    assert tells.meta.prints and tells.meta.has_stacks
+    reports = compiled(text)
+    assert reports.meta.prints and reports.meta.has_stacks
     case, seen = Case(qd, [3, 1, 4]), []
 
     class Out:
@@ -267,7 +267,7 @@ def test_a_kernel_that_prints_has_heaps_of_its_own(cpu, monkeypatch):
     x, gy, gx = np.full(2, 0.5, np.float32), np.ones(2, np.float32), np.zeros(2, np.float32)
     monkeypatch.setattr("sys.stdout", Out())
     for _ in range(3):
-        launch(tells, x, gx, gy, a, 0)
+        launch(reports, x, gx, gy, a, 0)
     monkeypatch.undo()
     assert len(seen) == 6
     np.testing.assert_allclose(gx, 3 * 3 * 0.25)

@@ -87,7 +87,7 @@ def test_single_elements_are_fetched_alone():
     assert there[1].memory.reads == [((2 * 6 + 3) * 4, 4)]
 
 
-def test_an_index_outside_is_told_before_anything_is_read():
+def test_an_index_outside_is_reported_before_anything_is_read():
     there = [far(v) for v in values()]
     with pytest.raises(QuadrantsRuntimeError, match="with the index 6"):
         evaluate(parse("(read 0 6)"), Env(PARAMS, there, "", FETCH))

@@ -117,8 +117,8 @@ def test_more_iterations_pass_a_predicate_than_were_counted():
     mask._memory.write(0, np.ones(50, np.float32))  # nobody is told
     error = AdStackOverflowError("rows", kernel="predicated")
     error.task = 0
-    told = stacks.diagnosed(sizer, error, [x, x, mask._live(), 3], sizer.plan_made)
-    text = str(told)
+    reported = stacks.diagnosed(sizer, error, [x, x, mask._live(), 3], sizer.plan_made)
+    text = str(reported)
     assert "more threads passed the predicate than the launch was given rows for, 1." in text
     assert "other contents now than when the launch was sized (mask)" in text
     launch(kernel, x, np.zeros(50, np.float32), mask, 3)

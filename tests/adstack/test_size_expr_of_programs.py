@@ -263,7 +263,7 @@ def calling(x: X, y: X):
     ],
     ids=lambda v: getattr(v, "__name__", ""),
 )  # fmt: skip
-def test_a_bound_that_cannot_be_told_is_an_error_at_the_loop(kernel, args, line, part):
+def test_a_bound_that_cannot_be_reported_is_an_error_at_the_loop(kernel, args, line, part):
     problem = Problem.of_kernel(kernel, *args, default_fp="f64")
     func = differentiated(problem.source, "reverse")
     with pytest.raises(QuadrantsCompilationError, match=part) as caught:
@@ -275,7 +275,7 @@ def test_a_bound_that_cannot_be_told_is_an_error_at_the_loop(kernel, args, line,
 
 
 @pytest.mark.parametrize("kernel", [of_a_real, of_a_root])
-def test_a_fixed_size_takes_the_place_of_what_cannot_be_told(kernel):
+def test_a_fixed_size_takes_the_place_of_what_cannot_be_reported(kernel):
     problem = Problem.of_kernel(kernel, x, y, default_fp="f64")
     report = check(problem, ("reverse",), default_fp="f64", ad_stack_size=9)
     assert report.compared

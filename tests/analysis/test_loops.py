@@ -50,7 +50,7 @@ def test_uses():
     assert [op.id for op in users(func.body)[ops[5]]] == [8, 8, 10]
 
 
-def test_where_ops_stand():
+def test_where_ops_are():
     _, ops = nest()
     assert contains(ops[0], ops[11])
     assert contains(ops[8], ops[11])

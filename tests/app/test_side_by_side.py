@@ -124,7 +124,7 @@ def ends(kernel, clock, first, last):
     return [text.partition("  ")[2] for text in comparison.verdict_texts(new)]
 
 
-def test_a_verdict_tells_the_other_clocks_times(record):
+def test_a_verdict_states_the_other_clocks_times(record):
     (kernel,) = record.kernels
     host, device = (), (8.0, 2, 30.0)
     assert ends(kernel, "wall clock", host, host) == ["(n=4)", "(n=8)"]
@@ -141,7 +141,7 @@ def test_a_verdict_of_an_earlier_version_says_what_it_left_out(record):
     assert ends(kernel, "", (30.0,), ())[1] == "(n=8; cpu: device time, host 30.0 us)"
 
 
-def test_what_a_caller_waits_for_comes_first_and_the_devices_time_beside_it(record):
+def test_what_a_caller_waits_for_comes_first_and_the_devices_time_next_to_it(record):
     (kernel,) = record.kernels
     cpu, interp, other = kernel.backends
     backends = (cpu, interp, timed(other, 8.0, 2, 30.0))
@@ -150,8 +150,8 @@ def test_what_a_caller_waits_for_comes_first_and_the_devices_time_beside_it(reco
         comparison.comparison_table(record.kernels[0])[0],
         comparison.comparison_table(record.kernels[0])[1][2:],
     )
-    told = dict(zip(head, row, strict=True))
-    assert (told["launch"], told["device"]) == ("30.0 us ± 1.00", "4.50 us ± 0.10")
+    reported = dict(zip(head, row, strict=True))
+    assert (reported["launch"], reported["device"]) == ("30.0 us ± 1.00", "4.50 us ± 0.10")
     launch = backends[2].launches[-1]
     launch = msgspec.structs.replace(launch, gbps=3.0, gflops=0.5)
     assert fmt.throughput(launch) == "3.00 GB/s 500 MFLOP/s device"
@@ -197,7 +197,7 @@ async def test_the_matrix_says_so(record, size):
         assert "n=8: 52 B counted, 5 operations counted" in text
 
 
-async def test_it_is_said_beside_many_backends(record):
+async def test_it_is_said_next_to_many_backends(record):
     (kernel,) = record.kernels
     only = [
         msgspec.structs.replace(
@@ -210,7 +210,7 @@ async def test_it_is_said_beside_many_backends(record):
         assert "≠ differs max 1.0e+00 at y[3]" in text_of(app)
 
 
-async def test_at_80_columns_it_is_marked_and_told_below(record):
+async def test_at_80_columns_it_is_marked_and_reported_below(record):
     async with studio(record, (80, 24)) as (app, _):
         text = text_of(app)
         assert "≠" in text and f"wrong differs {FIRST}" in text
@@ -241,7 +241,7 @@ def test_show_says_so(record):
     assert one["workloads"][0]["by_bytes"] == "counted"
 
 
-def test_columns_of_the_matrix_that_nobody_needs_are_left_out(record):
+def test_columns_of_the_matrix_that_no_one_needs_are_left_out(record):
     head = matrix.matrix(record, 250).head
     assert plain(head).count("against") == 1  # not for the one that others are held against
 

@@ -93,13 +93,13 @@ _ON_NO_DEVICE: dict[str, str] = {
         caches/test_keys::test_the_rooms_that_make_code_ask_nothing_else
         caches/test_keys::test_an_option_that_changes_code_changes_the_key_and_is_named
         caches/test_keys::test_other_options_do_not_change_it
-        caches/test_keys::test_the_parts_stand_in_order_with_their_names
+        caches/test_keys::test_the_parts_are_in_order_with_their_names
         caches/test_keys::test_backends_differ_in_their_own_parts
         caches/test_offline::test_an_entry_says_what_it_is
         caches/test_offline::test_the_variant_for_overlapping_arrays_is_an_entry_of_its_own
         caches/test_offline::test_who_watches_compiles_sees_one
-        caches/test_offline::test_an_entry_that_cannot_be_used_is_compiled_anew_with_one_warning
-        caches/test_offline::test_a_fact_that_cannot_be_kept_is_told_and_the_kernel_runs
+        caches/test_offline::test_an_entry_that_cannot_be_used_is_compiled_again_with_one_warning
+        caches/test_offline::test_a_fact_that_cannot_be_kept_is_reported
     """,
     _ROWS: """
         adstack/test_predicate_kernels::test_a_predicate_makes_rows_for_what_passes
@@ -128,7 +128,7 @@ _ON_NO_DEVICE: dict[str, str] = {
         kernels/test_programs::test_large_matrices_indexed_at_run_time
     """,
     _TOLD: """
-        kernels/test_blocks::test_disagreement_on_the_way_to_a_barrier_is_told
+        kernels/test_blocks::test_disagreement_on_the_way_to_a_barrier_is_reported
     """,
 }
 
@@ -158,7 +158,7 @@ _ON_OPENCL_ALONE: dict[str, str] = {
         backends/test_checks
         caches/test_fastcache_entries::test_a_failing_assertion_points_to_where_the_function_is_now
         kernels/test_agree::test_failures_under_debug
-        kernels/test_blocks::test_an_index_out_of_a_shared_array_is_told
+        kernels/test_blocks::test_an_index_out_of_a_shared_array_is_reported
         kernels/test_fields_in_programs::test_indices_out_of_range
         kernels/test_graphs::test_asserts_in_rounds
         kernels/test_language_debug

@@ -76,11 +76,11 @@ def test_what_keys_need_comes_without_the_toolchain():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    *told, loaded = done.stdout.splitlines()
+    *reported, loaded = done.stdout.splitlines()
     assert loaded == "[]"
     config = CompileConfig()
     backends = [base.find(name) for name in base.BUILT]
-    assert told == [f"{b.fingerprint(config)};{b.identity()}" for b in backends]
+    assert reported == [f"{b.fingerprint(config)};{b.identity()}" for b in backends]
 
 
 def test_the_identity_of_llvm_holds_what_changes_its_code():
@@ -143,13 +143,13 @@ def test_the_processor_says_what_llvm_sees():
 def test_any_core_gives_the_same_fingerprint():
     cores = os.sched_getaffinity(0)
     try:
-        told = set()
+        reported = set()
         for core in list(cores)[:8]:
             os.sched_setaffinity(0, {core})
-            told.add(processor.described(*processor.ask()))
+            reported.add(processor.described(*processor.ask()))
     finally:
         os.sched_setaffinity(0, cores)
-    assert told == {processor.fingerprint()}
+    assert reported == {processor.fingerprint()}
 
 
 def test_all_that_is_asked_makes_a_difference():
@@ -170,8 +170,8 @@ def test_all_that_is_asked_makes_a_difference():
             for bit in range(32):
                 other = list(answer)
                 other[register] ^= 1 << bit
-                told = processor.described({**old, question: tuple(other)}, 7)
-                assert (told != usual) == ("abcd"[register] in used[question])
+                reported = processor.described({**old, question: tuple(other)}, 7)
+                assert (reported != usual) == ("abcd"[register] in used[question])
 
 
 def test_a_cache_that_keeps_nothing_makes_everything():
@@ -192,15 +192,15 @@ def test_where_the_processor_cannot_be_asked_llvm_is(monkeypatch):
     monkeypatch.setattr(processor, "ask", forbidden)
     processor.fingerprint.cache_clear()
     try:
-        told = processor.fingerprint()
+        reported = processor.fingerprint()
         target = toolchain.host_target()
-        assert told.startswith(f"{target.arch}, {target.cpu}, features ")
+        assert reported.startswith(f"{target.arch}, {target.cpu}, features ")
         monkeypatch.setattr(host, "maps_objects", lambda: False)
         processor.fingerprint.cache_clear()
-        assert processor.fingerprint() == told
+        assert processor.fingerprint() == reported
         monkeypatch.setattr(toolchain, "host_target", lambda: target._replace(features="+sse2"))
         processor.fingerprint.cache_clear()
-        assert processor.fingerprint() != told
+        assert processor.fingerprint() != reported
     finally:
         processor.fingerprint.cache_clear()
     monkeypatch.undo()

@@ -31,7 +31,7 @@ def test_the_first_failure_is_raised_and_ends_the_task():
     assert x.tolist() == [1] * 10
 
 
-def test_values_of_every_kind_stand_in_the_message():
+def test_values_of_every_kind_are_in_the_message():
     k = Kernel([scalar("a", i8), scalar("b", u64), scalar("c", f32), scalar("d", u1)])
     b = k.b
     values = [b.emit(C.ARG_LOAD, (), n, p.dtype) for n, p in enumerate(k.func.params)]

@@ -199,7 +199,7 @@ kernel k(field a: f32[4] layout(0*3), field b: f32[4] layout(0*3), field v: f32[
 
 
 @pytest.mark.parametrize("target", ["cpu", "interp"])
-def test_an_index_outside_is_told_as_the_user_wrote_it(target):
+def test_an_index_outside_is_reported_as_the_user_wrote_it(target):
     text = """\
 kernel k(field grid: i32[-4:4, 8; 3], v: ndarray<i32, 1; 2>, i: i32, j: i32, c: i32) stage=ast {
   <i32> $0 = arg_load [2]

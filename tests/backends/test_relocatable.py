@@ -419,7 +419,7 @@ def test_damage_is_found_or_stays_within_bounds(monkeypatch):
         (48, struct.pack("<I", 0xFFFFFF), "a function is outside"),
     ],
 )
-def test_damage_is_told(monkeypatch, at, value, message):
+def test_damage_is_reported(monkeypatch, at, value, message):
     whole = bytearray(small())
     whole[at : at + len(value)] = value
 

@@ -92,7 +92,7 @@ class ndarray:
 """
 
 
-def test_a_run_tells_where_its_time_went(tmp_path):
+def test_a_run_states_where_its_time_went(tmp_path):
     """The program of the harness, with an engine of a few lines in the place of a real one."""
     main = tmp_path / "main.py"
     text = fifty.MAIN.format(engine="import engine as qd", cells=4)

@@ -79,9 +79,9 @@ def one_run(folder: Path, program: Program, pick: str, cache: str) -> Run:
         _in_child(folder, cache, writer)
     os.close(writer)
     with os.fdopen(reader, "rb") as stream:
-        told = stream.read()
+        reported = stream.read()
     os.waitpid(child, 0)
-    return Run(*json.loads(told)) if told else Run("the child died", "died", "")
+    return Run(*json.loads(reported)) if reported else Run("the child died", "died", "")
 
 
 def _in_child(folder: Path, cache: str, writer: int) -> None:

@@ -27,14 +27,14 @@ def main():
 
     stores = store._stores
     counts = [s.statistics for (_, layer), s in stores.items() if layer == "offline"]
-    told = {
+    reported = {
         "hits": sum(c.hits for c in counts),
         "misses": sum(c.misses for c in counts),
         "stored": sum(c.stored for c in counts),
         "damaged": sum(c.damaged for c in counts),
     }
     with open(out, "a", encoding="utf-8") as file:
-        file.write(json.dumps({"name": "<store>", **told}) + "\n")
+        file.write(json.dumps({"name": "<store>", **reported}) + "\n")
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def test_values_as_text(value, text):
     assert value_text(value) == text
 
 
-def test_arrays_and_vectors_are_told_apart_by_content():
+def test_arrays_and_vectors_are_distinguished_by_content():
     a = value_text(np.arange(4))
     assert a is not None and a.startswith("int64[4] ")
     assert a == value_text(np.arange(4)) != value_text(np.arange(4) + 1)
@@ -40,7 +40,7 @@ def test_arrays_and_vectors_are_told_apart_by_content():
     assert v == value_text(qd.Vector([1.0, 2.0])) != value_text(qd.Vector([1.0, 3.0]))
 
 
-def test_long_values_are_cut_and_still_told_apart():
+def test_long_values_are_cut_and_still_distinguished():
     one, other = list(range(1000)), [*range(999), -1]
     assert len(value_text(one)) < 130
     assert value_text(one) != value_text(other)

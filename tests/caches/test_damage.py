@@ -282,7 +282,7 @@ def test_an_entry_that_belongs_to_another_user(s, warnings):
     expect_one_warning_and_healing(s, warnings, 1, "belongs to another user")
 
 
-def test_an_entry_that_belongs_to_another_user_as_the_system_tells_it(s, warnings, monkeypatch):
+def test_an_entry_that_belongs_to_another_user_as_the_system_states_it(s, warnings, monkeypatch):
     path, real = shelf.path(s, 1), os.fstat
 
     def fstat(fd):

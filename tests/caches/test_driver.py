@@ -121,7 +121,7 @@ def test_off_by_the_variable_of_the_driver(monkeypatch):
     assert driver.observe(WARM, "cuda", compiled=True).state == MISS
 
 
-def test_hit_and_miss_are_what_the_driver_told():
+def test_hit_and_miss_are_what_the_driver_reported():
     hit = driver.observe(WARM, "cuda", compiled=False)
     assert (hit.state, hit.source) == (HIT, "disk")
     assert driver.observe(WARM, "cuda", compiled=True).state == MISS

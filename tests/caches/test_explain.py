@@ -69,7 +69,7 @@ def test_the_kernel_itself_is_called_a_kernel():
     ]
 
 
-def test_lines_have_the_numbers_of_the_files_they_stand_in():
+def test_lines_have_the_numbers_of_the_files_they_are_in():
     moved = about(helper=HELPER.replace("b = v", "b = 2 * v"))
     moved["sources"][1]["line"] = 110
     (found,) = explain.differences(about(), moved)
@@ -77,7 +77,7 @@ def test_lines_have_the_numbers_of_the_files_they_stand_in():
     assert found.text.endswith("line 112")
 
 
-def test_a_removed_line_is_told_by_where_it_was():
+def test_a_removed_line_is_reported_by_where_it_was():
     (found,) = explain.differences(about(), about(helper=HELPER.replace("    b = v * a\n", "")))
     assert found.text == "source of helper `scale` changed, line 12 removed"
     assert found.lines == ("-12     b = v * a",)
@@ -88,7 +88,7 @@ def test_helpers_come_and_go():
     assert texts(about(), about(helper="")) == ["helper `scale` is no longer used"]
 
 
-def test_helpers_of_one_name_are_told_apart_by_their_files():
+def test_helpers_of_one_name_are_distinguished_by_their_files():
     def two(changed):
         made = about()
         made["sources"].append(source("scale", HELPER + changed, 3, "/u/other.py"))
@@ -107,7 +107,7 @@ def test_a_captured_constant_is_named_with_both_values():
     assert texts(about(), about(captures=())) == ["capture y0 in `scale` is no longer read"]
 
 
-def test_what_was_edited_is_told_first_and_the_engine_last():
+def test_what_was_edited_is_reported_first_and_the_engine_last():
     new = about(
         kernel=KERNEL.replace("a)", "a + 1)"), captures=(("scale", "y0", "int", "4"),),
         config__opt_level="0", engine="0.2.0+cd",
@@ -118,7 +118,7 @@ def test_what_was_edited_is_told_first_and_the_engine_last():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "reported"),
     [
         ("(n: i32, a: ndarray<f32, 1>)", "(n: i32, a: ndarray<f64, 1>)",
          "a: ndarray<f32, 1> -> ndarray<f64, 1>"),
@@ -131,20 +131,20 @@ def test_what_was_edited_is_told_first_and_the_engine_last():
         ("0" * 32, "1" * 32, "000000000000 -> 111111111111"),
     ],
 )  # fmt: skip
-def test_of_a_signature_only_the_parameters_that_differ_are_told(before, after, told):
+def test_of_a_signature_only_the_parameters_that_differ_are_reported(before, after, reported):
     (found,) = explain.differences(about(signature=before), about(signature=after))
-    assert found.text == f"signature: {told}"
+    assert found.text == f"signature: {reported}"
     assert (found.before, found.after) == (before, after)
 
 
-def test_of_a_machine_only_what_differs_is_told():
+def test_of_a_machine_only_what_differs_is_reported():
     old, new = "x86-64 Linux, A family 2, features ab", "x86-64 Linux, A family 3, features cd"
     assert texts(about(target=old), about(target=new)) == [
         "target: A family 2 -> A family 3, features ab -> features cd"
     ]
 
 
-def test_ir_that_differs_without_a_known_reason_is_told_as_such():
+def test_ir_that_differs_without_a_known_reason_is_reported_as_such():
     (found,) = explain.differences(about(), about(ir=digest("other")))
     assert found.part == "ir" and "the source is the same" in found.text
     signature, ir = explain.differences(about(), about(ir=digest("o"), signature="x: f64[:]"))

@@ -33,7 +33,7 @@ if __name__ == "__main__":
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("arrays", [ENGINES, NUMPYS], ids=["of the engine", "of NumPy"])
-def test_entries_of_either_kind_of_array_are_found_and_damaged_ones_told_with_what_helps(
+def test_entries_of_either_kind_of_array_are_found_and_damaged_ones_reported_with_what_helps(
     tmp_path, arrays
 ):
     path = tmp_path / "kernels.py"

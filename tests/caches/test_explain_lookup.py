@@ -152,7 +152,7 @@ def test_an_edit_that_was_undone_is_a_hit_again(path):
 
 
 @pytest.mark.slow
-def test_an_edit_that_was_undone_is_not_told_again(path):
+def test_an_edit_that_was_undone_is_not_reported_again(path):
     """What is compared with is the version of an entry that is nearest, not the latest."""
     for old, new in (("LIMIT = 5", "LIMIT = 6"), ("LIMIT = 6", "LIMIT = 7")):
         edit(path, old, new)
@@ -322,7 +322,7 @@ def test_a_file_that_another_program_imports_is_known_by_that_name(path):
     assert (layer.state, layer.parts["module"]) == ("hit", "kernels (kernels.py)")
 
 
-def test_code_that_is_gone_from_the_offline_cache_is_told(looked, path):
+def test_code_that_is_gone_from_the_offline_cache_is_reported(looked, path):
     os.unlink(layers(looked)["offline"].path)
     record = look(path)
     assert layers(record)["offline"].reason == "no entry of this kernel"
@@ -330,7 +330,7 @@ def test_code_that_is_gone_from_the_offline_cache_is_told(looked, path):
     assert layer.state == "miss" and "no longer in the offline cache" in layer.reason
 
 
-def test_a_damaged_entry_is_told_and_left_alone(looked, path):
+def test_a_damaged_entry_is_reported_and_left_alone(looked, path):
     entry = layers(looked)["offline"].path
     with open(entry, "r+b") as file:
         file.seek(200)
@@ -340,7 +340,7 @@ def test_a_damaged_entry_is_told_and_left_alone(looked, path):
     assert os.path.exists(entry)
 
 
-def test_a_folder_of_others_is_told(looked, path):
+def test_a_folder_of_others_is_reported(looked, path):
     folder = os.path.dirname(layers(looked)["offline"].path)
     os.chmod(folder, 0o777)
     layer = layers(look(path))["offline"]

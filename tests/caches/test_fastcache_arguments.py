@@ -237,7 +237,7 @@ def test_the_order_of_attributes_does_not_count_but_their_nesting_does():
     assert text(T, Thing(a=Thing(x=1), y=2)) != text(T, Thing(a=Thing(x=1, y=2)))
 
 
-def test_a_class_that_another_one_has_replaced_is_told(monkeypatch):
+def test_a_class_that_another_one_has_replaced_is_reported(monkeypatch):
     old = Thing(n=1)
     before = text(T, old)
     monkeypatch.setattr(sys.modules[HERE], "Thing", type("Thing", (), {}))
@@ -271,27 +271,27 @@ def test_other_arguments_are_not_cached_and_a_warning_says_so(value, path):
 
 
 @pytest.mark.filterwarnings("ignore:.*a dataclass is passed as a template value")
-def test_a_dataclass_as_a_template_value_is_told_by_its_numbers():
+def test_a_dataclass_as_a_template_value_is_reported_by_its_numbers():
     """What a kernel reads besides, such as a text, is compared with the entry."""
-    told = text(T, Options(2, "fine", Fixed(0.5)))
-    assert told.endswith(f"inner: dc {HERE}.Fixed[dt: <class 'float'>=0.5], label: builtins.str, "
+    key = text(T, Options(2, "fine", Fixed(0.5)))
+    assert key.endswith(f"inner: dc {HERE}.Fixed[dt: <class 'float'>=0.5], label: builtins.str, "
                          "n: <class 'int'>=2]")  # fmt: skip
-    assert told == text(T, Options(2, "coarse", Fixed(0.5)))
-    assert told != text(T, Options(3, "fine", Fixed(0.5))) != text(T, Options(3, "", Fixed(1.0)))
+    assert key == text(T, Options(2, "coarse", Fixed(0.5)))
+    assert key != text(T, Options(3, "fine", Fixed(0.5))) != text(T, Options(3, "", Fixed(1.0)))
 
 
-def test_attributes_of_any_kind_are_told_by_their_class():
+def test_attributes_of_any_kind_are_reported_by_their_class():
     """Most are read by no kernel; what a kernel reads of them is compared with the entry."""
     for value, shown in (
         ([1], "list"), ({"a": 1}, "dict"), (qd.f32, "DataType"), (object(), "object"),
         (types.SimpleNamespace(), "SimpleNamespace"), ("text", "str"),
     ):  # fmt: skip
-        told = text(T, Thing(one=value))
-        assert told.endswith(f".{shown}]") and told.startswith("da ")
+        reported = text(T, Thing(one=value))
+        assert reported.endswith(f".{shown}]") and reported.startswith("da ")
     assert text(T, Thing(n=[1])) == text(T, Thing(n=[2]))
 
 
-def test_numbers_that_are_no_constants_are_told_by_type_and_width():
+def test_numbers_that_are_no_constants_are_reported_by_type_and_width():
     small, wide, huge = (text(T, Lifted(n=n)) for n in (1, 1 << 40, 1 << 70))
     assert small == text(T, Lifted(n=-(1 << 31))) != wide
     assert wide == text(T, Lifted(n=1 << 31)) != huge

@@ -74,7 +74,7 @@ def test_a_folder_of_another_user(root, s, warnings, which):
     expect_unused(s, warnings, at, "belongs to another user", "offline_cache_file_path")
 
 
-def test_a_folder_of_another_user_as_the_system_tells_it(root, s, warnings, monkeypatch):
+def test_a_folder_of_another_user_as_the_system_states_it(root, s, warnings, monkeypatch):
     user = os.geteuid()
     monkeypatch.setattr(folder.os, "geteuid", lambda: user + 1)
     expect_unused(s, warnings, root, "belongs to another user")

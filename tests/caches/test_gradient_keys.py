@@ -63,7 +63,7 @@ def test_fastcache_finds_each_mode_again(lab):
     assert states(lab) == (doubled, dict.fromkeys(modes, "miss"))
 
 
-def test_arrays_with_and_without_duals_are_told_apart(lab):
+def test_arrays_with_and_without_duals_are_distinguished(lab):
     lab.write(PROGRAM)
     states(lab)
     lab.edit("needs_grad=True, needs_dual=True", "needs_grad=True, needs_dual=(_ == 0)")

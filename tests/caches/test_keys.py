@@ -164,7 +164,7 @@ def test_other_options_do_not_change_it(scale, options):
     assert parts(scale, numbers(), 2.0) == parts(scale, numbers(), 2.0, **options)
 
 
-def test_types_of_literals_change_the_code_they_stand_in(tmp_path):
+def test_types_of_literals_change_the_code_they_are_in(tmp_path):
     text = KERNEL.replace("a[i] * f", "a[i] * f + i / 3")
     kernel = module(tmp_path / "kernels.py", text).scale
     before = parts(kernel, numbers(), 2.0)
@@ -176,7 +176,7 @@ def test_types_of_literals_change_the_code_they_stand_in(tmp_path):
 # --- the other parts --------------------------------------------------------------------------
 
 
-def test_the_parts_stand_in_order_with_their_names(scale):
+def test_the_parts_are_in_order_with_their_names(scale):
     start()
     scale(numbers(), 2.0)
     names = [part.name for part in seen(scale).parts]
@@ -316,7 +316,7 @@ def test_a_field_is_known_by_its_layout_not_by_which_it_is(tmp_path):
     assert "signature" in differing(first, field_key(tmp_path, apart))
 
 
-def test_components_that_lie_together_lie_elsewhere(tmp_path):
+def test_components_that_are_together_are_elsewhere(tmp_path):
     text = FIELDS.replace(
         "f = qd.field(qd.f32, shape=8)",
         "f = qd.field(qd.f32)\ng = qd.field(qd.f32)\nqd.root.dense(qd.i, 8).place(f, g)",

@@ -42,8 +42,8 @@ def results(tmp_path_factory):
     for _ in range(2):
         for pick in picks:
             names = [module for module, name in modules.items() if pick in PROGRAMS[name][1]]
-            told = runs.run(PICK=pick, NAMES=" ".join(names)).result
-            for module, result in told.items():
+            reported = runs.run(PICK=pick, NAMES=" ".join(names)).result
+            for module, result in reported.items():
                 out.setdefault((modules[module], pick), []).append(result)
     return out
 

@@ -418,7 +418,7 @@ SPOILED = {
 
 @pytest.mark.parametrize("arch", ["cpu", "interp"])
 @pytest.mark.parametrize("change", SPOILED.values(), ids=SPOILED)
-def test_an_entry_that_cannot_be_used_is_compiled_anew_with_one_warning(
+def test_an_entry_that_cannot_be_used_is_compiled_again_with_one_warning(
     scale, on, warnings, change, arch
 ):
     on(arch=arch)
@@ -457,7 +457,7 @@ def test_a_damaged_file_is_a_miss_with_one_warning(scale, on, warnings):
     assert len(warnings()) == 1
 
 
-def test_a_fact_that_cannot_be_kept_is_told_and_the_kernel_runs(scale, on, warnings, monkeypatch):
+def test_a_fact_that_cannot_be_kept_is_reported(scale, on, warnings, monkeypatch):
     on()
     backend = type(find("cpu"))
     lower = backend.lower

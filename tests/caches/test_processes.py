@@ -215,7 +215,7 @@ with folder.locked(root + "/lock", make=True) as held:
 """
 
 
-def test_a_lock_ends_with_its_process_and_nobody_waits_for_it(root):
+def test_a_lock_ends_with_its_process_and_no_one_waits_for_it(root):
     rules = cleaning.Rules("lru", 20_000, 0.5)
     s = shelf.store(root, rules=rules)
     s.write(shelf.entry(1))

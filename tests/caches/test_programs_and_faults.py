@@ -60,7 +60,7 @@ def runs(tmp_path):
     return made
 
 
-def told(run) -> list[str]:
+def reported(run) -> list[str]:
     return [line for line in run.stderr.splitlines() if "[qd-studio]" in line]
 
 
@@ -131,7 +131,7 @@ def test_bad_entries(runs, fault):
     ENTRY_FAULTS[fault](runs)
     again = runs.run()
     assert again.result == RIGHT
-    lines = told(again)
+    lines = reported(again)
     assert len(lines) == len(set(lines))
     if fault in HARMLESS:
         assert lines == []
@@ -139,7 +139,7 @@ def test_bad_entries(runs, fault):
         assert 3 <= len(lines) <= before
         assert all(line.startswith("[qd-studio] warning: cache entry ") for line in lines)
     healed = runs.run()
-    assert (healed.result, told(healed)) == (RIGHT, [])
+    assert (healed.result, reported(healed)) == (RIGHT, [])
     assert not healed.ran_passes
 
 
@@ -148,10 +148,10 @@ def test_entries_under_names_of_others(runs):
     swap_names(runs)
     again = runs.run()
     assert again.result == RIGHT
-    assert all("holds the entry of another key" in line for line in told(again))
-    assert told(again)
+    assert all("holds the entry of another key" in line for line in reported(again))
+    assert reported(again)
     healed = runs.run()
-    assert (healed.result, told(healed)) == (RIGHT, [])
+    assert (healed.result, reported(healed)) == (RIGHT, [])
     assert not healed.ran_passes
 
 
@@ -189,7 +189,7 @@ def test_a_bad_folder(runs, fault):
     for _ in range(2):
         again = runs.run()
         assert again.result == RIGHT
-        (line,) = told(again)
+        (line,) = reported(again)
         assert str(root_of(runs)) in line
         assert again.ran_passes
 
@@ -197,7 +197,7 @@ def test_a_bad_folder(runs, fault):
 def test_a_folder_that_is_gone(runs):
     shutil.rmtree(runs.home)
     again = runs.run()
-    assert (again.result, told(again)) == (RIGHT, [])
+    assert (again.result, reported(again)) == (RIGHT, [])
     assert entries(runs)
 
 
@@ -217,5 +217,5 @@ def test_programs_that_are_killed_leave_a_good_cache(runs):
             process.wait()
     for _ in range(2):
         again = runs.run()
-        assert (again.result, told(again)) == (RIGHT, [])
+        assert (again.result, reported(again)) == (RIGHT, [])
     assert not again.ran_passes

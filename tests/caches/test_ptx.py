@@ -186,7 +186,7 @@ def test_the_engine_is_a_part(options, monkeypatch):
     assert make.calls == 2 and changed_parts(before, after) == ["engine"]
 
 
-def test_entries_of_different_keys_stand_side_by_side(options, tmp_path):
+def test_entries_of_different_keys_are_side_by_side(options, tmp_path):
     cache = PtxCache(options(), "sm_90")
     for factor in (2.0, 3.0, 4.0):
         cache.ptx(llvm_ir(factor), Maker(f"ptx {factor}"), TOOLS)

@@ -175,11 +175,11 @@ def main():
 PROCESS = "import quadrants as qd\n\nqd.init(arch=qd.cpu)\n"
 
 
-def test_warnings_are_told_by_compiles_and_not_by_hits(runs):
+def test_warnings_are_reported_by_compiles_and_not_by_hits(runs):
     runs.write("LIMIT = 3\n", "lab_values")
     runs.write(PROCESS + program("from values import LIMIT", "return x + LIMIT"))
-    told = [[w for w in runs.run().warnings if "PURE" in w] for _ in range(2)]
-    assert [len(one) for one in told] == [1, 0]
+    reported = [[w for w in runs.run().warnings if "PURE" in w] for _ in range(2)]
+    assert [len(one) for one in reported] == [1, 0]
     runs.edit("3", "5", "lab_values")
     assert len([w for w in runs.run().warnings if "PURE" in w]) == 1
 
@@ -202,8 +202,8 @@ def test_warm_kernels_give_the_same_and_warn_of_nothing(runs):
     for name in names:
         before, after = cold[name], warm[name]
         if name in warned:
-            value, told = before["value"]["tuple"]
-            assert told, name
+            value, reported = before["value"]["tuple"]
+            assert reported, name
             assert after["value"]["tuple"] == [value, []], name
         else:
             assert after == before, name

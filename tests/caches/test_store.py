@@ -188,7 +188,7 @@ def test_entries_of_a_kernel_come_by_last_use(root):
     assert s.of_kernel("module.nothing") == []
 
 
-def test_two_kernels_of_one_digest_are_told_apart(root, monkeypatch):
+def test_two_kernels_of_one_digest_are_distinguished(root, monkeypatch):
     from qd_studio.engine.cache import entry
 
     monkeypatch.setattr(entry, "kernel_tag", lambda name: "0" * 16)

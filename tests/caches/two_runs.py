@@ -206,9 +206,9 @@ def read(done: subprocess.CompletedProcess[str]) -> Run:
     """What a finished child says."""
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     *printed, last = done.stdout.splitlines()
-    told = json.loads(last)
-    kernels = {name: Seen(**seen) for name, seen in told.pop("kernels").items()}
-    modules = set(told.pop("modules"))
+    reported = json.loads(last)
+    kernels = {name: Seen(**seen) for name, seen in reported.pop("kernels").items()}
+    modules = set(reported.pop("modules"))
     return Run(
-        **told, kernels=kernels, modules=modules, stdout="\n".join(printed), stderr=done.stderr
+        **reported, kernels=kernels, modules=modules, stdout="\n".join(printed), stderr=done.stderr
     )

@@ -72,21 +72,21 @@ def main(path):
     spec = importlib.util.spec_from_file_location("program", path)
     module = importlib.util.module_from_spec(spec)
     sys.modules["program"] = module
-    told = {"result": None, "error": "", "message": "", "kernels": {}}
+    reported = {"result": None, "error": "", "message": "", "kernels": {}}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
             spec.loader.exec_module(module)
-            told["result"] = module.main()
+            reported["result"] = module.main()
         except Exception as error:
-            told["error"] = " ".join(c.__name__ for c in type(error).__mro__)
-            told["message"] = str(error)
-    told["warnings"] = [str(w.message) for w in caught]
-    told["modules"] = [name for name in sys.modules if not name.startswith("encodings")]
-    told["passes"] = int("qd_studio.engine.passes.pipeline" in sys.modules)
-    told["parses"] = counts["parses"]
-    told["kernels"] = {name: seen_of(k) for name, k in kernels_of(module).items()}
-    print(json.dumps(told))
+            reported["error"] = " ".join(c.__name__ for c in type(error).__mro__)
+            reported["message"] = str(error)
+    reported["warnings"] = [str(w.message) for w in caught]
+    reported["modules"] = [name for name in sys.modules if not name.startswith("encodings")]
+    reported["passes"] = int("qd_studio.engine.passes.pipeline" in sys.modules)
+    reported["parses"] = counts["parses"]
+    reported["kernels"] = {name: seen_of(k) for name, k in kernels_of(module).items()}
+    print(json.dumps(reported))
 
 
 if __name__ == "__main__":

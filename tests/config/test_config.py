@@ -157,10 +157,10 @@ def test_config_can_be_set_until_frozen():
     assert config.freeze() is config
     with pytest.raises(AttributeError, match="frozen, debug cannot be set"):
         config.debug = False
-    twin = config.copy()
-    assert twin == config
-    twin.debug = False
-    assert twin != config
+    copied = config.copy()
+    assert copied == config
+    copied.debug = False
+    assert copied != config
 
 
 def test_replace_checks_and_leaves_the_original():
@@ -357,9 +357,9 @@ def test_debug_implies_bounds_checks():
     assert resolved.config.check_out_of_bound
     assert resolved.origins["check_out_of_bound"] == "implied"
     assert texts(resolved) == []
-    told = resolve({"debug": True, "check_out_of_bound": False}, {})
-    assert told.config.check_out_of_bound
-    assert texts(told) == ["debug=True turns check_out_of_bound on"]
+    reported = resolve({"debug": True, "check_out_of_bound": False}, {})
+    assert reported.config.check_out_of_bound
+    assert texts(reported) == ["debug=True turns check_out_of_bound on"]
 
 
 @pytest.mark.parametrize("required", ["1.0.0", "1.3.0", "1.3.3", "1.2.9+g1234"])

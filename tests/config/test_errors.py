@@ -115,11 +115,11 @@ def test_locate_fills_a_gap_and_keeps_what_is_there(source):
 def test_pickle_and_copy_keep_everything(cls, source):
     error = cls.from_loc("text", source(2, 15, 20, "scale", parent=source(5, 8, 16, "k")), hint="h")
     error.add_note("noted")
-    for twin in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
-        assert type(twin) is cls
-        assert twin.__dict__ == error.__dict__
-        assert str(twin) == str(error)
-        assert twin.args == error.args
+    for copied in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(copied) is cls
+        assert copied.__dict__ == error.__dict__
+        assert str(copied) == str(error)
+        assert copied.args == error.args
 
 
 def test_pickle_keeps_details():
@@ -129,8 +129,8 @@ def test_pickle_keeps_details():
         errors.QuadrantsAssertionError("no", kernel="k"),
         errors.QuadrantsUnsupportedError(feature="f64 atomics", backend="opencl"),
     ):
-        twin = pickle.loads(pickle.dumps(error))
-        assert (str(twin), twin.__dict__) == (str(error), error.__dict__)
+        copied = pickle.loads(pickle.dumps(error))
+        assert (str(copied), copied.__dict__) == (str(error), error.__dict__)
 
 
 def test_python_prints_a_syntax_error_with_our_banner(source):
@@ -192,7 +192,7 @@ def test_details_render():
         ("    y", 50, 60, 7, None),
     ],
 )
-def test_carets_stand_under_the_span(text, col, end_col, end_line, carets):
+def test_carets_are_under_the_span(text, col, end_col, end_line, carets):
     span = SourceSpan("f.py", 7, col, end_line, end_col, "k", text)
     shown = span.render().splitlines()
     assert shown[:2] == ['File "f.py", line 7, in k:', "    " + text.lstrip()]

@@ -191,16 +191,16 @@ def cuGraphAddMemsetNode(
 
 def _copy_of(here: Context, graph: Graph) -> tuple[Graph, dict[int, Node]]:
     """A graph like another, and its nodes by the handles of the other's."""
-    twin = Graph(graph.inner)
-    twin.conditions = graph.conditions
+    copied = Graph(graph.inner)
+    copied.conditions = graph.conditions
     known: dict[int, Node] = {}
     for node in graph.nodes:
-        copy = Node(twin, node.kind, node.what, [known[n.handle] for n in node.before])
+        copy = Node(copied, node.kind, node.what, [known[n.handle] for n in node.before])
         for body in node.bodies:
             copy.bodies.append(_copy_of(here, body)[0])
-        twin.nodes.append(copy)
+        copied.nodes.append(copy)
         known[node.handle] = copy
-    return twin, known
+    return copied, known
 
 
 @api(values=1)

@@ -211,7 +211,7 @@ def test_threads_meet_at_barriers_and_those_that_have_ended_do_not(device):
         assert (found[block, 40:] == 0).all()
 
 
-def test_a_block_whose_threads_never_meet_is_told(device):
+def test_a_block_whose_threads_never_meet_is_reported(device):
     body = """
       %first = icmp eq i32 %t, 0
       br i1 %first, label %one, label %rest

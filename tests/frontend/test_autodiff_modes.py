@@ -66,7 +66,7 @@ def test_arrays_and_fields_wherever_they_are_get_companions():
     assert not companions(made(total, "none", *args))
 
 
-def test_names_tell_the_modes_apart_and_places_do_not():
+def test_names_state_the_modes_apart_and_places_do_not():
     args = Pair(array(needs_grad=True), array()), array(), qd.field(qd.f32, 3), 3
     names = {mode: made(total, mode, *args).func.name for mode in ("reverse", "forward")}
     assert names == {"reverse": "total_reverse_grad", "forward": "total_forward_grad"}

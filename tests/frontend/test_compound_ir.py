@@ -100,7 +100,7 @@ def indexed(i: qd.i32):
         w[k] = v[i]
 
 
-def test_large_locals_that_are_indexed_at_run_time_lie_in_memory():
+def test_large_locals_that_are_indexed_at_run_time_are_in_memory():
     ops = ops_of(indexed)
     arrays = [op.attr for op in ops if op.code == C.ARRAY_ALLOCA]
     assert [(a.name, a.count) for a in arrays] == [("v", 10)]

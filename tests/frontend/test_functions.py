@@ -124,7 +124,7 @@ def test_plain_functions_are_inlined_with_a_warning():
         assert calls_plain() == 15
 
 
-def test_the_functions_that_were_inlined_are_told():
+def test_the_functions_that_were_inlined_are_reported():
     _, one = built(values).decls
     name, file, line, end_line = one.qualname, one.file, one.line, one.end_line
     assert (name, file) == ("by_value", __file__)

@@ -303,7 +303,7 @@ def test_loops_and_checkpoints_are_not_differentiated(tmp_path):
         call(kernel.grad)
 
 
-def test_what_stands_in_kernels_is_nothing_elsewhere():
+def test_what_is_in_kernels_is_nothing_elsewhere():
     for fn in (qd.graph.do_while, qd.graph_do_while):
         with pytest.raises(AssertionError, match="can only be used in a kernel"):
             fn(1)

@@ -55,7 +55,7 @@ def error_of(kernel, *args) -> qd.QuadrantsCompilationError:
     return caught.value
 
 
-def told(fn, *args):
+def reported(fn, *args):
     """What a call warns of."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -146,26 +146,26 @@ def test_a_kernel_that_is_not_pure_stays_so():
 # How a warning is told
 
 
-def test_a_warning_stands_at_the_users_line():
+def test_a_warning_is_at_the_users_line():
     @qd.kernel(fastcache=True)
     def k() -> qd.i32:
         return 2 * LIMIT  # there
 
-    (warning,) = told(k)
+    (warning,) = reported(k)
     assert warning.category is UserWarning
     assert (warning.filename, warning.lineno) == (__file__, line_of("return 2 * LIMIT  # there"))
     assert "Accessing global variable LIMIT <class 'int'>: LIMIT is no" in str(warning.message)
 
 
-def test_a_warning_is_told_once_for_a_kernel():
+def test_a_warning_is_reported_once_for_a_kernel():
     @qd.kernel(fastcache=True)
     def k(a: qd.template()) -> qd.i32:
         return a + LIMIT + qd.static(LIMIT)
 
-    assert len(told(k, 1)) == 1
-    assert told(k, 1) == told(k, 2) == []
+    assert len(reported(k, 1)) == 1
+    assert reported(k, 1) == reported(k, 2) == []
     qd.init(arch=qd.cpu, offline_cache=False)
-    assert told(k, 1) == []
+    assert reported(k, 1) == []
 
 
 def test_the_second_compile_for_arrays_that_overlap_is_silent():
@@ -175,11 +175,11 @@ def test_the_second_compile_for_arrays_that_overlap_is_silent():
             a[i] = b[i] + LIMIT
 
     x = qd.ndarray(qd.i32, 4)
-    assert len(told(k, x, x)) == 1
+    assert len(reported(k, x, x)) == 1
     assert x[0] == LIMIT
 
 
-def test_each_kernel_tells_its_own():
+def test_each_kernel_states_its_own():
     @qd.kernel(fastcache=True)
     def one() -> qd.i32:
         return LIMIT
@@ -188,15 +188,15 @@ def test_each_kernel_tells_its_own():
     def two() -> qd.i32:
         return LIMIT
 
-    assert [len(told(one)), len(told(two))] == [1, 1]
+    assert [len(reported(one)), len(reported(two))] == [1, 1]
 
 
-def test_different_things_are_told_apart():
+def test_different_things_are_distinguished():
     @qd.kernel(fastcache=True)
     def k() -> qd.i32:
         return LIMIT + settings.N + qd.static(number)
 
-    names = [str(w.message).partition("Accessing ")[2].split()[2] for w in told(k)]
+    names = [str(w.message).partition("Accessing ")[2].split()[2] for w in reported(k)]
     assert names == ["LIMIT", "N", "number"]
 
 
@@ -210,7 +210,7 @@ def test_a_warning_made_an_error_is_one_each_time():
             warnings.simplefilter("error")
             with pytest.raises(UserWarning, match=r"PURE\.VIOLATION"):
                 k()
-    assert len(told(k)) == 1
+    assert len(reported(k)) == 1
     assert k() == LIMIT
 
 
@@ -244,8 +244,8 @@ def test_functions_of_the_language_are_free():
         return s[0, 0]
 
     x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
-    assert told(k, x, y) == []
-    assert told(svd) == []
+    assert reported(k, x, y) == []
+    assert reported(svd) == []
     assert abs(svd() - 2.0) < 1e-5
     assert (y == 64).all()
 
@@ -260,7 +260,7 @@ def test_arguments_of_every_kind_are_free():
     def k(p: Pair, t: qd.template(), s: qd.i32) -> qd.i32:
         return p.a[0] + p.n + t + s
 
-    assert told(k, Pair(qd.ndarray(qd.i32, 2), 3), 4, 5) == []
+    assert reported(k, Pair(qd.ndarray(qd.i32, 2), 3), 4, 5) == []
 
 
 def test_real_functions_are_held_to_the_rule():
@@ -346,7 +346,7 @@ def test_a_pure_kernel_has_nothing_to_change():
     assert impurities(k, qd.i32) == ()
 
 
-def test_what_a_marked_kernel_was_told():
+def test_what_a_marked_kernel_was_reported():
     @qd.kernel(fastcache=True)
     def k() -> qd.i32:
         return LIMIT

@@ -149,7 +149,7 @@ def test_wherever_it_arrives_the_program_can_be_used_afterwards():
     assert passed
 
 
-def test_errors_of_the_program_itself_are_told_apart():
+def test_errors_of_the_program_itself_are_distinguished():
     signal.signal(signal.SIGALRM, handler)
 
     def wrong():

@@ -65,7 +65,7 @@ def test_every_function_ends_where_its_tokens_end() -> None:
         assert found.text == "".join(inspect.getblock(lines[start - 1 :]))
 
 
-def test_the_tree_stands_where_the_function_stands() -> None:
+def test_the_tree_is_where_the_function_is_listed() -> None:
     expected = {node.name: node for node in functions(TRICKY)}
     for fn in made(TRICKY, "<standing source>"):
         found = source.FunctionSource(fn).tree
@@ -122,7 +122,7 @@ def test_open_strings_and_brackets_are_seen(text: str, whole: bool) -> None:
     assert source._is_whole(text) is whole
 
 
-def test_lambdas_in_one_line_are_told_apart() -> None:
+def test_lambdas_in_one_line_are_distinguished() -> None:
     namespace: dict[str, Any] = {}
     text = "a, b = (lambda x: x + 1), (lambda x: x + 1)\nc = (\n    lambda x: x +\n    1)\n"
     linecache.cache["<lambdas>"] = len(text), None, text.splitlines(True), "<lambdas>"

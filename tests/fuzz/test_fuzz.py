@@ -122,7 +122,7 @@ def test_a_wrong_pass_is_found_and_made_small(monkeypatch):
     assert "seed" in campaign.report(p, failure, "ir", None)
 
 
-def test_a_wrong_backend_is_told_from_a_wrong_pass(monkeypatch):
+def test_a_wrong_backend_is_reported_from_a_wrong_pass(monkeypatch):
     p = next(p for p in map(generate, range(200)) if p.mode == "int" and len(p.arrays) == 1)
     honest = runner.execute
 

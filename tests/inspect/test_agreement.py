@@ -55,7 +55,7 @@ def test_floats_may_differ_a_little(dtype, near, far):
     assert not one(x.astype(dtype), (x * (1 + far)).astype(dtype)).agrees
 
 
-def test_small_values_beside_large_ones_may_lose_digits():
+def test_small_values_next_to_large_ones_may_lose_digits():
     assert one(np.array([1000.0, 0.001], np.float32), np.array([1000.0, 0.0], np.float32)).agrees
     assert not one(np.array([1.0, 0.001], np.float32), np.array([1.0, 0.0], np.float32)).agrees
     assert not one(np.float32(0.001), np.float32(0.0)).agrees
@@ -75,7 +75,7 @@ def test_errors_are_finite_even_for_the_largest_values():
     assert all(map(math.isfinite, found[1:4]))
 
 
-def test_the_first_of_several_values_is_told():
+def test_the_first_of_several_values_is_reported():
     found = compare(["a", "b", "c"], [1, 2, 3], [1, 5, 6])
     assert found.first_difference == "b: got 2, interpreter 5"
 
@@ -88,7 +88,7 @@ def test_empty_arrays_agree():
     assert one(np.zeros(0, np.float32), np.zeros(0, np.float32)).agrees
 
 
-def test_errors_of_integers_and_how_many_differ_are_told():
+def test_errors_of_integers_and_how_many_differ_are_reported():
     ours = np.array([1, 2, 3, 2**62 + 1], np.int64)
     theirs = np.array([1, 2, 3, -(2**62)], np.int64)
     found = compare(["n"], [ours], [theirs])

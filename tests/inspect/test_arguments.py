@@ -110,5 +110,5 @@ def test_arrays_of_the_engine_are_copied_to_numpy():
         ("x" * 100, "'" + "x" * 36 + "..."),
     ],
 )
-def test_arguments_are_told_briefly(value, text):
+def test_arguments_are_reported_briefly(value, text):
     assert describe(value) == text

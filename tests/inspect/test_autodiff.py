@@ -19,7 +19,7 @@ def cpu():
     qd.reset()
 
 
-def told(case, n=0):
+def reported(case, n=0):
     """The record of `Case`, and the plan of its launch."""
     case.run(n)
     meta = case.kernel.meta
@@ -30,8 +30,8 @@ def told(case, n=0):
     return record, facts_of_launch(record, stacks, case.kernel, plan, values, "few"), plan
 
 
-def test_a_compile_tells_formulas_and_no_sizes():
-    record, _, _ = told(Case(qd, [3, 0, 5, 1]))
+def test_a_compile_states_formulas_and_no_sizes():
+    record, _, _ = reported(Case(qd, [3, 0, 5, 1]))
     (task,) = record.tasks
     (stack,) = task.stacks
     assert (stack.name, stack.dtype, stack.adjoint, stack.real) == ("p", "f32", True, True)
@@ -43,7 +43,7 @@ def test_a_compile_tells_formulas_and_no_sizes():
 
 @pytest.mark.parametrize("n", [0, 4, -9])
 def test_totals_are_the_allocators_own(n):
-    _, record, plan = told(Case(qd, [3, 0, 5, 1]), n)
+    _, record, plan = reported(Case(qd, [3, 0, 5, 1]), n)
     stacks = program.current().stacks
     (task,) = record.tasks
     (stack,) = task.stacks
@@ -59,8 +59,8 @@ def test_totals_are_the_allocators_own(n):
     assert stack.peak and record.workload == "few"
 
 
-def test_the_values_of_the_last_launch_stand_in_the_tree_and_at_the_leaves():
-    _, record, _ = told(Case(qd, [3, 0, 5, 1]), 2)
+def test_the_values_of_the_last_launch_are_in_the_tree_and_at_the_leaves():
+    _, record, _ = reported(Case(qd, [3, 0, 5, 1]), 2)
     (stack,) = record.tasks[0].stacks
     assert stack.tree[0].value == 8 == stack.slots
     leaves = {leaf.text: leaf.value for leaf in stack.leaves}
@@ -69,8 +69,8 @@ def test_the_values_of_the_last_launch_stand_in_the_tree_and_at_the_leaves():
     assert any(row.value is None for row in stack.tree), "below a maximum there is no one value"
 
 
-def test_maxima_caches_and_dispatches_are_told():
-    _, record, _ = told(Case(qd, [3, 0, 5, 1]))
+def test_maxima_caches_and_dispatches_are_reported():
+    _, record, _ = reported(Case(qd, [3, 0, 5, 1]))
     (found,) = record.reducers
     assert (found.task, found.stack, found.axes, found.round, found.value) == (0, "p", (4,), 1, 5)
     assert found.how == "numpy" and found.formula.startswith("max over i < a.shape[0]")
@@ -87,7 +87,7 @@ def test_maxima_caches_and_dispatches_are_told():
 
 
 def test_a_size_known_when_compiled_needs_no_expression():
-    record, sized, plan = told(Case(qd, [3, 0, 5, 1], size=12))
+    record, sized, plan = reported(Case(qd, [3, 0, 5, 1], size=12))
     (stack,) = record.tasks[0].stacks
     assert (stack.max_size, stack.formula, stack.tree) == (12, "12", ())
     assert sized.tasks[0].stacks[0].slots == 12 and sized.reducers == ()
@@ -119,7 +119,7 @@ def run(index, stage, name, before, after, state="changed"):
     return PassRun(index=index, stage=stage, name=name, before=before, after=after, state=state)
 
 
-def test_the_two_sides_stand_around_the_passes_that_differentiate():
+def test_the_two_sides_are_around_the_passes_that_differentiate():
     runs = (
         run(0, "simplify_II", "die", 0, 1),
         run(1, "autodiff", "make_dual", 1, 2),

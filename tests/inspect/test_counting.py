@@ -11,7 +11,7 @@ from qd_studio.engine.ir import verify
 F32 = qd.types.NDArray[qd.f32, 1]
 
 
-def told(kernel, *args, **amounts):
+def reported(kernel, *args, **amounts):
     """The record of the only workload of ``kernel``."""
 
     @kernel.workload(**amounts)
@@ -35,7 +35,7 @@ def saxpy(x: F32, y: F32, a: qd.f32):
 
 
 def test_a_sweep_counts_each_element_once_read_and_once_written():
-    workload, launch = told(saxpy, ones(1000), ones(1000), 2.0)
+    workload, launch = reported(saxpy, ones(1000), ones(1000), 2.0)
     assert (workload.bytes, workload.flops) == (12000, 2000)
     assert (workload.by_bytes, workload.by_flops) == ("counted", "counted")
     assert launch.gbps == pytest.approx(12000 / launch.median_us / 1e3)
@@ -43,10 +43,10 @@ def test_a_sweep_counts_each_element_once_read_and_once_written():
 
 
 def test_what_the_author_declares_wins():
-    workload, _launch = told(saxpy, ones(8), ones(8), 2.0, bytes=lambda: 5, flops=lambda: 7)
+    workload, _launch = reported(saxpy, ones(8), ones(8), 2.0, bytes=lambda: 5, flops=lambda: 7)
     assert (workload.bytes, workload.flops) == (5, 7)
     assert (workload.by_bytes, workload.by_flops) == ("declared", "declared")
-    workload, _ = told(saxpy, ones(8), ones(8), 2.0, bytes=lambda: 5)
+    workload, _ = reported(saxpy, ones(8), ones(8), 2.0, bytes=lambda: 5)
     assert (workload.bytes, workload.flops) == (5, 16)
     assert (workload.by_bytes, workload.by_flops) == ("declared", "counted")
 
@@ -66,7 +66,7 @@ def test_loops_and_branches_that_depend_on_data_are_counted_as_they_run():
     x = np.array([1, 2, 8, 13, 100], np.int32)
     adds = sum(int(np.log2(n)) for n in x)
     halves = [[n >> k for k in range(1, 8)] for n in x]
-    workload, _ = told(collatz, x, ones(5))
+    workload, _ = reported(collatz, x, ones(5))
     assert workload.flops == adds + sum(h.count(3) for h in halves) == adds + 2
     # The first needs no y at all.
     assert workload.bytes == 4 * 5 + 4 * 4 + 4 * 4
@@ -84,7 +84,7 @@ def early(x: F32, y: F32):
 
 
 def test_iterations_that_end_early_count_as_far_as_they_go():
-    workload, _ = told(early, ones(12), ones(12))
+    workload, _ = reported(early, ones(12), ones(12))
     assert workload.flops == sum(sum(j != 2 for j in range(min(i + 1, 10))) for i in range(12))
 
 
@@ -96,7 +96,7 @@ def scatter(at: qd.types.NDArray[qd.i32, 1], bins: qd.types.NDArray[qd.f64, 1]):
 
 def test_addresses_that_depend_on_data():
     at = np.array([3, 3, 5, 3, 0], np.int32)
-    workload, _ = told(scatter, at, np.zeros(64))
+    workload, _ = reported(scatter, at, np.zeros(64))
     assert workload.bytes == 4 * 5 + 2 * 8 * 3  # read and written, three different ones
     assert workload.flops == 5
 
@@ -110,7 +110,7 @@ def total(x: F32) -> qd.f32:
 
 
 def test_a_reduction_over_threads_counts_what_it_adds():
-    workload, _ = told(total, ones(50_000))
+    workload, _ = reported(total, ones(50_000))
     assert workload.bytes == 200_000
     assert 50_000 <= workload.flops < 50_100  # and the parts of the threads
 
@@ -127,7 +127,7 @@ def through_a_function(x: F32):
 
 
 def test_real_functions_count_too():
-    workload, _ = told(through_a_function, ones(100))
+    workload, _ = reported(through_a_function, ones(100))
     assert (workload.bytes, workload.flops) == (800, 200)
 
 
@@ -138,7 +138,7 @@ def integers(x: qd.types.NDArray[qd.i32, 2]):
 
 
 def test_integers_are_no_operations_on_floats():
-    workload, _launch = told(integers, np.zeros((6, 7), np.int32))
+    workload, _launch = reported(integers, np.zeros((6, 7), np.int32))
     assert (workload.bytes, workload.flops) == (2 * 4 * 42, 0)
 
 
@@ -153,12 +153,12 @@ def test_the_function_with_counters_is_valid_and_the_first_one_stays():
     assert not made.no_bytes
 
 
-def test_why_nothing_was_counted_is_told(monkeypatch):
+def test_why_nothing_was_counted_is_reported(monkeypatch):
     def fails(func):
         raise counting.UncountableError("no counters today\nat all")
 
     monkeypatch.setattr(measuring, "instrument", fails)
-    workload, launch = told(saxpy, ones(8), ones(8), 2.0, flops=lambda: 16)
+    workload, launch = reported(saxpy, ones(8), ones(8), 2.0, flops=lambda: 16)
     assert (workload.bytes, workload.by_bytes) == (None, "not counted: no counters today")
     assert (workload.flops, workload.by_flops) == (16, "declared")
     assert launch.gbps is None and launch.gflops is not None

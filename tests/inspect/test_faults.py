@@ -42,7 +42,7 @@ def test_the_innermost_line_of_the_user_counts(tmp_path):
     assert "json/decoder" not in found.traceback
 
 
-def test_leaving_is_told_as_such(tmp_path):
+def test_leaving_is_reported_as_such(tmp_path):
     _, error = user_code("import sys\nsys.exit('bye')\n", tmp_path)
     found = error_record(error, "import")
     assert (found.message, found.line) == ("the file called sys.exit('bye')", 2)

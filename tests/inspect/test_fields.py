@@ -64,7 +64,7 @@ def test_a_kernel_over_fields_needs_no_arguments():
     assert scene.count[None] == 1 and scene.velocity[2, 3].to_list() == [44, 46]
 
 
-def test_the_record_tells_how_fields_lie():
+def test_the_record_states_how_fields_are_stored():
     compiled = capture(Scene().step, ["cpu"], launch=False).backend("cpu").compile
     found = {p.name: p for p in compiled.params}
     assert set(found) == {"mass", "velocity", "shifted", "count"}

@@ -124,7 +124,7 @@ def few():
     return x, array(mask, False), 3, array(np.zeros(64, np.float32))
 
 
-def test_a_predicate_is_told_with_what_passed_it():
+def test_a_predicate_is_reported_with_what_passed_it():
     start(ad_stack_sparse_threshold_bytes=0)
     _, gradient = captured(predicated)
     (task,) = gradient.record.backend("cpu").autodiff.tasks
@@ -135,7 +135,7 @@ def test_a_predicate_is_told_with_what_passed_it():
     )
 
 
-def test_a_predicate_that_was_not_captured_is_told_with_the_reason():
+def test_a_predicate_that_was_not_captured_is_reported_with_the_reason():
     _, gradient = captured(predicated, backends=("cpu",))
     (task,) = gradient.record.backend("cpu").autodiff.tasks
     assert task.predicate.state == "not captured" and task.predicate.count is None
@@ -143,7 +143,7 @@ def test_a_predicate_that_was_not_captured_is_told_with_the_reason():
     assert not task.predicate.reason.startswith("no predicate")
 
 
-def test_what_no_reducer_takes_is_told_as_walked():
+def test_what_no_reducer_takes_is_reported_as_walked():
     @qd.kernel
     def nested(a: qd.types.NDArray[qd.f32, 1], m: qd.types.NDArray[qd.i32, 1],
                y: qd.types.NDArray[qd.f32, 1]):  # fmt: skip
@@ -274,7 +274,7 @@ def test_without_adstacks_the_error_says_how_to_have_them():
     assert cpu.errors[0].line
 
 
-def test_an_overflow_is_told_with_the_sizes_that_were_too_small():
+def test_an_overflow_is_reported_with_the_sizes_that_were_too_small():
     start(ad_stack_size=2)
     _, gradient = captured(power())
     cpu = gradient.record.backend("cpu")
@@ -297,7 +297,7 @@ def test_a_kernel_that_fails_is_not_differentiated_for():
     assert cpu.launches == () and "the kernel itself fails" in cpu.agreement.reason
 
 
-def test_two_captures_tell_the_same():
+def test_two_captures_state_the_same():
     kernel = power()
     records = [Record(kernels=(captured(kernel)[1].record,)) for _ in range(2)]
     first, second = map(canonical, records)

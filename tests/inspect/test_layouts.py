@@ -28,7 +28,7 @@ def test_the_order_of_axes_is_that_of_memory():
         (((1, 1, 0, 8), (0, 1, 0, 1)), "SOA", ("c", "i")),
     ],
 )
-def test_parts_of_an_element_lie_together_or_apart(terms, arrangement, digits):
+def test_parts_of_an_element_are_together_or_apart(terms, arrangement, digits):
     found = layout_record(ElementLayout((8, 3), (0, 0), terms), 1, i8)
     assert (found.shape, found.element_shape) == ((8,), (3,))
     assert (found.arrangement, found.digits) == (arrangement, digits)

@@ -47,7 +47,7 @@ def test_a_changed_op_alone_is_printed(func):
 
 
 @pytest.mark.parametrize("value", [-0.0, 1, True])
-def test_constants_that_compare_equal_are_told_apart(func, value):
+def test_constants_that_compare_equal_are_distinguished(func, value):
     cache = printer()
     const = next(op for op in ir.walk(func.body) if op.code == C.CONST and op.type.is_real)
     const.attr = 0.0 if value == 0 else 1.0

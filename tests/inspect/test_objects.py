@@ -207,7 +207,7 @@ def test_a_wrong_part_of_a_result_is_named(monkeypatch):
     assert agreement.first_difference == "result.hits: got 99, interpreter 32"
 
 
-def test_what_cannot_be_made_up_is_told_with_its_member():
+def test_what_cannot_be_made_up_is_reported_with_its_member():
     @dataclasses.dataclass
     class Needs:
         tensor: qd.Tensor
@@ -275,7 +275,7 @@ def test_arrays_of_other_libraries_are_copied():
     assert form_of(other) == form_of(other.array)
 
 
-def test_forms_tell_calls_apart():
+def test_forms_state_calls_apart():
     a, b = np.zeros(3), np.ones(3)
     assert form_of(a) == form_of(b) != form_of(np.zeros(4))
     assert form_of(2) != form_of(3)
@@ -283,7 +283,7 @@ def test_forms_tell_calls_apart():
     assert form_of(State(a, Limits(1.0, 2), None)) != form_of(State(np.zeros(5), None, None))
 
 
-def test_arguments_are_told_by_what_they_are():
+def test_arguments_are_reported_by_what_they_are():
     field = qd.Vector.field(2, dtype=qd.f32, shape=(3,), name="v")
     assert describe(field) == "field v: vector(2, f32)[3]"
     unnamed, grains = qd.field(qd.i32, shape=2), Grain.field(shape=2)
@@ -306,6 +306,6 @@ def with_structs(grain: Grain, ball: Ball) -> qd.f32:
     return grain.size + ball.radius
 
 
-def test_structs_are_told_by_name_or_by_their_members():
+def test_structs_are_reported_by_name_or_by_their_members():
     params = inspect.describe(with_structs).params
     assert [p.annotation for p in params] == ["Grain", "struct(place, radius, hits)"]

@@ -75,7 +75,7 @@ def test_launches_agree_and_are_timed_by_events(arch):
     assert by_name["driver"].state == "bypass" and "again" in by_name["driver"].reason
 
 
-def test_results_and_graphs_of_ordinary_launches_are_told():
+def test_results_and_graphs_of_ordinary_launches_are_reported():
     qd.init(arch="cpu")
     (cuda,) = captured(total, "cuda")
     assert cuda.status == "ok" and cuda.agreement.state == "ok"
@@ -128,7 +128,7 @@ def test_what_fails_on_the_device_fails_in_the_record():
     assert cuda.errors[0].line > 0
 
 
-def test_the_device_is_found_and_told():
+def test_the_device_is_found_and_reported():
     found = inspect.cuda_machine()
     assert (found.problem, found.driver) == ("", "13.0")
     (one,) = found.devices
@@ -137,7 +137,7 @@ def test_the_device_is_found_and_told():
     assert all(bool(piece.path) != bool(piece.hint) for piece in found.components)
 
 
-def test_a_device_or_a_file_that_is_not_there_is_told(monkeypatch):
+def test_a_device_or_a_file_that_is_not_there_is_reported(monkeypatch):
     monkeypatch.setenv("QD_LIBDEVICE", "/nowhere/libdevice.bc")
     monkeypatch.setenv("QD_VISIBLE_DEVICE", "7")
     found = inspect.cuda_machine()
@@ -168,7 +168,7 @@ def rounds(n):
     return x, left
 
 
-def test_graphs_tell_their_nodes_and_replays():
+def test_graphs_state_their_nodes_and_replays():
     qd.init(arch="cuda")
     cpu, cuda, other = captured(halve, "cpu", "cuda", "cuda:sm_80")
     assert cuda.status == "ok" and cuda.agreement.state == "ok", cuda.reason
@@ -184,7 +184,7 @@ def test_graphs_tell_their_nodes_and_replays():
     )  # fmt: skip
 
 
-def test_without_the_option_no_graph_is_told():
+def test_without_the_option_no_graph_is_reported():
     qd.init(arch="cuda", graph=False)
     (cuda,) = captured(halve, "cuda", graph=False)
     assert cuda.status == "ok" and cuda.flow.how != "graph"

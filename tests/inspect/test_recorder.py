@@ -64,7 +64,7 @@ def test_metrics_describe_the_finished_function(compiled):
     assert (task.kind, task.axes, compiled.locs[task.loc].line) == ("range_for", 1, 6)
 
 
-def test_graphs_stand_around_each_cfg_optimization(compiled):
+def test_graphs_are_around_each_cfg_optimization(compiled):
     runs = {graph.run for graph in compiled.cfgs}
     assert {compiled.runs[run].name for run in runs} == {"cfg_optimization"}
     for run in runs:
@@ -92,14 +92,14 @@ def test_a_failing_pass_keeps_what_came_before(monkeypatch):
     registry = passes.registry
     broken = registry.get("lower_access")._replace(fn=fail)
     monkeypatch.setitem(registry._passes, "lower_access", broken)
-    told = []
-    recorder = Recorder(told.append)
+    reported = []
+    recorder = Recorder(reported.append)
     with pytest.raises(Exception, match="a fault"):
         passes.run(make_func(), CompileConfig(), PipelineKind.CPU, (recorder,))
     last = recorder.runs[-1]
     assert (last.name, last.state, last.before) == ("lower_access", "failed", last.after)
     assert "offloaded" in "".join(recorder.snapshots[last.after].lines)
-    assert told[-1] == "lower_access/lower_access"
+    assert reported[-1] == "lower_access/lower_access"
 
 
 def test_call_sites_come_before_what_was_inlined_there():

@@ -24,8 +24,8 @@ def no_device(monkeypatch):
     """As on a machine without a driver."""
     monkeypatch.setenv("QD_ENABLE_CUDA", "0")
     found = base.availability
-    told = (False, "no driver found")
-    monkeypatch.setattr(base, "availability", lambda n: told if n == "cuda" else found(n))
+    reported = (False, "no driver found")
+    monkeypatch.setattr(base, "availability", lambda n: reported if n == "cuda" else found(n))
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def capture(*backends, **options):
         ("cpu:sm_90", "cpu has no targets; others have: .*cuda:sm_60"),
     ],
 )
-def test_names_that_are_none_are_told(name, message):
+def test_names_that_are_none_are_reported(name, message):
     with pytest.raises(ValueError, match=message):
         targets.split(name)
     with pytest.raises(ValueError, match=message):
@@ -284,7 +284,7 @@ class Clock:
         return next(self.times)
 
 
-def test_a_clock_may_tell_the_host_apart():
+def test_a_clock_may_state_the_host_apart():
     launches = []
     found = measure("w", lambda: launches.append(1), lambda: None, 0.0, 6000, clock=Clock())
     assert found.method == "events" and found.first_us == 20.0

@@ -209,7 +209,7 @@ def event_clock(clock, names=()):
     return gpu, executable.sources[0], clocks.EventClock(gpu, executable)
 
 
-def test_events_tell_what_the_device_was_busy_and_not_what_it_waited_for_the_host(clock):
+def test_events_state_what_the_device_was_busy_and_not_what_it_waited_for_the_host(clock):
     gpu, _, found = event_clock(clock)
     order = []
 
@@ -324,7 +324,7 @@ class Queue:
         self.waits += 1
 
 
-def test_a_queue_that_keeps_times_tells_those_of_the_device(clock):
+def test_a_queue_that_keeps_times_states_those_of_the_device(clock):
     queue = Queue()
     assert clocks.QueueClock.fits(queue) and not clocks.QueueClock.fits(Queue(1))
     events = iter([Event(1_000, 4_000), Event(5_500, 7_500)])

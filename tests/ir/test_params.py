@@ -133,7 +133,7 @@ def test_mistakes_in_the_text(text, message):
         (field((16,), ((0, 4, 0, 3), (0, 1, 4, 1))), "several elements at one place"),
     ],
 )
-def test_bad_parameters_are_told(param, message):
+def test_bad_parameters_are_reported(param, message):
     func = ir.Func("k", (Param("n", "scalar", i32), param))
     func.stage = "typed"
     assert [e for e in ir.verify(func) if e.op is None and message in e.message]

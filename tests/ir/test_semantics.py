@@ -205,7 +205,7 @@ def test_meaningless_types_are_refused():
         unary_fn(C.SIN, i32, i32)
 
 
-def test_constants_are_told_apart():
+def test_constants_are_distinguished():
     assert not same_const(0.0, -0.0)
     assert same_const(math.nan, float("nan"))
     assert same_const(1, 1.0)

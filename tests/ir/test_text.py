@@ -134,7 +134,7 @@ def test_constants_keep_their_bits(t):
 
 
 @pytest.mark.parametrize("text", [*VALID.values(), LOWERED])
-def test_texts_print_as_they_stand(text):
+def test_texts_print_as_they_are(text):
     func = ir.parse(text)
     assert ir.to_text(func) == text
     assert func.next_id == max(op.id for op in ir.all_ops(func)) + 1
@@ -193,7 +193,7 @@ def test_errors_have_a_position(text, line, column, message):
     assert column in (error.col, 0)
 
 
-def test_differences_are_told():
+def test_differences_are_reported():
     base = ir.parse(AST)
     assert ir.equal(base, ir.parse(AST))
     for old, new in (

@@ -66,7 +66,7 @@ def test_broken_rules_of_graph_regions(old, new, id, message):
     _expect(GRAPH.replace(old, new), id, message)
 
 
-def test_tasks_stand_at_the_root_of_a_region_too():
+def test_tasks_are_at_the_root_of_a_region_too():
     func = ir.parse(GRAPH)
     assert [op.id for op in func.tasks()] == [0, 5, 9]
     assert [len(block.ops) for block in func.roots()] == [2, 2, 1, 1, 1]
@@ -80,7 +80,7 @@ def test_a_function_gives_one_result_at_most():
 
 
 @pytest.mark.parametrize("stage", list(ir.STAGES))
-def test_forbidden_ops_of_a_stage_are_told(stage):
+def test_forbidden_ops_of_a_stage_are_reported(stage):
     for code in ir.STAGES[stage].forbidden:
         info = ir.CODES[code]
         func = ir.Func("k")

@@ -29,13 +29,13 @@ def both(func, make, **options):
     outcomes = []
     for least in (None, 1):
         program = interp.compile_func(func, counted=True, least=least)
-        args, told, error, results = make(), [], "", ()
+        args, reported, error, results = make(), [], "", ()
         try:
-            results = program.launch(args, print_fn=told.append, **options)
+            results = program.launch(args, print_fn=reported.append, **options)
         except (QuadrantsAssertionError, QuadrantsRuntimeError) as raised:
             error = str(raised)
         arrays = [bits(a) for a in args if isinstance(a, np.ndarray)]
-        outcomes.append((arrays, bits(results), told, error))
+        outcomes.append((arrays, bits(results), reported, error))
         assert bool(program.vectors) <= (least == 1)
     assert outcomes[0] == outcomes[1], program.source
     return program.vectors, args, outcomes[1]

@@ -217,13 +217,13 @@ def torn(out: Ints):
 
 
 @pytest.mark.parametrize("backend", ["cpu", "interp"])
-def test_disagreement_on_the_way_to_a_barrier_is_told(backend):
+def test_disagreement_on_the_way_to_a_barrier_is_reported(backend):
     qd.init(arch=getattr(qd, backend), debug=True, log_level="error")
     with pytest.raises(qd.QuadrantsAssertionError, match=r"wait at different|take different paths"):
         torn(np.zeros(4, np.int32))
 
 
-def test_an_index_out_of_a_shared_array_is_told():
+def test_an_index_out_of_a_shared_array_is_reported():
     qd.init(arch=qd.cpu, debug=True, log_level="error")
 
     @qd.kernel

@@ -110,7 +110,7 @@ def test_a_wrong_statement_is_a_failure_with_the_first_difference():
     assert (cell.state, cell.detail) == (FAILED, "result[0][2] is 6, expected 7")
 
 
-def test_a_wrong_backend_is_told_from_a_wrong_statement():
+def test_a_wrong_backend_is_reported_from_a_wrong_statement():
     """It agrees with what is stated, where that says nothing, and not with the interpreter."""
 
     def differs():

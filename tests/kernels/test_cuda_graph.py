@@ -116,7 +116,7 @@ def test_harmless_where_there_are_no_graphs(arch, monkeypatch):
     assert not meta_of(counted).graph
 
 
-def test_each_launch_loops_anew(arch):
+def test_each_launch_loops_again(arch):
     x, counter = ints(0, 0), flag(0)
     for n in (3, 1, 5):
         counter.fill(n)

@@ -49,7 +49,7 @@ def test_overflow_is_reported_once_a_line_with_operands_and_count(start, capfd):
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "reported"),
     [
         ((2**62, 2, 1, 1), ["i64: 4611686018427387904 * 2"]),
         ((-1, -(2**63), 1, 1), ["i64: -1 * -9223372036854775808"]),
@@ -61,12 +61,12 @@ def test_overflow_is_reported_once_a_line_with_operands_and_count(start, capfd):
         ((3037000499, -3037000499, 0, 0), []),
     ],
 )  # fmt: skip
-def test_overflow_of_64_bits_and_of_shifts(start, capfd, args, told):
+def test_overflow_of_64_bits_and_of_shifts(start, capfd, args, reported):
     start(debug=True)
     wide(*args)
     said = capfd.readouterr().err
-    assert said.count("Integer overflow") == len(told)
-    for text in told:
+    assert said.count("Integer overflow") == len(reported)
+    for text in reported:
         assert f"Integer overflow of {text}\n" in said
 
 

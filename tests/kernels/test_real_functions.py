@@ -382,16 +382,16 @@ def test_methods():
 
 
 @qd.real_func
-def told(n: qd.i32) -> qd.i32:
+def reported(n: qd.i32) -> qd.i32:
     print("n is", n)
     return n
 
 
 @qd.kernel
-def tells(n: qd.i32) -> qd.i32:
-    return told(n) + told(n + 1)
+def reports(n: qd.i32) -> qd.i32:
+    return reported(n) + reported(n + 1)
 
 
 def test_functions_can_print(capfd):
-    assert tells(4) == 9
+    assert reports(4) == 9
     assert capfd.readouterr().out == "n is 4\nn is 5\n"

@@ -88,7 +88,7 @@ def test_neighbours_keep_what_they_hold(device):
     assert got["v"].tolist() == [[7, 7, 7], [7, 7, 9], [4, 5, 6], [7, 7, 7]]
 
 
-def test_what_lies_far_apart_is_copied_in_parts(device, monkeypatch):
+def test_what_is_far_apart_is_copied_in_parts(device, monkeypatch):
     monkeypatch.setattr(lang_memory, "_PIECE", 1 << 10)
     monkeypatch.setattr(lang_memory, "_TILE", 1 << 8)
     memory = device.allocate(1 << 14)
@@ -193,9 +193,9 @@ def test_live_vectors_and_matrices():
 def test_copies_of_live_vectors():
     v = qd.Vector.ndarray(2, qd.f32, 2)
     v[0] = [1, 2]
-    for twin in (copy.deepcopy(v[0]), pickle.loads(pickle.dumps(v[0]))):
-        twin[0] = 50
-        assert twin.to_list() == [50, 2]
+    for copied in (copy.deepcopy(v[0]), pickle.loads(pickle.dumps(v[0]))):
+        copied[0] = 50
+        assert copied.to_list() == [50, 2]
     assert v[0].to_list() == [1, 2]
     near = copy.copy(v[0])
     near[1] = 8
@@ -260,9 +260,9 @@ def test_pickles_of_tensors():
     x = qd.Vector.tensor(2, qd.f32, (2, 2), layout=(1, 0), needs_grad=True)
     x.from_numpy(np.arange(8).reshape(2, 2, 2))
     x.grad.fill(3)
-    twin = pickle.loads(pickle.dumps(x))
-    assert twin.to_numpy().tolist() == x.to_numpy().tolist()
-    assert (twin.grad.to_numpy() == 3).all()
+    copied = pickle.loads(pickle.dumps(x))
+    assert copied.to_numpy().tolist() == x.to_numpy().tolist()
+    assert (copied.grad.to_numpy() == 3).all()
 
 
 # Kernels

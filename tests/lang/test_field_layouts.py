@@ -157,7 +157,7 @@ def test_nested_nodes_run_on_where_they_can():
     check(gaps, other)
 
 
-def test_axes_lie_in_the_order_of_their_numbers():
+def test_axes_are_in_the_order_of_their_numbers():
     f = qd.field(qd.i32)
     qd.root.dense(qd.axes(1, 0), (2, 3)).place(f)
     assert f.shape == (3, 2)
@@ -190,10 +190,10 @@ def test_copies_of_a_block_are_read_like_the_block():
     a, b = qd.field(qd.f32), qd.field(qd.i16)
     qd.root.dense(qd.ij, (2, 3)).place(a, b)
     a.from_numpy(np.arange(6).reshape(2, 3))
-    twin = np.empty(a.block.size, np.uint8)
-    a.block.memory.read(0, twin)
+    copied = np.empty(a.block.size, np.uint8)
+    a.block.memory.read(0, copied)
     a.fill(0)
-    flat = a.flat(twin)
+    flat = a.flat(copied)
     assert [flat[a.memory_layout().offset(i)] for i in indices(a)] == [0, 1, 2, 3, 4, 5]
 
 

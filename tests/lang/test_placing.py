@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("memory")
 # Trees
 
 
-def test_nodes_know_where_they_stand():
+def test_nodes_know_where_they_are():
     f = qd.field(qd.f32)
     block = qd.root.dense(qd.ij, (2, 3))
     pixel = block.dense(qd.j, 4)

@@ -24,7 +24,7 @@ def test_cases_are_every_combination_last_size_fastest(kernel):
     assert args(3, 4) == (3, 4)
 
 
-def test_one_argument_may_stand_alone_and_is_fresh_each_time(kernel):
+def test_one_argument_may_are_alone_and_is_fresh_each_time(kernel):
     workload.declare(kernel, n=4)(lambda n: np.zeros(n))
     (case,) = kernel.workloads[0].cases()
     first, second = case.make(), case.make()

@@ -83,8 +83,8 @@ def test_a_wrong_argument_is_named(args, kind, message):
     for _ in range(3):
         with pytest.raises(kind, match=message) as caught:
             scaled(*args)
-        told = getattr(caught.value, "kernel", None) or caught.value.__notes__[0]
-        assert "scaled" in told
+        reported = getattr(caught.value, "kernel", None) or caught.value.__notes__[0]
+        assert "scaled" in reported
         assert scaled(X, 2) == 6
 
 
@@ -114,7 +114,7 @@ def test_structs_as_template_values_are_known_by_what_they_hold():
     assert member(s) == 12
 
 
-def test_values_that_cannot_be_told_apart_are_no_template_values():
+def test_values_that_cannot_be_distinguished_are_no_template_values():
     for value in ([1, 2], {"a": 1}, {1, 2}):
         with pytest.raises(qd.QuadrantsRuntimeTypeError, match="has no hash") as caught:
             constant(value, 0)
@@ -148,6 +148,6 @@ def test_a_dataclass_as_a_template_value_is_better_annotated():
     x = qd.ndarray(qd.f32, 1)
     x[0] = 0.5
     for c, value in ((Frozen(1), 1), (Frozen(2), 2), (Frozen(3, x), 3.5)):
-        with pytest.warns(DeprecationWarning, match="parameter 'c'.*`c: Frozen`") as told:
+        with pytest.warns(DeprecationWarning, match="parameter 'c'.*`c: Frozen`") as reported:
             assert of_frozen(c) == value
-        assert told[0].filename == __file__
+        assert reported[0].filename == __file__

@@ -257,7 +257,7 @@ def test_out_of_memory_says_what_there_is(sim):
     assert (x.to_numpy() == 2).all()
 
 
-def test_what_nobody_uses_makes_room(sim):
+def test_what_no_one_uses_makes_room(sim):
     sim.configuration.memory = 64 << 20
     device = start()
     loop = [device.allocate(40 << 20)]

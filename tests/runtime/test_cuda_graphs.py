@@ -227,7 +227,7 @@ def test_loops_run_on_the_device(start, size):
 
 @pytest.mark.parametrize("size", [50, MANY])
 @pytest.mark.parametrize("capability", [(9, 0), (8, 0)])
-def test_loops_in_loops_begin_anew_each_time(start, capability, size, capsys):
+def test_loops_in_loops_begin_again_each_time(start, capability, size, capsys):
     start(capability)
     x = qd.ndarray(qd.f32, size)
     for rounds in (4, 1, 2):
@@ -348,7 +348,7 @@ def test_without_the_device_library_the_reason_says_what_to_do(monkeypatch, tmp_
         conditional.libraries()
 
 
-def test_a_launch_that_was_interrupted_is_prepared_anew(start, monkeypatch):
+def test_a_launch_that_was_interrupted_is_prepared_again(start, monkeypatch):
     """Nothing that a launch has begun to change is taken for changed."""
     start()
     x, n = qd.ndarray(qd.f32, (MANY,)), counter(2)

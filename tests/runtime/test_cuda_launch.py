@@ -201,7 +201,7 @@ def test_equal_code_is_loaded_once(sim):
     assert sim.calls["cuModuleLoadDataEx"] == 1
 
 
-def test_code_that_nobody_uses_is_unloaded(sim):
+def test_code_that_no_one_uses_is_unloaded(sim):
     import gc
 
     start()
@@ -229,19 +229,19 @@ def test_the_caches_hear_what_the_driver_did(sim):
 
     class Layers(InjectedCache):
         def __init__(self):
-            self.told = []
+            self.reported = []
 
         def submitted(self, ptx):
             return super().submitted(ptx + "// a nonce\n")
 
         def loaded(self, compiled, ms):
-            self.told.append((compiled, ms > 0))
+            self.reported.append((compiled, ms > 0))
 
     add(array(np.ones(4)), array(np.ones(4)), 1.0)
     (variant,) = add.launchers.variants.values()
     layers = Layers()
     code.load(device, variant.compiled.artifact.code + b"// another\n", "add", layers)
-    assert layers.told == [(False, True)]
+    assert layers.reported == [(False, True)]
 
 
 # --- times ---------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ COUNTED = [[0, 1, 2], [10, 11, 12]]
 
 @pytest.mark.parametrize("layout", [(0, 1), (1, 0)])
 @pytest.mark.parametrize("backend", ["NDARRAY", "FIELD"])
-def test_gradients_lie_as_their_tensors_do(layout, backend):
+def test_gradients_are_as_their_tensors_do(layout, backend):
     x = qd.tensor(
         qd.f32, (2, 3), layout=layout, needs_grad=True, backend=getattr(qd.Backend, backend)
     )

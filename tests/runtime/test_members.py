@@ -128,7 +128,7 @@ def test_only_what_a_kernel_uses_is_passed():
     ]  # fmt: skip
 
 
-def test_what_a_kernel_does_not_use_does_not_compile_it_anew():
+def test_what_a_kernel_does_not_use_does_not_compile_it_again():
     only_scale(config())
     for changes in (
         {"spare": np.zeros(3, np.int8)},
@@ -141,7 +141,7 @@ def test_what_a_kernel_does_not_use_does_not_compile_it_anew():
     assert compiled(only_scale) == 1
 
 
-def test_what_a_kernel_uses_compiles_it_anew():
+def test_what_a_kernel_uses_compiles_it_again():
     assert use(config()) == 20.5
     assert use(config(fast=True)) == 1020.5
     field = qd.field(qd.f32, 4)

@@ -215,7 +215,7 @@ def test_numbers_are_constants_and_arrays_are_not():
     assert compiled(Sim.__dict__["step"].of(sim)) == 1
 
 
-def test_other_members_compile_anew():
+def test_other_members_compile_again():
     sim = Sim(3)
     assert (sim.step(1), sim.parts(), sim.tensors()) == (2, 2, 0)
     sim.x = qd.field(qd.f32, 3)
@@ -274,7 +274,7 @@ def test_known_objects_never_take_the_slow_path(arch, monkeypatch):
         sim.step(1)
 
 
-def test_a_new_program_compiles_anew(arch):
+def test_a_new_program_compiles_again(arch):
     light = Light(4)
     assert light.get() == 4
     light.n = 5

@@ -182,7 +182,7 @@ def test_branches_of_a_kernel_join(program):
     assert y.to_numpy().tolist() == [9.0] * 64
 
 
-def test_other_libraries_are_told_the_handle(sim):
+def test_other_libraries_are_reported_the_handle(sim):
     stream = qd.create_stream()
     assert stream.__cuda_stream__() == (0, stream.handle)
 

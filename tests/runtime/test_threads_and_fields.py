@@ -126,7 +126,7 @@ def test_a_device_stops_when_other_threads_have_left_it_and_refuses_those_that_c
     assert not uses.inside
 
 
-def test_a_device_can_be_stopped_by_whoever_uses_it():
+def test_a_device_can_be_stopped_by_anyone_who_uses_it():
     uses = Users()
     with uses:
         uses.stop()

@@ -216,7 +216,7 @@ def test_verify_names_a_bad_folder_and_what_helps(cache, filled, root, which):
     assert status == (3 if which == "root" else 0)
 
 
-def test_verify_tells_of_other_formats_and_of_unfinished_files(cache, filled):
+def test_verify_states_of_other_formats_and_of_unfinished_files(cache, filled):
     path = shelf.path(filled[0], 2)
     other = path[: -len(folder.SUFFIX)] + ".qd2"
     with open(path, "r+b") as file:

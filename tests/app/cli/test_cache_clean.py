@@ -136,7 +136,7 @@ def test_clean_while_another_process_cleans(cache, filled, root, monkeypatch):
     assert cache("clean", "--all")[0] == 0
 
 
-def test_clean_of_a_folder_that_lets_nobody_remove(cache, filled, monkeypatch):
+def test_clean_of_a_folder_that_lets_no_one_remove(cache, filled, monkeypatch):
     def unlink(path):
         raise PermissionError(1, "Operation not permitted", path)
 

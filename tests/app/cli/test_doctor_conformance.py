@@ -71,7 +71,7 @@ def test_options_reach_the_programs(capsys):
     assert "FAILED on cpu: checks.bounds" in out and "cpu: 0 ok, 0 no, 1 failed" in out
 
 
-def test_a_failure_is_shown_and_told_by_the_exit_code(capsys, monkeypatch):
+def test_a_failure_is_shown_and_reported_by_the_exit_code(capsys, monkeypatch):
     def column(backend, wanted, options, limit_s):
         for f in wanted:
             yield Cell(f.id, backend, FAILED, "result is 1, expected 2")

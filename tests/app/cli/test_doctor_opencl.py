@@ -39,7 +39,7 @@ def test_without_a_driver_it_says_how_to_get_one(monkeypatch):
     assert "pip install 'pyopencl[pocl]'" in driver.hint and "OCL_ICD_VENDORS" in driver.hint
 
 
-def test_what_is_hidden_or_misnamed_is_told(monkeypatch):
+def test_what_is_hidden_or_misnamed_is_reported(monkeypatch):
     (hidden,) = said(monkeypatch, "QD_ENABLE_OPENCL=0 hides it")
     assert (hidden.state, hidden.hint) == ("note", "unset QD_ENABLE_OPENCL")
     wrong, *rest = said(monkeypatch, "names no device", (CPU,), (("QD_OPENCL_DEVICE", "xyz"),))

@@ -52,7 +52,7 @@ def test_total_of_rows_is_that_of_the_task_and_of_the_kernel():
     assert adstacks.summary(AUTODIFF) == "reverse: 2 stacks, 624 B of heap with n=1000"
 
 
-def test_the_details_of_a_stack_tell_formula_tree_values_and_bytes():
+def test_the_details_of_a_stack_state_formula_tree_values_and_bytes():
     lines = adstacks.stack_lines(AUTODIFF, "0.0", 100)
     text = plain(lines)
     assert "y  f32 + adjoint  task 0  real heap  line 8  takes the most" in text
@@ -66,7 +66,7 @@ def test_the_details_of_a_stack_tell_formula_tree_values_and_bytes():
     assert adstacks.stack_lines(AUTODIFF, "7.7") == []
 
 
-def test_facts_tell_tasks_predicates_maxima_caches_heaps_and_overflow():
+def test_facts_state_tasks_predicates_maxima_caches_heaps_and_overflow():
     text = plain(adstacks.fact_lines(AUTODIFF, 200))
     for wanted in (
         "task 0       runs x.shape[0] times, 624 B of heap",
@@ -84,7 +84,7 @@ def test_facts_tell_tasks_predicates_maxima_caches_heaps_and_overflow():
     assert adstacks.predicate_text(None) == ""
 
 
-def test_an_overflow_stands_out_and_is_told_once():
+def test_an_overflow_stands_out_and_is_reported_once():
     shown = msgspec.structs.replace(AUTODIFF, overflow="Adstack overflow: y needs 40 slots")
     lines = [x for x in adstacks.fact_lines(shown, 200) if "Adstack overflow" in text_of(x)]
     assert len(lines) == 1 and "bad" in {style for _, style in lines[0].spans}
@@ -162,7 +162,7 @@ def test_a_kernel_without_gradients_says_how_to_get_them():
     assert "has no gradient" in text and "needs_grad=True" in text
 
 
-def test_a_gradient_that_failed_tells_why():
+def test_a_gradient_that_failed_states_why():
     error = rec.ErrorRecord(kind="E", message="Cannot use non static range", stage="frontend")
     failed = rec.BackendRecord(backend="cpu", status="error", errors=(error,))
     record = msgspec.structs.replace(
@@ -173,7 +173,7 @@ def test_a_gradient_that_failed_tells_why():
     assert "Cannot use non static range" in show(record, "adstack")
 
 
-def test_a_failure_of_the_passes_stands_with_the_forward_ir():
+def test_a_failure_of_the_passes_is_with_the_forward_ir():
     error = rec.ErrorRecord(
         kind="QuadrantsCompilationError", message="WhileStmt is not supported", stage="passes",
         rendered="power.py, line 9\n    while k:\nWhileStmt is not supported",

@@ -67,7 +67,7 @@ def test_every_style_is_known():
             assert {style for _, style in line.spans} | {line.row} <= set(STYLES)
 
 
-def test_the_row_with_most_to_tell_is_chosen_unless_the_person_chose():
+def test_the_row_with_most_to_state_is_chosen_unless_the_person_chose():
     assert caches.chosen_layer(KERNEL) == "cpu offline"
     assert caches.chosen_layer(KERNEL, "cpu ptx") == "cpu ptx"
     assert caches.chosen_layer(KERNEL, "cuda ptx") == "cpu offline"

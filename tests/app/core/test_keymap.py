@@ -26,7 +26,7 @@ def test_keys_are_taken_by_name_or_as_typed():
         ({"next-pass": "q"}, "q means both quit and next-pass"),
     ],
 )
-def test_what_cannot_be_used_is_told(values, problem):
+def test_what_cannot_be_used_is_reported(values, problem):
     assert keymap_of(values, SCOPES).problems == (problem,)
 
 
@@ -34,7 +34,7 @@ def test_screens_that_never_meet_may_share_a_key():
     assert keymap_of({"next-pass": "enter"}, SCOPES).problems == ()
 
 
-def test_a_file_that_is_no_toml_is_told():
+def test_a_file_that_is_no_toml_is_reported():
     found = read_keymap("quit = ")
     assert found.keys == {} and len(found.problems) == 1
     assert read_keymap('quit = "X"').keys == {"quit": "X"}

@@ -126,7 +126,7 @@ def test_home_gives_up_columns_but_not_agreement():
     assert "no driver found" in ln.plain(home.absent_lines(record))
 
 
-def test_errors_are_told_once_with_stage_pass_and_place():
+def test_errors_are_reported_once_with_stage_pass_and_place():
     error = rec.ErrorRecord(
         kind="Oops", message="it broke\nbadly", stage="passes", pass_name="die", file="scale.py",
         kernel="scale.py:scale", line=7, col=8, end_col=12, source="        x[i] = 1", hint="mend",

@@ -30,7 +30,7 @@ def test_a_drawing_keeps_to_its_width_and_shows_every_node(width):
     assert drawn(width, ascii_only=True)[0].isascii()
 
 
-def test_loops_hold_their_bodies_and_branches_stand_side_by_side():
+def test_loops_hold_their_bodies_and_branches_are_side_by_side():
     text = drawn(80)
     assert text[0].startswith("┌─ 0 serial ─") and "one thread" in text[1]
     outer = next(i for i, line in enumerate(text) if "do while left" in line)
@@ -65,7 +65,7 @@ def test_the_launch_tab_shows_why_nothing_was_launched_and_the_tasks():
     assert "do while left" in text and "host " not in text.splitlines()[0]
 
 
-def test_times_of_a_device_stand_beside_those_of_the_host():
+def test_times_of_a_device_are_next_to_those_of_the_host():
     texts = plain(launch.launch_lines(LAUNCHED.kernels[0], 140)).splitlines()
     head = next(line for line in texts if line.startswith("backend") and "workload" in line)
     row = next(line for line in texts[texts.index(head) :] if line.startswith(NAME))
@@ -118,10 +118,14 @@ def test_what_amds_code_takes():
     assert "gfx942 (CDNA 3), waves of 64 lanes" in text and "not linked" in text
     assert "PTX" not in text and "constant" not in text and "barriers" not in text
     head, ((*row,),) = machine.machine_table(backend.compile)
-    told = dict(zip(head, row, strict=True))
-    assert (told["registers"], told["scalar"], told["accumulators"]) == ("23", "24", "4")
-    assert (told["spills"], told["stack"], told["code"]) == ("2", "16 B", "1.17 KiB")
-    assert told["occupancy"] == "5 of 8 waves, limited by vgprs"
+    reported = dict(zip(head, row, strict=True))
+    assert (reported["registers"], reported["scalar"], reported["accumulators"]) == (
+        "23",
+        "24",
+        "4",
+    )
+    assert (reported["spills"], reported["stack"], reported["code"]) == ("2", "16 B", "1.17 KiB")
+    assert reported["occupancy"] == "5 of 8 waves, limited by vgprs"
     assert (machine.registers(found), machine.spills_text(found)) == ("23", "2 regs")
 
 
@@ -159,7 +163,7 @@ def test_a_device_adds_registers_to_the_usual_columns():
     assert home.devices_of(LAUNCHED)[0].startswith("NVIDIA H200, ")
 
 
-def test_reports_tell_all_of_it_and_escape():
+def test_reports_state_all_of_it_and_escape():
     text = render(NO_DEVICE, ".md")
     assert "### Tasks" in text and "do while left" in text and "### Machine code" in text
     assert "not launched" in text and "| 2 KiB | 40 | 24 B |" in text
@@ -175,8 +179,8 @@ def test_show_prints_code_with_what_it_takes():
     text = show(NO_DEVICE, "code", None)
     assert "-- ptx" in text and "limited by registers" in text
     assert '"machine": {' in show(NO_DEVICE, "code", as_json=True)
-    told = show(NO_DEVICE, "launch", as_json=True)
-    assert '"unlaunched": "no driver found"' in told and '"how": "graph"' in told
+    reported = show(NO_DEVICE, "launch", as_json=True)
+    assert '"unlaunched": "no driver found"' in reported and '"how": "graph"' in reported
 
 
 def test_rules_on_machine_code():

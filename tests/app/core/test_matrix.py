@@ -38,11 +38,11 @@ def test_every_backend_is_on_some_page_and_each_page_says_what_is_not_on_it(widt
         shown = names_in(found.head)
         assert shown[0] == "cpu" and not set(shown) & set(found.hidden)
         assert len(shown) + len(found.hidden) == 7
-        told = plain(found.head).splitlines()[0].strip()
+        reported = plain(found.head).splitlines()[0].strip()
         if found.hidden:
-            assert told.startswith(f"{len(shown)} of 7 backends; b shows {found.hidden[0]}")
+            assert reported.startswith(f"{len(shown)} of 7 backends; b shows {found.hidden[0]}")
         else:
-            assert "backends" not in told
+            assert "backends" not in reported
         # Nothing is cut off at the edge, blanks included.
         assert max(map(len, map(text_of, [*found.head, *found.rows]))) <= width
         new = [name for name in shown if name not in seen]
@@ -60,7 +60,7 @@ def test_those_that_launch_come_first_and_the_oracle_last():
     assert sorted(order, key=lambda name: head.index(f"─ {name}")) == order
 
 
-def test_the_verdict_names_clock_and_band_and_the_device_stands_beside():
+def test_the_verdict_names_clock_and_band_and_the_device_is_next_to():
     found = matrix(many(), 400)
     head, (row,) = plain(found.head).splitlines()[-1], plain(found.rows).splitlines()
     assert "against cpu, wall" in head and "0.60x ±0.06 faster" in row
@@ -92,7 +92,7 @@ def test_a_time_of_a_smaller_workload_has_a_star_where_its_name_has_no_room():
     assert not wide.notes and not matrix(many(), 120, page=1).notes
 
 
-def test_the_table_of_a_kernel_tells_reasons_where_there_is_room():
+def test_the_table_of_a_kernel_states_reasons_where_there_is_room():
     text = plain(comparison_lines(many().kernels[0]))
     head, cpu, *_ = text.splitlines()
     assert "against cpu, wall" in head and "0.60x ±0.06 faster" in text
@@ -134,7 +134,7 @@ def test_a_kernel_without_arguments_says_so_across_all_backends(width):
     assert SHORT in row or width == 60
 
 
-def test_one_that_was_compiled_says_it_where_its_time_would_stand():
+def test_one_that_was_compiled_says_it_where_its_time_would_are():
     record = without_arguments("ok", True)
     rows = plain(matrix(record, 400).rows).splitlines()
     assert rows[1].count(SHORT[:25]) == 3  # cpu, opencl, interp; the others name their own reason

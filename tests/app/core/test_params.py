@@ -48,7 +48,7 @@ def rows(text):
     return [line.split() for line in text.splitlines()]
 
 
-def test_parameters_stand_below_the_signature():
+def test_parameters_are_below_the_signature():
     record = record_with(PARAMS, instance="cloth (also: other)", line=4)
     (kernel,) = record.kernels
     lines = source_lines(record, kernel, kernel.backends[0].compile)

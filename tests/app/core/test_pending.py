@@ -139,7 +139,7 @@ def test_a_kernel_that_was_only_compiled_is_not_called_ok():
     assert matrix(replace(now, kernels=(KERNEL,)), 400).rows[0].spans[0] == ("✓  ", "ok")
 
 
-def test_a_backend_that_failed_keeps_old_results_as_stale_beside_those_of_this_save():
+def test_a_backend_that_failed_keeps_old_results_as_stale_next_to_those_of_this_save():
     failed = rec.BackendRecord(backend="opencl", status="error", reason="no", errors=(ERROR,))
     backends = tuple(failed if b.backend == "opencl" else b for b in KERNEL.backends)
     now = session().job_started([FILE])

@@ -122,7 +122,7 @@ def test_a_gradient_comes_after_its_kernel():
     assert session.kernel(GRADIENT.id).doc == "new"
 
 
-def test_a_gradient_without_its_kernel_is_nobodys():
+def test_a_gradient_without_its_kernel_is_no_ones():
     assert names(loaded().kernel_updated(replace(GRADIENT, primal="a.py:gone"))) == ["scale"]
 
 
@@ -156,7 +156,7 @@ def test_gradients_that_still_hold_are_not_stale():
     assert not any(k.stale or k.backend("cpu").earlier for k in again.record().kernels)
 
 
-def test_sizes_of_the_last_launch_stay_beside_the_new_ir_until_there_are_others():
+def test_sizes_of_the_last_launch_stay_next_to_the_new_ir_until_there_are_others():
     old = gradients.make_record().kernels[1]
     before = old.backends[0]
     ir = replace(before.autodiff, tasks=(), links=(), reverse=0, sized=False, bytes=0)

@@ -26,11 +26,11 @@ EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 
 def test_listings_and_drawings_are_packed_and_tables_and_messages_are_not():
     page = report.to_html(NO_DEVICE)
-    told = re.sub(r"<script.*?</script>", "", page, flags=re.S)
+    reported = re.sub(r"<script.*?</script>", "", page, flags=re.S)
     for text in ("100 us ± 1.00", "no driver found", "limited by registers"):
-        assert text in told, text
-    assert "0. simplify_I/1 alg_simp" in told and "x * 1 is x" not in told
-    assert "// &lt;i&gt;" not in told and "<circle" not in told
+        assert text in reported, text
+    assert "0. simplify_I/1 alg_simp" in reported and "x * 1 is x" not in reported
+    assert "// &lt;i&gt;" not in reported and "<circle" not in reported
     whole = unpacked(NO_DEVICE)
     for text in ("x * 1 is x", "// &lt;i&gt;", "<circle", 'class="timeline"', "half&lt;b&gt;"):
         assert text in whole, text
@@ -46,7 +46,7 @@ def test_blocks_have_names_of_their_own_and_are_the_same_each_time():
     assert "alert(1)" not in page and "&lt;script&gt;alert(1)" in unpacked(record)
 
 
-def test_equal_kinds_stand_together_and_numbers_are_those_of_the_places():
+def test_equal_kinds_are_together_and_numbers_are_those_of_the_places():
     pack = Pack("z")
     places = [pack.details("a <b>", "A", "two"), pack.later("B", "one"), pack.later("C", "two")]
     assert places[0] == '<details data-z="z:0"><summary>a &lt;b&gt;</summary></details>'

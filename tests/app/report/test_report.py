@@ -45,7 +45,7 @@ class Checker(HTMLParser):
             pass
 
 
-def test_markdown_tells_the_main_facts():
+def test_markdown_states_the_main_facts():
     text = report.to_markdown(RECORD)
     assert "scale.py:scale" in text and "cuda: no driver found" in text
     assert "100 us ± 1.00" in text and "12.0 GB/s" in text
@@ -83,7 +83,7 @@ def test_errors_are_in_every_format():
     assert "x = y + 1" in report.to_markdown(record)
 
 
-def test_an_error_of_several_backends_is_told_once_with_their_names():
+def test_an_error_of_several_backends_is_reported_once_with_their_names():
     other = msgspec.structs.replace(ERROR, message="no recursion", rendered="no recursion")
     backends = tuple(
         rec.BackendRecord(backend=name, status="error", errors=(error,))

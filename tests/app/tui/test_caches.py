@@ -28,7 +28,7 @@ def parts():
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_layer_with_most_to_tell_is_open(record, size):
+async def test_the_layer_with_most_to_state_is_open(record, size):
     async with studio(record, size) as (app, pilot):
         await press(pilot, "enter", "6")
         text = text_of(app)
@@ -76,7 +76,7 @@ async def test_a_changed_line_leads_to_the_source(record):
         assert app.sel.tab == "source" and app.sel.line == 12
 
 
-async def test_colours_and_signs_both_tell_what_changed(record):
+async def test_colours_and_signs_both_state_what_changed(record):
     async with studio(record) as (app, pilot):
         await press(pilot, "enter", "6")
         lines = view(app, "layer")

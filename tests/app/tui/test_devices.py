@@ -79,7 +79,7 @@ async def test_b_goes_on_to_the_backends_that_have_no_room():
         assert "backends;" not in text and "b backends" not in text and "─ interp" in text
 
 
-async def test_the_key_of_that_is_told_as_it_was_chosen():
+async def test_the_key_of_that_is_reported_as_it_was_chosen():
     async with studio(many(), (80, 24), keymap={"more-backends": "v"}) as (app, pilot):
         assert "2 of 7 backends; v shows amdgpu" in text_of(app)
         await press(pilot, "v")

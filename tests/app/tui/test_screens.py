@@ -52,7 +52,7 @@ async def test_every_screen_draws_at_every_size(record, size):
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("size", SIZES)
-async def test_no_line_is_wider_than_the_screen_and_what_is_cut_is_told(record, size):
+async def test_no_line_is_wider_than_the_screen_and_what_is_cut_is_reported(record, size):
     async with studio(record, size) as (app, pilot):
         await press(pilot, "enter", "2", "w", "x")
         shown = view(app, "diff")
@@ -264,7 +264,7 @@ async def played(record):
         yield app, pilot, client
 
 
-async def told(app, pilot, client, *events):
+async def reported(app, pilot, client, *events):
     for event in events:
         client.tell(event)
     await pilot.pause()
@@ -281,18 +281,20 @@ async def test_news_stream_in_without_moving_anything(record):
 
         before = where()
         fresh = msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=rec.Record)
-        await told(app, pilot, client, ev.Progress("compile", 1, 4), ev.RecordUpdated(fresh, False))
+        await reported(
+            app, pilot, client, ev.Progress("compile", 1, 4), ev.RecordUpdated(fresh, False)
+        )
         assert where() == before
         again = msgspec.msgpack.decode(msgspec.msgpack.encode(record), type=rec.Record)
         for kernel in again.kernels:
-            await told(app, pilot, client, ev.KernelUpdated(kernel, True))
+            await reported(app, pilot, client, ev.KernelUpdated(kernel, True))
         assert where() == before
-        await told(app, pilot, client, ev.RecordUpdated(again, True))
+        await reported(app, pilot, client, ev.RecordUpdated(again, True))
         assert where() == before
         assert "ready" in text_of(app)
 
 
-async def test_errors_stand_on_top_while_the_last_result_stays(record):
+async def test_errors_are_on_top_while_the_last_result_stays(record):
     async with played(record) as (app, pilot, client):
         await press(pilot, "enter", "2")
         error = rec.ErrorRecord(
@@ -301,7 +303,7 @@ async def test_errors_stand_on_top_while_the_last_result_stays(record):
             source="        for j in range(3):",
         )  # fmt: skip
         kernel = msgspec.structs.replace(record.kernels[0], errors=(error,), stale=True)
-        await told(app, pilot, client, ev.KernelUpdated(kernel, True))
+        await reported(app, pilot, client, ev.KernelUpdated(kernel, True))
         text = text_of(app)
         for words in ("passes die of scale on cpu failed", "for j in range(3):", "no such thing"):
             assert words in text
@@ -309,7 +311,7 @@ async def test_errors_stand_on_top_while_the_last_result_stays(record):
         view(app, "errors").focus()
         await press(pilot, "enter")
         assert app.sel.tab == "source" and app.sel.line == 9
-        await told(app, pilot, client, ev.KernelUpdated(record.kernels[0], True))
+        await reported(app, pilot, client, ev.KernelUpdated(record.kernels[0], True))
         assert "failed" not in text_of(app) and "stale" not in text_of(app)
         assert app.focused is view(app, "source")
 
@@ -318,13 +320,13 @@ async def test_the_log_follows_its_end_and_progress_can_be_cancelled(record):
     async with played(record) as (app, pilot, client):
         await press(pilot, "o")
         lines = [ev.Log(rec.LogLine(stream="stdout", text=f"line {i}")) for i in range(500)]
-        await told(app, pilot, client, *lines)
+        await reported(app, pilot, client, *lines)
         assert "line 499" in text_of(app)
         shown = view(app, "list")
         await press(pilot, "g")
-        await told(app, pilot, client, ev.Log(rec.LogLine(stream="stderr", text="later")))
+        await reported(app, pilot, client, ev.Log(rec.LogLine(stream="stderr", text="later")))
         assert shown.cursor == 0
-        await told(app, pilot, client, ev.Progress("launch scale", 2, 9))
+        await reported(app, pilot, client, ev.Progress("launch scale", 2, 9))
         assert "launch scale 2/9" in text_of(app)
         await press(pilot, "C")
         assert ("cancel",) in client.asked
@@ -361,7 +363,7 @@ async def test_many_events_are_painted_once(record, monkeypatch):
             paint()
 
         monkeypatch.setattr(app.screen, "paint", counted)
-        await told(app, pilot, client, *(ev.Progress("step", i, 500) for i in range(500)))
+        await reported(app, pilot, client, *(ev.Progress("step", i, 500) for i in range(500)))
         assert count <= 3
 
 
@@ -390,9 +392,9 @@ async def test_every_tab_says_what_is_pending_and_what_is_stale(record):
                 if tab == "autodiff":  # this kernel has no gradient
                     continue
                 await press(pilot, str(number))
-                await told(app, pilot, client, ev.KernelUpdated(record.kernels[0], True))
+                await reported(app, pilot, client, ev.KernelUpdated(record.kernels[0], True))
                 assert sign not in text_of(app)
-                await told(app, pilot, client, ev.KernelUpdated(waiting, True))
+                await reported(app, pilot, client, ev.KernelUpdated(waiting, True))
                 assert sign in text_of(app).splitlines()[0], app.sel.tab
                 # No colour of a good verdict, in any list.
                 for shown in app.screen.query("LineView"):

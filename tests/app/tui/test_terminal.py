@@ -250,7 +250,7 @@ def test_how_many_colours_there_are_is_read_from_the_environment():
     assert done.stdout.split() == [str(expected) for _, expected in few], done.stderr
 
 
-def test_too_little_room_is_told_and_more_room_brings_it_back(record_path, tmp_path):
+def test_too_little_room_is_reported_and_more_room_brings_it_back(record_path, tmp_path):
     with opened(record_path, tmp_path) as t:
         t.shows("scale", "quit")
         t.press("\r")

@@ -98,12 +98,12 @@ def test_each_file_has_options_of_its_own(tmp_path):
     one, two = record.kernels
     assert "options: default_fp=f64 (init)" in show(record, "launch", one.id)
     assert "options:" not in show(record, "launch", two.id)
-    told = json.loads(show(record, "launch", as_json=True))
-    assert [[e["name"] for e in x["options"]] for x in told] == [["default_fp"], []]
+    reported = json.loads(show(record, "launch", as_json=True))
+    assert [[e["name"] for e in x["options"]] for x in reported] == [["default_fp"], []]
     assert json.loads(render(record, ".json"))["files"][0]["config"]
 
 
-def test_a_helper_counts_and_is_read_anew(tmp_path):
+def test_a_helper_counts_and_is_read_again(tmp_path):
     helper, path, other = tmp_path / "helper.py", tmp_path / "kernels.py", tmp_path / "other.py"
     helper.write_text(HEAD + "@qd.func\ndef f(v):\n    return v + 1.5\n")
     path.write_text("from helper import f\n" + kernel_file("for i in x:\n    x[i] = f(x[i])"))
@@ -236,7 +236,7 @@ k(x, marks, 2.0)
 
 
 @pytest.mark.slow
-def test_files_of_one_name_are_told_apart(tmp_path):
+def test_files_of_one_name_are_distinguished(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "k.py").write_text(SCALE)

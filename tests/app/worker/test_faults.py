@@ -293,7 +293,7 @@ def test_output_goes_to_the_log_and_input_is_empty(path):
     ]  # fmt: skip
 
 
-def test_workloads_and_checks_that_fail_are_told_with_their_lines(path):
+def test_workloads_and_checks_that_fail_are_reported_with_their_lines(path):
     path.write_text(
         kernel_file("for i in x:\n    x[i] = 2.0 * x[i]")
         + """

@@ -57,7 +57,7 @@ def names(record):
     return [k.name for k in record.kernels]
 
 
-def test_gradients_stand_beside_their_kernels_and_follow_what_is_saved(path):
+def test_gradients_are_next_to_their_kernels_and_follow_what_is_saved(path):
     path.write_text(text())
     with Live(path) as live:
         record = live.complete()

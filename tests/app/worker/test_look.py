@@ -43,11 +43,11 @@ def compiles(kernel, look):
     return [(b.reason, b.compile.runs) for b in backends if b is not None and b.compile]
 
 
-def test_without_a_look_the_passes_are_told_of_once_they_are_over(kernel):
+def test_without_a_look_the_passes_are_reported_of_once_they_are_over(kernel):
     assert compiles(kernel, None)[0][0] == "generating code"
 
 
-def test_the_first_run_with_an_effect_is_told_of_at_once(kernel):
+def test_the_first_run_with_an_effect_is_reported_of_at_once(kernel):
     (doing, runs), (_, whole), *_ = compiles(kernel, inspect.ShownRun())
     assert doing == "running passes"
     assert [r.state for r in runs].count("changed") == 1 and runs[-1].state == "changed"

@@ -97,7 +97,7 @@ def test_passes_are_shown_before_the_caches_are_asked(path):
         assert "caches" not in updates[-1].earlier
 
 
-def test_look_ups_give_what_was_kept_and_tell_what_is_new():
+def test_look_ups_give_what_was_kept_and_state_what_is_new():
     looks = PastLookups()
     assert looks.swap("a", {"parts": {"x": "1"}}) is None
     assert looks.swap("a", {"parts": {"x": "2"}}) == {"parts": {"x": "1"}}

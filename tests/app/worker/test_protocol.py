@@ -70,7 +70,7 @@ def test_lines_do_not_depend_on_how_they_come(pieces):
     assert got == (whole.removesuffix("\n").split("\n") if whole else [])
 
 
-def test_output_is_cut_at_the_limit_and_counts_anew_for_the_next_job():
+def test_output_is_cut_at_the_limit_and_counts_again_for_the_next_job():
     cutter = LineCutter("stderr")
     lines = cutter.feed(b"x\n" * 5000)
     assert len(lines) == LineCutter.MAX_LINES + 1

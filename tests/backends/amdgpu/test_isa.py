@@ -89,7 +89,7 @@ def blocks(x: Floats):
         x[i] = pad[127 - i % 128, 0] + own[i % 7]
 
 
-def test_shared_arrays_and_arrays_of_a_thread_are_told():
+def test_shared_arrays_and_arrays_of_a_thread_are_reported():
     for arch in ARCHES:
         made = whole(artifact(f"amdgpu:{arch}", blocks, F), arch)
         (facts,) = made.facts["resources"]

@@ -5,7 +5,7 @@ from qd_studio.engine.backends.cuda import archs
 from qd_studio.engine.config import CompileConfig
 
 
-def test_a_name_that_is_none_is_told_with_all_there_are():
+def test_a_name_that_is_none_is_reported_with_all_there_are():
     with pytest.raises(ValueError, match=r"'sm_9'.*did you mean \"sm_90\".*known: sm_60, sm_61"):
         archs.check("sm_9")
     assert archs.wanted(CompileConfig(cuda_arch="sm_80")) == "sm_80"

@@ -36,7 +36,7 @@ def shift(x: Floats, y: Floats, n: qd.i32):
         y[i] = x[i - 1]
 
 
-def test_a_launch_is_told_how_many_blocks_a_loop_takes():
+def test_a_launch_is_reported_how_many_blocks_a_loop_takes():
     made = artifact(shift, F, F, 5, default_gpu_block_dim=64)
     (task,) = tasks(made)
     assert (task.symbol, task.block_dim, task.grid) == ("shift_kernel_0_range_for", 64, grids.COVER)
@@ -118,7 +118,7 @@ def test_blocks_that_share_are_exact():
     assert lines(text, "ld.shared")
 
 
-def test_a_kernel_tells_how_many_blocks_where_the_host_cannot_know():
+def test_a_kernel_states_how_many_blocks_where_the_host_cannot_know():
     made = artifact(shared_of_memory, F, I)
     task = tasks(made)[-1]
     assert task.blocks == ""
@@ -144,10 +144,10 @@ def wide_block(x: Floats):
 def test_what_no_block_can_be():
     with pytest.raises(
         qd.QuadrantsCompilationError, match="shared arrays of the loop take"
-    ) as told:
+    ) as reported:
         artifact(huge, F)
-    assert "huge" in str(told.value)
-    assert __file__ in str(told.value)
+    assert "huge" in str(reported.value)
+    assert __file__ in str(reported.value)
     with pytest.raises(qd.QuadrantsCompilationError, match="block of 512 iterations is too large"):
         artifact(wide_block, F, max_block_dim=256)
     assert tasks(artifact(wide_block, F))[0].block_dim == 512
@@ -236,9 +236,9 @@ def plain(x: Floats):
 def test_without_libdevice(monkeypatch, tmp_path):
     monkeypatch.setattr(toolkit, "_found", lambda name, roots: ())
     assert "sqrt" in ptx(plain, F)
-    with pytest.raises(CudaError, match="needs libdevice") as told:
+    with pytest.raises(CudaError, match="needs libdevice") as reported:
         ptx(mathematics, F, D, H)
-    assert "CUDA_HOME" in str(told.value.hint)
+    assert "CUDA_HOME" in str(reported.value.hint)
     monkeypatch.setenv("QD_LIBDEVICE", str(tmp_path / "none.bc"))
     with pytest.raises(CudaError, match=r"QD_LIBDEVICE is .*none.bc"):
         ptx(mathematics, F, D, H)
@@ -292,20 +292,20 @@ def test_kept_pieces_that_are_damaged_are_made_again(monkeypatch):
 
 
 @qd.kernel
-def told(x: Floats):
+def reported(x: Floats):
     for i in x:
         assert x[i] > 0.0, "not above 0"
         print("x", i, x[i])
 
 
 def test_asserts_and_prints():
-    made = artifact(told, F, debug=True)
+    made = artifact(reported, F, debug=True)
     assert [site.text for site in made.meta.asserts if site.kind == "user"] == ["not above 0"]
     assert len(made.meta.prints) == 1
     text = made.texts["ptx"]
     assert lines(text, "atom", "cas.b64")
     assert lines(text, "atom", "add.u64")
-    assert not artifact(told, F).meta.asserts
+    assert not artifact(reported, F).meta.asserts
 
 
 @qd.real_func

@@ -103,7 +103,7 @@ def test_ptx_is_assembled_and_its_kernels_keep_their_order():
         ("nonsense", "sm_75", "line 1"),
     ],
 )
-def test_what_ptxas_complains_about_is_told(ptx, arch, message):
+def test_what_ptxas_complains_about_is_reported(ptx, arch, message):
     with pytest.raises(ptxas.ToolError, match=message) as raised:
         ptxas.assemble(ptx, arch)
     assert "\n" not in str(raised.value)
@@ -159,7 +159,7 @@ def test_where_nvdisasm_is_missing_cuobjdump_will_do(only):
 
 
 @posix
-def test_programs_that_are_missing_or_fail_are_told(only):
+def test_programs_that_are_missing_or_fail_are_reported(only):
     with pytest.raises(ptxas.ToolError, match=r"neither .* \(python -m pip install nvidia-cuda-nv"):
         ptxas.disassemble(CODE)
     with pytest.raises(ptxas.ToolError, match=r"ptxas is not installed \(python -m pip install"):

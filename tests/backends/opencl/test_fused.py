@@ -132,7 +132,7 @@ def test_a_task_alone_keeps_its_kernel():
 
 
 @qd.kernel
-def told(x: Row):
+def reported(x: Row):
     for i in x:
         x[i] = i
     for _ in range(1):
@@ -142,7 +142,7 @@ def told(x: Row):
 def test_one_task_prints(capsys):
     start("chunks")
     x = np.zeros(3, np.float32)
-    told(x)
+    reported(x)
     qd.sync()
     assert capsys.readouterr().out.strip() == "sum 3.000000"
     assert x.tolist() == [0, 1, 2]

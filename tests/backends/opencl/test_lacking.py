@@ -41,11 +41,11 @@ def tell(x: Row):
 def test_floats_are_printed_without_doubles(lacking):
     lacking({}, fp64=False)
     values = [0.0, -0.0, 1.0, -2.5, 0.1, 3e38, 1e-38, 1e-45, -7e-42, math.inf, -math.inf, math.nan]
-    told = io.StringIO()
-    with contextlib.redirect_stdout(told):
+    reported = io.StringIO()
+    with contextlib.redirect_stdout(reported):
         tell(np.array(values, np.float32))
         qd.sync()
-    got = np.array([float(line) for line in told.getvalue().split()], np.float32)
+    got = np.array([float(line) for line in reported.getvalue().split()], np.float32)
     np.testing.assert_allclose(got, np.array(values, np.float32), rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(np.signbit(got[:9]), np.signbit(values[:9]))
     text = next(iter(tell.launchers.variants.values())).compiled.artifact.texts["opencl_c"]

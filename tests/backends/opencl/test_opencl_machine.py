@@ -148,7 +148,7 @@ def double(x: F32):
 
 @pytest.mark.opencl
 @needs_device
-def test_a_lost_device_is_told_until_a_new_program():
+def test_a_lost_device_is_reported_until_a_new_program():
     qd.init(arch=qd.opencl, offline_cache=False)
     x = qd.ndarray(qd.f32, 4)
     x.fill(1)
@@ -237,7 +237,7 @@ def refuse(*_):
 
 @pytest.mark.opencl
 @needs_device
-def test_what_debug_cannot_do_is_told_once(capsys):
+def test_what_debug_cannot_do_is_reported_once(capsys):
     qd.init(arch=qd.opencl, debug=True)
     said = capsys.readouterr().err
     assert said.count("warning") == 1

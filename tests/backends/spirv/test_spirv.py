@@ -199,7 +199,7 @@ def of_any_memory(x: qd.types.NDArray[qd.i32, 1]):
         handed_on(x[1])
 
 
-def test_functions_are_told_whose_memory_they_are_given():
+def test_functions_are_reported_whose_memory_they_are_given():
     """Devices that are processors answer the question with yes, whatever the memory."""
     made = whole(artifact("spirv", of_any_memory, np.zeros(8, np.int32)))
     text = made.texts["llvm_ir"]
