@@ -11,10 +11,9 @@ from qd_studio.engine.lang.dlpack import _Relabeled
 
 from .opaque import copies
 
-pytestmark = pytest.mark.not_on_device("it has a device of its own")
-
-
-pytestmark = pytest.mark.usefixtures("device")
+pytestmark = [
+    pytest.mark.not_on_device("it has a device of its own"), pytest.mark.usefixtures("device")
+]  # fmt: skip
 
 
 def test_numpy_never_shares():

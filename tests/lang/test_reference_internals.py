@@ -109,7 +109,7 @@ def test_hooks_run_at_the_end_of_a_program_and_ending_it_ends_it(monkeypatch):
 
 
 def test_shared_memory_of_the_host():
-    qd.init(arch=qd.cpu)
+    qd.init(arch=qd.interp)
     assert impl.get_max_shared_memory_bytes(is_lowerbound_ok=True) == 0
     assert impl.get_cuda_compute_capability() == 0
     with pytest.raises(qd.QuadrantsRuntimeError, match="no shared memory of their own"):
