@@ -17,10 +17,9 @@ from qd_studio.engine.lang.fields.storage import guard
 from . import opaque
 from .opaque import copies
 
-pytestmark = pytest.mark.not_on_device("it has a device of its own")
-
-
-pytestmark = pytest.mark.usefixtures("device")
+pytestmark = [
+    pytest.mark.not_on_device("it has a device of its own"), pytest.mark.usefixtures("device")
+]  # fmt: skip
 
 
 # What is copied
