@@ -15,7 +15,7 @@ from ..types import DataType, TensorHandle, matrix_type
 from .fields.field import field
 from .fields.make import MatrixField, ScalarField
 from .fields.placed import Field
-from .host import mismatch
+from .host import items_of, mismatch
 from .ndarray import Ndarray, made
 
 __all__ = ["Backend", "MatrixTensor", "Tensor", "VectorTensor", "tensor", "wrap"]
@@ -278,7 +278,7 @@ def tensor(
         ) from None
     if shape is None:
         raise TypeError("a tensor needs a shape")
-    sizes = tuple(cast("list[Any]", shape)) if isinstance(shape, list | tuple) else (shape,)
+    sizes = tuple(items_of(shape))
     order = _axes(layout, sizes)
     if where is Backend.NDARRAY:
         return wrap(made(dtype, sizes, needs_grad, order))

@@ -14,9 +14,24 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Union, cast
 from .compound import MatrixType, StructType, matrix_type
 from .dtypes import DataType, dtype_of
 
-__all__ = ["NDArray", "Ref", "Template", "ndarray", "ref", "template"]
+__all__ = ["AnyMatrix", "NDArray", "Ref", "Template", "ndarray", "ref", "template"]
 
 Boundary = Literal["unsafe", "clamp"]
+
+
+class AnyMatrix:
+    """``qd.types.vector()`` or ``qd.types.matrix()``: elements of any extents and data type.
+
+    Only as the ``dtype`` of an `NDArray`. ndim: 1 for vectors, 2 for matrices.
+    """
+
+    __slots__ = ("ndim",)
+
+    def __init__(self, ndim: int) -> None:
+        self.ndim: Final = ndim
+
+    def __repr__(self) -> str:
+        return ("vector()", "matrix()")[self.ndim - 1]
 
 
 def _element_type(dtype: Any) -> DataType | MatrixType | type | None:
@@ -61,6 +76,8 @@ class NDArray(_Anything):
             raise ValueError(f"ndim must be a non-negative int, not {ndim!r}")
         if boundary not in ("unsafe", "clamp"):
             raise ValueError(f"boundary must be 'unsafe' or 'clamp', not {boundary!r}")
+        if isinstance(dtype, AnyMatrix):
+            dtype, element_dim = None, dtype.ndim
         element = _element_type(dtype)
         if element_shape is not None:
             shape = tuple(element_shape)

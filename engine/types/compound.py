@@ -37,6 +37,10 @@ def _number(dtype: Any) -> NumberType:
     return cast("NumberType", dtype if dtype in (int, float, bool) else dtype_of(dtype))
 
 
+def _name_of(t: Any) -> str:
+    return getattr(t, "__name__", None) or repr(t)
+
+
 class CompoundType:
     """A type of values that have parts."""
 
@@ -78,6 +82,18 @@ class MatrixType(CompoundType):
     def ndim(self) -> int:
         return len(self.shape)
 
+    def get_shape(self) -> tuple[int, ...]:
+        """The shape: (n,) of a vector, (n, m) of a matrix."""
+        return self.shape
+
+    def element_type(self) -> NumberType:
+        """The type of one element, `dtype`."""
+        return self.dtype
+
+    def to_string(self) -> str:
+        """The name that messages show: ``[Tensor (3) f32]``."""
+        return f"[Tensor ({', '.join(map(str, self.shape))}) {_name_of(self.dtype)}]"
+
     def field(self, **options: Any) -> Any:
         """A field of such elements; options as `qd.field` has them."""
         return MAKERS[FieldMaker](self, **options)
@@ -87,7 +103,7 @@ class MatrixType(CompoundType):
         return MAKERS[ArrayMaker](self, shape, needs_grad, needs_dual)
 
     def __repr__(self) -> str:
-        dtype = getattr(self.dtype, "__name__", None) or repr(self.dtype)
+        dtype = _name_of(self.dtype)
         if len(self.shape) == 1:
             return f"vector({self.shape[0]}, {dtype})"
         return f"matrix({self.shape[0]}, {self.shape[1]}, {dtype})"
@@ -157,9 +173,7 @@ class StructType(CompoundType):
         return MAKERS[ArrayMaker](self, shape, needs_grad, needs_dual)
 
     def __repr__(self) -> str:
-        inside = ", ".join(
-            f"{key}={getattr(t, '__name__', None) or repr(t)}" for key, t in self.members.items()
-        )
+        inside = ", ".join(f"{key}={_name_of(t)}" for key, t in self.members.items())
         return f"{self.name}({inside})"
 
 
