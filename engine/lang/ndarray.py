@@ -237,6 +237,10 @@ class Ndarray(ArrayHandle, Exchanges):
         return tuple(indices)
 
     def __getitem__(self, key: Any) -> Any:
+        if key.__class__ is slice:
+            from ..types.buffer_view import sliced  # imported only by programs that use one
+
+            return sliced(self, key)
         found = self._by_index()[self._index(key)]
         if self.element_shape:
             return live(found, self._writes)

@@ -127,6 +127,8 @@ def __getattr__(name: str) -> Any:
         return _ROOM[name]
     if name in _ALIASES:
         return _ALIASES[name]
+    if name == "buffer_view_type":
+        return importlib.import_module("..types.buffer_view", __package__)
     raise unsupported("qd.types", name)
 
 

@@ -11,7 +11,7 @@ dataclass, an array of ``self``) is read when its value is needed, by `binding_v
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -37,6 +37,7 @@ from ..frontend.specialization import (
 )
 from ..ir import Param
 from ..types import (
+    BufferViewHandle,
     DataType,
     FieldHandle,
     MatrixType,
@@ -127,7 +128,8 @@ def _classify(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
         t = param.value_type(call.config)
         return Argument(t, tuple(flat(call.kernel, name, value, t)))
     if kind == "record":
-        return Argument(_record(call, param.type, value, name), given=value)
+        members = param.members()
+        return Argument(_record(call, param.type, members, value, name), given=value)
     if kind == "self":
         return Argument(_instance(call, value), given=value)
     return Argument(Unusable(param.annotation_text))
@@ -256,6 +258,12 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
         )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         warn_of_dataclass(call.kernel, name, type(value).__name__)
+    if isinstance(value, BufferViewHandle):
+        raise QuadrantsRuntimeTypeError(
+            f"Argument {name} is a BufferView, which a template parameter cannot be",
+            kernel=call.kernel,
+            hint=f"annotate it: {name}: qd.BufferView",
+        )
     if is_data_oriented(value) or _holds_arrays(value, call.array_class):
         return Argument(_instance(call, value), given=value)
     content = content_of(value)
@@ -284,7 +292,16 @@ def _holds_arrays(value: Any, array_class: type) -> bool:
     )
 
 
-def _record(call: _Call, cls: type, value: Any, name: str) -> RecordKey:
+def _record(
+    call: _Call, cls: type, members: Mapping[str, ParamDecl], value: Any, name: str
+) -> RecordKey:
+    is_view = issubclass(cls, BufferViewHandle)
+    if is_view and not isinstance(value, cls):
+        raise QuadrantsRuntimeTypeError(
+            f"Argument {name} expects a BufferView, got {type(value).__name__}",
+            kernel=call.kernel,
+            hint=f"pass a range of an array: {name}[:] is all of it",
+        )
     if not isinstance(value, cls):
         raise QuadrantsRuntimeError(
             f"Argument {name} must be a {cls.__name__}, got {short(value)}",
@@ -295,8 +312,10 @@ def _record(call: _Call, cls: type, value: Any, name: str) -> RecordKey:
     return RecordKey(
         exact,
         {
-            key: _classify(call, param, getattr(value, key), f"{name}.{key}").spec_key
-            for key, param in members_of(cls).items()
+            key: _classify(
+                call, param, getattr(value, key), name if is_view else f"{name}.{key}"
+            ).spec_key
+            for key, param in members.items()
         },
     )
 
@@ -318,7 +337,7 @@ def _member_key(call: _Call, value: Any, lifted: bool) -> Any:
         return array._key
     if _holds_arrays(value, call.array_class) and not is_data_oriented(value):
         cls: Any = value.__class__
-        return _record(call, cls, value, cls.__name__)
+        return _record(call, cls, members_of(cls), value, cls.__name__)
     return member_key(value) if lifted else value
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Union, cast
 from .compound import MatrixType, StructType, matrix_type
 from .dtypes import DataType, dtype_of
 
-__all__ = ["AnyMatrix", "NDArray", "Ref", "Template", "ndarray", "ref", "template"]
+__all__ = ["AnyMatrix", "BufferViewType", "NDArray", "Ref", "Template", "ndarray", "ref", "template"]
 
 Boundary = Literal["unsafe", "clamp"]
 
@@ -126,6 +126,37 @@ class NDArray(_Anything):
 
 
 ndarray = NDArray
+
+
+class BufferViewType(_Anything):
+    """Annotation of a parameter that is a `buffer_view.BufferView`: a range of an array.
+
+    dtype: of the elements, as of `NDArray`; None accepts any. boundary: as of `NDArray`.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, dtype: Any = None, boundary: Boundary = "unsafe") -> None:
+        self.array: Final = NDArray(dtype, 1, boundary=boundary)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self.array.dtype
+
+    @property
+    def boundary(self) -> str:
+        """What happens to an index outside of the array."""
+        return self.array.boundary
+
+    def __or__(self, other: Any) -> Any:
+        """``BufferView[...] | None``: the argument may be None."""
+        return Union[self, other]  # noqa: UP007
+
+    def __repr__(self) -> str:
+        name = getattr(self.dtype, "__name__", self.dtype)
+        more = "" if self.boundary == "unsafe" else f", boundary={self.boundary!r}"
+        return f"BufferViewType(dtype={name}{more})"
 
 
 class Template(_Anything):
