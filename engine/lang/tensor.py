@@ -72,8 +72,11 @@ class Tensor(TensorHandle):
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradients; None if there are none."""
-        if self._grad is None and self.has_grad():
+        """The gradients; None if there can be none.
+
+        Of a field of floats without memory for them: a tensor whose use is an error.
+        """
+        if self._grad is None and self._impl.grad is not None:
             self._grad = wrap(self._impl.grad)
         return self._grad
 
@@ -173,7 +176,7 @@ class Tensor(TensorHandle):
         t = matrix_type(shape, impl.dtype) if shape else impl.dtype
         origin = () if isinstance(impl, Ndarray) else impl.memory_layout().origin
         first = origin[: len(impl.shape)]
-        grad = self.grad.to_numpy() if self.grad is not None else None
+        grad = self.grad.to_numpy() if self.grad is not None and self.has_grad() else None
         made_of = t, self.shape, self.backend, self.layout, first
         return _read, (type(self), made_of, self.to_numpy(), grad)
 

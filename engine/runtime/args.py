@@ -385,12 +385,16 @@ def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None, name: str) -
             )
         raise TypeError(f"Expect element type {want} for argument {name}, but get {got}")
     _check_ndim(param, name, key.ndim, value.shape)
-    if param.needs_grad is not None and bool(param.needs_grad) is not key.needs_grad:
-        raise ValueError(
-            f"Invalid argument {name}, required needs_grad={bool(param.needs_grad)}, but "
-            f"{key.needs_grad} is provided"
-        )
+    _check_gradients(param, name, key.needs_grad)
     return Argument(key, data, given=value)
+
+
+def _check_gradients(param: ParamDecl, name: str, has_gradients: bool) -> None:
+    """ValueError for an array without gradients where they are required."""
+    if param.needs_grad and not has_gradients:
+        raise ValueError(
+            f"Invalid argument {name}, required needs_grad=True, but False is provided"
+        )
 
 
 def _check_ndim(param: ParamDecl, name: str, ndim: int, shape: tuple[int, ...]) -> None:
@@ -427,11 +431,7 @@ def _numpy(
             f"Invalid value for argument {name} - required element_shape={param.element_shape}, "
             f"array with element shape of {element} is provided"
         )
-    if param.needs_grad is not None and bool(param.needs_grad) is not has_grad:
-        raise ValueError(
-            f"Invalid argument {name}, required needs_grad={bool(param.needs_grad)}, but {has_grad}"
-            " is provided"
-        )
+    _check_gradients(param, name, has_grad)
     if any(n > i32.max for n in value.shape):
         raise ValueError(f"Invalid argument {name}: an extent of {value.shape} is 2**31 or more")
     spec_key = ndarray_key(dtype, value.ndim - dims, has_grad, element)
@@ -445,8 +445,8 @@ def _numpy(
         dense.flags.writeable = value.flags.writeable
         return Argument(spec_key, dense, Copied(dense, value))
     raise ValueError(
-        f"Invalid argument {name}: strided NumPy arrays are not supported, pass "
-        "numpy.ascontiguousarray(...) of it"
+        f"Invalid argument {name}: Non contiguous numpy arrays are not supported, please call"
+        " np.ascontiguousarray(arr) before passing it into quadrants kernel."
     )
 
 
