@@ -216,7 +216,7 @@ def _read(
     else:
         found = tensor(t, shape, backend=backend, layout=layout, needs_grad=needs_grad)
     found.from_numpy(values)
-    if found.grad is not None:
+    if found.grad is not None and grad is not None:
         found.grad.from_numpy(grad)
     return found if type(found) is kind else kind(found._unwrap())  # pyright: ignore[reportPrivateUsage]
 

@@ -253,7 +253,7 @@ MISTAKES = {
     "v.foo": (AttributeError, "no attribute 'foo'"),
     "setattr(v, 'foo', 1)": (AttributeError, "no attribute 'foo'"),
     "setattr(v, 'xy', [1, 2, 3])": (qd.QuadrantsTypeError, r"\.xy takes 2 values, got 3"),
-    "bool(v)": (ValueError, r"Use \.any\(\) or \.all\(\)"),
+    "bool(v < 2)": (ValueError, r"Use \.any\(\) or \.all\(\)"),
     "VEC3()": (qd.QuadrantsSyntaxError, "initial value"),
     "VEC3(1, 2)": (qd.QuadrantsTypeError, "takes 3 elements, got 2"),
     "VEC3(1, 2, 3, 4)": (qd.QuadrantsTypeError, "takes 3 elements, got 4"),

@@ -83,7 +83,14 @@ def test_gradients(backend):
     assert (x.grad.shape, x.grad.layout, x.grad.has_grad()) == ((2, 3), (1, 0), False)
     x.grad.fill(2)
     assert x.to_numpy().sum() == 0
-    assert qd.tensor(qd.f32, 2, backend=backend).grad is None
+    plain = qd.tensor(qd.f32, 2, backend=backend)
+    assert not plain.has_grad() and not pickle.loads(pickle.dumps(plain)).has_grad()
+    assert qd.tensor(qd.i32, 2, backend=backend).grad is None
+    if backend is qd.Backend.NDARRAY:
+        assert plain.grad is None
+    else:
+        with pytest.raises(qd.QuadrantsRuntimeError, match="Field has no allocation"):
+            plain.grad.fill(1)
     with pytest.raises(qd.QuadrantsRuntimeError, match="i32 is not supported for"):
         qd.tensor(qd.i32, 2, backend=backend, needs_grad=True)
 
