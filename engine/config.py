@@ -301,6 +301,8 @@ class DebugSwitches(NamedTuple):
     """QD_DUMP_CFG: the control-flow graph before and after its optimisation."""
     show_compiling: bool = False
     """QD_SHOW_COMPILING: say which kernel is compiled, whenever one is."""
+    debug_adstack: bool = False
+    """QD_DEBUG_ADSTACK: report the memory of adstacks, whenever it is planned."""
 
     @property
     def dumps(self) -> bool:

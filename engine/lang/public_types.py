@@ -8,7 +8,6 @@ Python scope, and exports the names of that package too.
 from __future__ import annotations
 
 import importlib
-import operator
 from typing import Any, Final
 
 from ..types import (
@@ -66,13 +65,13 @@ def matrix(n: int | None = None, m: int | None = None, dtype: Any = float) -> An
 
 
 def _extents(name: str, *extents: Any) -> tuple[int, ...]:
-    """Extents as Python's integers, which may be those of NumPy."""
+    """The extents. TypeError if one is missing."""
     if None in extents:
         raise TypeError(
             f"qd.types.{name}() needs its extents, or no arguments at all as the dtype of"
             " qd.types.ndarray()"
         )
-    return tuple([operator.index(n) if hasattr(n, "__index__") else n for n in extents])
+    return extents
 
 
 def _element(dtype: Any) -> Any:

@@ -256,14 +256,14 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
             f"argument {name} of kernel {call.kernel} is a template and has the float value "
             f"{value!r}, which raise_on_templated_floats forbids"
         )
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        warn_of_dataclass(call.kernel, name, type(value).__name__)
     if isinstance(value, BufferViewHandle):
         raise QuadrantsRuntimeTypeError(
             f"Argument {name} is a BufferView, which a template parameter cannot be",
             kernel=call.kernel,
             hint=f"annotate it: {name}: qd.BufferView",
         )
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        warn_of_dataclass(call.kernel, name, type(value).__name__)
     if is_data_oriented(value) or _holds_arrays(value, call.array_class):
         return Argument(_instance(call, value), given=value)
     content = content_of(value)

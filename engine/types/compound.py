@@ -15,6 +15,7 @@ that means, and `resolved` returns the type it means.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Union, cast
 
@@ -136,6 +137,9 @@ def matrix_type(shape: tuple[int, ...], dtype: Any) -> MatrixType:
     key = (tuple(shape), number)
     found = _matrix_types.get(key)
     if found is None:
+        # Extents may be numbers of NumPy, which find the same entry from now on.
+        plain = [operator.index(n) if hasattr(n, "__index__") else n for n in key[0]]
+        key = (tuple(plain), number)
         for extent in key[0]:
             if type(extent) is not int or extent < 1:
                 raise ValueError(f"{key[0]} is no shape of a vector or matrix")

@@ -133,6 +133,14 @@ class Matrix(Operators):
         """The elements as Python numbers, in nested lists."""
         return self.plain().tolist()
 
+    def __copy__(self) -> Any:
+        """A value of its own; of a live one, another window on the same memory."""
+        if self._live is None:
+            return wrapped(self._data.copy())
+        made = wrapped(self._data)
+        made._live = self._live
+        return made
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self._data.astype(dtype) if dtype is not None else self._data.copy()
 
