@@ -266,8 +266,8 @@ _MODULES: Final = {
 __all__ = [
     "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "AdStackOverflowError", "Backend",
     "BackendUnavailableError", "BufferView", "CompileConfig", "Event", "Field", "FieldsBuilder",
-    "GraphStatus", "IRParseError", "IRVerificationError", "Kernel", "Layout", "Matrix", "MatrixField",
-    "MatrixNdarray", "MatrixTensor", "NDArray", "Ndarray", "NoGradientsError",
+    "GraphStatus", "IRParseError", "IRVerificationError", "Kernel", "Layout", "Matrix",
+    "MatrixField", "MatrixNdarray", "MatrixTensor", "NDArray", "Ndarray", "NoGradientsError",
     "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
     "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
     "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",

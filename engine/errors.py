@@ -404,7 +404,7 @@ class IRVerificationError(QuadrantsInternalError):
 
 
 class IRParseError(QuadrantsInternalError):
-    """IR text that does not parse. The span points into it; its file is the parser's name for it."""
+    """IR text that does not parse. The span points into it; its file is the name it was given."""
 
 
 class QuadrantsRuntimeError(_Located, RuntimeError):

@@ -45,7 +45,6 @@ from .values import (
     describe,
     is_static,
 )  # fmt: skip
-
 from .view_ranges import array_index, view_attribute, view_slice
 
 __all__ = [
@@ -321,7 +320,15 @@ def _array_address(
     return fb.emit(node, C.SHIFT_PTR, (array.base, offset), None, array.base.type)
 
 
-_INDEXED = (ArrayValue, BufferViewValue, NdarrayRef, MatrixValue, StructValue, FieldHandle, StructFieldHandle)
+_INDEXED = (
+    ArrayValue,
+    BufferViewValue,
+    NdarrayRef,
+    MatrixValue,
+    StructValue,
+    FieldHandle,
+    StructFieldHandle,
+)
 
 
 def lvalue(fb: FuncBuilder, node: ast.expr) -> Any:

@@ -30,7 +30,14 @@ from .specialization import (
     Used,
     ValueKey,
 )  # fmt: skip
-from .values import BufferViewValue, InstanceValue, MatrixValue, NdarrayRef, RecordValue, StructValue
+from .values import (
+    BufferViewValue,
+    InstanceValue,
+    MatrixValue,
+    NdarrayRef,
+    RecordValue,
+    StructValue,
+)
 
 __all__ = ["Parameters", "compound"]
 

@@ -16,8 +16,8 @@ from .func_builder import FuncBuilder
 from .values import BufferViewValue, describe
 
 __all__ = [
-    "array_index", "assign_view", "checked_range", "local_view", "subview", "view_attribute", "view_slice",
-    "whole",
+    "array_index", "assign_view", "checked_range", "local_view", "subview", "view_attribute",
+    "view_slice", "whole",
 ]  # fmt: skip
 
 
@@ -108,9 +108,7 @@ def view_slice(fb: FuncBuilder, node: ast.Slice, view: BufferViewValue) -> Buffe
     return subview(fb, node, view, first, fb.emit(node, C.SUB, (stop, first)))
 
 
-def local_view(
-    fb: FuncBuilder, node: ast.AST, view: BufferViewValue, name: str
-) -> BufferViewValue:
+def local_view(fb: FuncBuilder, node: ast.AST, view: BufferViewValue, name: str) -> BufferViewValue:
     """A view under a local name, to which a view of another range can be assigned."""
     parts = [
         fb.variable(fb.loaded(part, node), f"{name}.{key}", node)

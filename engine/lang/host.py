@@ -16,8 +16,8 @@ from ..types import CompoundType, DataType, dtype_of, u1
 
 __all__ = [
     "FieldIndexError", "InvalidDataType", "as_type", "ended", "field_index", "fitted",
-    "is_number", "items_of", "mismatch", "number", "numbers", "numbers_of", "numpy_type", "python_number",
-    "value_type",
+    "is_number", "items_of", "mismatch", "number", "numbers", "numbers_of", "numpy_type",
+    "python_number", "value_type",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from ..errors import QuadrantsAssertionError
 from ..types import DataType, TensorHandle, matrix_type

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Union, cast
 from .compound import MatrixType, StructType, matrix_type
 from .dtypes import DataType, dtype_of
 
-__all__ = ["AnyMatrix", "BufferViewType", "NDArray", "Ref", "Template", "ndarray", "ref", "template"]
+__all__ = [
+    "AnyMatrix",
+    "BufferViewType",
+    "NDArray",
+    "Ref",
+    "Template",
+    "ndarray",
+    "ref",
+    "template",
+]
 
 Boundary = Literal["unsafe", "clamp"]
 

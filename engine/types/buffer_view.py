@@ -51,9 +51,7 @@ class BufferView(BufferViewHandle):
         if not isinstance(arr, ArrayHandle) and not hasattr(arr, "__array_interface__"):
             raise TypeError(f"BufferView requires a 1D ndarray, got {type(arr).__name__}")
         if getattr(arr, "grad", None) is not None:
-            raise TypeError(
-                "BufferView does not support ndarrays with gradients (needs_grad=True)"
-            )
+            raise TypeError("BufferView does not support ndarrays with gradients (needs_grad=True)")
         if len(arr.shape) != 1:
             raise TypeError(f"BufferView requires a 1D ndarray, got shape {tuple(arr.shape)}")
         first, count, length = operator.index(offset), operator.index(size), arr.shape[0]

@@ -70,6 +70,31 @@ def test_plans_follow_the_heap(arch):
     assert small.sizer.plan_made.tasks == first.tasks
 
 
+def test_planned_memory_is_reported(monkeypatch, capfd):
+    monkeypatch.setenv("QD_DEBUG_ADSTACK", "1")
+    qd.init(arch=qd.cpu, cpu_max_num_threads=2)
+    x, y = qd.ndarray(qd.f32, 8, needs_grad=True), qd.ndarray(qd.f32, 8, needs_grad=True)
+
+    @qd.kernel
+    def k(x: F32, y: F32, n: qd.i32):
+        for i in x:
+            a = x[i]
+            for _ in range(n):
+                a = qd.sin(a)
+            y[i] = a
+
+    for n in (3, 3, 30):
+        k.grad(x, y, n)
+    said = capfd.readouterr().err.splitlines()
+    arch = program.current().config.arch
+    qd.reset()
+    assert [line for line in said if "required_bytes" in line] == [
+        f"[adstack_heap] arch={arch} kernel=k_reverse_grad task_idx=0 kind=F src=threads"
+        f" effective_rows=2 stride={stride} required_bytes={2 * stride}"
+        for stride in (12, 120)
+    ]
+
+
 def test_a_serial_task_has_one_row(cpu):
     case = Case(qd, [2, 3, 1], loop="strictly_serialized=True")
     case.check()
