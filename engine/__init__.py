@@ -188,6 +188,7 @@ if TYPE_CHECKING:
     from .types import (
         u64 as uint64,
     )
+    from .types.buffer_view import BufferView
 
     amdgpu: Arch
     arm64: Arch

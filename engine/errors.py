@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import linecache
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 __all__ = [
     "AdStackOverflowError", "BackendUnavailableError", "CudaError", "CudaMemoryError",
@@ -271,15 +271,12 @@ class _Located(Exception):
     def __str__(self) -> str:
         return self.render()
 
-    @property
-    def args(self) -> tuple[Any, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The whole text, with the source location, as programs read it from ``e.args[0]``."""
-        return (str(self),)
-
-    @args.setter
-    def args(self, value: tuple[Any, ...]) -> None:
+    def _set_args(self, value: tuple[Any, ...]) -> None:
         self.message = str(value[0]) if value else ""
         self.span, self.chain, self.hint = None, (), None
+
+    if not TYPE_CHECKING:  # the whole text, with the source location: programs read ``e.args[0]``
+        args = property(lambda self: (str(self),), _set_args)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (type(self), (self.message,), self.__dict__)

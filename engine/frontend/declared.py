@@ -92,7 +92,7 @@ class ParamDecl(NamedTuple):
         return None if self.number is None else scalar_type(self.number, config)
 
     def members(self) -> dict[str, ParamDecl]:
-        """The members of a record; the array of a view has the type that the view is declared with."""
+        """The members of a record; the array of a view has the type that the view declares."""
         found = members_of(self.type)
         if not issubclass(self.type, BufferViewHandle):
             return found

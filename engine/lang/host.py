@@ -53,7 +53,7 @@ def items_of(value: Any) -> Sequence[Any]:
         return cast("list[Any]", value)
     if isinstance(value, np.ndarray) and cast(Array, value).ndim == 1:
         return cast("list[Any]", value.tolist())
-    return (value,)
+    return (cast(Any, value),)
 
 
 def value_type(dtype: Any) -> Any:

@@ -297,11 +297,9 @@ def _record(
 ) -> RecordKey:
     is_view = issubclass(cls, BufferViewHandle)
     if is_view and not isinstance(value, cls):
-        raise QuadrantsRuntimeTypeError(
-            f"Argument {name} expects a BufferView, got {type(value).__name__}",
-            kernel=call.kernel,
-            hint=f"pass a range of an array: {name}[:] is all of it",
-        )
+        text = f"Argument {name} expects a BufferView, got {type(value).__name__}"
+        hint = f"pass a range of an array: {name}[:] is all of it"
+        raise QuadrantsRuntimeTypeError(text, kernel=call.kernel, hint=hint)
     if not isinstance(value, cls):
         raise QuadrantsRuntimeError(
             f"Argument {name} must be a {cls.__name__}, got {short(value)}",
@@ -392,9 +390,8 @@ def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None, name: str) -
 def _check_gradients(param: ParamDecl, name: str, has_gradients: bool) -> None:
     """ValueError for an array without gradients where they are required."""
     if param.needs_grad and not has_gradients:
-        raise ValueError(
-            f"Invalid argument {name}, required needs_grad=True, but False is provided"
-        )
+        text = f"Invalid argument {name}, required needs_grad=True, but False is provided"
+        raise ValueError(text)
 
 
 def _check_ndim(param: ParamDecl, name: str, ndim: int, shape: tuple[int, ...]) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .annotations import BufferViewType, NDArray
 from .dtypes import i32
@@ -37,9 +37,14 @@ class BufferView(BufferViewHandle):
     and for arrays with gradients; ValueError for a range that is not in the array.
     """
 
-    arr: _OneAxis  # pyright: ignore[reportInvalidTypeForm]
-    offset: i32  # pyright: ignore[reportInvalidTypeForm]
-    size: i32  # pyright: ignore[reportInvalidTypeForm]
+    if TYPE_CHECKING:
+        arr: Any
+        offset: int
+        size: int
+    else:
+        arr: _OneAxis
+        offset: i32
+        size: i32
 
     def __init__(self, arr: Any, offset: Any, size: Any) -> None:
         if isinstance(arr, BufferView):
@@ -48,13 +53,15 @@ class BufferView(BufferViewHandle):
             )
         if isinstance(arr, TensorHandle):
             arr = arr._unwrap()  # pyright: ignore[reportPrivateUsage]
-        if not isinstance(arr, ArrayHandle) and not hasattr(arr, "__array_interface__"):
+        is_array = isinstance(arr, ArrayHandle) or hasattr(arr, "__array_interface__")
+        if not is_array:
             raise TypeError(f"BufferView requires a 1D ndarray, got {type(arr).__name__}")
         if getattr(arr, "grad", None) is not None:
             raise TypeError("BufferView does not support ndarrays with gradients (needs_grad=True)")
-        if len(arr.shape) != 1:
-            raise TypeError(f"BufferView requires a 1D ndarray, got shape {tuple(arr.shape)}")
-        first, count, length = operator.index(offset), operator.index(size), arr.shape[0]
+        shape: Any = cast(Any, arr).shape
+        if len(shape) != 1:
+            raise TypeError(f"BufferView requires a 1D ndarray, got shape {tuple(shape)}")
+        first, count, length = operator.index(offset), operator.index(size), shape[0]
         if first < 0 or count < 0 or first + count > length:
             raise ValueError(
                 f"BufferView out of range: offset={first}, size={count}, ndarray length={length}"
@@ -65,7 +72,8 @@ class BufferView(BufferViewHandle):
 
     def __class_getitem__(cls, item: Any) -> BufferViewType:
         """``BufferView[dtype]`` or ``BufferView[dtype, boundary]``."""
-        return BufferViewType(*item) if isinstance(item, tuple) else BufferViewType(item)
+        items = cast("tuple[Any, ...]", item if isinstance(item, tuple) else (item,))
+        return BufferViewType(*items)
 
     @property
     def shape(self) -> tuple[int]:
@@ -94,13 +102,13 @@ class BufferView(BufferViewHandle):
                 f"BufferView host-side indexing requires a slice, got {type(key).__name__}; read"
                 " view.arr[view.offset + i]"
             )
-        return self.subview(*_range(key, self.size))
+        return self.subview(*_range(cast(Any, key), self.size))
 
     def __repr__(self) -> str:
         return f"<qd.BufferView [{self.offset}:{self.offset + self.size}] of {self.arr!r}>"
 
 
-def sliced(arr: Any, key: slice) -> BufferView:
+def sliced(arr: Any, key: Any) -> BufferView:
     """``arr[key]``. TypeError for an array with several axes, ValueError for a step."""
     shape = tuple(arr.shape)
     if len(shape) != 1:
@@ -111,7 +119,7 @@ def sliced(arr: Any, key: slice) -> BufferView:
     return BufferView(arr, *_range(key, shape[0]))
 
 
-def _range(key: slice, length: int) -> tuple[int, int]:
+def _range(key: Any, length: int) -> tuple[int, int]:
     """The first element and the number of elements of a slice, as Python counts them."""
     start, stop, step = key.indices(length)
     if step != 1:

@@ -15,8 +15,8 @@ from .layout import ElementLayout
 from .write_counter import WriteCounter
 
 __all__ = [
-    "DATA_ORIENTED", "ArrayHandle", "BufferViewHandle", "FieldHandle", "NodeHandle", "StructFieldHandle",
-    "TensorHandle", "is_data_oriented",
+    "DATA_ORIENTED", "ArrayHandle", "BufferViewHandle", "FieldHandle", "NodeHandle",
+    "StructFieldHandle", "TensorHandle", "is_data_oriented",
 ]  # fmt: skip
 
 DATA_ORIENTED: Final = "_qd_data_oriented"

@@ -72,7 +72,7 @@ def test_plans_follow_the_heap(arch):
 
 def test_planned_memory_is_reported(monkeypatch, capfd):
     monkeypatch.setenv("QD_DEBUG_ADSTACK", "1")
-    qd.init(arch=qd.cpu, cpu_max_num_threads=2)
+    qd.init(arch=qd.cpu, cpu_max_num_threads=2, ad_stack_experimental_enabled=True)
     x, y = qd.ndarray(qd.f32, 8, needs_grad=True), qd.ndarray(qd.f32, 8, needs_grad=True)
 
     @qd.kernel

@@ -64,7 +64,7 @@ def test_indices_and_ranges_are_checked_against_the_view(start):
     fill(x[2:5], 3, 9)
     with pytest.raises(
         qd.QuadrantsAssertionError,
-        match=r"BufferView Out Of Range: kernel\[fill\], view 'v', got index 3 \(offset=2, size=3\)",
+        match=r"Out Of Range: kernel\[fill\], view 'v', got index 3 \(offset=2, size=3\)",
     ) as caught:
         fill(x[2:5], 4, 9)
     assert caught.value.span.source_line.strip() == "v[i] = value"

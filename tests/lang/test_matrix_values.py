@@ -306,8 +306,8 @@ def test_integers_must_fit():
 def test_the_truth_of_comparisons():
     a, b, c = qd.Vector([1, 2]), qd.Vector([1, 2]), qd.Vector([1, 3])
     assert a == b and a == [1, 2] and a != c and [a, c] == [b, c] and a in [c, b]
-    assert not a == c and not a != b and [a, c] != [c, a]
-    assert not qd.Matrix([[1, 2], [3, 4]]) == [[1, 2], [3, 5]]
+    assert [bool(a == c), bool(a != b), [a, c] == [c, a]] == [False] * 3
+    assert bool(qd.Matrix([[1, 2], [3, 4]]) == [[1, 2], [3, 5]]) is False
     assert (a == c).to_list() == [True, False]
     assert qd.Vector([0, 0]) and (qd.Vector([0.0]) or None) is not None
     same = copy.deepcopy(a == b)

@@ -101,7 +101,7 @@ def grad_for(primal: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def no_grad(fn: F) -> F:
-    """Make a Python function whose kernels are not recorded: its gradient, ``grad``, does nothing."""
+    """Make a Python function whose kernels are not recorded: its ``grad`` does nothing."""
     found = _replaceable(fn, "no_grad")
 
     def nothing(*args: Any, **kwargs: Any) -> None:
