@@ -155,7 +155,7 @@ class BufferViewType(_Anything):
 
     @property
     def boundary(self) -> str:
-        """What happens to an index outside of the array."""
+        """The treatment of an index outside of the array, as of `NDArray`."""
         return self.array.boundary
 
     def __or__(self, other: Any) -> Any:

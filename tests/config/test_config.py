@@ -464,14 +464,6 @@ def test_log_level_comes_from_the_config(capsys, monkeypatch):
         log.set_level("loud")
 
 
-def test_the_older_variable_of_graphs():
-    assert resolve({}, {"QD_GPU_GRAPH": "0"}).config.graph is False
-    assert resolve({}, {"QD_GPU_GRAPH": "0", "QD_GRAPH": "1"}).config.graph is True
-    found = resolve({"graph": True}, {"QD_GPU_GRAPH": "0"})
-    assert found.config.graph is True
-    assert "overridden by qd.init" in found.warnings[0].text
-
-
 def test_debug_switches():
     assert DebugSwitches.read({"QD_DEBUG_ADSTACK": "1"}) == DebugSwitches(debug_adstack=True)
     assert DebugSwitches.read({}) == DebugSwitches()
