@@ -99,6 +99,8 @@ def config_page() -> str:
                 ),
                 ("`QD_DUMP_CFG`", "write the control-flow graph before and after its optimisation"),
                 ("`QD_SHOW_COMPILING`", "print the name of each kernel that is compiled"),
+                ("`QD_DEBUG_ADSTACK`", "report the memory of adstacks when it is planned"),
+                ("`QD_GPU_GRAPH`", "the older name of `QD_GRAPH`, used where that is not set"),
             ],
         ),
     ]

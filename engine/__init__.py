@@ -188,6 +188,7 @@ if TYPE_CHECKING:
     from .types import (
         u64 as uint64,
     )
+    from .types.buffer_view import BufferView
 
     amdgpu: Arch
     arm64: Arch
@@ -241,6 +242,7 @@ _NAMES: Final = {
     "lang.fields.struct_field": "StructField",
     "lang.tensor": "Backend MatrixTensor Tensor VectorTensor tensor wrap",
     "runtime.program": "init reset sync",
+    "types.buffer_view": "BufferView",
     "types": "NDArray Template ref template f16 f32 f64 i8 i16 i32 i64 u1 u8 u16 u32 u64",
 }
 _MODULE_OF: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -264,9 +266,9 @@ _MODULES: Final = {
 
 __all__ = [
     "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "AdStackOverflowError", "Backend",
-    "BackendUnavailableError", "CompileConfig", "Event", "Field", "FieldsBuilder", "GraphStatus",
-    "IRParseError", "IRVerificationError", "Kernel", "Layout", "Matrix", "MatrixField",
-    "MatrixNdarray", "MatrixTensor", "NDArray", "Ndarray", "NoGradientsError",
+    "BackendUnavailableError", "BufferView", "CompileConfig", "Event", "Field", "FieldsBuilder",
+    "GraphStatus", "IRParseError", "IRVerificationError", "Kernel", "Layout", "Matrix",
+    "MatrixField", "MatrixNdarray", "MatrixTensor", "NDArray", "Ndarray", "NoGradientsError",
     "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
     "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
     "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",

@@ -49,6 +49,8 @@ _PLACES: Final = {
     },
     "lang.simt": ("simt",),
     **{f"lang.simt.{name}": (f"simt.{name}",) for name in ("block", "grid", "subgroup", "warp")},
+    "lang.buffer_view": ("types.buffer_view",),
+    "types.buffer_view_type": ("types.buffer_view",),
     "math.mathimpl": ("math",),
 }  # fmt: skip
 _ABSENT: Final = frozenset(

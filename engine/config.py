@@ -173,6 +173,8 @@ class Resolved(NamedTuple):
             log.warn(notice.text, once=notice.once)
 
 
+_OLD_VARIABLES = {"graph": "QD_GPU_GRAPH"}
+"""Options with an older variable, which counts where the present one is not set."""
 _BITS_FROM_ENV = {"default_fp": "f", "default_ip": "i"}
 """Options whose variable holds a number of bits, with the letter that makes it a type."""
 
@@ -180,6 +182,7 @@ _BITS_FROM_ENV = {"default_fp": "f", "default_ip": "i"}
 def _from_env(opt: Option, environ: Mapping[str, str]) -> Any:
     """Return the value of `opt` in the environment, or None. An empty variable counts as unset."""
     text = environ.get(opt.env, "") if opt.env else ""
+    text = text or environ.get(_OLD_VARIABLES.get(opt.name, ""), "")
     if not text:
         return None
     if opt.name in _BITS_FROM_ENV:
@@ -243,7 +246,7 @@ def resolve(kwargs: Mapping[str, Any], environ: Mapping[str, str]) -> Resolved:
         if argument is not None:
             argument = opt.coerce(argument)
             if value is not None and value != argument:
-                text = environ[opt.env or ""]
+                text = environ.get(opt.env or "", str(value))
                 over = f'overridden by qd.init argument "{name}"'
                 warnings.append(Notice(f"Environment variable {opt.env}={text} {over}"))
             value, origins[name] = argument, "argument"
@@ -298,6 +301,8 @@ class DebugSwitches(NamedTuple):
     """QD_DUMP_CFG: the control-flow graph before and after its optimisation."""
     show_compiling: bool = False
     """QD_SHOW_COMPILING: say which kernel is compiled, whenever one is."""
+    debug_adstack: bool = False
+    """QD_DEBUG_ADSTACK: report the memory of adstacks, whenever it is planned."""
 
     @property
     def dumps(self) -> bool:

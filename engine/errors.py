@@ -49,7 +49,7 @@ from __future__ import annotations
 
 import linecache
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 __all__ = [
     "AdStackOverflowError", "BackendUnavailableError", "CudaError", "CudaMemoryError",
@@ -64,9 +64,7 @@ __all__ = [
 class LocLike(Protocol):
     """The attributes that `from_loc` needs of a location; the IR's own `Loc` has them.
 
-    `parent` is the location of the call this code was inlined at, or None in the kernel itself. It
-    is typed Any here because a protocol that names itself in a read-only property costs every
-    checker time for no gain.
+    `parent` is the location of the call this code was inlined at, or None in the kernel itself.
     """
 
     @property
@@ -129,15 +127,8 @@ class SourceSpan(NamedTuple):
         if source_line is None:
             linecache.checkcache(loc.file)
             source_line = linecache.getline(loc.file, loc.line)
-        return cls(
-            file=loc.file,
-            line=loc.line,
-            col=loc.col,
-            end_line=loc.end_line or loc.line,
-            end_col=loc.end_col,
-            function=loc.func,
-            source_line=source_line.rstrip("\r\n"),
-        )
+        end_line, text = loc.end_line or loc.line, source_line.rstrip("\r\n")
+        return cls(loc.file, loc.line, loc.col, end_line, loc.end_col, loc.func, text)
 
     def render(self) -> str:
         """The banner: file, line and function, then the source line with carets under the span."""
@@ -280,8 +271,15 @@ class _Located(Exception):
     def __str__(self) -> str:
         return self.render()
 
+    def _set_args(self, value: tuple[Any, ...]) -> None:
+        self.message = str(value[0]) if value else ""
+        self.span, self.chain, self.hint = None, (), None
+
+    if not TYPE_CHECKING:  # the whole text, with the source location: programs read ``e.args[0]``
+        args = property(lambda self: (str(self),), _set_args)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self), self.args, self.__dict__)
+        return _restore, (type(self), (self.message,), self.__dict__)
 
 
 class QuadrantsCompilationError(_Located):
@@ -403,10 +401,7 @@ class IRVerificationError(QuadrantsInternalError):
 
 
 class IRParseError(QuadrantsInternalError):
-    """IR text that does not parse.
-
-    The span points into that text; its file is the name the parser was given.
-    """
+    """IR text that does not parse. The span points into it; its file is the name it was given."""
 
 
 class QuadrantsRuntimeError(_Located, RuntimeError):

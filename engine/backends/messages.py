@@ -6,10 +6,10 @@ unless the piece carries a format spec of its own.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .. import logs as log
 from ..errors import QuadrantsRuntimeError
 from ..types import Type, f64
 
@@ -84,7 +84,12 @@ def assert_text(text: str, values: Sequence[Number], types: Sequence[Type]) -> s
 
 
 def print_report(text: str, count: int, loc: Loc, kernel: str) -> None:
-    """Warn of a report that a kernel has made ``count`` times, with the source line it is in."""
-    if log.enabled("warn"):
-        times = "" if count == 1 else f" (the first of {count} in this launch)"
-        log.warn(str(QuadrantsRuntimeError.from_loc(text + times, loc, kernel=kernel)))
+    """Print a report that a kernel has made ``count`` times, with the source line it is in.
+
+    The first words and the location come first, on standard output, where tools look for them:
+    ``Addition overflow detected in File "f.py", line 3, in k:``.
+    """
+    head, _, operands = text.partition(": ")
+    times = "" if count == 1 else f", the first of {count} in this launch"
+    where = QuadrantsRuntimeError.from_loc("", loc, kernel=kernel).banner() or f"{kernel}:"
+    sys.stdout.write(f"{head} in {where}\n    ({operands}{times})\n")

@@ -30,6 +30,7 @@ from .records import BoundFunc
 from .registry import CALLS, HANDLERS, INTRINSICS, expression, handler
 from .signature import FuncDecl, KernelDecl, parse_func
 from .values import (
+    BufferViewValue,
     InstanceValue,
     MatrixValue,
     NdarrayRef,
@@ -232,8 +233,9 @@ def _len(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
         return value.array.ndim
     if isinstance(value, MatrixValue):
         return value.shape[0]
-    if isinstance(value, NdarrayRef | Op | StructValue):
-        hint = f"use {value.name}.shape[0]" if isinstance(value, NdarrayRef) else None
+    if isinstance(value, BufferViewValue | NdarrayRef | Op | StructValue):
+        named = isinstance(value, BufferViewValue | NdarrayRef)
+        hint = f"use {value.name}.shape[0]" if named else None
         raise fb.type_error(f"{describe(value)} has no len() in a kernel", node, hint)
     return fb.python(node, len, value)
 

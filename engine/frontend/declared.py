@@ -18,6 +18,8 @@ from weakref import WeakKeyDictionary
 from ..config import CompileConfig
 from ..signals import of_signal_handler
 from ..types import (
+    BufferViewHandle,
+    BufferViewType,
     CompoundType,
     DataType,
     MatrixType,
@@ -89,6 +91,16 @@ class ParamDecl(NamedTuple):
         """The type of the scalars an array must have; None accepts any."""
         return None if self.number is None else scalar_type(self.number, config)
 
+    def members(self) -> dict[str, ParamDecl]:
+        """The members of a record; the array of a view has the type that the view declares."""
+        found = members_of(self.type)
+        if not issubclass(self.type, BufferViewHandle):
+            return found
+        array = self._replace(
+            name="arr", kind="ndarray", type=None, optional=False, default=NO_DEFAULT
+        )
+        return {**found, "arr": array}
+
     def value_type(self, config: CompileConfig) -> Any:
         """The resolved type of a matrix or struct."""
         return resolve_type(self.type, config)
@@ -151,10 +163,14 @@ def _read(name: str, value: Any, default: Any) -> ParamDecl | None:
         value = NDArray()
     if isinstance(value, NDArray):
         return _array(name, value, default)
+    if isinstance(value, BufferViewType):
+        return _view(name, value, default)
     if isinstance(value, CompoundType):
         kind: Kind = "matrix" if isinstance(value, MatrixType) else "struct"
         return ParamDecl(name, kind, annotation_text=text, default=default, type=value)
     if isinstance(value, type):
+        if issubclass(value, BufferViewHandle):
+            return _view(name, BufferViewType(), default)
         if issubclass(value, TensorHandle):
             return ParamDecl(name, "tensor", annotation_text=text, default=default)
         if dataclasses.is_dataclass(cast(Any, value)):
@@ -172,6 +188,14 @@ def _array(name: str, value: NDArray, default: Any) -> ParamDecl:
         name, "ndarray", dtype, value.ndim, value.needs_grad, value.boundary, repr(value), number,
         default, None, False, value.element_dim, shape,
     )  # fmt: skip
+
+
+def _view(name: str, value: BufferViewType, default: Any) -> ParamDecl:
+    from ..types.buffer_view import BufferView  # imported only by programs that use one
+
+    text = "BufferView" if value.dtype is None else f"BufferView[{text_of(value.dtype)}]"
+    array = _array(name, value.array, default)
+    return array._replace(kind="record", type=BufferView, annotation_text=text)
 
 
 _members: WeakKeyDictionary[type, dict[str, ParamDecl]] = WeakKeyDictionary()

@@ -18,7 +18,13 @@ from typing import Any, Final
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..signals import of_signal_handler
-from ..types import DataType, FieldHandle, StructFieldHandle, is_data_oriented
+from ..types import (
+    BufferViewHandle,
+    DataType,
+    FieldHandle,
+    StructFieldHandle,
+    is_data_oriented,
+)
 from .conversion import converted
 from .declared import element_text
 from .func_builder import FuncBuilder
@@ -29,6 +35,7 @@ from .signature import NO_DEFAULT, FuncDecl, ParamDecl
 from .stmts import local_copy
 from .values import (
     SEQUENCES,
+    BufferViewValue,
     InstanceValue,
     MatrixValue,
     NdarrayRef,
@@ -197,6 +204,11 @@ def _not_fitting(
 
 def _record(fb: FuncBuilder, decl: FuncDecl, param: ParamDecl, value: Any, at: ast.AST) -> Any:
     """A dataclass goes on as it is; its members are parameters of the kernel."""
+    if issubclass(param.type, BufferViewHandle):
+        if not isinstance(value, BufferViewValue):
+            raise _not_fitting(fb, decl, param, value, at)
+        array_argument(fb, param, value.array, at)
+        return value
     cls: Any = value.spec_key.cls if isinstance(value, RecordValue) else value.__class__
     if isinstance(value, InstanceValue):
         cls = value.instance.__class__
@@ -205,7 +217,7 @@ def _record(fb: FuncBuilder, decl: FuncDecl, param: ParamDecl, value: Any, at: a
     return value
 
 
-_WHOLE: Final = frozenset((MatrixValue, StructValue, RecordValue, InstanceValue))
+_WHOLE: Final = frozenset((BufferViewValue, MatrixValue, StructValue, RecordValue, InstanceValue))
 
 
 def _constants(fb: FuncBuilder, value: Any, at: ast.AST) -> Any:

@@ -32,6 +32,7 @@ from .records import instance_attribute, record_attribute, struct_attribute
 from .registry import expression
 from .values import (
     ArrayValue,
+    BufferViewValue,
     DynamicElement,
     ElementLocation,
     InstanceValue,
@@ -44,6 +45,7 @@ from .values import (
     describe,
     is_static,
 )  # fmt: skip
+from .view_ranges import array_index, view_attribute, view_slice
 
 __all__ = [
     "AskedFor", "array_of", "bound", "element_at", "field_element", "index_ops", "lvalue",
@@ -119,6 +121,8 @@ def _subscript_of(fb: FuncBuilder, node: ast.Subscript, base: Any) -> Any:
     kind: Any = base.__class__
     if kind is NdarrayRef:
         return element_at(fb, node, base)
+    if kind is BufferViewValue:
+        return _view_element(fb, node, base)
     if kind is ArrayValue:
         return array_element(fb, node, base)
     if kind is MatrixValue:
@@ -252,6 +256,17 @@ def element_at(fb: FuncBuilder, node: ast.Subscript, array: Any) -> Any:
     return field_element(fb, node, array, indices, array.name or fb.context.called(at))
 
 
+def _view_element(fb: FuncBuilder, node: ast.Subscript, view: BufferViewValue) -> Any:
+    """An element of a view of an array, or a view of a part of it."""
+    if isinstance(node.slice, ast.Slice):
+        return view_slice(fb, node.slice, view)
+    array = view.array
+    (index,) = index_ops(fb, node, 1, "Array", view.name)
+    index = array_index(fb, node, view, index)
+    base = fb.param(C.ARG_ADDR, array.param)
+    return _place_at(fb, node, base, (index,), array.dtype, array.element_shape, array.boundary)
+
+
 def field_element(
     fb: FuncBuilder, node: ast.AST, field: FieldHandle | StructFieldHandle, indices: tuple[Op, ...],
     name: str,
@@ -305,7 +320,15 @@ def _array_address(
     return fb.emit(node, C.SHIFT_PTR, (array.base, offset), None, array.base.type)
 
 
-_INDEXED = (ArrayValue, NdarrayRef, MatrixValue, StructValue, FieldHandle, StructFieldHandle)
+_INDEXED = (
+    ArrayValue,
+    BufferViewValue,
+    NdarrayRef,
+    MatrixValue,
+    StructValue,
+    FieldHandle,
+    StructFieldHandle,
+)
 
 
 def lvalue(fb: FuncBuilder, node: ast.expr) -> Any:
@@ -364,6 +387,8 @@ def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = 
     kind: Any = base.__class__
     if kind is NdarrayRef:
         return _array_attribute(fb, node, base)
+    if kind is BufferViewValue:
+        return Method(base, "subview") if node.attr == "subview" else view_attribute(fb, node, base)
     if kind is MatrixValue:
         return matrix_attribute(fb, node, base)
     if kind is StructValue:

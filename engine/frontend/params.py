@@ -13,7 +13,15 @@ from typing import Any
 
 from ..ir import Block, Func, Op, Param
 from ..ir import codes as C
-from ..types import DataType, FieldHandle, MatrixType, StructType, flat_names, pointer_to
+from ..types import (
+    BufferViewHandle,
+    DataType,
+    FieldHandle,
+    MatrixType,
+    StructType,
+    flat_names,
+    pointer_to,
+)
 from .specialization import (
     InstanceKey,
     NdarrayKey,
@@ -22,7 +30,14 @@ from .specialization import (
     Used,
     ValueKey,
 )  # fmt: skip
-from .values import InstanceValue, MatrixValue, NdarrayRef, RecordValue, StructValue
+from .values import (
+    BufferViewValue,
+    InstanceValue,
+    MatrixValue,
+    NdarrayRef,
+    RecordValue,
+    StructValue,
+)
 
 __all__ = ["Parameters", "compound"]
 
@@ -153,6 +168,14 @@ class Parameters:
                 numbers.append(self.param(C.ARG_LOAD, index))
             return compound(spec_key, iter(numbers))
         if isinstance(spec_key, RecordKey):
+            if issubclass(spec_key.cls, BufferViewHandle):
+                parts = spec_key.members
+                array = self.bind(arg, (*path, "arr"), parts["arr"], name, boundary)
+                offset, size = [
+                    self.bind(arg, (*path, key), parts[key], f"{name}.{key}")
+                    for key in ("offset", "size")
+                ]
+                return BufferViewValue(name, array, offset, size)
             return RecordValue(name, arg, path, spec_key)
         if isinstance(spec_key, InstanceKey):
             return InstanceValue(name, arg, path, spec_key.instance, spec_key)

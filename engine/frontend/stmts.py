@@ -19,6 +19,7 @@ from .signature import KernelDecl
 from .values import (
     SEQUENCES,
     ArrayValue,
+    BufferViewValue,
     DynamicElement,
     MatrixValue,
     NdarrayRef,
@@ -30,6 +31,7 @@ from .values import (
     is_static,
     tensor_name,
 )
+from .view_ranges import assign_view, local_view
 
 __all__ = [
     "assign", "assign_name", "bind_static", "immutable", "local_copy", "not_writable", "store",
@@ -68,6 +70,8 @@ def local_copy(
         return {k: local_copy(fb, v, f"{name}[{k!r}]", node, at) for k, v in value.items()}
     if kind is ArrayValue:
         return _named(value, name)
+    if kind is BufferViewValue:
+        return local_view(fb, at, value, name)
     if isinstance(getattr(value, "decl", None), KernelDecl):
         raise fb.not_scalar(value, at)
     if isinstance(value, _PLAIN) or callable(value):
@@ -223,6 +227,9 @@ def assign_name(fb: FuncBuilder, target: ast.Name, value: Any, node: ast.AST) ->
         raise immutable(fb, target, old)
     if isinstance(old, Op | DynamicElement | MatrixValue | StructValue) and writable(old):
         store(fb, old, value, node, _source(node))
+        return
+    if isinstance(old, BufferViewValue) and old.offset.type.is_ptr:
+        assign_view(fb, node, old, value)
         return
     if _same_shape(old, value):
         for var, part in zip(cast("list[Any]", old), value, strict=True):

@@ -19,7 +19,8 @@ from .inline import inline
 from .matrices import METHODS
 from .registry import call_of, handler
 from .signature import FuncDecl
-from .values import Method, StructValue
+from .values import BufferViewValue, Method, StructValue
+from .views import view_method
 
 
 @call_of(StructType)
@@ -65,6 +66,8 @@ def _method(fb: FuncBuilder, node: ast.Call, method: Method) -> Any:
         return inline(fb, node, _decl(fb, fn, node), owner)
     if isinstance(owner, FieldHandle | StructFieldHandle):
         return fill_field(fb, node, owner)
+    if isinstance(owner, BufferViewValue):
+        return view_method(fb, node, owner)
     return METHODS[method.name](fb, node, owner)
 
 

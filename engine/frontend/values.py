@@ -8,7 +8,7 @@
   of them;
 * a tuple, list or dict: a container known at compile time, of any of these;
 * `ArrayValue`: an array that the kernel makes for itself;
-* `NdarrayRef`, `ShapeRef`, `RecordValue`, `InstanceValue`: below;
+* `NdarrayRef`, `BufferViewValue`, `ShapeRef`, `RecordValue`, `InstanceValue`: below;
 * every other Python object: itself, known at compile time. Fields are such (`types.FieldHandle`).
 """
 
@@ -25,6 +25,7 @@ from .specialization import InstanceKey, NdarrayKey, RecordKey
 __all__ = [
     "SEQUENCES",
     "ArrayValue",
+    "BufferViewValue",
     "DynamicElement",
     "ElementLocation",
     "Grouped",
@@ -71,6 +72,19 @@ class ShapeRef:
     """The shape of an array parameter; its extents are read where they are used."""
 
     array: NdarrayRef
+
+
+@dataclass(frozen=True, slots=True)
+class BufferViewValue:
+    """A range of an array with one axis: a `types.buffer_view.BufferView`.
+
+    name: in messages. offset, size: i32 values; of a local name, variables that hold them.
+    """
+
+    name: str
+    array: NdarrayRef
+    offset: Op
+    size: Op
 
 
 class ElementLocation:
@@ -265,7 +279,7 @@ def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
 
 _ATOMS: Final = frozenset((int, float, bool, str, type(None)))
 _OF_RUN_TIME: Final = frozenset(
-    (Op, ArrayValue, NdarrayRef, ShapeRef, RecordValue, DynamicElement, Method)
+    (Op, ArrayValue, BufferViewValue, NdarrayRef, ShapeRef, RecordValue, DynamicElement, Method)
 )
 
 
@@ -301,6 +315,8 @@ def describe(value: Any) -> str:
         return f"the method {value.name}"
     if isinstance(value, NdarrayRef):
         return f"ndarray {value.name}"
+    if isinstance(value, BufferViewValue):
+        return f"BufferView {value.name}"
     if isinstance(value, ArrayValue):
         return f"array {value.name}"
     if isinstance(value, ShapeRef):

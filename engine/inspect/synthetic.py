@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ..config import CompileConfig
-from ..frontend.declared import NO_DEFAULT, ParamDecl, members_of
+from ..frontend.declared import NO_DEFAULT, ParamDecl
 from ..types import DATA_ORIENTED, DataType, MatrixType, StructType
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ _BOUND: Final = re.compile(r"(n|m|k|h|w|nx|ny|nz|steps?|iters?|rows|cols|height|
                            r"n_?\w+|num_?\w*|\w*(size|count|len|length|total|extent)")  # fmt: skip
 
 
-def _members(cls: type) -> Iterator[ParamDecl]:
+def _members(record: ParamDecl) -> Iterator[ParamDecl]:
     """The members that making an object of a dataclass asks for."""
-    known = members_of(cls)
-    return (known[f.name] for f in dataclasses.fields(cls) if f.init)
+    known = record.members()
+    return (known[f.name] for f in dataclasses.fields(record.type) if f.init)
 
 
 def why_none(decl: KernelDecl, instance: Any = None, recorded: bool = False) -> str:
@@ -72,7 +72,7 @@ def _why(param: ParamDecl, name: str) -> str:
     if param.kind == "ndarray" and param.needs_grad and not param.optional:
         return f"{name} needs a gradient, which only a program can allocate"
     if param.kind == "record":
-        reasons = (_why(member, f"{name}.{member.name}") for member in _members(param.type))
+        reasons = (_why(member, f"{name}.{member.name}") for member in _members(param))
         return next(filter(None, reasons), "")
     return ""
 
@@ -95,7 +95,7 @@ def _arrays(params: Any) -> Iterator[ParamDecl]:
         if param.kind == "ndarray":
             yield param
         elif param.kind == "record":
-            yield from _arrays(_members(param.type))
+            yield from _arrays(_members(param))
 
 
 def _axes(param: ParamDecl) -> int:
@@ -129,7 +129,7 @@ class _Maker:
         if kind == "ndarray":
             return None if param.needs_grad else self._array(param, name)
         if kind == "record":
-            members = {m.name: self.argument(m, f"{name}.{m.name}") for m in _members(param.type)}
+            members = {m.name: self.argument(m, f"{name}.{m.name}") for m in _members(param)}
             return param.type(**members)
         if kind in ("matrix", "struct"):
             return self._value(param.value_type(self._config), name)

@@ -1,10 +1,11 @@
 """`qd.graph`: constructs of kernels that are recorded as a graph.
 
-All of it is used in kernels only; `frontend.graphs` defines its meaning. `graph_blocks` has more.
+All of it is for kernels; `frontend.graphs` defines its meaning. `graph_blocks` has more.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from ..frontend.registry import intrinsic
@@ -30,11 +31,15 @@ def parallel_context() -> Any:
     """A part of a graph whose sections may run at the same time; it ends when all have.
 
     ``with qd.graph.parallel_context():`` holds nothing but ``with qd.graph.parallel():`` blocks.
+    Outside of kernels it does nothing.
     """
-    only_in_kernels("graph.parallel_context")
+    return nullcontext()
 
 
 @intrinsic("graph.parallel")
 def parallel() -> Any:
-    """One section of a `parallel_context`: its loops run in order, next to the other sections."""
-    only_in_kernels("graph.parallel")
+    """One section of a `parallel_context`: its loops run in order, next to the other sections.
+
+    Outside of kernels it does nothing.
+    """
+    return nullcontext()

@@ -1,10 +1,11 @@
 """Blocks of kernels that are not part of `qd.graph`: checkpoints, streams, and deprecated names.
 
-All of it is used in kernels only; `frontend.graphs` and `frontend.checkpoints` define its meaning.
+All of it is for kernels; `frontend.graphs` and `frontend.checkpoints` define its meaning.
 """
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 from ..frontend.registry import intrinsic
@@ -18,7 +19,7 @@ __all__ = [
 
 
 @intrinsic("checkpoint")
-def checkpoint(cp_id: int, yield_on: Any) -> Any:
+def checkpoint(cp_id: int = 0, yield_on: Any = None) -> Any:
     """A block of a graph at which a launch may stop, and another one begin.
 
     ``with qd.checkpoint(1, yield_on=flag):`` in a kernel with ``graph=True, checkpoints=True``. If
@@ -27,8 +28,10 @@ def checkpoint(cp_id: int, yield_on: Any) -> Any:
     ``kernel.resume(..., from_checkpoint=1)`` launches the kernel from this block on.
 
     cp_id: an int literal or a member of an IntEnum, unique in the kernel.
+
+    Outside of kernels it does nothing.
     """
-    only_in_kernels("checkpoint")
+    return nullcontext()
 
 
 @intrinsic("stream_parallel")
@@ -37,8 +40,10 @@ def stream_parallel() -> Any:
 
     The blocks run concurrently; the kernel ends when all of them have ended. A kernel with such
     blocks holds nothing else. On backends without streams they run one after the other.
+
+    Outside of kernels it does nothing.
     """
-    only_in_kernels("stream_parallel")
+    return nullcontext()
 
 
 @intrinsic("graph.do_while_old")
@@ -50,10 +55,10 @@ def graph_do_while(condition: Any) -> bool:
 @intrinsic("graph.parallel_old")
 def graph_parallel() -> Any:
     """Deprecated: write ``qd.graph.parallel()``."""
-    only_in_kernels("graph_parallel")
+    return nullcontext()
 
 
 @intrinsic("graph.parallel_context_old")
 def graph_parallel_context() -> Any:
     """Deprecated: write ``qd.graph.parallel_context()``."""
-    only_in_kernels("graph_parallel_context")
+    return nullcontext()

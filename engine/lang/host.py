@@ -16,8 +16,8 @@ from ..types import CompoundType, DataType, dtype_of, u1
 
 __all__ = [
     "FieldIndexError", "InvalidDataType", "as_type", "ended", "field_index", "fitted",
-    "is_number", "mismatch", "number", "numbers", "numbers_of", "numpy_type", "python_number",
-    "value_type",
+    "is_number", "items_of", "mismatch", "number", "numbers", "numbers_of", "numpy_type",
+    "python_number", "value_type",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -42,6 +42,18 @@ def ended(what: str) -> QuadrantsRuntimeError:
     if program.peek() is None:
         text = f"{NOT_INITIALIZED} {text}"
     return QuadrantsRuntimeError(text)
+
+
+def items_of(value: Any) -> Sequence[Any]:
+    """The items of a list, a tuple or an array of NumPy with one axis; another value as one item.
+
+    A shape, or the first indices of a field, may be any of these.
+    """
+    if isinstance(value, list | tuple):
+        return cast("list[Any]", value)
+    if isinstance(value, np.ndarray) and cast(Array, value).ndim == 1:
+        return cast("list[Any]", value.tolist())
+    return (cast(Any, value),)
 
 
 def value_type(dtype: Any) -> Any:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable
 from typing import Any, Final, NoReturn, cast
 
 import numpy as np
@@ -35,6 +34,7 @@ from .fields.axes import MAX_AXES
 from .host import (
     ended,
     is_number,
+    items_of,
     mismatch,
     number,
     numbers,
@@ -51,9 +51,19 @@ __all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "ndarra
 Array = np.ndarray[Any, Any]
 
 
+class InvalidShape(QuadrantsRuntimeError, TypeError):
+    """Raised for a shape that is not made of integers."""
+
+
 def _extents(shape: Any) -> tuple[int, ...]:
-    items: Iterable[Any] = cast("list[Any]", shape) if isinstance(shape, tuple | list) else (shape,)
-    extents = tuple([operator.index(n) for n in items])
+    items = items_of(shape)
+    try:
+        extents = tuple([operator.index(n) for n in items])
+    except TypeError:
+        shown = tuple(items) if isinstance(items, list) else items
+        raise InvalidShape(
+            f"{shown} is not a valid shape for ndarray: extents are positive integers"
+        ) from None
     if len(extents) > MAX_AXES:
         raise RuntimeError(
             f"Too many dimensions. The maximum dimensionality is {MAX_AXES}, got {len(extents)}"
@@ -227,6 +237,10 @@ class Ndarray(ArrayHandle, Exchanges):
         return tuple(indices)
 
     def __getitem__(self, key: Any) -> Any:
+        if key.__class__ is slice:
+            from ..types.buffer_view import sliced  # imported only by programs that use one
+
+            return sliced(self, key)
         found = self._by_index()[self._index(key)]
         if self.element_shape:
             return live(found, self._writes)
@@ -281,6 +295,12 @@ class Ndarray(ArrayHandle, Exchanges):
 
     def __deepcopy__(self, memo: Any) -> Ndarray:
         return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles carry the elements, gradients and duals; they are read in the current program."""
+        options = self.dtype, self._extents, self.element_shape, self.layout
+        parts = [None if a is None else a.to_numpy() for a in (self, self.grad, self.dual)]
+        return _unpickled, (type(self), options, *parts)
 
     def to_numpy(self, dtype: Any = None, *, copy: bool | None = True) -> Any:
         """The values as an array of the array's shape, then that of an element.
@@ -347,6 +367,18 @@ class MatrixNdarray(metaclass=_Kind):
     """The class of arrays of matrices, for `isinstance`."""
 
     axes = 2
+
+
+def _unpickled(
+    kind: type[Ndarray], options: tuple[Any, ...], values: Any, grad: Any, dual: Any
+) -> Ndarray:
+    """Make the array of a pickle. grad, dual: the values of its gradients and duals, or None."""
+    dtype, shape, element_shape, layout = options
+    found = kind(dtype, shape, grad is not None, element_shape, layout, dual is not None)
+    for array, data in ((found, values), (found.grad, grad), (found.dual, dual)):
+        if array is not None:
+            array.from_numpy(data)
+    return found
 
 
 def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool = False) -> Ndarray:

@@ -20,7 +20,7 @@ from ..types import (
     matrix_type,
     template,
 )
-from ..types.annotations import ndarray
+from ..types.annotations import AnyMatrix, ndarray
 from ..types.later import unsupported
 from .host import InvalidDataType
 from .values.struct import struct_type
@@ -36,21 +36,42 @@ _LONG: Final = {"f": "float", "i": "int", "u": "uint"}
 _ALIASES: Final = {_LONG[t.name[0]] + t.name[1:]: t for t in ALL_TYPES if t.name != "void"}
 
 
-def vector(n: int, dtype: Any = float) -> MatrixType:
+def vector(n: int | None = None, dtype: Any = float, unpacked: bool = False) -> Any:
     """The type of vectors of ``n`` elements of data type ``dtype``.
+
+    Without arguments: vectors of any length and data type, as the ``dtype`` of an array parameter,
+    ``qd.types.ndarray(dtype=qd.types.vector())``. unpacked: changes nothing, since the elements of
+    a vector are separate variables in every kernel.
 
     Called, it makes one: ``vec3(1, 2, 3)``, ``vec3(0)``, ``vec3(v.xy, 1)``. ValueError or TypeError
     for an invalid extent or data type.
     """
-    return matrix_type((n,), _element(dtype))
+    if n is None and dtype is float:
+        return AnyMatrix(1)
+    return matrix_type(_extents("vector", n), _element(dtype))
 
 
-def matrix(n: int, m: int, dtype: Any = float) -> MatrixType:
+def matrix(n: int | None = None, m: int | None = None, dtype: Any = float) -> Any:
     """The type of matrices of ``n`` rows and ``m`` columns of data type ``dtype``.
+
+    Without arguments: matrices of any extents and data type, as the ``dtype`` of an array
+    parameter.
 
     Called, it makes one: ``mat2(1, 2, 3, 4)`` row by row, ``mat2([[1, 2], [3, 4]])``, ``mat2(0)``.
     """
-    return matrix_type((n, m), _element(dtype))
+    if n is None and m is None and dtype is float:
+        return AnyMatrix(2)
+    return matrix_type(_extents("matrix", n, m), _element(dtype))
+
+
+def _extents(name: str, *extents: Any) -> tuple[int, ...]:
+    """The extents. TypeError if one is missing."""
+    if None in extents:
+        raise TypeError(
+            f"qd.types.{name}() needs its extents, or no arguments at all as the dtype of"
+            " qd.types.ndarray()"
+        )
+    return extents
 
 
 def _element(dtype: Any) -> Any:
@@ -105,6 +126,8 @@ def __getattr__(name: str) -> Any:
         return _ROOM[name]
     if name in _ALIASES:
         return _ALIASES[name]
+    if name == "buffer_view_type":
+        return importlib.import_module("..types.buffer_view", __package__)
     raise unsupported("qd.types", name)
 
 

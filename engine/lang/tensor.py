@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 from ..errors import QuadrantsAssertionError
 from ..types import DataType, TensorHandle, matrix_type
 from .fields.field import field
 from .fields.make import MatrixField, ScalarField
 from .fields.placed import Field
-from .host import mismatch
+from .host import items_of, mismatch
 from .ndarray import Ndarray, made
 
 __all__ = ["Backend", "MatrixTensor", "Tensor", "VectorTensor", "tensor", "wrap"]
@@ -72,8 +72,11 @@ class Tensor(TensorHandle):
 
     @property
     def grad(self) -> Tensor | None:
-        """The gradients; None if there are none."""
-        if self._grad is None and self.has_grad():
+        """The gradients; None if there can be none.
+
+        Of a field of floats without memory for them: a tensor whose use is an error.
+        """
+        if self._grad is None and self._impl.grad is not None:
             self._grad = wrap(self._impl.grad)
         return self._grad
 
@@ -173,7 +176,7 @@ class Tensor(TensorHandle):
         t = matrix_type(shape, impl.dtype) if shape else impl.dtype
         origin = () if isinstance(impl, Ndarray) else impl.memory_layout().origin
         first = origin[: len(impl.shape)]
-        grad = self.grad.to_numpy() if self.grad is not None else None
+        grad = self.grad.to_numpy() if self.grad is not None and self.has_grad() else None
         made_of = t, self.shape, self.backend, self.layout, first
         return _read, (type(self), made_of, self.to_numpy(), grad)
 
@@ -213,7 +216,7 @@ def _read(
     else:
         found = tensor(t, shape, backend=backend, layout=layout, needs_grad=needs_grad)
     found.from_numpy(values)
-    if found.grad is not None:
+    if found.grad is not None and grad is not None:
         found.grad.from_numpy(grad)
     return found if type(found) is kind else kind(found._unwrap())  # pyright: ignore[reportPrivateUsage]
 
@@ -278,7 +281,7 @@ def tensor(
         ) from None
     if shape is None:
         raise TypeError("a tensor needs a shape")
-    sizes = tuple(cast("list[Any]", shape)) if isinstance(shape, list | tuple) else (shape,)
+    sizes = tuple(items_of(shape))
     order = _axes(layout, sizes)
     if where is Backend.NDARRAY:
         return wrap(made(dtype, sizes, needs_grad, order))

@@ -29,6 +29,9 @@ from .manager import PassCx
 from .registry import register
 
 _ATOMICS: Final = {C.ATOMIC_ADD: C.ADD, C.ATOMIC_MUL: C.MUL}
+_NAMES: Final = {
+    C.ADD: "Addition", C.SUB: "Subtraction", C.MUL: "Multiplication", C.BIT_SHL: "Shift left",
+}  # fmt: skip
 _SIGNS: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*", C.BIT_SHL: "<<"}
 
 
@@ -65,7 +68,7 @@ def _watch_block(func: Func, block: Block) -> None:
                 code, y = C.SUB, y.args[0]
             x, result = op, b.binary(code, op, y)
         fine = _fits(b, code, x, y, result)
-        text = f"Integer overflow of {op.type}: %d {_SIGNS[code]} %d"
+        text = f"{_NAMES[code]} overflow detected: {op.type}: %d {_SIGNS[code]} %d"
         b.emit(C.ASSERT, (fine, x, y), AssertAttr("overflow", text))
     block.ops = b.ops
 

@@ -11,7 +11,7 @@ dataclass, an array of ``self``) is read when its value is needed, by `binding_v
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -37,6 +37,7 @@ from ..frontend.specialization import (
 )
 from ..ir import Param
 from ..types import (
+    BufferViewHandle,
     DataType,
     FieldHandle,
     MatrixType,
@@ -127,7 +128,8 @@ def _classify(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
         t = param.value_type(call.config)
         return Argument(t, tuple(flat(call.kernel, name, value, t)))
     if kind == "record":
-        return Argument(_record(call, param.type, value, name), given=value)
+        members = param.members()
+        return Argument(_record(call, param.type, members, value, name), given=value)
     if kind == "self":
         return Argument(_instance(call, value), given=value)
     return Argument(Unusable(param.annotation_text))
@@ -254,6 +256,12 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
             f"argument {name} of kernel {call.kernel} is a template and has the float value "
             f"{value!r}, which raise_on_templated_floats forbids"
         )
+    if isinstance(value, BufferViewHandle):
+        raise QuadrantsRuntimeTypeError(
+            f"Argument {name} is a BufferView, which a template parameter cannot be",
+            kernel=call.kernel,
+            hint=f"annotate it: {name}: qd.BufferView",
+        )
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         warn_of_dataclass(call.kernel, name, type(value).__name__)
     if is_data_oriented(value) or _holds_arrays(value, call.array_class):
@@ -284,7 +292,14 @@ def _holds_arrays(value: Any, array_class: type) -> bool:
     )
 
 
-def _record(call: _Call, cls: type, value: Any, name: str) -> RecordKey:
+def _record(
+    call: _Call, cls: type, members: Mapping[str, ParamDecl], value: Any, name: str
+) -> RecordKey:
+    is_view = issubclass(cls, BufferViewHandle)
+    if is_view and not isinstance(value, cls):
+        text = f"Argument {name} expects a BufferView, got {type(value).__name__}"
+        hint = f"pass a range of an array: {name}[:] is all of it"
+        raise QuadrantsRuntimeTypeError(text, kernel=call.kernel, hint=hint)
     if not isinstance(value, cls):
         raise QuadrantsRuntimeError(
             f"Argument {name} must be a {cls.__name__}, got {short(value)}",
@@ -295,8 +310,10 @@ def _record(call: _Call, cls: type, value: Any, name: str) -> RecordKey:
     return RecordKey(
         exact,
         {
-            key: _classify(call, param, getattr(value, key), f"{name}.{key}").spec_key
-            for key, param in members_of(cls).items()
+            key: _classify(
+                call, param, getattr(value, key), name if is_view else f"{name}.{key}"
+            ).spec_key
+            for key, param in members.items()
         },
     )
 
@@ -318,7 +335,7 @@ def _member_key(call: _Call, value: Any, lifted: bool) -> Any:
         return array._key
     if _holds_arrays(value, call.array_class) and not is_data_oriented(value):
         cls: Any = value.__class__
-        return _record(call, cls, value, cls.__name__)
+        return _record(call, cls, members_of(cls), value, cls.__name__)
     return member_key(value) if lifted else value
 
 
@@ -366,12 +383,15 @@ def _ndarray(param: ParamDecl, value: Any, wanted: DataType | None, name: str) -
             )
         raise TypeError(f"Expect element type {want} for argument {name}, but get {got}")
     _check_ndim(param, name, key.ndim, value.shape)
-    if param.needs_grad is not None and bool(param.needs_grad) is not key.needs_grad:
-        raise ValueError(
-            f"Invalid argument {name}, required needs_grad={bool(param.needs_grad)}, but "
-            f"{key.needs_grad} is provided"
-        )
+    _check_gradients(param, name, key.needs_grad)
     return Argument(key, data, given=value)
+
+
+def _check_gradients(param: ParamDecl, name: str, has_gradients: bool) -> None:
+    """ValueError for an array without gradients where they are required."""
+    if param.needs_grad and not has_gradients:
+        text = f"Invalid argument {name}, required needs_grad=True, but False is provided"
+        raise ValueError(text)
 
 
 def _check_ndim(param: ParamDecl, name: str, ndim: int, shape: tuple[int, ...]) -> None:
@@ -408,11 +428,7 @@ def _numpy(
             f"Invalid value for argument {name} - required element_shape={param.element_shape}, "
             f"array with element shape of {element} is provided"
         )
-    if param.needs_grad is not None and bool(param.needs_grad) is not has_grad:
-        raise ValueError(
-            f"Invalid argument {name}, required needs_grad={bool(param.needs_grad)}, but {has_grad}"
-            " is provided"
-        )
+    _check_gradients(param, name, has_grad)
     if any(n > i32.max for n in value.shape):
         raise ValueError(f"Invalid argument {name}: an extent of {value.shape} is 2**31 or more")
     spec_key = ndarray_key(dtype, value.ndim - dims, has_grad, element)
@@ -426,8 +442,8 @@ def _numpy(
         dense.flags.writeable = value.flags.writeable
         return Argument(spec_key, dense, Copied(dense, value))
     raise ValueError(
-        f"Invalid argument {name}: strided NumPy arrays are not supported, pass "
-        "numpy.ascontiguousarray(...) of it"
+        f"Invalid argument {name}: Non contiguous numpy arrays are not supported, please call"
+        " np.ascontiguousarray(arr) before passing it into quadrants kernel."
     )
 
 

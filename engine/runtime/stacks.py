@@ -258,6 +258,11 @@ class Stacks:
     def placed(self, sizer: Sizer, tasks: tuple[TaskPlan | None, ...]) -> StackPlan:
         """The plan of a kernel with these plans of its tasks, in heaps that are large enough."""
         heaps = sizer.heaps
+        program = self._program()
+        if program is not None and program.switches.debug_adstack:
+            from .stack_report import report
+
+            report(program.config.arch, sizer.meta.name, tasks)
         for heap, needed in zip((heaps.real, heaps.integer), bytes_of(tasks), strict=True):
             if not heap.fits(needed):
                 for other in list(self._sizers.values()):

@@ -14,9 +14,33 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Union, cast
 from .compound import MatrixType, StructType, matrix_type
 from .dtypes import DataType, dtype_of
 
-__all__ = ["NDArray", "Ref", "Template", "ndarray", "ref", "template"]
+__all__ = [
+    "AnyMatrix",
+    "BufferViewType",
+    "NDArray",
+    "Ref",
+    "Template",
+    "ndarray",
+    "ref",
+    "template",
+]
 
 Boundary = Literal["unsafe", "clamp"]
+
+
+class AnyMatrix:
+    """``qd.types.vector()`` or ``qd.types.matrix()``: elements of any extents and data type.
+
+    Only as the ``dtype`` of an `NDArray`. ndim: 1 for vectors, 2 for matrices.
+    """
+
+    __slots__ = ("ndim",)
+
+    def __init__(self, ndim: int) -> None:
+        self.ndim: Final = ndim
+
+    def __repr__(self) -> str:
+        return ("vector()", "matrix()")[self.ndim - 1]
 
 
 def _element_type(dtype: Any) -> DataType | MatrixType | type | None:
@@ -61,6 +85,8 @@ class NDArray(_Anything):
             raise ValueError(f"ndim must be a non-negative int, not {ndim!r}")
         if boundary not in ("unsafe", "clamp"):
             raise ValueError(f"boundary must be 'unsafe' or 'clamp', not {boundary!r}")
+        if isinstance(dtype, AnyMatrix):
+            dtype, element_dim = None, dtype.ndim
         element = _element_type(dtype)
         if element_shape is not None:
             shape = tuple(element_shape)
@@ -109,6 +135,37 @@ class NDArray(_Anything):
 
 
 ndarray = NDArray
+
+
+class BufferViewType(_Anything):
+    """Annotation of a parameter that is a `buffer_view.BufferView`: a range of an array.
+
+    dtype: of the elements, as of `NDArray`; None accepts any. boundary: as of `NDArray`.
+    """
+
+    __slots__ = ("array",)
+
+    def __init__(self, dtype: Any = None, boundary: Boundary = "unsafe") -> None:
+        self.array: Final = NDArray(dtype, 1, boundary=boundary)
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self.array.dtype
+
+    @property
+    def boundary(self) -> str:
+        """The treatment of an index outside of the array, as of `NDArray`."""
+        return self.array.boundary
+
+    def __or__(self, other: Any) -> Any:
+        """``BufferView[...] | None``: the argument may be None."""
+        return Union[self, other]  # noqa: UP007
+
+    def __repr__(self) -> str:
+        name = getattr(self.dtype, "__name__", self.dtype)
+        more = "" if self.boundary == "unsafe" else f", boundary={self.boundary!r}"
+        return f"BufferViewType(dtype={name}{more})"
 
 
 class Template(_Anything):

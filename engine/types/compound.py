@@ -15,6 +15,7 @@ that means, and `resolved` returns the type it means.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Union, cast
 
@@ -35,6 +36,10 @@ of such types. Filled by `lang`, a layer above."""
 
 def _number(dtype: Any) -> NumberType:
     return cast("NumberType", dtype if dtype in (int, float, bool) else dtype_of(dtype))
+
+
+def _name_of(t: Any) -> str:
+    return getattr(t, "__name__", None) or repr(t)
 
 
 class CompoundType:
@@ -78,6 +83,18 @@ class MatrixType(CompoundType):
     def ndim(self) -> int:
         return len(self.shape)
 
+    def get_shape(self) -> tuple[int, ...]:
+        """The shape: (n,) of a vector, (n, m) of a matrix."""
+        return self.shape
+
+    def element_type(self) -> NumberType:
+        """The type of one element, `dtype`."""
+        return self.dtype
+
+    def to_string(self) -> str:
+        """The name that messages show: ``[Tensor (3) f32]``."""
+        return f"[Tensor ({', '.join(map(str, self.shape))}) {_name_of(self.dtype)}]"
+
     def field(self, **options: Any) -> Any:
         """A field of such elements; options as `qd.field` has them."""
         return MAKERS[FieldMaker](self, **options)
@@ -87,7 +104,7 @@ class MatrixType(CompoundType):
         return MAKERS[ArrayMaker](self, shape, needs_grad, needs_dual)
 
     def __repr__(self) -> str:
-        dtype = getattr(self.dtype, "__name__", None) or repr(self.dtype)
+        dtype = _name_of(self.dtype)
         if len(self.shape) == 1:
             return f"vector({self.shape[0]}, {dtype})"
         return f"matrix({self.shape[0]}, {self.shape[1]}, {dtype})"
@@ -120,6 +137,9 @@ def matrix_type(shape: tuple[int, ...], dtype: Any) -> MatrixType:
     key = (tuple(shape), number)
     found = _matrix_types.get(key)
     if found is None:
+        # Extents may be numbers of NumPy, which find the same entry from now on.
+        plain = [operator.index(n) if hasattr(n, "__index__") else n for n in key[0]]
+        key = (tuple(plain), number)
         for extent in key[0]:
             if type(extent) is not int or extent < 1:
                 raise ValueError(f"{key[0]} is no shape of a vector or matrix")
@@ -157,9 +177,7 @@ class StructType(CompoundType):
         return MAKERS[ArrayMaker](self, shape, needs_grad, needs_dual)
 
     def __repr__(self) -> str:
-        inside = ", ".join(
-            f"{key}={getattr(t, '__name__', None) or repr(t)}" for key, t in self.members.items()
-        )
+        inside = ", ".join(f"{key}={_name_of(t)}" for key, t in self.members.items())
         return f"{self.name}({inside})"
 
 

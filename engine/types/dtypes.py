@@ -114,6 +114,10 @@ class DataType(Type):
     def __call__(self, value: float | int | bool) -> float | int:
         return normalize(value, self)
 
+    def to_string(self) -> str:
+        """The name: ``"f32"``."""
+        return self.name
+
 
 class PointerType(Type):
     """Address of a value of type ``elem``; made only by `pointer_to`."""

@@ -15,8 +15,8 @@ from .layout import ElementLayout
 from .write_counter import WriteCounter
 
 __all__ = [
-    "DATA_ORIENTED", "ArrayHandle", "FieldHandle", "NodeHandle", "StructFieldHandle",
-    "TensorHandle", "is_data_oriented",
+    "DATA_ORIENTED", "ArrayHandle", "BufferViewHandle", "FieldHandle", "NodeHandle",
+    "StructFieldHandle", "TensorHandle", "is_data_oriented",
 ]  # fmt: skip
 
 DATA_ORIENTED: Final = "_qd_data_oriented"
@@ -121,6 +121,10 @@ class ArrayHandle:
     """An ndarray."""
 
     __slots__ = ()
+
+
+class BufferViewHandle:
+    """A range of an array: `buffer_view.BufferView`, which is imported only where one is used."""
 
 
 class TensorHandle:

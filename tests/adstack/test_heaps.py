@@ -1,6 +1,7 @@
 """The two heaps that adstacks lie in: rows, growth, threads, programs, processes."""
 
 import os
+import re
 import threading
 
 import numpy as np
@@ -68,6 +69,31 @@ def test_plans_follow_the_heap(arch):
     small.check()
     assert small.sizer.plan_made.real_heap == program.current().stacks.real.address
     assert small.sizer.plan_made.tasks == first.tasks
+
+
+def test_planned_memory_is_reported(monkeypatch, capfd):
+    monkeypatch.setenv("QD_DEBUG_ADSTACK", "1")
+    qd.init(arch=qd.cpu, cpu_max_num_threads=2, ad_stack_experimental_enabled=True)
+    x, y = qd.ndarray(qd.f32, 8, needs_grad=True), qd.ndarray(qd.f32, 8, needs_grad=True)
+
+    @qd.kernel
+    def k(x: F32, y: F32, n: qd.i32):
+        for i in x:
+            a = x[i]
+            for _ in range(n):
+                a = qd.sin(a)
+            y[i] = a
+
+    for n in (3, 3, 30):
+        k.grad(x, y, n)
+    said = capfd.readouterr().err.splitlines()
+    arch = program.current().config.arch
+    qd.reset()
+    form = rf"\[adstack_heap\] arch={arch} kernel=k_reverse_grad task_idx=0 kind=F src=threads"
+    form += r" effective_rows=(\d+) stride=(\d+) required_bytes=(\d+)"
+    found = [[*map(int, m.groups())] for m in map(re.compile(form).fullmatch, said) if m]
+    assert [stride for _, stride, _ in found] == [12, 120]
+    assert all(rows * stride == needed for rows, stride, needed in found)
 
 
 def test_a_serial_task_has_one_row(cpu):

@@ -214,6 +214,11 @@ def test_refused_in_reverse_mode_only(kernel, text, line):
     passes_of(kernel, "forward")
 
 
+def test_the_gradient_of_a_random_number_is_a_runtime_error_too():
+    with pytest.raises(RuntimeError, match="RandStmt not supported in AutoDiff"):
+        passes_of(draws, "reverse")
+
+
 # What stays allowed.
 
 

@@ -175,9 +175,9 @@ def test_a_warm_process_runs_neither_passes_nor_llvm(runs, arch, debug):
         seen = warm.of(name).layers["offline"]
         assert (seen["state"], seen["source"]) == ("hit", "disk")
     if debug:
-        reported = [line for line in cold.stderr.splitlines() if "overflow" in line.lower()]
+        reported = [line for line in cold.stdout.splitlines() if "overflow" in line.lower()]
         assert reported
-        assert [line for line in warm.stderr.splitlines() if "overflow" in line.lower()] == reported
+        assert [line for line in warm.stdout.splitlines() if "overflow" in line.lower()] == reported
         kind, text, line = warm.result[4]
         assert kind == "QuadrantsAssertionError"
         assert "too far: 6" in text

@@ -465,6 +465,7 @@ def test_log_level_comes_from_the_config(capsys, monkeypatch):
 
 
 def test_debug_switches():
+    assert DebugSwitches.read({"QD_DEBUG_ADSTACK": "1"}) == DebugSwitches(debug_adstack=True)
     assert DebugSwitches.read({}) == DebugSwitches()
     switches = DebugSwitches.read({"QD_DUMP_CFG": "1", "QD_DUMP_IR": "0", "QD_SHOW_COMPILING": ""})
     assert switches == DebugSwitches(dump_cfg=True)

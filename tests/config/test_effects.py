@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.config import resolve
 
 
 @qd.kernel
@@ -69,3 +70,11 @@ def test_default_cpu_block_dim_says_the_least_cells_of_a_piece(kernel, options, 
     header = chunked[: chunked.index("} body {")]
     shown = {c for c in (48, 64) if f"const {c}\n" in header}
     assert shown == ({cells} if cells else set())
+
+
+def test_the_older_variable_of_graphs():
+    assert resolve({}, {"QD_GPU_GRAPH": "0"}).config.graph is False
+    assert resolve({}, {"QD_GPU_GRAPH": "0", "QD_GRAPH": "1"}).config.graph is True
+    found = resolve({"graph": True}, {"QD_GPU_GRAPH": "0"})
+    assert found.config.graph is True
+    assert "overridden by qd.init" in found.warnings[0].text

@@ -122,6 +122,14 @@ def test_pickle_and_copy_keep_everything(cls, source):
         assert copied.args == error.args
 
 
+def test_arguments_have_the_text_with_the_location(source):
+    error = errors.QuadrantsTypeError.from_loc("text", source(2, 15, 20, "scale"), hint="h")
+    assert error.args == (str(error),)
+    assert error.args[0].startswith('File "') and error.args[0].endswith("text\nhint: h")
+    error.args = ("other",)
+    assert (str(error), error.args) == ("other", ("other",))
+
+
 def test_pickle_keeps_details():
     for error in (
         errors.BackendUnavailableError("cuda", "no driver found"),

@@ -307,9 +307,12 @@ def test_what_is_in_kernels_is_nothing_elsewhere():
     for fn in (qd.graph.do_while, qd.graph_do_while):
         with pytest.raises(AssertionError, match="can only be used in a kernel"):
             fn(1)
-    for fn in (qd.graph.parallel, qd.graph.parallel_context, qd.stream_parallel):
-        with pytest.raises(AssertionError, match="can only be used in a kernel"):
-            fn()
+    blocks = (qd.graph.parallel, qd.graph.parallel_context, qd.stream_parallel, qd.checkpoint)
+    for fn in (*blocks, qd.graph_parallel, qd.graph_parallel_context):
+        with fn():
+            pass
+    with qd.checkpoint(1, yield_on=None):
+        pass
 
 
 def test_old_names_warn(tmp_path):

@@ -165,6 +165,7 @@ def test_no_grad_of_a_kernel(parts):
         silent(5.0)
         k(1.0)
     assert y[None] == 14.0 * 6 and x.grad.to_numpy().tolist() == [2.0, 4.0, 6.0]
+    assert silent.grad(5.0) is None and x.grad.to_numpy().tolist() == [2.0, 4.0, 6.0]
 
 
 def test_mistakes():

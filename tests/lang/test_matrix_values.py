@@ -194,7 +194,7 @@ MISTAKES = {
     "v.foo": (AttributeError, "no attribute 'foo'"),
     "setattr(v, 'foo', 1)": (AttributeError, "no attribute 'foo'"),
     "setattr(v, 'xy', [1, 2, 3])": (qd.QuadrantsTypeError, r"\.xy takes 2 values, got 3"),
-    "bool(v)": (ValueError, r"Use \.any\(\) or \.all\(\)"),
+    "bool(v < 2)": (ValueError, r"Use \.any\(\) or \.all\(\)"),
     "VEC3()": (qd.QuadrantsSyntaxError, "initial value"),
     "VEC3(1, 2)": (qd.QuadrantsTypeError, "takes 3 elements, got 2"),
     "VEC3(1, 2, 3, 4)": (qd.QuadrantsTypeError, "takes 3 elements, got 4"),
@@ -242,3 +242,25 @@ def test_integers_must_fit():
     assert list(qd.Vector([2**40 + 3, 1]).cast(qd.i32)) == [3, 1]
     assert list(qd.Vector([2.7, -1], qd.i32)) == [2, -1]
     assert list(qd.Vector([2**64 - 1], qd.u64)) == [2**64 - 1]
+
+
+def test_the_truth_of_comparisons():
+    a, b, c = qd.Vector([1, 2]), qd.Vector([1, 2]), qd.Vector([1, 3])
+    assert a == b and a == [1, 2] and a != c and [a, c] == [b, c] and a in [c, b]
+    assert [bool(a == c), bool(a != b), [a, c] == [c, a]] == [False] * 3
+    assert bool(qd.Matrix([[1, 2], [3, 4]]) == [[1, 2], [3, 5]]) is False
+    assert (a == c).to_list() == [True, False]
+    assert qd.Vector([0, 0]) and (qd.Vector([0.0]) or None) is not None
+    same = copy.deepcopy(a == b)
+    assert same.all()
+
+
+def test_a_copy_is_a_value_of_its_own():
+    v = qd.Vector([1, 2])
+    for other in (copy.copy(v), copy.deepcopy(v)):
+        other[0] = 5
+        assert (v.to_list(), other.to_list()) == ([1, 2], [5, 2])
+    window = live(np.arange(4, dtype=np.float32), WriteCounter())
+    copy.copy(window)[0] = 5
+    copy.deepcopy(window)[1] = 6
+    assert (window.to_list(), type(copy.deepcopy(window)[0])) == ([5, 1, 2, 3], float)

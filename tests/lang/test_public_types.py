@@ -2,6 +2,7 @@
 
 import sys
 
+import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import types as by_import
@@ -95,3 +96,28 @@ def test_data_oriented_marks_a_class_and_those_derived_from_it():
 def test_data_oriented_takes_classes_only():
     with pytest.raises(qd.QuadrantsSyntaxError, match="decorates a class, not"):
         qd.data_oriented(lambda: None)
+
+
+def test_types_of_vectors_without_extents():
+    anything = qd.types.ndarray(dtype=qd.types.vector(), ndim=1)
+    assert (anything.dtype, anything.element_dim) == (None, 1)
+    assert qd.types.NDArray[qd.types.matrix(), 2].element_dim == 2
+    assert repr(qd.types.matrix()) == "matrix()"
+    assert qd.types.vector(3, qd.f32, unpacked=True) is qd.types.vector(3, qd.f32)
+    assert qd.types.matrix(np.int64(2), np.int32(3), qd.f32) is qd.types.matrix(2, 3, qd.f32)
+    with pytest.raises(TypeError, match=r"qd\.types\.vector\(\) needs its extents"):
+        qd.types.vector(dtype=qd.f32)
+    with pytest.raises(TypeError, match=r"qd\.types\.matrix\(\) needs its extents"):
+        qd.types.matrix(2)
+    with pytest.raises(qd.QuadrantsSyntaxError, match="Invalid type annotation"):
+
+        @qd.kernel
+        def k(v: qd.types.vector()):
+            pass
+
+
+def test_names_of_types():
+    assert [t.to_string() for t in (qd.f32, qd.u1)] == ["f32", "u1"]
+    t = qd.types.matrix(2, 3, qd.f32)
+    assert (t.to_string(), t.get_shape()) == ("[Tensor (2, 3) f32]", (2, 3))
+    assert t.element_type() is qd.f32

@@ -78,7 +78,14 @@ def test_gradients(backend):
     assert (x.grad.shape, x.grad.layout, x.grad.has_grad()) == ((2, 3), (1, 0), False)
     x.grad.fill(2)
     assert x.to_numpy().sum() == 0
-    assert qd.tensor(qd.f32, 2, backend=backend).grad is None
+    plain = qd.tensor(qd.f32, 2, backend=backend)
+    assert not plain.has_grad() and not pickle.loads(pickle.dumps(plain)).has_grad()
+    assert qd.tensor(qd.i32, 2, backend=backend).grad is None
+    if backend is qd.Backend.NDARRAY:
+        assert plain.grad is None
+    else:
+        with pytest.raises(qd.QuadrantsRuntimeError, match="Field has no allocation"):
+            plain.grad.fill(1)
     with pytest.raises(qd.QuadrantsRuntimeError, match="i32 is not supported for"):
         qd.tensor(qd.i32, 2, backend=backend, needs_grad=True)
 
@@ -219,3 +226,36 @@ def test_what_ndarrays_cannot_hold():
             kind()
     with pytest.raises(AttributeError):
         _ = qd.ndarray(qd.f32, 2).n
+
+
+@pytest.mark.parametrize("axes", [None, (1, 0)])
+def test_ndarrays_can_be_pickled(axes):
+    from qd_studio.engine.lang.ndarray import made
+
+    x = made(qd.types.vector(2, qd.f32), np.array([3, 4]), True, axes, True)
+    values = np.arange(24.0).reshape(3, 4, 2)
+    for n, one in enumerate((x, x.grad, x.dual)):
+        one.from_numpy(values + n)
+    x.note = "an attribute of a program"
+    again = pickle.loads(pickle.dumps(x))
+    assert (again.shape, again.element_shape, again.layout) == ((3, 4), (2,), axes)
+    for n, one in enumerate((again, again.grad, again.dual)):
+        assert one.to_numpy().tolist() == (values + n).tolist()
+    again.fill(0)
+    assert x[1, 2].to_list() == [12.0, 13.0]
+
+
+def test_shapes_are_what_numpy_computes():
+    assert qd.ndarray(qd.i32, np.array([3, 4])).shape == (3, 4)
+    assert [type(n) for n in qd.ndarray(qd.i32, np.array([3, 4])).shape] == [int, int]
+    assert qd.tensor(qd.i32, np.int64(3)).shape == (3,)
+    x = qd.field(qd.i32, shape=np.array([3, 4]), offset=np.array([1, 2]))
+    x[3, 5] = 1
+    assert x.to_numpy()[2, 3] == 1
+    for shape in ((2.5, 1), "ab", np.array([2.0, 3.0]), np.zeros((2, 2), int)):
+        with pytest.raises(qd.QuadrantsRuntimeError, match="is not a valid shape for ndarray"):
+            qd.ndarray(qd.f32, shape)
+        with pytest.raises(TypeError):
+            qd.ndarray(qd.f32, shape)
+        with pytest.raises(qd.QuadrantsTypeError, match="an extent of a field must be an integer"):
+            qd.field(qd.f32, shape)

@@ -85,7 +85,7 @@ def test_calls_that_do_not_fit_the_signature(args, kwargs, text, warm):
      ((np.zeros(2, ">f4"), 1.0, 1), ValueError, "array with dtype=>f4 is provided"),
      ((np.zeros((4, 3), "f4"), 1.0, 1), ValueError,
       r"required ndim=1, but 2d ndarray with shape \(4, 3\) is provided"),
-     ((np.zeros(8, "f4")[::2], 1.0, 1), ValueError, "strided NumPy arrays are not supported")],
+     ((np.zeros(8, "f4")[::2], 1.0, 1), ValueError, "Non contiguous numpy arrays")],
 )  # fmt: skip
 @pytest.mark.parametrize("warm", [False, True])
 def test_arguments_that_do_not_fit(args, error, text, warm):
@@ -107,8 +107,9 @@ def test_ndarrays_that_do_not_fit():
         for i in x:
             x[i] = 1.0
 
-    with pytest.raises(ValueError, match="required needs_grad=False, but True is provided"):
-        plain(qd.ndarray(qd.f32, 3, needs_grad=True))
+    x = qd.ndarray(qd.f32, 3, needs_grad=True)
+    plain(x)
+    assert x.to_numpy().tolist() == [1.0] * 3
 
 
 def test_integers_must_fit():
@@ -252,7 +253,7 @@ def test_only_whole_arrays_in_fortran_order_are_used_in_place():
     for _ in range(3):
         assert total(order, 0) == want(order)
         for strided in (order[::2], order[:2], order[::-1], np.broadcast_to(order[:1], (3, 4))):
-            with pytest.raises(ValueError, match="strided NumPy arrays are not supported"):
+            with pytest.raises(ValueError, match="Non contiguous numpy arrays"):
                 total(strided, 0)
         assert total(raw, 0) == want(order)
         with pytest.raises(ValueError, match="read-only"):
@@ -319,7 +320,7 @@ def test_arrays_with_gaps_are_refused():
     x = np.zeros((4, 4), np.int32)
     out = np.zeros((4, 4), np.int32)
     for view in (x[::-1], x[:, ::-1], x[:, :2], x.T[:2]):
-        with pytest.raises(ValueError, match="strided NumPy arrays are not supported"):
+        with pytest.raises(ValueError, match="Non contiguous numpy arrays"):
             exchange(out, view)
 
 

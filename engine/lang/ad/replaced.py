@@ -101,5 +101,11 @@ def grad_for(primal: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def no_grad(fn: F) -> F:
-    """Make a Python function whose kernels are not recorded: it has no gradient."""
-    return _replaceable(fn, "no_grad")
+    """Make a Python function whose kernels are not recorded: its ``grad`` does nothing."""
+    found = _replaceable(fn, "no_grad")
+
+    def nothing(*args: Any, **kwargs: Any) -> None:
+        pass
+
+    found.grad = nothing
+    return found

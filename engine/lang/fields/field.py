@@ -8,7 +8,7 @@ from typing import Any, cast
 from ...errors import QuadrantsRuntimeError, QuadrantsSyntaxError, QuadrantsTypeError
 from ...runtime import program
 from ...types import DataType, MatrixType, StructType
-from ..host import InvalidDataType, value_type
+from ..host import InvalidDataType, items_of, value_type
 from .axes import MAX_AXES, Layout, axes
 from .builder import root
 from .make import MatrixField, ScalarField
@@ -153,7 +153,7 @@ def finish(
     sequence = _sequence(order, len(dims))
     first = None
     if offset is not None:
-        count = len(cast("list[Any]", offset)) if isinstance(offset, list | tuple) else 1
+        count = len(items_of(offset))
         if count != len(dims):
             raise QuadrantsSyntaxError(
                 f"The dimensionality of shape and offset must be the same ({len(dims)} != {count})"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import QuadrantsRuntimeError, QuadrantsTypeError, QuadrantsUnsupportedError
 from ...types import NodeHandle, i32
+from ..host import items_of
 from .axes import MAX_AXES, Axis
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def extents(dims: Any, count: int | None = None) -> tuple[int, ...]:
 
     count: how many there must be; a single one is repeated.
     """
-    items: Sequence[Any] = cast("list[Any]", dims) if isinstance(dims, list | tuple) else (dims,)
+    items = items_of(dims)
     found: list[int] = []
     for item in items:
         try:
@@ -59,10 +60,7 @@ def offsets(offset: Any, ndim: int) -> tuple[int, ...]:
     """The ``offset`` of a field with ``ndim`` axes as integers; None is zeros."""
     if offset is None:
         return (0,) * ndim
-    items: Sequence[Any] = (
-        cast("list[Any]", offset) if isinstance(offset, list | tuple) else (offset,)
-    )
-    found = tuple([operator.index(n) for n in items])
+    found = tuple([operator.index(n) for n in items_of(offset)])
     if len(found) != ndim:
         raise QuadrantsRuntimeError(
             f"offset={found} must have one number for each of the field's {ndim} axes"

@@ -76,10 +76,11 @@ class Matrix(Operators):
     QuadrantsTypeError for anything that cannot be the elements of a vector or matrix.
     """
 
-    __slots__ = ("_data", "_live")
+    __slots__ = ("_data", "_live", "_truth")
 
     _data: Array
     _live: WriteCounter | None
+    _truth: str  # the reduction that bool() means, of results of == and != only
 
     def __init__(self, arr: Any, dt: Any = None) -> None:
         self._data = _entries(arr, dt)
@@ -132,6 +133,14 @@ class Matrix(Operators):
         """The elements as Python numbers, in nested lists."""
         return self.plain().tolist()
 
+    def __copy__(self) -> Any:
+        """A value of its own; of a live one, another window on the same memory."""
+        if self._live is None:
+            return wrapped(self._data.copy())
+        made = wrapped(self._data)
+        made._live = self._live
+        return made
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return self._data.astype(dtype) if dtype is not None else self._data.copy()
 
@@ -147,6 +156,14 @@ class Matrix(Operators):
         return str(self.plain())
 
     def __bool__(self) -> bool:
+        """True, as for every list that is not empty; ``a == b`` is true if all elements are equal,
+        ``a != b`` if some differ. ValueError for the result of another comparison.
+        """
+        reduction = getattr(self, "_truth", "")
+        if reduction:
+            return bool(getattr(self._data, reduction)())
+        if self._data.dtype.kind != "b":
+            return True
         if self._data.size == 1:
             return bool(self._data.item())
         raise ValueError("The truth value of a vector or matrix is ambiguous. Use .any() or .all()")

@@ -49,8 +49,12 @@ def _elementwise(name: str, function: str, swapped: bool = False) -> Any:
         if swapped:
             left, right = right, left
         with np.errstate(all="ignore"):
-            return self._result(op(left, right))  # pyright: ignore[reportPrivateUsage]
+            found = self._result(op(left, right))  # pyright: ignore[reportPrivateUsage]
+        if reduction:
+            found._truth = reduction
+        return found
 
+    reduction = {"eq": "all", "ne": "any"}.get(function)
     return apply
 
 

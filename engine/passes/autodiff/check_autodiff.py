@@ -56,8 +56,15 @@ def check_autodiff(func: Func, cx: PassCx) -> bool:
     return False
 
 
-def _refuse(op: Op, text: str, hint: str | None = None) -> NoReturn:
-    raise QuadrantsCompilationError.from_loc(text, op.loc, hint=hint)
+class RandomNumberError(QuadrantsCompilationError, RuntimeError):
+    """The gradient needs a random number again. Quadrants raises a RuntimeError here."""
+
+
+def _refuse(
+    op: Op, text: str, hint: str | None = None,
+    kind: type[QuadrantsCompilationError] = QuadrantsCompilationError,
+) -> NoReturn:  # fmt: skip
+    raise kind.from_loc(text, op.loc, hint=hint)
 
 
 class _Checker:
@@ -197,6 +204,7 @@ class _Checker:
                 f"RandStmt not supported in AutoDiff for now: {why}, and the gradient would draw "
                 "another number",
                 "draw the numbers in a separate kernel, and read them from an array",
+                RandomNumberError,
             )
         if C.ATOMIC[op.code] and op.args[0].code != C.ALLOCA:
             _refuse(

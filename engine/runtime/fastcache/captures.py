@@ -454,7 +454,7 @@ def param_text(param: ParamDecl, modules: Modules) -> str:
         text = type_text(param.type, modules)
     elif kind == "record":
         cls: Any = param.type
-        members = [param_text(member, modules) for member in members_of(cls).values()]
+        members = [param_text(member, modules) for member in param.members().values()]
         text = f"{modules.name(cls.__module__)}.{cls.__qualname__}[{', '.join(members)}]"
     elif kind == "unusable":
         text = f"unusable {param.annotation_text}"
