@@ -52,7 +52,7 @@ _PLACES: Final = {
     "math.mathimpl": ("math",),
 }  # fmt: skip
 _ABSENT: Final = frozenset(
-    {"_kernels", "_lib", "assets", "examples", "interop", "linalg", "sparse", "tools"}
+    {"_kernels", "assets", "examples"}
 )
 _MISSING: Final = object()
 
@@ -99,7 +99,7 @@ def _attribute(path: str) -> Any:
     engine = importlib.import_module(_ENGINE)
     first, _, rest = path.partition(".")
     value: Any = _MISSING
-    if first in engine.__all__:
+    if first in engine.__all__ or first in engine.REFERENCE_NAMES:
         value = getattr(engine, first)
         for name in rest.split(".") if rest else ():
             value = getattr(value, name, _MISSING)

@@ -27,6 +27,7 @@ from . import (
     exprs,
     gradients,
     graphs,
+    hints,
     intrinsics,
     loops,
     mathlib,
