@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Union, cast
 from .compound import MatrixType, StructType, matrix_type
 from .dtypes import DataType, dtype_of
 
-__all__ = ["NDArray", "Ref", "Template", "ndarray", "ref", "template"]
+__all__ = [
+    "NDArray", "Ref", "SparseMatrixBuilderType", "Template", "ndarray", "ref",
+    "sparse_matrix_builder", "template",
+]  # fmt: skip
 
 Boundary = Literal["unsafe", "clamp"]
 
@@ -128,6 +131,21 @@ class Template(_Anything):
 
 
 template = Template
+
+
+class SparseMatrixBuilderType(Template):
+    """Annotation of a parameter that is a ``qd.linalg.SparseMatrixBuilder``.
+
+    In the kernel ``A[i, j] += v`` and ``-=`` add an element; nothing else can be done with it.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "sparse_matrix_builder()"
+
+
+sparse_matrix_builder = SparseMatrixBuilderType
 
 
 class Ref:
