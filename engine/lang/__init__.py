@@ -33,4 +33,8 @@ _SUBMODULES = frozenset({"_kernel_types", "_template_mapper", "impl"})
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f".{name}", __name__)
+    # The reference has most of its public names here, too.
+    engine = importlib.import_module("..", __name__)
+    if name in engine.__all__ or name in engine.REFERENCE_NAMES:
+        return getattr(engine, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -52,7 +52,7 @@ class _Kernels(NamedTuple):
 def _kernels(dtype: Any) -> _Kernels:
     @kernel
     def dot(x: template(), y: template()) -> dtype:
-        total = dtype(0)
+        total = dtype(0.0)
         for I in grouped(x):
             total += x[I] * y[I]
         return total
