@@ -37,8 +37,8 @@ _PLACES: Final = {
         f"lang.{name}": ("errors" if name == "exception" else f"lang.{name}",)
         for name in (
             "_ndarray", "any_array", "common_ops", "exception", "expr", "field", "func",
-            "kernel", "kernel_impl", "matrix", "misc", "ops", "runtime_ops", "snode", "stream",
-            "struct", "util",
+            "graph_status", "intrinsics", "kernel", "kernel_checkpoint", "kernel_impl", "matrix",
+            "misc", "ops", "runtime_ops", "snode", "stream", "struct", "util",
         )
     },
     **{
@@ -50,10 +50,18 @@ _PLACES: Final = {
     "lang.simt": ("simt",),
     **{f"lang.simt.{name}": (f"simt.{name}",) for name in ("block", "grid", "subgroup", "warp")},
     "math.mathimpl": ("math",),
+    "simt.reductions": ("simt.subgroup",),
+    "simt.sorting": ("simt.subgroup",),
+    **{
+        f"profiler.{name}": ("profiler",)
+        for name in ("kernel_metrics", "kernel_profiler", "memory_profiler", "scoped_profiler")
+    },
+    **{
+        f"linalg.{name}": ("linalg",)
+        for name in ("matrixfree_cg", "sparse_cg", "sparse_matrix", "sparse_solver")
+    },
 }  # fmt: skip
-_ABSENT: Final = frozenset(
-    {"_kernels", "assets", "examples"}
-)
+_ABSENT: Final = frozenset({"_kernels", "assets", "examples"})
 _MISSING: Final = object()
 
 

@@ -69,7 +69,7 @@ def _to_builder(fb: FuncBuilder, node: ast.AugAssign) -> bool:
     if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
         return False
     builder = fb.local(target.value.id) if fb.has_local(target.value.id) else None
-    if not isinstance(builder, InstanceValue) or not hasattr(type(builder.instance), BUILDER):
+    if not isinstance(builder, InstanceValue) or not hasattr(builder.instance, BUILDER):
         return False
     if not isinstance(node.op, ast.Add | ast.Sub):
         text = "Only operations '+=' and '-=' are supported on sparse matrices."

@@ -53,6 +53,7 @@ def test_the_library_example_of_the_readme_runs(tmp_path):
 
 
 GENERATED = [
+    "compatibility.md",
     "config.md",
     "conformance.md",
     "ir.md",

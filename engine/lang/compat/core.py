@@ -5,6 +5,7 @@ The rest of that module is about its own data structures and has no counterpart.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ... import logs
@@ -15,9 +16,9 @@ from ...types import DataType
 from .queries import Format, extension, is_extension_supported
 
 __all__ = [
-    "Arch", "Extension", "Format", "arch_from_name", "arch_name", "arch_uses_llvm", "get_commit_hash",
-    "get_llvm_target_support", "get_version_major", "get_version_minor", "get_version_patch",
-    "get_version_string", "host_arch", "is_extension_supported", "is_integral", "is_real",
+    "Arch", "Extension", "Format", "arch_from_name", "arch_name", "arch_uses_llvm",
+    "get_commit_hash", "get_llvm_target_support", "get_version_major", "get_version_minor",
+    "get_version_patch", "get_version_string", "host_arch", "is_extension_supported", "is_integral", "is_real",
     "is_signed", "is_tensor", "is_unsigned", "set_logging_level", "with_amdgpu", "with_cuda",
     "with_dx11", "with_metal", "with_opencl", "with_opengl", "with_vulkan",
 ]  # fmt: skip
@@ -113,9 +114,8 @@ def get_commit_hash() -> str:
 
 def get_llvm_target_support() -> str:
     """The version of LLVM, as ``20.1.8``."""
-    from llvmlite import binding
-
-    return ".".join(map(str, binding.llvm_version_info))
+    binding: Any = importlib.import_module("llvmlite.binding")
+    return ".".join([str(part) for part in binding.llvm_version_info])
 
 
 def set_logging_level(level: str) -> None:

@@ -1,4 +1,4 @@
-"""Hints to the compiler that kernels of the reference give, and its queries of clocks and addresses.
+"""Hints to the compiler in kernels of the reference, and its queries of clocks and addresses.
 
 The engine decides by itself what a hint asks for, so hints have no effect. Their arguments are
 evaluated. `clock_counter`, `clock_freq_hz` and `get_addr` have no counterpart; using one is an

@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 _NO_COUNTERS: Final = (
-    "counters of the device are not read: kernels are timed only; use NVIDIA Nsight Compute for them"
+    "counters of the device are not read, kernels are timed only: use NVIDIA Nsight Compute"
 )
 
 

@@ -11,8 +11,8 @@ from ...runtime import program
 from ..impl import Config, current_cfg
 
 __all__ = [
-    "DeviceCapability", "Format", "cfg", "dump_compile_config", "extension",
-    "is_extension_enabled", "is_extension_supported", "python", "x86_64",
+    "DeviceCapability", "Format", "dump_compile_config", "extension", "is_extension_enabled",
+    "is_extension_supported", "python", "x86_64",
 ]  # fmt: skip
 
 python: Final = archs.ARCHS["python"]
@@ -70,13 +70,8 @@ def is_extension_enabled(ext: extension) -> bool:
 def dump_compile_config() -> None:
     """Print every option of the program that runs, as ``name=value``, sorted by name."""
     config = current_cfg()
-    names = sorted([*CompileConfigNames(config), "default_up"])
+    names = sorted([*(name for name in config.as_dict() if name[0] != "_"), "default_up"])
     print("\n".join([f"{name}={getattr(config, name)}" for name in names]))
-
-
-def CompileConfigNames(config: Config) -> list[str]:
-    """The names of the options that programs may set."""
-    return [name for name in config.as_dict() if not name.startswith("_")]
 
 
 Format = enum.Enum(
@@ -97,19 +92,17 @@ class DeviceCapability:
     """
 
 
-for _name in (
-    *("spirv_version_1_3", "spirv_version_1_4", "spirv_version_1_5"),
-    *(
-        f"spirv_has_{what}"
-        for what in (
-            "int8 int16 int64 float16 float64 atomic_int64 atomic_float16 atomic_float16_add "
-            "atomic_float16_minmax atomic_float atomic_float_add atomic_float_minmax "
-            "atomic_float64 atomic_float64_add atomic_float64_minmax variable_ptr "
-            "physical_storage_buffer subgroup_basic subgroup_vote subgroup_arithmetic "
-            "subgroup_ballot non_semantic_info no_integer_wrap_decoration"
-        ).split()
-    ),
-):
+_CAPABILITIES: Final = """
+    spirv_version_1_3 spirv_version_1_4 spirv_version_1_5 spirv_has_int8 spirv_has_int16
+    spirv_has_int64 spirv_has_float16 spirv_has_float64 spirv_has_atomic_int64
+    spirv_has_atomic_float16 spirv_has_atomic_float16_add spirv_has_atomic_float16_minmax
+    spirv_has_atomic_float spirv_has_atomic_float_add spirv_has_atomic_float_minmax
+    spirv_has_atomic_float64 spirv_has_atomic_float64_add spirv_has_atomic_float64_minmax
+    spirv_has_variable_ptr spirv_has_physical_storage_buffer spirv_has_subgroup_basic
+    spirv_has_subgroup_vote spirv_has_subgroup_arithmetic spirv_has_subgroup_ballot
+    spirv_has_non_semantic_info spirv_has_no_integer_wrap_decoration
+"""
+for _name in _CAPABILITIES.split():
     setattr(DeviceCapability, _name, _name)
 
 

@@ -1,7 +1,7 @@
 """Conjugate gradients for a matrix that is a kernel.
 
-The vectors of an iteration are fields of the shape of the unknowns; sums and updates are kernels, so
-that everything but the loop runs on the device.
+The vectors of an iteration are fields of the shape of the unknowns; sums and updates are kernels,
+so that everything but the loop runs on the device.
 """
 
 # Functions of kernels have no annotations that a type checker accepts; see `algorithms`. Their
@@ -35,7 +35,9 @@ class LinearOperator:
     def matvec(self, x: Any, Ax: Any) -> None:
         """Store A x to ``Ax``. QuadrantsRuntimeError if the shapes differ."""
         if x.shape != Ax.shape:
-            raise QuadrantsRuntimeError(f"Dimension mismatch x.shape{x.shape} != Ax.shape{Ax.shape}.")
+            raise QuadrantsRuntimeError(
+                f"Dimension mismatch x.shape{x.shape} != Ax.shape{Ax.shape}."
+            )
         self._matvec(x, Ax)
 
 
@@ -53,14 +55,14 @@ def _kernels(dtype: Any) -> _Kernels:
     @kernel
     def dot(x: template(), y: template()) -> dtype:
         total = dtype(0.0)
-        for I in grouped(x):
-            total += x[I] * y[I]
+        for index in grouped(x):
+            total += x[index] * y[index]
         return total
 
     @kernel
     def combine(out: template(), x: template(), a: dtype, y: template()):
-        for I in grouped(out):
-            out[I] = x[I] + a * y[I]
+        for index in grouped(out):
+            out[index] = x[index] + a * y[index]
 
     return _Kernels(dot, combine)
 

@@ -229,16 +229,13 @@ class SparseMatrix:
             file.write("%%MatrixMarket matrix coordinate real general\n%\n")
             file.write(f"{self.n} {self.m} {self.nnz}\n")
             file.writelines(
-                f"{i + 1} {j + 1} {v:.9g}\n"
-                for j, i, v in zip(rows, columns, values, strict=True)
+                f"{i + 1} {j + 1} {v:.9g}\n" for j, i, v in zip(rows, columns, values, strict=True)
             )
 
 
 def _same(a: SparseMatrix, b: SparseMatrix) -> None:
     if a.shape != b.shape:
-        raise AssertionError(
-            f"Dimension mismatch between sparse matrices {a.shape} and {b.shape}"
-        )
+        raise AssertionError(f"Dimension mismatch between sparse matrices {a.shape} and {b.shape}")
 
 
 @data_oriented

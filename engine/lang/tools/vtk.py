@@ -33,9 +33,7 @@ def write_vtk(scalar_field: Any, filename: str) -> None:
     ]
     for axis, n in zip("xyz", values.shape, strict=True):
         points = " ".join(str(i) for i in range(n + 1))
-        lines.append(
-            f'<DataArray type="Int32" Name="{axis}" format="ascii">{points}</DataArray>'
-        )
+        lines.append(f'<DataArray type="Int32" Name="{axis}" format="ascii">{points}</DataArray>')
     elements = " ".join(str(v) for v in values.ravel(order="F").tolist())
     lines += [
         "</Coordinates>",
