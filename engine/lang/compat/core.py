@@ -18,9 +18,10 @@ from .queries import Format, extension, is_extension_supported
 __all__ = [
     "Arch", "Extension", "Format", "arch_from_name", "arch_name", "arch_uses_llvm",
     "get_commit_hash", "get_llvm_target_support", "get_version_major", "get_version_minor",
-    "get_version_patch", "get_version_string", "host_arch", "is_extension_supported", "is_integral", "is_real",
-    "is_signed", "is_tensor", "is_unsigned", "set_logging_level", "with_amdgpu", "with_cuda",
-    "with_dx11", "with_metal", "with_opencl", "with_opengl", "with_vulkan",
+    "get_version_patch", "get_version_string", "host_arch", "is_extension_supported",
+    "is_integral", "is_real", "is_signed", "is_tensor", "is_unsigned", "set_logging_level",
+    "with_amdgpu", "with_cuda", "with_dx11", "with_metal", "with_opencl", "with_opengl",
+    "with_vulkan",
 ]  # fmt: skip
 
 Extension = extension
