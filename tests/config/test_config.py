@@ -393,20 +393,6 @@ def test_an_option_without_counterpart_says_why_once_a_process(capsys, monkeypat
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("validate_autodiff", "Tape"),
-        ("print_accessor_ir", "print_ir"),
-        ("print_struct_llvm_ir", "print_kernel_llvm_ir"),
-        ("gdb_trigger", "gdb --args"),
-    ],
-)
-def test_an_option_without_effect_names_what_does_it(name, words):
-    (text,) = texts(resolve({name: True}, {}))
-    assert text.startswith(f"{name}=True has no effect: ") and words in text
-
-
 def test_an_option_without_meaning_says_that(capsys, monkeypatch):
     monkeypatch.setattr(log, "_said", set())
     resolve({"make_mesh_block_local": False}, {}).issue_warnings()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.config import resolve
 
 
 @qd.kernel
@@ -69,3 +70,18 @@ def test_default_cpu_block_dim_says_the_least_cells_of_a_piece(kernel, options, 
     header = chunked[: chunked.index("} body {")]
     shown = {c for c in (48, 64) if f"const {c}\n" in header}
     assert shown == ({cells} if cells else set())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("validate_autodiff", "Tape"),
+        ("print_accessor_ir", "print_ir"),
+        ("print_struct_llvm_ir", "print_kernel_llvm_ir"),
+        ("gdb_trigger", "gdb --args"),
+    ],
+)
+def test_an_option_without_effect_names_what_does_it(name, words):
+    (notice,) = resolve({name: True}, {}).warnings
+    text = notice.text
+    assert text.startswith(f"{name}=True has no effect: ") and words in text

@@ -179,6 +179,8 @@ STAND_INS = {"GUI", "ui", "tools"}
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_names_of_the_language_that_a_page_uses_exist(page):
+    if page.name == "compatibility.md":  # names of Quadrants, whether they are here or not
+        return
     unknown = []
     for text in inline(page):
         for dotted in re.findall(r"\bqd((?:\.[A-Za-z_]\w*)+)", text):

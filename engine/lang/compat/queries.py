@@ -1,4 +1,4 @@
-"""What programs ask about the program that runs and the machine: options, extensions, formats."""
+"""Queries about the program that runs and the machine: options, extensions, formats."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ _Solve = Callable[[Array[Any]], Array[Any]]
 class SparseSolver:
     """Solves A x = b through a factorisation of A.
 
-    dtype: f32 or f64, that of A. solver_type: ``LLT`` and ``LDLT`` for symmetric matrices, of
-    which they read the lower triangle; ``LU`` for all. ordering: accepted. Factors are in f64. With
+    dtype: f32 or f64, that of A. solver_type: ``LLT`` and ``LDLT`` for symmetric matrices
+    (they read the lower triangle), ``LU`` for all. ordering: accepted. Factors are in f64. With
     SciPy they are sparse; without it, matrices of up to 4096 unknowns are factorised as dense ones.
     """
 

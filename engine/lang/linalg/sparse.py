@@ -242,8 +242,8 @@ def _same(a: SparseMatrix, b: SparseMatrix) -> None:
 class SparseMatrixBuilder:
     """Collects the elements of a matrix of ``num_rows`` x ``num_cols`` in kernels.
 
-    A kernel takes one as ``A: qd.types.sparse_matrix_builder()`` and adds with ``A[i, j] += v`` or
-    ``-=``. max_num_triplets: how many such additions there is room for. dtype: f32 or f64.
+    A kernel declares it as ``A: qd.types.sparse_matrix_builder()`` and adds with ``A[i, j] += v``,
+    or ``-=``. max_num_triplets: how many such additions there is room for. dtype: f32 or f64.
     """
 
     def __init__(
