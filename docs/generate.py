@@ -198,15 +198,24 @@ def studio_page() -> str:
     return head + begin + "\n" + "\n".join(lines) + "\n" + end + tail
 
 
-def names_page() -> str:
-    """Every public name of the language."""
-    spec = importlib.util.spec_from_file_location(
-        "docs_names", Path(__file__).with_name("names.py")
-    )
+def _page_of(name: str) -> str:
+    """The page that the module ``name`` in this folder makes."""
+    path = Path(__file__).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", path)
     assert spec and spec.loader
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return NOTE + "\n" + module.page()
+
+
+def names_page() -> str:
+    """Every public name of the language."""
+    return _page_of("names")
+
+
+def compatibility_page() -> str:
+    """Every public name of the reference, and whether it is here."""
+    return _page_of("compatibility")
 
 
 def conformance_page() -> str:
@@ -242,6 +251,7 @@ A feature is a function in `app/conformance/kernels`; see `app/conformance/featu
 
 
 PAGES: dict[str, Callable[[], str]] = {
+    "compatibility.md": compatibility_page,
     "config.md": config_page,
     "conformance.md": conformance_page,
     "ir.md": ir_page,

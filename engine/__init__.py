@@ -305,6 +305,18 @@ def _found(name: str) -> Any:
     return getattr(module, _TYPE_ALIASES.get(name, name))
 
 
+REFERENCE_NAMES: Final = frozenset((
+    "BitpackedFields", "DeviceCapability", "Format", "Mesh", "MeshInstance", "_lib", "activate",
+    "append", "assume_in_range", "block_local", "cache_read_only", "cfg", "clock_counter",
+    "clock_freq_hz", "deactivate", "deactivate_all_snodes", "dump_compile_config", "extension",
+    "get_addr", "interop", "is_active", "is_extension_enabled", "is_logging_effective", "length",
+    "linalg", "mesh_local", "mesh_patch_idx", "no_activate", "python", "set_logging_level",
+    "sparse", "sparse_matrix_builder", "tools", "x86_64",
+))  # fmt: skip
+"""Names of the reference that are here for programs that use them; `lang.compat` has them.
+
+They are no part of ``__all__``, which lists the documented language.
+"""
 _INTERNAL: Final = frozenset({"_logging", "lang"})
 """Submodules with names of the reference that programs use although they are not public."""
 
@@ -317,6 +329,11 @@ def __getattr__(name: str) -> Any:
         return value
     if name == "__version__":  # that of the language; the package's own is in `version`
         return importlib.import_module(".config", __name__).LANGUAGE_VERSION
+    if name in REFERENCE_NAMES:
+        value = importlib.import_module(".lang.compat", __name__).find(name)
+        if name != "cfg":  # the options of the program that runs at the time
+            globals()[name] = value
+        return value
     raise importlib.import_module(".types.later", __name__).unsupported("qd", name)
 
 
@@ -339,4 +356,4 @@ sys.modules[__name__].__class__ = _Engine
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *REFERENCE_NAMES})

@@ -37,8 +37,8 @@ _PLACES: Final = {
         f"lang.{name}": ("errors" if name == "exception" else f"lang.{name}",)
         for name in (
             "_ndarray", "any_array", "common_ops", "exception", "expr", "field", "func",
-            "kernel", "kernel_impl", "matrix", "misc", "ops", "runtime_ops", "snode", "stream",
-            "struct", "util",
+            "graph_status", "intrinsics", "kernel", "kernel_checkpoint", "kernel_impl", "matrix",
+            "misc", "ops", "runtime_ops", "snode", "stream", "struct", "util",
         )
     },
     **{
@@ -52,10 +52,18 @@ _PLACES: Final = {
     "lang.buffer_view": ("types.buffer_view",),
     "types.buffer_view_type": ("types.buffer_view",),
     "math.mathimpl": ("math",),
+    "simt.reductions": ("simt.subgroup",),
+    "simt.sorting": ("simt.subgroup",),
+    **{
+        f"profiler.{name}": ("profiler",)
+        for name in ("kernel_metrics", "kernel_profiler", "memory_profiler", "scoped_profiler")
+    },
+    **{
+        f"linalg.{name}": ("linalg",)
+        for name in ("matrixfree_cg", "sparse_cg", "sparse_matrix", "sparse_solver")
+    },
 }  # fmt: skip
-_ABSENT: Final = frozenset(
-    {"_kernels", "_lib", "assets", "examples", "interop", "linalg", "sparse", "tools"}
-)
+_ABSENT: Final = frozenset({"_kernels", "assets", "examples"})
 _MISSING: Final = object()
 
 
@@ -101,7 +109,7 @@ def _attribute(path: str) -> Any:
     engine = importlib.import_module(_ENGINE)
     first, _, rest = path.partition(".")
     value: Any = _MISSING
-    if first in engine.__all__:
+    if first in engine.__all__ or first in engine.REFERENCE_NAMES:
         value = getattr(engine, first)
         for name in rest.split(".") if rest else ():
             value = getattr(value, name, _MISSING)

@@ -91,8 +91,8 @@ class OptionTable:
     )
     validate_autodiff: bool = option(
         False,
-        "Check the rules that gradients depend on: `qd.ad.Tape(validation=True)` does.",
-        never=True,
+        "Check the rules that gradients depend on.",
+        never="`qd.ad.Tape(validation=True)` checks the rules that gradients depend on",
     )
 
     # Optimisation
@@ -141,15 +141,19 @@ class OptionTable:
         never="the compiler itself decides what a block of a GPU keeps in fast memory",
     )
     demote_dense_struct_fors: bool = option(
-        True, "Turn loops over dense fields into plain ranges: they always are.", never=True
+        True,
+        "Turn loops over dense fields into plain ranges.",
+        never="all fields are dense, and every loop over one is a plain range",
     )
     real_matrix_scalarize: bool = option(
-        True, "Break matrices into scalars before code is generated: they are.", never=True
+        True,
+        "Break matrices into scalars before code is generated.",
+        never="matrices are always broken into scalars",
     )
     force_scalarize_matrix: bool = option(
         False,
-        "Break matrices into scalars where they are built: they are.",
-        never=True,
+        "Break matrices into scalars where they are built.",
+        never="matrices are always broken into scalars",
         quiet=(True,),
     )
     external_optimization_level: int = option(
@@ -345,10 +349,14 @@ class OptionTable:
         never="no program runs on an AMD GPU; `qd-studio FILE --report --backend amdgpu` shows it",
     )  # fmt: skip
     print_accessor_ir: bool = option(
-        False, "Print the IR of field accessors: kernels hold that arithmetic.", never=True
+        False,
+        "Print the IR of field accessors.",
+        never="kernels hold the arithmetic of fields, and `print_ir` shows it",
     )
     print_struct_llvm_ir: bool = option(
-        False, "Print the LLVM IR of field layouts: kernels hold their arithmetic.", never=True
+        False,
+        "Print the LLVM IR of field layouts.",
+        never="kernels hold the arithmetic of fields: `print_kernel_llvm_ir` shows it",
     )
     debug_dump_path: str = option("/tmp/ir/", "Directory of dump files.")
     kernel_profiler: bool = option(False, "Time every task.", key=True)
@@ -356,7 +364,11 @@ class OptionTable:
         False, "Record a timeline of launches.",
         never="`kernel_profiler=True` times every task, and the studio's Launch tab draws launches",
     )  # fmt: skip
-    gdb_trigger: bool = option(False, "Stop in gdb at a crash.", never=True)
+    gdb_trigger: bool = option(
+        False,
+        "Stop in gdb at a crash.",
+        never="no debugger is started; run `gdb --args python FILE`",
+    )
 
     # Accepted for Quadrants programs, without meaning here
     quant_opt_store_fusion: bool = option(True, "Quantised types: fuse stores.", never=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ..ir import Op
 from ..ir import codes as C
-from ..types import pointer_to, u1, void
+from ..types import BUILDER, pointer_to, u1, void
 from .func_builder import FuncBuilder
 from .lvalues import lvalue
 from .matrices import as_matrix, elementwise
@@ -19,7 +19,7 @@ from .matrix_methods import matmul
 from .operators import ATOMICS, BINARY, Binary, binary
 from .registry import statement
 from .stmts import assign, assign_name, immutable, not_writable
-from .values import DynamicElement, MatrixValue, StructValue, dtype_in, tensor_name
+from .values import DynamicElement, InstanceValue, MatrixValue, StructValue, dtype_in, tensor_name
 
 __all__ = ["add_atomically", "atomically"]
 
@@ -38,6 +38,8 @@ def _augassign(fb: FuncBuilder, node: ast.AugAssign) -> None:
             value = binary(fb, node, row, fb.loaded(old, node), right, target, node.value)
             assign_name(fb, target, value, node)
             return
+    if _to_builder(fb, node):
+        return
     ptr = lvalue(fb, target)
     if ptr is None:
         if isinstance(target, ast.Name) and fb.has_local(target.id):
@@ -59,6 +61,28 @@ def _augassign(fb: FuncBuilder, node: ast.AugAssign) -> None:
         _augment(fb, node, row, part, old, right)
 
     elementwise(fb, node, f"{row.symbol}=", update, *parts)
+
+
+def _to_builder(fb: FuncBuilder, node: ast.AugAssign) -> bool:
+    """Add to an element of the builder of a sparse matrix; False if the target is none."""
+    target = node.target
+    if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+        return False
+    builder = fb.local(target.value.id) if fb.has_local(target.value.id) else None
+    if not isinstance(builder, InstanceValue) or not hasattr(builder.instance, BUILDER):
+        return False
+    if not isinstance(node.op, ast.Add | ast.Sub):
+        text = "Only operations '+=' and '-=' are supported on sparse matrices."
+        raise fb.type_error(text, node)
+    index = target.slice
+    if not isinstance(index, ast.Tuple) or len(index.elts) != 2:
+        raise fb.type_error("an element of a sparse matrix has two indices", target, "A[i, j]")
+    value = node.value
+    if isinstance(node.op, ast.Sub):
+        value = ast.copy_location(ast.UnaryOp(ast.USub(), value), value)
+    add = ast.copy_location(ast.Attribute(target.value, "add", ast.Load()), target)
+    fb.expr(ast.copy_location(ast.Call(add, [*index.elts, value], []), node))
+    return True
 
 
 def _multiply(fb: FuncBuilder, node: ast.AugAssign) -> None:

@@ -27,6 +27,7 @@ from . import (
     exprs,
     gradients,
     graphs,
+    hints,
     intrinsics,
     loops,
     mathlib,
@@ -50,8 +51,8 @@ __all__ = ["BuildResult", "build"]
 
 # Imported for the handlers they register.
 _TABLES = (
-    blocks, branches, calls, exprs, gradients, graphs, intrinsics, loops, mathlib, matrix_makers,
-    matrix_methods, printing, results, stmts, structs,
+    blocks, branches, calls, exprs, gradients, graphs, hints, intrinsics, loops, mathlib,
+    matrix_makers, matrix_methods, printing, results, stmts, structs,
 )  # fmt: skip
 
 

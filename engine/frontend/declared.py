@@ -26,6 +26,7 @@ from ..types import (
     NDArray,
     NumberType,
     Ref,
+    SparseMatrixBuilderType,
     Template,
     TensorHandle,
     parse_type,
@@ -152,7 +153,7 @@ def _read(name: str, value: Any, default: Any) -> ParamDecl | None:
         return ParamDecl(name, "scalar", u1, annotation_text=text, number=bool, default=default)
     if value is int or value is float:
         return ParamDecl(name, "scalar", annotation_text=text, number=value, default=default)
-    if value is Template or isinstance(value, Template):
+    if value in (Template, SparseMatrixBuilderType) or isinstance(value, Template):
         return ParamDecl(name, "template", annotation_text="template()", default=default)
     if isinstance(value, Ref):
         dtype = value.dtype if isinstance(value.dtype, DataType) else None

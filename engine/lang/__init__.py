@@ -8,6 +8,7 @@ type: they read and write values, and values have constructors of them.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import Any
 
 from ..types.compound import MAKERS, ArrayMaker, FieldMaker, TensorMaker
@@ -33,4 +34,8 @@ _SUBMODULES = frozenset({"_kernel_types", "_template_mapper", "impl"})
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return importlib.import_module(f".{name}", __name__)
+    # The reference has most of its public names here, too.
+    engine: Any = sys.modules[__name__.rpartition(".")[0]]
+    if name in engine.__all__ or name in engine.REFERENCE_NAMES:
+        return getattr(engine, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,7 +8,8 @@ without the overhead of the call from Python.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import importlib
+from typing import Any, NamedTuple
 
 from .. import logs as log
 from ..runtime import program
@@ -105,3 +106,12 @@ def _traced(profiler: Profiler) -> list[str]:
     rows = ["[      start |       time ] Task"]
     rows += [f"[{run.start:8.3f} ms | {run.ms:7.3f} ms ] {run.name}" for run in runs]
     return [*rows, f"Number of records: {len(runs)}"]
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    found = importlib.import_module(".compat.profiling", __package__)
+    if name in found.__all__:
+        return getattr(found, name)
+    raise AttributeError(f"qd.profiler has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 ``qd.cpu`` is the CPU of this machine, of any kind; ``qd.x64`` and ``qd.arm64`` are that CPU only
 where it is of that kind. ``qd.gpu`` means the first GPU backend that works.
+``qd.python``, under which the reference runs kernels as plain Python, is the interpreter.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def support(arch: str, device: str = "") -> tuple[str, str]:
             return "", f"this machine is {host()}"
         arch = "cpu"
     if arch == "python":
-        return "", "running kernels as plain Python is not built into this version"
+        arch = "interp"
     if arch == "gpu":
         for name in _GPUS:
             if base.availability(name)[0] and _is_gpu(name, device):
@@ -83,7 +84,7 @@ def choose(wanted: tuple[str, ...], fallback: bool, device: str = "") -> tuple[s
     for arch in wanted:
         backend, reason = support(arch, device) if arch == "gpu" else support(arch)
         if backend:
-            return (host() if backend == "cpu" else backend), backend
+            return (arch if arch == "python" else host() if backend == "cpu" else backend), backend
         reasons.append(f"{arch}: {reason}")
     names = ", ".join(wanted)
     shown = f"[{names}]" if len(wanted) > 1 else names

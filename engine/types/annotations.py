@@ -15,15 +15,9 @@ from .compound import MatrixType, StructType, matrix_type
 from .dtypes import DataType, dtype_of
 
 __all__ = [
-    "AnyMatrix",
-    "BufferViewType",
-    "NDArray",
-    "Ref",
-    "Template",
-    "ndarray",
-    "ref",
-    "template",
-]
+    "AnyMatrix", "BufferViewType", "NDArray", "Ref", "SparseMatrixBuilderType", "Template",
+    "ndarray", "ref", "sparse_matrix_builder", "template",
+]  # fmt: skip
 
 Boundary = Literal["unsafe", "clamp"]
 
@@ -185,6 +179,21 @@ class Template(_Anything):
 
 
 template = Template
+
+
+class SparseMatrixBuilderType(Template):
+    """Annotation of a parameter that is a ``qd.linalg.SparseMatrixBuilder``.
+
+    In the kernel ``A[i, j] += v`` and ``-=`` add an element; nothing else can be done with it.
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "sparse_matrix_builder()"
+
+
+sparse_matrix_builder = SparseMatrixBuilderType
 
 
 class Ref:

@@ -15,10 +15,12 @@ from .layout import ElementLayout
 from .write_counter import WriteCounter
 
 __all__ = [
-    "DATA_ORIENTED", "ArrayHandle", "BufferViewHandle", "FieldHandle", "NodeHandle",
+    "BUILDER", "DATA_ORIENTED", "ArrayHandle", "BufferViewHandle", "FieldHandle", "NodeHandle",
     "StructFieldHandle", "TensorHandle", "is_data_oriented",
 ]  # fmt: skip
 
+BUILDER: Final = "_qd_matrix_builder"
+"""Attribute of classes whose elements kernels can only add to, through the method ``add``."""
 DATA_ORIENTED: Final = "_qd_data_oriented"
 """Class attribute of classes decorated with ``qd.data_oriented``."""
 

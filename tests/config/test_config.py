@@ -395,9 +395,9 @@ def test_an_option_without_counterpart_says_why_once_a_process(capsys, monkeypat
 
 def test_an_option_without_meaning_says_that(capsys, monkeypatch):
     monkeypatch.setattr(log, "_said", set())
-    resolve({"gdb_trigger": True}, {}).issue_warnings()
+    resolve({"make_mesh_block_local": False}, {}).issue_warnings()
     assert capsys.readouterr().err == (
-        "[qd-studio] warning: gdb_trigger=True has no effect: it is accepted so that"
+        "[qd-studio] warning: make_mesh_block_local=False has no effect: it is accepted so that"
         " programs written for Quadrants start; nothing here corresponds to it\n"
     )
 

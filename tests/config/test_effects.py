@@ -78,3 +78,18 @@ def test_the_older_variable_of_graphs():
     found = resolve({"graph": True}, {"QD_GPU_GRAPH": "0"})
     assert found.config.graph is True
     assert "overridden by qd.init" in found.warnings[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("validate_autodiff", "Tape"),
+        ("print_accessor_ir", "print_ir"),
+        ("print_struct_llvm_ir", "print_kernel_llvm_ir"),
+        ("gdb_trigger", "gdb --args"),
+    ],
+)
+def test_an_option_without_effect_names_what_does_it(name, words):
+    (notice,) = resolve({name: True}, {}).warnings
+    text = notice.text
+    assert text.startswith(f"{name}=True has no effect: ") and words in text

@@ -53,6 +53,7 @@ def test_the_library_example_of_the_readme_runs(tmp_path):
 
 
 GENERATED = [
+    "compatibility.md",
     "config.md",
     "conformance.md",
     "ir.md",
@@ -178,6 +179,8 @@ STAND_INS = {"GUI", "ui", "tools"}
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_names_of_the_language_that_a_page_uses_exist(page):
+    if page.name == "compatibility.md":  # names of Quadrants, whether they are here or not
+        return
     unknown = []
     for text in inline(page):
         for dotted in re.findall(r"\bqd((?:\.[A-Za-z_]\w*)+)", text):

@@ -62,7 +62,7 @@ def test_impossible_types(make):
         make()
 
 
-@pytest.mark.parametrize("name", ["quant", "sparse_matrix_builder"])
+@pytest.mark.parametrize("name", ["quant"])
 def test_what_is_not_there_says_so(name):
     with pytest.raises(qd.QuadrantsUnsupportedError, match=rf"qd\.types\.{name} is not supported"):
         getattr(qd.types, name)

@@ -1,0 +1,60 @@
+"""Hints to the compiler in kernels of the reference, and its queries of clocks and addresses.
+
+The engine decides by itself what a hint asks for, so hints have no effect. Their arguments are
+evaluated. `clock_counter`, `clock_freq_hz` and `get_addr` have no counterpart; using one is an
+error at the user's line.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...frontend.registry import intrinsic
+from ..functions import only_in_kernels
+
+__all__ = [
+    "assume_in_range", "block_local", "cache_read_only", "clock_counter", "clock_freq_hz",
+    "get_addr", "no_activate",
+]  # fmt: skip
+
+
+@intrinsic("block_local")
+def block_local(*args: Any) -> None:
+    """Hint to keep fields in the fast memory of a block; the compiler decides that by itself."""
+    only_in_kernels("block_local")
+
+
+@intrinsic("cache_read_only")
+def cache_read_only(*args: Any) -> None:
+    """Hint that fields are only read; the compiler finds that out by itself."""
+    only_in_kernels("cache_read_only")
+
+
+@intrinsic("no_activate")
+def no_activate(*args: Any) -> None:
+    """Hint that the next loop activates no cells; fields are dense, so no loop does."""
+    only_in_kernels("no_activate")
+
+
+@intrinsic("assume_in_range")
+def assume_in_range(val: Any, base: Any, low: Any, high: Any) -> Any:
+    """``val``, which the program promises to be in ``[base + low, base + high)``."""
+    return val
+
+
+@intrinsic("clock_counter")
+def clock_counter() -> int:
+    """Not supported: kernels cannot read a clock; ``qd.init(kernel_profiler=True)`` times tasks."""
+    only_in_kernels("clock_counter")
+
+
+@intrinsic("clock_freq_hz")
+def clock_freq_hz() -> float:
+    """Not supported: see `clock_counter`."""
+    only_in_kernels("clock_freq_hz")
+
+
+@intrinsic("get_addr")
+def get_addr(f: Any, indices: Any) -> int:
+    """Not supported: elements of fields have no address that is the same on all backends."""
+    only_in_kernels("get_addr")

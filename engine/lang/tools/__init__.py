@@ -1,0 +1,16 @@
+"""``qd.tools``: files of points, grids and pictures.
+
+`PLYWriter` and `write_vtk` need nothing but NumPy; pictures need Pillow, except for PNG files that
+`imwrite` writes.
+"""
+
+from __future__ import annotations
+
+from . import image, np2ply, vtk
+from .image import imread, imresize, imshow, imwrite
+from .np2ply import PLYWriter
+from .vtk import write_vtk
+
+__all__ = [
+    "PLYWriter", "image", "imread", "imresize", "imshow", "imwrite", "np2ply", "vtk", "write_vtk",
+]  # fmt: skip
