@@ -5,9 +5,11 @@ All of it is used in kernels only; `frontend.graphs` defines its meaning. `graph
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ..frontend.registry import intrinsic
+from ..types.taichi_names import GRAPH_BUILDER
 from .functions import only_in_kernels
 
 __all__ = ["do_while", "parallel", "parallel_context"]
@@ -38,3 +40,9 @@ def parallel_context() -> Any:
 def parallel() -> Any:
     """One section of a `parallel_context`: its loops run in order, next to the other sections."""
     only_in_kernels("graph.parallel")
+
+
+def __getattr__(name: str) -> Any:
+    if name in GRAPH_BUILDER:
+        return getattr(importlib.import_module("..graph_builder", __name__), name)
+    raise AttributeError(f"qd.graph has no attribute {name!r}")
