@@ -158,7 +158,8 @@ class _Finder(MetaPathFinder):
             first = name.partition(".")[0]
             if first == "examples":
                 return self._example(fullname, path)
-            reason = importlib.import_module(f"{_ENGINE}.types.taichi_names").why_absent(alias, first)
+            taichi = importlib.import_module(f"{_ENGINE}.types.taichi_names")
+            reason = taichi.why_absent(alias, first)
             if reason:
                 raise ModuleNotFoundError(reason, name=fullname)
             later = importlib.import_module(f"{_ENGINE}.types.later").LATER["qd"]

@@ -23,9 +23,9 @@ from .options import Option, did_you_mean, parse_switch
 __all__ = [
     "ARCHES",
     "CPU_ARCHES",
-    "TAICHI_ARCHES",
     "LANGUAGE_VERSION",
     "OPTIONS",
+    "TAICHI_ARCHES",
     "CompileConfig",
     "DebugSwitches",
     "Notice",

@@ -371,7 +371,7 @@ def install(language: str = _ENGINE, names: Sequence[str] = _ALIASES) -> None:
     tools |= dict.fromkeys(
         ("make_video", "mp4_to_gif", "write_vtk", "interpolate_frames"), _nothing
     )
-    modules = {
+    modules: dict[str, dict[str, Any]] = {
         "ui": ui,
         "ui.gui": {"GUI": GUI, **colours},
         "tools": tools,

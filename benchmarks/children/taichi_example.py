@@ -24,6 +24,7 @@ BEGAN = time.perf_counter()
 WINDOWS = Path(__file__).parents[2] / "engine" / "windows.py"
 LARGEST = 1 << 20
 DEPTH = 4
+_KEPT = ("main", "<module>")
 OF_LIST = 40
 
 
@@ -58,7 +59,7 @@ def replace_init(ti: Any, compare: bool) -> None:
             options |= {"default_fp": ti.f64, "fast_math": False, "cpu_max_num_threads": 1}
         result = init(**options)
         if compare:
-            ti.random = counted_random(ti)
+            ti.random, ti.randn = counted_random(ti)
         return result
 
     ti.init = replaced
@@ -67,27 +68,36 @@ def replace_init(ti: Any, compare: bool) -> None:
             setattr(ti, name, ti.f64)
         clock = iter(range(1 << 60))
         time.time = lambda: 1e9 + next(clock) / 64
+        time.time_ns = lambda: 10**18 + next(clock) * 10**7
 
 
-def counted_random(ti: Any) -> Any:
-    """A replacement of ``ti.random`` that is a function of the number of calls so far."""
+def counted_random(ti: Any) -> tuple[Any, Any]:
+    """Replacements of ``ti.random`` and ``ti.randn``: functions of the number of calls so far."""
     count = ti.field(ti.i32, shape=())
 
     @ti.func
-    def counted():
+    def counted(dtype: ti.template() = float):  # type: ignore[valid-type]
         n = ti.atomic_add(count[None], 1)
         n = (n ^ (n >> 15)) * 739982445
         n = (n ^ (n >> 12)) * 695872825
         n = (n ^ (n >> 15)) & 0x3FFFFFFF
         return ti.cast(n, ti.f64) / 1073741824.0
 
-    return counted
+    @ti.func
+    def normal(dtype: ti.template() = float):  # type: ignore[valid-type]
+        one = counted()
+        other = counted()
+        return ti.sqrt(-2.0 * ti.log(1.0 - one)) * ti.cos(6.283185307179586 * other)
+
+    return counted, normal
 
 
 class Anything(types.ModuleType):
     """Stands for a library of plots that is not installed: whatever is asked of it does nothing."""
 
-    __path__: list[str] = []
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__ = []
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -96,6 +106,14 @@ class Anything(types.ModuleType):
 
     def __call__(self, *_: Any, **__: Any) -> Any:
         return Anything("result")
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        import numpy as np
+
+        return np.zeros((2, 2, 4))
+
+    def __getitem__(self, _: Any) -> Any:
+        return Anything("item")
 
     def __iter__(self) -> Iterator[Any]:
         return iter((Anything("one"), Anything("other")))
@@ -192,9 +210,9 @@ def main(engine: str, program: str, out: str, fields: str, frames: str, *rest: s
             snapshot.of_stack()
 
     def returned(frame: Any, event: str, _: Any) -> None:
-        if event == "return" and frame.f_code.co_filename == program:
-            if frame.f_code.co_name in ("main", "<module>"):
-                snapshot.of_frame(frame)
+        code = frame.f_code
+        if event == "return" and code.co_filename == program and code.co_name in _KEPT:
+            snapshot.of_frame(frame)
 
     windows.begin(int(frames), shown)
     module = types.ModuleType("__main__")

@@ -63,8 +63,8 @@ class Arg:
         shape = dtype.shape if isinstance(dtype, MatrixType) else tuple(element_shape)
         self.element_shape: tuple[int, ...] = tuple(shape)
 
-    def check(self, value: Any) -> Any:
-        """Return ``value`` as it is passed to kernels. QuadrantsRuntimeError if it does not fit."""
+    def check(self, value: Any) -> None:
+        """QuadrantsRuntimeError if ``value`` does not fit."""
         if self.tag is ArgKind.NDARRAY:
             if not isinstance(value, Ndarray):
                 raise self._wrong("an ndarray", value)
@@ -80,7 +80,6 @@ class Arg:
                 raise self._wrong("a vector or a matrix", value)
         elif not isinstance(value, int | float | np.number | np.bool_):
             raise self._wrong("a number", value)
-        return value
 
     def _wrong(self, wanted: str, value: Any) -> QuadrantsRuntimeError:
         name = type(value).__name__
@@ -146,9 +145,10 @@ class Graph:
         unknown = sorted(args.keys() - self._args.keys())
         if unknown:
             raise QuadrantsRuntimeError(f"graph.run: the graph has no {', '.join(unknown)}")
-        values = {name: arg.check(args[name]) for name, arg in self._args.items()}
+        for name, arg in self._args.items():
+            arg.check(args[name])
         for kernel, given in self._launches:
-            kernel(*(_value(arg, values) for arg in given))
+            kernel(*(_value(arg, args) for arg in given))
 
 
 def _flat(args: Any) -> list[Arg]:
