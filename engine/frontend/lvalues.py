@@ -405,7 +405,7 @@ def _array_attribute(fb: FuncBuilder, node: ast.Attribute, array: NdarrayRef) ->
     if name == "ndim":
         return array.ndim
     if name == "element_shape":
-        return partial(list, array.element_shape)
+        return partial(list[int], array.element_shape)
     if array.spec_key.has(name):
         path = (*array.path, name)
         spec_key = array.spec_key.of_grad()
