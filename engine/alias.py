@@ -211,6 +211,25 @@ class _Finder(MetaPathFinder):
         self._given.clear()
 
 
+class _Hint(MetaPathFinder):
+    """Comes last and says, for a name that nothing serves, that the alias exists for it, too."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> None:
+        # `importlib.util.find_spec`, which asks without importing, must get its None.
+        asking = sys._getframe(1).f_back  # pyright: ignore[reportPrivateUsage]
+        if fullname in _NAMES and asking is not None and asking.f_code.co_name != "find_spec":
+            raise ModuleNotFoundError(
+                f"No module named {fullname!r}; qd_studio.engine.alias.install({fullname!r}) makes "
+                "it mean this engine",
+                name=fullname,
+            )
+
+
+_hint: Final = _Hint()
+
+
 def _finders(name: str) -> Iterator[_Finder]:
     return (f for f in list(sys.meta_path) if isinstance(f, _Finder) and f.alias == name)
 
@@ -226,6 +245,8 @@ def install(name: str = "quadrants") -> None:
         return
     _forget(name)
     sys.meta_path.insert(0, _Finder(name))
+    if _hint not in sys.meta_path:
+        sys.meta_path.append(_hint)
 
 
 def remove(name: str = "quadrants") -> None:
@@ -233,6 +254,8 @@ def remove(name: str = "quadrants") -> None:
     for finder in _finders(name):
         finder.forget()
         sys.meta_path.remove(finder)
+    if _hint in sys.meta_path and not any(isinstance(f, _Finder) for f in sys.meta_path):
+        sys.meta_path.remove(_hint)
     _forget(name)
 
 

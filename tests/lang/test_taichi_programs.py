@@ -1,5 +1,6 @@
 """Programs for Taichi: the alias, names that only Taichi has, graphs of launches, windows."""
 
+import importlib.util
 import os
 import subprocess
 import sys
@@ -122,6 +123,19 @@ def test_modules_without_an_equal_say_why():
         assert TaichiTypeError is qd.QuadrantsTypeError
     finally:
         alias.remove("taichi_for_tests")
+
+
+def test_a_name_without_an_alias_has_a_hint(monkeypatch):
+    monkeypatch.setattr(sys, "path", [])
+    alias.install("quadrants_for_tests")
+    try:
+        assert importlib.util.find_spec("taichi") is None
+        with pytest.raises(ModuleNotFoundError, match=r"alias\.install\('taichi'\)"):
+            import taichi
+    finally:
+        alias.remove("quadrants_for_tests")
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'taichi'$"):
+        import taichi  # noqa: F401
 
 
 @qd.kernel
