@@ -27,10 +27,23 @@ CHILD = Path(__file__).parent / "children" / "taichi_example.py"
 TOLERANCE = 1e-9
 """Largest difference of two equal results, as a share of the largest value of the field."""
 
-UNDEFINED = {
+TOLERANCE_F32 = 1e-4
+"""The same for programs of `SINGLE`."""
+
+NOT_COMPARED = {
+    # It writes outside of the fields next to these.
     "machine_learning/differential_evolution.py": ("best_pop", "trial", "fit"),
-}
-"""Fields whose contents are not defined: the program writes outside of the ones next to them."""
+    # It reads outside of a field; these follow from what is there.
+    "simulation/eulerfluid2d.py": (
+        "divField", "pressField", "_new_pressField", "pressure_pair.cur", "pressure_pair.nxt",
+    ),
+    # Residuals of an iteration, which are zero but for rounding.
+    "simulation/implicit_fem.py": ("F_r0", "F_p0"),
+}  # fmt: skip
+"""Fields whose contents are not defined by the program."""
+
+SINGLE = {"simulation/implicit_mass_spring.py"}
+"""Programs that do not work on Taichi in f64: its sparse matrix is one of f32."""
 
 
 class Run(NamedTuple):
@@ -119,7 +132,7 @@ def measure(args: argparse.Namespace, program: Path, name: str) -> Row:
     pairs: dict[str, Run] = {}
     fields = 0
     if not args.no_compare:
-        mode = "compare"
+        mode = "single" if name in SINGLE else "compare"
         for side, python in reversed(sides):
             found = run(python, side, program, args.frames, args.limit, mode)
             if found.error and side == "reference":
@@ -131,10 +144,10 @@ def measure(args: argparse.Namespace, program: Path, name: str) -> Row:
             pairs[side] = found
         if pairs["ours"].error:
             return Row(name, f"FAILS: {short(pairs['ours'].error)}", 0, none, none)
-        worst, where = difference(pairs["ours"], pairs["reference"], UNDEFINED.get(name, ()))
+        worst, where = difference(pairs["ours"], pairs["reference"], NOT_COMPARED.get(name, ()))
         fields = len(pairs["reference"].fields)
         verdict = f"equal to {worst:.0e}" if worst else "equal"
-        if worst > TOLERANCE:
+        if worst > (TOLERANCE_F32 if name in SINGLE else TOLERANCE):
             verdict = f"DIFFERS by {worst:.1e} in {where}"
         if not fields:
             verdict = "runs"

@@ -1,11 +1,12 @@
 """Run one program for Taichi, on Taichi or on this engine, and save what its fields hold.
 
-    PYTHON taichi_example.py ours|reference PROGRAM OUT.json FIELDS.npz FRAMES [compare]
+    PYTHON taichi_example.py ours|reference PROGRAM OUT.json FIELDS.npz FRAMES plain|compare|single
 
 Windows are stand-ins that close after FRAMES frames. OUT.json gets the error, if there is one, and
 the times of the frames since the start. With ``compare`` the program computes in f64, on one thread
 and with random numbers that both engines make in the same way, and FIELDS.npz gets every field,
-array and number that the program's modules, objects and open functions hold at the end.
+array and number that the program's modules, objects and open functions hold at the end. ``single``
+is the same without f64.
 """
 
 import importlib.util
@@ -48,7 +49,7 @@ def language(engine: str) -> Any:
     return taichi, windows
 
 
-def replace_init(ti: Any, compare: bool) -> None:
+def replace_init(ti: Any, compare: bool, double: bool) -> None:
     """Make every program start on the CPU without caches; for comparisons exact and repeatable."""
     init = ti.init
 
@@ -56,16 +57,17 @@ def replace_init(ti: Any, compare: bool) -> None:
         options = {k: v for k, v in options.items() if k in ("default_ip", "debug")}
         options |= {"arch": ti.cpu, "offline_cache": False, "random_seed": 0}
         if compare:
-            options |= {"default_fp": ti.f64, "fast_math": False, "cpu_max_num_threads": 1}
+            options |= {"fast_math": False, "cpu_max_num_threads": 1}
+            options |= {"default_fp": ti.f64} if double else {}
         result = init(**options)
         if compare:
             ti.random, ti.randn = counted_random(ti)
         return result
 
     ti.init = replaced
+    for name in ("f32", "float32") if double else ():
+        setattr(ti, name, ti.f64)
     if compare:
-        for name in ("f32", "float32"):
-            setattr(ti, name, ti.f64)
         clock = iter(range(1 << 60))
         time.time = lambda: 1e9 + next(clock) / 64
         time.time_ns = lambda: 10**18 + next(clock) * 10**7
@@ -188,10 +190,10 @@ class Snapshot:
                     yield f"{name}.{key}", inner
 
 
-def main(engine: str, program: str, out: str, fields: str, frames: str, *rest: str) -> None:
-    compare = "compare" in rest
+def main(engine: str, program: str, out: str, fields: str, frames: str, mode: str) -> None:
+    compare = mode != "plain"
     ti, windows = language(engine)
-    replace_init(ti, compare)
+    replace_init(ti, compare, double=mode == "compare")
     replace_plots()
     random.seed(0)
     folder = os.path.dirname(program)
