@@ -334,6 +334,18 @@ def __getattr__(name: str) -> Any:
         if name != "cfg":  # the options of the program that runs at the time
             globals()[name] = value
         return value
+    return _taichis(name)
+
+
+def _taichis(name: str) -> Any:
+    """The object that a name of Taichi stands for, if the language has it under another name."""
+    names = importlib.import_module(".types.taichi_names", __name__)
+    if names.equal(name) in __all__:
+        return _found(names.equal(name))
+    if name in importlib.import_module(".config", __name__).TAICHI_ARCHES:
+        return importlib.import_module(".runtime.arch", __name__).Arch(name)
+    if name in names.COLOURS:
+        return getattr(importlib.import_module(".windows", __name__), name)
     raise importlib.import_module(".types.later", __name__).unsupported("qd", name)
 
 

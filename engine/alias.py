@@ -9,7 +9,12 @@ Files also import from modules inside of Quadrants (``from quadrants.lang.except
 this engine. `_PLACES` lists them; each becomes a module that has every public name of the language
 and nothing of Quadrants' internals.
 
-``python -m qd_studio.engine.alias FILE [ARGUMENTS]`` runs a file in that way, as a script.
+``python -m qd_studio.engine.alias [--frames N] FILE [ARGUMENTS]`` runs a file in that way, as a
+script; ``import taichi`` means the engine there, too. With ``--frames`` windows have stand-ins
+(see `windows`) that close after N frames.
+
+The examples that come with an installed package of that name, such as ``taichi.examples.patterns``,
+are found: they are programs, not parts of the language.
 """
 
 from __future__ import annotations
@@ -20,7 +25,7 @@ import runpy
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
@@ -64,6 +69,7 @@ _PLACES: Final = {
     },
 }  # fmt: skip
 _ABSENT: Final = frozenset({"_kernels", "assets", "examples"})
+_NAMES: Final = ("quadrants", "taichi")
 _MISSING: Final = object()
 
 
@@ -98,6 +104,12 @@ class _PublicModule(ModuleType):
                     return value
         if name == "__all__":
             return list(importlib.import_module(_ENGINE).__all__)
+        names = importlib.import_module(f"{_ENGINE}.types.taichi_names")
+        if names.equal(name):
+            return getattr(self, names.equal(name))
+        reason = names.why_absent(self.__name__, name)
+        if reason:
+            raise AttributeError(reason)
         raise AttributeError(
             f"{self.__name__}.{name} is not a public name of the language; the internals of "
             "Quadrants have no counterpart here"
@@ -153,13 +165,32 @@ class _Finder(MetaPathFinder):
             if not isinstance(found, ModuleType):
                 found = _own(name)
         if found is None:
+            first = name.partition(".")[0]
+            if first == "examples":
+                return self._example(fullname, path)
+            taichi = importlib.import_module(f"{_ENGINE}.types.taichi_names")
+            reason = taichi.why_absent(alias, first)
+            if reason:
+                raise ModuleNotFoundError(reason, name=fullname)
             later = importlib.import_module(f"{_ENGINE}.types.later").LATER["qd"]
-            if name.partition(".")[0] in _ABSENT | later:
+            if first in _ABSENT | later:
                 raise ModuleNotFoundError(
                     f"{fullname} is not supported in this version", name=fullname
                 )
             return None
         return ModuleSpec(fullname, _Loader(found), is_package=hasattr(found, "__path__"))
+
+    def _example(self, fullname: str, path: Sequence[str] | None) -> ModuleSpec | None:
+        """The module ``fullname`` among the examples of the package that the alias hides."""
+        if fullname != f"{self.alias}.examples":
+            return PathFinder.find_spec(fullname, path)
+        for folder in sys.path:
+            examples = os.path.join(folder or os.getcwd(), self.alias, "examples")
+            if os.path.isdir(examples):
+                return PathFinder.find_spec(fullname, [os.path.dirname(examples)])
+        raise ModuleNotFoundError(
+            f"{fullname}: no package {self.alias!r} with examples is on sys.path", name=fullname
+        )
 
     def _put_places(self) -> None:
         """Make the modules that only Quadrants has known to the import system.
@@ -190,6 +221,25 @@ class _Finder(MetaPathFinder):
         self._given.clear()
 
 
+class _Hint(MetaPathFinder):
+    """Comes last and says, for a name that nothing serves, that the alias exists for it, too."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> None:
+        # `importlib.util.find_spec`, which asks without importing, must get its None.
+        asking = sys._getframe(1).f_back  # pyright: ignore[reportPrivateUsage]
+        if fullname in _NAMES and asking is not None and asking.f_code.co_name != "find_spec":
+            raise ModuleNotFoundError(
+                f"No module named {fullname!r}; qd_studio.engine.alias.install({fullname!r}) makes "
+                "it mean this engine",
+                name=fullname,
+            )
+
+
+_hint: Final = _Hint()
+
+
 def _finders(name: str) -> Iterator[_Finder]:
     return (f for f in list(sys.meta_path) if isinstance(f, _Finder) and f.alias == name)
 
@@ -205,6 +255,8 @@ def install(name: str = "quadrants") -> None:
         return
     _forget(name)
     sys.meta_path.insert(0, _Finder(name))
+    if _hint not in sys.meta_path:
+        sys.meta_path.append(_hint)
 
 
 def remove(name: str = "quadrants") -> None:
@@ -212,6 +264,8 @@ def remove(name: str = "quadrants") -> None:
     for finder in _finders(name):
         finder.forget()
         sys.meta_path.remove(finder)
+    if _hint in sys.meta_path and not any(isinstance(f, _Finder) for f in sys.meta_path):
+        sys.meta_path.remove(_hint)
     _forget(name)
 
 
@@ -221,14 +275,38 @@ def _forget(name: str) -> None:
 
 
 def _main(arguments: list[str]) -> int:
-    """Run a script whose ``import quadrants`` means the engine."""
-    if not arguments:
-        print("usage: python -m qd_studio.engine.alias FILE [ARGUMENTS]", file=sys.stderr)
+    """Run a script whose ``import quadrants`` and ``import taichi`` mean the engine."""
+    frames = 0
+    if arguments and arguments[0].partition("=")[0] == "--frames":
+        option, equals, count = arguments.pop(0).partition("=")
+        count = count if equals else "".join(arguments[:1])
+        del arguments[: 0 if equals else 1]
+        if not count.isascii() or not count.isdigit() or int(count) == 0:
+            print(f"{option} needs a number of frames from 1 on, got {count!r}", file=sys.stderr)
+            return 2
+        frames = int(count)
+    if not arguments or arguments[0].startswith("-"):
+        print(
+            "usage: python -m qd_studio.engine.alias [--frames N] FILE [ARGUMENTS]",
+            file=sys.stderr,
+        )
         return 2
     # Installed by the module under its own name: this one is __main__, and not for long.
-    importlib.import_module(f"{_ENGINE}.alias").install("quadrants")
+    own = importlib.import_module(f"{_ENGINE}.alias")
+    for name in _NAMES:
+        own.install(name)
+    if frames:
+        windows = importlib.import_module(f"{_ENGINE}.windows")
+        windows.install()
+        windows.begin(frames)
+    path = os.path.abspath(arguments[0])
     sys.argv = arguments
-    sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
+    sys.path[0] = os.path.dirname(path)
+    for name in _NAMES:
+        # An example of an installed package may import others of them.
+        above, inside, _ = path.partition(f"{os.sep}{name}{os.sep}examples{os.sep}")
+        if inside and above not in sys.path:
+            sys.path.append(above)
     runpy.run_path(arguments[0], run_name="__main__")
     return 0
 

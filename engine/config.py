@@ -25,6 +25,7 @@ __all__ = [
     "CPU_ARCHES",
     "LANGUAGE_VERSION",
     "OPTIONS",
+    "TAICHI_ARCHES",
     "CompileConfig",
     "DebugSwitches",
     "Notice",
@@ -59,6 +60,9 @@ ARCHES = (
     "python",
 )
 """Names `arch` may have. Which of them this machine can run is for the runtime to say."""
+
+TAICHI_ARCHES = frozenset({"dx11", "dx12", "gles", "opengl"})
+"""Names that `arch` may have in programs for Taichi; no backend is made for them."""
 
 CPU_ARCHES = frozenset({"cpu", "x64", "arm64", "interp", "python", "cross"})
 """Names of processors, as far as code is made for them: also of backends that launch nothing."""
@@ -207,7 +211,7 @@ def wanted_arches(arch: Any, environ: Mapping[str, str]) -> tuple[str, ...]:
         raise ValueError("arch is an empty list: name at least one")
     names = tuple(str(OPTIONS["arch"].coerce(item)).lower() for item in wanted)
     for name in names:
-        if name not in ARCHES:
+        if name not in ARCHES and name not in TAICHI_ARCHES:
             raise ValueError(f'Unknown arch "{name}"{did_you_mean(name, ARCHES)}')
     return names
 

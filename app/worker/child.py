@@ -13,8 +13,7 @@ import sys
 import time
 from typing import Final
 
-from ...engine import alias, inspect
-from . import windows
+from ...engine import alias, inspect, windows
 from .channel import Channel, JobSteps, Superseded, flush
 from .protocol import FlightRecorder, Hello, JobDone
 from .runner import Runner

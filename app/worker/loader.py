@@ -31,7 +31,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from ...engine import alias
+from ...engine import alias, windows
 from ...engine.inspect import (
     LaunchReached,
     StepLimit,
@@ -40,7 +40,6 @@ from ...engine.inspect import (
     is_user_file,
 )
 from ...engine.inspect.record import ErrorRecord, FileRecord
-from . import windows
 from .channel import Superseded
 from .protocol import Opening
 from .source import decoded, in_cell, in_file, is_notebook, python_of

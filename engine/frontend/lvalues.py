@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -428,6 +429,8 @@ def _array_attribute(fb: FuncBuilder, node: ast.Attribute, array: NdarrayRef) ->
         return array.dtype
     if name == "ndim":
         return array.ndim
+    if name == "element_shape":
+        return partial(list[int], array.element_shape)
     if array.spec_key.has(name):
         path = (*array.path, name)
         spec_key = array.spec_key.of_grad()
@@ -435,5 +438,5 @@ def _array_attribute(fb: FuncBuilder, node: ast.Attribute, array: NdarrayRef) ->
     raise fb.type_error(
         f'An ndarray has no attribute "{name}" in a kernel', node,
         f"it was made without needs_{name}" if name in ("grad", "dual") else
-        "a kernel can use its elements, .shape and .dtype",
+        "a kernel can use its elements, .shape, .dtype and .element_shape()",
     )  # fmt: skip

@@ -5,10 +5,12 @@ All of it is for kernels; `frontend.graphs` defines its meaning. `graph_blocks` 
 
 from __future__ import annotations
 
+import importlib
 from contextlib import nullcontext
 from typing import Any
 
 from ..frontend.registry import intrinsic
+from ..types.taichi_names import GRAPH_BUILDER
 from .functions import only_in_kernels
 
 __all__ = ["do_while", "parallel", "parallel_context"]
@@ -43,3 +45,9 @@ def parallel() -> Any:
     Outside of kernels it does nothing.
     """
     return nullcontext()
+
+
+def __getattr__(name: str) -> Any:
+    if name in GRAPH_BUILDER:
+        return getattr(importlib.import_module("..graph_builder", __name__), name)
+    raise AttributeError(f"qd.graph has no attribute {name!r}")

@@ -113,8 +113,8 @@ def sliced(arr: Any, key: Any) -> BufferView:
     shape = tuple(arr.shape)
     if len(shape) != 1:
         raise TypeError(
-            f"ndarray slice to BufferView requires a 1D array, got shape {shape}; to_numpy() returns"
-            " an array that can be sliced"
+            f"ndarray slice to BufferView requires a 1D array, got shape {shape};"
+            " to_numpy() returns an array that can be sliced"
         )
     return BufferView(arr, *_range(key, shape[0]))
 

@@ -24,11 +24,9 @@ class NotYetError(QuadrantsUnsupportedError, AttributeError):
 
 def unsupported(module: str, name: str) -> AttributeError:
     """The error for ``module.name``: `NotYetError`, or a plain AttributeError for other names."""
-    if module == "qd" and name in ("GUI", "ui"):
-        return AttributeError(
-            f"qd.{name}: there are no windows; draw field.to_numpy() with another library, or open "
-            "the file with qd-studio --run, in which windows are stand-ins"
-        )
     if name in LATER[module]:
         return NotYetError(feature=f"{module}.{name}")
-    return AttributeError(f"{module} has no attribute {name!r}")
+    from .taichi_names import why_absent  # only for errors
+
+    reason = why_absent(module, name)
+    return AttributeError(reason or f"{module} has no attribute {name!r}")

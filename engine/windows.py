@@ -1,10 +1,10 @@
 """Stand-ins for windows: programs draw into nothing, and their windows close after some frames.
 
-In the worker `GUI`, `ui` and `tools` of ``import quadrants`` and ``import taichi`` are these, so
-that a script with a window runs its loop and the launches in it can be recorded. Nothing is drawn,
-no file is written, no key is pressed, the mouse is in the middle, and widgets keep the values that
-programs give them. Arguments are not checked, and any further method of a window, canvas, scene or
-camera exists.
+In the studio's worker, and under ``python -m qd_studio.engine.alias --frames N``, `GUI`, `ui` and
+`tools` of ``import quadrants`` and ``import taichi`` are these, so that a script with a window runs
+its loop. Nothing is drawn, no file is written, no key is pressed, the mouse is in the middle, and
+widgets keep the values that programs give them. Arguments are not checked, and any further method
+of a window, canvas, scene or camera exists.
 
 Each window is shown `frames` times. Then ``running`` is False; where a program shows the window
 all the same, or waits for an event that cannot come, `WindowsClosed` ends it.
@@ -15,17 +15,16 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
 
-from ... import engine
+__all__ = ["WindowsClosed", "begin", "hex_to_rgb", "install", "notebook_names", "rgb_to_hex"]
 
-__all__ = ["WindowsClosed", "begin", "install", "notebook_names"]
-
+_ENGINE: Final = __name__.rpartition(".")[0]
 _ALIASES: Final = ("quadrants", "taichi")
 # So often an event is asked for, without a frame in between, by a program that waits for it.
 _POLLS: Final = 10_000
@@ -37,16 +36,25 @@ _KEYS: Final = {
 }  # fmt: skip
 
 _frames = 8
+_shown: Callable[[int], object] | None = None
+_language = _ENGINE
 
 
-class WindowsClosed(BaseException):
-    """The frames are used up. Not an Exception: programs shall not catch it by accident."""
+class WindowsClosed(SystemExit):
+    """The frames are used up. Not an Exception: programs shall not catch it by accident.
+
+    Where nothing catches it, it ends the program with status 0.
+    """
 
 
-def begin(frames: int) -> None:
-    """A file is about to be executed: from now on windows close after ``frames`` frames."""
-    global _frames
+def begin(frames: int, shown: Callable[[int], object] | None = None) -> None:
+    """A file is about to be executed: from now on windows close after ``frames`` frames.
+
+    shown: called after each frame of a window with the number of its frames so far.
+    """
+    global _frames, _shown
     _frames = frames
+    _shown = shown
     _said.clear()
 
 
@@ -117,6 +125,8 @@ class _Window(_Accepting):
             raise WindowsClosed
         self.frame += 1
         self._asked = 0
+        if _shown is not None:
+            _shown(self.frame)
         if self.frame == _frames:
             _say_closed(self.name)
 
@@ -250,6 +260,10 @@ class Gui(_Accepting):
     checkbox = slider_int = slider_float = color_edit_3 = _kept
 
 
+def _vector(x: float, y: float, z: float) -> Any:
+    return importlib.import_module(_language).Vector([x, y, z])
+
+
 class Camera(_Accepting):
     """A camera that is where the program puts it."""
 
@@ -260,15 +274,15 @@ class Camera(_Accepting):
 
     def position(self, x: float, y: float, z: float) -> None:
         """Set the position of the camera."""
-        self.curr_position = engine.Vector([x, y, z])
+        self.curr_position = _vector(x, y, z)
 
     def lookat(self, x: float, y: float, z: float) -> None:
         """Set the point that the camera looks at."""
-        self.curr_lookat = engine.Vector([x, y, z])
+        self.curr_lookat = _vector(x, y, z)
 
     def up(self, x: float, y: float, z: float) -> None:
         """Set the upward direction."""
-        self.curr_up = engine.Vector([x, y, z])
+        self.curr_up = _vector(x, y, z)
 
     def get_view_matrix(self) -> Any:
         """The identity."""
@@ -315,13 +329,13 @@ def _imresize(img: Any, w: int, h: int | None = None) -> Any:
     return old[x[:, None], y]
 
 
-def _rgb_to_hex(c: Any) -> Any:
+def rgb_to_hex(c: Any) -> Any:
     """Colours of three parts from 0 to 1 as numbers of 24 bits."""
     r, g, b = (np.clip(np.asarray(part) * 255, 0, 255).astype(np.int32) for part in c)
     return 65536 * r + 256 * g + b
 
 
-def _hex_to_rgb(color: int) -> tuple[float, float, float]:
+def hex_to_rgb(color: int) -> tuple[float, float, float]:
     """A number of 24 bits as three parts from 0 to 1."""
     return tuple((color >> shift & 255) / 255 for shift in (16, 8, 0))  # type: ignore[return-value]
 
@@ -331,13 +345,20 @@ def notebook_names() -> dict[str, Any]:
     return {"display": _nothing, "get_ipython": _Accepting}
 
 
-def install() -> None:
-    """Put the stand-ins where programs look for windows."""
+def install(language: str = _ENGINE, names: Sequence[str] = _ALIASES) -> None:
+    """Put the stand-ins where programs look for windows.
+
+    language: the name of the module that gets them, and names: what programs call it, if not the
+    engine; comparisons with other implementations use the same stand-ins for both.
+    """
+    global _language
+    _language = language
+    owner = importlib.import_module(language)
     # Matplotlib's windows would wait for a person to close them.
     os.environ.setdefault("MPLBACKEND", "agg")
     for key, value in _KEYS.items():
         setattr(GUI, key, value)
-    colours = {"rgb_to_hex": _rgb_to_hex, "hex_to_rgb": _hex_to_rgb}
+    colours = {"rgb_to_hex": rgb_to_hex, "hex_to_rgb": hex_to_rgb}
     image = {"imread": _imread, "imresize": _imresize}
     image |= dict.fromkeys(("imwrite", "imshow", "imdisplay"), _nothing)
     modes = SimpleNamespace(Perspective="Perspective", Orthogonal="Orthogonal")
@@ -350,27 +371,27 @@ def install() -> None:
     tools |= dict.fromkeys(
         ("make_video", "mp4_to_gif", "write_vtk", "interpolate_frames"), _nothing
     )
-    # Files ask the compiled core what it was built with: with nothing that only it has.
-    core = {"core": _Refusing()}
-    modules = {
-        "_lib": core,
+    modules: dict[str, dict[str, Any]] = {
         "ui": ui,
         "ui.gui": {"GUI": GUI, **colours},
         "tools": tools,
         "tools.image": image,
     }
-    made = {name: _module(name, names) for name, names in modules.items()}
+    if language == _ENGINE:
+        # Files ask the compiled core what it was built with: with nothing that only it has.
+        modules["_lib"] = {"core": _Refusing()}
+    made = {name: _module(f"{language}.{name}", held) for name, held in modules.items()}
     for name, module in made.items():
         above, _, last = name.rpartition(".")
-        setattr(made[above] if above else engine, last, module)
-        for alias in _ALIASES:
+        setattr(made[above] if above else owner, last, module)
+        for alias in names:
             sys.modules[f"{alias}.{name}"] = module
     for name, value in {"GUI": GUI, **colours}.items():
-        setattr(engine, name, value)
+        setattr(owner, name, value)
 
 
 def _module(name: str, names: dict[str, Any]) -> ModuleType:
-    module = ModuleType(f"{engine.__name__}.{name}", "A stand-in: there are no windows here.")
+    module = ModuleType(name, "A stand-in: there are no windows here.")
     module.__dict__.update(names)
     module.__path__ = []
     return module
