@@ -13,6 +13,7 @@ from typing import Final
 __all__ = ["NotOpenedError", "check_text", "expanded", "module_file", "split_arguments"]
 
 _KERNEL: Final = re.compile(rb"^[ \t]*@[\w.]*\bkernel\b", re.MULTILINE)
+_IN_NOTEBOOK: Final = re.compile(rb'(?:"|\\n)[ \t]*@[\w.]*\bkernel\b')
 
 
 class NotOpenedError(ValueError):
@@ -29,7 +30,7 @@ def split_arguments(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def expanded(names: Iterable[str]) -> list[str]:
-    """The files that ``names`` mean: a folder is the Python files in it that define kernels.
+    """The files that ``names`` mean: a folder is the Python files and notebooks in it with kernels.
 
     NotOpenedError for a folder without such a file.
     """
@@ -44,7 +45,8 @@ def expanded(names: Iterable[str]) -> list[str]:
             check_text(path)
         if not found:
             raise NotOpenedError(
-                f"{name}: no Python file in this folder defines kernels (a line with @qd.kernel)"
+                f"{name}: no Python file or notebook in this folder defines kernels"
+                " (a line with @qd.kernel)"
             )
         out += found
     return list(dict.fromkeys(out))
@@ -74,13 +76,14 @@ def _python_files(folder: str) -> Iterator[str]:
             and name not in ("site-packages", "node_modules")
             and not os.path.exists(os.path.join(above, name, "pyvenv.cfg"))
         )
-        yield from (os.path.join(above, name) for name in files if name.endswith(".py"))
+        yield from (os.path.join(above, name) for name in files if name.endswith((".py", ".ipynb")))
 
 
 def _defines_kernels(path: str) -> bool:
     try:
         with open(path, "rb") as file:
-            return _KERNEL.search(file.read()) is not None
+            pattern = _IN_NOTEBOOK if path.endswith(".ipynb") else _KERNEL
+            return pattern.search(file.read()) is not None
     except OSError:
         return False
 

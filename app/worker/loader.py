@@ -42,7 +42,7 @@ from ...engine.inspect import (
 from ...engine.inspect.record import ErrorRecord, FileRecord
 from .channel import Superseded
 from .protocol import Opening
-from .source import decoded, in_cell, in_file, is_notebook, python_of
+from .source import above_cell, decoded, in_cell, in_file, is_notebook, python_of
 
 __all__ = ["Loaded", "Loader"]
 
@@ -58,11 +58,13 @@ class Loaded:
     def __init__(self, path: str, name: str, package: str = "") -> None:
         self.path: Final = path
         self.name: Final = name
-        self.package: Final = package
+        self.package = package
         self.module: ModuleType | None = None
         self.ran: ModuleType | None = None
         self.files: list[FileRecord] = []
         self.error: ErrorRecord | None = None
+        self.broken: SyntaxError | None = None
+        """Of the cell of a notebook that follows what was executed."""
 
 
 class _Helper(SourceFileLoader):
@@ -178,6 +180,8 @@ class Loader:
             tree = self._parsed(loaded)
             if tree is not None:
                 self._execute(loaded, tree, loaded.name, stop)
+                if loaded.broken is not None:
+                    raise loaded.broken
         except windows.WindowsClosed:
             pass
         except (StepLimit, Superseded, LaunchReached):
@@ -278,8 +282,19 @@ class Loader:
         if broken is not None:
             loaded.error = broken
             return None
-        tree = compile(data, path, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
-        assert isinstance(tree, ast.Module)
+        try:
+            tree = ast.parse(data, path)
+        except SyntaxError as error:
+            if not is_notebook(path) or error.lineno is None:
+                raise
+            # The cells above it run, as they do in a notebook.
+            tree = ast.parse(above_cell(error.lineno, linecache.getlines(path)), path)
+            loaded.broken = error
+        if not loaded.package:
+            loaded.package, root = _namespace_of(path, tree)
+            if root and root not in sys.path:
+                sys.path.insert(len(self._finder.folders), root)
+                self._finder.folders += (root,)
         return tree
 
     def _execute(self, loaded: Loaded, tree: ast.Module, name: str, stop: int = 0) -> None:
@@ -358,6 +373,20 @@ def _package_of(path: str, module: str = "") -> tuple[str, str]:
     ):
         names.insert(0, os.path.basename(folder))
         folder = os.path.dirname(folder)
+    return ".".join(names), folder if names else ""
+
+
+def _namespace_of(path: str, tree: ast.Module) -> tuple[str, str]:
+    """The package that the relative imports of a file need, of folders without ``__init__.py``, and
+    the folder that holds it; both are empty if it has none."""
+    levels = [node.level for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    names: list[str] = []
+    folder = os.path.dirname(path)
+    for _ in range(max(levels, default=0)):
+        folder, name = os.path.split(folder)
+        if not name.isidentifier():
+            return "", ""
+        names.insert(0, name)
     return ".".join(names), folder if names else ""
 
 

@@ -1,17 +1,20 @@
 """The Python text of a file that is opened: of a script its own, of a notebook its code cells.
 
 A notebook becomes one text in which each code cell follows a line ``# %% cell N``, counted over
-all cells as editors count them. Lines that only IPython understands (``%magic``, ``!command``,
-``help?``) become comments, and so does a whole cell that begins with ``%%bash`` or the like, so
-that lines keep their order and their number.
+all cells as editors count them. In cells that are not Python as they are, lines that only IPython
+understands (``%magic``, ``!command``, ``help?``) become comments; of ``%time statement`` the
+statement stays, and names that a command's output is assigned to become empty lists. A whole cell
+that begins with ``%%bash`` or the like becomes comments. Lines keep their order and their number.
 """
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import re
 import tokenize
+import warnings
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -19,7 +22,7 @@ from msgspec.structs import replace
 
 from ...engine.inspect.record import ErrorRecord
 
-__all__ = ["decoded", "in_cell", "in_file", "is_notebook", "python_of", "undecodable"]
+__all__ = ["above_cell", "decoded", "in_cell", "in_file", "is_notebook", "python_of", "undecodable"]
 
 # Cell magics whose cell is Python all the same.
 _PYTHON_CELLS: Final = frozenset({"time", "timeit", "capture", "prun", "python", "python3"})
@@ -27,6 +30,8 @@ _CELL: Final = re.compile(r"# %% cell (\d+)$")
 _ONLY_IPYTHON: Final = re.compile(
     r"\s*(%{1,2}[A-Za-z_]|!(?!=)|\?{1,2}[\w.]+\s*$|[\w.]+\?{1,2}\s*$)"
 )
+_TIMED: Final = re.compile(r"(\s*)%(?:time|timeit|prun|memit)\s+(?:-[a-z]\s*\d*\s+)*(?=[^\s-])")
+_ASSIGNED: Final = re.compile(r"(\s*[A-Za-z_][\w.,\s]*=\s*)([!%])(?!=)")
 
 
 def is_notebook(path: str) -> bool:
@@ -60,18 +65,42 @@ def _cell(number: int, source: str) -> str:
     lines = source.splitlines()
     first = next((line for line in lines if line.strip()), "")
     magic = first[2:].split()[:1] if first.startswith("%%") else []
-    foreign = bool(magic) and magic[0] not in _PYTHON_CELLS
-    out = [
-        f"# {line}" if foreign else _without_magic(line) if _ONLY_IPYTHON.match(line) else line
-        for line in lines
-    ]
-    return "\n".join([f"# %% cell {number}", *out, ""])
+    if magic and magic[0] not in _PYTHON_CELLS:
+        lines = [f"# {line}" for line in lines]
+    elif not _is_python(source):
+        lines = [_without_magic(line) for line in lines]
+    return "\n".join([f"# %% cell {number}", *lines, ""])
+
+
+def _is_python(source: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    return True
 
 
 def _without_magic(line: str) -> str:
-    """The line as a comment that keeps its indentation, with ``pass``: a block may need one."""
+    """The Python of a line. A comment keeps its indentation, with ``pass`` for its block."""
+    timed = _TIMED.match(line)
+    if timed:
+        return timed[1] + line[timed.end() :]
+    assigned = _ASSIGNED.match(line)
+    if assigned:
+        value = "[]" if assigned[2] == "!" else "None"
+        return f"{assigned[1]}{value}  # {line[assigned.start(2) :]}"
+    if not _ONLY_IPYTHON.match(line):
+        return line
     indent = line[: len(line) - len(line.lstrip())]
     return f"{indent}pass  # {line.strip()}" if indent else f"# {line}"
+
+
+def above_cell(line: int, lines: Sequence[str]) -> str:
+    """The text of the cells above the one with ``line``. lines: those of the notebook's text."""
+    starts = [at for at, text in enumerate(lines[:line]) if _CELL.match(text)]
+    return "".join(lines[: starts[-1] if starts else 0])
 
 
 def in_cell(error: ErrorRecord, lines: Sequence[str]) -> ErrorRecord:

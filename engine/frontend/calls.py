@@ -76,7 +76,7 @@ def _call(fb: FuncBuilder, node: ast.Call) -> Any:
     if isinstance(decl, KernelDecl):
         raise fb.syntax_error(
             "Kernels cannot call other kernels. I.e., nested kernels are not allowed. "
-            f"Make {decl.name} a @qd.func, or call it from Python.", node,
+            f"Make {decl.name!r} a @qd.func, or call it from Python.", node,
         )  # fmt: skip
     if isinstance(fn, Op | NdarrayRef | ShapeRef | MatrixValue | StructValue):
         what = "a run-time value" if isinstance(fn, Op) else describe(fn)

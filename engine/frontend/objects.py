@@ -7,8 +7,10 @@ compiled; other Python functions get the real object where there is one (`real`)
 from __future__ import annotations
 
 import ast
-from typing import Any, Final
+from types import UnionType
+from typing import Any, Final, cast
 
+from ..ir import Op
 from ..types import StructType, resolved
 from .captures import ABSENT
 from .computed import operation_doubt
@@ -17,13 +19,17 @@ from .lvalues import AskedFor, bound, owner_of
 from .records import BoundFunc
 from .registry import INTRINSICS, handler
 from .signature import FuncDecl
-from .values import InstanceValue, RecordValue, StructValue, describe, is_static
+from .values import InstanceValue, MatrixValue, RecordValue, StructValue, describe, is_static
 
 __all__ = ["real"]
 
 INTRINSICS.update({
     getattr: "getattr", hasattr: "hasattr", isinstance: "isinstance", super: "super",
 })  # fmt: skip
+
+
+_AT_RUN_TIME: Final = object()
+"""In place of a value that no Python object stands for; an instance of `object` alone."""
 
 
 def real(value: Any) -> Any:
@@ -103,6 +109,18 @@ def _getattr(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
     return fb.expr(ast.copy_location(AskedFor(node.args[0], attribute, ast.Load()), node))
 
 
+def _may_be_meant(classes: Any) -> bool:
+    """True if ``isinstance`` asks for numbers, vectors or matrices, which are not Python's at run
+    time: whether a value of run time is one is not decided here."""
+    if isinstance(classes, tuple | UnionType):
+        parts: Any = cast(Any, classes) if isinstance(classes, tuple) else classes.__args__
+        return any(_may_be_meant(one) for one in parts)
+    if not isinstance(classes, type):
+        return True
+    values = INTRINSICS.get(classes) in ("Vector", "Matrix")
+    return values or any(issubclass(one, classes) for one in (bool, int, float, complex))
+
+
 @handler("isinstance")
 def _isinstance(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> bool:
     if node.keywords or len(node.args) != 2:
@@ -122,6 +140,8 @@ def _isinstance(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> bool:
             return False
         return value.type is resolved(classes, fb.default_ip, fb.default_fp)
     if not is_static(value):
+        if isinstance(value, Op | MatrixValue) and not _may_be_meant(classes):
+            return fb.python(node, isinstance, _AT_RUN_TIME, classes)
         text = f"isinstance(): {describe(value)} is a value of run time"
         raise fb.type_error(text, node.args[0], "it has the type it was made with")
     return fb.python(node, isinstance, real(value), classes)

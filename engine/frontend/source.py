@@ -1,9 +1,10 @@
 """The source of a function: found, cut out and parsed, once per function.
 
 The text is taken from `linecache` when the function is decorated, so that a file that is edited
-later cannot shift the lines under a kernel that is compiled lazily. The block of the function is
-cut out and parsed at its own position, never the whole file: an indented function is put under an
-``if 1:`` so that all columns stay those of the file.
+later cannot shift the lines under a kernel that is compiled lazily. Where there is no file,
+`kept_text` finds it. The block of the function is cut out and parsed at its own position, never the
+whole file: an indented function is put under an ``if 1:`` so that all columns stay those of the
+file.
 
 Indentation says where nearly every function ends. It does not where a string, a bracket or a
 backslash goes on at a lower column; `_is_whole` finds these without parsing, and only then are
@@ -19,13 +20,30 @@ import linecache
 import re
 from functools import cache
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 from ..errors import QuadrantsSyntaxError, SourceSpan
 
-__all__ = ["FunctionSource", "LambdaSource"]
+__all__ = ["FunctionSource", "LambdaSource", "keep_source"]
 
-_HINT = "define it with `def` in a file (or a notebook cell), so that its text can be read"
+_HINT = (
+    "define it with `def` in a file or a notebook cell, or pass the text that was executed: "
+    "@qd.kernel(source=TEXT), @qd.func(source=TEXT)"
+)
+_SOURCE = "_qd_source"
+"""The attribute of a function that holds the text passed to its decorator."""
+_PROMPTS = "<string>", "<stdin>", "<console>"
+"""File names that Python gives to more than one text of a process."""
+
+
+def keep_source(fn: Any, text: str | None) -> None:
+    """Make ``text`` the source of ``fn``: that of a decorator's option ``source``, unless None."""
+    if text is None:
+        return
+    if not isinstance(cast(Any, text), str):
+        raise TypeError(f"source must be text, not {type(text).__name__}: what exec() was given")
+    if isinstance(fn, FunctionType):
+        setattr(fn, _SOURCE, text)
 
 
 class FunctionSource:
@@ -44,10 +62,24 @@ class FunctionSource:
         self.qualname = fn.__qualname__
         self.file = code.co_filename
         self.line = code.co_firstlineno
-        linecache.checkcache(self.file)
-        self._lines: list[str] = linecache.getlines(self.file, fn.__globals__)
+        self._lines: list[str] = self._read()
         self._text: list[str] | None = None
         self._tree: ast.FunctionDef | None = None
+
+    def _read(self) -> list[str]:
+        """The lines of the file, or of the text that is in place of one."""
+        text = self.fn.__dict__.get(_SOURCE)
+        if text is not None or self.file in _PROMPTS:
+            from .kept_text import kept_lines, lines_of_source
+
+            if text is None:
+                return kept_lines(self.fn)
+            lines = lines_of_source(self.fn, text)
+            if not lines:
+                raise self._missing("`source` has no function of that name, parameters and body")
+            return lines
+        linecache.checkcache(self.file)
+        return linecache.getlines(self.file, self.fn.__globals__)
 
     def _block(self) -> list[str]:
         text = self._text

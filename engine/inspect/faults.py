@@ -162,8 +162,12 @@ def _of_python(
     span = _span_of(*found) if found else SourceSpan("", 0)
     message = str(error) or type(error).__name__
     last = "".join(traceback.format_exception_only(error)).strip()
+    hint = ""
     if isinstance(error, SystemExit):
-        message = last = f"the file called sys.exit({error.code!r})"
+        message = last = f"the file called sys.exit({error.code!r}){_complaint(error)}"
+        if error.code == 2:  # the status of programs that cannot use their arguments
+            hint = "pass its arguments after --: qd-studio FILE -- ARGUMENTS"
+            last += f"\nhint: {hint}"
     return ErrorRecord(
         kind=type(error).__name__,
         message=message,
@@ -179,7 +183,16 @@ def _of_python(
         source=span.source_line,
         rendered="\n".join(filter(None, (_banner(span), last))),
         traceback=_user_traceback(error, user),
+        hint=hint,
     )
+
+
+def _complaint(error: SystemExit) -> str:
+    """What argparse said, if it was that which called sys.exit."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__") == "argparse" and frame.f_code.co_name == "error":
+            return f": {frame.f_locals.get('message', '')}"
+    return ""
 
 
 def _banner(span: SourceSpan) -> str:

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from ..errors import QuadrantsAssertionError, SourceSpan
 from ..frontend.signature import FuncDecl, parse_func
+from ..frontend.source import keep_source
 
 __all__ = ["FunctionOfKernels", "RealFunctionOfKernels", "func", "pyfunc", "real_func"]
 
@@ -45,14 +46,16 @@ class FunctionOfKernels:
         return f"<qd.func {self.decl.qualname}>"
 
 
-def func(fn: Any = None, /, *, requires_top_level: bool = False) -> Any:
+def func(fn: Any = None, /, *, requires_top_level: bool = False, source: str | None = None) -> Any:
     """Decorate a function that kernels and other such functions inline at the call.
 
     requires_top_level: calling it under a runtime ``if``, ``for`` or ``while`` is an error, also
-    through other functions. QuadrantsSyntaxError for an invalid signature.
+    through other functions. source: its text, if it was made by ``exec`` (see `kernel`).
+    QuadrantsSyntaxError for an invalid signature.
     """
 
     def decorate(fn: Any) -> FunctionOfKernels:
+        keep_source(fn, source)
         return FunctionOfKernels(fn, requires_top_level=requires_top_level)
 
     return decorate if fn is None else decorate(fn)
@@ -70,18 +73,28 @@ class RealFunctionOfKernels(FunctionOfKernels):
         return f"<qd.real_func {self.decl.qualname}>"
 
 
-def real_func(fn: Any) -> RealFunctionOfKernels:
+def real_func(fn: Any = None, /, *, source: str | None = None) -> Any:
     """Decorate a function that kernels call at run time instead of inlining it.
 
     It may call itself, and return from anywhere. Every parameter is annotated: with a number,
     vector, matrix or struct type (passed by value), with ``qd.ref(dtype)`` (a variable, or an
     element of an array or field, that the function sets), with an array type or a template (known
     at compile time). A function that calls itself more than some thousand levels deep is an error
-    at run time.
+    at run time. source: its text, if it was made by ``exec`` (see `kernel`).
     """
-    return RealFunctionOfKernels(fn)
+
+    def decorate(fn: Any) -> RealFunctionOfKernels:
+        keep_source(fn, source)
+        return RealFunctionOfKernels(fn)
+
+    return decorate if fn is None else decorate(fn)
 
 
-def pyfunc(fn: Any) -> FunctionOfKernels:
+def pyfunc(fn: Any = None, /, *, source: str | None = None) -> Any:
     """Like `func`, for functions that Python code calls as well."""
-    return FunctionOfKernels(fn, from_python=True)
+
+    def decorate(fn: Any) -> FunctionOfKernels:
+        keep_source(fn, source)
+        return FunctionOfKernels(fn, from_python=True)
+
+    return decorate if fn is None else decorate(fn)

@@ -355,6 +355,7 @@ def kernel(
     cuda_graph: bool = False,
     fastcache: bool = False,
     pure: bool | None = None,
+    source: str | None = None,
     **options: Any,
 ) -> Any:
     """Make a function a kernel: ``@qd.kernel`` or ``@qd.kernel(fastcache=True)``.
@@ -370,15 +371,20 @@ def kernel(
         compiled. It has to be pure: it takes its data as arguments. Reading a number, text or field
         from outside is an error then; a name in UPPERCASE or a use in ``qd.static`` a warning.
     pure: the old name of ``fastcache``.
+    source: the text of the function, or one that contains it, if it was made by ``exec``: Python
+        keeps no text of such a function.
     """
     for name in options:
-        known = "checkpoints, cuda_graph, fastcache, graph, graph_while, pure"
+        known = "checkpoints, cuda_graph, fastcache, graph, graph_while, pure, source"
         raise TypeError(f"qd.kernel has no option {name!r}; there are: {known}")
     if pure is not None:
         _deprecated("The option `pure` of @qd.kernel", "`fastcache`")
+    from ..frontend.source import keep_source
+
     about = (bool(graph or cuda_graph or graph_while), bool(checkpoints), graph_while or "")
 
     def decorate(fn: Any) -> Kernel:
+        keep_source(fn, source)
         fast = bool(fastcache or pure or getattr(fn, _PURE, False))
         if not any(about):
             return Kernel(fn, fastcache=fast)

@@ -170,6 +170,7 @@ def test_a_kernel_without_a_file():
     with pytest.raises(S, match="Cannot read the source of 'k'") as caught:
         built(names["k"])
     assert "file" in caught.value.hint
+    assert "@qd.kernel(source=TEXT)" in caught.value.hint
 
 
 def test_a_kernel_that_claims_another_file():

@@ -134,6 +134,34 @@ DIFFERENCES: dict[str, Meant] = {
         WORKS, value=0, output="100% {} %d \\ 'q' 5 \ttab\n5% {}      5|\n"
     ),
     "containers_more.case_offset_of_matrices_and_structs": Meant(WORKS),
+    # Accepted here, refused there: programs for both write the form that the reason names.
+    "accepted.case_field_without_a_place_that_no_kernel_uses": Meant(
+        "only the use of a field without a place is an error; the reference refuses every launch:"
+        " give the field a shape, or place it",
+        value=3,
+    ),
+    "accepted.case_layout_of_vectors": Meant(
+        f"{WORKS}; for both, omit layout= or use a tensor of numbers",
+        value=([3, 4], 6.0),
+    ),
+    "accepted.case_starred_argument_before_others": Meant(
+        f"{WORKS}; for both, write t[0], t[1] or put the starred argument last", value=321
+    ),
+    "accepted.case_static_value_into_a_variable": Meant(
+        "the reference loses the assignment; for both, write a = 2", value=[1, 2]
+    ),
+    "accepted.case_vector_called_by_a_type": Meant(
+        f"{WORKS}; for both, write qd.cast(v, qd.f16)", value=2.5
+    ),
+    "accepted.case_struct_of_other_members_as_result": Meant(
+        "a result is converted to its annotation, a struct member by member; for both, make the"
+        " struct of the annotation's type",
+        value=[1, 2.5],
+    ),
+    "accepted.case_vector_as_a_condition": Meant(
+        f"{WORKS}: it is qd.select, component by component; for both, write qd.select",
+        value=36,
+    ),
     # Mistakes that the reference does not see.
     "scalar_types.case_signed_argument_wraps": Meant(
         "the reference keeps the low bits of an integer that does not fit, unless 64 bits are too"

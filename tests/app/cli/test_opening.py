@@ -99,10 +99,16 @@ def test_a_folder_means_the_files_in_it_that_define_kernels(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x = 1\n" if name == "help.py" else KERNEL)
     (tmp_path / "env/pyvenv.cfg").write_text("")
+    (tmp_path / "n.ipynb").write_text(json.dumps({"cells": [{"source": [KERNEL]}]}))
+    (tmp_path / "m.ipynb").write_text(json.dumps({"cells": [{"source": ["no @kernel"]}]}))
     found = expanded([str(tmp_path), str(tmp_path / "b.py")])
-    assert [os.path.relpath(path, tmp_path) for path in found] == ["a.py", "b.py", "deep/c.py"]
+    assert [os.path.relpath(path, tmp_path) for path in found] == [
+        "a.py", "b.py", "deep/c.py", "n.ipynb",
+    ]  # fmt: skip
     (tmp_path / "empty").mkdir()
-    with pytest.raises(NotOpenedError, match="no Python file in this folder defines kernels"):
+    with pytest.raises(
+        NotOpenedError, match="no Python file or notebook in this folder defines kernels"
+    ):
         expanded([str(tmp_path / "empty")])
 
 

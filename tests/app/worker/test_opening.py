@@ -361,3 +361,43 @@ def test_files_of_every_kind_open(tmp_path, monkeypatch):
     assert text.splitlines()[error.line - 1] == "1 / 0"
     assert "# %% cell 4\n@qd.kernel" in text and "# %matplotlib inline\n# !ls\n" in text
     assert "not a Jupyter notebook" in errors["none.ipynb"].message
+
+
+BROKEN = {
+    "cells": [
+        {"cell_type": "code", "source": "import quadrants as qd\nqd.init()\nn = 5\n%time n = 4"},
+        {"cell_type": "code", "source": "files = !ls\nx = (n\n%3)\nassert x == 1 and files == []"},
+        {"cell_type": "code", "source": "@qd.kernel\ndef k() -> qd.i32:\n    return n\nk()"},
+        {"cell_type": "code", "source": "n = 1\nn = = 2"},
+    ]
+}
+
+
+def test_the_cells_above_one_that_is_no_python_are_executed(tmp_path):
+    path = tmp_path / "broken.ipynb"
+    path.write_text(json.dumps(BROKEN))
+    record = collect([path], backends=("interp",), launch=False, limits=LIMITS)
+    assert [kernel.name for kernel in record.kernels] == ["k"]
+    (error,) = record.errors
+    assert (error.kind, error.hint) == ("SyntaxError", "line 2 of cell 4")
+
+
+def test_relative_imports_need_no_init_file(tmp_path):
+    (tmp_path / "top/sub").mkdir(parents=True)
+    (tmp_path / "top/above.py").write_text("ABOVE = 1\n")
+    (tmp_path / "top/sub/help.py").write_text("FACTOR = 2\n")
+    (tmp_path / "top/sub/kernels.py").write_text(RELATIVE)
+    path = tmp_path / "top/sub/kernels.py"
+    record = collect([path], backends=("interp",), launch=False, limits=LIMITS)
+    assert not record.errors and len(record.kernels) == 1
+
+
+def test_a_file_that_lacks_arguments_says_which(tmp_path):
+    path = tmp_path / "needs.py"
+    needs = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--n', required=True)\n"
+    path.write_text(PLAIN + needs + "p.parse_args()\n")
+    record = collect([path], backends=("interp",), launch=False, limits=LIMITS)
+    (error,) = record.errors
+    assert "the following arguments are required: --n" in error.message
+    assert "after --" in error.hint and error.hint in error.rendered
+    assert len(record.kernels) == 1

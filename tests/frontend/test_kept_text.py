@@ -1,0 +1,153 @@
+"""Kernels that are in no file: ``python -c``, standard input, the prompt, ``exec``."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine.errors import QuadrantsSyntaxError
+
+PROGRAM = '''
+from qd_studio import engine as qd
+qd.init(qd.cpu, offline_cache=False)
+
+@qd.func
+def twice(x):
+    return 2 * x
+
+@qd.kernel
+def total(n: qd.i32) -> qd.i32:
+    """The sum of twice the numbers."""
+    s = 0
+    for i in range(n):
+        s += twice(i)
+    return s
+
+print(total(5))
+exec("@qd.kernel\\ndef made() -> qd.i32:\\n    return 3\\n")
+try:
+    made()
+except Exception as error:
+    print(error.hint)
+'''
+ASKS = "@qd.kernel(source=TEXT)"
+
+
+def run(*words: str, **options: Any) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, *words], capture_output=True, text=True, check=True, **options
+    )
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("words", [("-c", PROGRAM, "-c", "x"), ("-Xdev", "-Bc" + PROGRAM)])
+def test_the_argument_of_python(words: tuple[str, ...]) -> None:
+    first, second = run(*words)
+    assert first == "20"
+    assert ASKS in second
+
+
+def test_a_file_as_standard_input(tmp_path: Any) -> None:
+    file = tmp_path / "program.txt"
+    file.write_text(PROGRAM, encoding="utf-8")
+    with file.open() as stream:
+        first, second = run("-", stdin=stream)
+    assert first == "20"
+    assert ASKS in second
+
+
+TYPED = ["qd.init()", "@qd.kernel", "def k() -> qd.i32:", "    return 3", "    ", "k = k"]
+
+
+@pytest.mark.parametrize("name", ["<stdin>", "<console>"])
+def test_the_history_of_a_prompt(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    history = ["def k() -> qd.i32:", "    return 4", *TYPED]
+    readline = SimpleNamespace(
+        get_current_history_length=lambda: len(history),
+        get_history_item=lambda at: history[at - 1],
+    )
+    monkeypatch.setitem(sys.modules, "readline", readline)
+    names: dict[str, Any] = {"qd": qd}
+    exec(compile("\n".join(TYPED[1:4]), name, "exec"), names)
+    qd.init(qd.interp)
+    assert names["k"]() == 3
+
+
+TEXT = """
+import math
+
+@qd.func(source=TEXT)
+def scaled(x):
+    return x * math.pi
+
+@qd.real_func(source=TEXT)
+def deep(x: qd.i32) -> qd.i32:
+    return 0 if x < 1 else 1 + deep(x - 1)
+
+@qd.pyfunc(source=TEXT)
+def both(x):
+    return x + 1
+
+@qd.kernel(source=TEXT)
+def k(a: qd.i32) -> qd.f32:
+    return scaled(1.0) + both(deep(a))
+
+@qd.data_oriented
+class Holder:
+    @qd.kernel(source=TEXT)
+    def method(self) -> qd.i32:
+        return 8
+"""
+
+
+def test_text_that_was_executed() -> None:
+    names: dict[str, Any] = {"qd": qd, "TEXT": TEXT}
+    exec(TEXT, names)
+    qd.init(qd.interp)
+    assert names["k"](3) == pytest.approx(7.14159265)
+    assert names["Holder"]().method() == 8
+    assert names["both"](1) == 2
+
+
+ONE = "def g(x: qd.i32) -> qd.i32:\n    return x + 1\n"
+
+
+@pytest.mark.parametrize("above", [0, 3])
+@pytest.mark.parametrize("source", [ONE, "\n\n\n\n\n" + ONE, "    " + ONE.replace("\n", "\n    ")])
+def test_text_that_holds_the_function_at_another_line(above: int, source: str) -> None:
+    names: dict[str, Any] = {"qd": qd}
+    exec("\n" * above + ONE, names)
+    qd.init(qd.interp)
+    made = qd.kernel(names["g"], source=source)
+    assert made(4) == 5
+    assert made.decl.line == above + 1
+
+
+@pytest.mark.parametrize(
+    "source", ["", "a b", ONE.replace("1", "2"), ONE.replace("x", "y"), ONE + ONE]
+)
+def test_text_of_another_function(source: str) -> None:
+    names: dict[str, Any] = {"qd": qd}
+    exec("\n" * 7 + ONE, names)
+    with pytest.raises(QuadrantsSyntaxError, match="no function of that name"):
+        qd.kernel(names["g"], source=source)
+
+
+def test_the_source_is_text() -> None:
+    with pytest.raises(TypeError, match="source must be text, not int"):
+        qd.kernel(lambda: 3, source=3)  # type: ignore[arg-type]
+
+
+def test_another_text_of_the_same_name_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    import linecache
+
+    other = "@qd.kernel\ndef k() -> qd.i32:\n    return 4\n"
+    lines = other.splitlines(keepends=True)
+    monkeypatch.setitem(linecache.cache, "<string>", (1, None, lines, "<string>"))
+    names: dict[str, Any] = {"qd": qd}
+    exec(other.replace("4", "3"), names)
+    qd.init(qd.interp)
+    with pytest.raises(QuadrantsSyntaxError, match="Cannot read the source"):
+        names["k"]()
