@@ -123,19 +123,24 @@ if TYPE_CHECKING:
     from .lang.perf_dispatch import perf_dispatch
     from .lang.simt.block import global_thread_idx
     from .lang.streams import Event, Stream, create_event, create_stream
-    from .lang.tensor import Backend, MatrixTensor, Tensor, VectorTensor, tensor, wrap
+    from .lang.tensor import Backend
     from .runtime.arch import Arch
     from .runtime.program import init, reset, sync
     from .typed import math, types
     from .typed.containers import (
         MatrixField,
+        MatrixTensor,
         Ndarray,
         ScalarField,
         StructField,
+        Tensor,
+        VectorTensor,
         field,
         grouped,
         ndarray,
         ndrange,
+        tensor,
+        wrap,
     )  # fmt: skip
     from .typed.decorators import Kernel, func, kernel, pure, pyfunc, real_func
     from .typed.annotations import (

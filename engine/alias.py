@@ -25,7 +25,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
-__all__ = ["install", "remove", "serves"]
+__all__ = ["MODULES", "install", "remove", "serves"]
 
 _ENGINE: Final = __name__.rpartition(".")[0] or "qd_studio.engine"
 
@@ -51,6 +51,9 @@ _PLACES: Final = {
     **{f"lang.simt.{name}": (f"simt.{name}",) for name in ("block", "grid", "subgroup", "warp")},
     "math.mathimpl": ("math",),
 }  # fmt: skip
+MODULES: Final = tuple(_PLACES)
+"""The modules that only Quadrants has, by their names inside of it."""
+
 _ABSENT: Final = frozenset(
     {"_kernels", "_lib", "assets", "examples", "interop", "linalg", "sparse", "tools"}
 )

@@ -16,6 +16,7 @@ MYPY = False
 
 if MYPY:
     from .unchecked import NDArray as NDArray
+    from .unchecked import ndarray as ndarray
     from .unchecked import Template as Template
     from .unchecked import f16 as f16
     from .unchecked import f32 as f32
@@ -173,16 +174,24 @@ else:
 
         def __class_getitem__(cls, item: Any, /) -> Any: ...
 
-    def _template(cls: Any, /) -> type[containers.Template]: ...
+    @_ndarray
+    class ndarray(containers.NDArray):
+        """A parameter that is an array: ``x: qd.types.ndarray(dtype=qd.f32, ndim=2)``.
+
+        Type checkers refuse calls in annotations; `NDArray` is the same and needs none.
+        """
+
+        def __class_getitem__(cls, item: Any, /) -> Any: ...
+
+    def _template(cls: Any, /) -> Any: ...
     @_template
-    class Template(containers.Template):
+    class Template:
         """A parameter whose value is known when the kernel is compiled: ``x: qd.Template``.
 
         Each distinct value compiles a new instance. In a function of kernels the argument is passed
         by reference.
         """
 
-ndarray = NDArray
 template = Template
 float16 = f16
 float32 = f32

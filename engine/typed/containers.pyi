@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from typing import Any, Protocol, overload
 
 from ..lang import ndarray as _ndarray
+from ..lang import tensor as _tensor
 from ..lang.fields import make as _make
 from ..lang.fields import struct_field as _struct_field
 from ..types.compound import MatrixType
-from .numbers import Operators
 from .values import MatrixTypeClass
 
 class Container(Any):
@@ -39,10 +39,22 @@ class StructField(Container, _struct_field.StructField, Any):
 class Ndarray(Container, _ndarray.Ndarray, Any):
     __doc__: str
 
+class Tensor(Container, _tensor.Tensor, Any):
+    __doc__: str
+
+class VectorTensor(Tensor):
+    __doc__: str
+
+class MatrixTensor(Tensor):
+    __doc__: str
+
 class _Array(Protocol):
     @property
     def shape(self) -> Any: ...
     def __getitem__(self, key: Any, /) -> Any: ...
+
+class ArrayType(Any):
+    """An annotation of arrays that has settings."""
 
 class _AnnotationClass(ABCMeta):
     """An annotation with settings is made by a call."""
@@ -56,7 +68,7 @@ class _AnnotationClass(ABCMeta):
         needs_grad: bool | None = None,
         boundary: str = "unsafe",
         **options: Any,
-    ) -> Any: ...
+    ) -> ArrayType: ...
 
 class _Annotation(Container):
     def __class_getitem__(cls, item: Any, /) -> Any: ...
@@ -69,23 +81,6 @@ class NDArray(_Annotation, _Array, Protocol, metaclass=_AnnotationClass):
     An ndarray of `qd.ndarray`, a NumPy array or a torch tensor. Without data type or number of
     axes it accepts any. ``qd.types.ndarray(dtype=..., ndim=...)`` is the same, but an annotation
     that calls is none to type checkers.
-    """
-
-class _Template(Operators):
-    def __getitem__(self, key: Any, /) -> Any: ...
-    def __setitem__(self, key: Any, value: Any, /) -> None: ...
-    def __iter__(self) -> Iterator[Any]: ...
-    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
-    def __index__(self) -> int: ...
-    def __float__(self) -> float: ...
-
-class _Anything(Protocol): ...
-
-class Template(_Template, _Anything, Protocol, metaclass=_AnnotationClass):
-    """A parameter whose value is known when the kernel is compiled: ``x: qd.Template``.
-
-    Each distinct value compiles a new instance. In a function of kernels the argument is passed by
-    reference.
     """
 
 @overload
@@ -140,6 +135,22 @@ def ndarray(dtype: Any, shape: Any, needs_grad: bool = False, needs_dual: bool =
     dtype: a data type, or a vector or matrix type. shape: an integer or a tuple of them.
     needs_grad, needs_dual: allocate gradients (`grad`), duals (`dual`).
     """
+
+def tensor(
+    dtype: Any,
+    shape: Any,
+    backend: Any = None,
+    needs_grad: bool = False,
+    **options: Any,
+) -> Tensor:
+    """A new tensor of zeros: a field or an array behind one interface.
+
+    dtype: a data type, or a vector or matrix type. shape: an integer or a tuple of them.
+    backend: `qd.Backend.FIELD` or `qd.Backend.NDARRAY`. needs_grad: allocate gradients.
+    """
+
+def wrap(impl: Any) -> Tensor:
+    """The tensor of a field or an array."""
 
 def ndrange(*ranges: Any, axes: Any = None) -> Iterator[Any]:
     """The product of ranges: each an extent or a pair (begin, end).

@@ -11,13 +11,16 @@ _R = TypeVar("_R")
 _R_co = TypeVar("_R_co", covariant=True)
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-class BoundKernel(Generic[_P, _R_co]):
+class BoundKernel(Any, Generic[_P, _R_co]):
     """A kernel that is called with its arguments: a function, or the method of an object."""
 
     __name__: str
     __qualname__: str
     name: str
+    @overload
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co: ...
+    @overload
+    def __call__(self, *args: Any, qd_stream: Any, **kwargs: Any) -> _R_co: ...
     @property
     def grad(self) -> BoundKernel[_P, None]:
         """The kernel's gradient, to be called with the arguments of the kernel.

@@ -27,7 +27,7 @@ from mypy.nodes import (
     Statement,
 )
 from mypy.plugin import AnalyzeTypeContext, ClassDefContext, Plugin
-from mypy.types import AnyType, CallableType, RawExpressionType, Type, TypeOfAny, UnionType
+from mypy.types import AnyType, CallableType, RawExpressionType, Type, TypeOfAny, UnboundType, UnionType
 
 __all__ = ["plugin"]
 
@@ -38,7 +38,7 @@ _HOMES: Final = {
     **dict.fromkeys(_NUMBERS.split(), "numbers"),
     **dict.fromkeys(_VALUES.split(), "values"),
     "NDArray": "containers",
-    "Template": "containers",
+    "ndarray": "containers",
 }
 _MAKERS: Final = frozenset({"NDArray", "matrix", "ndarray", "struct", "vector"})
 """Members of ``qd.types`` whose results annotate parameters."""
@@ -66,9 +66,11 @@ def _statements(body: list[Statement]) -> Iterator[Statement]:
 
 
 def _is_call(t: Type | None) -> bool:
-    """True for an annotation that is a call, or a union with one."""
+    """True for an annotation that is a call, or a union or tuple with one."""
     if isinstance(t, UnionType):
         return any(_is_call(item) for item in t.items)
+    if isinstance(t, UnboundType):
+        return any(_is_call(item) for item in t.args)
     # The parser keeps what it cannot read as a type; of a call it suggests an index instead.
     return isinstance(t, RawExpressionType) and t.base_type_name == "typing.Any"
 
@@ -110,7 +112,8 @@ def _lower(statement: Statement) -> None:
 
 def _named(context: AnalyzeTypeContext, name: str) -> Type:
     api = cast(Any, context.api)
-    return api.named_type(f"{_STUB}.{_HOMES[name]}.{name}", [])
+    class_name = "NDArray" if name == "ndarray" else name
+    return api.named_type(f"{_STUB}.{_HOMES[name]}.{class_name}", [])
 
 
 def _struct(context: ClassDefContext) -> None:

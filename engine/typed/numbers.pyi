@@ -17,7 +17,7 @@ class DataTypeClass(DataType, ABCMeta):
     def to_string(cls) -> str: ...
     def __call__(cls, value: Any, /) -> Any: ...
 
-class Operators(Any):
+class Operators:
     """The operators that kernels have for numbers, vectors and matrices."""
 
     def __add__(self, other: Any, /) -> Any: ...
@@ -61,7 +61,7 @@ class _Real(Protocol):
 class _Integer(Protocol):
     def __index__(self) -> int: ...
 
-class Number(Operators):
+class Number(Operators, Any):
     """A number of a kernel."""
 
     def __init__(self, value: Any, /) -> None: ...

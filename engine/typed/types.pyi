@@ -2,7 +2,7 @@
 # pyright: basic
 """``qd.types``: data types, annotations and the constructors of vector, matrix and struct types."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..lang.public_types import matrix as matrix
 from ..lang.public_types import struct as struct
@@ -41,7 +41,7 @@ from .annotations import (
 )
 from .numbers import DataTypeClass
 
-DataType = DataTypeClass
+DataType: TypeAlias = DataTypeClass | type
 
 def is_integral(dtype: Any) -> bool:
     """True if values of ``dtype`` are integers (``u1`` included)."""

@@ -4,6 +4,7 @@
 from typing import Any
 
 NDArray: Any
+ndarray: Any
 Template: Any
 f16: Any
 f32: Any

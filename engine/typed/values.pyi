@@ -13,7 +13,7 @@ from ..types.compound import MatrixType
 from .containers import MatrixField
 from .numbers import Operators
 
-class Matrix(Operators, _matrix.Matrix, Any):
+class Matrix(Operators, _matrix.Matrix):
     __doc__: str
     @staticmethod
     def field(
@@ -35,12 +35,18 @@ class Matrix(Operators, _matrix.Matrix, Any):
     def ndarray(n: int, m: int, dtype: Any, shape: Any, **options: Any) -> Any:
         """A new array of matrices with ``n`` rows and ``m`` columns; see `qd.ndarray`."""
 
+    @staticmethod
+    def tensor(n: int, m: int, dtype: Any, shape: Any, **options: Any) -> Any:
+        """A new tensor of matrices with ``n`` rows and ``m`` columns; see `qd.tensor`."""
+
     def __getitem__(self, key: Any, /) -> Any: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __call__(self, *key: Any) -> Any: ...
     def __bool__(self) -> bool: ...
     def __hash__(self) -> int: ...
+    def __getattr__(self, name: str) -> Any: ...
+    def __setattr__(self, name: str, value: Any) -> None: ...
     def __matmul__(self, other: Any, /) -> Any: ...
     def __rmatmul__(self, other: Any, /) -> Any: ...
 
@@ -66,6 +72,10 @@ class Vector(Matrix):
     @staticmethod
     def ndarray(n: int, dtype: Any, shape: Any, **options: Any) -> Any:  # type: ignore[override]
         """A new array of vectors with ``n`` elements; see `qd.ndarray`."""
+
+    @staticmethod
+    def tensor(n: int, dtype: Any, shape: Any, **options: Any) -> Any:  # type: ignore[override]
+        """A new tensor of vectors with ``n`` elements; see `qd.tensor`."""
 
 class MatrixTypeClass(MatrixType, ABCMeta):
     """The class of the vector and matrix types."""
