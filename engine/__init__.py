@@ -127,22 +127,6 @@ if TYPE_CHECKING:
     from .runtime.arch import Arch
     from .runtime.program import init, reset, sync
     from .typed import math, types
-    from .typed.containers import (
-        MatrixField,
-        MatrixTensor,
-        Ndarray,
-        ScalarField,
-        StructField,
-        Tensor,
-        VectorTensor,
-        field,
-        grouped,
-        ndarray,
-        ndrange,
-        tensor,
-        wrap,
-    )  # fmt: skip
-    from .typed.decorators import Kernel, func, kernel, pure, pyfunc, real_func
     from .typed.annotations import (
         NDArray,
         Template,
@@ -172,6 +156,22 @@ if TYPE_CHECKING:
         uint32,
         uint64,
     )  # fmt: skip
+    from .typed.containers import (
+        MatrixField,
+        MatrixTensor,
+        Ndarray,
+        ScalarField,
+        StructField,
+        Tensor,
+        VectorTensor,
+        field,
+        grouped,
+        ndarray,
+        ndrange,
+        tensor,
+        wrap,
+    )  # fmt: skip
+    from .typed.decorators import Kernel, func, kernel, pure, pyfunc, real_func
     from .typed.values import Matrix, Struct, Vector, dataclass
     from .types.annotations import ref
 

@@ -16,7 +16,6 @@ MYPY = False
 
 if MYPY:
     from .unchecked import NDArray as NDArray
-    from .unchecked import ndarray as ndarray
     from .unchecked import Template as Template
     from .unchecked import f16 as f16
     from .unchecked import f32 as f32
@@ -25,23 +24,24 @@ if MYPY:
     from .unchecked import i16 as i16
     from .unchecked import i32 as i32
     from .unchecked import i64 as i64
+    from .unchecked import ivec2 as ivec2
+    from .unchecked import ivec3 as ivec3
+    from .unchecked import ivec4 as ivec4
+    from .unchecked import mat2 as mat2
+    from .unchecked import mat3 as mat3
+    from .unchecked import mat4 as mat4
+    from .unchecked import ndarray as ndarray
     from .unchecked import u1 as u1
     from .unchecked import u8 as u8
     from .unchecked import u16 as u16
     from .unchecked import u32 as u32
     from .unchecked import u64 as u64
-    from .unchecked import vec2 as vec2
-    from .unchecked import vec3 as vec3
-    from .unchecked import vec4 as vec4
-    from .unchecked import ivec2 as ivec2
-    from .unchecked import ivec3 as ivec3
-    from .unchecked import ivec4 as ivec4
     from .unchecked import uvec2 as uvec2
     from .unchecked import uvec3 as uvec3
     from .unchecked import uvec4 as uvec4
-    from .unchecked import mat2 as mat2
-    from .unchecked import mat3 as mat3
-    from .unchecked import mat4 as mat4
+    from .unchecked import vec2 as vec2
+    from .unchecked import vec3 as vec3
+    from .unchecked import vec4 as vec4
 else:
     def _f16(cls: Any, /) -> type[numbers.f16]: ...
     @_f16

@@ -27,7 +27,15 @@ from mypy.nodes import (
     Statement,
 )
 from mypy.plugin import AnalyzeTypeContext, ClassDefContext, Plugin
-from mypy.types import AnyType, CallableType, RawExpressionType, Type, TypeOfAny, UnboundType, UnionType
+from mypy.types import (
+    AnyType,
+    CallableType,
+    RawExpressionType,
+    Type,
+    TypeOfAny,
+    UnboundType,
+    UnionType,
+)
 
 __all__ = ["plugin"]
 
@@ -104,9 +112,7 @@ def _lower(statement: Statement) -> None:
     elif isinstance(statement, FuncDef):
         _open(statement)
     elif isinstance(statement, AssignmentStmt):
-        if _is_call(statement.type):
-            statement.type = statement.unanalyzed_type = _any()
-        elif statement.type is None and _makes_type(statement.rvalue):
+        if _is_call(statement.type) or (statement.type is None and _makes_type(statement.rvalue)):
             statement.type = statement.unanalyzed_type = _any()
 
 
@@ -128,17 +134,13 @@ class _KernelPlugin(Plugin):
             _lower(statement)
         return []
 
-    def get_type_analyze_hook(
-        self, fullname: str
-    ) -> Callable[[AnalyzeTypeContext], Type] | None:
+    def get_type_analyze_hook(self, fullname: str) -> Callable[[AnalyzeTypeContext], Type] | None:
         module, _, name = fullname.rpartition(".")
         if module == f"{_STUB}.unchecked" and name in _HOMES:
             return lambda context: _named(context, name)
         return None
 
-    def get_class_decorator_hook_2(
-        self, fullname: str
-    ) -> Callable[[ClassDefContext], bool] | None:
+    def get_class_decorator_hook_2(self, fullname: str) -> Callable[[ClassDefContext], bool] | None:
         if fullname != f"{_STUB}.values.dataclass":
             return None
 
