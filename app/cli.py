@@ -7,6 +7,7 @@
     qd-studio doctor                    what works here, and what is missing
     qd-studio doctor --conformance      features of the language by backends, as a table
     qd-studio cache ls|show|verify|clean   the caches on disk
+    qd-studio stubs DIRECTORY           types for files that say `import quadrants`
 
 Standard output is data, standard error is talk. Exit codes: 0 fine; 1 a kernel or a rule failed;
 2 usage; 3 the environment (nothing to run on, a place that cannot be written); 4 nothing failed,
@@ -104,6 +105,10 @@ def _run(words: list[str]) -> int:
         options = _command_parser(words[0]).parse_args(own)
         options.arguments = arguments
         return command(options)
+    if words[:1] == ["stubs"] and not os.path.exists("stubs"):
+        from . import stubs
+
+        return stubs.main(_Parser(prog="qd-studio stubs", description=stubs.ABOUT), words[1:])
     parser = _main_parser()
     if words and words[0] in _LATER and not os.path.exists(words[0]):
         parser.error(f"this version has no command {words[0]!r}")
@@ -123,15 +128,12 @@ def _run(words: list[str]) -> int:
     return _studio(options, words)
 
 
-# ---- arguments
-
-
 def _main_parser() -> _Parser:
     parser = _Parser(
         prog="qd-studio",
         description="Interactive kernel workbench and IR inspector.",
         epilog="Commands: open SESSION | show FILE --panel PANEL | doctor | "
-        "cache ls, show, verify, clean; each has --help.",
+        "cache ls, show, verify, clean | stubs DIRECTORY; each has --help.",
     )
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE",
@@ -462,9 +464,6 @@ def _cache(options: argparse.Namespace) -> int:
     for line in done.talk:
         _talk(f"qd-studio: {line}")
     return EXIT_OK if done.fine else EXIT_FAILED
-
-
-# ---- small things
 
 
 def _measured(files: list[str], words: list[str], settings: dict[str, Any]) -> Record:

@@ -35,8 +35,7 @@ if TYPE_CHECKING:
         QuadrantsTypeError,
         QuadrantsUnsupportedError,
     )  # fmt: skip
-    from .lang import ad, algorithms, experimental, graph, math, profiler, simt
-    from .lang import public_types as types
+    from .lang import ad, algorithms, experimental, graph, profiler, simt
     from .lang.atomics import (
         atomic_add,
         atomic_and,
@@ -73,13 +72,9 @@ if TYPE_CHECKING:
         l,
     )  # fmt: skip
     from .lang.fields.builder import FieldsBuilder, root
-    from .lang.fields.field import field
     from .lang.fields.indices import rescale_index
-    from .lang.fields.make import MatrixField, ScalarField
     from .lang.fields.placed import Field
     from .lang.fields.snode import SNode
-    from .lang.fields.struct_field import StructField
-    from .lang.func import func, pyfunc, real_func
     from .lang.functions import (
         abs,
         acos,
@@ -123,71 +118,62 @@ if TYPE_CHECKING:
         graph_parallel_context,
         stream_parallel,
     )
-    from .lang.kernel import Kernel, kernel, pure
-    from .lang.loops import grouped, loop_config, ndrange, static, static_assert, static_print
-    from .lang.ndarray import MatrixNdarray, Ndarray, ScalarNdarray, VectorNdarray, ndarray
+    from .lang.loops import loop_config, static, static_assert, static_print
+    from .lang.ndarray import MatrixNdarray, ScalarNdarray, VectorNdarray
     from .lang.perf_dispatch import perf_dispatch
     from .lang.simt.block import global_thread_idx
     from .lang.streams import Event, Stream, create_event, create_stream
-    from .lang.tensor import Backend, MatrixTensor, Tensor, VectorTensor, tensor, wrap
-    from .lang.values.matrix import Matrix, Vector
-    from .lang.values.struct import Struct, dataclass
+    from .lang.tensor import Backend
     from .runtime.arch import Arch
     from .runtime.program import init, reset, sync
-    from .types import (
+    from .typed import math, types
+    from .typed.annotations import (
         NDArray,
         Template,
         f16,
         f32,
         f64,
+        float16,
+        float32,
+        float64,
         i8,
         i16,
         i32,
         i64,
-        ref,
+        int8,
+        int16,
+        int32,
+        int64,
         template,
         u1,
         u8,
         u16,
         u32,
         u64,
+        uint1,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
     )  # fmt: skip
-    from .types import (
-        f16 as float16,
-    )
-    from .types import (
-        f32 as float32,
-    )
-    from .types import (
-        f64 as float64,
-    )
-    from .types import (
-        i8 as int8,
-    )
-    from .types import (
-        i16 as int16,
-    )
-    from .types import (
-        i32 as int32,
-    )
-    from .types import (
-        i64 as int64,
-    )
-    from .types import (
-        u1 as uint1,
-    )
-    from .types import (
-        u8 as uint8,
-    )
-    from .types import (
-        u16 as uint16,
-    )
-    from .types import (
-        u32 as uint32,
-    )
-    from .types import (
-        u64 as uint64,
-    )
+    from .typed.containers import (
+        MatrixField,
+        MatrixTensor,
+        Ndarray,
+        ScalarField,
+        StructField,
+        Tensor,
+        VectorTensor,
+        field,
+        grouped,
+        ndarray,
+        ndrange,
+        tensor,
+        wrap,
+    )  # fmt: skip
+    from .typed.decorators import Kernel, func, kernel, pure, pyfunc, real_func
+    from .typed.values import Matrix, Struct, Vector, dataclass
+    from .types.annotations import ref
     from .types.buffer_view import BufferView
 
     amdgpu: Arch

@@ -30,7 +30,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
-__all__ = ["install", "remove", "serves"]
+__all__ = ["MODULES", "install", "remove", "serves"]
 
 _ENGINE: Final = __name__.rpartition(".")[0] or "qd_studio.engine"
 
@@ -68,6 +68,9 @@ _PLACES: Final = {
         for name in ("matrixfree_cg", "sparse_cg", "sparse_matrix", "sparse_solver")
     },
 }  # fmt: skip
+MODULES: Final = tuple(_PLACES)
+"""The modules that only Quadrants has, by their names inside of it."""
+
 _ABSENT: Final = frozenset({"_kernels", "assets", "examples"})
 _NAMES: Final = ("quadrants", "taichi")
 _MISSING: Final = object()

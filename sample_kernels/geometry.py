@@ -97,7 +97,7 @@ def numpy_render(height, width, eye):
 @render.check
 def same_picture(before, after, result):
     image, eye = before
-    expected = numpy_render(*image.shape, float(eye))
+    expected = numpy_render(*image.shape, eye=float(eye))
     # On a silhouette rounding decides between hit and miss, and on an edge between two normals.
     differing = np.count_nonzero(np.abs(after[0] - expected) > 0.02)
     assert differing <= max(1, 0.01 * image.size), f"{differing} of {image.size} pixels differ"

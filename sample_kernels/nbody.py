@@ -143,17 +143,17 @@ def main():
     x, y, z, mass = cluster(n)
     v = [np.zeros(n, np.float32) for _ in range(3)]
     a = [np.zeros(n, np.float32) for _ in range(3)]
-    accelerations(x, y, z, mass, *a, softening)
+    accelerations(x, y, z, mass, *a, softening=softening)
     for axis in range(3):
         v[axis] -= 0.5 * dt * a[axis]  # leapfrog: velocities lag by half a step
     for step in range(101):
-        accelerations(x, y, z, mass, *a, softening)
+        accelerations(x, y, z, mass, *a, softening=softening)
         if step % 50 == 0:
             on_time = [v[axis] + 0.5 * dt * a[axis] for axis in range(3)]
             kinetic = 0.5 * float((mass * sum(w * w for w in on_time)).sum())
             potential = potential_energy(x, y, z, mass, softening)
             print(f"step {step:3}: kinetic {kinetic:.4f}, total energy {kinetic + potential:.4f}")
-        kick_and_drift(x, y, z, *v, *a, float(dt))
+        kick_and_drift(x, y, z, *v, *a, dt=float(dt))
 
 
 if __name__ == "__main__":

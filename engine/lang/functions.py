@@ -233,7 +233,7 @@ def frexp(x: Any) -> tuple[float, int]:
 
 
 @intrinsic("bit_cast")
-def bit_cast(obj: float, dtype: DataType) -> Any:
+def bit_cast(obj: Any, dtype: DataType | type) -> Any:
     """The bits of ``obj`` read as ``dtype``, which has the same size."""
     only_in_kernels("bit_cast")
 

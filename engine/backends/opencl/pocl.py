@@ -17,6 +17,8 @@ from typing import Any, Final
 __all__ = ["name_processor", "spread", "threads"]
 
 _UNKNOWN: Final = b"generic\0"
+_TARGET: Final = b"x86_64-u"
+"""The begin of the name of the target, ``x86_64-unknown-linux-gnu``."""
 _STRUCT: Final = 4096
 """Bytes of PoCL's record of a device that are searched; the field was found at 640 in 3.0."""
 _LEVELS: Final = (
@@ -59,8 +61,8 @@ def name_processor(device: Any, version: str) -> str:
     where LLVM did not recognise the processor (the wheel's LLVM 14 knows no Zen 5). PoCL then asks
     its C compiler for the processor "generic", which x86 has not in that list: no program builds,
     and neither a build option nor a variable changes the name. So the name in PoCL's record of the
-    device is replaced with the level of x86-64 that this processor has. Only where exactly one
-    field of the record points to that name; else the version is returned as it is.
+    device is replaced with the level of x86-64 that this processor has. Only where the record
+    holds that name next to the one of the target; else the version is returned as it is.
     """
     if not version.endswith("-generic") or sys.platform != "linux":
         return version
@@ -81,21 +83,26 @@ def name_processor(device: Any, version: str) -> str:
 
 
 def _field_of(record: int) -> int | None:
-    """The address of the one pointer to the unknown name in the record at this address.
+    """The address of the pointer to the unknown name in the record at this address.
 
-    Read through the system, which refuses an address that is not mapped.
+    The field before it points to the name of the target. What follows the record in memory can
+    point to the same text, so that the name alone does not say which field it is. Read through the
+    system, which refuses an address that is not mapped.
     """
-    found: list[int] = []
     memory = os.open("/proc/self/mem", os.O_RDONLY)
+
+    def text(at: int) -> bytes:
+        with suppress(OSError, OverflowError, struct.error):
+            (pointer,) = struct.unpack("Q", os.pread(memory, 8, at))
+            return os.pread(memory, len(_UNKNOWN), pointer)
+        return b""
+
     try:
-        for at in range(record, record + _STRUCT, 8):
-            with suppress(OSError, OverflowError, struct.error):
-                (pointer,) = struct.unpack("Q", os.pread(memory, 8, at))
-                if os.pread(memory, len(_UNKNOWN), pointer) == _UNKNOWN:
-                    found.append(at)
+        fields = range(record + 8, record + _STRUCT, 8)
+        found = (at for at in fields if text(at) == _UNKNOWN and text(at - 8) == _TARGET)
+        return next(found, None)
     finally:
         os.close(memory)
-    return found[0] if len(found) == 1 else None
 
 
 def _flags() -> set[str]:

@@ -315,17 +315,18 @@ def test_threads_of_pocl_have_cores_of_their_own():
 
 
 class Record:
-    """A device whose record has `names`, one pointer to each after another field."""
+    """A device whose record has `names`: a pointer to each, after a field that is none."""
 
     def __init__(self, *names: bytes) -> None:
         self.kept = [ctypes.create_string_buffer(name) for name in names]
-        fields = [field for kept in self.kept for field in (7, ctypes.addressof(kept))]
-        self.fields = (ctypes.c_uint64 * 512)(*fields)
+        self.fields = (ctypes.c_uint64 * 512)(7, *map(ctypes.addressof, self.kept))
         self.int_ptr = ctypes.addressof(self.fields)
 
     def names(self) -> list[bytes]:
-        pointers = self.fields[1 : 2 * len(self.kept) : 2]
-        return [ctypes.string_at(pointer) for pointer in pointers]
+        return [ctypes.string_at(pointer) for pointer in self.fields[1 : len(self.kept) + 1]]
+
+
+TARGET = b"x86_64-unknown-linux-gnu"
 
 
 UNKNOWN = "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-generic"
@@ -337,22 +338,23 @@ on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_processor_that_pocl_does_not_know_is_named_by_its_level(monkeypatch, level):
     monkeypatch.setattr(pocl, "_level", lambda flags: level)
     monkeypatch.setattr(pocl.platform, "machine", lambda: "x86_64")
-    device = Record(b"x86_64-unknown-linux-gnu", b"generic", b"generically")
+    device = Record(b"generic", TARGET, b"generic", b"generically", b"generic")
     assert pocl.name_processor(device, UNKNOWN) == UNKNOWN.replace("generic", level)
-    assert device.names() == [b"x86_64-unknown-linux-gnu", level.encode(), b"generically"]
+    named = [b"generic", TARGET, level.encode(), b"generically", b"generic"]
+    assert device.names() == named
 
 
 @on_linux
 @pytest.mark.parametrize(
     ("names", "version", "machine", "level"),
     [
-        ([b"generic"], UNKNOWN.replace("generic", "znver3"), "x86_64", "x86-64-v3"),
-        ([b"generic"], UNKNOWN, "aarch64", "x86-64-v3"),
-        ([b"generic"], UNKNOWN, "x86_64", ""),
+        ([TARGET, b"generic"], UNKNOWN.replace("generic", "znver3"), "x86_64", "x86-64-v3"),
+        ([TARGET, b"generic"], UNKNOWN, "aarch64", "x86-64-v3"),
+        ([TARGET, b"generic"], UNKNOWN, "x86_64", ""),
         ([b"generic", b"generic"], UNKNOWN, "x86_64", "x86-64-v3"),
-        ([b"other"], UNKNOWN, "x86_64", "x86-64-v3"),
+        ([TARGET, b"other"], UNKNOWN, "x86_64", "x86-64-v3"),
     ],
-    ids=["known", "another machine", "no level", "two fields", "no field"],
+    ids=["known", "another machine", "no level", "no target", "no field"],
 )
 def test_a_record_that_is_not_understood_is_left_alone(monkeypatch, names, version, machine, level):
     monkeypatch.setattr(pocl, "_level", lambda flags: level)

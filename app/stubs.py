@@ -1,0 +1,67 @@
+"""``qd-studio stubs DIRECTORY``: packages of types for files that say ``import quadrants``.
+
+Pyright finds them in a folder ``typings`` by itself, mypy through ``mypy_path``. Each module is one
+line that takes all names from the engine, so that the stubs need no update.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from .. import engine
+from ..engine import alias
+from . import streams
+
+__all__ = ["ABOUT", "main", "write"]
+
+ABOUT: Final = (
+    "Write type stubs of the packages quadrants and taichi, for editors and type checkers of files "
+    "that import them. Pyright reads the folder 'typings' without settings."
+)
+NAMES: Final = ("quadrants", "taichi")
+_ENGINE: Final = engine.__name__
+_ANY: Final = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n"
+
+
+def _modules() -> Iterator[tuple[str, str]]:
+    """The modules of a package, by their paths in it, and the source of each."""
+    public = f"from {_ENGINE} import *\n"
+    yield "__init__", public + "from . import lang as lang\n\n__version__: str\n"
+    yield "types/__init__", f"from {_ENGINE}.typed.types import *\n"
+    yield "math/__init__", f"from {_ENGINE}.typed.math import *\n"
+    for name in ("ad", "algorithms", "experimental", "graph", "profiler", "simt"):
+        yield f"{name}/__init__", f"from {_ENGINE}.lang.{name} import *\n"
+    yield "lang/__init__", public + _ANY
+    yield "_logging", _ANY
+    for name in alias.MODULES:
+        if name not in ("lang", "lang.simt"):
+            yield name.replace(".", "/"), public + _ANY
+    yield "lang/simt/__init__", public + _ANY
+
+
+def write(folder: Path) -> list[Path]:
+    """Write the stub packages into ``folder``; return their folders. OSError if that fails."""
+    made: list[Path] = []
+    for package in NAMES:
+        for module, source in _modules():
+            file = folder / package / f"{module}.pyi"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(source, encoding="utf-8")
+        made.append(folder / package)
+    return made
+
+
+def main(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    parser.add_argument("directory", metavar="DIRECTORY", help="such as typings")
+    folder = Path(parser.parse_args(words).directory)
+    try:
+        made = write(folder)
+    except OSError as error:
+        streams.talk(f"qd-studio: cannot write {error.filename or folder}: {error.strerror}")
+        return 3
+    streams.write("".join(f"{one}\n" for one in made))
+    return 0

@@ -1,0 +1,205 @@
+"""Programs of users under pyright and mypy: no errors for right ones, an error for each mistake."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from qd_studio.app import stubs
+
+from tests.hygiene.test_language_pages import EXAMPLES
+from tests.hygiene.tree import ROOT
+
+RIGHT = '''
+import numpy as np
+import quadrants as qd
+from quadrants.types import f64
+
+vec7 = qd.types.vector(7, qd.f32)
+Grid = qd.types.NDArray[qd.f32, 2]
+dtype: qd.types.DataType = qd.f32
+
+
+@qd.dataclass
+class Particle:
+    pos: qd.math.vec3
+    mass: qd.f32
+
+    @qd.func
+    def weight(self):
+        return 9.8 * self.mass
+
+
+@qd.func
+def scaled(v: qd.template(), factor: qd.f32):
+    w = 2.0 * v
+    return w.norm() * factor
+
+
+@qd.kernel
+def run(x: Grid, y: qd.types.ndarray(qd.f32, 2), v: qd.math.vec3, w: vec7, n: qd.i32,
+        s: f64, t: qd.Template, u: qd.types.vector(3, qd.f32)) -> qd.f32:
+    """Documented."""
+    total = qd.f32(0)
+    for i, j in x:
+        y[i, j] = x[i, j] + v.x + v[1] + w[0] + x.shape[0]
+        qd.atomic_add(total, scaled(1.0 * v, s) + (n >> 1) + t.anything)
+    n = n * 0.5
+    u *= 2
+    for I in qd.grouped(qd.ndrange(3, (1, n))):
+        total += I[0] + u.norm()
+    return total
+
+
+@qd.kernel(fastcache=True)
+def options(p: Particle, x: qd.types.NDArray) -> None:
+    p.pos[0] += p.weight()
+    x[0] = qd.cast(p.mass, qd.i32)
+
+
+@qd.data_oriented
+class Solver:
+    def __init__(self):
+        self.x = qd.field(qd.f32, shape=(4, 4), needs_grad=True)
+        self.v = qd.Vector.field(3, qd.f32, shape=4)
+
+    @qd.kernel
+    def step(self, dt: qd.f32):
+        for i, j in self.x:
+            self.x[i, j] += dt * self.v[i].z
+
+
+a = np.zeros((3, 3), np.float32)
+result: float = run(a, a, [1, 2, 3], [0.0] * 7, 2, np.float32(1), 5, (1, 2, 3))
+run.grad(a, a, [1, 2, 3], [0.0] * 7, 2, 1.5, t=a, u=a)
+options(Particle(mass=1.0), a, qd_stream=None)
+Solver().step(0.1)
+Solver().step.grad(0.1)
+field = Particle.field(shape=3)
+solver = Solver()
+solver.x.fill(0)
+solver.x.grad[0, 0] = 1
+print(solver.v.to_numpy().shape, f"{result:.3f}")
+'''
+
+WRONG = """
+import numpy as np
+from qd_studio import engine as qd
+
+
+@qd.kernel
+def run(x: qd.types.NDArray[qd.f32, 2], n: qd.i32, s: qd.f32, v: qd.math.vec3): ...
+
+
+@qd.data_oriented
+class Solver:
+    @qd.kernel
+    def step(self, dt: qd.f32): ...
+
+
+a = np.zeros((3, 3), np.float32)
+run(a, 1, 2.0, [1, 2, 3])
+run()  # wrong
+run(a, 1, 2.0)  # wrong
+run("a", 1, 2.0, a)  # wrong
+run(1, 1, 2.0, a)  # wrong
+run(a, 1.5, 2.0, a)  # wrong
+run(a, 1, "s", a)  # wrong
+run(a, 1, 2.0, 3)  # wrong
+run(a, 1, 2.0, a, other=1)  # wrong
+Solver().step("s")  # wrong
+Solver().step()  # wrong
+"""
+
+SETTINGS = {"reportInvalidTypeForm": False, "reportMissingModuleSource": False}
+MYPY = """[mypy]
+plugins = qd_studio.engine.typed.mypy_plugin
+mypy_path = typings:.
+follow_imports = silent
+"""
+DELIBERATE = {"errors_0", "errors_1", "arrays_6"}
+"""Examples of mistakes, and of an array that is left out."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A folder outside of the tree, with the engine where it is installed."""
+    (tmp_path / "qd_studio").mkdir()
+    for part in ("engine", "app"):
+        (tmp_path / "qd_studio" / part).symlink_to(ROOT / part)
+    stubs.write(tmp_path / "typings")
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(SETTINGS))
+    (tmp_path / "mypy.ini").write_text(MYPY)
+    return tmp_path
+
+
+def pyright(project: Path, files: list[str]) -> list[tuple[str, int, str]]:
+    """The files, lines and texts of the errors that pyright finds."""
+    command = [sys.executable, "-m", "pyright", "--outputjson", *files]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    return [
+        (Path(one["file"]).stem, one["range"]["start"]["line"] + 1, one["message"])
+        for one in json.loads(done.stdout)["generalDiagnostics"]
+        if one["severity"] == "error"
+    ]
+
+
+def mypy(project: Path, files: list[str]) -> list[tuple[str, int, str]]:
+    """The files, lines and texts of the errors that mypy finds."""
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("mypy is not installed")
+    command = [sys.executable, "-m", "mypy", "--no-error-summary", *files]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert not done.stderr
+    found = [line.split(":", 3) for line in done.stdout.splitlines() if ": error:" in line]
+    return [(Path(file).stem, int(line), text) for file, line, _, text in found]
+
+
+CHECKERS = pytest.mark.parametrize("check", [pyright, mypy])
+
+
+@pytest.mark.slow
+@CHECKERS
+def test_a_right_program_has_no_errors(project, check):
+    (project / "right.py").write_text(RIGHT)
+    assert check(project, ["right.py"]) == []
+
+
+@pytest.mark.slow
+@CHECKERS
+def test_each_wrong_call_is_an_error(project, check):
+    (project / "wrong.py").write_text(WRONG)
+    expected = {n for n, line in enumerate(WRONG.splitlines(), 1) if line.endswith("# wrong")}
+    assert {line for _, line, _ in check(project, ["wrong.py"])} == expected
+
+
+@pytest.mark.slow
+def test_annotations_without_calls_need_no_settings_of_pyright(project):
+    (project / "pyrightconfig.json").write_text(json.dumps({"reportMissingModuleSource": False}))
+    (project / "wrong.py").write_text(WRONG)
+    assert len(pyright(project, ["wrong.py"])) == WRONG.count("# wrong")
+
+
+@pytest.mark.slow
+@CHECKERS
+def test_samples_and_examples_of_the_pages_have_no_errors(project, check):
+    files: list[str] = []
+    for sample in sorted((ROOT / "sample_kernels").glob("*.py")):
+        (project / sample.name).write_text(sample.read_text())
+        files.append(sample.name)
+    for page in EXAMPLES.pages():
+        for n, example in enumerate(EXAMPLES.examples(page)):
+            name = f"{page.stem}_{n}"
+            if name not in DELIBERATE:
+                (project / f"{name}.py").write_text(EXAMPLES.PRELUDE + example.code)
+                files.append(f"{name}.py")
+    assert check(project, files) == []
+
+
+def test_stubs_name_every_module_that_the_alias_serves(tmp_path):
+    made = stubs.write(tmp_path)
+    assert [one.name for one in made] == ["quadrants", "taichi"]
+    assert (tmp_path / "quadrants" / "lang" / "exception.pyi").exists()
+    assert "import *" in (tmp_path / "taichi" / "__init__.pyi").read_text()
