@@ -2,9 +2,10 @@
 
 ``python -c`` keeps its argument, a redirected standard input can be read again, the interactive
 prompt has a history, and newer versions of Python keep what was typed. Names such as ``<string>``
-stand for many texts in one process, so a text counts only if compiling it gives exactly the code
-of the function. A text that the user passes (``@qd.kernel(source=TEXT)``) may be shorter or longer
-than what was executed; it must have a function of the same name, parameters, names and constants.
+stand for many texts in one process, so a text counts only if compiling it produces exactly the
+code of the function. A text that the user passes (``@qd.kernel(source=TEXT)``) may be shorter or
+longer than what was executed; it must have a function of the same name, parameters, names and
+constants.
 
 Imported only for such functions.
 """
@@ -132,7 +133,7 @@ def _standard_input() -> str:
 
 
 def _history(code: CodeType) -> Iterator[str]:
-    """What was typed last at the prompt, from each line where the statement may have begun."""
+    """The end of the prompt's history, from each line where the statement may have begun."""
     readline: Any = sys.modules.get("readline")
     if readline is None:
         return

@@ -33,7 +33,7 @@ _HINT = (
 _SOURCE = "_qd_source"
 """The attribute of a function that holds the text passed to its decorator."""
 _PROMPTS = "<string>", "<stdin>", "<console>"
-"""File names that Python gives to more than one text of a process."""
+"""File names that more than one text of a process may have."""
 
 
 def keep_source(fn: Any, text: str | None) -> None:

@@ -188,7 +188,7 @@ def _of_python(
 
 
 def _complaint(error: SystemExit) -> str:
-    """What argparse said, if it was that which called sys.exit."""
+    """Return the message of argparse, if argparse called sys.exit."""
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_globals.get("__name__") == "argparse" and frame.f_code.co_name == "error":
             return f": {frame.f_locals.get('message', '')}"
