@@ -5,7 +5,7 @@ The source generated for ``k(x: ndarray<f32, 1>, a: f32)`` is, in essence::
     def launch(a0=MISSING, a1=MISSING, *rest):
         c = a0.__class__
         if c is Ndarray:
-            key, p0, s0, w0, m0 = a0._ready
+            key, p0, s0, w0, h0 = a0._ready
             if key is not K0: return miss(a0, a1, *rest)
         elif c is ndarray:
             if a0.dtype is not D0 or a0.ndim != 1 or not a0.flags.carray: return miss(...)

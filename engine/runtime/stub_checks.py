@@ -261,7 +261,7 @@ class Checks:
             "if c is not Ndarray and c is not ndarray and isinstance(" + name + ", Tensor):",
             f"    {name} = {name}._unwrap(); c = {name}.__class__",
             "if c is Ndarray:",
-            f"    key, p{k}, s{k}, w{k}, m{k} = {name}._ready",
+            f"    key, p{k}, s{k}, w{k}, h{k} = {name}._ready",
             f"    if key is not {spec_key}: {miss}",
         )
         wrong = wrong_order(param, name)
