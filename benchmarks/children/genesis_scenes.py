@@ -182,13 +182,13 @@ def fem(gs):
     """An elastic ball of finite elements."""
     start(gs)
     s = gs.Scene(
-        sim_options=gs.options.SimOptions(dt=1e-3, substeps=5),
-        fem_options=gs.options.FEMOptions(use_implicit_solver=False),
+        sim_options=gs.options.SimOptions(dt=1e-3, substeps=10),
+        fem_options=gs.options.FEMOptions(use_implicit_solver=True),
         show_viewer=False,
     )
     s.add_entity(gs.morphs.Plane())
     s.add_entity(
-        material=gs.materials.FEM.Elastic(), morph=gs.morphs.Sphere(radius=0.1, pos=(0, 0, 0.15))
+        material=gs.materials.FEM.Elastic(E=1e5), morph=gs.morphs.Sphere(radius=0.1, pos=(0, 0, 0.15))
     )
     s.build()
     return Program(s)
@@ -248,12 +248,14 @@ def diff_mpm(gs):
             s.step()
         return ((cube.get_state().pos.mean(dim=-2) - goal) ** 2).sum()
 
-    return differentiable(gs, s, loss)
+    return differentiable(s, loss)
 
 
 @scene
 def diff_rigid(gs):
     """The gradient of where a box is after its steps in respect of its first velocity."""
+    import torch
+
     start(gs)
     s = gs.Scene(
         sim_options=gs.options.SimOptions(dt=1e-2, requires_grad=True), show_viewer=False
@@ -269,10 +271,13 @@ def diff_rigid(gs):
             s.step()
         return ((body.get_state().pos - goal) ** 2).sum()
 
-    return differentiable(gs, s, loss)
+    return differentiable(s, loss)
 
 
-def differentiable(gs, s, loss):
+def differentiable(s, loss):
+    """The program that takes `loss` of a velocity, and its gradient, once a step."""
+    import torch
+
     found = {}
 
     def once():
