@@ -165,9 +165,7 @@ def sph(gs):
 def cloth(gs):
     """A cloth that falls on a plane, position-based dynamics."""
     start(gs)
-    s = gs.Scene(
-        sim_options=gs.options.SimOptions(dt=4e-3, substeps=10), show_viewer=False
-    )
+    s = gs.Scene(sim_options=gs.options.SimOptions(dt=4e-3, substeps=10), show_viewer=False)
     s.add_entity(gs.morphs.Plane())
     s.add_entity(
         material=gs.materials.PBD.Cloth(),
@@ -188,7 +186,8 @@ def fem(gs):
     )
     s.add_entity(gs.morphs.Plane())
     s.add_entity(
-        material=gs.materials.FEM.Elastic(E=1e5), morph=gs.morphs.Sphere(radius=0.1, pos=(0, 0, 0.15))
+        material=gs.materials.FEM.Elastic(E=1e5),
+        morph=gs.morphs.Sphere(radius=0.1, pos=(0, 0, 0.15)),
     )
     s.build()
     return Program(s)
@@ -257,9 +256,7 @@ def diff_rigid(gs):
     import torch
 
     start(gs)
-    s = gs.Scene(
-        sim_options=gs.options.SimOptions(dt=1e-2, requires_grad=True), show_viewer=False
-    )
+    s = gs.Scene(sim_options=gs.options.SimOptions(dt=1e-2, requires_grad=True), show_viewer=False)
     s.add_entity(gs.morphs.Plane())
     body = s.add_entity(gs.morphs.Box(size=(0.2, 0.2, 0.2), pos=(0, 0, 0.5)))
     s.build()

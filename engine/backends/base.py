@@ -186,7 +186,7 @@ class ArgumentPool(Protocol[B]):
         ...
 
     def trust_apart(self, args: B) -> None:
-        """Skip the overlap check in launches with ``args``, whose arrays are known to have passed."""
+        """Skip the overlap check in launches with ``args``: its arrays have passed it."""
         ...
 
     def write_stacks(self, args: B, plan: StackPlan | None) -> None:

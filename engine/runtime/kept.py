@@ -30,7 +30,6 @@ record dies, the values are dropped. A call with other records goes on to the fu
 
 from __future__ import annotations
 
-import dataclasses
 import weakref
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -98,8 +97,8 @@ def _fixed(owner: Launchers, variant: Variant, args: Sequence[Any]) -> Fixed:
 
 def _frozen(value: Any) -> bool:
     """True for a dataclass whose members are never replaced."""
-    params = getattr(type(value), "__dataclass_params__", None)
-    return dataclasses.is_dataclass(value) and params is not None and params.frozen
+    params = getattr(value.__class__, "__dataclass_params__", None)
+    return params is not None and params.frozen
 
 
 def _reached(value: Any, path: Sequence[str]) -> bool:
@@ -234,5 +233,7 @@ class _Writer(StubWriter):
         for run in runs:
             mine = [next(values) for i in run for _ in range(self.checks.counts[i])]
             at, pack = self.pool.part(run[0], run[-1] + 1)
-            lines.append(f"{self.checks.constant('pack', pack)}(args.view, {at}, {', '.join(mine)})")
+            lines.append(
+                f"{self.checks.constant('pack', pack)}(args.view, {at}, {', '.join(mine)})"
+            )
         return lines

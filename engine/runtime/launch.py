@@ -331,7 +331,7 @@ class Launchers:
     def fitting(
         self, variant: Variant, args: tuple[Any, ...]
     ) -> tuple[list[Any], list[arguments.Argument]] | None:
-        """The values of a call, and its arguments, if a variant is for it and it needs no copies."""
+        """The values and arguments of a call that a variant fits and that needs no copies."""
         mine, found, _ = self._find(self._known(), args)
         if mine is not variant:
             return None

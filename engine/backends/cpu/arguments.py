@@ -56,7 +56,7 @@ class CpuBufferPool(BufferPool[CpuArguments]):
         return CpuArguments(address + pad, view)
 
     def trust_apart(self, args: CpuArguments) -> None:
-        """See `BufferPool`."""
+        """See `base.ArgumentPool`."""
         args.view[abi.OVERLAP : abi.OVERLAP + 8] = self._apart
 
     def addresses(self, arguments: Sequence[Any]) -> list[int]:

@@ -144,10 +144,7 @@ class BufferPool(Generic[B]):
         return self.layout.params[first], struct.Struct(f"<{form}").pack_into
 
     def trust_apart(self, args: B) -> None:
-        """Skip the overlap check in launches with ``args``, whose arrays are known to have passed.
-
-        Nothing to do where kernels do not check themselves.
-        """
+        """See `base.ArgumentPool`. Nothing to do where kernels have no check of their own."""
 
     def check(self, args: B) -> None:
         """See `base.ArgumentPool`."""
