@@ -178,7 +178,7 @@ class ArgumentPool(Protocol[B]):
         ...
 
     def image(self, arguments: Sequence[Any]) -> bytes:
-        """What ``pack`` writes for canonical arguments, from ``start`` on, with a seed of 0."""
+        """The bytes that ``pack`` writes for canonical arguments and a seed of 0."""
         ...
 
     def part(self, first: int, end: int) -> tuple[int, Callable[..., None]]:

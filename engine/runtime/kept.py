@@ -76,7 +76,7 @@ def kept_stub(
 
 
 def _fixed(owner: Launchers, variant: Variant, args: Sequence[Any]) -> Fixed:
-    """What cannot change in a call with the frozen records of this one."""
+    """The members and parameters that stay in calls with the frozen records of this one."""
     plan, keys = variant.compiled.plan, variant.spec_keys
     frozen = {i for i, key in enumerate(keys) if isinstance(key, RecordKey) and _frozen(args[i])}
     members = [

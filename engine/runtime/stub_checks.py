@@ -48,7 +48,7 @@ class TooInvolved(Exception):
 
 
 class Fixed(NamedTuple):
-    """What a stub need not check, because it compares whole records (see `runtime.kept`).
+    """Members and parameters that need no check where records are compared (see `runtime.kept`).
 
     args: numbers of the records. members: pairs of an argument and a path in it, of members that
     the code depends on as a whole. params: numbers of parameters whose values are known.
