@@ -177,6 +177,18 @@ class ArgumentPool(Protocol[B]):
         """A fresh buffer with the addresses of the fields."""
         ...
 
+    def image(self, arguments: Sequence[Any]) -> bytes:
+        """The bytes that ``pack`` writes for canonical arguments and a seed of 0."""
+        ...
+
+    def part(self, first: int, end: int) -> tuple[int, Callable[..., None]]:
+        """The offset and the ``pack`` of the parameters from ``first`` up to ``end``, no fields."""
+        ...
+
+    def trust_apart(self, args: B) -> None:
+        """Skip the overlap check in launches with ``args``: its arrays have passed it."""
+        ...
+
     def write_stacks(self, args: B, plan: StackPlan | None) -> None:
         """Let launches with ``args``, of a kernel with adstacks, use this plan."""
         ...

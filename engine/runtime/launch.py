@@ -250,6 +250,10 @@ class Launchers:
         while compiled is self._compiled and kind not in compiled.chained:
             hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
             made = launch_stub(self, variant, args, hot, stream)
+            if made is not None and any(isinstance(k, RecordKey) for k in variant.spec_keys):
+                from .kept import kept_stub
+
+                made = kept_stub(self, variant, args, made, stream)
             with self.lock:
                 if kernel._hot is not hot:  # pyright: ignore[reportPrivateUsage]
                     continue  # or the stub that another thread has put there would be lost
@@ -323,6 +327,19 @@ class Launchers:
             for copied in back:
                 copied.write_back()
             self.written(variant, found)
+
+    def fitting(
+        self, variant: Variant, args: tuple[Any, ...]
+    ) -> tuple[list[Any], list[arguments.Argument]] | None:
+        """The values and arguments of a call that a variant fits and that needs no copies."""
+        mine, found, _ = self._find(self._known(), args)
+        if mine is not variant:
+            return None
+        values, back = launch_values(
+            self.decl.name, variant.compiled, found, variant.program.config, self.array_class,
+            variant.program.device,
+        )  # fmt: skip
+        return None if back else (values, found)
 
     def failed(self, args: tuple[Any, ...], error: BaseException) -> BaseException:
         """The error of a failed launch by a stub; the launch may have written these arguments."""

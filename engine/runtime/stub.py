@@ -5,7 +5,7 @@ The source generated for ``k(x: ndarray<f32, 1>, a: f32)`` is, in essence::
     def launch(a0=MISSING, a1=MISSING, *rest):
         c = a0.__class__
         if c is Ndarray:
-            key, p0, s0, w0, m0 = a0._ready
+            key, p0, s0, w0, h0 = a0._ready
             if key is not K0: return miss(a0, a1, *rest)
         elif c is ndarray:
             if a0.dtype is not D0 or a0.ndim != 1 or not a0.flags.carray: return miss(...)
@@ -44,14 +44,14 @@ from typing import TYPE_CHECKING, Any, Final
 from ..backends.base import ArgumentPool
 from ..backends.stub import Stub
 from .reading import memory_of
-from .stub_checks import Checks, TooInvolved
+from .stub_checks import NOTHING, Checks, Fixed, TooInvolved
 
 if TYPE_CHECKING:
     from .launch import Launchers
     from .sizer import Need, Sizer
     from .variant import Variant
 
-__all__ = ["launch_stub"]
+__all__ = ["StubWriter", "launch_stub"]
 
 
 def launch_stub(
@@ -73,20 +73,20 @@ def launch_stub(
     fields = [
         binding.field for binding in variant.compiled.plan.bindings if binding.field is not None
     ]
-    memory = [field.flat() for field in fields]  # held first: see `_Writer`
+    memory = [field.flat() for field in fields]  # held first: see `StubWriter`
     pool.bind_fields([field.address() for field in fields])
     try:
-        return _Writer(owner, variant, args, miss, pool, memory, stream).function()
+        return StubWriter(owner, variant, args, miss, pool, memory, stream).function()
     except TooInvolved:
         return None
 
 
-class _Writer:
+class StubWriter:
     """Writes one stub, with one method for each section."""
 
     def __init__(
         self, owner: Launchers, variant: Variant, args: tuple[Any, ...], miss: Callable[..., Any],
-        pool: ArgumentPool[Any], memory: Sequence[Any], stream: int,
+        pool: ArgumentPool[Any], memory: Sequence[Any], stream: int, fixed: Fixed = NOTHING,
     ) -> None:  # fmt: skip
         def slow(*args: Any) -> Any:
             return owner.slow(args, stream)
@@ -115,7 +115,7 @@ class _Writer:
         )
         needs = self.sizer.needs if self.sizer else ()
         contents = {need.param for need in needs if need.kind == "content"}
-        self.checks: Final = Checks(owner, variant, args, contents, self.env)
+        self.checks: Final = Checks(owner, variant, args, contents, self.env, fixed)
         parameters = ", ".join([*(f"{name}=MISSING" for name in self.checks.names), "*rest"])
         self.stub: Final = Stub("launch", parameters, "lock" if self.sizer else "")
 
@@ -127,7 +127,7 @@ class _Writer:
         again = self.checks.again
         self.stub.enter.add(f"if enter(args): return failed(args, {again})")
         self.stub.after.add(*[f"{name}.touched = True" for name in self.checks.writes])
-        self._results()
+        self.results()
         return self.stub.function(self.env, f"<launch stub of {self.checks.owner.decl.name}>")
 
     def _take(self) -> None:
@@ -189,7 +189,7 @@ class _Writer:
                 f"except RANGE: return slow({self.checks.again})",
             )
 
-    def _results(self) -> None:
+    def results(self) -> None:
         """Read results, put the buffer back, and return the result of the call."""
         results, meta = self.stub.results, self.meta
         if meta.results:

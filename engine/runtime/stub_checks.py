@@ -11,7 +11,7 @@ import ctypes
 import itertools
 import math
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -40,11 +40,26 @@ if TYPE_CHECKING:
     from .launch import Launchers
     from .variant import Variant
 
-__all__ = ["Checks", "TooInvolved"]
+__all__ = ["NOTHING", "Checks", "Fixed", "TooInvolved"]
 
 
 class TooInvolved(Exception):
     """Raised when a stub would be no better than the slow path."""
+
+
+class Fixed(NamedTuple):
+    """Members and parameters that need no check where records are compared (see `runtime.kept`).
+
+    args: numbers of the records. members: pairs of an argument and a path in it, of members that
+    the code depends on as a whole. params: numbers of parameters whose values are known.
+    """
+
+    args: Collection[int] = ()
+    members: Collection[tuple[int, tuple[str, ...]]] = ()
+    params: Collection[int] = ()
+
+
+NOTHING: Final = Fixed()
 
 
 class Checks:
@@ -53,12 +68,13 @@ class Checks:
     again: the arguments of the call, as source. values: the packed values, in order. writes: names
     of the write counters of the arrays that the kernel writes. counters: names of the write
     counters of arrays and fields, by parameter. known_as: names of scalars, and of the extents of
-    arrays, by parameter.
+    arrays, by parameter. counts: for each parameter, how many of the values are its own; a vector,
+    matrix or struct counts them all for the first of its parameters.
     """
 
     def __init__(
         self, owner: Launchers, variant: Variant, args: tuple[Any, ...], contents: Collection[int],
-        names: dict[str, Any],
+        names: dict[str, Any], fixed: Fixed = NOTHING,
     ) -> None:  # fmt: skip
         """args: of the call that the stub is made for. contents: parameters whose contents the
         sizes of adstacks depend on. names: globals of the stub; this adds to them."""
@@ -67,6 +83,8 @@ class Checks:
         self.args: Final = args
         self.contents: Final = contents
         self.env: Final = names
+        self.fixed: Final = fixed
+        self.counts: Final[dict[int, int]] = {}
         self.names: Final = [f"a{i}" for i in range(len(args))]
         self.again: Final = ", ".join([*self.names, "*rest"])
         self.values: Final[list[str]] = []
@@ -90,21 +108,31 @@ class Checks:
     def write(self, lines: Lines) -> None:
         """Write all checks. TooInvolved where no stub can handle such a call."""
         plan, meta = self.variant.compiled.plan, self.variant.executable.meta
-        read = [used for used in plan.used if _is_checked(used)]
+        fixed = self.fixed
+        read = [
+            used for used in plan.used
+            if _is_checked(used) and (used.arg, used.path) not in fixed.members
+        ]  # fmt: skip
         bindings: list[ParamBinding] = [
-            binding for binding in plan.bindings if binding.field is None
-        ]
+            binding for i, binding in enumerate(plan.bindings)
+            if binding.field is None and i not in fixed.params
+        ]  # fmt: skip
         self.lines = lines
         if any(one.path for one in (*read, *bindings)):
             self.lines = lines.block("try:")  # a member that is missing: the slow path says so
             lines.add(f"except AttributeError: return slow({self.again})")
         for i, param in enumerate(self.owner.decl.params):
-            self._argument(i, param.kind)
+            if i not in fixed.args:
+                self._argument(i, param.kind)
         for used in read:
             self._known(self.member(used.arg, used.path), used.spec_key, used.spec_key)
         for i, (param, binding) in enumerate(zip(meta.params, plan.bindings, strict=True)):
+            before = len(self.values)
+            if i in fixed.params:
+                continue
             if binding.field is None:
                 self._bound(i, param, binding)
+                self.counts[i] = len(self.values) - before
             elif i in meta.written or i in self.contents:
                 self._watch(i, self.constant("W", binding.field.writes))
         lines.add(f"if rest: return miss({self.again})")
@@ -261,7 +289,7 @@ class Checks:
             "if c is not Ndarray and c is not ndarray and isinstance(" + name + ", Tensor):",
             f"    {name} = {name}._unwrap(); c = {name}.__class__",
             "if c is Ndarray:",
-            f"    key, p{k}, s{k}, w{k}, m{k} = {name}._ready",
+            f"    key, p{k}, s{k}, w{k}, h{k} = {name}._ready",
             f"    if key is not {spec_key}: {miss}",
         )
         wrong = wrong_order(param, name)

@@ -115,6 +115,43 @@ def test_members_are_read_at_each_launch():
     assert compiled(use) == 1
 
 
+@dataclasses.dataclass
+class Leading:
+    n: qd.f32
+    x: F32
+    y: F32
+
+
+@dataclasses.dataclass
+class Around:
+    inner: Leading
+
+
+@qd.kernel
+def scaled(c: Leading):
+    c.y[0] = c.n * c.x[0]
+
+
+@qd.kernel
+def scaled_inner(c: Around):
+    c.inner.y[0] = c.inner.n * c.inner.x[0]
+
+
+@pytest.mark.parametrize("kernel", [scaled, scaled_inner])
+def test_scalars_and_arrays_of_a_dataclass_have_names_of_their_own(kernel, arch, monkeypatch):
+    """The memory of an array must not take the place of a member that was read before."""
+    leading = Leading(3.0, qd.ndarray(qd.f32, 1), qd.ndarray(qd.f32, 1))
+    leading.x[0] = 5
+    argument = leading if kernel is scaled else Around(leading)
+    for _ in range(2):
+        kernel(argument)
+    if arch == "cpu":
+        never_slow(kernel, monkeypatch)
+    leading.y[0] = 0
+    kernel(argument)
+    assert leading.y[0] == 15
+
+
 def test_only_what_a_kernel_uses_is_passed():
     only_scale(config())
     (variant,) = set(only_scale.launchers.variants.values())

@@ -45,6 +45,7 @@ class CpuBufferPool(BufferPool[CpuArguments]):
         self._head: Final = struct.pack(
             "<qQQqqQ", 0, native.parallel, print_callback(), handle, threads, native.overlap
         )
+        self._apart: Final = struct.pack("<Q", native.apart)
 
     def bare(self) -> CpuArguments:
         raw = (ctypes.c_char * (self.layout.size + 64))()
@@ -53,6 +54,10 @@ class CpuBufferPool(BufferPool[CpuArguments]):
         view = memoryview(raw).cast("B")[pad : pad + self.layout.size]
         view[: len(self._head)] = self._head
         return CpuArguments(address + pad, view)
+
+    def trust_apart(self, args: CpuArguments) -> None:
+        """See `base.ArgumentPool`."""
+        args.view[abi.OVERLAP : abi.OVERLAP + 8] = self._apart
 
     def addresses(self, arguments: Sequence[Any]) -> list[int]:
         return [

@@ -71,11 +71,13 @@ def load(code: bytes, symbols: Sequence[str]) -> Code:
 class Native(NamedTuple):
     """Addresses of the native functions; see `kernarg.abi` for their signatures.
 
+    apart: has the signature of ``overlap``, and finds none.
     keep: what must stay referenced. workers: how many threads the pool has created.
     """
 
     parallel: int
     overlap: int
+    apart: int
     workers: Any
     keep: tuple[Any, ...]
 
@@ -141,21 +143,21 @@ def make_native(threads: bool, cache: InjectedCache = NO_CACHE) -> Native:
 
     system = "Darwin" if sys.platform == "darwin" else ""
     text = module_text(host.machine(), system, threads)
-    names = ("qd_overlap",)
+    names = ("qd_overlap", "qd_apart")
     if threads:
-        names = ("qd_overlap", "qd_parallel", "qd_pool_forget", "qd_pool_workers")
+        names = (*names, "qd_parallel", "qd_pool_forget", "qd_pool_workers")
     code = _library(text, names, cache)
     code.keep()
     at = code.addresses
     if not threads:
         callback = _PARALLEL(_python_parallel)
         address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-        return Native(address, at["qd_overlap"], lambda: 0, (callback,))
+        return Native(address, at["qd_overlap"], at["qd_apart"], lambda: 0, (callback,))
     forget = ctypes.CFUNCTYPE(None)(at["qd_pool_forget"])
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forget)
     workers = ctypes.CFUNCTYPE(ctypes.c_int64)(at["qd_pool_workers"])
-    return Native(at["qd_parallel"], at["qd_overlap"], workers, (forget,))
+    return Native(at["qd_parallel"], at["qd_overlap"], at["qd_apart"], workers, (forget,))
 
 
 _native: Native | None = None

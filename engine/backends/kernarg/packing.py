@@ -32,6 +32,7 @@ _FORMATS: Final = {
 
 
 def _param_format(param: Param) -> str:
+    """The format of the values of one parameter."""
     if param.kind == "scalar":
         return _FORMATS[param.dtype.name]
     if param.kind == "field":
@@ -129,6 +130,21 @@ class BufferPool(Generic[B]):
     def addresses(self, arguments: Sequence[Any]) -> list[int]:
         """The address of each canonical argument that is an array or field; 0 for others."""
         raise NotImplementedError
+
+    def image(self, arguments: Sequence[Any]) -> bytes:
+        """See `base.ArgumentPool`."""
+        values, _ = params_of(self.meta, arguments, self.addresses(arguments), 0)
+        scratch, packing = bytearray(self.layout.size), packer(self.meta)
+        packing.pack_into(scratch, self.start, *values)
+        return bytes(scratch[self.start : self.start + packing.size])
+
+    def part(self, first: int, end: int) -> tuple[int, Callable[..., None]]:
+        """See `base.ArgumentPool`."""
+        form = "".join(map(_param_format, self.meta.params[first:end]))
+        return self.layout.params[first], struct.Struct(f"<{form}").pack_into
+
+    def trust_apart(self, args: B) -> None:
+        """See `base.ArgumentPool`. Nothing to do where kernels have no check of their own."""
 
     def check(self, args: B) -> None:
         """See `base.ArgumentPool`."""

@@ -1,0 +1,211 @@
+"""Launches with the frozen records of the launch before: faster, and never with old values."""
+
+import dataclasses
+import gc
+import threading
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+
+F32 = qd.types.NDArray[qd.f32, 1]
+vec2 = qd.types.vector(2, qd.f32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    z: F32
+    k: qd.i32
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    a: F32
+    b: F32
+    c: qd.Tensor
+    inner: Inner
+    v: vec2
+    other: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrays:
+    a: F32
+    b: F32
+    c: F32
+    d: F32 = dataclasses.field(default_factory=lambda: array(0))
+
+
+@qd.kernel
+def step(s: State, dt: qd.f32, out: F32):
+    for i in range(s.a.shape[0]):
+        s.a[i] += s.b[i] * dt + s.inner.k + s.v[0] + s.c[i] + s.inner.z[i]
+        out[i] = s.a[i]
+
+
+@qd.kernel
+def added(s: Arrays, n: qd.i32) -> qd.f32:
+    for i in range(s.a.shape[0]):
+        s.c[i] = s.a[i] + s.b[i] + n + s.d[i]
+    return s.c[0]
+
+
+@pytest.fixture(autouse=True)
+def _program():
+    qd.init(arch=qd.cpu)
+    yield
+    qd.reset()
+
+
+def array(value, n=3):
+    made = qd.ndarray(qd.f32, n)
+    made.fill(value)
+    return made
+
+
+def state(k=1, **changes):
+    made = State(array(0), array(1), qd.tensor(qd.f32, 3), Inner(array(2), k), [0.5, 0])
+    return dataclasses.replace(made, **changes)
+
+
+def kept(kernel):
+    """What is kept for a kernel at present."""
+    found = kernel._hot.__globals__.get("kept")
+    return found and found.now
+
+
+def test_what_may_change_is_read_at_each_launch():
+    s, out, expected = state(), np.zeros(3, np.float32), 0.0
+    for n in range(8):
+        s.v[0] = n / 2
+        s.b[0] = n
+        step(s, 0.25 * n, out)
+        expected += n * 0.25 * n + 1 + n / 2 + 2
+        assert out[0] == expected == s.a[0]
+        assert bool(kept(step)) == (n >= 3)  # the first without a stub, then it has to repeat
+    out2 = array(0)
+    step(s, 0.0, out2)
+    assert out2[1] == s.a[1]
+    step(s, 1, np.zeros(2 + 1, np.float32))
+    with pytest.raises(TypeError):
+        step(s, "1", out)
+
+
+def test_other_records_are_never_taken_for_those_that_are_kept():
+    one, two, out = state(1), state(5), np.zeros(3, np.float32)
+    for _ in range(5):
+        step(one, 0, out)
+    assert kept(step)
+    for n in range(1, 5):
+        step(two, 0, out)
+        assert out[0] == 7.5 * n
+        step(one, 0, out)
+        assert out[0] == 3.5 * (5 + n)
+    for n in range(5, 9):
+        step(two, 0, out)
+        assert out[0] == 7.5 * n
+
+
+def test_kept_values_do_not_keep_arrays_alive():
+    arrays = Arrays(array(1), array(2), array(0))
+    for n in range(5):
+        assert added(arrays, n) == 3 + n
+    assert kept(added)
+    gone = [weakref.ref(x) for x in (arrays, arrays.a, arrays.a._data)]
+    del arrays
+    gc.collect()
+    assert [ref() for ref in gone] == [None] * 3
+    assert kept(added) is None
+    again = Arrays(array(4), array(2), array(0))
+    for n in range(5):
+        assert added(again, n) == 6 + n
+
+
+def test_arrays_that_overlap_are_not_kept():
+    shared = array(1)
+    arrays = Arrays(shared, array(2), shared)
+    for n in range(1, 6):
+        assert added(arrays, 0) == 1 + 2 * n
+    assert kept(added) is None
+
+
+def test_a_written_argument_may_overlap_what_is_kept():
+    s, value = state(), 0.0
+    out = np.zeros(3, np.float32)
+    for _ in range(5):
+        step(s, 0, out)
+        value += 3.5
+    assert kept(step)
+    step(s, 0, s.a)
+    assert s.a[0] == value + 3.5
+
+
+def test_members_that_are_replaced_are_seen():
+    @dataclasses.dataclass
+    class Loose:
+        a: F32
+        b: F32
+        c: F32
+        d: F32
+
+    @qd.kernel
+    def total(s: Loose) -> qd.f32:
+        return s.a[0] + s.b[0] + s.c[0] + s.d[0]
+
+    s = Loose(*[array(1) for _ in range(4)])
+    for n in range(1, 6):
+        s.b = array(n)
+        assert total(s) == 3 + n
+
+
+def test_arrays_of_a_program_that_has_ended_are_refused():
+    arrays = Arrays(array(1), array(2), array(0))
+    for n in range(5):
+        added(arrays, n)
+    assert kept(added)
+    qd.init(arch=qd.cpu)
+    with pytest.raises(RuntimeError):
+        added(arrays, 1)
+    arrays = Arrays(array(2), array(2), array(0))
+    for n in range(5):
+        assert added(arrays, n) == 4 + n
+
+
+def test_threads_have_buffers_of_their_own():
+    arrays, found = Arrays(array(1), array(2), array(0)), []
+    for n in range(5):
+        added(arrays, n)
+    assert kept(added)
+
+    def run(n):
+        mine = Arrays(array(n), array(2), array(0))
+        found.append(all(added(mine, k) == n + 2 + k for k in range(300)))
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 4
+
+
+def test_a_failed_launch_leaves_the_next_one_whole():
+    qd.init(arch=qd.cpu, debug=True)
+
+    @qd.kernel
+    def checked(s: Arrays, n: qd.i32):
+        for i in range(s.a.shape[0]):
+            assert n < 6
+            s.c[i] = s.a[i] + s.b[i] + n + s.d[i]
+
+    arrays = Arrays(array(1), array(2), array(0))
+    for n in range(12):
+        if n % 2:
+            with pytest.raises(AssertionError):
+                checked(arrays, 10)
+        else:
+            checked(arrays, n // 2)
+            assert arrays.c[2] == 3 + n // 2
+    assert kept(checked)
