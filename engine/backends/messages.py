@@ -25,6 +25,8 @@ def number_text(value: Number, t: Type, spec: str | None = None) -> str:
     """One number; ``spec`` is a Python format spec without the colon, such as ``.2f``."""
     if spec:
         kind = spec[-1]
+        if kind == "i" or (kind in "dxXo" and "." in spec):
+            return _as_c(int(value), spec)
         if kind in "dxXob" and isinstance(value, float):
             value = int(value)
         elif kind in "eEfFgG%":
@@ -36,6 +38,20 @@ def number_text(value: Number, t: Type, spec: str | None = None) -> str:
             return "nan"
         return f"{value:.12f}" if t is f64 else f"{value:f}"
     return str(int(value))
+
+
+def _as_c(value: int, spec: str) -> str:
+    """An integer as C formats it: ``%i``, and with a precision at least as many digits."""
+    kind = "d" if spec[-1] == "i" else spec[-1]
+    head, dot, digits = spec[:-1].partition(".")
+    if not dot:
+        return format(value, head + kind)
+    sign = "-" if value < 0 else next((c for c in head if c in "+ "), "")
+    prefix = f"0{kind}" if "#" in head and kind != "d" else ""
+    text = sign + prefix + format(abs(value), f"0{int(digits or 0)}{kind}")
+    left = head[:1] == "<"
+    width = head.lstrip("<>-+ #0")
+    return format(text, ("<" if left else ">") + width)
 
 
 def print_text(
@@ -54,30 +70,33 @@ def print_text(
 
 
 def _parts(text: str) -> Iterator[str]:
-    """``text`` cut into placeholders (``%d``, ``%f``, ``%%``) and the text between them."""
+    """``text`` cut into placeholders (``%d``, ``%f``, ``%[spec]``, ``%%``) and the text between."""
     start = at = 0
     while (at := text.find("%", at)) >= 0:
-        if text[at + 1 : at + 2] in ("d", "f", "%"):
+        size = 2
+        if text[at + 1 : at + 2] == "[":
+            size = text.find("]", at) + 1 - at
+        if size > 2 or text[at + 1 : at + 2] in ("d", "f", "%"):
             yield text[start:at]
-            yield text[at : at + 2]
-            start = at + 2
-        at += 2
+            yield text[at : at + size]
+            start = at + size
+        at += max(size, 2)
     yield text[start:]
 
 
 def assert_text(text: str, values: Sequence[Number], types: Sequence[Type]) -> str:
-    """The message of an `assert`: ``%d`` and ``%f`` stand for the operands, in order."""
+    """The message of an `assert`: ``%d``, ``%f`` and ``%[spec]`` stand for operands, in order."""
     operands = iter(zip(values, types, strict=True))
     out: list[str] = []
     for part in _parts(text):
-        if part in ("%d", "%f"):
+        if part in ("%d", "%f") or part.startswith("%["):
             found = next(operands, None)
             if found is None:
                 out.append(part)
             elif part == "%d":
                 out.append(str(int(found[0])))
             else:
-                out.append(number_text(found[0], found[1]))
+                out.append(number_text(found[0], found[1], part[2:-1]))
         else:
             out.append("%" if part == "%%" else part)
     return "".join(out)

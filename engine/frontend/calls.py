@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable
+from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, Final, cast
 from weakref import WeakKeyDictionary
@@ -20,11 +21,13 @@ from ..ir import codes as C
 from ..types import DataType, u1
 from .arguments import arguments, cast_to, dtype_argument, elements, only_positional
 from .captured import known
+from .containers import container_method, is_local
 from .func_builder import FuncBuilder
 from .inline import inline
 from .lvalues import bound, owner_of, spread
 from .objects import real
 from .operators import BINARY, Binary, binary
+from .printing import joined, pieces_of
 from .real_functions import real_call
 from .records import BoundFunc
 from .registry import CALLS, HANDLERS, INTRINSICS, expression, handler
@@ -36,6 +39,7 @@ from .values import (
     NdarrayRef,
     ShapeRef,
     StructValue,
+    Text,
     describe,
     is_sequence,
     is_static,
@@ -78,6 +82,11 @@ def _call(fb: FuncBuilder, node: ast.Call) -> Any:
             "Kernels cannot call other kernels. I.e., nested kernels are not allowed. "
             f"Make {decl.name!r} a @qd.func, or call it from Python.", node,
         )  # fmt: skip
+    fn = known(fb, fn, node.func)
+    if isinstance(fn, MatrixValue) and node.args and not node.keywords:
+        index = node.args[0] if len(node.args) == 1 else ast.Tuple(node.args, ast.Load())
+        element = ast.Subscript(node.func, ast.copy_location(index, node.args[0]), ast.Load())
+        return fb.expr(ast.copy_location(element, node))
     if isinstance(fn, Op | NdarrayRef | ShapeRef | MatrixValue | StructValue):
         what = "a run-time value" if isinstance(fn, Op) else describe(fn)
         raise fb.type_error(f"{what} is not callable", node.func)
@@ -100,8 +109,12 @@ def _python_call(fb: FuncBuilder, node: ast.Call, fn: Any) -> Any:
     owner = getattr(fn, "__self__", None)
     if isinstance(owner, list | dict | tuple):
         container = cast(Any, owner)
-        if not is_static(container) or _is_local(fb, container):
-            return _container_method(fb, node, fn, container)
+        if not is_static(container) or is_local(fb, node):
+            return container_method(fb, node, fn, container)
+    if isinstance(fn, partial):
+        from . import traced
+
+        return traced.called_partial(fb, node, cast("partial[Any]", fn))
     if getattr(fn, "__name__", "") in _OF_PYTHON_SCOPE and _is_ours(fn):
         text = f"AssertionError: {ast.unparse(node.func)} cannot be called in Quadrants-scope"
         raise fb.error(QuadrantsCompilationError, text, node, "call it from Python")
@@ -116,6 +129,10 @@ def _python_call(fb: FuncBuilder, node: ast.Call, fn: Any) -> Any:
     if all(is_static(a) for a in args) and all(is_static(a) for a in kwargs.values()):
         kwargs = {key: real(value) for key, value in kwargs.items()}
         return known(fb, fb.call(node, fn, [real(a) for a in args], kwargs), node)
+    if fn in _OF_TEXT or isinstance(owner, str):
+        text = _text(fb, node, fn, args, kwargs)
+        if text is not None:
+            return text
     name = getattr(fn, "__name__", type(fn).__name__)
     plain = fn.__func__ if isinstance(fn, MethodType) else fn
     if isinstance(plain, FunctionType):
@@ -125,11 +142,29 @@ def _python_call(fb: FuncBuilder, node: ast.Call, fn: Any) -> Any:
             "it were a @qd.func. Decorate it with @qd.func.", node, SyntaxWarning,
         )  # fmt: skip
         return inline(fb, node, decl, *_owner_of(fb, node, fn))
-    raise fb.type_error(
-        f'The Python function "{name}" cannot be called with run-time values', node,
-        f"use qd.{name}" if _has_counterpart(name) else
-        "write a @qd.func, or call it with compile-time values only",
-    )  # fmt: skip
+    from . import traced
+
+    return traced.called_by_python(fb, node, fn, args, kwargs)
+
+
+_OF_TEXT: Final = (ascii, format, repr, str)
+
+
+def _text(fb: FuncBuilder, node: ast.Call, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A text made of values of run time: ``str(x)``, ``format(x, spec)``, and methods of str."""
+    owner = getattr(fn, "__self__", None)
+    if isinstance(owner, str):
+        from . import texts
+
+        if fn.__name__ == "format":
+            return texts.formatted(fb, owner, args, kwargs, node)
+        if fn.__name__ == "join" and len(args) == 1 and not kwargs:
+            parts = spread(fb, args[0], node.args[0])
+            return joined(fb, [x for part in parts for x in (owner, part)][1:], node)
+    elif len(args) == 1 + (fn is format and len(args) > 1) and not kwargs:
+        spec = args[1] if len(args) > 1 else ""
+        return Text(pieces_of(fb, args[0], node, spec))
+    return None
 
 
 _OF_PYTHON_SCOPE: Final = frozenset((
@@ -148,35 +183,6 @@ def plain_decl(fb: FuncBuilder, fn: FunctionType, node: ast.AST) -> FuncDecl:
     if decl is None:
         decl = _plain[fn] = fb.python(node, parse_func, fn, plain=True)
     return decl
-
-
-def _has_counterpart(name: str) -> bool:
-    """True if the language has a function of this name, such as ``sin`` for ``math.sin``."""
-    return any(
-        fn.__name__ == name and ".lang.functions" in fn.__module__
-        for fn in INTRINSICS
-        if isinstance(fn, FunctionType)
-    )
-
-
-def _is_local(fb: FuncBuilder, container: Any) -> bool:
-    return any(container is value for scope in fb.context.scopes for value in scope.values())
-
-
-_READS: Final = ("items", "keys", "values", "get")
-_STATIC_READS: Final = (*_READS, "copy", "count", "index")
-
-
-def _container_method(fb: FuncBuilder, node: ast.Call, fn: Any, owner: Any) -> Any:
-    name = fn.__name__
-    if name not in (_STATIC_READS if is_static(owner) else _READS):
-        raise fb.syntax_error(
-            f"{type(owner).__name__}.{name}() cannot be used on a container of variables", node,
-            "build the container with a comprehension",
-        )  # fmt: skip
-    args = [fb.expr(a) for a in node.args]
-    found = fb.python(node, fn, *args)
-    return fb.loaded(list(found) if name in ("items", "keys", "values") else found, node)
 
 
 def _convert(fb: FuncBuilder, node: ast.Call, t: DataType) -> Any:

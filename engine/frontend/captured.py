@@ -31,8 +31,9 @@ def known(fb: FuncBuilder, value: Any, node: ast.AST) -> Any:
         return value
     if isinstance(value, TensorHandle):
         return value._unwrap()  # pyright: ignore[reportPrivateUsage]
-    if isinstance(value, np.generic):
-        return cast(Any, value).item()
+    if isinstance(value, np.generic | np.ndarray):
+        array = cast(Any, value)
+        return array.item() if array.ndim == 0 else array
     name = INTRINSICS.get(kind)
     if name in ("Vector", "Matrix"):
         matrix = as_matrix(fb, value.to_list(), node)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from ..errors import (
     QuadrantsCompilationError,
@@ -18,9 +18,7 @@ from .matrix_methods import matmul
 from .operators import BINARY, binary, compare, unary
 from .registry import expression
 from .stmts import assign, bind_static
-from .values import (
-    is_static,
-)  # fmt: skip
+from .values import describe, is_static
 
 expression(ast.Compare)(compare)
 
@@ -98,13 +96,39 @@ def _dict(fb: FuncBuilder, node: ast.Dict) -> Any:
     for key, value in zip(node.keys, node.values, strict=True):
         if key is None:
             out.update(fb.python(value, dict, fb.expr(value)))
-            continue
-        name = fb.expr(key)
-        if not is_static(name):
-            raise fb.type_error("Keys of a dict must be compile-time values", key)
-        item = fb.expr(value)
-        fb.python(key, out.__setitem__, name, item)
+        else:
+            _put(fb, out, key, value)
     return out
+
+
+def _put(fb: FuncBuilder, out: dict[Any, Any], key: ast.expr, value: ast.expr) -> None:
+    """An entry of a dict. A key of run time is an entry of its own."""
+    name = fb.expr(key)
+    if not (isinstance(name, Op) or is_static(name)):
+        raise fb.type_error(
+            f"A key of a dict must be a number or static, not {describe(name)}", key
+        )
+    item = fb.expr(value)
+    fb.python(key, out.__setitem__, name, item)
+
+
+@expression(ast.Set)
+def _set(fb: FuncBuilder, node: ast.Set) -> Any:
+    return _as_set(fb, node, elements(fb, node.elts))
+
+
+@expression(ast.SetComp)
+def _setcomp(fb: FuncBuilder, node: ast.SetComp) -> Any:
+    out: list[Any] = []
+    _generate(fb, node, node.generators, lambda: out.append(fb.expr(node.elt)))
+    return _as_set(fb, node, out)
+
+
+def _as_set(fb: FuncBuilder, node: ast.expr, values: list[Any]) -> Any:
+    if not is_static(values):
+        text = "The elements of a set must be compile-time values"
+        raise fb.type_error(text, node, "use a list: which values are equal is not known yet")
+    return fb.python(node, set, values)
 
 
 @expression(ast.ListComp, ast.GeneratorExp)
@@ -118,13 +142,7 @@ def _listcomp(fb: FuncBuilder, node: ast.ListComp | ast.GeneratorExp) -> Any:
 def _dictcomp(fb: FuncBuilder, node: ast.DictComp) -> Any:
     out: dict[Any, Any] = {}
 
-    def add() -> None:
-        key = fb.expr(node.key)
-        if not is_static(key):
-            raise fb.type_error("Keys of a dict must be compile-time values", node.key)
-        out[key] = fb.expr(node.value)
-
-    _generate(fb, node, node.generators, add)
+    _generate(fb, node, node.generators, lambda: _put(fb, out, node.key, node.value))
     return out
 
 
@@ -152,24 +170,6 @@ def _generate(
         fb.end_scope("comprehension", node)
 
 
-@expression(ast.JoinedStr)
-def _fstring(fb: FuncBuilder, node: ast.JoinedStr) -> str:
-    """An f-string outside print and assert: a Python string of compile-time values."""
-    parts: list[str] = []
-    for piece in node.values:
-        if isinstance(piece, ast.FormattedValue):
-            value = fb.expr(piece.value)
-            if not is_static(value):
-                text = "An f-string with run-time values can only be printed or be a message"
-                raise fb.type_error(text, piece.value)
-            spec = (
-                _fstring(fb, piece.format_spec)
-                if isinstance(piece.format_spec, ast.JoinedStr)
-                else ""
-            )
-            convert = {97: ascii, 114: repr, 115: str}.get(piece.conversion)
-            shown = fb.python(piece, convert, value) if convert else value
-            parts.append(fb.python(piece, format, shown, spec))
-        else:
-            parts.append(str(cast(ast.Constant, piece).value))
-    return "".join(parts)
+@expression(ast.Lambda)
+def _lambda(fb: FuncBuilder, node: ast.Lambda) -> None:
+    fb.unsupported(node, "define a @qd.func, or a lambda outside of the kernel, and call it")

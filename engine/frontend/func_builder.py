@@ -42,7 +42,7 @@ from ..types import (
     void,
 )  # fmt: skip
 from .captures import Captures
-from .func_context import MISSING, FuncContext
+from .func_context import MISSING, FuncContext, RegionScope
 from .memory_access import MemoryAccess, Saved
 from .registry import EXPR, INTRINSICS, STMT
 from .signature import FuncDecl, KernelDecl
@@ -52,6 +52,7 @@ from .values import (
     NdarrayRef,
     RecordValue,
     StructValue,
+    Text,
     describe,
     tensor_name,
 )  # fmt: skip
@@ -328,7 +329,7 @@ class FuncBuilder(MemoryAccess):
         """Write into ``block``, in a new scope, until `leave`."""
         saved = self.block, self.ops
         self.block, self.ops = block, block.ops
-        self.context.scopes.append({})
+        self.context.scopes.append(RegionScope())
         self.depth += 1
         return saved
 
@@ -420,7 +421,7 @@ class FuncBuilder(MemoryAccess):
             hint = f"qd.static({value.name}) makes another name for it"
         elif isinstance(value, tuple | list | dict | MatrixValue | StructValue):
             hint = "a number is needed here; use an element of the container"
-        elif isinstance(value, str):
+        elif isinstance(value, str | Text):
             hint = "strings can only be printed, or used at compile time"
         elif isinstance(value, np.ndarray):
             hint = "pass the array to the kernel as an argument"

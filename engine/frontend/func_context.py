@@ -13,7 +13,7 @@ from ..ir import Loc
 from .signature import FuncDecl, KernelDecl
 from .values import LoopConfig
 
-__all__ = ["MISSING", "FuncContext", "LoopInfo"]
+__all__ = ["MISSING", "FuncContext", "LoopInfo", "RegionScope"]
 
 MISSING: Final = object()
 """The value of a name that is not defined."""
@@ -28,6 +28,12 @@ class LoopInfo:
     def __init__(self, kind: str, depth: int) -> None:
         self.kind = kind
         self.depth = depth
+
+
+class RegionScope(dict[str, Any]):
+    """The scope of a region of run time: the body of a loop, or a branch of an ``if``."""
+
+    __slots__ = ()
 
 
 class FuncContext:

@@ -202,6 +202,7 @@ def missing(fb: FuncBuilder, without: list[tuple[Param, ParamBinding]]) -> NoGra
         return NoGradientsError(
             f"{name} cannot be differentiated: it uses no field or array of real numbers",
             kernel=name,
+            hint="omit the call of .grad(): such a kernel has no gradient",
         )
     hints = ["make fields with needs_grad=True or place their gradients with qd.root.lazy_grad()"]
     hints = hints * bool(fields)

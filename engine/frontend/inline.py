@@ -41,6 +41,7 @@ from .values import (
     NdarrayRef,
     RecordValue,
     StructValue,
+    Text,
     describe,
 )
 
@@ -166,7 +167,7 @@ def _passed(fb: FuncBuilder, decl: FuncDecl, param: ParamDecl, value: Any, at: a
         return value
     if kind in ("scalar", "matrix", "struct"):
         value = number_argument(fb, decl, param, value, at)
-    elif isinstance(value, str | NdarrayRef):
+    elif isinstance(value, str | NdarrayRef | Text):
         return value
     copied = isinstance(value, Op | int | float | tuple | MatrixValue | StructValue)
     if isinstance(value, list | dict) or (copied and decl.assigns(param.name)):

@@ -16,7 +16,7 @@ from .lvalues import lvalue
 from .matrices import as_matrix, elementwise
 from .operators import Binary, binary, unused
 from .registry import handler
-from .values import MatrixValue, StructValue, dtype_in, is_static
+from .values import DynamicElement, MatrixValue, StructValue, dtype_in, is_static
 
 __all__ = ["real", "select", "unary_op"]
 
@@ -246,7 +246,28 @@ def _volatile_load(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
     if ptr is None:
         text = "cannot use a non-addressable target as the operand of 'volatile_load'"
         raise fb.syntax_error(text, node.args[0])
+    if _is_of_thread(fb, ptr):
+        raise fb.type_error(
+            "volatile_load() needs an element of a field or array: no other thread sees a local "
+            "variable", node.args[0], "read the variable itself",
+        )  # fmt: skip
     return _read_again(fb, node, ptr)
+
+
+def _is_of_thread(fb: FuncBuilder, ptr: Any) -> bool:
+    """True for a local variable."""
+    if isinstance(ptr, MatrixValue):
+        if ptr.location is not None:
+            return (
+                ptr.location.base.code == C.ARRAY_ALLOCA
+                and ptr.location.base.attr.space == "private"
+            )
+        return any(_is_of_thread(fb, part) for part in ptr.elems)
+    if isinstance(ptr, StructValue):
+        return any(_is_of_thread(fb, member) for member in ptr.members.values())
+    if isinstance(ptr, DynamicElement):
+        return any(_is_of_thread(fb, part) for part in ptr.parts)
+    return isinstance(ptr, Op) and ptr.code == C.ALLOCA
 
 
 def _read_again(fb: FuncBuilder, node: ast.Call, ptr: Any) -> Any:

@@ -48,6 +48,8 @@ def _for(fb: FuncBuilder, node: ast.For) -> str | None:
     if node.orelse:
         text = "'else' clause for 'for' not supported in Quadrants kernels"
         raise fb.syntax_error(text, node.orelse[0], "set a flag in the loop and test it after")
+    if isinstance(node.iter, ast.IfExp):
+        node = _with_chosen(fb, node)
     it = node.iter
     meaning = fb.meaning(it)
     if meaning == "static":
@@ -73,7 +75,7 @@ def _for(fb: FuncBuilder, node: ast.For) -> str | None:
     if isinstance(over, NDRange):
         _check_count(fb, node, len(over.ranges), grouped, "ndrange")
         pairs = [_bound(fb, end, it) for pair in over.ranges for end in pair]
-        _range_for(fb, node, tuple(pairs), over.axes, grouped)
+        _range_for(fb, node, tuple(pairs), over.axes, grouped, True)
     elif isinstance(over, NdarrayRef):
         _check_count(fb, node, over.ndim, grouped, "struct")
         shape = spread(fb, ShapeRef(over), it)
@@ -95,6 +97,21 @@ def _for(fb: FuncBuilder, node: ast.For) -> str | None:
             if is_static(over) or isinstance(over, list | tuple) else None,
         )  # fmt: skip
     return None
+
+
+def _with_chosen(fb: FuncBuilder, node: ast.For) -> ast.For:
+    """The loop over the branch that ``a if c else b`` chooses; only that one is evaluated."""
+    it = node.iter
+    while isinstance(it, ast.IfExp):
+        test = fb.expr(it.test)
+        if isinstance(test, Op | MatrixValue) and not is_static(test):
+            raise fb.type_error(
+                "What a loop runs over must be chosen at compile time, and the condition is "
+                f"{describe(test)}", it.test,
+                "write an `if` around two loops, or choose with a condition in qd.static(...)",
+            )  # fmt: skip
+        it = it.body if fb.python(it.test, bool, test) else it.orelse
+    return ast.copy_location(ast.For(node.target, it, node.body, node.orelse), node)
 
 
 def _struct_for(
@@ -182,12 +199,10 @@ def _check_count(fb: FuncBuilder, node: ast.For, axes: int, grouped: bool, kind:
 
 
 def _range_for(
-    fb: FuncBuilder,
-    node: ast.For,
-    bounds: tuple[Op, ...],
-    axes: tuple[int, ...] | None,
-    grouped: bool,
-) -> None:
+    fb: FuncBuilder, node: ast.For, bounds: tuple[Op, ...], axes: tuple[int, ...] | None,
+    grouped: bool, product: bool = False,
+) -> None:  # fmt: skip
+    """A loop over ranges. product: of an ndrange, whose variables may be assigned to."""
     context = fb.context
     config = context.next_loop or _NO_CONFIG
     context.next_loop = None
@@ -198,7 +213,9 @@ def _range_for(
     )  # fmt: skip
     if config.loop_name and fb.depth:
         fb.warn("loop_config(name=...) has no effect: a loop inside another is no task", node)
-    if fb.func.autodiff == "reverse" and not fb.config.ad_stack_experimental_enabled:
+    counted = product or all(bound.code == C.CONST for bound in bounds)
+    stacks = counted or fb.config.ad_stack_experimental_enabled
+    if fb.func.autodiff == "reverse" and not stacks:
         _check_nesting(fb, node)
     parallel = fb.depth == 0 and not config.strictly_serialized
     # Without axes there is one element, whose index vector is empty.
@@ -218,7 +235,8 @@ def _range_for(
         scope[name] = local_copy(fb, at, name, targets[0]) if _assigns(node, name) else at
     else:
         for target, value in zip(targets, index, strict=True):
-            scope[target.id] = value
+            copied = product and _assigns(node, target.id)
+            scope[target.id] = local_copy(fb, value, target.id, target) if copied else value
     context.loops.append(LoopInfo("parallel" if parallel else "serial", fb.depth))
     fb.body(node.body)
     context.loops.pop()
@@ -228,7 +246,7 @@ def _range_for(
 
 
 def _check_nesting(fb: FuncBuilder, node: ast.For) -> None:
-    """Raise QuadrantsCompilationError for a loop in a loop: its gradient would need stacks."""
+    """Raise QuadrantsCompilationError for a loop in a loop, whose trip count is unknown."""
     context: FuncContext | None = fb.context
     while context is not None:
         if any(loop.kind != "static" and loop.kind[:3] != "qd." for loop in context.loops):
@@ -356,6 +374,8 @@ def _jump(fb: FuncBuilder, node: ast.Break | ast.Continue) -> str:
 def _ndrange(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> NDRange:
     values: list[tuple[Any, ast.expr]] = []
     for arg in node.args:
+        if isinstance(arg, ast.GeneratorExp):
+            fb.unsupported(arg, "ndrange needs an extent or a pair (begin, end) for each axis")
         values.extend((value, arg) for value in elements(fb, (arg,)))
     axes: Any = None
     for keyword in node.keywords:
@@ -372,8 +392,6 @@ def _ndrange(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> NDRange:
                 "(int, int)", at, "convert real values with qd.cast(x, qd.i32)",
             )  # fmt: skip
         ranges.append((pair[0], pair[1]))
-    if not ranges:
-        raise fb.type_error("ndrange() needs at least one argument", node)
     if axes is not None:
         if not is_sequence(axes) or sorted(axes) != list(range(len(ranges))):
             text = f"axes={axes!r} is not a permutation of range({len(ranges)})"

@@ -11,7 +11,7 @@ import ast
 import math
 import operator
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -21,14 +21,14 @@ from ..errors import (
     QuadrantsSyntaxError,
     QuadrantsUnsupportedError,
 )
-from ..ir import Op
+from ..ir import AssertAttr, Op
 from ..ir import codes as C
 from ..signals import of_signal_handler
-from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, i64
+from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, i64, u1, void
 from ..types.later import NotYetError
 from .captured import known
 from .func_builder import FuncBuilder
-from .matrices import element, matrix_attribute, rows
+from .matrices import element, elementwise, matrix_attribute, rows
 from .records import instance_attribute, record_attribute, struct_attribute
 from .registry import expression
 from .values import (
@@ -92,12 +92,48 @@ def owner_of(fb: FuncBuilder, node: ast.expr) -> Any:
 def _item(fb: FuncBuilder, node: ast.Subscript, base: Any) -> Any:
     """An element of a container known at compile time."""
     index = fb.expr(node.slice)
+    if isinstance(base, dict):
+        entries = cast("dict[Any, Any]", base)
+        if isinstance(index, Op) or not is_static(list(entries)):
+            return _picked(fb, node, entries, index)
     if not is_static(index):
+        kind = cast(Any, type)(base).__name__
         raise fb.type_error(
-            f"A {type(base).__name__} of compile-time elements cannot be indexed with a run-time "
+            f"A {kind} of compile-time elements cannot be indexed with a run-time "
             "value", node.slice, "use a constant index, a qd.static loop, or an ndarray",
         )  # fmt: skip
     return fb.python(node, operator.getitem, base, index)
+
+
+def _picked(fb: FuncBuilder, node: ast.Subscript, base: dict[Any, Any], index: Any) -> Any:
+    """The value of a dict whose key equals ``index`` at run time; under debug there must be one."""
+    keys = [key for key in base if isinstance(key, Op | int | float)]
+    wanted = fb.op(index, node.slice)
+    if len(keys) < len(base) or not keys:
+        raise fb.type_error(
+            "A dict whose keys are not all numbers cannot be indexed with a run-time value",
+            node.slice, "use a constant key",
+        )  # fmt: skip
+    found: Any = None
+    known: Op | None = None
+    for key in keys:
+        value = fb.loaded(base[key], node)
+        same = fb.emit(node, C.CMP_EQ, (fb.op(key, node), wanted), None, u1)
+        known = same if known is None else fb.emit(node, C.BIT_OR, (known, same), None, u1)
+
+        def either(new: Any, old: Any, same: Op = same) -> Op:
+            return fb.emit(node, C.SELECT, (same, fb.op(new, node), fb.op(old, node)))
+
+        if found is None:
+            found = value
+        elif isinstance(value, MatrixValue) or isinstance(found, MatrixValue):
+            found = elementwise(fb, node, "[]", either, value, found)
+        else:
+            found = either(value, found)
+    assert known is not None
+    text = f"no key {'%f' if wanted.type.is_real else '%d'} in a dict"
+    fb.emit(node, C.ASSERT, (known, wanted), AssertAttr("user", text), void)
+    return found
 
 
 @expression(ast.Slice)

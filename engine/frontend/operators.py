@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator as _operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..errors import QuadrantsCompilationError
@@ -17,7 +17,16 @@ from ..ir import codes as C
 from ..types import u1
 from .func_builder import FuncBuilder
 from .matrices import as_matrix, elementwise
-from .values import MatrixValue, ShapeRef, StructValue, describe, dtype_in, is_static, tensor_name
+from .values import (
+    MatrixValue,
+    ShapeRef,
+    StructValue,
+    Text,
+    describe,
+    dtype_in,
+    is_static,
+    tensor_name,
+)
 
 __all__ = [
     "ATOMICS", "BINARY", "COMPARE", "UNARY", "Binary", "binary", "compare", "unary", "unused",
@@ -85,6 +94,10 @@ def binary(
 ) -> Any:
     """``a <op> b``; ``na`` and ``nb`` are the nodes of the operands."""
     ta, tb = a.__class__, b.__class__
+    if ta is str or ta is Text or tb is Text:
+        found = _text(fb, node, row, a, b)
+        if found is not None:
+            return found
     if ta is MatrixValue or tb is MatrixValue:
         return _elementwise(fb, node, row, a, b, na, nb)
     if ta is StructValue or tb is StructValue:
@@ -115,6 +128,23 @@ def binary(
     if x.type is u1 and y.type is u1:
         code = BOOLEAN.get(code, code)
     return fb.emit(node, code, (x, y))
+
+
+def _text(fb: FuncBuilder, node: Any, row: Binary, a: Any, b: Any) -> Any:
+    """``"..." % x``, or a sum of texts, with values of run time; None for anything else."""
+    if is_static(a) and is_static(b):
+        return None
+    if row.code == C.FLOORMOD and isinstance(a, str):
+        from .texts import percent
+
+        return percent(fb, a, b, node)
+    if row.code == C.ADD and isinstance(a, str | Text) and isinstance(b, str | Text):
+        return Text([*_pieces(a), *_pieces(b)])
+    return None
+
+
+def _pieces(value: str | Text) -> Sequence[Any]:
+    return value.pieces if isinstance(value, Text) else (value,)
 
 
 def _elementwise(

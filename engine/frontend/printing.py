@@ -1,4 +1,9 @@
-"""``print`` and ``assert``: texts with values of run time in them."""
+"""``print`` and ``assert``, and texts with values of run time in them.
+
+Such a text is made by an f-string, ``%``, ``str.format``, ``str`` or ``format``. Its numbers are
+formatted when it is printed, with format specs of Python; those that only C has (``%i``, a
+precision of integers) have a meaning, too.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +17,31 @@ from ..types import FieldHandle, StructFieldHandle, void
 from .func_builder import FuncBuilder
 from .lvalues import spread
 from .matrices import rows
-from .registry import handler, statement
-from .values import MatrixValue, ShapeRef, StructValue, describe, is_static
+from .registry import expression, handler, statement
+from .values import MatrixValue, ShapeRef, StructValue, Text, describe, is_static
 
-__all__: list[str] = []
+__all__ = ["Piece", "joined", "pieces_of"]
 
-_Piece = str | tuple[str, Op]
+Piece = str | tuple[str, Op]
 """A text, or a format spec and the value it formats."""
 
 
-def _pieces(fb: FuncBuilder, value: Any, node: ast.expr, spec: str = "") -> list[_Piece]:
+def pieces_of(fb: FuncBuilder, value: Any, node: ast.expr, spec: str = "") -> list[Piece]:
     """The pieces that print ``value``: containers as Python shows them, numbers at run time."""
     if isinstance(value, str):
         return [fb.python(node, format, value, spec)]
+    if isinstance(value, Text):
+        if spec:
+            raise fb.type_error("A text with run-time values cannot be padded", node)
+        return list(value.pieces)
     if isinstance(value, ShapeRef):
         value = tuple(spread(fb, value, node))
     if isinstance(value, MatrixValue):
         return _list_pieces(fb, rows(fb, value, node), node, spec, "[]")
     if isinstance(value, StructValue):
-        out: list[_Piece] = ["{"]
+        out: list[Piece] = ["{"]
         for k, (name, member) in enumerate(value.members.items()):
-            out += [", " if k else "", f"{name}: ", *_pieces(fb, member, node, spec)]
+            out += [", " if k else "", f"{name}: ", *pieces_of(fb, member, node, spec)]
         return [*out, "}"]
     if isinstance(value, tuple | list):
         kind = cast("type[Any]", type(cast(Any, value)))
@@ -50,26 +59,28 @@ def _pieces(fb: FuncBuilder, value: Any, node: ast.expr, spec: str = "") -> list
 
 def _list_pieces(
     fb: FuncBuilder, items: Sequence[Any], node: ast.expr, spec: str, brackets: str
-) -> list[_Piece]:
-    out: list[_Piece] = [brackets[0]]
+) -> list[Piece]:
+    out: list[Piece] = [brackets[0]]
     for k, item in enumerate(items):
         out += [", "] if k else []
-        out += _pieces(fb, item, node, spec)
+        out += pieces_of(fb, item, node, spec)
     return [*out, brackets[1:]]
 
 
 def _check_spec(fb: FuncBuilder, op: Op, spec: str, node: ast.expr) -> None:
     if not spec:
         return
+    from ..backends.messages import number_text
+
     try:
-        format(1.0 if op.type.is_real else 1, spec)
+        number_text(1.0 if op.type.is_real else 1, op.type, spec)
     except ValueError as error:
         text = f"Format specifier '{spec}' does not fit a value of type {op.type}: {error}"
         raise fb.type_error(text, node) from None
 
 
-def _fstring(fb: FuncBuilder, node: ast.JoinedStr) -> list[_Piece]:
-    out: list[_Piece] = []
+def _fstring(fb: FuncBuilder, node: ast.JoinedStr) -> list[Piece]:
+    out: list[Piece] = []
     for piece in node.values:
         if isinstance(piece, ast.Constant):
             out.append(str(piece.value))
@@ -78,14 +89,43 @@ def _fstring(fb: FuncBuilder, node: ast.JoinedStr) -> list[_Piece]:
             value = fb.expr(piece.value)
             if piece.conversion == 114 and isinstance(value, str):
                 value = repr(value)
-            out += _pieces(fb, value, piece.value, spec)
+            out += pieces_of(fb, value, piece.value, spec)
     return out
 
 
-def _text(fb: FuncBuilder, node: ast.expr) -> list[_Piece]:
+def _text(fb: FuncBuilder, node: ast.expr) -> list[Piece]:
     return (
-        _fstring(fb, node) if isinstance(node, ast.JoinedStr) else _pieces(fb, fb.expr(node), node)
+        _fstring(fb, node)
+        if isinstance(node, ast.JoinedStr)
+        else pieces_of(fb, fb.expr(node), node)
     )
+
+
+# Texts
+
+
+def joined(fb: FuncBuilder, parts: Sequence[Any], node: ast.expr) -> Text:
+    """Texts and values, one after the other."""
+    return Text([piece for part in parts for piece in pieces_of(fb, part, node)])
+
+
+@expression(ast.JoinedStr)
+def _joined_str(fb: FuncBuilder, node: ast.JoinedStr) -> Any:
+    """An f-string outside print and assert: a Python string if all its values are static."""
+    parts: list[Any] = []
+    for piece in node.values:
+        if isinstance(piece, ast.FormattedValue):
+            value = fb.expr(piece.value)
+            spec = fb.expr(piece.format_spec) if piece.format_spec is not None else ""
+            if not is_static(value):
+                parts.append(Text(pieces_of(fb, value, piece.value, spec)))
+                continue
+            convert = {97: ascii, 114: repr, 115: str}.get(piece.conversion)
+            shown = fb.python(piece, convert, value) if convert else value
+            parts.append(fb.python(piece, format, shown, spec))
+        else:
+            parts.append(str(cast(ast.Constant, piece).value))
+    return "".join(parts) if all(type(p) is str for p in parts) else joined(fb, parts, node)
 
 
 @handler("print")
@@ -99,14 +139,14 @@ def _print(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
             text = f"print() in a kernel does not take {keyword.arg or '**'}={value!r}"
             raise fb.type_error(text, keyword.value, "print accepts sep and end, which are strings")
         options[keyword.arg] = options[keyword.arg] if value is None else value
-    pieces: list[_Piece] = []
+    pieces: list[Piece] = []
     for k, arg in enumerate(node.args):
         if k:
             pieces.append(options["sep"])
         if isinstance(arg, ast.Starred):
             for j, value in enumerate(spread(fb, fb.expr(arg.value), arg.value)):
                 pieces += [options["sep"]] if j else []
-                pieces += _pieces(fb, value, arg.value)
+                pieces += pieces_of(fb, value, arg.value)
         else:
             pieces += _text(fb, arg)
     pieces.append(options["end"])
@@ -126,25 +166,26 @@ def _print(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
 @statement(ast.Assert)
 def _assert(fb: FuncBuilder, node: ast.Assert) -> None:
     cond = fb.integral(fb.expr(node.test), "assert", node.test)
-    pieces: list[_Piece] = [ast.unparse(node.test)]
+    pieces: list[Piece] = [ast.unparse(node.test)]
     if node.msg is not None:
         message = fb.expr(node.msg) if not isinstance(node.msg, ast.JoinedStr) else ""
-        if not isinstance(message, str):
+        if not isinstance(message, str | Text):
             raise fb.syntax_error(
                 f"assert info must be constant or formatted string, not {describe(message)}",
                 node.msg,
                 "put the value into an f-string",
             )
-        pieces = _fstring(fb, node.msg) if isinstance(node.msg, ast.JoinedStr) else [message]
+        if isinstance(node.msg, ast.JoinedStr):
+            pieces = _fstring(fb, node.msg)
+        else:
+            pieces = list(message.pieces) if isinstance(message, Text) else [message]
     text = ""
     values: list[Op] = []
     for piece in pieces:
         if isinstance(piece, str):
             text += piece.replace("%", "%%")
         else:
-            if piece[0]:
-                where = node.msg or node
-                raise fb.type_error("Format specs cannot be used in an assert's message", where)
-            text += "%f" if piece[1].type.is_real else "%d"
+            kind = "%f" if piece[1].type.is_real else "%d"
+            text += f"%[{piece[0]}]" if piece[0] else kind
             values.append(piece[1])
     fb.emit(node, C.ASSERT, (cond, *values), AssertAttr("user", text), void)

@@ -11,6 +11,7 @@ from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType, MatrixType, StructType, void
+from .arguments import cast_to
 from .conversion import converted
 from .func_builder import END, RETURN, FuncBuilder
 from .lvalues import spread
@@ -78,8 +79,34 @@ def _func_result(fb: FuncBuilder, node: ast.Return, value: Any) -> Any:
     decl = fb.context.decl
     if not decl.returns:
         return value
+    types = decl.result_types(fb.config)
+    at = node.value or node
+    if len(types) == 1 and not _fits(fb, value, types[0], at):
+        return _unlike_annotated(fb, node, value, types[0])
     values = _converted(fb, node, value)
     return tuple(values) if decl.returns_tuple and len(values) > 1 else values[0]
+
+
+def _unlike_annotated(fb: FuncBuilder, node: ast.Return, value: Any, t: Any) -> Any:
+    """The result of an inlined function whose annotation is of another shape: it is ignored.
+
+    A type of numbers is that of the parts of a vector, or of the numbers in a tuple.
+    """
+    at = node.value or node
+    if value is None or not isinstance(value, Op | int | float | MatrixValue | tuple):
+        raise _wrong_result(fb, node, [value], (t,))
+    got, want = _shown(fb, value), t.name if isinstance(t, DataType) else repr(t)
+    fb.warn(
+        f"{fb.context.decl.name} is annotated with {want} and returns {got}: the annotation is "
+        "ignored. Correct it, or remove it.", node, SyntaxWarning,
+    )  # fmt: skip
+    if isinstance(t, DataType):
+        if isinstance(value, MatrixValue):
+            return cast_to(fb, value, t, node)
+        if isinstance(value, tuple):
+            parts = cast("tuple[Any, ...]", value)
+            return tuple([converted(fb, t, v, at) if _fits(fb, v, t, at) else v for v in parts])
+    return cast(Any, value)
 
 
 def _kernel_return(fb: FuncBuilder, node: ast.Return, value: Any) -> None:

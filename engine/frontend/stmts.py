@@ -4,12 +4,27 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from types import ModuleType
 from typing import Any, Final, cast
+
+import numpy as np
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
-from ..types import CompoundType, DataType, compatible, matrix_type, resolved, void
+from ..types import (
+    ArrayHandle,
+    CompoundType,
+    DataType,
+    FieldHandle,
+    NodeHandle,
+    StructFieldHandle,
+    compatible,
+    matrix_type,
+    resolved,
+    void,
+)
+from .changes import check_change, scope_of
 from .conversion import converted, type_of
 from .func_builder import FuncBuilder
 from .lvalues import lvalue, spread, writable
@@ -21,11 +36,13 @@ from .values import (
     ArrayValue,
     BufferViewValue,
     DynamicElement,
+    InstanceValue,
     MatrixValue,
     NdarrayRef,
     RecordValue,
     ShapeRef,
     StructValue,
+    Text,
     describe,
     is_sequence,
     is_static,
@@ -39,6 +56,22 @@ __all__ = [
 
 _NOT_BOUND: Final = object()
 _PLAIN: Final = (DataType, type(None))
+_ALIASED: Final = (
+    FieldHandle, InstanceValue, ModuleType, NodeHandle, RecordValue, StructFieldHandle, Text, set,
+    frozenset,
+)  # fmt: skip
+"""Objects that a local name is another name for: they have no copy at run time."""
+_VALUES: Final = (ArrayHandle, NdarrayRef, Op, int, float, complex, str, bytes,
+                  np.generic, np.ndarray)  # fmt: skip
+
+
+def _is_alias(value: Any) -> bool:
+    return isinstance(value, _ALIASED) or _is_object(value)
+
+
+def _is_object(value: Any) -> bool:
+    """True for an object of Python with attributes, such as one with the settings of a program."""
+    return hasattr(value, "__dict__") and not isinstance(value, _VALUES)
 
 
 def local_copy(
@@ -75,6 +108,8 @@ def local_copy(
     if isinstance(getattr(value, "decl", None), KernelDecl):
         raise fb.not_scalar(value, at)
     if isinstance(value, _PLAIN) or callable(value):
+        return value
+    if _is_alias(value):
         return value
     return fb.variable(fb.op(value, at), name, node)
 
@@ -174,12 +209,33 @@ def assign(fb: FuncBuilder, target: ast.expr, value: Any, node: ast.AST) -> None
         for one, part in zip(target.elts, _unpacked(fb, target, value, node), strict=True):
             assign(fb, one, part, node)
     elif isinstance(target, ast.Subscript | ast.Attribute):
+        if isinstance(target, ast.Subscript) and _new_entry(fb, target, value, node):
+            return
         ptr = lvalue(fb, target)
         if ptr is None:
             raise not_writable(fb, target)
         store(fb, ptr, value, node, _source(node))
     else:
         raise fb.syntax_error(f"Cannot assign to `{ast.unparse(target)}` in a kernel", target)
+
+
+def _new_entry(fb: FuncBuilder, target: ast.Subscript, value: Any, node: ast.AST) -> bool:
+    """``d[key] = value`` for a new key of a dict of the function's own; False for others."""
+    if not isinstance(target.value, ast.Name):
+        return False
+    owner = fb.local(target.value.id)
+    if type(owner) is not dict:
+        return False
+    key = fb.expr(target.slice)
+    entries = cast("dict[Any, Any]", owner)
+    if not is_static(key):
+        raise fb.type_error("The key of an assigned entry must be static", target.slice)
+    if fb.python(target, entries.__contains__, key):
+        return False
+    check_change(fb, target.value, target, "A new entry of a dict")
+    name = ast.unparse(target)
+    entries[key] = local_copy(fb, value, name, node, _source(node))
+    return True
 
 
 def not_writable(fb: FuncBuilder, target: ast.expr) -> QuadrantsCompilationError:
@@ -234,6 +290,10 @@ def assign_name(fb: FuncBuilder, target: ast.Name, value: Any, node: ast.AST) ->
     if _same_shape(old, value):
         for var, part in zip(cast("list[Any]", old), value, strict=True):
             store(fb, var, part, node, node)
+        return
+    scope = scope_of(fb.context, name)
+    if scope is not None and not _is_param(fb, target) and _is_alias(old) and _is_alias(value):
+        scope[name] = value
         return
     raise immutable(fb, target, old)
 
@@ -406,6 +466,8 @@ _HINTS: Final = {
     "Global": "globals cannot be changed from a kernel",
     "Nonlocal": "outer variables cannot be changed from a kernel",
     "Delete": "names end with the block they were made in",
+    "Match": "use `if` and `elif`",
+    "ClassDef": "define the class outside",
 }
 
 
@@ -413,9 +475,10 @@ def _unsupported(fb: FuncBuilder, node: ast.stmt) -> None:
     fb.unsupported(node, _HINTS.get(type(node).__name__))
 
 
-statement(ast.Try, ast.Raise, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete)(
-    _unsupported
-)
+statement(
+    ast.Try, ast.Raise, ast.Import, ast.ImportFrom, ast.Global, ast.Nonlocal, ast.Delete, ast.Match,
+    ast.ClassDef,
+)(_unsupported)  # fmt: skip
 
 
 @statement(ast.FunctionDef, ast.AsyncFunctionDef)

@@ -8,7 +8,7 @@
   of them;
 * a tuple, list or dict: a container known at compile time, of any of these;
 * `ArrayValue`: an array that the kernel makes for itself;
-* `NdarrayRef`, `BufferViewValue`, `ShapeRef`, `RecordValue`, `InstanceValue`: below;
+* `NdarrayRef`, `BufferViewValue`, `ShapeRef`, `RecordValue`, `InstanceValue`, `Text`: below;
 * every other Python object: itself, known at compile time. Fields are such (`types.FieldHandle`).
 """
 
@@ -38,6 +38,7 @@ __all__ = [
     "RecordValue",
     "ShapeRef",
     "StructValue",
+    "Text",
     "describe",
     "dtype_in",
     "is_sequence",
@@ -190,6 +191,18 @@ class StructValue:
         return f"<{self.type.name} {list(self.members)}>"
 
 
+class Text:
+    """A text with values of run time in it, to be printed or to be the message of an assert.
+
+    pieces: each a text, or a format spec and the value that it formats.
+    """
+
+    __slots__ = ("pieces",)
+
+    def __init__(self, pieces: Sequence[str | tuple[str, Op]]) -> None:
+        self.pieces: Final = tuple(pieces)
+
+
 @dataclass(frozen=True, slots=True)
 class RecordValue:
     """A ``dataclasses.dataclass`` argument: members become parameters when they are used."""
@@ -279,7 +292,17 @@ def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
 
 _ATOMS: Final = frozenset((int, float, bool, str, type(None)))
 _OF_RUN_TIME: Final = frozenset(
-    (Op, ArrayValue, BufferViewValue, NdarrayRef, ShapeRef, RecordValue, DynamicElement, Method)
+    (
+        Op,
+        ArrayValue,
+        BufferViewValue,
+        NdarrayRef,
+        ShapeRef,
+        RecordValue,
+        DynamicElement,
+        Method,
+        Text,
+    )  # fmt: skip
 )
 
 
@@ -297,7 +320,7 @@ def is_static(value: Any) -> bool:
     if kind is StructValue:
         return all(is_static(v) for v in value.members.values())
     if kind is dict:
-        return all(is_static(v) for v in value.values())
+        return all(is_static(v) for v in (*value, *value.values()))
     if kind is slice:
         return is_static(value.start) and is_static(value.stop) and is_static(value.step)
     if kind is NDRange:
@@ -319,6 +342,8 @@ def describe(value: Any) -> str:
         return f"BufferView {value.name}"
     if isinstance(value, ArrayValue):
         return f"array {value.name}"
+    if isinstance(value, Text):
+        return "a text with run-time values"
     if isinstance(value, ShapeRef):
         return f"shape of {value.array.name}"
     if isinstance(value, MatrixValue):

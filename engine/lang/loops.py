@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import QuadrantsSyntaxError
 from ..frontend.registry import intrinsic
 from ..frontend.values import Grouped, NDRange, is_sequence
 from .functions import only_in_kernels
@@ -35,6 +36,11 @@ def ndrange(*ranges: Any, axes: tuple[int, ...] | None = None) -> NDRange:
                 "(int, int)"
             )
         pairs.append((pair[0], pair[1]))
+    if axes is not None and sorted(axes) != list(range(len(pairs))):
+        raise QuadrantsSyntaxError(
+            f"qd.ndrange(axes={axes!r}) is not a permutation of range({len(pairs)})",
+            hint="axes names each axis once, outermost first",
+        )
     return NDRange(tuple(pairs), axes)
 
 

@@ -252,10 +252,9 @@ def test_forward_mode_cannot_both_stop_and_write():
     assert e.value.span.source_line.strip() == "x[i] = 2 * x[i]"
 
 
-@pytest.mark.parametrize("over", ["range(3)", "qd.ndrange(2, 2)", "x", "qd.grouped(x)", "a"])
-def test_a_loop_in_a_loop_needs_stacks(over, tmp_path):
+def nested(over, path):
+    """A function that makes a kernel with a loop over ``over`` in a loop."""
     target = "j, l" if "ndrange" in over else "j"
-    x, y = qd.field(qd.f32, 3, needs_grad=True), scalar(needs_grad=True)
     source = f"""
 import qd_studio.engine as qd
 def make(x, y):
@@ -270,11 +269,17 @@ def make(x, y):
                 inner(i, a)
     return k
 """
-    path = tmp_path / "nested.py"
     path.write_text(source)
     scope = {"__name__": "nested"}
     exec(compile(source, str(path), "exec"), scope)
-    k = scope["make"](x, y)
+    return scope["make"]
+
+
+@pytest.mark.parametrize("over", ["range(a.shape[0])", "a", "qd.grouped(a)"])
+def test_a_loop_in_a_loop_needs_stacks(over, tmp_path):
+    make = nested(over, tmp_path / "nested.py")
+    x, y = qd.field(qd.f32, 3, needs_grad=True), scalar(needs_grad=True)
+    k = make(x, y)
     args = array(), 3
     made(k, "none", *args), made(k, "forward", *args)
     with pytest.raises(qd.QuadrantsCompilationError) as caught:
@@ -282,10 +287,19 @@ def make(x, y):
     error = caught.value
     assert error.message == "Cannot use non static range in Backwards mode"
     assert "ad_stack_experimental_enabled=True" in error.hint
-    assert error.span.source_line.strip() == f"for {target} in {over}:"
+    assert error.span.source_line.strip() == f"for j in {over}:"
     qd.init(arch=qd.interp, ad_stack_experimental_enabled=True, log_level="error")
     x, y = qd.field(qd.f32, 3, needs_grad=True), scalar(needs_grad=True)
-    assert companions(made(scope["make"](x, y), "reverse", array(), 3))
+    assert companions(made(make(x, y), "reverse", array(), 3))
+
+
+@pytest.mark.parametrize(
+    "over", ["range(3)", "qd.ndrange(2, 2)", "qd.ndrange(a.shape[0], 2)", "x", "qd.grouped(x)"]
+)
+def test_a_loop_in_a_loop_with_a_known_trip_count_needs_no_option(over, tmp_path):
+    x, y = qd.field(qd.f32, 3, needs_grad=True), scalar(needs_grad=True)
+    k = nested(over, tmp_path / "nested.py")(x, y)
+    assert companions(made(k, "reverse", array(), 3))
 
 
 def test_one_loop_and_unrolled_loops_need_no_stacks():

@@ -248,9 +248,9 @@ ODD = {
     "range of a vector": (kernel("    y = range(v)\n"), T, "cannot be interpreted as an integer"),
     "method as a value": (kernel("    y = v.norm\n"), T, "the method norm"),
     "shape of nothing": (kernel("    y = qd.Matrix.zero(qd.f32, None)\n"), T, "needs a shape"),
-    "call of a vector": (kernel("    y = v(1)\n"), T, "a vector of shape (2,) is not callable"),
+    "call of a vector": (kernel("    y = v(a=1)\n"), T, "a vector of shape (2,) is not callable"),
     "sum of a struct": (kernel("    y = sum(p)\n"), S, "Cannot unpack type: a struct"),
-    "vector in a text": (kernel("    y = f'{v}'\n"), T, "can only be printed"),
+    "vector in a text": (kernel("    y = f'{v}' * v\n"), T, "a text with run-time values"),
 }
 
 

@@ -145,8 +145,52 @@ CASES = {
     "lambda": (kernel("    f = lambda: 3\n    #   ^^^^^^^^^\n"), S, 'Unsupported node "Lambda"',
                None),
     "yield": (kernel("    yield 3\n"), S, 'Unsupported node "Yield"', None),
+    "class": (kernel("    class A:\n        pass\n"), S, 'Unsupported node "ClassDef"', None),
+    "set": (kernel("    b = {a, 2}\n", "a: qd.i32"), T, "The elements of a set must be", "list"),
     "match": (kernel("    match a:\n        case 1:\n            pass\n", "a: qd.i32"), S,
-              'Unsupported node "Match"', None),
+              'Unsupported node "Match"', "elif"),
+    "key of an assigned entry": (
+        kernel("    d = {1: 2}\n    d[a] = 3\n", "a: qd.i32"), T, "must be static", None,
+    ),
+    "key of a dict of texts": (
+        kernel("    d = {'x': 2}\n    b = d[a]\n", "a: qd.i32"), T, "not all numbers", "constant",
+    ),
+    "append in a loop of run time": (
+        kernel("    l = [a]\n    while a > 3:\n        l.append(3)\n", "a: qd.i32"), S,
+        "list.append() cannot be used in a loop or `if` of run time", "qd.static",
+    ),
+    "loop chosen at run time": (
+        kernel("    for i in range(2) if a > 1 else range(3):\n        pass\n", "a: qd.i32"), T,
+        "must be chosen at compile time", "qd.static",
+    ),
+    "format with too few values": (
+        kernel("    print('{} {}'.format(a))\n", "a: qd.i32"), S, "Too few arguments", None,
+    ),
+    "format of an attribute": (
+        kernel("    print('{0.real}'.format(a))\n", "a: qd.i32"), S, "Unsupported field", None,
+    ),
+    "percent with too few values": (
+        kernel("    print('%d %d' % a)\n", "a: qd.i32"), T, "Not enough values", None,
+    ),
+    "percent with too many values": (
+        kernel("    print('%d' % (a, a))\n", "a: qd.i32"), T, "Not all values are used", None,
+    ),
+    "percent with an unknown kind": (
+        kernel("    print('%q' % a)\n", "a: qd.i32"), S, "Unsupported format character", "%%",
+    ),
+    "number of a text": (
+        kernel("    b = f'{a}' + 1\n", "a: qd.i32"), T, "a text with run-time values", "printed",
+    ),
+    "generator in an ndrange": (
+        kernel("    for i in qd.ndrange((j for j in range(2))):\n        pass\n"), S,
+        'Unsupported node "GeneratorExp"', "(begin, end)",
+    ),
+    "volatile_load of a local": (
+        kernel("    v = qd.Vector([a, a])\n    b = qd.volatile_load(v)\n", "a: qd.i32"), T,
+        "needs an element of a field or array", "itself",
+    ),
+    "with": (kernel("    with open('f') as f:\n        pass\n"), S,
+             "'with' in Quadrants kernels only supports", None),
     "nested def": (
         kernel("    def f():\n        pass\n"), S,
         "Function definition is not allowed in 'qd.kernel'.", "@qd.func",
@@ -311,7 +355,7 @@ CASES = {
     "print of an array": (kernel("    print(x)\n", X1), T, "Invalid constant scalar", None),
     "unknown keyword of print": (kernel("    print(1, color=3)\n"), T, "print()", None),
     "format that does not fit": (
-        kernel("    print(f'{a:.2d}')\n", "a: qd.i32"), T, "Format specifier '.2d'", None,
+        kernel("    print(f'{a:.2s}')\n", "a: qd.i32"), T, "Format specifier '.2s'", None,
     ),
     "message of an assert": (
         kernel("    assert a > 0, a\n    #             ^\n", "a: qd.i32"), S,
@@ -322,10 +366,14 @@ CASES = {
     ),
     "append to a list": (
         kernel("    l = []\n    for i in range(3):\n        l.append(i)\n"), S,
-        "list.append() cannot be used", "comprehension",
+        "list.append() cannot be used", "qd.static",
     ),
-    "append to a list of variables": (
-        kernel("    l = [a]\n    l.append(3)\n", "a: qd.i32"), S, "list.append()", None,
+    "sort of a list of variables": (
+        kernel("    l = [a, 2]\n    l.sort()\n", "a: qd.i32"), S, "list.sort()", "comprehension",
+    ),
+    "new entry in a loop of run time": (
+        kernel("    d = {}\n    for i in range(3):\n        d[3] = i\n"), S,
+        "A new entry of a dict cannot be used in a loop", "qd.static",
     ),
     "array element of a tuple": (
         kernel("    x[0] = (1, 2)\n    #      ^^^^^^\n", X1), T,

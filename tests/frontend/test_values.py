@@ -41,7 +41,11 @@ CASES = {
     "subtract a narrow unsigned": ("qd.f32", "a = 3.0\na -= qd.u8(5)\nreturn a", -2.0),
     "the target is read before the value": ("qd.i32", "a = 2\na *= (a := 3) + 1\nreturn a", 8),
     "add a real to an i64": ("qd.f32", "a = qd.i64(1)\na += 2.5\nreturn a", 3.0),
-    "volatile_load": ("qd.i32", "a = 3\nreturn qd.volatile_load(a)", 3),
+    "list that grows": ("qd.i32", "l = []\nfor i in qd.static(range(3)):\n    l.append(i * 2)\nreturn sum(l)", 6),
+    "dict that grows": ("qd.i32", "d = {}\nfor i in qd.static(range(3)):\n    d[i] = i * 2\nreturn d[2]", 4),
+    "dict with a key of run time": ("qd.i32", "a = 4\nd = {3: 30, a: 40, 5: 50}\nreturn d[a]", 40),
+    "set": ("qd.i32", "s = {1, 2, 2}\nreturn len(s) + qd.static(2 in s)", 3),
+    "vector called": ("qd.i32", "v = qd.Vector([3, 4])\nreturn v(1)", 4),
     # mathematics
     "isnan and isinf of f64": ("(bool, bool)", "a = qd.f64(1.0) / 0.0\nreturn qd.math.isnan(a), qd.math.isinf(a)", (False, True)),
     "builtin round": ("qd.f32", "a = 0.5\nreturn round(a)", 1.0),

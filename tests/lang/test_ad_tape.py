@@ -165,16 +165,16 @@ def test_the_block_raises():
     assert x.grad.to_numpy().tolist() == [2.0, 4.0, 6.0]
 
     @qd.kernel
-    def nested():
+    def nested(n: qd.i32):
         for i in x:
-            for _ in range(2):
+            for _ in range(n):
                 y[None] += x[i]
 
     with pytest.raises(ValueError, match="stop"), qd.ad.Tape(y):
-        nested()
+        nested(2)
         raise ValueError("stop")
     with pytest.raises(qd.QuadrantsCompilationError, match="Backwards mode"), qd.ad.Tape(y):
-        nested()
+        nested(2)
     k()  # and nobody watches any more
     with qd.ad.Tape(y):
         k()

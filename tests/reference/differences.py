@@ -30,6 +30,7 @@ CRASH = "the reference ends the process"
 WORKS = "the reference refuses what has a clear meaning"
 EARLIER = "the place we show is the more exact one"
 PROMISE = "the reference promises an error and gives none"
+ALIAS = "a local name is another name for what has no copy at run time"
 CLASS = "the reference fails inside itself; we raise the error of this kind of mistake"
 
 DIFFERENCES: dict[str, Meant] = {
@@ -308,12 +309,91 @@ DIFFERENCES: dict[str, Meant] = {
     "tapes.mistake_no_gradients": Meant(
         PROMISE, error="QuadrantsRuntimeError", says="No gradients are allocated"
     ),
-    "tapes.mistake_ndrange_in_a_loop": Meant(
-        "a loop in a loop obeys the same rule whatever it runs over",
-        error="QuadrantsCompilationError",
-        says="Cannot use non static range in Backwards mode",
-        line="for j, l in qd.ndrange(2, 2):",
+    "tapes.mistake_loop_in_a_loop": Meant(
+        "a loop in a loop whose trip count is known has a gradient; where it is not, the error says"
+        " which option to set",
+        value=None,
     ),
+    "gradient_parts.mistake_inner_loop_without_the_option": Meant(
+        WORKS,
+        value=[0.003338556150694696, 2.2958251199999992e-07, 0.00048828125, 0.0759609841590879],
+    ),
+    "idiom_gradients.case_inner_range_of_a_constant": Meant(
+        WORKS, value=[70.0, np.array([10, 20, 30], np.float32)]
+    ),
+    "idiom_gradients.case_inner_range_with_a_local": Meant(
+        WORKS, value=[np.array([6, 12, 18], np.float32), np.array([6, 6, 6], np.float32)]
+    ),
+    "idiom_gradients.case_inner_range_with_a_product": Meant(
+        WORKS, value=[np.array([1, 8, 27], np.float32), np.array([3, 12, 27], np.float32)]
+    ),
+    "idiom_gradients.case_inner_ndrange_with_a_product": Meant(
+        "the reference differentiates a variable that a loop overwrites wrongly",
+        value=[np.array([1, 16, 81], np.float32), np.array([4, 32, 108], np.float32)],
+    ),
+    "idiom_gradients.case_grad_without_gradients": Meant(
+        "the reference runs the kernel again; write needs_grad=True, or omit the call of .grad()",
+        error="NoGradientsError",
+        says="needs_grad=True",
+    ),
+    "idiom_gradients.case_grad_of_integers": Meant(
+        "the reference runs the kernel again; omit the call of .grad()",
+        error="NoGradientsError",
+        says="omit the call of .grad()",
+    ),
+    # What Python means, and the reference does not know or does in another way.
+    "mistakes.mistake_module_as_a_value": Meant(ALIAS, value=None),
+    "scoping.mistake_field_assigned_to_a_local": Meant(ALIAS, value=None),
+    "scoping.mistake_set": Meant(WORKS, value=None),
+    "idioms.case_local_name_for_fields_modules_functions": Meant(ALIAS),
+    "idioms.case_loop_chosen_by_the_chosen_branch_alone": Meant(
+        WORKS, value=np.array([1, 1, 1, 1], np.int32)
+    ),
+    "idioms.case_reduce_with_max": Meant(
+        "the reference asks a value of run time for its truth, which is always true", value=7
+    ),
+    "idiom_values.case_name_for_another_part": Meant(WORKS, value=[2, 3, 4]),
+    "idiom_values.case_name_for_a_dataclass": Meant(ALIAS, value=np.array([1, 2, 0], np.int32)),
+    "idiom_values.case_text_as_an_argument": Meant(WORKS, value=0, output="x 3\n"),
+    "idiom_values.case_vector_called_like_a_function": Meant(WORKS, value=62.0),
+    "idiom_values.case_matrix_called_like_a_function": Meant(WORKS, value=32),
+    "idioms.case_assigned_range_variable": Meant(
+        "the reference fails inside its compiler",
+        error="QuadrantsSyntaxError",
+        says="copy it into a new variable first",
+        line="i = i * 2",
+    ),
+    "idiom_formats.case_print_format_call": Meant(
+        WORKS, value=0, output="1.500000\n3 and 1.500000\n1.50|3\n1.500000 3\n3 1.500000\n{} 3\n"
+    ),
+    "idiom_formats.case_print_percent_of_run_time": Meant(
+        WORKS, value=0, output="4\n    4|4    |00004|1.500|1.500000e+00|4|%\n4 text\n"
+    ),
+    "idiom_formats.case_texts_in_variables": Meant(
+        WORKS, value=0, output="4 1.500000\nsum 5! 4 1.5\n4, 1.500000, end\n"
+    ),
+    "idiom_formats.case_print_padded": Meant(
+        CRASH, value=0, output="    4|4    |00004|+4|   004|\n"
+    ),
+    "idiom_containers.case_appended_variable_is_assigned": Meant(
+        "a list holds the value that was appended; in the reference it follows the variable",
+        value=4,
+    ),
+    "idiom_containers.case_append_in_a_run_time_loop": Meant(
+        "the reference appends once, however often the loop runs; unroll it with qd.static",
+        error="QuadrantsSyntaxError",
+        says="make the loop or condition a qd.static one",
+        line="xs.append(i)",
+    ),
+    "idiom_containers.case_append_to_a_copy": Meant(
+        "the reference appends to a copy that is lost; annotate the argument with qd.template()",
+        error="QuadrantsSyntaxError",
+        says="annotate it with qd.template()",
+        line="xs.append(x)",
+    ),
+    "idiom_containers.case_new_entry_of_a_dict": Meant(WORKS, value=5),
+    "idiom_containers.case_dict_read_with_a_key_of_run_time": Meant(WORKS, value=[30, 40, 50]),
+    "idiom_containers.case_set_of_constants": Meant(WORKS, value=8),
 }
 
 _BOTH = "the reference performs the side effects of both operands"

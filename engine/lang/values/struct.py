@@ -319,7 +319,7 @@ def struct_type(
     depth: int = 0,
 ) -> StructType:
     """The struct type with these members; QuadrantsTypeError for an invalid type of a member."""
-    if not members:
+    if not members and not methods:
         raise QuadrantsTypeError(f"{name} has no members")
     types = {key: _member_type(name, key, t, depth) for key, t in members.items()}
     for key in [*types, *(methods or {})]:
@@ -332,7 +332,7 @@ def struct_type(
 
 
 def _depth(t: Any) -> int:
-    return 1 + max(map(_depth, t.members.values())) if isinstance(t, StructType) else 0
+    return 1 + max(map(_depth, t.members.values()), default=0) if isinstance(t, StructType) else 0
 
 
 def _too_deep(name: str) -> QuadrantsTypeError:
