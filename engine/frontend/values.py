@@ -291,19 +291,9 @@ def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
 
 
 _ATOMS: Final = frozenset((int, float, bool, str, type(None)))
-_OF_RUN_TIME: Final = frozenset(
-    (
-        Op,
-        ArrayValue,
-        BufferViewValue,
-        NdarrayRef,
-        ShapeRef,
-        RecordValue,
-        DynamicElement,
-        Method,
-        Text,
-    )  # fmt: skip
-)
+_OF_RUN_TIME: Final = frozenset((
+    Op, ArrayValue, BufferViewValue, NdarrayRef, ShapeRef, RecordValue, DynamicElement, Method, Text,
+))  # fmt: skip
 
 
 def is_static(value: Any) -> bool:
