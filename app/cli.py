@@ -3,6 +3,8 @@
     qd-studio FILE... [-- ARGUMENTS]    the live studio (a report where there is no terminal for it)
     qd-studio --report FILE...          measure and write a report
     qd-studio open SESSION              a saved session or report, nothing is run
+    qd-studio run SCRIPT [ARGUMENTS]    a script on our engine, as Python runs it
+    qd-studio replay FILE.qds           the kernels of a recorded program, launched again
     qd-studio show FILE --panel P       one panel as text or JSON
     qd-studio doctor                    what works here, and what is missing
     qd-studio doctor --conformance      features of the language by backends, as a table
@@ -29,6 +31,17 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from . import ending, streams
 from .opening import NotOpenedError, check_text, expanded, module_file, split_arguments
+from .usage import (
+    EXIT_ENVIRONMENT,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_NOT_JUDGED,
+    EXIT_OK,
+    EXIT_USAGE,
+    Failure,
+    Parser,
+    count,
+)  # fmt: skip
 
 if TYPE_CHECKING:
     from ..engine.inspect.record import Record
@@ -39,34 +52,7 @@ __all__ = [
     "EXIT_USAGE", "main",
 ]  # fmt: skip
 
-EXIT_OK: Final = 0
-EXIT_FAILED: Final = 1
-EXIT_USAGE: Final = 2
-EXIT_ENVIRONMENT: Final = 3
-EXIT_NOT_JUDGED: Final = 4
-EXIT_INTERRUPTED: Final = 130
-COMMANDS: Final = ("open", "show", "doctor", "cache")
-
-
-class _Failure(Exception):
-    """Ends the program with a message on standard error."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, and how to learn more in another."""
-
-    def error(self, message: str) -> NoReturn:
-        self.exit(EXIT_USAGE, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
-
-    def _print_message(self, message: str, file: Any = None) -> None:
-        if file is sys.stderr:
-            _talk(message.removesuffix("\n"))
-        elif message:
-            _write(message)
+COMMANDS: Final = ("run", "replay", "open", "show", "doctor", "cache")
 
 
 _LATER: Final = ("bisect", "diff")
@@ -78,11 +64,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     streams.open_missing()
     try:
+        if words[:1] == ["run"]:  # which leaves signals as they are: they are for the script
+            from .application.run import run
+
+            return run(words[1:])
         with ending.ending():
             return _run(words)
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else EXIT_USAGE
-    except _Failure as failure:
+    except Failure as failure:
         _talk(f"qd-studio: {failure}")
         return failure.status
     except streams.OutputError as error:
@@ -99,6 +89,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words[:1] == ["replay"]:
+        from .application.replay import replay
+
+        return replay(words[1:])
     if words and words[0] in COMMANDS:
         command = {"open": _open, "show": _show, "doctor": _doctor, "cache": _cache}[words[0]]
         own, arguments = split_arguments(words[1:]) if words[0] == "show" else (words[1:], ())
@@ -108,7 +102,7 @@ def _run(words: list[str]) -> int:
     if words[:1] == ["stubs"] and not os.path.exists("stubs"):
         from . import stubs
 
-        return stubs.main(_Parser(prog="qd-studio stubs", description=stubs.ABOUT), words[1:])
+        return stubs.main(Parser(prog="qd-studio stubs", description=stubs.ABOUT), words[1:])
     parser = _main_parser()
     if words and words[0] in _LATER and not os.path.exists(words[0]):
         parser.error(f"this version has no command {words[0]!r}")
@@ -128,12 +122,15 @@ def _run(words: list[str]) -> int:
     return _studio(options, words)
 
 
-def _main_parser() -> _Parser:
-    parser = _Parser(
+# ---- arguments
+
+
+def _main_parser() -> Parser:
+    parser = Parser(
         prog="qd-studio",
         description="Interactive kernel workbench and IR inspector.",
-        epilog="Commands: open SESSION | show FILE --panel PANEL | doctor | "
-        "cache ls, show, verify, clean | stubs DIRECTORY; each has --help.",
+        epilog="Commands: run SCRIPT | replay RECORD | open SESSION | show FILE --panel PANEL | "
+        "doctor | cache ls, show, verify, clean | stubs DIRECTORY; each has --help.",
     )
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE",
@@ -155,7 +152,7 @@ def _main_parser() -> _Parser:
     return parser
 
 
-def _theme(parser: _Parser) -> None:
+def _theme(parser: Parser) -> None:
     parser.add_argument(
         "--theme",
         choices=("dark", "light", "ansi", "ansi-light"),
@@ -176,7 +173,7 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _common(parser: _Parser) -> None:
+def _common(parser: Parser) -> None:
     """Add the options of every command that compiles."""
     add = parser.add_argument
     add("--backend", action="append", default=[], metavar="NAMES",
@@ -190,7 +187,7 @@ def _common(parser: _Parser) -> None:
         "arguments of the recorded calls")  # fmt: skip
     add("-m", "--module", action="append", default=[], metavar="NAME",
         help="open the module of this name, such as package.module; may be repeated")  # fmt: skip
-    add("--frames", type=_count, default=8, metavar="N",
+    add("--frames", type=count, default=8, metavar="N",
         help="close a window of the file after N frames; default: 8")  # fmt: skip
     add("--no-color", action="store_true", help="no colours; the variable NO_COLOR does the same")
     add("--time-limit", type=_positive, metavar="SECONDS",
@@ -204,21 +201,14 @@ def _positive(text: str) -> float:
     return value
 
 
-def _count(text: str) -> int:
-    value = int(text) if text.isdecimal() else 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of 1 or more")
-    return value
-
-
-def _command_parser(command: str) -> _Parser:
+def _command_parser(command: str) -> Parser:
     texts = {
-        "open": "Open a saved session or report (.qds, .json). Nothing is compiled or run.",
+        "open": "Open a saved session, report or record of an application. Nothing is run.",
         "show": "Print one panel of a kernel file, a session or a report.",
         "doctor": "Show what works on this machine, what is missing, and how to install it.",
         "cache": "List, show, check and clean the caches on disk.",
     }
-    parser = _Parser(prog=f"qd-studio {command}", description=texts[command])
+    parser = Parser(prog=f"qd-studio {command}", description=texts[command])
     add = parser.add_argument
     if command == "open":
         add("session", metavar="SESSION", help="a saved session or a report's JSON")
@@ -243,7 +233,7 @@ def _command_parser(command: str) -> _Parser:
     return parser
 
 
-def _panel_argument(parser: _Parser) -> None:
+def _panel_argument(parser: Parser) -> None:
     from .panels import panels
 
     old = {name: panel.id for panel in panels() for name in panel.old_names}
@@ -253,7 +243,7 @@ def _panel_argument(parser: _Parser) -> None:
                         help=f"one of {', '.join(names)} ({notes})")  # fmt: skip
 
 
-def _conformance(parser: _Parser) -> None:
+def _conformance(parser: Parser) -> None:
     add = parser.add_argument
     add("--conformance", action="store_true",
         help="run a small program for each feature of the language on each backend, and print the "
@@ -277,7 +267,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
         names = [name for text in options.backend for name in text.split(",") if name]
         backends = inspect.expand(names)
     except ValueError as error:
-        raise _Failure(EXIT_USAGE, str(error)) from None
+        raise Failure(EXIT_USAGE, str(error)) from None
     limit = options.time_limit
     limits = Limits(import_s=limit, run_s=limit, compile_s=limit, launch_s=limit) if limit else None
     return {
@@ -296,7 +286,7 @@ def _opening(options: argparse.Namespace) -> Opening:
         modules = {module_file(name): name for name in options.module}
         options.files = [*expanded(options.files), *modules]
     except NotOpenedError as error:
-        raise _Failure(EXIT_USAGE, str(error)) from None
+        raise Failure(EXIT_USAGE, str(error)) from None
     return Opening(arguments=options.arguments, frames=options.frames, modules=modules)
 
 
@@ -318,6 +308,10 @@ def _studio(options: argparse.Namespace, words: list[str]) -> int:
 
 
 def _open(options: argparse.Namespace) -> int:
+    from .application.show import is_application, show
+
+    if is_application(options.session):
+        return show(options.session, no_color=_no_color(options), theme=options.theme)
     record = _saved(options.session)
     if not streams.has_screen():
         from .report import to_markdown
@@ -336,9 +330,9 @@ def _report(options: argparse.Namespace, words: list[str]) -> int:
 
     for path in options.out:
         if os.path.splitext(path)[1] not in SUFFIXES:
-            raise _Failure(EXIT_USAGE, f"--out {path}: the suffix must be one of {SUFFIXES}")
+            raise Failure(EXIT_USAGE, f"--out {path}: the suffix must be one of {SUFFIXES}")
         if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-            raise _Failure(EXIT_ENVIRONMENT, f"--out {path}: there is no such folder")
+            raise Failure(EXIT_ENVIRONMENT, f"--out {path}: there is no such folder")
     settings = _settings(options)
     baseline = _saved(options.baseline) if options.baseline else None
     try:
@@ -347,19 +341,19 @@ def _report(options: argparse.Namespace, words: list[str]) -> int:
             if parse_rule(rule).relative and baseline is None:
                 raise RuleError(f"rule {rule!r} compares with a baseline; give --baseline FILE")
     except (PyprojectError, RuleError) as error:
-        raise _Failure(EXIT_USAGE, str(error)) from None
+        raise Failure(EXIT_USAGE, str(error)) from None
     record = _measured(options.files, words, settings)
     try:
         findings = evaluate(record, rules, baseline, _asked(options))
     except RuleError as error:
-        raise _Failure(EXIT_USAGE, str(error)) from None
+        raise Failure(EXIT_USAGE, str(error)) from None
     if not options.out:
         _write(to_markdown(record, findings))
     for path in options.out:
         try:
             write(record, path, findings)
         except OSError as error:
-            raise _Failure(EXIT_ENVIRONMENT, f"cannot write {path}: {error.strerror}") from None
+            raise Failure(EXIT_ENVIRONMENT, f"cannot write {path}: {error.strerror}") from None
         _talk(f"wrote {path}")
     failed = failures(record)
     texts = {f: f"rule {f.rule}: {f.kernel}: {f.message}" for f in findings}
@@ -397,12 +391,12 @@ def _show(options: argparse.Namespace) -> int:
 
     panel = find(options.panel)
     if panel.fault:
-        raise _Failure(EXIT_ENVIRONMENT, panel.fault)
+        raise Failure(EXIT_ENVIRONMENT, panel.fault)
     if not options.files and not options.module:
-        raise _Failure(EXIT_USAGE, "show: no file given")
+        raise Failure(EXIT_USAGE, "show: no file given")
     if options.files and options.files[0].endswith((".qds", ".json")):
         if len(options.files) > 1 or options.module:
-            raise _Failure(EXIT_USAGE, "show: a saved record is shown alone")
+            raise Failure(EXIT_USAGE, "show: a saved record is shown alone")
         record = _saved(options.files[0])
     else:
         options.opening = _opening(options)
@@ -415,7 +409,7 @@ def _show(options: argparse.Namespace) -> int:
     except NothingToShow as error:
         for line in failures(record):
             streams.talk_line(f"FAILED {line}")
-        raise _Failure(EXIT_FAILED if record.errors else EXIT_USAGE, str(error)) from None
+        raise Failure(EXIT_FAILED if record.errors else EXIT_USAGE, str(error)) from None
     _write(text, options.json)
     failed = failures(record)
     for line in failed:
@@ -429,7 +423,7 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.conformance:
         return _conform(options)
     if options.backend or options.feature or options.config:
-        raise _Failure(EXIT_USAGE, "--backend, --feature and --config go with --conformance")
+        raise Failure(EXIT_USAGE, "--backend, --feature and --config go with --conformance")
     found = examine()
     _write(to_json(found) if options.json else to_text(found), options.json)
     return EXIT_OK if found.works else EXIT_ENVIRONMENT
@@ -444,7 +438,7 @@ def _conform(options: argparse.Namespace) -> int:
         columns = process.chosen(options.backend)
         wanted = process.features(options.feature)
     except ValueError as error:
-        raise _Failure(EXIT_USAGE, str(error)) from None
+        raise Failure(EXIT_USAGE, str(error)) from None
     with progress.watching(columns, len(wanted), sys.stderr) as watch:
         found = process.measure(columns, wanted, config, watch)
     _write(table.to_json(found) if options.json else table.to_text(found), options.json)
@@ -459,7 +453,7 @@ def _cache(options: argparse.Namespace) -> int:
     try:
         done = run(options)
     except CacheError as error:
-        raise _Failure(EXIT_USAGE if error.usage else EXIT_ENVIRONMENT, str(error)) from None
+        raise Failure(EXIT_USAGE if error.usage else EXIT_ENVIRONMENT, str(error)) from None
     _write(done.text)
     for line in done.talk:
         _talk(f"qd-studio: {line}")
@@ -473,7 +467,7 @@ def _measured(files: list[str], words: list[str], settings: dict[str, Any]) -> R
     try:
         return measured(files, ("qd-studio", *words), _talk, **settings)
     except WorkerError as error:
-        raise _Failure(EXIT_ENVIRONMENT, str(error)) from None
+        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
 
 
 def _saved(path: str) -> Record:
@@ -482,9 +476,9 @@ def _saved(path: str) -> Record:
     try:
         return inspect.load(path)
     except OSError as error:
-        raise _Failure(EXIT_USAGE, f"cannot read {path}: {error.strerror}") from None
+        raise Failure(EXIT_USAGE, f"cannot read {path}: {error.strerror}") from None
     except inspect.RecordFileError as error:
-        raise _Failure(EXIT_USAGE, str(error)) from None
+        raise Failure(EXIT_USAGE, str(error)) from None
 
 
 def _no_color(options: argparse.Namespace) -> bool:

@@ -9,6 +9,8 @@ Files also import from modules inside of Quadrants (``from quadrants.lang.except
 this engine. `_PLACES` lists them; each becomes a module that has every public name of the language
 and nothing of Quadrants' internals.
 
+`record` lets the programs of this process be recorded, as `inspect.application` describes.
+
 ``python -m qd_studio.engine.alias [--frames N] FILE [ARGUMENTS]`` runs a file in that way, as a
 script; ``import taichi`` means the engine there, too. With ``--frames`` windows have stand-ins
 (see `windows`) that close after N frames.
@@ -23,14 +25,14 @@ import importlib
 import os
 import runpy
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
-__all__ = ["MODULES", "install", "remove", "serves"]
+__all__ = ["MODULES", "install", "record", "remove", "serves"]
 
 _ENGINE: Final = __name__.rpartition(".")[0] or "qd_studio.engine"
 
@@ -270,6 +272,21 @@ def remove(name: str = "quadrants") -> None:
     if _hint in sys.meta_path and not any(isinstance(f, _Finder) for f in sys.meta_path):
         sys.meta_path.remove(_hint)
     _forget(name)
+
+
+def record(folder: str, limits: Mapping[str, int]) -> None:
+    """Record this process, from the first `init` on, as a part in ``folder``.
+
+    limits: of `inspect.application.model.Limits`. Nothing is imported before that `init`.
+    """
+
+    def recorder() -> Any:
+        here = f"{_ENGINE}.inspect.application"
+        made = importlib.import_module(f"{here}.model").Limits(**limits)
+        return importlib.import_module(f"{here}.recorder").ApplicationRecorder(folder, made)
+
+    recording: Any = importlib.import_module(f"{_ENGINE}.runtime.recording")
+    recording.starter = recorder
 
 
 def _forget(name: str) -> None:

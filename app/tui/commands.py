@@ -33,6 +33,7 @@ SCOPES: Final = {
     "list": "In any list or listing",
     "home": "On the matrix of kernels",
     "kernel": "On a kernel",
+    "application": "On the kernels of an application",
 }
 
 _COMMANDS: Final = (
@@ -123,6 +124,12 @@ _COMMANDS: Final = (
             "kernel"),
     Command("previous-kernel", "K", "Previous kernel", "Show the previous kernel.",
             "screen.kernel(-1)", "kernel"),
+    Command("sort-next", "right_square_bracket", "Sort by the next column",
+            "Sort the kernels by the next column.", "screen.sort(1)", "application"),
+    Command("sort-previous", "left_square_bracket", "Sort by the previous column",
+            "Sort the kernels by the column before.", "screen.sort(-1)", "application"),
+    Command("sort-turn", "R", "Turn the order", "Sort in the opposite order.", "screen.turn",
+            "application"),
 )  # fmt: skip
 
 

@@ -19,11 +19,21 @@ from ..core.keymap import KeyMap, keymap_of
 from ..ending import asking
 
 if TYPE_CHECKING:
+    from ...engine.inspect.application.model import Application
     from ...engine.inspect.record import Record
     from ..worker.client import WorkerClient
     from ..worker.protocol import Limits, Opening
+    from .app import StudioApp
 
-__all__ = ["THEMES", "few_colors", "open_session", "prepare", "read_keymap", "run_studio"]
+__all__ = [
+    "THEMES",
+    "few_colors",
+    "open_application",
+    "open_session",
+    "prepare",
+    "read_keymap",
+    "run_studio",
+]
 
 Value = str | int | float | bool
 THEMES = {
@@ -122,18 +132,25 @@ def _run(
     gc.disable()
     from .app import StudioApp
 
-    path, keymap = _keymap()
-    app = StudioApp(
-        files,
-        start,
-        record,
-        ascii_only=ascii_only,
-        keymap=keymap.keys if keymap is not None else None,
-        keymap_problems=keymap.problems if keymap is not None else (),
-        keymap_path=path,
-    )
+    app = StudioApp(files, start, record, ascii_only=ascii_only, **_keys())
     app.options.update(config or {})
     app.backends = backends
+    return _shown(app)
+
+
+def open_application(
+    about: Application, name: str, *, no_color: bool = False, theme: str | None = None
+) -> int:
+    """Show the record of an application."""
+    ascii_only = prepare(theme, no_color)
+    gc.disable()
+    from .application import ApplicationApp
+
+    return _shown(ApplicationApp(about, name, ascii_only=ascii_only, **_keys()))
+
+
+def _shown(app: StudioApp) -> int:
+    """Run an app to its end; return the exit code."""
     try:
         with asking(app.end, sys.__stdin__.fileno() if sys.__stdin__ is not None else 0):
             result = app.run()
@@ -142,6 +159,16 @@ def _run(
         if app.link is not None:
             app.link.close()
     return app.return_code or result or 0
+
+
+def _keys() -> dict[str, Any]:
+    """The options of an app that come from the user's key map."""
+    path, keymap = _keymap()
+    return {
+        "keymap": keymap.keys if keymap is not None else None,
+        "keymap_problems": keymap.problems if keymap is not None else (),
+        "keymap_path": path,
+    }
 
 
 def _keymap() -> tuple[str, KeyMap | None]:

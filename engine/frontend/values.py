@@ -292,7 +292,8 @@ def is_sequence(value: object) -> TypeGuard[tuple[Any, ...] | list[Any]]:
 
 _ATOMS: Final = frozenset((int, float, bool, str, type(None)))
 _OF_RUN_TIME: Final = frozenset((
-    Op, ArrayValue, BufferViewValue, NdarrayRef, ShapeRef, RecordValue, DynamicElement, Method, Text,
+    Op, ArrayValue, BufferViewValue, NdarrayRef, ShapeRef, RecordValue, DynamicElement, Method,
+    Text,
 ))  # fmt: skip
 
 

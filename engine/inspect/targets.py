@@ -176,7 +176,7 @@ def compile_for(
     request: of `KernelCapture.request`. began: of `Clock`. Returns the injected cache, too.
     """
     if target.launches:
-        _open(request.backend, request.config)
+        open_device(request.backend, request.config)
     cache = NoCaches(request.config)
     found = compile_kernel(request, _ForTarget(target, Clock(began), cache), instruments)
     assert isinstance(found, FullCompile)  # no layer has anything
@@ -187,7 +187,7 @@ _opened: Final[dict[str, base.Device]] = {}
 """Devices of captures, by backend, where the program of the user runs on another backend."""
 
 
-def _open(backend: base.Backend, config: CompileConfig) -> None:
+def open_device(backend: base.Backend, config: CompileConfig) -> None:
     """Ensure that there is a device to load for."""
     current = program.peek()
     if current is not None and current.backend.name == backend.name:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ..frontend.build import BuildResult
     from ..frontend.signature import KernelDecl
     from ..ir import Func
+    from .recording import Tally
 
 __all__ = [
     "Clock", "CompileRequest", "Compiled", "FullCompile", "Layers", "compile_kernel", "make_code",
@@ -65,10 +66,10 @@ class Compiled:
 
     plan: the bindings of its parameters. timings: milliseconds by part: frontend_ms, passes_ms,
     codegen_ms, load_ms; parts that were not needed are missing. layers: the answers of the caches,
-    in the order in which they were asked.
+    in the order in which they were asked. tally: of a recorder, if there is one (see `recording`).
     """
 
-    __slots__ = ("artifact", "executable", "layers", "plan", "timings")
+    __slots__ = ("artifact", "executable", "layers", "plan", "tally", "timings")
 
     def __init__(
         self, artifact: Artifact, executable: Executable, timings: dict[str, float], plan: Plan
@@ -78,6 +79,7 @@ class Compiled:
         self.timings: Final = timings
         self.plan: Final = plan
         self.layers: tuple[Observation, ...] = ()
+        self.tally: Tally | None = None
 
 
 class FullCompile(Compiled):

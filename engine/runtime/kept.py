@@ -57,12 +57,13 @@ def kept_stub(
 ) -> Callable[..., Any]:  # fmt: skip
     """A stub that is faster for the records of the launch before, else ``full``.
 
-    full: the stub for all calls of the kind of this one. It is returned where nothing can be kept.
+    full: the stub for all calls of the kind of this one. It is returned where nothing can be kept,
+    and where a recorder counts launches (see `recording`).
     """
     pool, meta = variant.executable.arguments(stream), variant.executable.meta
     if pool is None or not variant.program.device.host_arrays:
         return full
-    if meta.has_stacks or meta.labels or meta.seeded:
+    if meta.has_stacks or meta.labels or meta.seeded or variant.compiled.tally is not None:
         return full
     fixed = _fixed(owner, variant, args)
     if len(fixed.params) < _FEWEST:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ..backends.base import Device, program_ended
@@ -322,7 +323,9 @@ class Launchers:
             if meta.has_stacks:
                 bindings = variant.compiled.plan.bindings
                 sources = [arguments.writes_of(binding, found) for binding in bindings]
-            return variant.run(values, sources, resume, stream)
+            tally = variant.compiled.tally
+            run = variant.run if tally is None else partial(tally.run, variant)
+            return run(values, sources, resume, stream)
         finally:
             for copied in back:
                 copied.write_back()

@@ -24,7 +24,8 @@ from ..cache.locations import Function, functions_of
 from ..cache.observe import BYPASS, OFF, Observation
 from ..cache.offline import Slot
 from ..cache.parts import Part, key_of
-from ..errors import BackendUnavailableError
+from ..errors import BackendUnavailableError, QuadrantsCompilationError
+from . import recording
 from .compile import Compiled, CompileRequest, FullCompile, Layers, compile_kernel
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ def obtain(
         layers = _Asked(program, cache, arguments, first)
     try:
         compiled = compile_kernel(request, layers, program.instruments)
+    except QuadrantsCompilationError as error:
+        if recording.recorder is not None:
+            recording.recorder.failed(program, request, error)
+        raise
     except BackendUnavailableError:
         if program.alive:
             raise
@@ -79,6 +84,8 @@ def obtain(
     if not program.alive:  # and the code may be loaded for the device of the next one
         raise program_ended(decl.name)
     compiled.layers += cache.observations
+    if recording.recorder is not None:
+        recording.recorder.compiled(program, request, compiled)
     return compiled
 
 
@@ -101,6 +108,8 @@ class _Shown(Layers):
         self.program: Final = program
 
     def built(self, request: CompileRequest, build: BuildResult) -> Compiled | None:
+        if recording.recorder is not None:
+            recording.recorder.built(request, build)
         if not request.quiet:
             build.issue_warnings()
         return None

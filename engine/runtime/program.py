@@ -23,6 +23,7 @@ from ..cache.offline import Offline
 from ..config import CompileConfig, DebugSwitches, Origin, resolve, wanted_arches
 from ..errors import QuadrantsRuntimeError
 from . import arch as archs
+from . import recording
 
 if TYPE_CHECKING:
     from ..backends.injected import InjectedCache
@@ -92,6 +93,7 @@ class Program:
         self.alive = True
         self._stacks: Stacks | None = None
         self._held: list[Any] = []
+        recording.attach()
 
     @property
     def stacks(self) -> Stacks:
@@ -116,6 +118,10 @@ class Program:
     def next_seed(self) -> int:
         """A 64-bit seed that differs by launch and depends only on `random_seed`."""
         self.launches += 1
+        return self.last_seed()
+
+    def last_seed(self) -> int:
+        """The seed that was drawn last."""
         return (self.config.random_seed * 0x9E3779B97F4A7C15 + self.launches) & 0xFFFFFFFFFFFFFFFF
 
     def injected_cache(self, reason: str) -> InjectedCache:
@@ -199,10 +205,24 @@ def _before_fork() -> None:
     if _current is not None:
         _current.hold()
         _forking.append(_current)
-    chaining.acquire()  # the last: it is held for moments, and nothing is waited for meanwhile
+    chaining.acquire()  # it is held for moments, and nothing is waited for meanwhile
+    if recording.recorder is not None:
+        recording.recorder.before_fork()  # the last: all other locks may be held around its own
 
 
 def _after_fork() -> None:
+    if recording.recorder is not None:
+        recording.recorder.after_fork()
+    _released()
+
+
+def _in_child() -> None:
+    if recording.recorder is not None:
+        recording.recorder.in_child()
+    _released()
+
+
+def _released() -> None:
     chaining.release()
     while _forking:
         _forking.pop().let_go()
@@ -210,9 +230,7 @@ def _after_fork() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
 
 
 def current() -> Program:

@@ -96,8 +96,11 @@ class StubWriter:
                 pool.check(used)
             except BaseException as error:
                 raise owner.failed(args, error) from None
+            if tally is not None:
+                tally.uncount()
             return owner.slow(args, stream)
 
+        tally = self.tally = variant.compiled.tally
         self.variant: Final = variant
         self.meta: Final = variant.executable.meta
         self.pool: Final = pool
@@ -122,13 +125,32 @@ class StubWriter:
     def function(self) -> Callable[..., Any]:
         """The stub. TooInvolved where there cannot be one."""
         self.checks.write(self.stub.checks)
+        self._count()
         self._take()
         self._pack()
         again = self.checks.again
         self.stub.enter.add(f"if enter(args): return failed(args, {again})")
         self.stub.after.add(*[f"{name}.touched = True" for name in self.checks.writes])
+        if self.tally is not None:
+            self.stub.after.add("if began: timed(began)")
         self.results()
-        return self.stub.function(self.env, f"<launch stub of {self.checks.owner.decl.name}>")
+        made = self.stub.function(self.env, f"<launch stub of {self.checks.owner.decl.name}>")
+        if self.tally is not None:
+            self.tally.watch(made)
+        return made
+
+    def _count(self) -> None:
+        """Count the launch, for a recorder; see `recording`."""
+        if self.tally is not None:
+            self.env.update(
+                sample=self.tally.sample, timed=self.tally.timed, uncount=self.tally.uncount
+            )
+            self.stub.checks.add(
+                "try: began = tick()",
+                "except StopIteration:",
+                "    began = sample()",
+                f"    if began is None: return slow({self.checks.again})",
+            )
 
     def _take(self) -> None:
         """Take a buffer; before that, get a plan for adstacks."""
@@ -184,9 +206,10 @@ class StubWriter:
         """Pack the seed, if the kernel has one, and all values."""
         values = ["next_seed()"] * self.meta.seeded + self.checks.values
         if values:
+            uncounted = "uncount(); " if self.tally is not None else ""
             self.stub.pack.add(
                 f"try: pack(args.view, {self.pool.start}, {', '.join(values)})",
-                f"except RANGE: return slow({self.checks.again})",
+                f"except RANGE: {uncounted}return slow({self.checks.again})",
             )
 
     def results(self) -> None:

@@ -84,6 +84,12 @@ class Variant:
         adstacks. resume: the checkpoint to begin at; stream: its handle; see
         `base.Executable.launch`.
         """
+        return self.result(self.numbers(values, sources, resume, stream))
+
+    def numbers(
+        self, values: Sequence[Any], sources: Sequence[Any], resume: int, stream: int
+    ) -> tuple[Any, ...]:
+        """`run` without its last step: the numbers that the kernel returned."""
         executable = self.executable
         meta = executable.meta
         if meta.noalias and meta.written and overlap(values, meta):
@@ -101,7 +107,7 @@ class Variant:
         elif profiler is not None and times:
             names = [f"{t.name}_{t.loop_name}" if t.loop_name else t.name for t in meta.tasks]
             profiler.record(meta.name, names, times)
-        return self.result(results)
+        return results
 
     def failed(self, error: AdStackOverflowError, values: Sequence[Any]) -> Exception:
         """The error of a launch by a stub that found an adstack full."""

@@ -65,7 +65,12 @@ APP_MAY = {
     "cache": set(),
     "ending": set(),
     "streams": set(),
+    "usage": {"streams"},
+    "startup": set(),
+    "application": {"streams", "usage", "worker", "tui"},
     "cli": {
+        "application",
+        "usage",
         "worker",
         "panels",
         "report",

@@ -1,0 +1,1 @@
+"""The folder that `qd-studio run` puts on PYTHONPATH; see `sitecustomize`."""
