@@ -23,7 +23,7 @@ import pytest
 from tests.hygiene.tree import ROOT, Import, imports_of, module_name, python_files
 
 ORDER = [
-    {"inspect"},
+    {"inspect", "typed"},
     {"lang"},
     {"runtime"},
     {"cache", "frontend"},
