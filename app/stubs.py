@@ -7,12 +7,12 @@ line that takes all names from the engine, so that the stubs need no update.
 from __future__ import annotations
 
 import argparse
-import importlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from .. import engine
+from ..engine import alias
 from . import streams
 
 __all__ = ["ABOUT", "main", "write"]
@@ -36,7 +36,6 @@ def _modules() -> Iterator[tuple[str, str]]:
         yield f"{name}/__init__", f"from {_ENGINE}.lang.{name} import *\n"
     yield "lang/__init__", public + _ANY
     yield "_logging", _ANY
-    alias = importlib.import_module(f"{_ENGINE}.alias")
     for name in alias.MODULES:
         if name not in ("lang", "lang.simt"):
             yield name.replace(".", "/"), public + _ANY

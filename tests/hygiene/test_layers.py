@@ -2,7 +2,7 @@
 
 The order of the engine's packages, from the top:
 
-    inspect -> lang -> runtime -> {cache, frontend} -> backends -> passes -> adstack -> analysis
+    {inspect, typed} -> lang -> runtime -> {cache, frontend} -> backends -> passes -> adstack -> analysis
     -> ir -> types -> {config, errors}
 
 Packages in one brace do not import each other. `engine/__init__.py` and `engine/alias.py` may
@@ -65,6 +65,7 @@ APP_MAY = {
     "cache": set(),
     "ending": set(),
     "streams": set(),
+    "stubs": {"streams"},
     "cli": {
         "worker",
         "panels",
@@ -77,6 +78,7 @@ APP_MAY = {
         "conformance",
         "ending",
         "streams",
+        "stubs",
     },
     "": set(),
 }
