@@ -2,8 +2,8 @@
 
 The order of the engine's packages, from the top:
 
-    {inspect, typed} -> lang -> runtime -> {cache, frontend} -> backends -> passes -> adstack -> analysis
-    -> ir -> types -> {config, errors}
+    {inspect, typed} -> lang -> runtime -> {cache, frontend} -> backends -> passes -> adstack
+    -> analysis -> ir -> types -> {config, errors}
 
 Packages in one brace do not import each other. `engine/__init__.py` and `engine/alias.py` may
 import every package. The app sees `engine` and `engine.inspect`, nothing else. Imports inside the
