@@ -1,4 +1,4 @@
-"""The public names as type checkers and editors see them; nothing is imported from here at run time.
+"""Public names as type checkers and editors see them; not imported at run time.
 
 Kernels are Python in form only: ``qd.f32`` is an object, but annotates numbers; a field has no
 iterator, but kernels loop over it. The stubs of this package describe the language, where the

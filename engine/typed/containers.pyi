@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 # pyright: basic, reportGeneralTypeIssues=false, reportIncompatibleMethodOverride=false
 # pyright: reportIncompatibleVariableOverride=false
-"""Fields and arrays: in kernels they have elements of any type, and loops over them have indices."""
+"""Fields and arrays: in kernels elements are of any type, and loops over them have indices."""
 
 from abc import ABCMeta
 from collections.abc import Iterator

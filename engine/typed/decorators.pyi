@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 # pyright: basic, reportGeneralTypeIssues=false, reportIncompatibleMethodOverride=false
-"""``qd.kernel``, ``qd.func`` and the like: they keep the parameters and the result of a function."""
+"""``qd.kernel``, ``qd.func`` and the like: they keep a function's parameters and result."""
 
 from collections.abc import Callable
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload

@@ -1,9 +1,9 @@
 """A plugin for mypy: ``plugins = ["qd_studio.engine.typed.mypy_plugin"]``.
 
 Annotations of kernels may be calls, ``x: qd.types.ndarray(qd.f32, 2)``, and names of types that
-were computed, ``vec7 = qd.types.vector(7, qd.f32)``. Neither is a type to mypy. The plugin gives
-such parameters any type, and gives the data types, the vector types and ``NDArray`` the types that
-pyright sees in `annotations`.
+were computed, ``vec7 = qd.types.vector(7, qd.f32)``. Neither is a type to mypy. With the plugin
+such parameters are of any type, and the data types, the vector types and ``NDArray`` have the types
+that pyright sees in `annotations`.
 """
 
 from __future__ import annotations
@@ -111,9 +111,10 @@ def _lower(statement: Statement) -> None:
         _open(statement.func)
     elif isinstance(statement, FuncDef):
         _open(statement)
-    elif isinstance(statement, AssignmentStmt):
-        if _is_call(statement.type) or (statement.type is None and _makes_type(statement.rvalue)):
-            statement.type = statement.unanalyzed_type = _any()
+    elif isinstance(statement, AssignmentStmt) and (
+        _is_call(statement.type) or (statement.type is None and _makes_type(statement.rvalue))
+    ):
+        statement.type = statement.unanalyzed_type = _any()
 
 
 def _named(context: AnalyzeTypeContext, name: str) -> Type:

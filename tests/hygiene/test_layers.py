@@ -2,8 +2,8 @@
 
 The order of the engine's packages, from the top:
 
-    inspect -> lang -> runtime -> {cache, frontend} -> backends -> passes -> adstack -> analysis
-    -> ir -> types -> {config, errors}
+    {inspect, typed} -> lang -> runtime -> {cache, frontend} -> backends -> passes -> adstack
+    -> analysis -> ir -> types -> {config, errors}
 
 Packages in one brace do not import each other. `engine/__init__.py`, `engine/alias.py` and
 `engine/windows.py` may import every package. The app sees these and `engine.inspect`, nothing else.
@@ -23,7 +23,7 @@ import pytest
 from tests.hygiene.tree import ROOT, Import, imports_of, module_name, python_files
 
 ORDER = [
-    {"inspect"},
+    {"inspect", "typed"},
     {"lang"},
     {"runtime"},
     {"cache", "frontend"},
@@ -68,6 +68,7 @@ APP_MAY = {
     "usage": {"streams"},
     "startup": set(),
     "application": {"streams", "usage", "worker", "tui"},
+    "stubs": {"streams", "usage"},
     "cli": {
         "application",
         "usage",
@@ -82,6 +83,7 @@ APP_MAY = {
         "conformance",
         "ending",
         "streams",
+        "stubs",
     },
     "": set(),
 }
