@@ -88,11 +88,7 @@ DIFFERS = {
 """Name that is here, as after ``qd.`` -> what differs."""
 
 _INSIDE = "a module inside of Quadrants; its public names are those of "
-_VIEWS = "there are no views of parts of arrays: pass the array and an index"
 MISSING = {
-    "BufferView": _VIEWS,
-    "types.BufferViewType": _VIEWS,
-    "types.buffer_view_type": _VIEWS,
     "Event.handle": "events of the host have no handle",
     "Ndarray.get_type": "use `element_shape`, `dtype` and `shape`",
     "Stream.handle": "streams of the host have no handle",
