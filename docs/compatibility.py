@@ -93,7 +93,6 @@ MISSING = {
     "Ndarray.get_type": "use `element_shape`, `dtype` and `shape`",
     "Stream.handle": "streams of the host have no handle",
     "lang.ast": _INSIDE + "no other module: it translates Python",
-    "lang.buffer_view": _INSIDE + "`qd`",
     "lang.kernel_arguments": _INSIDE + "no other module: it declares parameters",
     "lang.mesh": "there are no meshes",
     "lang.shell": _INSIDE + "no other module: it prints",

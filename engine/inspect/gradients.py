@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from ..backends import base, interp
 from ..backends.base import KernelMeta, StackPlan
 from ..backends.injected import NO_CACHE, InjectedCache
+from ..config import DebugSwitches
 from ..errors import AdStackOverflowError
 from ..runtime import program
 from ..types import WriteCounter
@@ -164,6 +165,7 @@ class _Elsewhere:
         self.device: Final = device
         self.lock: Final = threading.RLock()
         self.alive: Final = True
+        self.switches: Final = DebugSwitches()
 
     def own(self, thing: object) -> None:
         """Do nothing: its memory is freed with the last reference."""

@@ -66,7 +66,7 @@ def kept_stub(
     if meta.has_stacks or meta.labels or meta.seeded or variant.compiled.tally is not None:
         return full
     fixed = _fixed(owner, variant, args)
-    if len(fixed.params) < _FEWEST:
+    if not fixed.args or len(fixed.params) < _FEWEST:
         return full
     memory = [b.field.flat() for b in variant.compiled.plan.bindings if b.field is not None]
     kept = _Kept(owner, variant, pool, fixed, full)

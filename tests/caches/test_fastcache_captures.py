@@ -257,7 +257,8 @@ NEVER = {
         "`three()` in k: the Python function three ran while the kernel was compiled",
     ),
     "a function of Python in a partial": (
-        "\nimport functools\nthree = functools.partial(float, 3)\n", "three()", 3.0, "ran",
+        "\nimport functools\nthree = functools.partial(float, 3)\n", "three()", 3.0,
+        "`three` in k is an object of functools.partial",
     ),
     "random numbers of Python": ("\nimport random\n", "float(random.choice([3]))", 3.0, "ran"),
     "a named tuple": (

@@ -92,7 +92,6 @@ def test_wrong_options_are_usage_errors(options):
         ("Texture", "keep the picture in a field of vectors"),
         ("types.texture", "textures are not supported"),
         ("aot", "the offline cache keeps what is compiled"),
-        ("mesh_local", "meshes are not supported"),
         ("argpack", "pass a dataclass"),
     ],
 )

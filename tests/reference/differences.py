@@ -314,7 +314,7 @@ DIFFERENCES: dict[str, Meant] = {
         " which option to set",
         value=None,
     ),
-    "gradient_parts.mistake_inner_loop_without_the_option": Meant(
+    "gradient_loops.mistake_inner_loop_without_the_option": Meant(
         WORKS,
         value=[0.003338556150694696, 2.2958251199999992e-07, 0.00048828125, 0.0759609841590879],
     ),

@@ -85,7 +85,7 @@ def _refused(device: CudaDevice, code: int, log: str, kernel: str) -> CudaError:
     error = device.failed(code, doing, kernel)
     if log:
         message = f"{error.message}: {log}"
-        error.message, error.args = message, (message,)
+        error.message = message
     return error
 
 

@@ -138,7 +138,6 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
             if kernel or note:
                 error.kernel = kernel
                 error.message += note
-                error.args = (error.message,)
         for pending in self._pending.values():
             pending.clear()
 
@@ -213,7 +212,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
             f" {size_text(int(free))} of {size_text(int(total))} free,"
             f" {size_text(self.used)} held by this program" + (f" ({why})" if why else "")
         )
-        error.message, error.args = message, (message,)
+        error.message = message
         error.hint = "use smaller arrays, or free unused ones; other processes may hold memory"
         return error
 

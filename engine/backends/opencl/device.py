@@ -125,7 +125,6 @@ class OpenclDevice(DeviceBase[hardware.Hardware, Context, OpenclStreams]):
             found.kernel, note = self._suspects()
             if note:
                 found.message += note
-                found.args = (found.message,)
         if found.fatal:
             self.context.lost = found
             self.pending.clear()

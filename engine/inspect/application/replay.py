@@ -22,7 +22,7 @@ import numpy as np
 
 from ...backends import base
 from ...backends.interp.run import compile_func
-from ...config import CompileConfig
+from ...config import CompileConfig, DebugSwitches
 from ...errors import QuadrantsRuntimeError
 from ...ir import parse
 from ...runtime.compile import make_code
@@ -112,6 +112,7 @@ class _Elsewhere:
         self.device: Final = device
         self.lock: Final = threading.RLock()
         self.alive: Final = True
+        self.switches: Final = DebugSwitches()
 
     def own(self, thing: object) -> None:
         """Do nothing: its memory is freed with the last reference."""
