@@ -70,6 +70,8 @@ _ON_NO_DEVICE: dict[str, str] = {
         runtime/test_threads_and_fields::test_memory_stays_while_a_kernel_runs_on_it
     """,
     _CPU: """
+        lang/test_compat::test_queries_of_the_program
+        runtime/test_kept
         backends/test_hints
         kernels/test_boundaries::test_edges_that_may_hold_all_cells_are_worth_vector_instructions
         backends/test_pool
@@ -84,6 +86,8 @@ _ON_NO_DEVICE: dict[str, str] = {
         runtime/test_program::test_of_a_list_the_first_that_works_is_taken
     """,
     _PROCESSES: """
+        lang/test_taichi_programs
+        lang/test_type_checkers
         caches/test_processes caches/test_cleaning caches/test_never_wrong caches/test_store
         caches/test_folders caches/test_offline_processes
     """,

@@ -54,7 +54,7 @@ def run(tmp_path):
     return run
 
 
-def test_a_program_for_taichi_runs_with_are_ins_for_windows(run, tmp_path):
+def test_a_program_for_taichi_runs_with_stand_ins_for_windows(run, tmp_path):
     # A package of that name does not win over the alias, but its examples are found.
     package = tmp_path / "elsewhere" / "taichi"
     (package / "examples").mkdir(parents=True)
@@ -68,7 +68,7 @@ def test_a_program_for_taichi_runs_with_are_ins_for_windows(run, tmp_path):
     assert "no package 'taichi' with examples is on sys.path" in done.stderr
 
 
-def test_without_are_ins_a_window_is_an_error_at_its_line(run):
+def test_without_stand_ins_a_window_is_an_error_at_its_line(run):
     done = run(PROGRAM + WINDOW)
     last = done.stderr.splitlines()[-1]
     assert done.returncode == 1

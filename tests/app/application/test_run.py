@@ -113,7 +113,7 @@ while True:
 """
 
 
-def test_windows_have_are_ins_only_if_asked_for(tmp_path):
+def test_windows_have_stand_ins_only_if_asked_for(tmp_path):
     path = script(tmp_path, WINDOW)
     without = program("run", path)
     assert without.returncode == 1
