@@ -119,7 +119,7 @@ plugins = qd_studio.engine.typed.mypy_plugin
 mypy_path = typings:.
 follow_imports = silent
 """
-DELIBERATE = {"errors_0", "errors_1", "arrays_6"}
+DELIBERATE = {"errors_0", "errors_1", "arrays_7"}
 """Examples of mistakes, and of an array that is left out."""
 
 
