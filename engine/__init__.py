@@ -157,6 +157,7 @@ if TYPE_CHECKING:
         uint64,
     )  # fmt: skip
     from .typed.containers import (
+        BufferView,
         MatrixField,
         MatrixTensor,
         Ndarray,
@@ -174,7 +175,6 @@ if TYPE_CHECKING:
     from .typed.decorators import Kernel, func, kernel, pure, pyfunc, real_func
     from .typed.values import Matrix, Struct, Vector, dataclass
     from .types.annotations import ref
-    from .types.buffer_view import BufferView
 
     amdgpu: Arch
     arm64: Arch

@@ -5,7 +5,7 @@
 
 from abc import ABCMeta
 from collections.abc import Iterator
-from typing import Any, Protocol, overload
+from typing import Any, Generic, Protocol, TypeVar, overload
 
 from ..lang import ndarray as _ndarray
 from ..lang import tensor as _tensor
@@ -13,6 +13,8 @@ from ..lang.fields import make as _make
 from ..lang.fields import struct_field as _struct_field
 from ..types.compound import MatrixType
 from .values import MatrixTypeClass
+
+_T = TypeVar("_T")
 
 class Container(Any):
     """What fields and arrays have in kernels."""
@@ -38,6 +40,20 @@ class StructField(Container, _struct_field.StructField, Any):
 
 class Ndarray(Container, _ndarray.Ndarray, Any):
     __doc__: str
+
+class BufferView(Generic[_T]):
+    """A range of a one-dimensional array: an argument of kernels, which read and write it."""
+
+    offset: Any
+    size: Any
+
+    def __init__(self, arr: Any, offset: Any, size: Any) -> None: ...
+    @property
+    def shape(self) -> tuple[int]: ...
+    def get_ndarray(self) -> Any: ...
+    def subview(self, offset: Any, size: Any) -> BufferView[_T]: ...
+    def __getitem__(self, key: Any) -> Any: ...
+    def __setitem__(self, key: Any, value: Any) -> None: ...
 
 class Tensor(Container, _tensor.Tensor, Any):
     __doc__: str
