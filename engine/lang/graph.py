@@ -44,5 +44,5 @@ def parallel() -> Any:
 
 def __getattr__(name: str) -> Any:
     if name in GRAPH_BUILDER:
-        return getattr(importlib.import_module("..graph_builder", __name__), name)
+        return getattr(importlib.import_module(".graph_builder", __package__), name)
     raise AttributeError(f"qd.graph has no attribute {name!r}")
