@@ -119,8 +119,8 @@ plugins = qd_studio.engine.typed.mypy_plugin
 mypy_path = typings:.
 follow_imports = silent
 """
-DELIBERATE = {"errors_0", "errors_1", "arrays_7"}
-"""Examples of mistakes, and of an array that is left out."""
+DELIBERATE = {"errors_0", "errors_1", "arrays_7", "kernels_2"}
+"""Examples of mistakes, of an array that is left out, and of a kernel that `exec` makes."""
 
 
 @pytest.fixture
