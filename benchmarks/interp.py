@@ -7,10 +7,10 @@ enough. Each kernel runs with its workloads from the smallest on, samples withou
 of their scenario. Each launch is made on copies of the same arguments in both ways: parallel tasks
 over arrays of iterations where they can, and every iteration on its own; what they leave must be
 the same bytes. The fastest of the rounds counts; the first round over arrays, which makes the code
-for them, stands apart.
+for them, is separate.
 
 With ``--threshold`` it measures from how many iterations on arrays are faster instead: the constant
-`LEAST` of `backends/interp/vector_run.py` stands on that.
+`LEAST` of `backends/interp/vector_run.py` depends on that.
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """What all tests share: a clean environment, one hypothesis profile, and `--bless`.
 
-No test sees the caches of whoever runs it, nor what another test left in its own: each has an empty
-cache directory, which the processes that it starts inherit. It is made when somebody writes.
+No test sees the caches of the user who runs it, nor what another test left in its own: each has an
+empty cache directory, which the processes that it starts inherit. It is made at the first write.
 """
 
 import collections
@@ -41,7 +41,7 @@ def pytest_configure(config):
     global _cache_root
     _cache_root = tempfile.mkdtemp(prefix="qd-studio-tests-")
     os.environ["XDG_CACHE_HOME"] = os.path.join(_cache_root, "shared")
-    # Compiling the engine's modules anew takes most of the time of a short process.
+    # Compiling the engine's modules again takes most of the time of a short process.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.addinivalue_line("markers", "slow: left out by default; `-m slow` runs it")
     config.addinivalue_line("markers", "sampled(n): one case in n runs by default")
@@ -91,7 +91,7 @@ def bless(request) -> bool:
 
 @pytest.fixture(autouse=True)
 def _no_options_from_outside(monkeypatch):
-    """The options of whoever runs the tests must not steer them."""
+    """The options of the user who runs the tests must not steer them."""
     for name in list(os.environ):
         if name.startswith("QD_"):
             monkeypatch.delenv(name)

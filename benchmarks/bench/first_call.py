@@ -1,7 +1,7 @@
 """Cold first call: from a kernel's source to its first result, with all caches off.
 
 The same files run on both engines (see `children/language.py`), each measurement in a fresh
-process. Two states are told apart, because engines load their code generator at different moments,
+process. Two states are measured, because engines load their code generator at different moments,
 one with its import and one with its first compile:
 
 - *first of the process*: the first kernel of each sample, nothing compiled before it;

@@ -3,7 +3,7 @@
 The samples of gradients run on both engines (see `children/gradients.py`), with adstacks enabled in
 both; what they compute is compared before anything is timed. Engines take turns.
 
-Bytes are told against the formula of the documents: of each stack, entries times twice the size of
+Bytes are shown against the formula of the documents: of each stack, entries times twice the size of
 a value (it and its adjoint), for each row. The reference's own figure is what it prints under
 ``QD_DEBUG_ADSTACK``.
 """

@@ -1,7 +1,7 @@
 """What a person waits for in the studio: the first paint, and the new diff after a save.
 
 The real program runs under a pseudo-terminal of 120 x 40. The first paint is the moment the first
-visible words of a frame arrive; it is told once from the start of the process and once less what a
+visible words of a frame arrive; it is shown once from the start of the process and once less what a
 bare interpreter needs to start. Save to diff: a kernel of 500 statements is open at its passes; a
 constant in the file changes, and the clock runs from the write until the new constant has been
 painted.

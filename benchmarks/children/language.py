@@ -80,7 +80,7 @@ def load(name, arch="cpu"):
 
 
 def kernels_of(sample):
-    """Name -> kernel, of one sample file, in the order they stand in it."""
+    """Name -> kernel, of one sample file, in the order they have in it."""
     module = importlib.import_module(sample)
     return {name: value for name, value in vars(module).items() if hasattr(value, "workloads")}
 

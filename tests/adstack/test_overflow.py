@@ -48,7 +48,7 @@ def test_a_fixed_size_that_is_too_small(arch, n):
 def test_a_bound_that_was_changed_unseen(arch):
     case = Case(qd, [3, 2])
     case.check()
-    case.a._memory.write(4, np.array([7], np.int32))  # nobody is told
+    case.a._memory.write(4, np.array([7], np.int32))  # the engine does not see it
     with pytest.raises(AdStackOverflowError) as caught:
         case.run()
     text = str(caught.value)
@@ -114,7 +114,7 @@ def test_more_iterations_pass_a_predicate_than_were_counted():
     stacks = program.current().stacks
     sizer = stacks.sizer(kernel)
     assert sizer.plan_made.tasks[0].real_rows == 1
-    mask._memory.write(0, np.ones(50, np.float32))  # nobody is told
+    mask._memory.write(0, np.ones(50, np.float32))  # the engine does not see it
     error = AdStackOverflowError("rows", kernel="predicated")
     error.task = 0
     reported = stacks.diagnosed(sizer, error, [x, x, mask._live(), 3], sizer.plan_made)

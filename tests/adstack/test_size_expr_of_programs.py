@@ -192,7 +192,7 @@ def test_sizes_of_fields():
     assert check(problem, ("reverse",), default_fp="f64").compared
 
 
-# --- what no formula tells ---------------------------------------------------------------------
+# --- what no formula states ---------------------------------------------------------------------
 
 
 @qd.kernel

@@ -1,4 +1,4 @@
-"""A file with one kernel, for tests to look at or to write anew."""
+"""A file with one kernel, for tests to look at or to rewrite."""
 
 import pytest
 

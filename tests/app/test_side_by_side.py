@@ -116,7 +116,7 @@ def timed(backend, host_us=None, keep=2, wall_us=None):
 
 
 def ends(kernel, clock, first, last):
-    """What stands behind the verdicts, with these clocks on the first and the last backend."""
+    """The basis of the verdicts, with these clocks on the first and the last backend."""
     cpu, interp, other = kernel.backends
     verdicts = tuple(msgspec.structs.replace(v, clock=clock) for v in kernel.verdicts)
     backends = (timed(cpu, *first), interp, timed(other, *last))

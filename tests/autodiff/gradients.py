@@ -7,7 +7,7 @@
 
 A kernel is a function ``F`` of all its real arrays and fields: it turns what they hold before into
 what they hold after. For adjoints ``w`` of the latter its gradient kernel must make adjoints
-``J^T w`` of the former, where the arrays stand as the kernel left them; it must change nothing
+``J^T w`` of the former, where the arrays are as the kernel left them; it must change nothing
 else. Its forward kernel must turn duals ``v`` into ``J v`` and compute ``F`` as ever. Both are
 compared with central differences of ``F`` and with each other: ``w . J v = J^T w . v`` holds up to
 rounding, which finds what differences are too coarse for.

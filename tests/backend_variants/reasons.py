@@ -19,7 +19,7 @@ _NO_DEVICE = "it is about what needs no device"
 _OWN = "it asks a backend of its own"
 _TOLD = "only backends that run the threads of a block in lockstep notice it"
 
-_PROCESSES = "it is about files, or processes that nobody tells of the simulated device"
+_PROCESSES = "it is about files, or processes that do not know of the simulated device"
 _KEYS = "it is about what keys and entries of the CPU's code hold"
 _ROWS = "it counts rows of adstacks for the threads of a CPU"
 _LATE = "what a kernel prints is shown when it has ended"
@@ -30,7 +30,7 @@ _NO_CHECKS = "it is about checks in kernels, which OpenCL's have not"
 _LOCAL = "it takes more memory for a block than OpenCL gives on many devices"
 _RECURSION = "real functions that call themselves are refused: OpenCL C has no recursion"
 _PUT_OFF = "entries for OpenCL are written when the program ends"
-_LATER = "launches return at once there: an error is told at the next wait"
+_LATER = "launches return at once there: an error is reported at the next wait"
 _BOTH = "it launches the code of single backends on memory of the host"
 
 _ON_NO_DEVICE: dict[str, str] = {

@@ -88,7 +88,7 @@ def test_updates_from_many_threads_all_count(t, code):
 
 
 def test_old_values_are_all_different():
-    """A counter hands out each number once, whoever asks."""
+    """A counter hands out each number once, to any thread."""
     text = """
     kernel k(counter: ndarray<i64, 1>, seen: ndarray<i64, 1>) stage=accesses {
       $0 : offloaded {kind='range_for' unit='chunk'} header {

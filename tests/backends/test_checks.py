@@ -1,4 +1,4 @@
-"""Assertions, printing and overlap: what a kernel tells the launch."""
+"""Assertions, printing and overlap: what a kernel reports to the launch."""
 
 import numpy as np
 import pytest

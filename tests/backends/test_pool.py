@@ -1,4 +1,4 @@
-"""The thread pool: every chunk once, whoever launches, from wherever, also after a fork."""
+"""The thread pool: every chunk once, launched by any thread, also after a fork."""
 
 import ctypes
 import multiprocessing

@@ -1,4 +1,4 @@
-"""A folder of its own for each test, and warnings that are given anew in each."""
+"""A folder of its own for each test, and warnings that are given again in each."""
 
 import pytest
 from qd_studio.engine import logs

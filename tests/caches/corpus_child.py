@@ -1,7 +1,7 @@
 """Runs cases of the corpus with the caches on disk: `corpus_child.py PROGRAM OUT ARCH NAME...`.
 
 As the corpus' own worker does, but for the options; the environment may say more of these. The last
-line tells what the store of the offline cache did.
+line reports what the store of the offline cache did.
 """
 
 import json

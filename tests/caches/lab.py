@@ -5,7 +5,7 @@
     assert lab.run() == (4.0, "hit", "")
 
 A program says ``from qd_studio import engine as qd`` and has a function ``main``, which gives a
-number, and a kernel ``k``. Each run imports it anew, in a new program (`qd.init`) that finds
+number, and a kernel ``k``. Each run imports it again, in a new program (`qd.init`) that finds
 nothing in memory: so a run sees what another process would see.
 """
 
@@ -89,7 +89,7 @@ class Lab:
 
     @contextmanager
     def started(self) -> Iterator[Any]:
-        """The program, imported anew."""
+        """The program, imported again."""
         IN_PROCESS.clear()
         for name in [n for n in sys.modules if n.startswith("lab_")]:
             del sys.modules[name]

@@ -103,7 +103,7 @@ def through(artifact: Artifact, before=HERE, after=HERE) -> Artifact:
 
 
 def bare(artifact: Artifact) -> dict:
-    """What must come back: all but generated texts and where tasks stand."""
+    """What must come back: all but generated texts and where tasks are."""
     kept = {f.name: getattr(artifact, f.name) for f in dataclasses.fields(artifact)}
     for name in ("texts", "lines", "lazy"):
         del kept[name]

@@ -43,7 +43,7 @@ def expect_one_warning_and_healing(s, warnings, number: int = 1, *words: str) ->
 
 
 def resummed(data: bytes) -> bytes:
-    """The file with a checksum that is right for what stands in it now."""
+    """The file with a checksum that is right for what is in it now."""
     return data[:68] + checksum(data[:68], data[100:]) + data[100:]
 
 

@@ -1,4 +1,4 @@
-"""The nonce that keeps the driver's own cache cold, and what is told of that layer."""
+"""The nonce that keeps the driver's own cache cold, and what is reported of that layer."""
 
 import os
 import re

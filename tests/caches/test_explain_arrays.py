@@ -1,4 +1,4 @@
-"""What looks are made with: arrays of vectors and matrices, classes, whoever they belong to."""
+"""Arguments of dry-run lookups: arrays of vectors and matrices, classes, of any owner."""
 
 import re
 from pathlib import Path

@@ -235,7 +235,7 @@ def test_a_relative_folder_stays_where_it_was_when_the_program_began(lab, monkey
 
 
 def test_struct_types_of_other_kernels_do_not_count(lab):
-    """A type is told by its number among those of one kernel, not of all that the process knew."""
+    """A type has its number among those of one kernel, not of all that the process knew."""
     lab.write("""
 def make(T):
     @qd.kernel(fastcache=True)

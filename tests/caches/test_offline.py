@@ -398,7 +398,7 @@ def test_a_process_that_only_looks_uses_nothing_and_writes_nothing(scale, on, tm
 
 
 def spoil(scale, change):
-    """Write the kernel's entry anew, with a good checksum but other contents."""
+    """Rewrite the kernel's entry with a good checksum but other contents."""
     store = open_store(program.current().config, "offline")
     found = seen(scale)
     load, code = store.peek(found.key, scale.decl.qualname)

@@ -89,7 +89,7 @@ def flip(path):
 
 
 def swap_names(runs):
-    """Every entry stands under the name of the next one of its layer."""
+    """Every entry is under the name of the next one of its layer."""
     for layer in ("offline", "fastcache"):
         paths = [path for path in entries(runs) if path.parent.name == layer]
         texts = [path.read_bytes() for path in paths]

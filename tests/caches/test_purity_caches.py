@@ -1,7 +1,7 @@
 """What pure kernels may read all the same: it is compared before a cached kernel is used again.
 
 A name in UPPERCASE, a use in ``qd.static``, a list and so on do not keep a kernel from being found
-by its source. If one of them has changed since, the kernel is compiled anew: never is the result
+by its source. If one of them has changed since, the kernel is compiled again: never is the result
 that of another value.
 """
 
@@ -140,7 +140,7 @@ def test_no_result_is_that_of_another_value(lab, name):
 
 
 def test_members_of_an_object_that_are_no_data_of_it(lab):
-    """Properties and attributes of the class do not stand in the object."""
+    """Properties and attributes of the class are not in the object."""
     lab.write("""
 K = 3
 

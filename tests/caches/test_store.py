@@ -1,4 +1,4 @@
-"""What a store gives, keeps and tells when nothing is wrong."""
+"""What a store gives, keeps and reports when nothing is wrong."""
 
 import os
 import stat

@@ -37,7 +37,7 @@ TIMEOUT_S = 120
 
 @dataclass
 class Seen:
-    """What one kernel of a program tells about its last compile.
+    """What one kernel of a program reports about its last compile.
 
     layers: layer -> (state, source, reason, key, parts, stored), as the engine observed it.
     """

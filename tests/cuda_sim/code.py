@@ -94,7 +94,7 @@ def _grid() -> Any:
 
 
 _LINKED: dict[str, tuple[Any, Any]] = {}
-"""Code by the text of its IR: a test that starts programs anew compiles each kernel once."""
+"""Code by the text of its IR: a test that starts programs again compiles each kernel once."""
 _MOST = 256
 
 

@@ -1,6 +1,6 @@
 """What a device gives a kernel, as functions of the host: special registers, warps, mathematics.
 
-`definition(name, declaration)` gives the text of the function that stands in for an intrinsic
+`definition(name, declaration)` gives the text of the function in place of an intrinsic
 ``llvm.nvvm.*`` or a function of libdevice, named `stand_in(name)`. A kernel whose functions use one
 of `meets` needs threads that wait for each other (`warp`).
 """
@@ -334,7 +334,7 @@ def _libdevice(name: str) -> str:
 
 
 def definition(name: str) -> str:
-    """The function that stands in for ``name``. Lacking if there is none."""
+    """The function in place of ``name``. Lacking if there is none."""
     if name.startswith("__nv_"):
         return _libdevice(name)
     if name in ("llvm.trap", "llvm.debugtrap"):

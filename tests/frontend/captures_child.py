@@ -1,4 +1,4 @@
-"""Runs cases of the corpus and tells what kernels read and no capture has.
+"""Runs cases of the corpus and reports what kernels read and no capture has.
 
 `captures_child.py PROGRAM OUT ARCH NAME...`; the last line of the output is a JSON object.
 """

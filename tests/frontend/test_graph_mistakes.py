@@ -1,6 +1,6 @@
 """What a kernel says wrongly about graphs: the message, and the caret under the user's own text."""
 
-# ruff: noqa: E501 (bodies of kernels stand in one line each)
+# ruff: noqa: E501 (bodies of kernels are in one line each)
 
 import enum
 

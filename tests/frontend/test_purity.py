@@ -1,4 +1,4 @@
-"""Kernels marked fastcache=True: what they may not read, how it is told, and what they could be."""
+"""Kernels marked fastcache=True: what they may not read, the report, and what they could be."""
 
 import dataclasses
 import enum
@@ -68,7 +68,7 @@ def line_of(text: str) -> int:
         return next(n for n, line in enumerate(file, 1) if text in line)
 
 
-# How an error is told
+# How an error is reported
 
 
 def test_the_error_points_to_the_name():
@@ -143,7 +143,7 @@ def test_a_kernel_that_is_not_pure_stays_so():
     assert str(first) == str(second)
 
 
-# How a warning is told
+# How a warning is reported
 
 
 def test_a_warning_is_at_the_users_line():

@@ -3,7 +3,7 @@
 The reference is the interpreter on the frontend's IR, before any pass. It is compared with
 
 * the interpreter on the IR at each named point of the pipeline, with all passes on, for both kinds
-  of target: tells a wrong pass apart from a wrong backend;
+  of target: distinguishes a wrong pass from a wrong backend;
 * the CPU backend, CUDA or OpenCL, in each configuration of `configs` (kernels whose final IR and
   options of the backend are the same as in an earlier configuration run once).
 """

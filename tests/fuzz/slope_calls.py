@@ -3,7 +3,7 @@
 Each kernel of `slopes` and `slope_parts` is launched with its gradient several times in one
 program. Between launches the arrays that bound its loops, close its predicates and pick its
 elements change: through elements, whole copies, views, other arrays, another kernel, scalar
-arguments, or not at all, so that sizes found earlier are right or stale. The interpreter tells what
+arguments, or not at all, so that sizes found earlier are right or stale. The interpreter says what
 each gradient should be; the CPU backend runs the same launches under the settings of `OPTIONS`,
 with loops cut into small pieces; then once more with every kernel from the offline cache. Inputs
 may lack gradients, be NumPy arrays, or be one array for two parameters that are only read.

@@ -1,6 +1,6 @@
 """Differentiable kernels as trees of statements, and as source text; `slopes` generates them.
 
-The containers of every such kernel are the same; `slopes` tells what they are for.
+The containers of every such kernel are the same; `slopes` says what they are for.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ elements of arrays and fields of them, functions of vectors, and results of seve
                              and structs, one more ndarray of numbers, and the vector ``kv``
     ov, yv, qs               what is computed: one of them in each loop of the root
 
-Some loops have a predicate: their body stands under one ``if`` that compares an element at the
+Some loops have a predicate: their body is under one ``if`` that compares an element at the
 loop's index with a number.
 """
 

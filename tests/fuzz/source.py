@@ -31,7 +31,7 @@ _ATOMIC = {
 
 
 def literal(value: float | int, t: DataType) -> str:
-    """A constant that has type ``t`` wherever it stands."""
+    """A constant that has type ``t`` wherever it is."""
     if t is u1:
         return "True" if value else "False"
     return f"qd.{t}({value!r})"

@@ -1,4 +1,4 @@
-"""Comparing results: what counts as equal, and how the difference is told."""
+"""Comparing results: what counts as equal, and how the difference is reported."""
 
 import math
 

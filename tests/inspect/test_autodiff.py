@@ -1,4 +1,4 @@
-"""What the record tells of adstacks: formulas, and totals that are the allocator's own."""
+"""What the record reports of adstacks: formulas, and totals that are the allocator's own."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Layouts of fields, and where parameters come from, as a record tells them."""
+"""Layouts of fields, and where parameters come from, as a record reports them."""
 
 import pytest
 from qd_studio.engine.frontend.specialization import ParamBinding

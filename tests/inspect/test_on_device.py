@@ -1,4 +1,4 @@
-"""Captures on a simulated CUDA device: times, agreement, graphs, checks, what is told of it."""
+"""Captures on a simulated CUDA device: times, agreement, graphs, checks, what is reported of it."""
 
 import importlib.util
 

@@ -1,6 +1,6 @@
 """IR texts that together hold every opcode, each valid in its stage; and edits that break them."""
 
-# ruff: noqa: E501 (IR lines stand as the printer writes them)
+# ruff: noqa: E501 (IR lines are as the printer writes them)
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parameters: every kind is read back as it was, and bad ones are told."""
+"""Parameters: every kind is read back as it was, and bad ones are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verifier: valid samples of every opcode pass; each broken rule is told at its op."""
+"""Verifier: valid samples of every opcode pass; each broken rule is reported at its op."""
 
 from __future__ import annotations
 

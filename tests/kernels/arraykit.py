@@ -42,7 +42,7 @@ def both(func, make, **options):
 
 
 def finished(kernel, *args, debug=False):
-    """The finished IR of a kernel for these arguments, and what makes the latter anew."""
+    """The finished IR of a kernel for these arguments, and what makes the latter again."""
     config = CompileConfig(fast_math=False, debug=debug)
 
     def classified():

@@ -41,7 +41,7 @@ def test_overflow_is_reported_once_a_line_with_operands_and_count(start, capfd):
     assert "x[i] = i * 1_000_000_000\n           ^^^^^^^^^^^^^^^^^" in said
     assert "(u32: 0 - 1)\n" in said
     assert "y[1] -= 1" in said
-    # Counting starts anew with each launch.
+    # Counting starts again with each launch.
     wraps(x[:4], np.array([1, 1], np.uint32))
     said = capfd.readouterr().out
     assert said.count("Multiplication overflow detected in File ") == 1

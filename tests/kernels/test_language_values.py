@@ -41,7 +41,7 @@ def test_a_constant_nan_loses_against_any_number():
     assert without_nan(2.0) == (2.0, 2.0, 1)
     assert without_nan(4.0) == (4.0, 4.0, 0)
     for variant in without_nan.launchers.variants.values():
-        # Under fast_math LLVM is told that a minimum sees no NaN: a constant one must be gone.
+        # Under fast_math LLVM may assume that a minimum sees no NaN: a constant one must be gone.
         texts = variant.compiled.artifact
         assert "llvm_ir" not in texts.names or "0x7FF8" not in texts.text("llvm_ir")
 

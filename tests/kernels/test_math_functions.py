@@ -1,4 +1,4 @@
-"""Functions of vectors and numbers: `qd.math` and what stands beside it.
+"""Functions of vectors and numbers: `qd.math` and what is next to it.
 
 Each expression prints in a kernel what Quadrants prints for it, and gives the same in Python.
 """

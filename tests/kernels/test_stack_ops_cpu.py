@@ -72,7 +72,7 @@ def test_rows_are_claimed_behind_the_predicate(predicated):
     assert program.claims == 20
     kernel = _predicated()
     heaps = Heaps(kernel.meta, 6, rows=3, predicated=predicated)
-    for _ in range(5):  # each launch claims anew
+    for _ in range(5):  # each launch claims again
         got[1][:] = 0
         kernel.launch(got, 0, heaps.plan)
         np.testing.assert_allclose(got[1], wanted[1])

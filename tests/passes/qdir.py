@@ -18,7 +18,7 @@ A ``*.qdir`` file holds cases, separated by lines of ``=``::
 What comes out must be the expected text exactly, be good IR, and be announced: a pass says that
 it changed something exactly when the text differs. ``---- same`` stands for the input itself, so
 it says at a glance that the case is about what a pass leaves alone. Beyond that, the interpreter
-must get the same results from the IR before and after, unless ``; no interp`` tells why it cannot.
+must get the same results from the IR before and after, unless ``; no interp`` says why it cannot.
 ``pytest --bless`` writes what comes out now into the files.
 """
 

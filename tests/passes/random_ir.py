@@ -133,7 +133,7 @@ class RandomIR:
         return self.b.const(normalize(value, t), t)
 
     def value(self, t, fresh: float = 0.4) -> Op:
-        """A value of type ``t``: one that stands there, a new constant, or a new operation."""
+        """A value of type ``t``: one that is there, a new constant, or a new operation."""
         rng = self.rng
         known = [v for v in self.values if v.type is t]
         if known and rng.random() > fresh:
@@ -332,7 +332,7 @@ class RandomIR:
             b.emit(C.AD_STACK_POP, (stack,))
 
     def pushed_in(self, stack: Op) -> int:
-        """The branch in which the last push on ``stack`` stands."""
+        """The branch in which the last push on ``stack`` is."""
         pushes = [
             op for op in walk(self.func.body)
             if op.code == C.AD_STACK_PUSH and op.args[0] is stack

@@ -1,4 +1,4 @@
-"""Dataclasses as arguments: what is passed, what compiles anew, what is an error."""
+"""Dataclasses as arguments: what is passed, what compiles again, what is an error."""
 
 import dataclasses
 import importlib

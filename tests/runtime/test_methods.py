@@ -1,4 +1,4 @@
-"""Kernels that are methods: how objects keep them, what compiles anew, what is an error."""
+"""Kernels that are methods: how objects keep them, what compiles again, what is an error."""
 
 import copy
 import dataclasses

@@ -1,7 +1,7 @@
 """Finding the samples and their kernels.
 
 Samples are scripts: a file may import its neighbours (`geometry.py` does), so their folder
-stands on the import path here as it does when one of them is run.
+is on the import path here as it does when one of them is run.
 
 There are two kinds. Those that import this engine declare workloads and checks beside their
 kernels. Those that say `import quadrants` run unchanged on Quadrants, too, which knows neither;

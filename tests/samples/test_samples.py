@@ -71,7 +71,7 @@ def test_check_rejects_a_wrong_result(sample, kernel_name):
 
 
 def test_workloads_grow(sample, kernel_name):
-    """Each kernel has a small case and a realistic one, and tells its traffic and operations."""
+    """Each kernel has a small case and a realistic one, and reports its traffic and operations."""
     kernel = kernel_of(sample, kernel_name)
     assert kernel.workloads
     for workload in kernel.workloads:

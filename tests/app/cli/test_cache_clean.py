@@ -1,4 +1,4 @@
-"""`qd-studio cache clean`: what goes, what is told of it, and what never goes."""
+"""`qd-studio cache clean`: what goes, what is reported of it, and what never goes."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Key maps of users: what is taken, and what is told."""
+"""Key maps of users: what is taken, and what is reported."""
 
 import pytest
 from qd_studio.app.core.keymap import keymap_of

@@ -135,7 +135,7 @@ def cells(record, width):
 
 
 def under(head, rows, name, text):
-    """A number stands at the right edge of its heading."""
+    """A number is at the right edge of its heading."""
     end = head.splitlines()[-1].index(name) + len(name)
     row = next(line for line in rows.splitlines() if "scale" in line)
     assert row[:end].endswith(f" {text}") and row[end : end + 1] in ("", " ")

@@ -28,7 +28,7 @@ LIMITS = Limits(
     import_s=4.0, compile_s=30.0, launch_s=3.0, measure_s=0.01, interpret_s=3.0, grace_s=1.0
 )
 # Not those that leave the studio or take its terminal away, that compile for every backend, or
-# that reach for the clipboard of whoever runs this.
+# that reach for the clipboard of the user who runs this.
 KEYS = (
     *"jkgGhlnN123456789[]{}dDwmuzxbJK<>EotrseC", "enter", "escape", "escape", "tab", "shift+tab",
     "up", "down", "pageup", "pagedown", "slash", "question_mark", "left", "right",

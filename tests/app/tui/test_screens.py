@@ -42,7 +42,7 @@ async def test_every_screen_draws_at_every_size(record, size):
             text = text_of(app)
             assert app.sel.tab == tab
             assert wanted.get(tab, "") in text or tab in ("launch", "caches"), tab
-            # Help and the way out are told on every screen.
+            # Help and the way out are shown on every screen.
             assert "? help" in text and "esc back" in text
         for key, word in (("o", "hello"), ("c", "fast_math"), ("question_mark", "Everywhere")):
             await press(pilot, key)

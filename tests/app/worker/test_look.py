@@ -1,4 +1,4 @@
-"""The pass run on the screen is told of before the passes after it have run."""
+"""The pass run on the screen is reported before the passes after it have run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames, the flight recorder, cutting output into lines, how ends are told."""
+"""Frames, the flight recorder, cutting output into lines, how ends are reported."""
 
 import signal
 import tempfile

@@ -1,4 +1,4 @@
-"""Kernels compiled for AMD GPUs: what the ISA text holds, and what is told of it."""
+"""Kernels compiled for AMD GPUs: what the ISA text holds, and what is reported of it."""
 
 import itertools
 

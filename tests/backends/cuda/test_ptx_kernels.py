@@ -1,4 +1,4 @@
-"""What the PTX of kernels holds, what a launch is told of it, and what cannot be."""
+"""What the PTX of kernels holds, what a launch learns from it, and what cannot be."""
 
 import numpy as np
 import pytest

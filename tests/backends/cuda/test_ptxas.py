@@ -1,4 +1,4 @@
-"""What NVIDIA's tools say is read right; that they are missing or fail is told in a sentence."""
+"""What NVIDIA's tools say is read right; where they are missing or fail, a sentence says so."""
 
 import os
 import stat

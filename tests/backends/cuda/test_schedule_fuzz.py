@@ -30,7 +30,7 @@ class Loop:
         self.axes = rng.choice((1, 1, 2, 2, 3))
         self.types = [rng.choice(list(NAMES)) for _ in range(2)]
         self.order = rng.sample(range(self.axes), self.axes)
-        # What stands last in an index moves by this much from iteration to iteration.
+        # What is last in an index moves by this much from iteration to iteration.
         self.stride = rng.choice((1, 1, 1, 2, 3))
         self.sums = rng.random() < 0.4
         self.aligned = rng.random() < 0.6

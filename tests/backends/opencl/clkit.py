@@ -1,6 +1,6 @@
 """Kernels compiled to OpenCL C and launched on the embedded device, without the backend's runtime.
 
-Small and slow on purpose: every launch makes its buffers anew and waits.
+Small and slow on purpose: every launch makes new buffers and waits.
 """
 
 import struct

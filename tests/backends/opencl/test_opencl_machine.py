@@ -1,4 +1,4 @@
-"""Which device a program gets, and what it is told where there is none or one is lost."""
+"""Which device a program gets, and what it reports where there is none or one is lost."""
 
 import ctypes
 import json

@@ -1,4 +1,4 @@
-"""Kernels compiled to SPIR-V: valid modules, what is refused, what a launch is told."""
+"""Kernels compiled to SPIR-V: valid modules, what is refused, what a launch learns."""
 
 import shutil
 import subprocess
