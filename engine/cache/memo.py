@@ -6,7 +6,7 @@
 A memo is of one kind: PTX (`ptx`), or, in the folder ``runtime``, runtime library code (`library`)
 and the digest of the engine's source (`engine_id`). `offline` and `runtime.fastcache` use stores
 themselves: their entries also serve source locations other than those they were made for, and may
-be rejected after they were found.
+be rejected after they were found (``docs/decisions/013-two-kinds-of-cache.md``).
 """
 
 from __future__ import annotations
