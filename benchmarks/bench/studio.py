@@ -63,7 +63,7 @@ def kernels_listed_ms(options: Options) -> float:
 
 
 def save(path: Path, text: str) -> None:
-    """Replace the file at once, as editors do: nobody sees half of it."""
+    """Replace the file at once, as editors do: half of it is never seen."""
     fresh = path.with_suffix(".fresh")
     fresh.write_text(text)
     fresh.replace(path)

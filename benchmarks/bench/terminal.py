@@ -78,7 +78,7 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End the program and what it started; its session is its own, so nobody else is hit."""
+        """End the program and what it started; no other process is in its session."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGTERM)
         try:

@@ -106,7 +106,7 @@ def test_an_index_outside_of_an_array_is_an_error() -> None:
     )
     with pytest.raises(QuadrantsRuntimeError, match=r"i < 2, j < 3 of .*; it reads a\[j\] with"):
         one(a, values, "(maxover 0 0 2 (maxover 1 0 3 (add (var 0) (read 0 (var 1)))))")
-    assert one(a, values[:0], "(maxover 0 0 3 (read 0 (var 0)))") == 0  # nobody gets to read it
+    assert one(a, values[:0], "(maxover 0 0 3 (read 0 (var 0)))") == 0  # it is never read
     for wrong in ("2", "-1", "(add 1 (read 0 0))"):
         with pytest.raises(QuadrantsRuntimeError, match="index"):
             one(a, values, f"(read 0 {wrong})")

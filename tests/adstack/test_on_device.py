@@ -22,7 +22,7 @@ from .test_max_reducer import PARAMS, values
 
 
 class Far:
-    """Memory of this process that nobody may look at. reads: (offset, bytes) of each copy."""
+    """Memory of this process that must not be read. reads: (offset, bytes) of each copy."""
 
     host = None
 

@@ -41,8 +41,8 @@ def ones(n=4):
 
 def flags(kernel):
     seen = kernel._primal.src_ll_cache_observations
-    told = (seen.cache_key_generated, seen.cache_validated, seen.cache_loaded, seen.cache_stored)
-    return "".join(letter for letter, on in zip("gvls", told) if on)
+    flags = (seen.cache_key_generated, seen.cache_validated, seen.cache_loaded, seen.cache_stored)
+    return "".join(letter for letter, on in zip("gvls", flags) if on)
 
 
 def result_of(value, args):

@@ -117,7 +117,7 @@ def test_a_file_where_a_parent_should_be(tmp_path, warnings):
 def test_no_home_directory(monkeypatch, warnings, tmp_path):
     """Where the user has none, the folder is looked for where the system's message says."""
     monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setenv("HOME", str(tmp_path / "nobody" / "home"))
+    monkeypatch.setenv("HOME", str(tmp_path / "missing" / "home"))
     real = os.mkdir
 
     def refused(path, *mode):
@@ -261,7 +261,7 @@ def mounted(*options: str, at, code: str) -> subprocess.CompletedProcess:
         pytest.skip("mounting needs root and unshare")
     mount = ["unshare", "-m", "sh", "-c", 'mount "$@"', "sh", *options, str(at)]
     if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("this system lets nobody mount")
+        pytest.skip("this system does not allow mounting")
     script = f'mount {" ".join(options)} {at} && exec "$@"'
     return child(code, at / "cache", ["unshare", "-m", "sh", "-c", script, "sh"])
 

@@ -1,4 +1,4 @@
-"""The offline cache in one process: what is kept, found, refused, and told."""
+"""The offline cache in one process: what is kept, found, refused, and reported."""
 
 import os
 

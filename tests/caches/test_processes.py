@@ -1,6 +1,6 @@
 """Processes that share a folder, and processes that die in the middle of something.
 
-Whatever happens, each entry is there as it was written or is not there, and nobody waits.
+Whatever happens, each entry is there as it was written or is not there, and no process waits.
 """
 
 import json

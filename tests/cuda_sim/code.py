@@ -77,7 +77,7 @@ _rooms: dict[int, tuple[Any, Any]] = {}
 
 
 def _room(threads: int) -> tuple[int, int]:
-    """Records and stacks for so many threads. Memory that nobody touches costs nothing."""
+    """Records and stacks for so many threads. Memory that is not touched costs nothing."""
     count = 1 << max(threads - 1, 1).bit_length()
     if count not in _rooms:
         _rooms[count] = (mmap.mmap(-1, count * warp.RECORD), mmap.mmap(-1, count * _STACK + 4096))

@@ -208,7 +208,7 @@ CASES = {
     "struct to a number": (kernel("    y = 1\n    y = p\n"), T, "Invalid constant scalar", None),
     "augmented struct": (kernel("    p += 1\n"), T, "unsupported operand", None),
     "comparison of structs": (kernel("    y = p == p\n"), T, "unsupported operand", None),
-    "annotated anew": (
+    "annotated again": (
         kernel("    v: qd.types.vector(3, qd.f32) = [1, 2, 3]\n"),
         S, "Static assign cannot have type overloading", "vector(2, f32)",
     ),

@@ -111,7 +111,7 @@ DO_WHILE = [
         POINTS, f"with qd.checkpoint(1, yield_on=f):\n    while qd.graph.do_while(g):\n        {LOOP}",
         "cannot appear inside a qd.checkpoint() block", "qd.graph.do_while(g)",
     ),
-    ("graph_while='nobody'", LOOP, "graph_while='nobody' does not", "def"),
+    ("graph_while='missing'", LOOP, "graph_while='missing' does not", "def"),
     ("graph_while='x'", LOOP, "must be a scalar i32 ndarray", "def"),
 ]  # fmt: skip
 CHECKPOINTS = [

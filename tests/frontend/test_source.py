@@ -23,7 +23,7 @@ def first(
 
     # the last comment of the body
 
-# a comment of nobody
+# a comment of no function
 def second(): return 1
 class Holder:
     @staticmethod

@@ -2,7 +2,7 @@
 
 Every index lies in its axis, every loop ends, and no parallel loop races: in one, an array is
 either written at the loop's own cell and touched nowhere else, or only read, or only the target of
-one commutative integer atomic whose value nobody uses; variables of the kernel are read, or are the
+one commutative integer atomic whose value is not used; variables of the kernel are read, or are the
 target of one such atomic. So results do not depend on order, and integers must agree exactly.
 
 Reals are of two kinds (see `model.Program.mode`). ``exact`` kernels use operations that IEEE rounds

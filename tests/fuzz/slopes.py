@@ -93,7 +93,7 @@ class Generator:
             inner = scope._replace(floats=("a", *outer))
             if self.chance(0.2):
                 body += self.chain(stage, inner)
-                outer = (*outer, *accumulators)  # set, but summed into by nobody
+                outer = (*outer, *accumulators)  # set, but never summed into
                 accumulators = ()
             else:
                 body.append(self.root(stage, inner, accumulators))

@@ -50,7 +50,7 @@ def test_every_op_says_what_it_means(info):
     assert info.traits or info.result != "void"
 
 
-# What a pass leaves alone is told in one of these words.
+# What a pass leaves alone is stated in one of these words.
 LEAVES = r"\b(stays?|keeps?|kept|leaves?|left|untouched|needs? no|not|never|only)\b"
 
 

@@ -292,7 +292,7 @@ def in_place(x: F32, step: qd.i32):
 
 @pytest.mark.parametrize(("step", "runs"), [(0, 1), (1, 0), (-1, 0)])
 def test_iterations_that_read_what_others_write(step, runs):
-    """On arrays where nobody is late; else memory is as before and the plain way is gone."""
+    """On arrays where no lane is late; else memory is as before and the plain way is gone."""
     x = np.random.default_rng(6).random(50, dtype=np.float32)
     (task,), args, _ = both(*finished(in_place, x, step))
     assert task.runs == runs

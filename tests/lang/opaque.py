@@ -1,7 +1,7 @@
 """A device whose memory the host does not see, without a device.
 
 Its memory is that of this process, so that kernels of the CPU and of the interpreter run on it; but
-it shows nobody its bytes: ``host`` is None, and all goes through `read`, `write`, `fill`, `copy`.
+it does not show its bytes: ``host`` is None, and all goes through `read`, `write`, `fill`, `copy`.
 Within `installed` programs on the CPU or the interpreter have such a device::
 
     with opaque.installed():

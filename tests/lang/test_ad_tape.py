@@ -175,7 +175,7 @@ def test_the_block_raises():
         raise ValueError("stop")
     with pytest.raises(qd.QuadrantsCompilationError, match="Backwards mode"), qd.ad.Tape(y):
         nested(2)
-    k()  # and nobody watches any more
+    k()  # and it is no longer recorded
     with qd.ad.Tape(y):
         k()
     assert x.grad.to_numpy().tolist() == [2.0, 4.0, 6.0]

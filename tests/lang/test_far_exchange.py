@@ -244,7 +244,7 @@ def test_memory_that_others_look_at_outlives_the_program(device):
     a.fill(2)
     f.fill(3)
     views = on_host(a.to_dlpack()), on_host(f.to_dlpack())
-    a.to_dlpack()  # nobody takes this one
+    a.to_dlpack()  # this one is never taken
     used = device.used
     assert used >= 8000  # and the unused bytes around the field
     qd.reset()

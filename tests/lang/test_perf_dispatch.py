@@ -120,10 +120,10 @@ def test_the_environment_decides(monkeypatch, capsys):
     work = dispatcher(calls)
     assert [work(1, 5) for _ in range(4)] == ["slow"] * 4
     assert "forced to 'slow'" in capsys.readouterr().out
-    monkeypatch.setenv("QD_PERFDISPATCH_FORCE", "work:nobody")
+    monkeypatch.setenv("QD_PERFDISPATCH_FORCE", "work:missing")
     work = dispatcher(calls)
     work(1, 5)
-    assert "'nobody'" in capsys.readouterr().out
+    assert "'missing'" in capsys.readouterr().out
     monkeypatch.setenv("QD_PERFDISPATCH_FORCE", "work")
     with pytest.raises(ValueError, match="name:implementation"):
         dispatcher(calls)

@@ -65,7 +65,7 @@ def test_live_vectors(make):
     assert not seen(x, lambda: (window + 1, window.to_numpy(), x[2].to_list()))
     x[0] = x[1]
     assert isinstance(count_of(x), int), "reading one element to write another hands out nothing"
-    if current().device.host_arrays:  # else nobody gets a view
+    if current().device.host_arrays:  # else there are no views
         x[1].entries[0] = 7
         assert count_of(x) is None
 
@@ -94,7 +94,7 @@ def test_a_view_that_was_handed_out(which):
     x.to_dlpack()
     assert count_of(x) is None
     x.fill(1)
-    assert count_of(x) is None, "nobody knows when the view ends"
+    assert count_of(x) is None, "it is not known when the view ends"
 
 
 def test_kernels_that_write():

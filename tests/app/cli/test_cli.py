@@ -78,7 +78,7 @@ def test_outputs_by_suffix(command, path, tmp_path):
         ("", "no kernels"),
         ("def broken(:\n", "SyntaxError"),
         ("import os; os._exit(0)\n", "the worker process exited with status 0"),
-        (SCALE.replace("* a", "* nobody"), 'Name "nobody" is not defined'),
+        (SCALE.replace("* a", "* missing"), 'Name "missing" is not defined'),
         (SCALE.replace("== before", "!= before"), "check"),
     ],
 )
@@ -135,10 +135,10 @@ def test_a_target_is_compiled_for_without_a_device(command, path, tmp_path, monk
 
 
 def test_show_says_why_there_is_nothing_to_show(command, path):
-    path.write_text(SCALE.replace("* a", "* nobody"))
+    path.write_text(SCALE.replace("* a", "* missing"))
     done = command("show", *FAST, path, "--panel", "ir")
     assert done.returncode == 1
-    assert "* nobody" in done.stdout
+    assert "* missing" in done.stdout
     assert "^^^^^^" in done.stdout
 
 

@@ -120,7 +120,8 @@ def test_plain_characters_say_the_same():
 
 def test_every_style_is_known_and_texts_fit_a_narrow_room():
     lines = [*adstacks.stack_rows(AUTODIFF, 78)[1], *adstacks.stack_lines(AUTODIFF, "0.0", 60)]
-    facts = [x for x in adstacks.fact_lines(AUTODIFF, 60) if x.key and x.key[0] == "told"]
+    facts = [x for x in adstacks.fact_lines(AUTODIFF, 60) if x.key and x.key[0] == "fact"]
+    assert facts
     for line in (*lines, *facts):
         assert {style for _, style in line.spans} | {line.row} <= set(STYLES)
     assert all(len(text_of(line)) <= 60 for line in facts)

@@ -221,6 +221,6 @@ async def test_a_widget_that_cannot_be_made_says_why(plugins):
 
 
 def test_what_a_panel_is_asked_for_is_checked():
-    asked = Asked(RECORDS["basic"], "nobody", None, 80)
-    with pytest.raises(NothingToShow, match="there is no kernel 'nobody'"):
+    asked = Asked(RECORDS["basic"], "missing", None, 80)
+    with pytest.raises(NothingToShow, match="there is no kernel 'missing'"):
         asked.kernels()

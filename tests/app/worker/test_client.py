@@ -175,7 +175,7 @@ def shaped(size: qd.Template, x: qd.types.ndarray(dtype=qd.f32, ndim=1)):
         agreement = unfit.backend(name).agreement
         assert agreement.state == "unknown"
         assert "do not fit" in agreement.reason and "(line 17)" in agreement.reason
-    # Nobody can make up a template argument, and that is said.
+    # A template argument cannot be made up, and the message says so.
     assert shaped.workloads[0].origin == "none"
     assert "parameter size is a template" in shaped.workloads[0].reason
     assert shaped.backend("cpu").status == "not_run"

@@ -73,7 +73,7 @@ def test_a_broken_file_is_an_error_with_its_line_and_the_next_save_recovers(brok
 BAD_KERNELS = {
     "wrong rank": ("for i in x:\n    x[i, i] = 1.0", 7, "dim 1"),
     "wrong type": ("x[0] = x[0] & 1", 6, "unsupported operand"),
-    "unknown name": ("x[0] = nobody", 6, "not defined"),
+    "unknown name": ("x[0] = missing", 6, "not defined"),
     "break in a parallel loop": (
         "for i in range(9):\n    if x[i] > 0:\n        break", 8, "break",
     ),
@@ -354,7 +354,7 @@ def test_a_broken_helper_is_blamed_and_mending_it_helps(tmp_path):
 
 
 def assert_ends(pid):
-    """Wait until a process has ended; a zombie has: nobody may be there to wait for it."""
+    """Wait until a process has ended; a zombie has: no process may be there to wait for it."""
     for _ in range(1200):
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -384,10 +384,10 @@ def test_a_worker_does_not_outlive_the_studio(path):
     code = (
         "import sys, time\n"
         "from qd_studio.app.worker import client, events\n"
-        "def told(e):\n"
+        "def on_event(e):\n"
         "    if isinstance(e, events.Started): print(e.pid, flush=True)\n"
         "    if isinstance(e, events.Log): print('busy', flush=True)\n"
-        f"client.WorkerClient([{str(path)!r}], on_event=told)\n"
+        f"client.WorkerClient([{str(path)!r}], on_event=on_event)\n"
         "time.sleep(600)\n"
     )
     studio = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)

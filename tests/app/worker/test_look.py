@@ -18,7 +18,7 @@ def scale(x: qd.types.NDArray[qd.f32, 1], a: qd.f32):
 """
 
 
-class Told(inspect.Steps):
+class Recorded(inspect.Steps):
     def __init__(self) -> None:
         self.records: list[KernelRecord] = []
 
@@ -36,7 +36,7 @@ def kernel(tmp_path):
 
 
 def compiles(kernel, look):
-    steps = Told()
+    steps = Recorded()
     capture = inspect.KernelCapture(kernel, ("cpu", "interp"), CompileConfig(), steps, shown=look)
     capture.compile()
     backends = [record.backend("cpu") for record in steps.records]

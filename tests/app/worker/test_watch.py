@@ -58,7 +58,7 @@ def test_only_watched_content_counts(watched):
     helper = path.parent / "helper.py"
     helper.write_text("h")
     watcher.watch([str(helper)])
-    path.write_text("nobody looks")
+    path.write_text("not watched")
     helper.write_text("changed")
     assert changes.get(timeout=LONG_S) == [str(helper)]
     assert changes.empty()

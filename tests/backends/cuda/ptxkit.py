@@ -50,5 +50,5 @@ def assemble(artifact, folder):
     command = ["ptxas", "-O0", "-arch", artifact.target.cpu, str(path), "-o", str(path) + ".cubin"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    # What nobody defines would fail when the driver loads it.
+    # What is not defined would fail when the driver loads it.
     assert ".extern .func" not in artifact.texts["ptx"]

@@ -1,6 +1,6 @@
 """Backends side by side on five kernels: rates, first calls, what a launch costs.
 
-    python benchmarks/sides.py [--sides cpu,opencl] [--device NAME] [--rounds 5] [--small]
+    python benchmarks/backends.py [--sides cpu,opencl] [--device NAME] [--rounds 5] [--small]
 
 Each backend runs in processes of its own, by turns, so that a machine which changes its clock does
 so for all. A time is that of many launches and one wait over their number, the best of the rounds;
