@@ -81,8 +81,8 @@ def marked(kernel):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = kernel()
-    seen = {(w.category.__name__, str(w.message)[:55]) for w in caught if "[PURE" in str(w.message)}
-    return found, sorted(seen)
+    told = {(w.category.__name__, str(w.message)[:55]) for w in caught if "[PURE" in str(w.message)}
+    return found, sorted(told)
 
 
 # Warnings
