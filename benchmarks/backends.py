@@ -1,6 +1,6 @@
 """Backends side by side on five kernels: rates, first calls, what a launch costs.
 
-    python benchmarks/backends.py [--sides cpu,opencl] [--device NAME] [--rounds 5] [--small]
+    python benchmarks/backends.py [--backends cpu,opencl] [--device NAME] [--rounds 5] [--small]
 
 Each backend runs in processes of its own, by turns, so that a machine which changes its clock does
 so for all. A time is that of many launches and one wait over their number, the best of the rounds;
@@ -22,11 +22,11 @@ HERE = Path(__file__).resolve().parent
 LAUNCHES = {"nbody": 3, "sum returned": 10}
 
 
-def program(side, device):
+def program(choice, device):
     """Start a program on a backend; the engine's face."""
     from qd_studio import engine as qd
 
-    backend, _, mapping = side.partition(":")
+    backend, _, mapping = choice.partition(":")
     options = {"offline_cache": False, "enable_fallback": False, "log_level": "error"}
     if backend == "opencl":
         options |= {"opencl_device": device} if device else {}
@@ -149,19 +149,19 @@ def per_launch(qd, launch, times, rounds):
     return best
 
 
-def run(args, side, gpu):
+def run(args, backend, gpu):
     """One process of a backend."""
-    command = [sys.executable, __file__, "--child", side, "--device", args.device]
+    command = [sys.executable, __file__, "--child", backend, "--device", args.device]
     command += ["--rounds", str(args.rounds), *["--small"] * args.small, *["--gpu"] * gpu]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"{side} failed\n{done.stderr}")
+        raise SystemExit(f"{backend} failed\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sides", default="cpu,opencl")
+    parser.add_argument("--backends", default="cpu,opencl")
     parser.add_argument("--device", default="")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--turns", type=int, default=2)
@@ -172,16 +172,16 @@ def main():
     if args.child:
         child(args)
         return
-    sides = args.sides.split(",")
-    runs = {side: [] for side in sides}
+    backends = args.backends.split(",")
+    runs = {backend: [] for backend in backends}
     for _ in range(args.turns):
-        for side in sides:
-            runs[side].append(run(args, side, sides[0] == "cuda"))
-    print(f"{'':13}" + "".join(f"{side:>40}" for side in sides) + "  ratio")
-    for name in runs[sides[0]][0]["cases"]:
+        for backend in backends:
+            runs[backend].append(run(args, backend, backends[0] == "cuda"))
+    print(f"{'':13}" + "".join(f"{backend:>40}" for backend in backends) + "  ratio")
+    for name in runs[backends[0]][0]["cases"]:
         rates, line = [], f"{name:13}"
-        for side in sides:
-            mine = [r["cases"][name] for r in runs[side]]
+        for backend in backends:
+            mine = [r["cases"][name] for r in runs[backend]]
             rates.append(max(m["rate"] for m in mine))
             spread = 100 * (1 - min(m["rate"] for m in mine) / rates[-1])
             first = min(m["first"] for m in mine)
@@ -191,7 +191,8 @@ def main():
             )
         print(line + "  " + " ".join(f"{r / rates[0]:.3f}" for r in rates[1:]))
     print(
-        f"{'launch, us':13}" + "".join(f"{min(r['launch'] for r in runs[s]):40.2f}" for s in sides)
+        f"{'launch, us':13}"
+        + "".join(f"{min(r['launch'] for r in runs[s]):40.2f}" for s in backends)
     )
     print("rate, how much the processes differ, first call with its compile, result as NumPy's")
 

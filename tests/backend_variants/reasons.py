@@ -10,7 +10,7 @@ from __future__ import annotations
 __all__ = ["NOT_IN_SPIRV", "NOT_ON_CUDA", "NOT_ON_OPENCL"]
 
 _IMAGES = "it is about the CPU's code images"
-_VIEWS = "it is about views of memory, which device memory has not"
+_VIEWS = "it is about views of memory, which memory of a device does not give"
 _CPU = "it is about the CPU's own code or options"
 _ARCH = "it is about which arch a program gets"
 _PATIENT = "arrays of the host are copied, so that their launches are never prepared"
