@@ -102,8 +102,11 @@ def _texts(code: CodeType) -> Iterator[str]:
     name = code.co_filename
     yield "".join(linecache.getlines(name))
     with contextlib.suppress(OSError, TypeError, IndexError):
-        # From 3.13 on Python keeps what -c and the prompt execute, and finds it by the code.
         yield "".join(inspect.findsource(code)[0])
+    # From 3.13 on Python keeps what was typed by its code, and `inspect` does not always ask.
+    by_code: Any = getattr(linecache, "_getlines_from_code", None)
+    if by_code is not None:
+        yield "".join(by_code(code))
     if name == "<string>":
         yield _argument()
     elif name == "<stdin>":

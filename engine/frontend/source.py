@@ -79,7 +79,12 @@ class FunctionSource:
                 raise self._missing("`source` has no function of that name, parameters and body")
             return lines
         linecache.checkcache(self.file)
-        return linecache.getlines(self.file, self.fn.__globals__)
+        lines = linecache.getlines(self.file, self.fn.__globals__)
+        if not lines and self.file.startswith("<"):  # newer prompts number what was typed
+            from .kept_text import kept_lines
+
+            lines = kept_lines(self.fn)
+        return lines
 
     def _block(self) -> list[str]:
         text = self._text

@@ -1,5 +1,6 @@
 """Kernels that are in no file: ``python -c``, standard input, the prompt, ``exec``."""
 
+import linecache
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -59,6 +60,21 @@ def test_a_file_as_standard_input(tmp_path: Any) -> None:
 
 
 TYPED = ["qd.init()", "@qd.kernel", "def k() -> qd.i32:", "    return 3", "    ", "k = k"]
+
+
+@pytest.mark.parametrize("name", ["<stdin>-2", "<python-input-3>"])
+def test_what_newer_prompts_keep(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = "@qd.kernel\ndef seven() -> qd.i32:\n    return 7\n"
+    kept = {("seven", name): typed}
+
+    def lines(code: Any) -> list[str]:
+        return kept.get((code.co_name, code.co_filename), "").splitlines(keepends=True)
+
+    monkeypatch.setattr(linecache, "_getlines_from_code", lines, raising=False)
+    scope: dict[str, Any] = {"qd": qd}
+    exec(compile(typed, name, "exec"), scope)
+    qd.init(qd.cpu)
+    assert scope["seven"]() == 7
 
 
 @pytest.mark.parametrize("name", ["<stdin>", "<console>"])
