@@ -42,6 +42,10 @@ _NO_DRIVER: Final = (
     "no driver of OpenCL was found: install pyopencl[pocl] or the driver of a device; a library"
     " without a vendor file is found where OCL_ICD_VENDORS names a folder with one"
 )
+_NO_LINKER: Final = (
+    "PoCL links each kernel with the program `ld`, which is not installed: install binutils, for"
+    " example with apt-get install binutils"
+)
 _KINDS: Final = ((2, "cpu"), (4, "gpu"), (8, "accelerator"))
 """Bits of ``CL_DEVICE_TYPE``."""
 _lock: Final = threading.Lock()
@@ -172,19 +176,22 @@ def _found() -> list[Hardware]:
     except cl.Error as error:
         raise BackendUnavailableError("opencl", f"{_NO_DRIVER} ({error})") from None
     out: list[Hardware] = []
+    why = "its drivers show no device" if platforms else _NO_DRIVER
     for p, platform in enumerate(platforms):
         before = pocl.threads()
         try:
             found: Sequence[Any] = platform.get_devices()
         except cl.Error:  # a driver without a device says so by an error
             continue
-        name = str(platform.name).strip()
-        if "pocl" in str(platform.version).lower():
+        name, version = str(platform.name).strip(), str(platform.version)
+        if "pocl" in version.lower():
+            if pocl.lacks_linker(version):
+                why = _NO_LINKER
+                continue
             pocl.spread(pocl.threads() - before)
             name += "" if "pocl" in name.lower() else " (PoCL)"
         out += [_hardware(p, d, name, device) for d, device in enumerate(found)]
     if not out:
-        why = "its drivers show no device" if platforms else _NO_DRIVER
         raise BackendUnavailableError("opencl", why)
     return out
 

@@ -2,6 +2,7 @@
 
 - Each thread that it computes with gets a core of its own (`spread`).
 - A processor that is newer than its LLVM gets a name which that LLVM knows (`name_processor`).
+- Older ones end the process at the first launch where the system has no linker (`lacks_linker`).
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
+import shutil
 import struct
 import sys
 from contextlib import suppress
 from typing import Any, Final
 
-__all__ = ["name_processor", "spread", "threads"]
+__all__ = ["lacks_linker", "name_processor", "spread", "threads"]
 
 _UNKNOWN: Final = b"generic\0"
 _TARGET: Final = b"x86_64-u"
@@ -80,6 +83,18 @@ def name_processor(device: Any, version: str) -> str:
     libc.strdup.restype, libc.strdup.argtypes = ctypes.c_void_p, [ctypes.c_char_p]
     ctypes.c_void_p.from_address(field).value = libc.strdup(level.encode())
     return f"{version.removesuffix('generic')}{level}"
+
+
+def lacks_linker(version: str) -> bool:
+    """True if this PoCL calls a linker that is not installed.
+
+    version: of its platform, such as ``"OpenCL 3.0 PoCL 3.0-rc2 ..."``. Before version 5 PoCL runs
+    ``ld`` as a program, and ends the process if there is none, as on many small images.
+    """
+    found = re.search(r"pocl (\d+)\.", version.lower())
+    if found and int(found[1]) >= 5 or sys.platform != "linux":
+        return False
+    return shutil.which("ld", path=f"{os.environ.get('PATH', os.defpath)}:/usr/bin:/bin") is None
 
 
 def _field_of(record: int) -> int | None:

@@ -82,6 +82,19 @@ def test_drivers_without_devices(monkeypatch):
     assert hardware.unavailable() == "its drivers show no device"
 
 
+@pytest.mark.parametrize(
+    ("version", "path", "word"),
+    [("OpenCL 3.0 PoCL 3.0-rc2  Linux", "", "binutils"), ("OpenCL 3.0 PoCL 3.0", "/here/ld", ""),
+     ("OpenCL 3.0 PoCL 5.0  Linux", "", ""), ("OpenCL 3.0 NVIDIA", "", "")],
+)  # fmt: skip
+def test_pocl_without_a_linker_says_what_to_install(monkeypatch, version, path, word):
+    monkeypatch.setattr(pocl.shutil, "which", lambda *_, **__: path or None)
+    monkeypatch.setattr(pocl.sys, "platform", "linux")
+    platform = types.SimpleNamespace(name="Portable", version=version, get_devices=list)
+    machine(monkeypatch, get_platforms=lambda: [platform])
+    assert (word or "no device") in hardware.unavailable()
+
+
 def test_the_environment_hides_it(monkeypatch):
     monkeypatch.setenv("QD_ENABLE_OPENCL", "0")
     assert hardware.unavailable() == "QD_ENABLE_OPENCL=0 hides it"
