@@ -92,7 +92,7 @@ def lacks_linker(version: str) -> bool:
     ``ld`` as a program, and ends the process if there is none, as on many small images.
     """
     found = re.search(r"pocl (\d+)\.", version.lower())
-    if found and int(found[1]) >= 5 or sys.platform != "linux":
+    if (found and int(found[1]) >= 5) or sys.platform != "linux":
         return False
     return shutil.which("ld", path=f"{os.environ.get('PATH', os.defpath)}:/usr/bin:/bin") is None
 
