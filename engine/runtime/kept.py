@@ -38,17 +38,20 @@ from ..backends.base import ArgumentPool
 from ..frontend.specialization import RecordKey, ValueKey, unwrapped
 from . import args as arguments
 from .alias_check import overlap
+from .reading import UNSEEN
 from .stub import StubWriter
-from .stub_checks import Fixed, TooInvolved
+from .stub_checks import Fixed, TooInvolved, is_checked
 
 if TYPE_CHECKING:
     from .launch import Launchers
+    from .sizer import Need
     from .variant import Variant
 
 __all__ = ["kept_stub"]
 
 _FEWEST: Final = 4
-"""With fewer parameters to keep, reading them costs no more than comparing records."""
+"""With fewer parameters to keep, and members to compare, reading them costs no more than comparing
+records."""
 
 
 def kept_stub(
@@ -63,15 +66,19 @@ def kept_stub(
     pool, meta = variant.executable.arguments(stream), variant.executable.meta
     if pool is None or not variant.program.device.host_arrays:
         return full
-    if meta.has_stacks or meta.labels or meta.seeded or variant.compiled.tally is not None:
+    if meta.labels or meta.seeded or variant.tally is not None:
         return full
     fixed = _fixed(owner, variant, args)
-    if not fixed.args or len(fixed.params) < _FEWEST:
-        return full
-    memory = [b.field.flat() for b in variant.compiled.plan.bindings if b.field is not None]
-    kept = _Kept(owner, variant, pool, fixed, full)
+    fields = sum(binding.field is not None for binding in variant.compiled.plan.bindings)
+    if not fixed.args or len(fixed.params) - fields + len(fixed.members) < _FEWEST:
+        return full  # fields are in the buffers from the start
+    held = [b.field for b in variant.compiled.plan.bindings if b.field is not None]
+    memory = [field.flat() for field in held]  # held first: see `StubWriter`
+    pool.bind_fields([field.address() for field in held])
     try:
-        return _Writer(owner, variant, args, full, pool, memory, stream, fixed).kept_by(kept)
+        writer = _Writer(owner, variant, args, full, pool, memory, stream, fixed)
+        kept = _Kept(owner, variant, pool, fixed, full, writer.watched, stream)
+        return writer.kept_by(kept)
     except TooInvolved:
         return full
 
@@ -82,7 +89,7 @@ def _fixed(owner: Launchers, variant: Variant, args: Sequence[Any]) -> Fixed:
     frozen = {i for i, key in enumerate(keys) if isinstance(key, RecordKey) and _frozen(args[i])}
     members = [
         (used.arg, used.path) for used in plan.used
-        if used.arg in frozen and not isinstance(used.spec_key, ValueKey)
+        if used.arg in frozen and is_checked(used) and not isinstance(used.spec_key, ValueKey)
         and _reached(args[used.arg], used.path[:-1])
     ]  # fmt: skip
     params = [
@@ -91,8 +98,7 @@ def _fixed(owner: Launchers, variant: Variant, args: Sequence[Any]) -> Fixed:
         or (binding.arg in frozen and binding.part < 0
             and _constant(owner, args[binding.arg], binding.path))
     ]  # fmt: skip
-    records = frozen & {plan.bindings[i].arg for i in params}
-    members = [member for member in members if member[0] in records]
+    records = frozen & {*(plan.bindings[i].arg for i in params), *(arg for arg, _ in members)}
     return Fixed(tuple(sorted(records)), frozenset(members), frozenset(params))
 
 
@@ -124,21 +130,26 @@ class _Kept:
     """The kept values of one stub.
 
     now: None, or what the stub reads: weak references to the records, free buffers, the function
-    that makes one, write counters, and the values, which hold the memory of arrays.
+    that makes one, write counters, the values by parameter, which hold the memory of arrays, and
+    what the sizes of adstacks depend on.
     """
 
     def __init__(
         self, owner: Launchers, variant: Variant, pool: ArgumentPool[Any], fixed: Fixed,
-        full: Callable[..., Any],
+        full: Callable[..., Any], watched: Sequence[Need], stream: int,
     ) -> None:  # fmt: skip
+        """watched: inputs of the sizes of adstacks that are kept."""
         self.owner: Final = owner
         self.variant: Final = variant
         self.pool: Final = pool
         self.fixed: Final = fixed
         self.full: Final = full
+        self._watched: Final = watched
+        self._stream: Final = stream
         self.now: tuple[Any, ...] | None = None
         self._seen: tuple[int, ...] = ()
         self._refused: tuple[int, ...] = ()
+        self._overlapping: Callable[..., Any] | None = None
 
     def other(self, *args: Any) -> Any:
         """Launch with other records than those kept; keep them if they come a second time."""
@@ -146,6 +157,8 @@ class _Kept:
             seen = tuple([id(args[i]) for i in self.fixed.args])
         except IndexError:  # some are missing
             return self.full(*args)
+        if seen == self._refused and self._overlapping is not None:
+            return self._overlapping(*args)
         again, self._seen = seen == self._seen and seen != self._refused, seen
         result = self.full(*args)
         if again and not self._keep(args):
@@ -159,7 +172,12 @@ class _Kept:
             return False
         values, classified = found
         plan, meta = self.variant.compiled.plan, self.variant.executable.meta
-        if _fixed(self.owner, self.variant, args) != self.fixed or overlap(values, meta):
+        if _fixed(self.owner, self.variant, args) != self.fixed:
+            return False
+        if meta.noalias and overlap(values, meta):
+            other = self.variant.for_overlap()
+            made = kept_stub(self.owner, other, args, self.full, self._stream)
+            self._overlapping = made if made is not self.full else None
             return False
         image, start = self.pool.image(values), self.pool.start
         apart = all(param.kind == "scalar" or i in self.fixed.params
@@ -176,14 +194,27 @@ class _Kept:
             arguments.writes_of(plan.bindings[i], classified)
             for i in meta.written if i in self.fixed.params
         ]  # fmt: skip
-        held = [value for i, value in enumerate(values) if i in self.fixed.params]
+        held = [value if i in self.fixed.params else None for i, value in enumerate(values)]
         try:
             records = [weakref.ref(args[i], self._forget) for i in self.fixed.args]
         except TypeError:  # a class with slots
             return False
         writes = [one for one in dict.fromkeys(counters) if one is not None]
-        self.now = (*records, [], new, writes, held)
+        watched = [self._input(need, values, classified) for need in self._watched]
+        self.now = (*records, [], new, writes, held, watched)
         return True
+
+    def _input(
+        self, need: Need, values: Sequence[Any], found: Sequence[arguments.Argument]
+    ) -> Any:  # fmt: skip
+        """An input of the sizes of adstacks: a write counter, or a number that stays."""
+        if need.kind == "content":
+            binding = self.variant.compiled.plan.bindings[need.param]
+            return arguments.writes_of(binding, found) or UNSEEN
+        if need.kind == "arg":
+            return int(values[need.param])
+        sizer = self.variant.program.stacks.sizer(self.variant.executable)
+        return sizer.env(values).extents(need.param)[need.axis]
 
     def _forget(self, record: weakref.ref[Any]) -> None:
         """Drop the values when one of their records dies."""
@@ -205,11 +236,11 @@ class _Writer(StubWriter):
         stub.checks.add(
             "now = kept.now",
             f"if now is None: return other({again})",
-            f"{', '.join(refs)}, free, new, writes, values = now",
+            f"{', '.join(refs)}, free, new, writes, values, watched = now",
             f"if {differ}: return other({again})",
         )
         checks.write(stub.checks.section())
-        stub.take.add("try: args = free.pop()", "except IndexError: args = new()")
+        self._take()
         packs = self._packs()
         if packs:
             block = stub.pack.block("try:")
@@ -220,6 +251,22 @@ class _Writer(StubWriter):
         stub.after.add(*[f"{name}.touched = True" for name in checks.writes])
         self.results()
         return stub.function(self.env, f"<launch stub of {checks.owner.decl.name}, kept>")
+
+    @property
+    def watched(self) -> list[Need]:
+        """The inputs of the sizes of adstacks that are kept."""
+        needs = self.sizer.needs if self.sizer else ()
+        return [need for need in needs if need.param in self.checks.fixed.params]
+
+    def _observed(self, need: Need) -> str:
+        if need.param not in self.checks.fixed.params:
+            return super()._observed(need)
+        name = f"watched[{self.watched.index(need)}]"
+        return f"{name}.count" if need.kind == "content" else name
+
+    def _canonical_of(self, number: int) -> str:
+        fixed = number in self.checks.fixed.params
+        return f"values[{number}]" if fixed else super()._canonical_of(number)
 
     def _packs(self) -> list[str]:
         """Pack each run of parameters that are not kept."""

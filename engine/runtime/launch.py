@@ -94,6 +94,7 @@ class Launchers:
         self.maker: Final = maker
         self.observed: Final = observed or Observed()
         self.lock: Final = chaining
+        self._orders: Final[dict[tuple[int | str, ...], list[str]]] = {}
         self._compiled: _Compiled | None = None
 
     @property
@@ -133,7 +134,13 @@ class Launchers:
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call in the order of the parameters."""
-        return arguments.bind(self.decl, args, kwargs)
+        form = (len(args), *kwargs)
+        names = self._orders.get(form)
+        if names is None:
+            bound = arguments.bind(self.decl, args, kwargs)  # which raises where they do not fit
+            self._orders[form] = [param.name for param in self.decl.params[len(args) :]]
+            return bound
+        return (*args, *[kwargs[name] for name in names])
 
     def classify(self, args: Sequence[Any], program: Program) -> list[arguments.Argument]:
         """The arguments of a call, checked."""
@@ -323,7 +330,7 @@ class Launchers:
             if meta.has_stacks:
                 bindings = variant.compiled.plan.bindings
                 sources = [arguments.writes_of(binding, found) for binding in bindings]
-            tally = variant.compiled.tally
+            tally = variant.tally
             run = variant.run if tally is None else partial(tally.run, variant)
             return run(values, sources, resume, stream)
         finally:
@@ -336,7 +343,7 @@ class Launchers:
     ) -> tuple[list[Any], list[arguments.Argument]] | None:
         """The values and arguments of a call that a variant fits and that needs no copies."""
         mine, found, _ = self._find(self._known(), args)
-        if mine is not variant:
+        if mine is not (variant.of or variant):
             return None
         values, back = launch_values(
             self.decl.name, variant.compiled, found, variant.program.config, self.array_class,

@@ -111,7 +111,7 @@ class Checks:
         fixed = self.fixed
         read = [
             used for used in plan.used
-            if _is_checked(used) and (used.arg, used.path) not in fixed.members
+            if is_checked(used) and (used.arg, used.path) not in fixed.members
         ]  # fmt: skip
         bindings: list[ParamBinding] = [
             binding for i, binding in enumerate(plan.bindings)
@@ -350,6 +350,6 @@ class Checks:
         return True
 
 
-def _is_checked(used: Used) -> bool:
+def is_checked(used: Used) -> bool:
     """True for a member that the code depends on as a whole; arrays and numbers are read."""
     return not isinstance(used.spec_key, DataType | CompoundType | NdarrayKey)
