@@ -386,8 +386,9 @@ class Sizer:
 
     @property
     def known(self) -> bool:
-        """True if every content that sizes depend on was observed when the last plan was made."""
-        return self.last is None or None not in self.last
+        """True if no content that sizes depend on may have been written unseen since the last plan
+        was made."""
+        return all(value is not None and value.__class__ is not bytes for value in self.last or ())
 
     def forget(self) -> None:
         """Size again in the next launch."""
