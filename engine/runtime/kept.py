@@ -1,15 +1,18 @@
-"""Launch stubs for the frozen records of the launch before.
+"""Launch stubs for the arrays of the launches before.
 
-A kernel may read a hundred members of dataclasses, and a step of a simulation launches it with the
-same objects each time. No member of a frozen dataclass is ever replaced. So where the same records
-come a second time, their arrays are packed once more and *kept*: a copy of the packed values, and
-argument buffers that hold them. From then on a launch compares the records alone, and packs only
-what may have changed: other arguments, and members that are no arrays of the engine. Arrays that
-were found to share no memory share none later, so such a launch has no overlap check either.
+A kernel may read a hundred members of dataclasses or of ``self``, and a step of a simulation
+launches it with the same objects each time. No member of a frozen dataclass is ever replaced. So
+where the same *anchors* come a second time (the frozen dataclasses themselves, and of other objects
+the arrays that are their members), their arrays are packed once more and *kept*: a copy of the
+packed values, and argument buffers that hold them. From then on a launch compares the anchors
+alone, and packs only what may have changed: other arguments, and members that are no arrays of the
+engine. Arrays that were found to share no memory share none later, so such a launch has no overlap
+check either.
 
-The kept values hold the memory of the arrays, and the records hold the arrays: when the first
-record dies, the values are dropped. A call with other records goes on to the full stub of
-`runtime.stub`. The stub has, in essence::
+A few sets of anchors are kept at a time, for programs that use them by turns. The kept values hold
+the memory of the arrays, and the anchors hold the arrays: when the first anchor dies, the values
+are dropped. A call with other anchors goes on to the full stub of `runtime.stub`. The stub has, in
+essence::
 
     def launch(a0=MISSING, a1=MISSING, *rest):
         now = kept.now
@@ -35,7 +38,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..backends.base import ArgumentPool
-from ..frontend.specialization import RecordKey, ValueKey, unwrapped
+from ..frontend.specialization import InstanceKey, RecordKey, ValueKey, unwrapped
 from . import args as arguments
 from .alias_check import overlap
 from .reading import UNSEEN
@@ -51,14 +54,17 @@ __all__ = ["kept_stub"]
 
 _FEWEST: Final = 4
 """With fewer parameters to keep, and members to compare, reading them costs no more than comparing
-records."""
+anchors."""
+
+_SETS: Final = 8
+"""Sets of anchors that are known at a time."""
 
 
 def kept_stub(
     owner: Launchers, variant: Variant, args: tuple[Any, ...], full: Callable[..., Any],
     stream: int = 0,
 ) -> Callable[..., Any]:  # fmt: skip
-    """A stub that is faster for the records of the launch before, else ``full``.
+    """A stub that is faster for the arrays of the launches before, else ``full``.
 
     full: the stub for all calls of the kind of this one. It is returned where nothing can be kept,
     and where a recorder counts launches (see `recording`).
@@ -70,7 +76,7 @@ def kept_stub(
         return full
     fixed = _fixed(owner, variant, args)
     fields = sum(binding.field is not None for binding in variant.compiled.plan.bindings)
-    if not fixed.args or len(fixed.params) - fields + len(fixed.members) < _FEWEST:
+    if not fixed.anchors or len(fixed.params) - fields + len(fixed.members) < _FEWEST:
         return full  # fields are in the buffers from the start
     held = [b.field for b in variant.compiled.plan.bindings if b.field is not None]
     memory = [field.flat() for field in held]  # held first: see `StubWriter`
@@ -84,22 +90,28 @@ def kept_stub(
 
 
 def _fixed(owner: Launchers, variant: Variant, args: Sequence[Any]) -> Fixed:
-    """The members and parameters that stay in calls with the frozen records of this one."""
+    """The members and parameters that stay in calls with the anchors of this one."""
     plan, keys = variant.compiled.plan, variant.spec_keys
-    frozen = {i for i, key in enumerate(keys) if isinstance(key, RecordKey) and _frozen(args[i])}
+    objects = {i for i, key in enumerate(keys) if isinstance(key, RecordKey | InstanceKey)}
+    frozen = {i for i in objects if isinstance(keys[i], RecordKey) and _frozen(args[i])}
     members = [
         (used.arg, used.path) for used in plan.used
         if used.arg in frozen and is_checked(used) and not isinstance(used.spec_key, ValueKey)
         and _reached(args[used.arg], used.path[:-1])
     ]  # fmt: skip
-    params = [
-        i for i, binding in enumerate(plan.bindings)
-        if binding.field is not None
-        or (binding.arg in frozen and binding.part < 0
-            and _constant(owner, args[binding.arg], binding.path))
-    ]  # fmt: skip
-    records = frozen & {*(plan.bindings[i].arg for i in params), *(arg for arg, _ in members)}
-    return Fixed(tuple(sorted(records)), frozenset(members), frozenset(params))
+    anchors: dict[tuple[int, tuple[str, ...]], None] = {(arg, ()): None for arg, _ in members}
+    params: list[int] = []
+    for i, binding in enumerate(plan.bindings):
+        if binding.field is not None:
+            params.append(i)
+        elif binding.arg in objects and binding.part < 0:
+            depth = _anchor(owner, args[binding.arg], binding.path)
+            if depth is not None:
+                params.append(i)
+                anchors[binding.arg, binding.path[:depth]] = None
+    found = sorted(anchors)
+    whole = [arg for arg, path in found if not path]
+    return Fixed(found, whole, frozenset(members), frozenset(params))
 
 
 def _frozen(value: Any) -> bool:
@@ -117,22 +129,28 @@ def _reached(value: Any, path: Sequence[str]) -> bool:
     return _frozen(value)
 
 
-def _constant(owner: Launchers, value: Any, path: Sequence[str]) -> bool:
-    """True if the member at ``path`` is, for good, an array of the engine or a number."""
-    for name in path:
+def _anchor(owner: Launchers, value: Any, path: Sequence[str]) -> int | None:
+    """How far along ``path`` to compare, so that the member at its end is, for good, the same array
+    of the engine or number; None where it may be another all the same."""
+    depth = 0
+    for n, name in enumerate(path):
         if not _frozen(value) and value.__class__ is not owner.array_class:
-            return False
+            depth = n + 1
         value = unwrapped(getattr(value, name, None))
-    return value.__class__ in (owner.array_class, int, float, bool)
+    if value.__class__ in (int, float, bool) and depth < len(path):
+        return depth
+    return depth if value.__class__ is owner.array_class else None
 
 
 class _Kept:
     """The kept values of one stub.
 
-    now: None, or what the stub reads: weak references to the records, free buffers, the function
+    now: None, or what the stub reads: weak references to the anchors, free buffers, the function
     that makes one, write counters, the values by parameter, which hold the memory of arrays, and
-    what the sizes of adstacks depend on.
+    what the sizes of adstacks depend on. stub: set by its writer.
     """
+
+    stub: Callable[..., Any]
 
     def __init__(
         self, owner: Launchers, variant: Variant, pool: ArgumentPool[Any], fixed: Fixed,
@@ -147,25 +165,47 @@ class _Kept:
         self._watched: Final = watched
         self._stream: Final = stream
         self.now: tuple[Any, ...] | None = None
-        self._seen: tuple[int, ...] = ()
-        self._refused: tuple[int, ...] = ()
+        self._sets: Final[dict[tuple[int, ...], tuple[Any, ...] | None]] = {}
         self._overlapping: Callable[..., Any] | None = None
 
     def other(self, *args: Any) -> Any:
-        """Launch with other records than those kept; keep them if they come a second time."""
+        """Launch with other anchors than the last ones; keep them if they come a second time.
+
+        `_sets` has what is kept, by the identities of the anchors: None for those that came once,
+        () for those that cannot be kept.
+        """
         try:
-            seen = tuple([id(args[i]) for i in self.fixed.args])
-        except IndexError:  # some are missing
+            seen = self._seen(args)
+        except (IndexError, AttributeError):  # some are missing
             return self.full(*args)
-        if seen == self._refused and self._overlapping is not None:
+        known = seen in self._sets
+        found = self._sets.get(seen)
+        if found:
+            if all(ref() is not None for ref in found[: len(seen)]):
+                self.now = found
+                return self.stub(*args)
+        elif found is not None and self._overlapping is not None:
             return self._overlapping(*args)
-        again, self._seen = seen == self._seen and seen != self._refused, seen
         result = self.full(*args)
-        if again and not self._keep(args):
-            self._refused = seen
+        if not known:
+            if len(self._sets) >= _SETS:
+                self._sets.pop(next(iter(list(self._sets))), None)
+            self._sets[seen] = None
+        elif found is None and not self._keep(args, seen):
+            self._sets[seen] = ()
         return result
 
-    def _keep(self, args: tuple[Any, ...]) -> bool:
+    def _seen(self, args: Sequence[Any]) -> tuple[int, ...]:
+        """The identities of the anchors."""
+        return tuple([id(self._at(args, arg, path)) for arg, path in self.fixed.anchors])
+
+    def _at(self, args: Sequence[Any], arg: int, path: Sequence[str]) -> Any:
+        found = args[arg]
+        for name in path:
+            found = getattr(found, name)
+        return found
+
+    def _keep(self, args: tuple[Any, ...], seen: tuple[int, ...]) -> bool:
         """Keep the values of a call; False where it has to be checked each time."""
         found = self.owner.fitting(self.variant, args)
         if found is None:
@@ -196,12 +236,16 @@ class _Kept:
         ]  # fmt: skip
         held = [value if i in self.fixed.params else None for i, value in enumerate(values)]
         try:
-            records = [weakref.ref(args[i], self._forget) for i in self.fixed.args]
+            anchors = [
+                weakref.ref(self._at(args, *anchor), self._forget) for anchor in self.fixed.anchors
+            ]
         except TypeError:  # a class with slots
             return False
         writes = [one for one in dict.fromkeys(counters) if one is not None]
         watched = [self._input(need, values, classified) for need in self._watched]
-        self.now = (*records, [], new, writes, held, watched)
+        if self._seen(args) != seen:  # another thread has replaced one
+            return False
+        self.now = self._sets[seen] = (*anchors, [], new, writes, held, watched)
         return True
 
     def _input(
@@ -216,11 +260,15 @@ class _Kept:
         sizer = self.variant.program.stacks.sizer(self.variant.executable)
         return sizer.env(values).extents(need.param)[need.axis]
 
-    def _forget(self, record: weakref.ref[Any]) -> None:
-        """Drop the values when one of their records dies."""
-        now = self.now
-        if now is not None and any(one is record for one in now[: len(self.fixed.args)]):
+    def _forget(self, anchor: weakref.ref[Any]) -> None:
+        """Drop the values when one of their anchors dies."""
+        count = len(self.fixed.anchors)
+        now = self.now  # which may have left `_sets`
+        if now is not None and any(one is anchor for one in now[:count]):
             self.now = None
+        for seen, found in list(self._sets.items()):
+            if found and any(one is anchor for one in found[:count]):
+                self._sets.pop(seen, None)
 
 
 class _Writer(StubWriter):
@@ -229,16 +277,20 @@ class _Writer(StubWriter):
     def kept_by(self, kept: _Kept) -> Callable[..., Any]:
         """The stub. TooInvolved where there cannot be one."""
         checks, stub, again = self.checks, self.stub, self.checks.again
-        records = [checks.names[i] for i in checks.fixed.args]
-        refs = [f"r{i}" for i in checks.fixed.args]
-        differ = " or ".join(f"{r}() is not {a}" for r, a in zip(refs, records, strict=True))
+        anchors = [".".join((checks.names[i], *path)) for i, path in checks.fixed.anchors]
+        refs = [f"r{k}" for k in range(len(anchors))]
+        differ = " or ".join([f"{r}() is not {a}" for r, a in zip(refs, anchors, strict=True)])
         self.env.update(kept=kept, other=kept.other)
         stub.checks.add(
             "now = kept.now",
             f"if now is None: return other({again})",
             f"{', '.join(refs)}, free, new, writes, values, watched = now",
-            f"if {differ}: return other({again})",
         )
+        compare = stub.checks
+        if any(path for _, path in checks.fixed.anchors):
+            compare = stub.checks.block("try:")
+            stub.checks.add(f"except AttributeError: return other({again})")
+        compare.add(f"if {differ}: return other({again})")
         checks.write(stub.checks.section())
         self._take()
         packs = self._packs()
@@ -250,7 +302,8 @@ class _Writer(StubWriter):
         stub.after.add("for w in writes: w.touched = True")
         stub.after.add(*[f"{name}.touched = True" for name in checks.writes])
         self.results()
-        return stub.function(self.env, f"<launch stub of {checks.owner.decl.name}, kept>")
+        kept.stub = stub.function(self.env, f"<launch stub of {checks.owner.decl.name}, kept>")
+        return kept.stub
 
     @property
     def watched(self) -> list[Need]:

@@ -258,7 +258,8 @@ class Launchers:
         while compiled is self._compiled and kind not in compiled.chained:
             hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
             made = launch_stub(self, variant, args, hot, stream)
-            if made is not None and any(isinstance(k, RecordKey) for k in variant.spec_keys):
+            objects = [k for k in variant.spec_keys if isinstance(k, RecordKey | InstanceKey)]
+            if made is not None and objects:
                 from .kept import kept_stub
 
                 made = kept_stub(self, variant, args, made, stream)

@@ -311,6 +311,60 @@ def test_members_that_are_replaced_are_seen():
     for n in range(1, 6):
         s.b = array(n)
         assert total(s) == 3 + n
+    for _ in range(4):
+        assert total(s) == 8
+    assert kept(total)
+    weak = weakref.ref(s.b._data)
+    s.b = np.full(3, 4, np.float32)
+    gc.collect()
+    assert weak() is None and kept(total) is None
+    assert [total(s) for _ in range(4)] == [7] * 4
+    s.b = s.a
+    assert [total(s) for _ in range(4)] == [4] * 4
+    del s.c
+    with pytest.raises(AttributeError):
+        total(s)
+
+
+def test_arrays_of_self_are_kept_and_may_be_swapped(slow_calls):
+    @qd.data_oriented
+    class Waves:
+        def __init__(self, value):
+            self.old, self.new, self.a, self.b = (array(value + n) for n in range(4))
+            self.k = 2
+
+        @qd.kernel
+        def step(self, dt: qd.f32):
+            for i in range(self.old.shape[0]):
+                self.new[i] = self.old[i] + dt * (self.a[i] + self.b[i]) + self.k
+
+    one, two = Waves(0), Waves(10)
+    for n in range(12):
+        for waves in (one, two):
+            before = waves.old[2]
+            waves.step(n)
+            assert waves.new[2] == before + n * (waves.a[0] + waves.b[0]) + 2
+            waves.old, waves.new = waves.new, waves.old
+        if n == 5:
+            slow_calls.clear()
+    assert slow_calls == []
+    assert one.step.__func__._hot.__globals__["kept"].now
+
+
+def test_several_sets_of_arrays_are_kept(slow_calls):
+    sets = [Arrays(array(k), array(2), array(0)) for k in range(10)]
+    for count in (2, 10):
+        for n in range(5):
+            for k in range(count):
+                assert added(sets[k], n) == k + n + 2
+        if count == 2:
+            slow_calls.clear()
+    assert slow_calls == []
+    stub = added._hot.__globals__["kept"]
+    assert len(stub._sets) <= 8
+    del sets
+    gc.collect()
+    assert stub.now is None and not any(stub._sets.values())
 
 
 def test_arrays_of_a_program_that_has_ended_are_refused():
