@@ -42,7 +42,7 @@ from ..frontend.specialization import InstanceKey, RecordKey, ValueKey, unwrappe
 from . import args as arguments
 from .alias_check import overlap
 from .reading import UNSEEN
-from .stub import StubWriter
+from .stub import StubWriter, pool_for_stubs
 from .stub_checks import Fixed, TooInvolved, is_checked
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ def kept_stub(
 ) -> Callable[..., Any]:  # fmt: skip
     """A stub that is faster for the arrays of the launches before, else ``full``.
 
-    full: the stub for all calls of the kind of this one. It is returned where nothing can be kept,
-    and where a recorder counts launches (see `recording`).
+    full: takes all calls of the kind of this one, and others. It is returned where nothing can be
+    kept, and where a recorder counts launches (see `recording`).
     """
-    pool, meta = variant.executable.arguments(stream), variant.executable.meta
+    pool, meta = pool_for_stubs(owner, variant, stream), variant.executable.meta
     if pool is None or not variant.program.device.host_arrays:
         return full
     if meta.labels or meta.seeded or variant.tally is not None:
@@ -84,7 +84,9 @@ def kept_stub(
     try:
         writer = _Writer(owner, variant, args, full, pool, memory, stream, fixed)
         kept = _Kept(owner, variant, pool, fixed, full, writer.watched, stream)
-        return writer.kept_by(kept)
+        stub = writer.kept_by(kept)
+        kept.begin(args)
+        return stub
     except TooInvolved:
         return full
 
@@ -167,6 +169,13 @@ class _Kept:
         self.now: tuple[Any, ...] | None = None
         self._sets: Final[dict[tuple[int, ...], tuple[Any, ...] | None]] = {}
         self._overlapping: Callable[..., Any] | None = None
+
+    def begin(self, args: tuple[Any, ...]) -> None:
+        """Keep the values of the call that the stub is made from, the second of its kind."""
+        seen = self._seen(args)
+        self._sets[seen] = None
+        if not self._keep(args, seen):
+            self._sets[seen] = ()
 
     def other(self, *args: Any) -> Any:
         """Launch with other anchors than the last ones; keep them if they come a second time.

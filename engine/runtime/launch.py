@@ -35,6 +35,7 @@ from .variant import Maker, Variant
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
+    from .stub import LateStub
 
 __all__ = ["Launchers", "launch_values", "stubs_at_once"]
 
@@ -66,7 +67,8 @@ class _Compiled:
 
     Another thread may end the program in the middle of a call: a call reads this object once, and
     does not use its successor. variants: by the specialization keys of calls; several keys may have
-    one variant. barren: keys without gradients. seen: kinds of calls. chained: those with a stub.
+    one variant. barren: keys without gradients. seen: kinds of calls. chained: the stubs of
+    those that have one.
     """
 
     __slots__ = ("barren", "chained", "program", "seen", "variants")
@@ -76,7 +78,7 @@ class _Compiled:
         self.variants: dict[tuple[Any, ...], Variant] = {}
         self.barren: Final[dict[tuple[Any, ...], NoGradientsError]] = {}
         self.seen: set[Any] = set()
-        self.chained: set[Any] = set()
+        self.chained: dict[Any, LateStub] = {}
 
 
 class Launchers:
@@ -117,7 +119,7 @@ class Launchers:
         """Make stubs again. Compiled variants stay, unless memory of their fields was freed."""
         compiled = self._compiled
         if compiled is not None:
-            compiled.seen, compiled.chained = set(), set()
+            compiled.seen, compiled.chained = set(), {}
             kept = {key: v for key, v in compiled.variants.items() if not v.is_void()}
             compiled.variants = kept
 
@@ -240,6 +242,9 @@ class Launchers:
         variant, found, args = self._find(compiled, args)
         # A stub accepts torch tensors only if it was made from a call with them.
         kind = variant, stream, tuple([torch_tensor(a) for a in args])
+        late = compiled.chained.get(kind)
+        if late is not None:
+            late.needed(args)
         if kind not in compiled.seen and not _hurried:
             compiled.seen.add(kind)
         elif kind not in compiled.chained and len(compiled.chained) < _CHAIN:
@@ -252,23 +257,27 @@ class Launchers:
         self, compiled: _Compiled, kernel: HasHot, kind: tuple[Any, ...], args: tuple[Any, ...]
     ) -> None:
         """Put a stub for a kind of calls at the head of the kernel's chain."""
-        from .stub import launch_stub
+        from .stub import LateStub
 
         variant, stream, _ = kind
+        objects = any(isinstance(k, RecordKey | InstanceKey) for k in variant.spec_keys)
         while compiled is self._compiled and kind not in compiled.chained:
             hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
-            made = launch_stub(self, variant, args, hot, stream)
-            objects = [k for k in variant.spec_keys if isinstance(k, RecordKey | InstanceKey)]
-            if made is not None and objects:
+            made = late = LateStub(self, kind, hot)
+            if objects:
                 from .kept import kept_stub
 
-                made = kept_stub(self, variant, args, made, stream)
+                made = kept_stub(self, variant, args, late, stream)
+            if made is late:  # nothing is kept
+                made = late.make(args)
+            elif _hurried:
+                late.make(args)
             with self.lock:
                 if kernel._hot is not hot:  # pyright: ignore[reportPrivateUsage]
                     continue  # or the stub that another thread has put there would be lost
                 if compiled is self._compiled and compiled.program.alive:
-                    compiled.chained.add(kind)
-                    kernel._hot = made or hot  # pyright: ignore[reportPrivateUsage]
+                    compiled.chained[kind] = late
+                    kernel._hot = made  # pyright: ignore[reportPrivateUsage]
                 break
 
     def _watch(self, kernel: HasHot) -> None:

@@ -52,7 +52,10 @@ if TYPE_CHECKING:
     from .sizer import Need, Sizer
     from .variant import Variant
 
-__all__ = ["Overlapping", "StubWriter", "launch_stub"]
+__all__ = ["LateStub", "Overlapping", "StubWriter", "launch_stub", "pool_for_stubs"]
+
+_LATE: Final = 3
+"""Calls on the slow path after which a `LateStub` is made."""
 
 
 def launch_stub(
@@ -65,12 +68,9 @@ def launch_stub(
     need the slow path: those with checks to report after a launch, with timing, with both prints
     and adstacks, in the mode ``validation``, or with adstacks sized by a component of a vector.
     """
-    pool, meta = variant.executable.arguments(stream), variant.executable.meta
-    timed = variant.program.profiler is not None
-    if pool is None or meta.reports or timed or (meta.has_stacks and meta.prints):
+    pool = pool_for_stubs(owner, variant, stream)
+    if pool is None:
         return None
-    if owner.decl.autodiff == "validation":
-        return None  # only the slow path finds the flags (see `read_flags`)
     fields = [
         binding.field for binding in variant.compiled.plan.bindings if binding.field is not None
     ]
@@ -80,6 +80,50 @@ def launch_stub(
         return StubWriter(owner, variant, args, miss, pool, memory, stream).function()
     except TooInvolved:
         return None
+
+
+def pool_for_stubs(
+    owner: Launchers, variant: Variant, stream: int
+) -> ArgumentPool[Any] | None:  # fmt: skip
+    """The argument buffers of ``variant``; None for a kernel that needs the slow path."""
+    pool, meta = variant.executable.arguments(stream), variant.executable.meta
+    timed = variant.program.profiler is not None
+    if pool is None or meta.reports or timed or (meta.has_stacks and meta.prints):
+        return None
+    # In the mode ``validation`` only the slow path finds the flags (see `read_flags`).
+    return None if owner.decl.autodiff == "validation" else pool
+
+
+class LateStub:
+    """The launch stub for ``kind``, made once some calls need it; until then ``miss`` takes them.
+
+    For kernels with kept values, most of which never need it: with a hundred members of dataclasses
+    it takes some milliseconds to make.
+    """
+
+    def __init__(self, owner: Launchers, kind: tuple[Any, ...], miss: Callable[..., Any]) -> None:
+        """kind: variant, stream, and which arguments are torch tensors."""
+        self._owner: Final = owner
+        self._kind: Final = kind
+        self._left = _LATE
+        self._launch: Callable[..., Any] = miss
+
+    def __call__(self, *args: Any) -> Any:
+        return self._launch(*args)
+
+    def needed(self, args: tuple[Any, ...]) -> None:
+        """Note that the slow path has a call of its kind, with all of its arguments."""
+        self._left -= 1
+        if self._left == 0:
+            self.make(args)
+
+    def make(self, args: tuple[Any, ...]) -> Callable[..., Any]:
+        """Make the stub for the kind of a call; returns ``miss`` if there cannot be one."""
+        self._left = 0
+        variant, stream, _ = self._kind
+        made = launch_stub(self._owner, variant, args, self._launch, stream)
+        self._launch = made or self._launch
+        return self._launch
 
 
 class Overlapping:
