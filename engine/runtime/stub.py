@@ -106,6 +106,7 @@ class LateStub:
         self._owner: Final = owner
         self._kind: Final = kind
         self._left = _LATE
+        self._made = False
         self._launch: Callable[..., Any] = miss
 
     def __call__(self, *args: Any) -> Any:
@@ -114,12 +115,12 @@ class LateStub:
     def needed(self, args: tuple[Any, ...]) -> None:
         """Note that the slow path has a call of its kind, with all of its arguments."""
         self._left -= 1
-        if self._left == 0:
+        if self._left <= 0 and not self._made:
             self.make(args)
 
     def make(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         """Make the stub for the kind of a call; returns ``miss`` if there cannot be one."""
-        self._left = 0
+        self._made = True
         variant, stream, _ = self._kind
         made = launch_stub(self._owner, variant, args, self._launch, stream)
         self._launch = made or self._launch
