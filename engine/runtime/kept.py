@@ -66,7 +66,7 @@ def kept_stub(
 ) -> Callable[..., Any]:  # fmt: skip
     """A stub that is faster for the arrays of the launches before, else ``full``.
 
-    full: takes all calls of the kind of this one, and others. It is returned where nothing can be
+    full: accepts all calls of the kind of this one, and others. It is returned where nothing can be
     kept, and where a recorder counts launches (see `recording`).
     """
     pool, meta = pool_for_stubs(owner, variant, stream), variant.executable.meta
@@ -132,8 +132,8 @@ def _reached(value: Any, path: Sequence[str]) -> bool:
 
 
 def _anchor(owner: Launchers, value: Any, path: Sequence[str]) -> int | None:
-    """How far along ``path`` to compare, so that the member at its end is, for good, the same array
-    of the engine or number; None where it may be another all the same."""
+    """The length of the part of ``path`` to compare, so that the member at its end is, for good,
+    the same array of the engine or number; None where it may be another all the same."""
     depth = 0
     for n, name in enumerate(path):
         if not _frozen(value) and value.__class__ is not owner.array_class:

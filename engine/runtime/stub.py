@@ -95,10 +95,10 @@ def pool_for_stubs(
 
 
 class LateStub:
-    """The launch stub for ``kind``, made once some calls need it; until then ``miss`` takes them.
+    """The launch stub for ``kind``, made once some calls need it; until then they go to ``miss``.
 
-    For kernels with kept values, most of which never need it: with a hundred members of dataclasses
-    it takes some milliseconds to make.
+    For kernels with kept values. Most never need it, and with a hundred members of dataclasses it
+    costs some milliseconds to make.
     """
 
     def __init__(self, owner: Launchers, kind: tuple[Any, ...], miss: Callable[..., Any]) -> None:
