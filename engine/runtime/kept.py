@@ -1,15 +1,18 @@
-"""Launch stubs for the frozen records of the launch before.
+"""Launch stubs for the arrays of the launches before.
 
-A kernel may read a hundred members of dataclasses, and a step of a simulation launches it with the
-same objects each time. No member of a frozen dataclass is ever replaced. So where the same records
-come a second time, their arrays are packed once more and *kept*: a copy of the packed values, and
-argument buffers that hold them. From then on a launch compares the records alone, and packs only
-what may have changed: other arguments, and members that are no arrays of the engine. Arrays that
-were found to share no memory share none later, so such a launch has no overlap check either.
+A kernel may read a hundred members of dataclasses or of ``self``, and a step of a simulation
+launches it with the same objects each time. No member of a frozen dataclass is ever replaced. So
+where the same *anchors* come a second time (the frozen dataclasses themselves, and of other objects
+the arrays that are their members), their arrays are packed once more and *kept*: a copy of the
+packed values, and argument buffers that hold them. From then on a launch compares the anchors
+alone, and packs only what may have changed: other arguments, and members that are no arrays of the
+engine. Arrays that were found to share no memory share none later, so such a launch has no overlap
+check either.
 
-The kept values hold the memory of the arrays, and the records hold the arrays: when the first
-record dies, the values are dropped. A call with other records goes on to the full stub of
-`runtime.stub`. The stub has, in essence::
+A few sets of anchors are kept at a time, for programs that use them by turns. The kept values hold
+the memory of the arrays, and the anchors hold the arrays: when the first anchor dies, the values
+are dropped. A call with other anchors goes on to the full stub of `runtime.stub`. The stub has, in
+essence::
 
     def launch(a0=MISSING, a1=MISSING, *rest):
         now = kept.now
@@ -35,65 +38,82 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..backends.base import ArgumentPool
-from ..frontend.specialization import RecordKey, ValueKey, unwrapped
+from ..frontend.specialization import InstanceKey, RecordKey, ValueKey, unwrapped
 from . import args as arguments
 from .alias_check import overlap
-from .stub import StubWriter
-from .stub_checks import Fixed, TooInvolved
+from .reading import UNSEEN
+from .stub import StubWriter, pool_for_stubs
+from .stub_checks import Fixed, TooInvolved, is_checked
 
 if TYPE_CHECKING:
     from .launch import Launchers
+    from .sizer import Need
     from .variant import Variant
 
 __all__ = ["kept_stub"]
 
 _FEWEST: Final = 4
-"""With fewer parameters to keep, reading them costs no more than comparing records."""
+"""With fewer parameters to keep, and members to compare, reading them costs no more than comparing
+anchors."""
+
+_SETS: Final = 8
+"""Sets of anchors that are known at a time."""
 
 
 def kept_stub(
     owner: Launchers, variant: Variant, args: tuple[Any, ...], full: Callable[..., Any],
     stream: int = 0,
 ) -> Callable[..., Any]:  # fmt: skip
-    """A stub that is faster for the records of the launch before, else ``full``.
+    """A stub that is faster for the arrays of the launches before, else ``full``.
 
-    full: the stub for all calls of the kind of this one. It is returned where nothing can be kept,
-    and where a recorder counts launches (see `recording`).
+    full: accepts all calls of the kind of this one, and others. It is returned where nothing can be
+    kept, and where a recorder counts launches (see `recording`).
     """
-    pool, meta = variant.executable.arguments(stream), variant.executable.meta
+    pool, meta = pool_for_stubs(owner, variant, stream), variant.executable.meta
     if pool is None or not variant.program.device.host_arrays:
         return full
-    if meta.has_stacks or meta.labels or meta.seeded or variant.compiled.tally is not None:
+    if meta.labels or meta.seeded or variant.tally is not None:
         return full
     fixed = _fixed(owner, variant, args)
-    if not fixed.args or len(fixed.params) < _FEWEST:
-        return full
-    memory = [b.field.flat() for b in variant.compiled.plan.bindings if b.field is not None]
-    kept = _Kept(owner, variant, pool, fixed, full)
+    fields = sum(binding.field is not None for binding in variant.compiled.plan.bindings)
+    if not fixed.anchors or len(fixed.params) - fields + len(fixed.members) < _FEWEST:
+        return full  # fields are in the buffers from the start
+    held = [b.field for b in variant.compiled.plan.bindings if b.field is not None]
+    memory = [field.flat() for field in held]  # held first: see `StubWriter`
+    pool.bind_fields([field.address() for field in held])
     try:
-        return _Writer(owner, variant, args, full, pool, memory, stream, fixed).kept_by(kept)
+        writer = _Writer(owner, variant, args, full, pool, memory, stream, fixed)
+        kept = _Kept(owner, variant, pool, fixed, full, writer.watched, stream)
+        stub = writer.kept_by(kept)
+        kept.begin(args)
+        return stub
     except TooInvolved:
         return full
 
 
 def _fixed(owner: Launchers, variant: Variant, args: Sequence[Any]) -> Fixed:
-    """The members and parameters that stay in calls with the frozen records of this one."""
+    """The members and parameters that stay in calls with the anchors of this one."""
     plan, keys = variant.compiled.plan, variant.spec_keys
-    frozen = {i for i, key in enumerate(keys) if isinstance(key, RecordKey) and _frozen(args[i])}
+    objects = {i for i, key in enumerate(keys) if isinstance(key, RecordKey | InstanceKey)}
+    frozen = {i for i in objects if isinstance(keys[i], RecordKey) and _frozen(args[i])}
     members = [
         (used.arg, used.path) for used in plan.used
-        if used.arg in frozen and not isinstance(used.spec_key, ValueKey)
+        if used.arg in frozen and is_checked(used) and not isinstance(used.spec_key, ValueKey)
         and _reached(args[used.arg], used.path[:-1])
     ]  # fmt: skip
-    params = [
-        i for i, binding in enumerate(plan.bindings)
-        if binding.field is not None
-        or (binding.arg in frozen and binding.part < 0
-            and _constant(owner, args[binding.arg], binding.path))
-    ]  # fmt: skip
-    records = frozen & {plan.bindings[i].arg for i in params}
-    members = [member for member in members if member[0] in records]
-    return Fixed(tuple(sorted(records)), frozenset(members), frozenset(params))
+    anchors: dict[tuple[int, tuple[str, ...]], None] = {(arg, ()): None for arg, _ in members}
+    params: list[int] = []
+    for i, binding in enumerate(plan.bindings):
+        if binding.field is not None:
+            params.append(i)
+        elif binding.arg in objects and binding.part < 0:
+            depth = _anchor(owner, args[binding.arg], binding.path)
+            if depth is not None:
+                params.append(i)
+                anchors[binding.arg, binding.path[:depth]] = None
+    found = sorted(anchors)
+    whole = [arg for arg, path in found if not path]
+    return Fixed(found, whole, frozenset(members), frozenset(params))
 
 
 def _frozen(value: Any) -> bool:
@@ -111,55 +131,102 @@ def _reached(value: Any, path: Sequence[str]) -> bool:
     return _frozen(value)
 
 
-def _constant(owner: Launchers, value: Any, path: Sequence[str]) -> bool:
-    """True if the member at ``path`` is, for good, an array of the engine or a number."""
-    for name in path:
+def _anchor(owner: Launchers, value: Any, path: Sequence[str]) -> int | None:
+    """The length of the part of ``path`` to compare, so that the member at its end is, for good,
+    the same array of the engine or number; None where it may be another all the same."""
+    depth = 0
+    for n, name in enumerate(path):
         if not _frozen(value) and value.__class__ is not owner.array_class:
-            return False
+            depth = n + 1
         value = unwrapped(getattr(value, name, None))
-    return value.__class__ in (owner.array_class, int, float, bool)
+    if value.__class__ in (int, float, bool) and depth < len(path):
+        return depth
+    return depth if value.__class__ is owner.array_class else None
 
 
 class _Kept:
     """The kept values of one stub.
 
-    now: None, or what the stub reads: weak references to the records, free buffers, the function
-    that makes one, write counters, and the values, which hold the memory of arrays.
+    now: None, or what the stub reads: weak references to the anchors, free buffers, the function
+    that makes one, write counters, the values by parameter, which hold the memory of arrays, and
+    what the sizes of adstacks depend on. stub: set by its writer.
     """
+
+    stub: Callable[..., Any]
 
     def __init__(
         self, owner: Launchers, variant: Variant, pool: ArgumentPool[Any], fixed: Fixed,
-        full: Callable[..., Any],
+        full: Callable[..., Any], watched: Sequence[Need], stream: int,
     ) -> None:  # fmt: skip
+        """watched: inputs of the sizes of adstacks that are kept."""
         self.owner: Final = owner
         self.variant: Final = variant
         self.pool: Final = pool
         self.fixed: Final = fixed
         self.full: Final = full
+        self._watched: Final = watched
+        self._stream: Final = stream
         self.now: tuple[Any, ...] | None = None
-        self._seen: tuple[int, ...] = ()
-        self._refused: tuple[int, ...] = ()
+        self._sets: Final[dict[tuple[int, ...], tuple[Any, ...] | None]] = {}
+        self._overlapping: Callable[..., Any] | None = None
+
+    def begin(self, args: tuple[Any, ...]) -> None:
+        """Keep the values of the call that the stub is made from, the second of its kind."""
+        seen = self._seen(args)
+        self._sets[seen] = None
+        if not self._keep(args, seen):
+            self._sets[seen] = ()
 
     def other(self, *args: Any) -> Any:
-        """Launch with other records than those kept; keep them if they come a second time."""
+        """Launch with other anchors than the last ones; keep them if they come a second time.
+
+        `_sets` has what is kept, by the identities of the anchors: None for those that came once,
+        () for those that cannot be kept.
+        """
         try:
-            seen = tuple([id(args[i]) for i in self.fixed.args])
-        except IndexError:  # some are missing
+            seen = self._seen(args)
+        except (IndexError, AttributeError):  # some are missing
             return self.full(*args)
-        again, self._seen = seen == self._seen and seen != self._refused, seen
+        known = seen in self._sets
+        found = self._sets.get(seen)
+        if found:
+            if all(ref() is not None for ref in found[: len(seen)]):
+                self.now = found
+                return self.stub(*args)
+        elif found is not None and self._overlapping is not None:
+            return self._overlapping(*args)
         result = self.full(*args)
-        if again and not self._keep(args):
-            self._refused = seen
+        if not known:
+            if len(self._sets) >= _SETS:
+                self._sets.pop(next(iter(list(self._sets))), None)
+            self._sets[seen] = None
+        elif found is None and not self._keep(args, seen):
+            self._sets[seen] = ()
         return result
 
-    def _keep(self, args: tuple[Any, ...]) -> bool:
+    def _seen(self, args: Sequence[Any]) -> tuple[int, ...]:
+        """The identities of the anchors."""
+        return tuple([id(self._at(args, arg, path)) for arg, path in self.fixed.anchors])
+
+    def _at(self, args: Sequence[Any], arg: int, path: Sequence[str]) -> Any:
+        found = args[arg]
+        for name in path:
+            found = getattr(found, name)
+        return found
+
+    def _keep(self, args: tuple[Any, ...], seen: tuple[int, ...]) -> bool:
         """Keep the values of a call; False where it has to be checked each time."""
         found = self.owner.fitting(self.variant, args)
         if found is None:
             return False
         values, classified = found
         plan, meta = self.variant.compiled.plan, self.variant.executable.meta
-        if _fixed(self.owner, self.variant, args) != self.fixed or overlap(values, meta):
+        if _fixed(self.owner, self.variant, args) != self.fixed:
+            return False
+        if meta.noalias and overlap(values, meta):
+            other = self.variant.for_overlap()
+            made = kept_stub(self.owner, other, args, self.full, self._stream)
+            self._overlapping = made if made is not self.full else None
             return False
         image, start = self.pool.image(values), self.pool.start
         apart = all(param.kind == "scalar" or i in self.fixed.params
@@ -176,20 +243,41 @@ class _Kept:
             arguments.writes_of(plan.bindings[i], classified)
             for i in meta.written if i in self.fixed.params
         ]  # fmt: skip
-        held = [value for i, value in enumerate(values) if i in self.fixed.params]
+        held = [value if i in self.fixed.params else None for i, value in enumerate(values)]
         try:
-            records = [weakref.ref(args[i], self._forget) for i in self.fixed.args]
+            anchors = [
+                weakref.ref(self._at(args, *anchor), self._forget) for anchor in self.fixed.anchors
+            ]
         except TypeError:  # a class with slots
             return False
         writes = [one for one in dict.fromkeys(counters) if one is not None]
-        self.now = (*records, [], new, writes, held)
+        watched = [self._input(need, values, classified) for need in self._watched]
+        if self._seen(args) != seen:  # another thread has replaced one
+            return False
+        self.now = self._sets[seen] = (*anchors, [], new, writes, held, watched)
         return True
 
-    def _forget(self, record: weakref.ref[Any]) -> None:
-        """Drop the values when one of their records dies."""
-        now = self.now
-        if now is not None and any(one is record for one in now[: len(self.fixed.args)]):
+    def _input(
+        self, need: Need, values: Sequence[Any], found: Sequence[arguments.Argument]
+    ) -> Any:  # fmt: skip
+        """An input of the sizes of adstacks: a write counter, or a number that stays."""
+        if need.kind == "content":
+            binding = self.variant.compiled.plan.bindings[need.param]
+            return arguments.writes_of(binding, found) or UNSEEN
+        if need.kind == "arg":
+            return int(values[need.param])
+        sizer = self.variant.program.stacks.sizer(self.variant.executable)
+        return sizer.env(values).extents(need.param)[need.axis]
+
+    def _forget(self, anchor: weakref.ref[Any]) -> None:
+        """Drop the values when one of their anchors dies."""
+        count = len(self.fixed.anchors)
+        now = self.now  # which may have left `_sets`
+        if now is not None and any(one is anchor for one in now[:count]):
             self.now = None
+        for seen, found in list(self._sets.items()):
+            if found and any(one is anchor for one in found[:count]):
+                self._sets.pop(seen, None)
 
 
 class _Writer(StubWriter):
@@ -198,18 +286,22 @@ class _Writer(StubWriter):
     def kept_by(self, kept: _Kept) -> Callable[..., Any]:
         """The stub. TooInvolved where there cannot be one."""
         checks, stub, again = self.checks, self.stub, self.checks.again
-        records = [checks.names[i] for i in checks.fixed.args]
-        refs = [f"r{i}" for i in checks.fixed.args]
-        differ = " or ".join(f"{r}() is not {a}" for r, a in zip(refs, records, strict=True))
+        anchors = [".".join((checks.names[i], *path)) for i, path in checks.fixed.anchors]
+        refs = [f"r{k}" for k in range(len(anchors))]
+        differ = " or ".join([f"{r}() is not {a}" for r, a in zip(refs, anchors, strict=True)])
         self.env.update(kept=kept, other=kept.other)
         stub.checks.add(
             "now = kept.now",
             f"if now is None: return other({again})",
-            f"{', '.join(refs)}, free, new, writes, values = now",
-            f"if {differ}: return other({again})",
+            f"{', '.join(refs)}, free, new, writes, values, watched = now",
         )
+        compare = stub.checks
+        if any(path for _, path in checks.fixed.anchors):
+            compare = stub.checks.block("try:")
+            stub.checks.add(f"except AttributeError: return other({again})")
+        compare.add(f"if {differ}: return other({again})")
         checks.write(stub.checks.section())
-        stub.take.add("try: args = free.pop()", "except IndexError: args = new()")
+        self._take()
         packs = self._packs()
         if packs:
             block = stub.pack.block("try:")
@@ -219,7 +311,24 @@ class _Writer(StubWriter):
         stub.after.add("for w in writes: w.touched = True")
         stub.after.add(*[f"{name}.touched = True" for name in checks.writes])
         self.results()
-        return stub.function(self.env, f"<launch stub of {checks.owner.decl.name}, kept>")
+        kept.stub = stub.function(self.env, f"<launch stub of {checks.owner.decl.name}, kept>")
+        return kept.stub
+
+    @property
+    def watched(self) -> list[Need]:
+        """The inputs of the sizes of adstacks that are kept."""
+        needs = self.sizer.needs if self.sizer else ()
+        return [need for need in needs if need.param in self.checks.fixed.params]
+
+    def _observed(self, need: Need) -> str:
+        if need.param not in self.checks.fixed.params:
+            return super()._observed(need)
+        name = f"watched[{self.watched.index(need)}]"
+        return f"{name}.count" if need.kind == "content" else name
+
+    def _canonical_of(self, number: int) -> str:
+        fixed = number in self.checks.fixed.params
+        return f"values[{number}]" if fixed else super()._canonical_of(number)
 
     def _packs(self) -> list[str]:
         """Pack each run of parameters that are not kept."""

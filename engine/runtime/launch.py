@@ -35,6 +35,7 @@ from .variant import Maker, Variant
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
+    from .stub import LateStub
 
 __all__ = ["Launchers", "launch_values", "stubs_at_once"]
 
@@ -66,7 +67,8 @@ class _Compiled:
 
     Another thread may end the program in the middle of a call: a call reads this object once, and
     does not use its successor. variants: by the specialization keys of calls; several keys may have
-    one variant. barren: keys without gradients. seen: kinds of calls. chained: those with a stub.
+    one variant. barren: keys without gradients. seen: kinds of calls. chained: the stubs of
+    those that have one.
     """
 
     __slots__ = ("barren", "chained", "program", "seen", "variants")
@@ -76,7 +78,7 @@ class _Compiled:
         self.variants: dict[tuple[Any, ...], Variant] = {}
         self.barren: Final[dict[tuple[Any, ...], NoGradientsError]] = {}
         self.seen: set[Any] = set()
-        self.chained: set[Any] = set()
+        self.chained: dict[Any, LateStub] = {}
 
 
 class Launchers:
@@ -94,6 +96,7 @@ class Launchers:
         self.maker: Final = maker
         self.observed: Final = observed or Observed()
         self.lock: Final = chaining
+        self._orders: Final[dict[tuple[int | str, ...], list[str]]] = {}
         self._compiled: _Compiled | None = None
 
     @property
@@ -116,7 +119,7 @@ class Launchers:
         """Make stubs again. Compiled variants stay, unless memory of their fields was freed."""
         compiled = self._compiled
         if compiled is not None:
-            compiled.seen, compiled.chained = set(), set()
+            compiled.seen, compiled.chained = set(), {}
             kept = {key: v for key, v in compiled.variants.items() if not v.is_void()}
             compiled.variants = kept
 
@@ -133,7 +136,13 @@ class Launchers:
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call in the order of the parameters."""
-        return arguments.bind(self.decl, args, kwargs)
+        form = (len(args), *kwargs)
+        names = self._orders.get(form)
+        if names is None:
+            bound = arguments.bind(self.decl, args, kwargs)  # which raises where they do not fit
+            self._orders[form] = [param.name for param in self.decl.params[len(args) :]]
+            return bound
+        return (*args, *[kwargs[name] for name in names])
 
     def classify(self, args: Sequence[Any], program: Program) -> list[arguments.Argument]:
         """The arguments of a call, checked."""
@@ -233,6 +242,9 @@ class Launchers:
         variant, found, args = self._find(compiled, args)
         # A stub accepts torch tensors only if it was made from a call with them.
         kind = variant, stream, tuple([torch_tensor(a) for a in args])
+        late = compiled.chained.get(kind)
+        if late is not None:
+            late.needed(args)
         if kind not in compiled.seen and not _hurried:
             compiled.seen.add(kind)
         elif kind not in compiled.chained and len(compiled.chained) < _CHAIN:
@@ -245,22 +257,27 @@ class Launchers:
         self, compiled: _Compiled, kernel: HasHot, kind: tuple[Any, ...], args: tuple[Any, ...]
     ) -> None:
         """Put a stub for a kind of calls at the head of the kernel's chain."""
-        from .stub import launch_stub
+        from .stub import LateStub
 
         variant, stream, _ = kind
+        objects = any(isinstance(k, RecordKey | InstanceKey) for k in variant.spec_keys)
         while compiled is self._compiled and kind not in compiled.chained:
             hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
-            made = launch_stub(self, variant, args, hot, stream)
-            if made is not None and any(isinstance(k, RecordKey) for k in variant.spec_keys):
+            made = late = LateStub(self, kind, hot)
+            if objects:
                 from .kept import kept_stub
 
-                made = kept_stub(self, variant, args, made, stream)
+                made = kept_stub(self, variant, args, late, stream)
+            if made is late:  # nothing is kept
+                made = late.make(args)
+            elif _hurried:
+                late.make(args)
             with self.lock:
                 if kernel._hot is not hot:  # pyright: ignore[reportPrivateUsage]
                     continue  # or the stub that another thread has put there would be lost
                 if compiled is self._compiled and compiled.program.alive:
-                    compiled.chained.add(kind)
-                    kernel._hot = made or hot  # pyright: ignore[reportPrivateUsage]
+                    compiled.chained[kind] = late
+                    kernel._hot = made  # pyright: ignore[reportPrivateUsage]
                 break
 
     def _watch(self, kernel: HasHot) -> None:
@@ -323,7 +340,7 @@ class Launchers:
             if meta.has_stacks:
                 bindings = variant.compiled.plan.bindings
                 sources = [arguments.writes_of(binding, found) for binding in bindings]
-            tally = variant.compiled.tally
+            tally = variant.tally
             run = variant.run if tally is None else partial(tally.run, variant)
             return run(values, sources, resume, stream)
         finally:
@@ -336,7 +353,7 @@ class Launchers:
     ) -> tuple[list[Any], list[arguments.Argument]] | None:
         """The values and arguments of a call that a variant fits and that needs no copies."""
         mine, found, _ = self._find(self._known(), args)
-        if mine is not variant:
+        if mine is not (variant.of or variant):
             return None
         values, back = launch_values(
             self.decl.name, variant.compiled, found, variant.program.config, self.array_class,

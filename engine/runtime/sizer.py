@@ -2,8 +2,9 @@
 
 A `Sizer` belongs to one compiled kernel. It lists the inputs of the sizes (`Need`): scalar
 arguments, extents, the contents of arrays. Before a launch it *observes* these, contents by their
-write counter. If they are unchanged, the plan is reused, and nothing is evaluated. Otherwise the
-layers of `adstack.caches` are asked, expression by expression.
+write counter, and those of small arrays whose writes are not counted by their bytes. If they are
+unchanged, the plan is reused, and nothing is evaluated. Otherwise the layers of `adstack.caches`
+are asked, expression by expression.
 
 Rows: in a parallel task each thread of the pool has one, in a serial task there is one. On a device
 there are as many threads as the loop has iterations, rounded up to whole blocks, but no more than
@@ -16,7 +17,9 @@ is no padding between them, and the row's end is rounded up to that width.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+
+import numpy as np
 
 from ..adstack import host_eval
 from ..adstack import predicate as predicates
@@ -31,6 +34,11 @@ if TYPE_CHECKING:
     from .stacks import Stacks
 
 __all__ = ["Need", "Sizer", "Source", "bytes_of"]
+
+
+_COMPARED: Final = 1 << 16
+"""Bytes of arrays that a kernel's launches compare; sizes are less to evaluate than to compare
+with more."""
 
 
 class Source(Protocol):
@@ -221,23 +229,47 @@ class Sizer:
         """
         env = self.env(values)
         seen = tuple([self._observe(need, env, sources) for need in self.needs])
-        ready = self.ready
-        if ready is not None and seen == ready.observed:
+        seen = self._compared(seen, env)
+        ready = self._reused(seen)
+        if ready is not None:
             self.stacks.reused += 1
-            self.caches.last_plan.hits += 1
             return ready.plan
         return self._replan(seen, env).plan
 
     def replan(self, seen: Observed, values: Sequence[Any]) -> Ready:
-        """A new plan, for arguments with these observations.
+        """The plan for arguments with these observations, which differ from those of `ready`.
 
         values: only of parameters whose value or contents are needed.
         """
-        return self._replan(seen, self.env(values))
+        env = self.env(values)
+        seen = self._compared(seen, env)
+        return self._reused(seen) or self._replan(seen, env)
 
     def env(self, values: Sequence[Any]) -> Env:
         """The environment of these arguments, in which expressions are evaluated."""
         return Env(self.meta.params, values, self._what, FETCH)
+
+    def _reused(self, seen: Observed) -> Ready | None:
+        """The last plan, if it is still valid."""
+        ready = self.ready
+        if ready is None or seen != ready.observed:
+            return None
+        self.caches.last_plan.hits += 1
+        return ready
+
+    def _compared(self, seen: Observed, env: Env) -> Observed:
+        """The observations, with the bytes of small arrays whose writes are not counted."""
+        if None not in seen:
+            return seen
+        found, left = list(seen), _COMPARED
+        for i, need in enumerate(self.needs):
+            value = env.values[need.param] if seen[i] is None else None
+            if isinstance(value, np.ndarray):
+                array = cast("np.ndarray[Any, Any]", value)
+                if array.nbytes <= left:
+                    left -= array.nbytes
+                    found[i] = array.tobytes()
+        return tuple(found)
 
     def _replan(self, seen: Observed, env: Env) -> Ready:
         self.ready = None
@@ -354,8 +386,9 @@ class Sizer:
 
     @property
     def known(self) -> bool:
-        """True if every content that sizes depend on was observed when the last plan was made."""
-        return self.last is None or None not in self.last
+        """True if no content that sizes depend on may have been written unseen since the last plan
+        was made."""
+        return all(value is not None and value.__class__ is not bytes for value in self.last or ())
 
     def forget(self) -> None:
         """Size again in the next launch."""

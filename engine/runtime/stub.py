@@ -28,7 +28,8 @@ dataclass, a field that an object holds) are compared by identity. The argument 
 addresses of fields from the start.
 
 An assertion, or arrays that overlap where they must not, make ``enter`` fail before anything is
-lost: `failed` raises the error or launches the other variant. One interpreter step removes a buffer
+lost: `failed` raises the error or launches the other variant, by a stub of its own from the second
+time on (`Overlapping`). One interpreter step removes a buffer
 from the pool, and it is put back only after a launch without error; so each thread that launches
 has its own buffer, and so has a launch by the callback of a kernel that prints. A data pointer is
 read where NumPy keeps it (checked once when `reading` is imported); NumPy's own functions for it
@@ -51,7 +52,10 @@ if TYPE_CHECKING:
     from .sizer import Need, Sizer
     from .variant import Variant
 
-__all__ = ["StubWriter", "launch_stub"]
+__all__ = ["LateStub", "Overlapping", "StubWriter", "launch_stub", "pool_for_stubs"]
+
+_LATE: Final = 3
+"""Calls on the slow path after which a `LateStub` is made."""
 
 
 def launch_stub(
@@ -64,12 +68,9 @@ def launch_stub(
     need the slow path: those with checks to report after a launch, with timing, with both prints
     and adstacks, in the mode ``validation``, or with adstacks sized by a component of a vector.
     """
-    pool, meta = variant.executable.arguments(stream), variant.executable.meta
-    timed = variant.program.profiler is not None
-    if pool is None or meta.reports or timed or (meta.has_stacks and meta.prints):
+    pool = pool_for_stubs(owner, variant, stream)
+    if pool is None:
         return None
-    if owner.decl.autodiff == "validation":
-        return None  # only the slow path finds the flags (see `read_flags`)
     fields = [
         binding.field for binding in variant.compiled.plan.bindings if binding.field is not None
     ]
@@ -79,6 +80,79 @@ def launch_stub(
         return StubWriter(owner, variant, args, miss, pool, memory, stream).function()
     except TooInvolved:
         return None
+
+
+def pool_for_stubs(
+    owner: Launchers, variant: Variant, stream: int
+) -> ArgumentPool[Any] | None:  # fmt: skip
+    """The argument buffers of ``variant``; None for a kernel that needs the slow path."""
+    pool, meta = variant.executable.arguments(stream), variant.executable.meta
+    timed = variant.program.profiler is not None
+    if pool is None or meta.reports or timed or (meta.has_stacks and meta.prints):
+        return None
+    # In the mode ``validation`` only the slow path finds the flags (see `read_flags`).
+    return None if owner.decl.autodiff == "validation" else pool
+
+
+class LateStub:
+    """The launch stub for ``kind``, made once some calls need it; until then they go to ``miss``.
+
+    For kernels with kept values. Most never need it, and with a hundred members of dataclasses it
+    costs some milliseconds to make.
+    """
+
+    def __init__(self, owner: Launchers, kind: tuple[Any, ...], miss: Callable[..., Any]) -> None:
+        """kind: variant, stream, and which arguments are torch tensors."""
+        self._owner: Final = owner
+        self._kind: Final = kind
+        self._left = _LATE
+        self._made = False
+        self._launch: Callable[..., Any] = miss
+
+    def __call__(self, *args: Any) -> Any:
+        return self._launch(*args)
+
+    def needed(self, args: tuple[Any, ...]) -> None:
+        """Note that the slow path has a call of its kind, with all of its arguments."""
+        self._left -= 1
+        if self._left <= 0 and not self._made:
+            self.make(args)
+
+    def make(self, args: tuple[Any, ...]) -> Callable[..., Any]:
+        """Make the stub for the kind of a call; returns ``miss`` if there cannot be one."""
+        self._made = True
+        variant, stream, _ = self._kind
+        made = launch_stub(self._owner, variant, args, self._launch, stream)
+        self._launch = made or self._launch
+        return self._launch
+
+
+class Overlapping:
+    """Launches calls of one kind whose arrays overlap, where the kernel relies on that they do not.
+
+    variant: compiled for such arrays, once there was a call.
+    """
+
+    def __init__(self, owner: Launchers, variant: Variant, stream: int) -> None:
+        self._owner: Final = owner
+        self._main: Final = variant
+        self._stream: Final = stream
+        self._launch: Callable[..., Any] | None = None
+        self.variant: Variant | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self._launch is not None:
+            return self._launch(*args)
+        result = self._slow(*args)
+        if self.variant is None:
+            self.variant = self._main.for_overlap()
+        else:
+            made = launch_stub(self._owner, self.variant, args, self._slow, self._stream)
+            self._launch = made or self._slow
+        return result
+
+    def _slow(self, *args: Any) -> Any:
+        return self._owner.slow(args, self._stream)
 
 
 class StubWriter:
@@ -98,9 +172,10 @@ class StubWriter:
                 raise owner.failed(args, error) from None
             if tally is not None:
                 tally.uncount()
-            return owner.slow(args, stream)
+            return overlapping(*args)
 
-        tally = self.tally = variant.compiled.tally
+        tally = self.tally = variant.tally
+        overlapping = Overlapping(owner, variant, stream)
         self.variant: Final = variant
         self.meta: Final = variant.executable.meta
         self.pool: Final = pool
@@ -172,26 +247,26 @@ class StubWriter:
         self.stub.take.add(
             "ready = sizer.ready",
             "if ready is None or ready.observed != seen:",
-            f"    ready = replan(seen, [{self._canonical(sizer)}])",
+            f"    ready = replan(seen, [{self._canonical()}])",
             "else: last_plan.hits += 1",
             "plan = ready.plan",
         )
 
-    def _canonical(self, sizer: Sizer) -> str:
+    def _canonical(self) -> str:
         """The values that sizes depend on, in the form that `Executable.launch` accepts."""
-        checks, plan = self.checks, self.variant.compiled.plan
-        arrays = {need.param for need in sizer.needs}
-        values: list[str] = []
-        for i, (param, binding) in enumerate(zip(self.meta.params, plan.bindings, strict=True)):
-            if binding.field is not None:
-                values.append(checks.constant("M", binding.field.flat()) if i in arrays else "0")
-            elif param.kind == "scalar":
-                values.append(checks.known_as.get(i, "0"))
-            elif i in arrays:
-                values.append(f"memory_of({checks.member(binding.arg, binding.path)})")
-            else:
-                values.append("0")
-        return ", ".join(values)
+        return ", ".join([self._canonical_of(i) for i in range(len(self.meta.params))])
+
+    def _canonical_of(self, number: int) -> str:
+        """The value of one parameter; 0 where no size depends on it."""
+        needs = self.sizer.needs if self.sizer else ()
+        binding = self.variant.compiled.plan.bindings[number]
+        if binding.field is None and self.meta.params[number].kind == "scalar":
+            return self.checks.known_as.get(number, "0")
+        if all(need.param != number for need in needs):
+            return "0"
+        if binding.field is not None:
+            return self.checks.constant("M", binding.field.flat())
+        return f"memory_of({self.checks.member(binding.arg, binding.path)})"
 
     def _observed(self, need: Need) -> str:
         """The expression that observes an input of sizes."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -50,10 +50,12 @@ class TooInvolved(Exception):
 class Fixed(NamedTuple):
     """Members and parameters that need no check where records are compared (see `runtime.kept`).
 
-    args: numbers of the records. members: pairs of an argument and a path in it, of members that
-    the code depends on as a whole. params: numbers of parameters whose values are known.
+    anchors: the objects that are compared, each by its argument and a path in it. args: numbers of
+    those arguments that are compared as a whole. members: arguments and paths of members that the
+    code depends on as a whole. params: numbers of parameters whose values are known.
     """
 
+    anchors: Sequence[tuple[int, tuple[str, ...]]] = ()
     args: Collection[int] = ()
     members: Collection[tuple[int, tuple[str, ...]]] = ()
     params: Collection[int] = ()
@@ -111,7 +113,7 @@ class Checks:
         fixed = self.fixed
         read = [
             used for used in plan.used
-            if _is_checked(used) and (used.arg, used.path) not in fixed.members
+            if is_checked(used) and (used.arg, used.path) not in fixed.members
         ]  # fmt: skip
         bindings: list[ParamBinding] = [
             binding for i, binding in enumerate(plan.bindings)
@@ -350,6 +352,6 @@ class Checks:
         return True
 
 
-def _is_checked(used: Used) -> bool:
+def is_checked(used: Used) -> bool:
     """True for a member that the code depends on as a whole; arrays and numbers are read."""
     return not isinstance(used.spec_key, DataType | CompoundType | NdarrayKey)

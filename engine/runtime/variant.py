@@ -31,21 +31,25 @@ class Variant:
     found: the arguments of the call it is made for. compiled: with the assumption that written
     arrays overlap nothing; `overlapping` compiles without it when a launch needs that.
     makes_result: makes the result from the numbers of a launch; None if the only number, if any,
-    is the result.
+    is the result. tally: counts launches for a recorder, if there is one. of: see `for_overlap`.
     """
 
     def __init__(
         self, decl: KernelDecl, maker: Maker, program: Program, spec_keys: tuple[Any, ...],
-        found: Sequence[arguments.Argument],
+        found: Sequence[arguments.Argument] = (), of: Variant | None = None,
     ) -> None:  # fmt: skip
+        self.of: Final = of
         self._decl: Final = decl
+        self._maker: Final = maker
         self.spec_keys: Final = spec_keys
         self.program: Final = program
         self._request: Final = CompileRequest(decl, spec_keys, program.config, program.backend)
-        self.compiled: Final = obtain(program, self._request, found)
+        self.compiled: Final = of.overlapping() if of else obtain(program, self._request, found)
         warn_of_host_loops(program.backend.name, self.compiled.executable.meta)
         self.makes_result: Final = maker(decl.result_types(program.config))
+        self.tally: Final = of.tally if of else self.compiled.tally
         self._overlapping: Compiled | None = None
+        self._for_overlap: Variant | None = None
 
     @property
     def executable(self) -> Executable:
@@ -59,6 +63,13 @@ class Variant:
                     request = self._request._replace(noalias=False, quiet=True)
                     self._overlapping = obtain(self.program, request, first=self.compiled)
         return self._overlapping
+
+    def for_overlap(self) -> Variant:
+        """`overlapping` as a variant ``of`` this one, for launch stubs."""
+        if self._for_overlap is None:
+            made = Variant(self._decl, self._maker, self.program, self.spec_keys, of=self)
+            self._for_overlap = made
+        return self._for_overlap
 
     def is_void(self) -> bool:
         """True if it can never run again, because memory of its fields was freed."""

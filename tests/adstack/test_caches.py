@@ -168,15 +168,20 @@ def test_arrays_in_turn():
 
 
 @pytest.mark.not_on_device("it is about views of memory")
-def test_a_view_that_was_handed_out_is_looked_at_each_time():
-    powers = Powers()
+@pytest.mark.parametrize("n", [5, 20_000])
+def test_a_view_that_was_handed_out_is_looked_at_each_time(n):
+    powers = Powers(n)
     for _ in range(3):
         powers.check()
     view = powers.a.to_numpy(copy=False)
     for m in (3, 0, 8):
         view[1] = m
         assert powers.looked() > 0
+    again = [powers.looked() for _ in range(3)]
+    assert again == [0] * 3 if n == 5 else all(again), "small arrays are compared"
+    view[n - 1] = 9
     assert powers.looked() > 0
+    assert powers.looked(2) > 0, "another argument"
 
 
 def test_numpy_arrays_are_looked_at_each_time():
