@@ -5,8 +5,9 @@ time that grows faster than the code. For code of thousands of operations, which
 simplified, most of that gains nothing: on the kernels of a rigid-body solver the short pipeline
 takes a quarter of the time, and the code runs as fast. So a kernel gets it if
 
-* a serial task of it is large, and every other task is serial, too: an iteration of a parallel task
-  may run very often;
+* a serial task of it is large and branches much, and every other task is serial, too: an iteration
+  of a parallel task may run very often. (LLVM is quick with straight code, such as an unrolled
+  stencil, and its whole pipeline makes that faster.)
 * little of its time goes into innermost loops over neighbouring elements, which vectors would make
   several times as fast. The estimate takes a loop of unknown length to run `_TIMES` times;
 * it calls no real function, which LLVM may inline.
@@ -27,6 +28,8 @@ __all__ = ["is_short"]
 
 _LARGE: Final = 800
 """Operations of a serial task, of stage ``accesses``, that LLVM's whole pipeline takes 50 ms for."""
+_BRANCHES: Final = 100
+"""Loops and conditions of such a task."""
 _WHOLE: Final = 3
 """From this level on every kernel gets the whole pipeline."""
 _TIMES: Final = 16
@@ -40,7 +43,7 @@ def is_short(func: Func, level: int) -> bool:
     if not 0 < level < _WHOLE or func.callees or any(t.attr.kind != "serial" for t in tasks):
         return False
     bodies = [task.regions[1] for task in tasks]
-    if max([len(walk(body)) for body in bodies], default=0) < _LARGE:
+    if not any(_is_large(body) for body in bodies):
         return False
     total = vectors = 0.0
     for body in bodies:
@@ -48,6 +51,11 @@ def is_short(func: Func, level: int) -> bool:
         total += all_of_it
         vectors += part
     return vectors <= _SHARE * total
+
+
+def _is_large(body: Block) -> bool:
+    ops = walk(body)
+    return len(ops) >= _LARGE and sum(C.CONTROL[op.code] for op in ops) >= _BRANCHES
 
 
 def _time(block: Block) -> tuple[float, float]:
