@@ -27,7 +27,7 @@ from .strides import access
 __all__ = ["is_short"]
 
 _LARGE: Final = 800
-"""Operations of a serial task, of stage ``accesses``, that LLVM's whole pipeline takes 50 ms for."""
+"""Operations of a task that LLVM's whole pipeline takes 50 ms for."""
 _BRANCHES: Final = 100
 """Loops and conditions of such a task."""
 _WHOLE: Final = 3
