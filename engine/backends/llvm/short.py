@@ -5,11 +5,13 @@ time that grows faster than the code. For code of thousands of operations, which
 simplified, most of that gains nothing: on the kernels of a rigid-body solver the short pipeline
 takes a quarter of the time, and the code runs as fast. So a kernel gets it if
 
-* a serial task of it is large and branches much, and every other task is serial, too: an iteration
-  of a parallel task may run very often. (LLVM is quick with straight code, such as an unrolled
-  stencil, and its whole pipeline makes that faster.)
+* a serial task of it is large and has many loops, and every other task is serial, too: one loop, or
+  a parallel task, may run a large body very often (an unrolled stencil over particles), and LLVM is
+  quicker with that than with many loops;
 * little of its time goes into innermost loops over neighbouring elements, which vectors would make
   several times as fast. The estimate takes a loop of unknown length to run `_TIMES` times;
+* it is not made by automatic differentiation: LLVM simplifies what adstacks are pushed and read
+  (without that, the gradient of a rigid-body step takes half as long again);
 * it calls no real function, which LLVM may inline.
 
 `external_optimization_level=3` gives every kernel the whole pipeline.
@@ -28,8 +30,8 @@ __all__ = ["is_short"]
 
 _LARGE: Final = 800
 """Operations of a task that LLVM's whole pipeline takes 50 ms for."""
-_BRANCHES: Final = 100
-"""Loops and conditions of such a task."""
+_LOOPS: Final = 32
+"""Loops of such a task."""
 _WHOLE: Final = 3
 """From this level on every kernel gets the whole pipeline."""
 _TIMES: Final = 16
@@ -40,7 +42,9 @@ _SHARE: Final = 0.2
 def is_short(func: Func, level: int) -> bool:
     """True if ``func``, of stage ``accesses``, gets the short pipeline at this level."""
     tasks = func.tasks()
-    if not 0 < level < _WHOLE or func.callees or any(t.attr.kind != "serial" for t in tasks):
+    if not 0 < level < _WHOLE or func.callees or func.autodiff != "none":
+        return False
+    if any(task.attr.kind != "serial" for task in tasks):
         return False
     bodies = [task.regions[1] for task in tasks]
     if not any(_is_large(body) for body in bodies):
@@ -55,7 +59,7 @@ def is_short(func: Func, level: int) -> bool:
 
 def _is_large(body: Block) -> bool:
     ops = walk(body)
-    return len(ops) >= _LARGE and sum(C.CONTROL[op.code] for op in ops) >= _BRANCHES
+    return len(ops) >= _LARGE and sum(C.LOOP[op.code] for op in ops) >= _LOOPS
 
 
 def _time(block: Block) -> tuple[float, float]:
