@@ -10,8 +10,7 @@ takes a quarter of the time, and the code runs as fast. So a kernel gets it if
   quicker with that than with many loops;
 * little of its time goes into innermost loops over neighbouring elements, which vectors would make
   several times as fast. The estimate takes a loop of unknown length to run `_TIMES` times;
-* it is not made by automatic differentiation: LLVM simplifies what adstacks are pushed and read
-  (without that, the gradient of a rigid-body step takes half as long again);
+* it is not made by automatic differentiation: LLVM simplifies how adstacks are pushed and read;
 * it calls no real function, which LLVM may inline.
 
 `external_optimization_level=3` gives every kernel the whole pipeline.
