@@ -157,7 +157,11 @@ class OptionTable:
         quiet=(True,),
     )
     external_optimization_level: int = option(
-        2, "Level of LLVM's own pipeline; 0 under `opt_level=0`.", key=True, choices=(0, 1, 2, 3)
+        2,
+        "Level of LLVM's own pipeline; 0 under `opt_level=0`. Below 3 large serial code for the "
+        "CPU gets a short pipeline.",
+        key=True,
+        choices=(0, 1, 2, 3),
     )
     max_vector_width: int = option(
         0,

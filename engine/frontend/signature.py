@@ -12,7 +12,7 @@ import builtins
 import inspect
 import typing
 from types import FunctionType
-from typing import Any, Final, Literal, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, cast
 
 from ..config import CompileConfig
 from ..errors import QuadrantsSyntaxError, SourceSpan
@@ -28,7 +28,10 @@ from .declared import (
     scalar_type,
     text_of,
 )
-from .source import FunctionSource, LambdaSource
+from .source import FunctionSource, LambdaSource, nodes_of
+
+if TYPE_CHECKING:
+    from .indexing import Indexing
 
 __all__ = [
     "NO_DEFAULT",
@@ -66,9 +69,12 @@ class _Decl:
     """The common part of kernels and functions.
 
     returns: the annotated types of the result's values. returns_tuple: the annotation is a tuple.
+    indexing: of the body, once something has asked for it.
     """
 
-    __slots__ = ("_assigned", "fn", "name", "params", "returns", "returns_tuple", "src")
+    __slots__ = (
+        "_assigned", "fn", "indexing", "name", "params", "returns", "returns_tuple", "src",
+    )  # fmt: skip
 
     def __init__(
         self, src: FunctionSource, params: tuple[ParamDecl, ...], returns: tuple[Any, ...],
@@ -81,6 +87,7 @@ class _Decl:
         self.returns: Final = returns
         self.returns_tuple: Final = returns_tuple
         self._assigned: Final[set[str]] = set()
+        self.indexing: Indexing | None = None
 
     @property
     def is_method(self) -> bool:
@@ -127,7 +134,7 @@ class _Decl:
         assigned = self._assigned
         if not assigned:
             assigned.add("")
-            for node in ast.walk(self.src.tree):
+            for node in nodes_of(self.src.tree):
                 if isinstance(node, ast.Name | ast.Subscript | ast.Attribute):
                     if not isinstance(node.ctx, ast.Load):
                         assigned.add(_root(node))

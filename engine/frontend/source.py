@@ -24,7 +24,7 @@ from typing import Any, cast
 
 from ..errors import QuadrantsSyntaxError, SourceSpan
 
-__all__ = ["FunctionSource", "LambdaSource", "keep_source"]
+__all__ = ["FunctionSource", "LambdaSource", "keep_source", "nodes_of"]
 
 _HINT = (
     "define it with `def` in a file or a notebook cell, or pass the text that was executed: "
@@ -44,6 +44,21 @@ def keep_source(fn: Any, text: str | None) -> None:
         raise TypeError(f"source must be text, not {type(text).__name__}: what exec() was given")
     if isinstance(fn, FunctionType):
         setattr(fn, _SOURCE, text)
+
+
+def nodes_of(tree: ast.AST) -> list[ast.AST]:
+    """The nodes of a tree in the order of `ast.walk`, without contexts, in half of its time."""
+    found = [tree]
+    for node in found:  # which grows
+        for name in node._fields:
+            if name == "ctx":
+                continue
+            value = getattr(node, name, None)
+            if value.__class__ is list:
+                found += [v for v in cast(list[Any], value) if isinstance(v, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
 
 
 class FunctionSource:

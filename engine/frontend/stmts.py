@@ -27,6 +27,7 @@ from ..types import (
 from .changes import check_change, scope_of
 from .conversion import converted, type_of
 from .func_builder import FuncBuilder
+from .indexing import indexing_of
 from .lvalues import lvalue, spread, writable
 from .matrices import as_matrix
 from .registry import statement
@@ -130,23 +131,20 @@ makes registers of it again where it unrolls the loops around."""
 
 def _picked_at_run_time(fb: FuncBuilder, name: str) -> bool:
     """True if the function may index ``name`` with a value of run time."""
-    tree = fb.context.decl.src.tree
-    static: set[str] = set()
-    varying = {p.name for p in fb.context.decl.params}
-    slices: list[ast.expr] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.For) and fb.is_static_call(node.iter):
-            static.update(n.id for n in ast.walk(node.target) if isinstance(n, ast.Name))
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            varying.add(node.id)
-        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == name:
-            slices.append(node.slice)
-    varying -= static
-    return any(
-        isinstance(n, ast.Call | ast.Subscript) or (isinstance(n, ast.Name) and n.id in varying)
-        for s in slices
-        for n in ast.walk(s)
-    )
+    decl = fb.context.decl
+    found = decl.indexing
+    if found is None:
+        found = decl.indexing = indexing_of(decl.src.tree)
+    if name not in found.slices:
+        return False
+    computed, names = found.slices[name]
+    if computed or not names:
+        return computed
+    varying = names & found.stored.union([p.name for p in decl.params])
+    for iterable, targets in found.loops:
+        if varying & targets and fb.is_static_call(iterable):
+            varying -= targets
+    return bool(varying)
 
 
 def _part_names(name: str, shape: tuple[int, ...]) -> list[str]:

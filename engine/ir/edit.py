@@ -31,11 +31,14 @@ def walk(block: Block) -> list[Op]:
 
 
 def _walk(block: Block, out: list[Op]) -> None:
-    append = out.append
-    for op in block.ops:
-        append(op)
-        for region in op.regions:
+    ops = block.ops
+    begin = 0  # of the run of plain ops that is not added yet
+    for at in [i for i, op in enumerate(ops) if op.regions]:
+        out += ops[begin : at + 1]
+        begin = at + 1
+        for region in ops[at].regions:
             _walk(region, out)
+    out += ops[begin:] if begin else ops
 
 
 def all_ops(func: Func) -> list[Op]:

@@ -65,6 +65,7 @@ class CpuBackend:
         """Generate machine code; optimised IR and assembly are made again when asked for."""
         from ..llvm.kernel import lower_kernel
         from ..llvm.lines import LaterTexts
+        from ..llvm.short import is_short
         from .native import finish
 
         threads = config.cpu_max_num_threads
@@ -73,10 +74,11 @@ class CpuBackend:
         )
         target = self.target(config)
         level = config.external_optimization_level if config.opt_level else 0
+        short = is_short(func, level)
         with toolchain.LOCK:
             machine = toolchain.machine(target, level)
             module = machine.parse(kernel.text, verify=config.debug)
-            module.optimise(level)
+            module.optimise(level, short)
             object_code = module.object_code()
         code = finish(object_code, (kernel.symbol,))
         artifact = Artifact(
@@ -86,7 +88,7 @@ class CpuBackend:
             facts={"symbol": kernel.symbol, "layout": kernel.layout,
                    "threads": threads},
         )  # fmt: skip
-        later = LaterTexts(kernel.text, artifact.lines, machine, level)
+        later = LaterTexts(kernel.text, artifact.lines, machine, level, short)
         artifact.lazy.update(llvm_ir_optimized=later.optimised, asm=later.assembly)
         return artifact
 

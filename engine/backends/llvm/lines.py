@@ -127,20 +127,22 @@ class LaterTexts:
     """Texts of a compile that few look at, made when asked for, and the op of each of their lines.
 
     source: the LLVM IR. lines: of the artifact (`base.Artifact.lines`), which gets those of the
-    text when it is made. level: of LLVM's passes.
+    text when it is made. level, short: of LLVM's passes.
     """
 
     def __init__(
-        self, source: str, lines: dict[str, tuple[int, ...]], machine: toolchain.Machine, level: int
-    ) -> None:
+        self, source: str, lines: dict[str, tuple[int, ...]], machine: toolchain.Machine,
+        level: int, short: bool = False,
+    ) -> None:  # fmt: skip
         self._source: Final = source
         self._lines: Final = lines
         self._machine: Final = machine
         self._level: Final = level
+        self._short: Final = short
 
     def _module(self, text: str) -> toolchain.Module:
         module = self._machine.parse(text)
-        module.optimise(self._level)
+        module.optimise(self._level, self._short)
         return module
 
     def optimised(self) -> str:

@@ -1,0 +1,110 @@
+"""Decides which kernels get LLVM's short pipeline: large serial code with little for vectors.
+
+LLVM's whole pipeline (GVN, loop passes, vectoriser, unrolling) and the code generator after it take
+time that grows faster than the code. For code of thousands of operations, which our own passes have
+simplified, most of that gains nothing: on the kernels of a rigid-body solver the short pipeline
+takes a quarter of the time, and the code runs as fast. So a kernel gets it if
+
+* a serial task of it is large and has many loops, and every other task is serial, too: one loop, or
+  a parallel task, may run a large body very often (an unrolled stencil over particles), and LLVM is
+  quicker with that than with many loops;
+* little of its time goes into innermost loops over neighbouring elements, which vectors would make
+  several times as fast. The estimate takes a loop of unknown length to run `_TIMES` times;
+* it is not made by automatic differentiation: LLVM simplifies how adstacks are pushed and read;
+* it calls no real function, which LLVM may inline.
+
+`external_optimization_level=3` gives every kernel the whole pipeline.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...ir import Block, Func, Op, walk
+from ...ir import codes as C
+from .hints import SCALAR, loop_hint
+from .strides import access
+
+__all__ = ["is_short"]
+
+_LARGE: Final = 800
+"""Operations of a task that LLVM's whole pipeline takes 50 ms for."""
+_LOOPS: Final = 32
+"""Loops of such a task."""
+_WHOLE: Final = 3
+"""From this level on every kernel gets the whole pipeline."""
+_TIMES: Final = 16
+_SHARE: Final = 0.2
+"""The most that loops which suit vectors may take of a task's time."""
+
+
+def is_short(func: Func, level: int) -> bool:
+    """True if ``func``, of stage ``accesses``, gets the short pipeline at this level."""
+    tasks = func.tasks()
+    if not 0 < level < _WHOLE or func.callees or func.autodiff != "none":
+        return False
+    if any(task.attr.kind != "serial" for task in tasks):
+        return False
+    bodies = [task.regions[1] for task in tasks]
+    if not any(_is_large(body) for body in bodies):
+        return False
+    total = vectors = 0.0
+    for body in bodies:
+        all_of_it, part = _time(body)
+        total += all_of_it
+        vectors += part
+    return vectors <= _SHARE * total
+
+
+def _is_large(body: Block) -> bool:
+    ops = walk(body)
+    return len(ops) >= _LARGE and sum(C.LOOP[op.code] for op in ops) >= _LOOPS
+
+
+def _time(block: Block) -> tuple[float, float]:
+    """The estimated time of a block, in operations, and the part of loops that suit vectors."""
+    total = vectors = 0.0
+    for op in block.ops:
+        total += 1
+        if not op.regions:
+            continue
+        times = _times(op)
+        inner = part = 0.0
+        for region in op.regions:
+            found = _time(region)
+            inner += found[0]
+            part += found[1]
+        if op.code == C.RANGE_FOR and _suits_vectors(op):
+            part = inner
+        total += times * inner
+        vectors += times * part
+    return total, vectors
+
+
+def _times(op: Op) -> float:
+    """How often the regions of ``op`` run, as far as that is known."""
+    if not C.LOOP[op.code]:
+        return 1
+    if op.code != C.RANGE_FOR:
+        return _TIMES
+    times = 1
+    for begin, end in zip(op.args[::2], op.args[1::2], strict=True):
+        known = begin.code == C.CONST and end.code == C.CONST
+        times *= max(0, int(end.attr) - int(begin.attr)) if known else _TIMES
+    return times
+
+
+def _suits_vectors(loop: Op) -> bool:
+    """True if ``loop`` is an innermost one that LLVM may run with vectors."""
+    ops = walk(loop.regions[0])
+    if loop.attr.cold or any(C.LOOP[op.code] or op.code == C.CALL for op in ops):
+        return False
+    axis = (loop.attr.axes or range(len(loop.args) // 2))[-1]
+    if loop_hint(loop, axis, [], 1) == SCALAR:
+        return False
+    for op in ops:
+        if op.code == C.GLOBAL_LOAD or op.code == C.GLOBAL_STORE:
+            found = access(loop, axis, op.args[0])
+            if found is not None and found.step in (1, -1):
+                return True
+    return False

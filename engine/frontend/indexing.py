@@ -1,0 +1,46 @@
+"""How a function indexes its names, read once from its syntax tree."""
+
+from __future__ import annotations
+
+import ast
+from typing import NamedTuple
+
+from .source import nodes_of
+
+__all__ = ["Indexing", "indexing_of"]
+
+
+class Indexing(NamedTuple):
+    """loops: the iterable of each ``for``, and the names that it sets. stored: all names that are
+    set anywhere. slices: by the text of what is indexed, True if any of its indices contains a call
+    or an index, and the names in them."""
+
+    loops: tuple[tuple[ast.expr, frozenset[str]], ...]
+    stored: frozenset[str]
+    slices: dict[str, tuple[bool, frozenset[str]]]
+
+
+def indexing_of(tree: ast.AST) -> Indexing:
+    """The `Indexing` of a function's syntax tree."""
+    loops: list[tuple[ast.expr, frozenset[str]]] = []
+    stored: set[str] = set()
+    slices: dict[str, tuple[bool, frozenset[str]]] = {}
+    for node in nodes_of(tree):
+        if isinstance(node, ast.For):
+            loops.append((node.iter, _names(node.target)))
+        elif isinstance(node, ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                stored.add(node.id)
+        elif isinstance(node, ast.Subscript):
+            indexed = node.value
+            text = indexed.id if isinstance(indexed, ast.Name) else ast.unparse(indexed)
+            computed, names = slices.get(text, (False, frozenset[str]()))
+            if not computed:
+                nested = (isinstance(n, ast.Call | ast.Subscript) for n in nodes_of(node.slice))
+                computed = any(nested)
+            slices[text] = computed, names | _names(node.slice)
+    return Indexing(tuple(loops), frozenset(stored), slices)
+
+
+def _names(node: ast.AST) -> frozenset[str]:
+    return frozenset(n.id for n in nodes_of(node) if isinstance(n, ast.Name))

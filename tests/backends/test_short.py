@@ -1,0 +1,159 @@
+"""Large serial code with many loops gets LLVM's short pipeline; other code the whole one."""
+
+import gc
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine.backends.llvm import toolchain
+from qd_studio.engine.cache.in_process import IN_PROCESS
+
+PARTS = 36
+F32 = qd.types.ndarray(qd.f32, 1)
+
+
+@qd.kernel
+def branches(x: F32, n: qd.i32):
+    qd.loop_config(serialize=True)
+    for _ in range(1):
+        for k in qd.static(range(PARTS)):
+            for i in range(n):
+                if x[(i * 3 + k) % n] > 0.25 * k:
+                    x[(i * 5 + 2 * k) % n] -= 0.5 * k
+                else:
+                    x[(i * 7 + k) % n] += 0.125
+
+
+@qd.kernel
+def rows(x: F32, y: F32, n: qd.i32):
+    qd.loop_config(serialize=True)
+    for _ in range(1):
+        for k in qd.static(range(2 * PARTS)):
+            for i in range(n):
+                x[i] = x[i] * 1.5 + y[i] * (x[i] - 0.25 * k) - y[i] * x[i]
+
+
+@qd.kernel
+def straight(x: F32):
+    qd.loop_config(serialize=True)
+    for i in range(x.shape[0]):
+        v = x[i]
+        for k in qd.static(range(4 * PARTS)):
+            v = v * 1.0625 + qd.sin(v - k)
+        x[i] = v
+
+
+@qd.kernel
+def parallel(x: F32, y: F32, n: qd.i32):
+    for j in range(n):
+        for k in qd.static(range(PARTS)):
+            for i in range(n):
+                if x[(i * 3 + k) % n] > 0.25 * k:
+                    y[j] -= 0.5 * k
+                else:
+                    y[j] += 0.125
+
+
+def shortened(monkeypatch, kernel, *args, **options):
+    """Whether each module of a first call gets the short pipeline."""
+    seen = []
+    whole = toolchain.Module.optimise
+
+    def optimise(self, level, short=False):
+        seen.append(short)
+        whole(self, level, short)
+
+    monkeypatch.setattr(toolchain.Module, "optimise", optimise)
+    qd.init(arch=qd.cpu, offline_cache=False, unrolling_limit=0, **options)
+    kernel(*args)
+    return seen
+
+
+def filled(n=37):
+    return np.linspace(-3, 3, n).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "arguments", "short"),
+    [
+        (branches, (filled(), 37), [True]),
+        (rows, (filled(), filled(), 37), [False]),  # vectors make it faster
+        (straight, (filled(),), [False]),
+        (parallel, (filled(5), filled(5), 5), [False]),
+    ],
+)
+def test_what_gets_the_short_pipeline(monkeypatch, kernel, arguments, short):
+    IN_PROCESS.clear()
+    assert shortened(monkeypatch, kernel, *arguments) == short
+
+
+@pytest.mark.parametrize("level", [1, 3])
+def test_level_3_gives_all_code_the_whole_pipeline(monkeypatch, level):
+    IN_PROCESS.clear()
+    found = shortened(monkeypatch, branches, filled(), 37, external_optimization_level=level)
+    assert found == [level < 3]
+
+
+def test_gradients_get_the_whole_pipeline(monkeypatch):
+    IN_PROCESS.clear()
+    qd.init(arch=qd.cpu, offline_cache=False, unrolling_limit=0)
+    x, y = [qd.field(qd.f32, (), needs_grad=True) for _ in range(2)]
+
+    @qd.kernel
+    def k():
+        qd.loop_config(serialize=True)
+        for _ in range(1):
+            for part in qd.static(range(3 * PARTS)):
+                if x[None] > part:
+                    y[None] += 0.5 * x[None]
+
+    seen = []
+    whole = toolchain.Module.optimise
+    monkeypatch.setattr(
+        toolchain.Module,
+        "optimise",
+        lambda m, level, short=False: (seen.append(short), whole(m, level)),
+    )
+    k.grad()
+    assert True not in seen
+
+
+def test_the_short_pipeline_changes_no_result():
+    results = []
+    for options in ({"arch": qd.interp}, {"arch": qd.cpu}, {"arch": qd.cpu, "debug": True}):
+        qd.init(fast_math=False, unrolling_limit=0, **options)
+        x = filled()
+        branches(x, 37)
+        results.append(x.tolist())
+    assert results[0] == results[1] == results[2]
+
+
+def test_the_shown_code_is_that_of_the_short_pipeline(monkeypatch, capfd):
+    found = shortened(monkeypatch, branches, filled(), 37, print_kernel_llvm_ir_optimized=True)
+    assert len(found) > 1
+    assert all(found)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_collector_pauses_during_a_compile(enabled):
+    seen = []
+    qd.init(arch=qd.cpu)
+
+    @qd.kernel
+    def k(fails: qd.template()):
+        qd.static(seen.append(gc.isenabled()))
+        if qd.static(fails):
+            qd.static(1 // 0)
+
+    try:
+        if not enabled:
+            gc.disable()
+        k(False)
+        assert gc.isenabled() == enabled
+        with pytest.raises(qd.QuadrantsCompilationError):
+            k(True)
+        assert gc.isenabled() == enabled
+        assert seen
+        assert True not in seen
+    finally:
+        gc.enable()
