@@ -68,7 +68,7 @@ class _Decl:
     returns: the annotated types of the result's values. returns_tuple: the annotation is a tuple.
     """
 
-    __slots__ = ("_assigned", "fn", "name", "params", "returns", "returns_tuple", "src")
+    __slots__ = ("_assigned", "digest", "fn", "name", "params", "returns", "returns_tuple", "src")
 
     def __init__(
         self, src: FunctionSource, params: tuple[ParamDecl, ...], returns: tuple[Any, ...],
@@ -81,6 +81,8 @@ class _Decl:
         self.returns: Final = returns
         self.returns_tuple: Final = returns_tuple
         self._assigned: Final[set[str]] = set()
+        self.digest = ""
+        """Of its source and declaration, when a cache has made it; see `runtime.fastcache`."""
 
     @property
     def is_method(self) -> bool:

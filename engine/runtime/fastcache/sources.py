@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...cache.parts import digest
 from ...frontend.specialization import InstanceKey, RecordKey, ValueKey, unwrapped
 from ...types import StructType
-from .captures import ABSENT, Modules, declared, function_of, is_engine, numbered
+from .captures import ABSENT, LIVE, Modules, declared, function_of, is_engine, numbered
 
 if TYPE_CHECKING:
     from ...frontend.signature import FuncDecl, KernelDecl
@@ -58,12 +58,22 @@ def digest_of(decl: Decl, modules: Modules) -> str:
     """
     if is_engine(decl.fn.__module__):
         return "engine"
+    plain = getattr(decl, "plain", False)
+    # Many kernels reach the same functions. The code of a plain one can be replaced.
+    keeps = modules is LIVE and not plain
+    if keeps and decl.digest:
+        return decl.digest
     kind = type(decl).__name__, getattr(decl, "real", False)
     top = getattr(decl, "requires_top_level", False)
     mode = getattr(decl, "autodiff", "none")
-    if getattr(decl, "plain", False):  # its code may run while the kernel is compiled
+    if plain:  # its code may run while the kernel is compiled
         mode = f"plain {_code_text(decl.fn.__code__)}"
-    return digest(f"{kind} {top} {decl.name} {mode} {declared(decl, modules)}\n{decl.src.identity}")
+    found = digest(
+        f"{kind} {top} {decl.name} {mode} {declared(decl, modules)}\n{decl.src.identity}"
+    )
+    if keeps:
+        decl.digest = found
+    return found
 
 
 def _code_text(code: CodeType) -> str:
