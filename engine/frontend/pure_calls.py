@@ -45,7 +45,9 @@ _CHANGES: Final = frozenset((
     "update",
 ))  # fmt: skip
 """Methods that change the container they are called on."""
-_READS: Final = computed.methods_of_values()
+_VIEWS: Final = frozenset(("items", "keys", "values"))
+"""Methods of a dict that are only looped over: operators make sets of views."""
+_READS: Final = computed.methods_of_values() - _VIEWS
 _FACTS: Final = frozenset((
     "T", "denominator", "dtype", "imag", "itemsize", "nbytes", "ndim", "numerator", "real",
     "shape", "size", "start", "step", "stop", "strides",
@@ -247,11 +249,8 @@ class _Follower:
     def augmented(self, node: ast.AugAssign) -> None:
         target = node.target
         self.plain(node.value)
-        if isinstance(target, ast.Subscript):
-            self.target(target)
-            return
         if not isinstance(target, ast.Name):
-            raise _Doubt("it assigns to an attribute")
+            raise _Doubt("it may change an object in place")
         # Of a list that came from outside, ``+=`` would change it.
         if target.id not in self.counts and target.id not in self.own:
             raise _Doubt(f"it may change {target.id} in place")
@@ -262,7 +261,7 @@ class _Follower:
         self.body(node.orelse)
 
     def loop(self, node: ast.For) -> None:
-        self.plain(node.iter)
+        self.iterated(node.iter)
         self.target(node.target)
         self.body(node.body)
         self.body(node.orelse)
@@ -333,17 +332,27 @@ class _Follower:
         return _PLAIN
 
     def comprehension(self, node: ast.ListComp | ast.DictComp | ast.GeneratorExp) -> None:
-        self.plain(node.generators[0].iter)  # in the scope around it
+        self.iterated(node.generators[0].iter)  # in the scope around it
         self.inner.append({name for one in node.generators for name in names_in(one.target)})
         for one in node.generators:
             self.target(one.target)
-            for part in (one.iter, *one.ifs):
-                if part is not node.generators[0].iter:
-                    self.plain(part)
+            if one is not node.generators[0]:
+                self.iterated(one.iter)
+            for condition in one.ifs:
+                self.plain(condition)
         made = (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,)
         for part in made:
             self.plain(part)
         self.inner.pop()
+
+    def iterated(self, node: ast.expr) -> None:
+        """Follow what a loop runs over."""
+        func = node.func if isinstance(node, ast.Call) else None
+        if isinstance(func, ast.Attribute) and func.attr in _VIEWS:
+            self.plain(func.value)
+            self.arguments(cast(ast.Call, node))
+        else:
+            self.plain(node)
 
     def name(self, node: ast.Name, keep: bool) -> Any:
         name = node.id

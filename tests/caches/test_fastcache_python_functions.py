@@ -89,6 +89,10 @@ KEPT = {
         "i = 2\n\ndef f():\n    return sum([i for i in range(3)]) + i\n",
         "1.0 * qd.static(f())", 5.0, ("i = 2", "i = 4"), 7.0,
     ),
+    "the items of a dict": (
+        "D = {1: 2, 3: 4}\n\ndef f():\n    return sum([k * v for k, v in D.items()])\n",
+        "1.0 * f()", 14.0, ("3: 4", "3: 5"), 17.0,
+    ),
     "mathematics": (
         "K = 4.0\n\ndef f():\n    return math.sqrt(K) + max(1, 2) + np.float32(1.5)\n",
         "qd.static(float(f()))", 5.5, ("K = 4.0", "K = 9.0"), 6.5,
@@ -141,6 +145,14 @@ NEVER = {
         "f.__code__ = f.__code__.replace("
         "co_code=g.__code__.co_code, co_names=g.__code__.co_names,"
         " co_consts=g.__code__.co_consts, co_stacksize=9)\n", "1.0 * f()", 2.0,
+    ),
+    "a list in a container of its own": (
+        "SEEN = [[]]\n\ndef f():\n    x = [SEEN[0]]\n    x[0] += [1]\n    return len(SEEN[0])\n",
+        "1.0 * f()", 1.0,
+    ),
+    "the keys that two dicts have": (
+        "D = {1: 2, 3: 4}\n\ndef f():\n    return [k for k in D.keys() & D.keys()][0]\n",
+        "1.0 * f()", 1.0,
     ),
     "a set": ("S = [1, 2]\n\ndef f():\n    return [x for x in {1, 2}][0]\n", "1.0 * f()", 1.0),
 }  # fmt: skip
