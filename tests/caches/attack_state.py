@@ -41,8 +41,8 @@ _FUNCTIONS = (
     ("an iterator", "G = iter([§1, 5, 6])\nif PICK == 'b':\n    next(G)\n",
      ("next(X)", "sum(X)", "list(X)[0]", "[v for v in X][0]", "max(X)")),
     ("a counter", "G = itertools.count(pick(§1, §2))\n", ("next(X)", "list(zip(X, [1]))[0][0]")),
-    ("a function with branches", "N = pick(§1, §2)\n\n\ndef G(v=5):\n    if v < 4:\n        return 1\n"
-     "    return N\n", (*_CALLS, "X(3)", "X(v=4)", "X(*[6])")),
+    ("a function with branches", "N = pick(§1, §2)\n\n\ndef G(v=5):\n"
+     "    if v < 4:\n        return 1\n    return N\n", (*_CALLS, "X(3)", "X(v=4)", "X(*[6])")),
     ("a function of a function", "N = [1, pick(§1, §2)]\n\n\ndef inner(i):\n    return N[i]\n\n\n"
      "def G(i=1):\n    return inner(i) + inner(0)\n", (*_CALLS, "X(0)", "X(i=1)")),
     ("a function that loops", "D = {'a': 1, 'b': pick(§1, §2)}\n\n\ndef G():\n    out = []\n"
