@@ -224,7 +224,8 @@ class Captures:
     """
 
     __slots__ = (
-        "_bases", "_found", "_routes", "followed", "kernel", "language", "seen", "seen_static",
+        "_bases", "_found", "_routes", "accepted", "followed", "kernel", "language", "seen",
+        "seen_static",
     )  # fmt: skip
 
     def __init__(self, kernel: KernelDecl) -> None:
@@ -240,6 +241,8 @@ class Captures:
         self._bases: dict[ast.AST, Any] = {}
         self.followed: Final[dict[Any, bool]] = {}
         """The calls of Python functions that `pure_calls` has looked at."""
+        self.accepted: Any = None
+        """The last function that was followed."""
 
     def all(self) -> tuple[Capture, ...]:
         """The captures so far, in order of first use."""
@@ -435,7 +438,7 @@ class Captures:
             from .pure_calls import followed
 
             if followed(fb, fn, args, kwargs, node):
-                why = ""
+                self.accepted, why = fn, ""
         if why:
             self.opaque(fb, fn, node, why)
         return not why
@@ -456,9 +459,8 @@ class Captures:
         node: ast.AST,
     ) -> Any:
         """The result of a function that `ran` or `computed` accepted; it may be in doubt itself."""
-        if not (self.followed and isinstance(fn, FunctionType | MethodType)) and not numeric(
-            fn, args
-        ):
+        # A function that was followed may compute with NumPy.
+        if fn is not self.accepted and not numeric(fn, args):
             value = fn(*args, **kwargs)
         else:
             try:

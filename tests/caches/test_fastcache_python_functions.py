@@ -89,6 +89,11 @@ KEPT = {
         "i = 2\n\ndef f():\n    return sum([i for i in range(3)]) + i\n",
         "1.0 * qd.static(f())", 5.0, ("i = 2", "i = 4"), 7.0,
     ),
+    "annotations that kernels lack": (
+        "\ndef f(n: 'Optional[Unknown]', m: list = [1]) -> list[int]:\n"
+        "    return [n, *m]\n",
+        "1.0 * qd.static(f(2)[1])", 1.0, ("list = [1]", "list = [3]"), 3.0,
+    ),
     "the items of a dict": (
         "D = {1: 2, 3: 4}\n\ndef f():\n    return sum([k * v for k, v in D.items()])\n",
         "1.0 * f()", 14.0, ("3: 4", "3: 5"), 17.0,
@@ -152,6 +157,10 @@ NEVER = {
     ),
     "the keys that two dicts have": (
         "D = {1: 2, 3: 4}\n\ndef f():\n    return [k for k in D.keys() & D.keys()][0]\n",
+        "1.0 * f()", 1.0,
+    ),
+    "a floating-point error": (
+        "A = np.array([-1e4])\n\ndef f():\n    return 1 if np.exp(A)[0] == 0 else 2\n",
         "1.0 * f()", 1.0,
     ),
     "a set": ("S = [1, 2]\n\ndef f():\n    return [x for x in {1, 2}][0]\n", "1.0 * f()", 1.0),
