@@ -127,6 +127,9 @@ def _python_call(fb: FuncBuilder, node: ast.Call, fn: Any) -> Any:
         else:
             kwargs[keyword.arg] = value
     if all(is_static(a) for a in args) and all(is_static(a) for a in kwargs.values()):
+        for value in (*_owner_of(fb, node, fn), *args, *kwargs.values()):
+            if isinstance(value, InstanceValue):
+                fb.captures.instance(value.arg, value.path, value.instance)
         kwargs = {key: real(value) for key, value in kwargs.items()}
         return known(fb, fb.call(node, fn, [real(a) for a in args], kwargs), node)
     if fn in _OF_TEXT or isinstance(owner, str):

@@ -22,7 +22,7 @@ from __future__ import annotations
 import ast
 import enum
 from collections.abc import Mapping, Sequence
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 import numpy as np
@@ -53,7 +53,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ABSENT", "Capture", "Captures", "Origin"]
 
-Origin = Literal["global", "closure", "builtin", "argument", "default", "annotation", "call", ""]
+Origin = Literal[
+    "global", "closure", "builtin", "argument", "default", "annotation", "program", "call", ""
+]  # fmt: skip
 
 
 class _Absent:
@@ -80,6 +82,8 @@ class Capture(NamedTuple):
         default      a parameter of the function ``decl``; the value is its default
         annotation   a parameter of the function ``decl``, or ``return``; the value is its
                      `ParamDecl`, or the annotated types
+        program      a function of the language that returns the running program or its options,
+            with ``()``: ``get_runtime().default_fp``
         call         not a name: the text of a call that ran while the kernel was compiled; the
                      value is what was called
         ""           not a name: the text of an expression
@@ -175,6 +179,13 @@ def _is_derived(value: Any, name: str) -> bool:
     return f"{getattr(kind, '__module__', '')}.".startswith(_ENGINE)
 
 
+def _returns_program(fn: Any) -> bool:
+    """True for the functions of the language that return the running program or its options."""
+    if not isinstance(fn, FunctionType) or fn.__name__ not in ("current_cfg", "get_runtime"):
+        return False
+    return fn.__module__ == f"{_ENGINE}lang.impl" == fn.__globals__.get("__name__")
+
+
 def _alike(a: Any, b: Any) -> bool:
     """True if two reads of one path found the same; values that end no path may be made each time.
 
@@ -212,7 +223,10 @@ class Captures:
     Recording is part of every compile: it keeps its input and computes nothing from it.
     """
 
-    __slots__ = ("_bases", "_found", "_routes", "kernel", "language", "seen", "seen_static")
+    __slots__ = (
+        "_bases", "_found", "_routes", "accepted", "followed", "kernel", "language", "seen",
+        "seen_static",
+    )  # fmt: skip
 
     def __init__(self, kernel: KernelDecl) -> None:
         self.kernel: Final = kernel
@@ -225,6 +239,10 @@ class Captures:
         self.seen_static: dict[ast.AST, Any] = {}
         """The same, for nodes in ``qd.static``."""
         self._bases: dict[ast.AST, Any] = {}
+        self.followed: Final[dict[Any, bool]] = {}
+        """The calls of Python functions that `pure_calls` has looked at."""
+        self.accepted: Any = None
+        """The last function that was followed."""
 
     def all(self) -> tuple[Capture, ...]:
         """The captures so far, in order of first use."""
@@ -383,6 +401,10 @@ class Captures:
         """Record parameter ``name`` of the kernel: a Python object known at compile time."""
         self._note((self.kernel, "argument", (name,), value))
 
+    def instance(self, arg: int, path: tuple[str, ...], value: Any) -> None:
+        """Record that ``value``, an object inside argument ``arg``, is passed to a function."""
+        self._note((self.kernel, "argument", (self.kernel.params[arg].name, *path), value))
+
     # Functions
 
     def function(self, fb: FuncBuilder, decl: FuncDecl, node: ast.AST) -> None:
@@ -409,7 +431,14 @@ class Captures:
     ) -> bool:
         """``fn`` is about to be called while the kernel is compiled; True if a cache may rely on
         its result."""
+        if _returns_program(fn):
+            return not args and not kwargs
         why = call_doubt(fn, args, kwargs)
+        if why and isinstance(fn, FunctionType | MethodType):
+            from .pure_calls import followed
+
+            if followed(fb, fn, args, kwargs, node):
+                self.accepted, why = fn, ""
         if why:
             self.opaque(fb, fn, node, why)
         return not why
@@ -430,7 +459,8 @@ class Captures:
         node: ast.AST,
     ) -> Any:
         """The result of a function that `ran` or `computed` accepted; it may be in doubt itself."""
-        if not numeric(fn, args):
+        # A function that was followed may compute with NumPy.
+        if fn is not self.accepted and not numeric(fn, args):
             value = fn(*args, **kwargs)
         else:
             try:
@@ -439,6 +469,8 @@ class Captures:
             except FloatingPointError:
                 self.opaque(fb, fn, node, "what NumPy does at a floating-point error is a setting")
                 value = fn(*args, **kwargs)
+        if _returns_program(fn):
+            self._put((fb.context.decl, "program", (f"{fn.__name__}()",), value))
         why = result_doubt(fn, value)
         if why:
             self.opaque(fb, fn, node, why)

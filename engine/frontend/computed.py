@@ -27,7 +27,10 @@ from ..types import CompoundType, DataType
 from .plain import FORMATTING, array_doubt, class_doubt, coded, dtype_doubt, is_builtin
 from .values import InstanceValue
 
-__all__ = ["array_attribute_doubt", "call_doubt", "numeric", "operation_doubt", "result_doubt"]
+__all__ = [
+    "TO_TEXT", "array_attribute_doubt", "call_doubt", "doubt_of", "is_known", "methods_of_values",
+    "numeric", "operation_doubt", "result_doubt",
+]  # fmt: skip
 
 _ENGINE: Final = __name__.removesuffix("frontend.computed")
 _OF_LANGUAGE: Final = (f"{_ENGINE}types.", *[
@@ -84,7 +87,8 @@ _CALLS: Final = (
         "le lshift lt matmul mod mul ne neg not_ or_ pos pow rshift sub truediv truth xor",
     )
 )
-_TO_TEXT: Final = frozenset((ascii, format, repr, str))
+TO_TEXT: Final = frozenset((ascii, format, repr, str))
+"""Functions whose result is the text of their argument."""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -127,12 +131,23 @@ _OF_NUMPY: Final = ("arange", "array", "asarray", "dot", "inner", "zeros")
 """Functions of NumPy that are written in C and read no state."""
 
 
+def methods_of_values() -> frozenset[str]:
+    """Names of methods of plain values that change nothing and run no code."""
+    found = frozenset[str]().union(*_METHODS.values(), _OF_ARRAYS)
+    return found - {"format", "format_map"}
+
+
 # ---- operands
 
 
 def _kind(value: Any) -> Any:
     """The class of a value, whatever its ``__class__`` says."""
     return cast(Any, type)(value)
+
+
+def doubt_of(value: Any) -> str:
+    """The reason why operations on ``value`` may read more than a cache compares; else ""."""
+    return _doubt(value)
 
 
 def _doubt(value: Any, inner: bool = False) -> str:
@@ -251,7 +266,7 @@ def operation_doubt(fn: Any, args: Sequence[Any]) -> str:
 
 def _special_doubt(fn: Any, args: Sequence[Any]) -> str:
     """The doubt about operations that depend on more than their operands; else ""."""
-    if fn in _TO_TEXT and args:
+    if fn in TO_TEXT and args:
         return _text_doubt(args[0]) or _spec_doubt(args[1] if len(args) > 1 else "")
     if fn is operator.mod and args and isinstance(args[0], str | bytes):
         return _text_doubt(args[1])
@@ -298,7 +313,7 @@ def numeric(fn: Any, args: Sequence[Any]) -> bool:
 
 def call_doubt(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
     """The reason why a call of ``fn`` by a kernel may differ for equal arguments; else ""."""
-    if not _is_known(fn, args, kwargs):
+    if not is_known(fn, args, kwargs):
         name = getattr(fn, "__qualname__", None) or type(fn).__qualname__
         return f"the Python function {name} ran while the kernel was compiled"
     if fn is isinstance or fn is issubclass:
@@ -324,7 +339,7 @@ def _template_doubt(template: str, values: Sequence[Any]) -> str:
     return next((why for v in values if (why := _text_doubt(v))), "")
 
 
-def _is_known(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
+def is_known(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     """True if ``fn`` is one of the functions that read nothing but their arguments."""
     kind = _kind(fn)
     if kind is BuiltinFunctionType or kind is type:

@@ -73,7 +73,8 @@ class _Decl:
     """
 
     __slots__ = (
-        "_assigned", "fn", "indexing", "name", "params", "returns", "returns_tuple", "src",
+        "_assigned", "digest", "fn", "indexing", "name", "params", "returns", "returns_tuple",
+        "src",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +89,8 @@ class _Decl:
         self.returns_tuple: Final = returns_tuple
         self._assigned: Final[set[str]] = set()
         self.indexing: Indexing | None = None
+        self.digest = ""
+        """Of its source and declaration, when a cache has made it; see `runtime.fastcache`."""
 
     @property
     def is_method(self) -> bool:
@@ -301,6 +304,37 @@ def _annotations(src: FunctionSource) -> dict[str, Any]:
     return found
 
 
+def _plain_annotations(src: FunctionSource) -> dict[str, Any]:
+    """The annotations of a plain Python function that kernels have, too; others mean nothing."""
+    found: dict[str, Any] = {}
+    names = _Namespace(src.fn)
+    for key, value in src.fn.__annotations__.items():
+        try:
+            value = evaluated(value, names)
+            known = value is None or (_are_results(value) if key == "return" else read(key, value))
+        except Exception as error:
+            if of_signal_handler(error):
+                raise
+            continue
+        if known:
+            found[key] = value
+    return found
+
+
+def _are_results(value: Any) -> bool:
+    """True if a function can have results of this annotation."""
+    parts: tuple[Any, ...] = (value,)
+    if isinstance(value, tuple):
+        parts = cast("tuple[Any, ...]", value)
+    elif typing.get_origin(value) is tuple:
+        parts = typing.get_args(value)
+    return all(map(_is_result, parts))
+
+
+def _is_result(value: Any) -> bool:
+    return isinstance(value, DataType | CompoundType) or value in (int, float, bool)
+
+
 def _is_method(fn: FunctionType) -> bool:
     """True if a function was defined in the body of a class."""
     outer, _, _ = fn.__qualname__.rpartition(".")
@@ -360,7 +394,7 @@ def _returns(src: FunctionSource, found: dict[str, Any]) -> tuple[tuple[Any, ...
             cast("tuple[Any, ...]", value) if isinstance(value, tuple) else typing.get_args(value)
         )
     for one in args:
-        if not (isinstance(one, DataType | CompoundType) or one in (int, float, bool)):
+        if not _is_result(one):
             _fail(
                 src, f"Invalid type annotation of the return value: {text_of(one)}", returns=True,
                 hint="use a data type such as qd.f32, a vector, matrix or struct type, or "
@@ -436,7 +470,7 @@ def parse_func(
     """Read the signature of a function that kernels inline, or call if it is ``real``."""
     src = LambdaSource(fn) if _is_lambda(fn) else _source(fn, "func")
     _shape(src, "functions")
-    found = _annotations(src)
+    found = _plain_annotations(src) if plain else _annotations(src)
     params = tuple(_params(src, found, False))
     if real and params and params[0].kind == "value" and _is_method(fn):
         params = (params[0]._replace(kind="self"), *params[1:])

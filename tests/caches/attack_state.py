@@ -41,6 +41,25 @@ _FUNCTIONS = (
     ("an iterator", "G = iter([§1, 5, 6])\nif PICK == 'b':\n    next(G)\n",
      ("next(X)", "sum(X)", "list(X)[0]", "[v for v in X][0]", "max(X)")),
     ("a counter", "G = itertools.count(pick(§1, §2))\n", ("next(X)", "list(zip(X, [1]))[0][0]")),
+    ("a function with branches", "N = pick(§1, §2)\n\n\ndef G(v=5):\n"
+     "    if v < 4:\n        return 1\n    return N\n", (*_CALLS, "X(3)", "X(v=4)", "X(*[6])")),
+    ("a function of a function", "N = [1, pick(§1, §2)]\n\n\ndef inner(i):\n    return N[i]\n\n\n"
+     "def G(i=1):\n    return inner(i) + inner(0)\n", (*_CALLS, "X(0)", "X(i=1)")),
+    ("a function that loops", "D = {'a': 1, 'b': pick(§1, §2)}\n\n\ndef G():\n    out = []\n"
+     "    for k, v in D.items():\n        if k == 'b':\n            out.append(v)\n"
+     "    return out[0]\n", _CALLS),
+    ("a function that reads an object", "class C:\n    def __init__(self):\n"
+     "        self.n = pick(§1, §2)\n\n\nc = C()\n\n\ndef G(c=c):\n    return c.n\n",
+     (*_CALLS, "X(c)", "X(C())")),
+    ("a function that reads a module", "attack_helper.n = pick(§1, §2)\n\n\ndef G():\n"
+     "    return attack_helper.n + attack_helper.np.int64(1)\n", _CALLS),
+    ("a function that counts", "SEEN = [0] * pick(§1, §2)\n\n\ndef G():\n    seen = SEEN\n"
+     "    seen += [1]\n    return len(SEEN)\n", _CALLS),
+    ("a method that reads its object", "class C:\n    n = pick(§1, §2)\n\n    def __call__(self):\n"
+     "        return self.n\n\n    def m(self):\n        return self.n\n\n\nG = C()\n",
+     (*_CALLS, "X.m()", "C.m(X)")),
+    ("a function of NumPy's settings", "if PICK == 'b':\n    np.set_printoptions(precision=2)\n"
+     "A = np.array([1.23456])\n\n\ndef G():\n    return len('%s' % A)\n", _CALLS),
     ("a bound method", "L = [§1, pick(§2, §1)]\nG = L.count\n", ("X(§1)", "X.__self__[1]",
      "len(X.__self__)")),
     ("a bound pop", "L = [§1, §2][:pick(1, 2)]\nG = L.pop\n", ("X()",)),

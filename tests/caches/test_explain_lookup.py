@@ -406,7 +406,7 @@ field = qd.field(qd.f32, shape=(8,))
 
 
 def count(n):
-    return n + 1
+    return int(str(n)) + 1
 
 
 @qd.kernel{mark}

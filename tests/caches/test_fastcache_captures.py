@@ -253,7 +253,7 @@ NEVER = {
         "is an object of lab_program.B",
     ),
     "a function of Python": (
-        "\ndef three():\n    return 3.0\n", "three()", 3.0,
+        "\ndef three():\n    return float(str(3.0))\n", "three()", 3.0,
         "`three()` in k: the Python function three ran while the kernel was compiled",
     ),
     "a function of Python in a partial": (

@@ -104,7 +104,7 @@ READ = {
 OPAQUE = {
     "a method": (
         "from values import o", "return x + qd.static(o.f())",
-        "class C:\n    n = 3\n    def f(self):\n        return self.n\no = C()",
+        "class C:\n    n = 3\n    def f(self):\n        return eval('self.n')\no = C()",
         "n = 3", "n = 5", 4, 6),
     "an object in a list": (
         "from values import l", "return x + qd.static(l[0].n)",

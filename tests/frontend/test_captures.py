@@ -47,10 +47,15 @@ class Settings:
 
 settings = Settings()
 several = [Settings, Settings.Inner]
+FACTOR = 2
 
 
 def twice(x: int) -> int:
-    return 2 * x
+    return FACTOR * x
+
+
+def digits(x: int) -> int:
+    return len(str(x))
 
 
 def built(kernel: Any, *spec_keys: Any) -> BuildResult:
@@ -236,12 +241,14 @@ def test_objects_in_containers_cannot_be_found_again() -> None:
 def test_python_functions_that_ran() -> None:
     @qd.kernel
     def k() -> qd.f32:
-        return qd.static(twice(2)) + math.sqrt(4.0) + np.sqrt(4.0) + len("abc")
+        return qd.static(twice(2) + digits(2)) + math.sqrt(4.0) + np.sqrt(4.0) + len("abc")
 
     found = captures(k)
-    assert found["twice(2)"].opaque == "the Python function twice ran while the kernel was compiled"
-    assert found["twice(2)"].origin == "call"
-    assert [c.name for c in found.values() if c.opaque] == ["twice(2)"]
+    why = "the Python function digits ran while the kernel was compiled"
+    assert found["digits(2)"].opaque == why
+    assert found["digits(2)"].origin == "call"
+    assert [c.name for c in found.values() if c.opaque] == ["digits(2)"]
+    assert found["twice:FACTOR"].value == 2
 
 
 @qd.data_oriented

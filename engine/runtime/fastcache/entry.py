@@ -177,6 +177,8 @@ def _error_text(error: Exception) -> str:
 
 def _number_in(text: str) -> int:
     """The number of the function that a capture's text stands for; -1 if it is no function."""
+    if not text.startswith(("function ", "bound ")):  # most are values
+        return -1
     words = text.split(" ", 3)
     if words[0] == "bound":
         words = words[1:]
@@ -332,13 +334,12 @@ def _check(
     text: str, arguments: Mapping[str, Any],
 ) -> None:  # fmt: skip
     """Compare one capture with the present value at its path; find a function through it."""
-    where = f"`{'.'.join(path)}` in {decl.qualname}"
     try:
         value, parent = follow(decl, origin, path, arguments)
         number = _number_in(text)
         if number > 0 and number not in reached.decls and reached.of_function(value) is None:
             if function_of(value) is None:
-                raise Stale(f"{where} is no function any more")
+                raise Stale(f"{_where(decl, path)} is no function any more")
             row = functions[number - 1]
             _add(reached, number, decl_of(value), row[1], row[2])
         now = text_of(value, reached, parent)
@@ -349,9 +350,13 @@ def _check(
     except Exception as error:  # of the user's own code
         if of_signal_handler(error):
             raise
-        raise Stale(f"{where} cannot be read: {_error_text(error)}") from None
+        raise Stale(f"{_where(decl, path)} cannot be read: {_error_text(error)}") from None
     if now != text:
-        raise Stale(f"{where} has changed: {text} -> {now}")
+        raise Stale(f"{_where(decl, path)} has changed: {text} -> {now}")
+
+
+def _where(decl: Decl, path: Sequence[str]) -> str:
+    return f"`{'.'.join(path)}` in {decl.qualname}"
 
 
 def _live_binding(row: Sequence[Any], spec_keys: Sequence[Any]) -> ParamBinding:

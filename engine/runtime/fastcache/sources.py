@@ -11,14 +11,15 @@ and all paths to it must lead to one function: `Reached` numbers functions by id
 from __future__ import annotations
 
 import builtins
+import importlib
 from collections.abc import Mapping, Sequence
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...cache.parts import digest
 from ...frontend.specialization import InstanceKey, RecordKey, ValueKey, unwrapped
 from ...types import StructType
-from .captures import ABSENT, Modules, declared, function_of, is_engine, numbered
+from .captures import ABSENT, LIVE, Modules, declared, function_of, is_engine, numbered
 
 if TYPE_CHECKING:
     from ...frontend.signature import FuncDecl, KernelDecl
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
     Decl = KernelDecl | FuncDecl
 else:
     Decl = Any
+
+
+_PROGRAM: Final = f"{__name__.removesuffix('runtime.fastcache.sources')}lang.impl"
+"""The module whose functions return the running program."""
 
 
 def decl_of(value: Any) -> Decl:
@@ -42,7 +47,7 @@ def decl_of(value: Any) -> Decl:
         return found
     from ...frontend.signature import parse_func
 
-    return parse_func(wrapper)
+    return parse_func(wrapper, plain=True)
 
 
 def digest_of(decl: Decl, modules: Modules) -> str:
@@ -53,10 +58,29 @@ def digest_of(decl: Decl, modules: Modules) -> str:
     """
     if is_engine(decl.fn.__module__):
         return "engine"
+    plain = getattr(decl, "plain", False)
+    # Many kernels reach the same functions. The code of a plain one can be replaced.
+    keeps = modules is LIVE and not plain
+    if keeps and decl.digest:
+        return decl.digest
     kind = type(decl).__name__, getattr(decl, "real", False)
     top = getattr(decl, "requires_top_level", False)
     mode = getattr(decl, "autodiff", "none")
-    return digest(f"{kind} {top} {decl.name} {mode} {declared(decl, modules)}\n{decl.src.identity}")
+    if plain:  # its code may run while the kernel is compiled
+        mode = f"plain {_code_text(decl.fn.__code__)}"
+    found = digest(
+        f"{kind} {top} {decl.name} {mode} {declared(decl, modules)}\n{decl.src.identity}"
+    )
+    if keeps:
+        decl.digest = found
+    return found
+
+
+def _code_text(code: CodeType) -> str:
+    """A text that distinguishes code that Python runs, without its location."""
+    consts = [_code_text(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+    flags = code.co_flags, code.co_argcount, code.co_kwonlyargcount, code.co_posonlyargcount
+    return f"{code.co_code.hex()} {code.co_names} {code.co_varnames} {flags} {consts}"
 
 
 def name_of(decl: Decl, modules: Modules) -> tuple[str, str] | None:
@@ -137,6 +161,9 @@ def follow(
     decl: the function in which the path begins. arguments: specialization keys of the kernel's
     arguments, by name. `ABSENT` for a missing attribute; errors of the user's code are not caught.
     """
+    if origin == "program":
+        value = getattr(importlib.import_module(_PROGRAM), path[0].removesuffix("()"))()
+        return _attribute(value, path[1:])
     if origin == "argument":
         return _in_argument(arguments[path[0]], path[1:])
     if origin == "annotation":
@@ -148,8 +175,13 @@ def follow(
         rest = path[2:]
     else:
         value, rest = _outer(decl.fn, path[0]), path[1:]
+    return _attribute(value, rest)
+
+
+def _attribute(value: Any, path: Sequence[str]) -> tuple[Any, Any]:
+    """The attribute that a path leads to, and the object that has it."""
     parent: Any = None
-    for name in rest:
+    for name in path:
         parent, value = value, ABSENT if value is ABSENT else getattr(value, name, ABSENT)
     return value, parent
 
