@@ -43,13 +43,46 @@ def test_hints_change_nothing():
     assert x.to_numpy().tolist() == [0, 2, 4, 6]
 
 
+def test_addresses_of_elements_follow_the_layout(arch):
+    x = qd.field(qd.i32)
+    v = qd.Vector.field(3, qd.f64)
+    qd.root.dense(qd.ij, (1, 2)).dense(qd.ij, 2).dense(qd.ij, 2).place(x, offset=(-1, 0))
+    qd.root.dense(qd.i, 4).place(v)
+    S = qd.types.struct(a=qd.f32, b=qd.i64)
+    s = S.field(shape=4, layout=qd.Layout.AOS)
+    found = qd.field(qd.i64, shape=(3, 3))
+
+    @qd.kernel
+    def numbers():
+        for i, j in x:
+            first = qd.get_addr(x.snode, [-1, 0])
+            x[i, j] = int(qd.get_addr(x, qd.Vector([i, j])) - first) // 4
+
+    @qd.kernel
+    def distances():
+        found[0, 0] = qd.get_addr(v, 3) - qd.get_addr(v, [1])
+        found[0, 1] = qd.get_addr(s.b, 1) - qd.get_addr(s.b, 0)
+        found[0, 2] = qd.get_addr(s, 2) - qd.get_addr(s.a, 1)
+        found[1, 0] = qd.get_addr(x, (0, 0)) != qd.get_addr(v, 0)
+
+    numbers()
+    assert x.to_numpy().tolist() == [
+        [0, 1, 4, 5, 16, 17, 20, 21],
+        [2, 3, 6, 7, 18, 19, 22, 23],
+        [8, 9, 12, 13, 24, 25, 28, 29],
+        [10, 11, 14, 15, 26, 27, 30, 31],
+    ]
+    distances()
+    assert found.to_numpy()[0].tolist() == [48, 16, 16] and found[1, 0] == 1
+
+
 REFUSED = {
     "is_active": ("is_active(x.parent(), [0])", "only works on pointer, hash or bitmasked nodes"),
     "append": ("append(x.parent(), [0], 1)", "only works on dynamic nodes"),
     "length": ("length(x.parent(), [0])", "only works on dynamic nodes"),
     "clock_counter": ("clock_counter()", "clock_counter is not supported"),
     "clock_freq_hz": ("clock_freq_hz()", "clock_freq_hz is not supported"),
-    "get_addr": ("get_addr(x, [0])", "get_addr is not supported"),
+    "get_addr": ("get_addr(x, [0, 1])", "a field with 1 axes got 2 indices"),
     "mesh_patch_idx": ("mesh_patch_idx()", "mesh_patch_idx is not supported"),
 }
 
