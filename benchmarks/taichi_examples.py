@@ -5,9 +5,10 @@
 REF is an environment with taichi 1.7.4. Each program runs in a process of its own, with windows
 that are stand-ins and close after some frames. First both engines compute in f64, on one thread,
 with the same random numbers, and the fields at the end are compared. Then the program runs as it
-is, on the CPU without caches, on both engines by turns, and the times to the first frame and
-between frames are compared: the least first frame and the least median of gaps of all rounds. The
-time to the first frame includes Python's start and imports on both sides. Exits with 1 if a program that runs there fails here or differs.
+is, on the CPU without caches, on both engines by turns. The time to the first frame and the median
+time between frames are compared, of each the least of all rounds; the first frame includes the
+import of the engine, but not Python's own start. Exits with 1 if a program that runs there fails
+here or differs.
 """
 
 import argparse
