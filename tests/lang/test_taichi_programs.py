@@ -208,6 +208,30 @@ def test_graphs_of_launches():
     assert np.array_equal(a.to_numpy(), [6, 6, 6])
 
 
+def test_options_of_taichi_are_accepted():
+    qd.init(arch=qd.cpu, verbose=False, lower_access=True, use_llvm=True)
+    with pytest.raises(KeyError, match="verbosity"):
+        qd.init(arch=qd.cpu, verbosity=1)
+
+
+def test_grouped_indices_of_python_scope_are_vectors():
+    found = list(qd.grouped(qd.ndrange(2, (1, 2))))
+    assert [str(v) for v in found] == ["[0 1]", "[1 1]"] and isinstance(found[0], qd.Vector)
+    qd.init(arch=qd.cpu)
+    places = qd.grouped(qd.ndrange(2, 2))
+
+    @qd.kernel
+    def total() -> qd.i32:
+        s = 0
+        for v in qd.static(found):
+            s += v[0] * 10 + v[1]
+        for w in qd.static(places):
+            s += w.x * 100
+        return s
+
+    assert total() == 212
+
+
 def test_argument_packs_are_dataclasses():
     qd.init(arch=qd.cpu)
     inner = qd.types.argpack(k=qd.f32, n=qd.i32)
