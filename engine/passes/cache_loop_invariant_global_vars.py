@@ -136,15 +136,15 @@ class _Cacher:
         base = ptr.args[0] if ptr.code == C.EXTERNAL_PTR else ptr
         if base.code != C.ARG_ADDR or base is ptr:
             return False
-        layout = self.func.params[base.attr[0]].layout
+        number: int = base.attr[0]
+        layout = self.func.params[number].layout
         if layout is None:
             return False
-        return all(
-            origin <= low and high < origin + extent
-            for (low, high), origin, extent in zip(
-                map(_values, ptr.args[1:]), layout.origin, layout.shape, strict=True
-            )
-        )
+        for index, origin, extent in zip(ptr.args[1:], layout.origin, layout.shape, strict=True):
+            low, high = _values(index)
+            if low < origin or high >= origin + extent:
+                return False
+        return True
 
     def reached(self, op: Op, loop: Op) -> bool:
         """True if ``op`` runs whenever the body of ``loop`` is entered."""

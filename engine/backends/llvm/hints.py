@@ -63,9 +63,9 @@ def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
     if _calls(loop) or _is_scattered(loop, axis, ops):
         return SCALAR
     whole = all(text.lstrip("-").isdigit() for text in bounds)
-    if loop.code == C.RANGE_FOR and whole and int(bounds[1]) - int(bounds[0]) in _FEW:
-        if any(op.code == C.EXP for op in ops):
-            return UNROLLED
+    few = whole and int(bounds[1]) - int(bounds[0]) in _FEW
+    if few and loop.code == C.RANGE_FOR and any(op.code == C.EXP for op in ops):
+        return UNROLLED
     if axes > 1 and whole and int(bounds[1]) - int(bounds[0]) in _SHORT and _is_task(loop):
         return TOGETHER
     return ""
