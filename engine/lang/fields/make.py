@@ -353,7 +353,7 @@ def _repeat(elements: Any, one: Any) -> None:
     elif (one == one.flat[0]).all():
         elements[...] = one.flat[0]
     elif elements.flags.c_contiguous:
-        flat: Any = elements.reshape(-1)
+        flat = cast("Any", elements).reshape(-1)
         done = one.size
         block = max(_BLOCK // done, 1) * done
         flat[:done] = one.reshape(-1)
