@@ -21,7 +21,7 @@ LATER: Final[dict[str, frozenset[str]]] = {
 _HINTS: Final = {
     "quant": "use whole types, such as qd.i8 or qd.f16, or pack bits into a qd.u32 with shifts"
 }
-"""What to write instead."""
+"""For a name, the text to write instead."""
 
 
 class NotYetError(QuadrantsUnsupportedError, AttributeError):

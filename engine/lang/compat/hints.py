@@ -58,7 +58,7 @@ def clock_freq_hz() -> float:
 def get_addr(f: Any, indices: Any) -> int:
     """The address of an element of the field ``f``, or of its node ``f.snode``, as a u64.
 
-    Differences of addresses of one field are bytes on all backends; interp's begin at made-up
+    Differences of addresses of one field are bytes on all backends; interp's begin at synthetic
     numbers.
     """
     only_in_kernels("get_addr")

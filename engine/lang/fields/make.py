@@ -346,7 +346,7 @@ class MatrixField(PlacedField):
 def _repeat(elements: Any, one: Any) -> None:
     """Set every element to the vector or matrix ``one``.
 
-    NumPy broadcasts a short one element by element: that takes several times as long.
+    NumPy broadcasts a short one element by element, which is several times slower.
     """
     if not isinstance(elements, np.ndarray) or elements.size < _MANY:
         elements[...] = one
