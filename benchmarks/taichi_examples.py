@@ -5,8 +5,10 @@
 REF is an environment with taichi 1.7.4. Each program runs in a process of its own, with windows
 that are stand-ins and close after some frames. First both engines compute in f64, on one thread,
 with the same random numbers, and the fields at the end are compared. Then the program runs as it
-is, on the CPU without caches, on both engines by turns, and the times to the first frame and
-between frames are compared. Exits with 1 if a program that runs there fails here or differs.
+is, on the CPU without caches, on both engines by turns. The time to the first frame and the median
+time between frames are compared, of each the least of all rounds; the first frame includes the
+import of the engine, but not Python's own start. Exits with 1 if a program that runs there fails
+here or differs.
 """
 
 import argparse
@@ -41,6 +43,12 @@ NOT_COMPARED = {
     "simulation/implicit_fem.py": ("F_r0", "F_p0", "F_mul_ans"),
 }  # fmt: skip
 """Fields whose contents are not defined by the program."""
+
+LOOSE = {
+    # Conjugate gradients that end at a relative residual of 1e-6; the order of sums is free.
+    "simulation/implicit_fem.py": 1e-6,
+}
+"""Programs that determine their results less closely than `TOLERANCE`, and how closely."""
 
 SINGLE = {"simulation/implicit_mass_spring.py"}
 """Programs that do not work on Taichi in f64: its sparse matrix is one of f32."""
@@ -147,7 +155,7 @@ def measure(args: argparse.Namespace, program: Path, name: str) -> Row:
         worst, where = difference(pairs["ours"], pairs["reference"], NOT_COMPARED.get(name, ()))
         fields = len(pairs["reference"].fields)
         verdict = f"equal to {worst:.0e}" if worst else "equal"
-        if worst > (TOLERANCE_F32 if name in SINGLE else TOLERANCE):
+        if worst > (TOLERANCE_F32 if name in SINGLE else LOOSE.get(name, TOLERANCE)):
             verdict = f"DIFFERS by {worst:.1e} in {where}"
         if not fields:
             verdict = "runs"
@@ -164,7 +172,8 @@ def measure(args: argparse.Namespace, program: Path, name: str) -> Row:
                 continue
             first[side].append(found.first)
             step[side].append(found.step)
-    both = [(median(d["ours"] or [math.nan]), median(d["reference"] or [math.nan]))
+    # The least of the rounds: other work of the machine only adds time.
+    both = [(min(d["ours"], default=math.nan), min(d["reference"], default=math.nan))
             for d in (first, step)]  # fmt: skip
     return Row(name, verdict, fields, *both)
 

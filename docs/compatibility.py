@@ -58,7 +58,6 @@ DIFFERS = {
     "deactivate": "without effect, as on dense nodes there",
     "deactivate_all_snodes": "without effect, as on dense nodes there",
     "extension": "`sparse`, `quant`, `quant_basic`, `mesh` and `extfunc` are never enabled",
-    "get_addr": "an error at the line: elements have no address that all backends share",
     "interop.get_mps_command_queue": "0: there is no Metal backend",
     "is_active": _SPARSE,
     "length": _SPARSE,

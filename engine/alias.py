@@ -317,7 +317,7 @@ def _main(arguments: list[str]) -> int:
         own.install(name)
     if frames:
         windows = importlib.import_module(f"{_ENGINE}.windows")
-        windows.install()
+        windows.install(files=True)
         windows.begin(frames)
     path = os.path.abspath(arguments[0])
     sys.argv = arguments

@@ -26,6 +26,7 @@ __all__ = [
     "LANGUAGE_VERSION",
     "OPTIONS",
     "TAICHI_ARCHES",
+    "TAICHI_OPTIONS",
     "CompileConfig",
     "DebugSwitches",
     "Notice",
@@ -63,6 +64,12 @@ ARCHES = (
 
 TAICHI_ARCHES = frozenset({"dx11", "dx12", "gles", "opengl"})
 """Names that `arch` may have in programs for Taichi; no backend is made for them."""
+TAICHI_OPTIONS = frozenset({
+    "allow_nv_shader_extension", "cpu_block_dim_adaptive", "lower_access",
+    "simplify_after_lower_access", "simplify_before_lower_access", "use_llvm", "verbose",
+    "verbose_kernel_launches",
+})  # fmt: skip
+"""Arguments of `init` in programs for Taichi that have no meaning here: they are ignored."""
 
 CPU_ARCHES = frozenset({"cpu", "x64", "arm64", "interp", "python", "cross"})
 """Names of processors, as far as code is made for them: also of backends that launch nothing."""
@@ -232,7 +239,7 @@ def resolve(kwargs: Mapping[str, Any], environ: Mapping[str, str]) -> Resolved:
     KeyError for an unknown argument; TypeError or ValueError for a value that does not fit;
     QuadrantsRuntimeError for a `require_version` that this engine does not meet.
     """
-    if unknown := [name for name in kwargs if name not in OPTIONS]:
+    if unknown := [name for name in kwargs if name not in OPTIONS and name not in TAICHI_OPTIONS]:
         raise _unrecognized(unknown)
     config = CompileConfig()
     origins: dict[str, Origin] = {}

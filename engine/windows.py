@@ -2,9 +2,10 @@
 
 In the studio's worker, and under ``python -m qd_studio.engine.alias --frames N``, `GUI`, `ui` and
 `tools` of ``import quadrants`` and ``import taichi`` are these, so that a script with a window runs
-its loop. Nothing is drawn, no file is written, no key is pressed, the mouse is in the middle, and
-widgets keep the values that programs give them. Arguments are not checked, and any further method
-of a window, canvas, scene or camera exists.
+its loop. Nothing is drawn, no key is pressed, the mouse is in the middle, and widgets keep the
+values that programs give them. Arguments are not checked, and any further method of a window,
+canvas, scene or camera exists. The studio's `tools` write no files: a picture can be read again by
+the program that wrote it.
 
 Each window is shown `frames` times. Then ``running`` is False; where a program shows the window
 all the same, or waits for an event that cannot come, `WindowsClosed` ends it.
@@ -56,6 +57,7 @@ def begin(frames: int, shown: Callable[[int], object] | None = None) -> None:
     _frames = frames
     _shown = shown
     _said.clear()
+    _written.clear()
 
 
 class _Accepting:
@@ -197,7 +199,7 @@ class GUI(_Window):
 
     def slider(self, text: str, minimum: float, maximum: float, step: float = 1) -> Any:
         """A widget that keeps its smallest value."""
-        return SimpleNamespace(value=minimum)
+        return SimpleNamespace(value=float(minimum))
 
     def label(self, text: str) -> Any:
         """A widget that keeps what it is given."""
@@ -308,17 +310,28 @@ class VideoManager(_Accepting):
         return f"{self.directory}/frames"
 
 
+_written: Final[dict[str, Any]] = {}
+"""By path, the pictures that programs wrote."""
+
+
+def _imwrite(img: Any, filename: str) -> str:
+    """Keep the picture for `_imread`, as bytes."""
+    values: Any = np.array(img.to_numpy() if hasattr(img, "to_numpy") else img)
+    if values.dtype.kind == "f":
+        values = np.clip(values, 0, 1) * 255
+    values = values.astype(np.uint8)
+    name = str(filename)
+    _written[os.path.abspath(name)] = values[..., None] if values.ndim == 2 else values
+    return name
+
+
 def _imread(filename: str, channels: int = 0) -> Any:
-    """The picture in a file, by column and from the bottom up."""
-    try:
-        pictures: Any = importlib.import_module("PIL.Image")
-    except ImportError:
-        raise ModuleNotFoundError(
-            "tools.imread needs Pillow in the studio: pip install pillow", name="PIL"
-        ) from None
-    picture: Any = pictures.open(filename)
-    mode = {1: "L", 4: "RGBA"}.get(channels, "RGB")
-    return np.asarray(picture.convert(mode)).swapaxes(0, 1)[:, ::-1].copy()
+    """A picture that the program wrote, or one from a file: by column and from the bottom up."""
+    kept = _written.get(os.path.abspath(str(filename)))
+    if kept is not None and channels in (0, kept.shape[2]):
+        return kept.copy()
+    read: Any = importlib.import_module(f"{_ENGINE}.lang.tools.image").imread
+    return read(filename, channels)
 
 
 def _imresize(img: Any, w: int, h: int | None = None) -> Any:
@@ -345,11 +358,12 @@ def notebook_names() -> dict[str, Any]:
     return {"display": _nothing, "get_ipython": _Accepting}
 
 
-def install(language: str = _ENGINE, names: Sequence[str] = _ALIASES) -> None:
+def install(language: str = _ENGINE, names: Sequence[str] = _ALIASES, files: bool = False) -> None:
     """Put the stand-ins where programs look for windows.
 
     language: the name of the module that gets them, and names: what programs call it, if not the
-    engine; comparisons with other implementations use the same stand-ins for both.
+    engine; comparisons with other implementations use the same stand-ins for both. files: the
+    program's pictures, videos and other files are written; only showing them does nothing.
     """
     global _language
     _language = language
@@ -360,7 +374,7 @@ def install(language: str = _ENGINE, names: Sequence[str] = _ALIASES) -> None:
         setattr(GUI, key, value)
     colours = {"rgb_to_hex": rgb_to_hex, "hex_to_rgb": hex_to_rgb}
     image = {"imread": _imread, "imresize": _imresize}
-    image |= dict.fromkeys(("imwrite", "imshow", "imdisplay"), _nothing)
+    image |= {"imwrite": _imwrite, "imshow": _nothing, "imdisplay": _nothing}
     modes = SimpleNamespace(Perspective="Perspective", Orthogonal="Orthogonal")
     ui = {
         **_KEYS, "Window": Window, "Gui": Gui, "Camera": Camera, "Scene": _Accepting,
@@ -371,12 +385,11 @@ def install(language: str = _ENGINE, names: Sequence[str] = _ALIASES) -> None:
     tools |= dict.fromkeys(
         ("make_video", "mp4_to_gif", "write_vtk", "interpolate_frames"), _nothing
     )
-    modules: dict[str, dict[str, Any]] = {
-        "ui": ui,
-        "ui.gui": {"GUI": GUI, **colours},
-        "tools": tools,
-        "tools.image": image,
-    }
+    modules: dict[str, dict[str, Any]] = {"ui": ui, "ui.gui": {"GUI": GUI, **colours}}
+    if files:
+        owner.tools.imshow = owner.tools.image.imshow = _nothing
+    else:
+        modules |= {"tools": tools, "tools.image": image}
     if language == _ENGINE:
         # Files ask the compiled core what it was built with: with nothing that only it has.
         modules["_lib"] = {"core": _Refusing()}

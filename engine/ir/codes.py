@@ -170,6 +170,7 @@ SUBGROUP_SHUFFLE      = _op("val lane place size| none     | same    | fence eff
 SUBGROUP_BALLOT       = _op("cond place size  | none     | any     | fence effect                   | u32, bit i: cond of the iteration at lane i of the same subgroup; 0 where there is none")
 SUBGROUP_SYNC         = _op("                 | none     | void    | fence effect                   | barrier: an iteration continues when all iterations of its subgroup have reached it")
 GRAPH_REGION          = _op("                 | GraphAttr | void    | control region effect          | a part of the root that does not run once and in order; region: body, of statements or, after offload, tasks")
+ADDRESS               = _op("ptr              | none     | any     | pure                           | u64: the address as a number of bytes; only differences inside of one array mean the same on all backends")
 # fmt: on
 
 NAME: Final = [name.lower() for name, value in tuple(globals().items()) if value.__class__ is int]

@@ -55,6 +55,8 @@ def _result_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSp
     if rule in ("any", "argument", "call"):
         if code == C.LAUNCH_SEED and type is not u64:
             return f"launch_seed is u64, not {type}"
+        if code == C.ADDRESS and type is not u64:
+            return f"address is u64, not {type}"
         if code == C.CAST_BITS and args[0].size != type.size:
             return f"cast_bits from {args[0]} to {type} changes the width"
         return None
@@ -79,6 +81,8 @@ def _operand_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageS
     elif code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
         if args[0] is not type:
             return f"{name} of {args[0]} cannot give {type}"
+    elif code == C.ADDRESS:
+        return None if args[0].is_ptr else f"operand 0 of {name} must be an address, not {args[0]}"
     elif code == C.CALL:
         return None
     elif any(t.is_ptr for t in args):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import QuadrantsSyntaxError
@@ -44,10 +46,18 @@ def ndrange(*ranges: Any, axes: tuple[int, ...] | None = None) -> NDRange:
     return NDRange(tuple(pairs), axes)
 
 
+class _GroupedHere(Grouped):
+    """`grouped` in Python scope: its indices are vectors of Python scope."""
+
+    def __iter__(self) -> Iterator[Any]:
+        vectors: Any = importlib.import_module(".values.matrix", __package__).Vector
+        return (vectors(list(index)) for index in self.over)
+
+
 @intrinsic("grouped")
 def grouped(x: Any) -> Grouped:
     """Loop with one variable that holds the whole index: ``for I in qd.grouped(x)``."""
-    return Grouped(x)
+    return _GroupedHere(x)
 
 
 @intrinsic("loop_config")

@@ -128,6 +128,8 @@ def __getattr__(name: str) -> Any:
         return _ALIASES[name]
     if name == "buffer_view_type":
         return importlib.import_module("..types.buffer_view", __package__)
+    if name == "argpack":
+        return importlib.import_module(".compat.argpacks", __package__).argpack
     raise unsupported("qd.types", name)
 
 

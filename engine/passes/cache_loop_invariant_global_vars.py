@@ -21,9 +21,10 @@ used:
 * no atomic in the task has the array as its target, and no other access in the loop may hit the
   element (a store, or, if the loop stores to the element, a load);
 * the loop accesses the element in every iteration, not only under an ``if``; or the kernel
-  accessed it before. So the pass adds no load or store of an element that the kernel does not
-  access itself. If the loop certainly runs, or the kernel accessed the element before, the load and
-  the write-back need no guard;
+  accessed it before; or it certainly exists: it is one of a field, at constants and at indices of
+  loops with constant bounds. So the pass adds no load or store outside of the field, or of an
+  element of an array that the kernel does not access itself. If the loop certainly runs, or the
+  kernel accessed the element before, the load and the write-back need no guard;
 * if the loop stores to the element, it contains no check or assert that may end the loop.
 
 The task's own parallel loop never counts as a loop here.
@@ -31,6 +32,7 @@ The task's own parallel loop never counts as a loop here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -110,7 +112,12 @@ class _Cacher:
             if leaves or not is_invariant(location.ptr, loop):
                 continue
             why_not = self.why_not(location, accesses, touching, checked)
-            if not why_not and location not in seen and not self.always_runs(accesses, loop):
+            if (
+                not why_not
+                and location not in seen
+                and not self.always_runs(accesses, loop)
+                and not self.exists(location.ptr)
+            ):
                 why_not = "the loop does not touch it in every iteration"
             if why_not:
                 self.cx.remark(accesses[0], f"not cached around ${loop.id}: {why_not}")
@@ -123,6 +130,21 @@ class _Cacher:
     def always_runs(self, accesses: list[Op], loop: Op) -> bool:
         """True if one of the accesses happens whenever the body of ``loop`` is entered."""
         return any(self.reached(op, loop) for op in accesses[:_TRIES])
+
+    def exists(self, ptr: Op) -> bool:
+        """True if ``ptr`` is certainly the address of an element of a field."""
+        base = ptr.args[0] if ptr.code == C.EXTERNAL_PTR else ptr
+        if base.code != C.ARG_ADDR or base is ptr:
+            return False
+        number: int = base.attr[0]
+        layout = self.func.params[number].layout
+        if layout is None:
+            return False
+        for index, origin, extent in zip(ptr.args[1:], layout.origin, layout.shape, strict=True):
+            low, high = _values(index)
+            if low < origin or high >= origin + extent:
+                return False
+        return True
 
     def reached(self, op: Op, loop: Op) -> bool:
         """True if ``op`` runs whenever the body of ``loop`` is entered."""
@@ -201,6 +223,19 @@ class _Cacher:
         if stored:
             with _guarded(after, guard):
                 after.store(ptr, after.load(local))
+
+
+def _values(index: Op) -> tuple[float, float]:
+    """The least and the greatest value that an index may have, infinite where not known."""
+    if index.code == C.CONST:
+        return index.attr, index.attr
+    if index.code == C.LOOP_INDEX:
+        loop = index.args[0]
+        bounds = loop.regions[0].ops[-1].args if loop.code == C.OFFLOADED else loop.args
+        begin, end = bounds[2 * index.attr : 2 * index.attr + 2]
+        if begin.code == C.CONST and end.code == C.CONST:
+            return begin.attr, end.attr - 1
+    return -math.inf, math.inf
 
 
 def _touches(op: Op) -> bool:

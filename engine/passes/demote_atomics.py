@@ -12,14 +12,15 @@ a loop over i. The load is the value of the atomic. xchg becomes load and store;
 comparison, select, store.
 
 Other atomics stay: global temporaries and shared elements in parallel tasks; and everywhere an
-update of an argument's element that changes nothing (``bit_or`` with 0, ``add`` of -0.0), because
-`volatile_load` uses it to read a value that another thread, or the host, may have written. The pass
-does nothing before `offload`, because iterations may share a local there.
+update of an argument's element that changes nothing (``bit_or`` with 0, ``add`` of 0.0) and whose
+value is used, because `volatile_load` reads with it what another thread, or the host, may have
+written. Where no one uses the value, as in ``v[i] += [0, g, 0]``, nothing is read. The pass does
+nothing before `offload`, because iterations may share a local there.
 """
 
 from __future__ import annotations
 
-from ..analysis import uniquely_accessed
+from ..analysis import uniquely_accessed, use_counts
 from ..analysis.alias import array_of, is_private
 from ..ir import Block, Builder, Func, Op
 from ..ir import codes as C
@@ -40,31 +41,43 @@ def demote_atomics(func: Func, cx: PassCx) -> bool:
         return False
     serial = task.attr.kind == "serial"
     unique = frozenset[object]() if serial else uniquely_accessed(func, task)
+    rereads = _rereads(task, blocks)
     changed = False
     for block in blocks:
         for op in block.ops:
-            if C.ATOMIC[op.code] and _alone(op, serial, unique):
-                _demote_block(func, block, serial, unique)
+            if C.ATOMIC[op.code] and op not in rereads and _alone(op, serial, unique):
+                _demote_block(func, block, serial, unique, rereads)
                 changed = True
                 break
         for op in block.ops:
             if C.ATOMIC[op.code]:
                 why = (
                     "it reads again"
-                    if _reads_again(op)
-                    else ("other iterations may update the same element")
+                    if op in rereads
+                    else "other iterations may update the same element"
                 )
                 cx.remark(op, f"stays atomic: {why}")
     return changed
 
 
 def _alone(op: Op, serial: bool, unique: frozenset[object]) -> bool:
-    """True if the atomic ``op`` may be a plain access."""
-    return (serial or _private(op.args[0], unique)) and not _reads_again(op)
+    """True if only one iteration can access the element of the atomic ``op``."""
+    return serial or _private(op.args[0], unique)
 
 
-def _reads_again(op: Op) -> bool:
-    """True if the atomic stands for a read that must happen each time: see `volatile_load`."""
+def _rereads(task: Op, blocks: list[Block]) -> set[Op]:
+    """The atomics that stand for a read that must happen each time: see `volatile_load`."""
+    found = {
+        op for block in blocks for op in block.ops if C.ATOMIC[op.code] and _changes_nothing(op)
+    }
+    if not found:
+        return found
+    used = use_counts(task.regions[1])
+    return {op for op in found if used.get(op, 0)}
+
+
+def _changes_nothing(op: Op) -> bool:
+    """True if the atomic leaves the element of an argument as it is."""
     value = op.args[1]
     if value.code != C.CONST or value.attr != 0:
         return False
@@ -81,11 +94,13 @@ def _private(dest: Op, unique: frozenset[object]) -> bool:
     return dest.code == C.ALLOCA or is_private(dest)
 
 
-def _demote_block(func: Func, block: Block, serial: bool, unique: frozenset[object]) -> None:
+def _demote_block(
+    func: Func, block: Block, serial: bool, unique: frozenset[object], rereads: set[Op]
+) -> None:
     b = Builder(func, block, ops=[])
     for op in block.ops:
         b.ops.append(op)
-        if not C.ATOMIC[op.code] or not _alone(op, serial, unique):
+        if not C.ATOMIC[op.code] or op in rereads or not _alone(op, serial, unique):
             continue
         b.loc = op.loc
         code, dest, value = op.code, op.args[0], op.args[1]

@@ -89,10 +89,12 @@ class FieldHandle:
 class NodeHandle:
     """A node that fields are placed in; a loop over it visits the indices of its cells.
 
-    shape: the extents of its axes.
+    shape: the extents of its axes. field: the scalar field that is placed in it, if one is.
     """
 
     __slots__ = ()
+
+    field: FieldHandle | None
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -28,9 +28,7 @@ _TEXTURE: Final = (
 _MESH: Final = (
     "meshes are not supported; keep positions and the indices of each element's vertices in fields"
 )
-_ARGPACK: Final = (
-    "argument packs are not supported; pass a dataclass, or the members as arguments of their own"
-)
+_ARGPACK: Final = "argument packs are dataclasses here: use dataclasses.dataclass"
 ABSENT: Final = {
     "GUI": _WINDOWS,
     "ui": _WINDOWS,
@@ -45,7 +43,6 @@ ABSENT: Final = {
     "mesh_local": _MESH,
     "mesh_patch_idx": _MESH,
     "ArgPack": _ARGPACK,
-    "argpack": _ARGPACK,
     "aot": "modules of kernels compiled ahead of time are not supported; the offline cache keeps "
     "what is compiled, for all later processes",
 }

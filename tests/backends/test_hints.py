@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from qd_studio.engine import passes
 from qd_studio.engine.backends import base
-from qd_studio.engine.backends.llvm.hints import COLD, SCALAR, TOGETHER
+from qd_studio.engine.backends.llvm.hints import COLD, SCALAR, TOGETHER, UNROLLED
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import Builder, ForAttr, Func, Param, parse
 from qd_studio.engine.ir import codes as C
@@ -87,6 +87,38 @@ def test_the_edges_of_a_loop_are_cold(clamped):
         value = b.load(b.emit(C.EXTERNAL_PTR, (source, index), "unsafe", pointer_to(f32)))
         b.store(b.emit(C.EXTERNAL_PTR, (target, i), "unsafe", pointer_to(f32)), value)
     assert (COLD in text_of(func)) == clamped
+
+
+SUMS = """\
+kernel k(field x: f32[1024]) stage=ast {
+  <i32> $0 = const 0
+  <i32> $1 = const 1024
+  <i32> $2 = const 4
+  <*f32> $3 = arg_addr [(0, False)]
+  $4 : range_for $0, $1 body {
+    <i32> $5 = loop_index $4 [0]
+    <*f32> $6 = external_ptr $3, $5 ['unsafe']
+    <f32> $7 = global_load $6
+    <*f32> $8 = alloca ['s']
+    $9 : range_for $0, $2 body {
+      <i32> $10 = loop_index $9 [0]
+      <f32> $11 = mul $7, $10
+      <f32> $12 = exp $11
+      <f32> $13 = atomic_add $8, $12
+    }
+    <f32> $14 = local_load $8
+    $15 : global_store $6, $14
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(("function", "count", "unrolled"), [
+    ("exp", 4, True), ("exp", 40, False), ("sqrt", 4, False),
+])  # fmt: skip
+def test_a_short_loop_of_exponentials_is_unrolled(function, count, unrolled):
+    source = SUMS.replace("= exp", f"= {function}").replace("const 4", f"const {count}")
+    assert (UNROLLED in text_of(parse(source))) == unrolled
 
 
 BLOCKS = """\

@@ -218,3 +218,23 @@ def test_frexp(arch):
     want = [math.frexp(v) if math.isfinite(v) else (v, 0) for v in single]
     assert [tuple(row) for row in out[:, 2:4].tolist()] == want
     assert out[:, 4].tolist() == out[:, 0].tolist() and set(out[:, 5]) == {1.0}
+
+
+def test_exponentials_of_floats_are_right_to_the_last_place_but_one():
+    qd.init(arch=qd.cpu)
+
+    @qd.kernel
+    def exponentials(x: qd.types.ndarray(dtype=qd.f32, ndim=1)):
+        for i in x:
+            x[i] = qd.exp(x[i])
+
+    rng = np.random.default_rng(1)
+    x = np.concatenate([rng.uniform(-87, 88.7, 200_000), rng.uniform(-1, 1, 50_000)], dtype="f4")
+    y = x.copy()
+    exponentials(y)
+    exact = np.exp(x.astype(np.float64))
+    assert np.max(np.abs(y - exact) / np.spacing(exact.astype(np.float32))) < 1.5
+    ends = np.array([np.inf, -np.inf, np.nan, 0, 88.73, 1e30, -110, -1e30, 1e-40], np.float32)
+    exponentials(ends)
+    wanted = [np.inf, 0, np.nan, 1, np.inf, np.inf, 0, 0, 1]
+    assert np.array_equal(ends, np.array(wanted, np.float32), equal_nan=True)

@@ -43,13 +43,46 @@ def test_hints_change_nothing():
     assert x.to_numpy().tolist() == [0, 2, 4, 6]
 
 
+def test_addresses_of_elements_follow_the_layout(arch):
+    x = qd.field(qd.i32)
+    v = qd.Vector.field(3, qd.f64)
+    qd.root.dense(qd.ij, (1, 2)).dense(qd.ij, 2).dense(qd.ij, 2).place(x, offset=(-1, 0))
+    qd.root.dense(qd.i, 4).place(v)
+    S = qd.types.struct(a=qd.f32, b=qd.i64)
+    s = S.field(shape=4, layout=qd.Layout.AOS)
+    found = qd.field(qd.i64, shape=(3, 3))
+
+    @qd.kernel
+    def numbers():
+        for i, j in x:
+            first = qd.get_addr(x.snode, [-1, 0])
+            x[i, j] = int(qd.get_addr(x, qd.Vector([i, j])) - first) // 4
+
+    @qd.kernel
+    def distances():
+        found[0, 0] = qd.get_addr(v, 3) - qd.get_addr(v, [1])
+        found[0, 1] = qd.get_addr(s.b, 1) - qd.get_addr(s.b, 0)
+        found[0, 2] = qd.get_addr(s, 2) - qd.get_addr(s.a, 1)
+        found[1, 0] = qd.get_addr(x, (0, 0)) != qd.get_addr(v, 0)
+
+    numbers()
+    assert x.to_numpy().tolist() == [
+        [0, 1, 4, 5, 16, 17, 20, 21],
+        [2, 3, 6, 7, 18, 19, 22, 23],
+        [8, 9, 12, 13, 24, 25, 28, 29],
+        [10, 11, 14, 15, 26, 27, 30, 31],
+    ]
+    distances()
+    assert found.to_numpy()[0].tolist() == [48, 16, 16] and found[1, 0] == 1
+
+
 REFUSED = {
     "is_active": ("is_active(x.parent(), [0])", "only works on pointer, hash or bitmasked nodes"),
     "append": ("append(x.parent(), [0], 1)", "only works on dynamic nodes"),
     "length": ("length(x.parent(), [0])", "only works on dynamic nodes"),
     "clock_counter": ("clock_counter()", "clock_counter is not supported"),
     "clock_freq_hz": ("clock_freq_hz()", "clock_freq_hz is not supported"),
-    "get_addr": ("get_addr(x, [0])", "get_addr is not supported"),
+    "get_addr": ("get_addr(x, [0, 1])", "a field with 1 axes got 2 indices"),
     "mesh_patch_idx": ("mesh_patch_idx()", "mesh_patch_idx is not supported"),
 }
 
@@ -166,6 +199,63 @@ def test_points_as_files(tmp_path):
         writer.export(str(tmp_path / "c.ply"))
 
 
+def png(lines, filters, color, bits=8, table=b""):
+    """A PNG file with ``lines``, each coded by the filter of its place."""
+    step = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[color] * bits // 8
+    height, width = len(lines), len(lines[0]) // step
+    raw = b""
+    for number, (line, kind) in enumerate(zip(lines, filters, strict=True)):
+        raw += bytes([kind])
+        for k, value in enumerate(line):
+            left = line[k - step] if k >= step else 0
+            up = lines[number - 1][k] if number else 0
+            corner = lines[number - 1][k - step] if number and k >= step else 0
+            nearest = min((left, up, corner), key=lambda n, p=left + up - corner: abs(n - p))
+            raw += bytes([(value - (0, left, up, (left + up) // 2, nearest)[kind]) % 256])
+
+    def chunk(kind, data):
+        crc = zlib.crc32(kind + data)
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", crc)
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, color, 0, 0, 0))
+    head += chunk(b"PLTE", table) if table else b""
+    return b"\x89PNG\r\n\x1a\n" + head + chunk(b"IDAT", zlib.compress(raw)) + chunk(b"IEND", b"")
+
+
+@pytest.mark.parametrize("color", [0, 2, 4, 6])
+def test_pictures_of_every_filter_are_read(color, tmp_path):
+    rng = np.random.default_rng(color)
+    lines = rng.integers(0, 256, (10, 12), np.uint8)
+    path = tmp_path / "a.png"
+    path.write_bytes(png(lines.tolist(), [*range(5), *range(5)], color))
+    found = qd.tools.imread(str(path))
+    assert np.array_equal(found.swapaxes(0, 1)[::-1].reshape(10, 12), lines)
+
+
+def test_pictures_of_16_bits_and_of_a_palette_are_read(tmp_path):
+    path = tmp_path / "a.png"
+    path.write_bytes(png([[1, 2, 3, 4]], [0], 0, bits=16))
+    assert qd.tools.imread(str(path))[:, 0].tolist() == [[1], [3]]
+    path.write_bytes(png([[1, 0]], [1], 3, table=bytes(range(6))))
+    assert qd.tools.imread(str(path))[:, 0].tolist() == [[3, 4, 5], [0, 1, 2]]
+
+
+def test_frames_of_videos_are_pictures(tmp_path, monkeypatch, capsys):
+    manager = qd.tools.VideoManager(str(tmp_path), framerate=10)
+    manager.write_frames([np.zeros((5, 4, 3)), np.ones((4, 4, 3))])
+    assert "its last column is left out" in capsys.readouterr().out
+    assert sorted(p.name for p in (tmp_path / "frames").iterdir()) == ["000000.png", "000001.png"]
+    assert qd.tools.imread(str(tmp_path / "frames" / "000001.png")).shape == (4, 4, 3)
+    with pytest.raises(ValueError, match="a frame of"):
+        manager.write_frame(np.zeros((8, 8)))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(qd.QuadrantsRuntimeError, match="needs ffmpeg"):
+        manager.make_video()
+    assert manager.get_output_filename(".gif") == str(tmp_path / "video.gif")
+    manager.clean_frames()
+    assert not list((tmp_path / "frames").iterdir())
+
+
 def test_grids_and_pictures_as_files(tmp_path):
     qd.init(arch=qd.cpu)
     x = qd.field(qd.f32, shape=(2, 3))
@@ -180,5 +270,8 @@ def test_grids_and_pictures_as_files(tmp_path):
     lines = zlib.decompress(data[begin : data.index(b"IEND") - 8])
     assert list(lines) == [0, 102, 255, 0, 51, 204, 0, 0, 153]
     assert qd.tools.imresize(x, 4, 3).shape == (4, 3)
+    assert qd.tools.imread(name)[:, :, 0].tolist() == [[0, 51, 102], [153, 204, 255]]
+    wide = np.full((2, 2), 0xFF00, np.uint16)
+    assert (qd.tools.imread(qd.tools.imwrite(wide, name)) == 255).all()
     with pytest.raises(ValueError, match="2D or 3D"):
         qd.tools.write_vtk(qd.field(qd.f32, shape=2), "a")

@@ -383,3 +383,24 @@ def test_programs_with_fields_do_not_pile_up():
     qd.reset()
     gc.collect()
     assert [one() for one in ended] == [None] * 3
+
+
+@pytest.mark.parametrize("element", [(2,), (3,), (3, 3), (5,)])
+@pytest.mark.parametrize("count", [7, 9001])
+def test_fill_repeats_a_vector_or_matrix(element, count):
+    qd.init(arch=qd.cpu)
+    size = int(np.prod(element))
+    x = qd.Matrix.field(*(*element, 1)[:2], qd.f32, shape=(count, 2))
+    if len(element) == 1:
+        x = qd.Vector.field(size, qd.f32, shape=(count, 2))
+    one = np.arange(1, size + 1, dtype=np.float32).reshape(element)
+    x.fill(qd.Matrix(one.tolist()) if len(element) == 2 else qd.Vector(one.tolist()))
+    assert np.array_equal(x.to_numpy(), np.broadcast_to(one, (count, 2, *element)))
+    x.fill(3)
+    assert (x.to_numpy() == 3).all()
+    parts = [qd.field(qd.f32) for _ in range(2)]
+    y = qd.Vector.field(2, qd.f32)
+    qd.root.dense(qd.i, count).place(y, *parts)
+    y.fill(qd.Vector([4, 5]))
+    assert np.array_equal(y.to_numpy(), np.broadcast_to([4, 5], (count, 2)))
+    assert not parts[0].to_numpy().any()

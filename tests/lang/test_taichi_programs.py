@@ -68,6 +68,24 @@ def test_a_program_for_taichi_runs_with_stand_ins_for_windows(run, tmp_path):
     assert "no package 'taichi' with examples is on sys.path" in done.stderr
 
 
+FILES = """\
+import os
+os.chdir(os.path.dirname(__file__))
+ti.tools.imshow(x)
+name = ti.tools.imwrite(x.to_numpy().clip(0, 1), "a.png")
+video = ti.tools.VideoManager("out")
+video.write_frame(x.to_numpy()[:, :1].repeat(2, 1))
+ti.ui.Window("one", (8, 8)).show()
+print(ti.tools.imread(name).shape, sorted(os.listdir("out/frames")))
+"""
+
+
+def test_with_stand_ins_for_windows_files_are_written(run, tmp_path):
+    done = run(PROGRAM + FILES, "--frames", "1")
+    assert done.stdout == "(4, 2, 1) ['000000.png']\n", done.stderr
+    assert (tmp_path / "a.png").is_file()
+
+
 def test_without_stand_ins_a_window_is_an_error_at_its_line(run):
     done = run(PROGRAM + WINDOW)
     last = done.stderr.splitlines()[-1]
@@ -92,7 +110,7 @@ def test_wrong_options_are_usage_errors(options):
         ("Texture", "keep the picture in a field of vectors"),
         ("types.texture", "textures are not supported"),
         ("aot", "the offline cache keeps what is compiled"),
-        ("argpack", "pass a dataclass"),
+        ("ArgPack", "argument packs are dataclasses"),
     ],
 )
 def test_names_without_an_equal_say_what_to_write_instead(path, text):
@@ -188,6 +206,56 @@ def test_graphs_of_launches():
     with pytest.raises(RuntimeError, match="textures are not supported"):
         graph.Arg(graph.ArgKind.TEXTURE, "t", ndim=2)
     assert np.array_equal(a.to_numpy(), [6, 6, 6])
+
+
+def test_options_of_taichi_are_accepted():
+    qd.init(arch=qd.cpu, verbose=False, lower_access=True, use_llvm=True)
+    with pytest.raises(KeyError, match="verbosity"):
+        qd.init(arch=qd.cpu, verbosity=1)
+
+
+def test_grouped_indices_of_python_scope_are_vectors():
+    found = list(qd.grouped(qd.ndrange(2, (1, 2))))
+    assert [str(v) for v in found] == ["[0 1]", "[1 1]"] and isinstance(found[0], qd.Vector)
+    qd.init(arch=qd.cpu)
+    places = qd.grouped(qd.ndrange(2, 2))
+
+    @qd.kernel
+    def total() -> qd.i32:
+        s = 0
+        for v in qd.static(found):
+            s += v[0] * 10 + v[1]
+        for w in qd.static(places):
+            s += w.x * 100
+        return s
+
+    assert total() == 212
+
+
+def test_argument_packs_are_dataclasses():
+    qd.init(arch=qd.cpu)
+    inner = qd.types.argpack(k=qd.f32, n=qd.i32)
+    pack = qd.types.argpack(
+        x=qd.types.ndarray(dtype=qd.f32, ndim=1), by=qd.math.vec2, s=qd.types.struct(a=qd.f32),
+        inner=inner,
+    )  # fmt: skip
+
+    @qd.kernel
+    def fill(p: pack) -> qd.f32:
+        for i in p.x:
+            p.x[i] = i * p.by.y + p.s.a * p.inner.n
+        return p.inner.k
+
+    x = qd.ndarray(qd.f32, shape=3)
+    made = pack(x=x, by=qd.Vector([0.0, 2.0]), s=qd.Struct(a=0.5), inner=inner(k=0.25, n=2))
+    assert fill(made) == 0.25 and x.to_numpy().tolist() == [1, 3, 5]
+    made.by = qd.Vector([0.0, 3.0])
+    made.inner.k = 0.5
+    assert fill(made) == 0.5 and x.to_numpy().tolist() == [1, 4, 7]
+    with pytest.raises(TypeError):
+        pack(x=x)
+    with pytest.raises(qd.QuadrantsTypeError, match="at least one member"):
+        qd.types.argpack()
 
 
 def test_the_runner_of_examples_names_its_child():

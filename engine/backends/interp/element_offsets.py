@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...ir import Op, Param, operand_type
 from ...ir import codes as C
-from ...types import ElementLayout, Type
+from ...types import ElementLayout, PointerType, Type
 
-__all__ = ["Limit", "element", "wanted"]
+__all__ = ["Limit", "address_number", "element", "wanted"]
 
 Limit = tuple[str, str, str]
 """An index, the least it may be, and the least it may not be any more."""
@@ -52,3 +54,14 @@ def _in_field(indices: list[str], layout: ElementLayout) -> tuple[str, list[Limi
         text += f" % {mod}" if mod else ""
         terms.append(f"{text} * {stride}" if stride != 1 else text)
     return f"({' + '.join(terms) or '0'})", limits
+
+
+def address_number(e: Any, op: Op) -> None:
+    """Emit the number of an address: bytes after the first of its memory, which has its own."""
+    pointer = base = op.args[0]
+    while base.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
+        base = base.args[0]
+    # An array of a caller comes without its number: its elements count from one place.
+    number = base.attr[0] if base.code == C.ARG_ADDR else base.id
+    size = pointer.type.elem.size if isinstance(pointer.type, PointerType) else 1
+    e.value(op, f"{1 + number << 40} + {e.values[pointer]} * {size}")

@@ -41,7 +41,7 @@ from ..stacks import stack_locations
 from .blocks import ballot, block_loop, block_sync, mem_fence, shuffle
 from .calls import boxed_variables, call, call_arg, function
 from .effects import assert_, print_, return_
-from .element_offsets import element, wanted
+from .element_offsets import address_number, element, wanted
 from .regions import graph_region
 from .stacks import STACK_OPS
 
@@ -488,7 +488,8 @@ _HANDLERS: Final[dict[int, Callable[[Emitter, Op], None]]] = {
     C.EXTERNAL_PTR: Emitter.external_ptr, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS: Emitter.outside,
     C.LINEARIZE: Emitter.linearize, C.SHIFT_PTR: Emitter.shift_ptr, C.GLOBAL_LOAD: Emitter.load,
     C.GLOBAL_STORE: Emitter.store, C.GLOBAL_TMP: Emitter.address, C.LAUNCH_SEED: Emitter.outside,
-    C.RAND: Emitter.rand, C.LOOP_INDEX: Emitter.loop_index, C.SELECT: Emitter.select,
+    C.ADDRESS: address_number, C.RAND: Emitter.rand, C.LOOP_INDEX: Emitter.loop_index,
+    C.SELECT: Emitter.select,
     C.IF: Emitter.if_, C.RANGE_FOR: Emitter.range_for, C.WHILE: Emitter.while_,
     C.WHILE_CONTROL: Emitter.while_control, C.BREAK: Emitter.leave, C.CONTINUE: Emitter.leave,
     C.OFFLOADED: Emitter.offloaded, C.BOUNDS: Emitter.bounds, C.ASSERT: assert_,

@@ -168,7 +168,8 @@ class Emitter(Statements):
     scope: of atomics, as text. space / private: the text before pointers into the argument buffer
     and the heaps, and into the function's own memory. most_stack: bytes that arrays of one function
     may have. array_align: of such an array. real_atomics: there are atomic sums, minima and maxima
-    of floats. real_notes: the text after them.
+    of floats. real_notes: the text after them. own_exp: exp of f32 under fast_math is arithmetic,
+    not a call of the C library.
     """
 
     language = "LLVM"
@@ -178,6 +179,7 @@ class Emitter(Statements):
     private: str = ""
     real_atomics: bool = True
     real_notes: str = ""
+    own_exp: ClassVar[bool] = True
     most_stack: ClassVar[int] = _MOST_STACK
     array_align: ClassVar[int] = 64
 

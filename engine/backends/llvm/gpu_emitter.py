@@ -61,6 +61,7 @@ class GpuEmitter(Emitter):
     table: ClassVar[list[Callable[[Any, Any], None]]] = [
         GPU_OPS.get(code, emit) for code, emit in enumerate(Emitter.table)
     ]
+    own_exp = False
     most_stack = 1 << 18
     array_align = 16
 

@@ -27,6 +27,52 @@ define internal half @qd.f64_to_f16(double %x) alwaysinline nounwind memory(none
 }
 """
 
+_EXP_F32 = """\
+; e ** x to 1.5 units of the last place. LLVM calls the C library once for each lane of a vector;
+; this is arithmetic, which it vectorises: x = n ln 2 + r, a polynomial in r, 2 ** n in two steps
+; as one may overflow. The sum with 1.5 * 2 ** 23 rounds to a whole number: it has no fast flags.
+define internal float @qd.exp_f32(float %x) alwaysinline nounwind memory(none) {
+  %small = fcmp olt float %x, -1.040000e+02
+  %bounded = select i1 %small, float -1.040000e+02, float %x
+  %large = fcmp ogt float %bounded, 8.900000e+01
+  %c = select i1 %large, float 8.900000e+01, float %bounded
+  %scaled = fmul float %c, 0x3FF7154760000000
+  %shifted = fadd float %scaled, 0x4168000000000000
+  %whole = fsub float %shifted, 0x4168000000000000
+  %most = fmul contract float %whole, 0x3FE6300000000000
+  %near = fsub contract float %c, %most
+  %least = fmul contract float %whole, 0xBF2BD01060000000
+  %r = fsub contract float %near, %least
+  %p5 = fmul contract float %r, 0x3F2A0D2CE0000000
+  %q4 = fadd contract float %p5, 0x3F56E879C0000000
+  %p4 = fmul contract float %q4, %r
+  %q3 = fadd contract float %p4, 0x3F81112100000000
+  %p3 = fmul contract float %q3, %r
+  %q2 = fadd contract float %p3, 0x3FA5553820000000
+  %p2 = fmul contract float %q2, %r
+  %q1 = fadd contract float %p2, 0x3FC5555540000000
+  %p1 = fmul contract float %q1, %r
+  %q0 = fadd contract float %p1, 5.000000e-01
+  %square = fmul contract float %r, %r
+  %p0 = fmul contract float %q0, %square
+  %rest = fadd contract float %p0, %r
+  %value = fadd contract float %rest, 1.000000e+00
+  %bits = bitcast float %shifted to i32
+  %n = sub i32 %bits, 1262485504
+  %half = ashr i32 %n, 1
+  %other = sub i32 %n, %half
+  %biased = add i32 %half, 127
+  %biased.other = add i32 %other, 127
+  %placed = shl i32 %biased, 23
+  %placed.other = shl i32 %biased.other, 23
+  %one = bitcast i32 %placed to float
+  %two = bitcast i32 %placed.other to float
+  %part = fmul float %value, %one
+  %result = fmul float %part, %two
+  ret float %result
+}
+"""
+
 _IPOW = """\
 ; base ** n by squaring, wrapping; for n < 0 the truncated real result: 1, -1 or 0.
 define internal {ty} @qd.ipow.{ty}{suffix}({ty} %base, i64 %n, i1 %negative) memory(none) {{
@@ -137,6 +183,8 @@ def helper_text(name: str) -> tuple[str, tuple[str, ...]]:
     """The definition of ``@qd.<name>`` and the intrinsics that it calls."""
     if name == "f64_to_f16":
         return _F64_TO_F16, ("declare double @llvm.fabs.f64(double)",)
+    if name == "exp_f32":
+        return _EXP_F32, ()
     if name == "print_room":
         return _PRINT_ROOM, ()
     if name == "print_room_given":

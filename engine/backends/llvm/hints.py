@@ -14,6 +14,9 @@ computes a maximum of such values, and then LLVM ends the process.
 *Together*: the innermost loop of a task that goes over several axes is short where the axes are
 those of blocks. LLVM would unroll it, and then vectorise the loop around it across rows.
 
+*Unrolled*: an inner loop of few iterations that computes exponentials. Their arithmetic makes it so
+large that LLVM would not unroll it, and then would not vectorise the loop around it.
+
 *Cold*: a loop that the IR says to be of few iterations is neither vectorised nor unrolled; both
 take LLVM time, for nothing.
 """
@@ -26,10 +29,11 @@ from ...ir import Op, walk
 from ...ir import codes as C
 from ...passes.linear_form import form_of
 
-__all__ = ["COLD", "SCALAR", "TOGETHER", "loop_hint"]
+__all__ = ["COLD", "SCALAR", "TOGETHER", "UNROLLED", "loop_hint"]
 
 SCALAR: Final = '!{!"llvm.loop.vectorize.width", i32 1}'
 TOGETHER: Final = '!{!"llvm.loop.unroll.disable"}'
+UNROLLED: Final = '!{!"llvm.loop.unroll.full"}'
 COLD: Final = '!{!"llvm.loop.disable_nonforced"}'
 
 _WEIGHT: Final = 4
@@ -42,6 +46,7 @@ _CALLS: Final = frozenset({c for c in range(C.COUNT) if C.LIBM[c] and c not in _
 _NEAR: Final = 4
 _FAR: Final = 1000
 _SHORT: Final = range(4, 17)
+_FEW: Final = range(2, 9)
 
 
 def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
@@ -58,6 +63,9 @@ def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
     if _calls(loop) or _is_scattered(loop, axis, ops):
         return SCALAR
     whole = all(text.lstrip("-").isdigit() for text in bounds)
+    few = whole and int(bounds[1]) - int(bounds[0]) in _FEW
+    if few and loop.code == C.RANGE_FOR and any(op.code == C.EXP for op in ops):
+        return UNROLLED
     if axes > 1 and whole and int(bounds[1]) - int(bounds[0]) in _SHORT and _is_task(loop):
         return TOGETHER
     return ""

@@ -180,6 +180,10 @@ def _global_tmp(e: Emitter, op: Op) -> None:
     e.v[op.id] = e.beyond(e.kernarg, e.state.layout.tmp + op.attr)
 
 
+def _address(e: Emitter, op: Op) -> None:
+    e.v[op.id] = e.value(f"ptrtoint ptr {e.v[op.args[0].id]} to i64")
+
+
 def _launch_seed(e: Emitter, op: Op) -> None:
     e.state.seeded = True
     e.v[op.id] = e.param("seed", "i64", abi.SEED, "noundef")
@@ -262,6 +266,6 @@ MEMORY_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
     C.LOCAL_STORE: _store, C.GLOBAL_STORE: _store, C.ARG_LOAD: _arg_load, C.ARG_ADDR: _arg_addr,
     C.EXTERNAL_PTR: _external_ptr, C.LINEARIZE: _linearize, C.SHIFT_PTR: _shift_ptr,
     C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS: _extent, C.GLOBAL_TMP: _global_tmp,
-    C.LAUNCH_SEED: _launch_seed,
+    C.LAUNCH_SEED: _launch_seed, C.ADDRESS: _address,
     **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _atomic),
 }  # fmt: skip

@@ -237,7 +237,10 @@ def _math(e: Emitter, op: Op) -> None:
         e.v[op.id] = a
         return
     a = convert(e, a, x.type, t)
-    e.v[op.id] = _wide_call(e, C.NAME[op.code], t, [a])
+    if op.code == C.EXP and t is f32 and e.fast and e.own_exp:
+        e.v[op.id] = e.value(f"call float {e.helper('exp_f32')}(float {a})")
+    else:
+        e.v[op.id] = _wide_call(e, C.NAME[op.code], t, [a])
 
 
 def _rsqrt(e: Emitter, op: Op) -> None:

@@ -1,8 +1,8 @@
 """Hints to the compiler in kernels of the reference, and its queries of clocks and addresses.
 
 The engine decides by itself what a hint asks for, so hints have no effect. Their arguments are
-evaluated. `clock_counter`, `clock_freq_hz` and `get_addr` have no counterpart; using one is an
-error at the user's line.
+evaluated. `clock_counter` and `clock_freq_hz` have no counterpart; using one is an error at the
+user's line.
 """
 
 from __future__ import annotations
@@ -56,5 +56,9 @@ def clock_freq_hz() -> float:
 
 @intrinsic("get_addr")
 def get_addr(f: Any, indices: Any) -> int:
-    """Not supported: elements of fields have no address that is the same on all backends."""
+    """The address of an element of the field ``f``, or of its node ``f.snode``, as a u64.
+
+    Differences of addresses of one field are bytes on all backends; interp's begin at synthetic
+    numbers.
+    """
     only_in_kernels("get_addr")

@@ -198,6 +198,11 @@ class ScalarField(PlacedField):
         return self._repr("qd.field")
 
 
+_MANY: Final = 4096
+_BLOCK: Final = 16 << 10
+"""Scalars that are copied at once, so that they come from the cache."""
+
+
 class MatrixField(PlacedField):
     """A field of vectors or matrices; made by `qd.Vector.field` and `qd.Matrix.field`.
 
@@ -331,8 +336,30 @@ class MatrixField(PlacedField):
         elements = self.grouped()
         if is_number(val):
             val = np.full(self.element_shape, val)
-        elements[...] = numbers(val, self.dtype, self.element_shape, whole=True)
+        _repeat(elements, np.asarray(numbers(val, self.dtype, self.element_shape, whole=True)))
         self.writes.touched = True
 
     def __repr__(self) -> str:
         return self._repr(f"{self.n}x{self.m} qd.Matrix.field")
+
+
+def _repeat(elements: Any, one: Any) -> None:
+    """Set every element to the vector or matrix ``one``.
+
+    NumPy broadcasts a short one element by element, which is several times slower.
+    """
+    if not isinstance(elements, np.ndarray) or elements.size < _MANY:
+        elements[...] = one
+    elif (one == one.flat[0]).all():
+        elements[...] = one.flat[0]
+    elif elements.flags.c_contiguous:
+        flat = cast("Any", elements).reshape(-1)
+        done = one.size
+        block = max(_BLOCK // done, 1) * done
+        flat[:done] = one.reshape(-1)
+        while done < flat.size:
+            more = min(done, flat.size - done, block)
+            flat[done : done + more] = flat[:more]
+            done += more
+    else:
+        elements[...] = one

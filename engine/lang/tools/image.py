@@ -1,18 +1,20 @@
 """Pictures: read, write, resize and show. The first index of a picture is x, y grows upwards.
 
-Pillow does all that; PNG files are also written without it.
+Pillow does all that; PNG files are also written and read without it.
 """
 
 from __future__ import annotations
 
 import importlib
-import struct
-import zlib
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from .png import decoded, encoded
+
 __all__ = ["imread", "imresize", "imshow", "imwrite"]
+
+_MODES: Final = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
 
 
 def _pillow(what: str) -> Any:
@@ -25,10 +27,15 @@ def _pillow(what: str) -> Any:
 
 
 def _rows(img: Any) -> Any:
-    """A picture as bytes, line by line from the top. Floats from 0 to 1 become 0 to 255."""
+    """A picture as bytes, line by line from the top.
+
+    Floats from 0 to 1 and unsigned integers of more than 8 bits become 0 to 255, rounded down.
+    """
     values: Any = np.asarray(img.to_numpy() if hasattr(img, "to_numpy") else img)
     if values.dtype.kind == "f":
-        values = np.clip(values, 0.0, 1.0) * 255.0 + 0.5
+        values = np.clip(values, 0.0, 1.0) * 255.0
+    elif values.dtype.kind == "u" and values.dtype != np.uint8:
+        values = values >> (8 * values.dtype.itemsize - 8)
     elif values.dtype != np.uint8:
         values = np.clip(values, 0, 255)
     values = values.astype(np.uint8)
@@ -39,31 +46,17 @@ def _rows(img: Any) -> Any:
     return np.ascontiguousarray(values.swapaxes(0, 1)[::-1])
 
 
-def _png(rows: Any) -> bytes:
-    """The bytes of a PNG file."""
-    height, width = rows.shape[:2]
-    color = {1: 0, 2: 4, 3: 2, 4: 6}[1 if rows.ndim == 2 else rows.shape[2]]
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        body = kind + data
-        return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
-
-    lines = b"".join([b"\0" + row.tobytes() for row in rows])
-    head = struct.pack(">IIBBBBB", width, height, 8, color, 0, 0, 0)
-    data = chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(lines)) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + data
-
-
 def imwrite(img: Any, filename: str) -> str:
     """Write a picture, a field or array, and return the file's name.
 
-    Floats are from 0 to 1, integers from 0 to 255.
+    Floats are from 0 to 1, bytes and signed integers from 0 to 255, other unsigned integers from 0
+    to the largest one.
     """
     rows = _rows(img)
     name = str(filename)
     if name.lower().endswith(".png"):
         with open(name, "wb") as file:
-            file.write(_png(rows))
+            file.write(encoded(rows))
     else:
         _pillow(f"imwrite() of {name}").fromarray(rows).save(name)
     return name
@@ -74,13 +67,13 @@ def imread(filename: str, channels: int = 0) -> Any:
 
     channels: 1 (grey), 3 or 4 to convert it; 0 keeps those of the file.
     """
-    picture = _pillow("imread()").open(filename)
-    if channels:
-        modes = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
-        if channels not in modes:
-            raise ValueError(f"channels must be 0 to 4, not {channels}")
-        picture = picture.convert(modes[channels])
-    rows = np.array(picture)
+    if channels and channels not in _MODES:
+        raise ValueError(f"channels must be 0 to 4, not {channels}")
+    with open(filename, "rb") as file:
+        rows = decoded(file.read())
+    if rows is None or channels not in (0, rows.shape[2]):
+        picture = _pillow("imread()").open(filename)
+        rows = np.array(picture.convert(_MODES[channels]) if channels else picture)
     if rows.ndim == 2:
         rows = rows[:, :, None]
     return np.ascontiguousarray(rows.swapaxes(0, 1)[:, ::-1])
