@@ -57,13 +57,12 @@ def kept_stub(
 ) -> Callable[..., Any]:  # fmt: skip
     """A stub that is faster for the records of the launch before, else ``full``.
 
-    full: the stub for all calls of the kind of this one. It is returned where nothing can be kept,
-    and where a recorder counts launches (see `recording`).
+    full: the stub for all calls of the kind of this one. It is returned where nothing can be kept.
     """
     pool, meta = variant.executable.arguments(stream), variant.executable.meta
     if pool is None or not variant.program.device.host_arrays:
         return full
-    if meta.has_stacks or meta.labels or meta.seeded or variant.compiled.tally is not None:
+    if meta.has_stacks or meta.labels or meta.seeded:
         return full
     fixed = _fixed(owner, variant, args)
     if not fixed.args or len(fixed.params) < _FEWEST:
@@ -209,17 +208,18 @@ class _Writer(StubWriter):
             f"if {differ}: return other({again})",
         )
         checks.write(stub.checks.section())
+        self.count()
         stub.take.add("try: args = free.pop()", "except IndexError: args = new()")
         packs = self._packs()
         if packs:
             block = stub.pack.block("try:")
             block.add(*packs)
-            stub.pack.add(f"except RANGE: return slow({again})")
+            stub.pack.add(f"except RANGE: {self.uncounted}return slow({again})")
         stub.enter.add(f"if enter(args): return failed(args, {again})")
         stub.after.add("for w in writes: w.touched = True")
         stub.after.add(*[f"{name}.touched = True" for name in checks.writes])
         self.results()
-        return stub.function(self.env, f"<launch stub of {checks.owner.decl.name}, kept>")
+        return self.made(f"<launch stub of {checks.owner.decl.name}, kept>")
 
     def _packs(self) -> list[str]:
         """Pack each run of parameters that are not kept."""
