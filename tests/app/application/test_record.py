@@ -93,6 +93,40 @@ def test_every_launch_of_a_fast_kernel_is_counted(tmp_path):
     assert [kept.number for kept in compiled.kept] == [1, 10, 100]
 
 
+RECORDS = """
+import dataclasses
+
+ND = ti.types.ndarray(ti.f32, 1)
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    a: ND
+    b: ND
+    c: ND
+    d: ND
+    e: ND
+
+@ti.kernel
+def step(s: State, n: ti.i32):
+    for i in range(n):
+        s.a[i] = s.b[i] + s.c[i] + s.d[i] + s.e[i]
+
+states = [State(*[ti.ndarray(ti.f32, 4) for _ in range(5)]) for _ in range(2)]
+for i in range(9000):
+    step(states[i // 4000 % 2], 3)
+try:
+    step(states[0], 1 << 40)
+except Exception:
+    pass
+"""
+
+
+def test_launches_with_the_records_of_the_launch_before_are_counted(tmp_path):
+    _, compiled = only(recorded(tmp_path, HEAD + RECORDS))
+    assert launches(compiled) == 9000
+    assert [kept.number for kept in compiled.kept] == [1, 10, 100]
+
+
 def test_threads(tmp_path):
     text = """
 def work():
