@@ -32,7 +32,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
-__all__ = ["MODULES", "install", "record", "remove", "serves"]
+__all__ = ["MODULES", "install", "other_names", "record", "remove", "serves"]
 
 _ENGINE: Final = __name__.rpartition(".")[0] or "qd_studio.engine"
 
@@ -252,6 +252,17 @@ def _finders(name: str) -> Iterator[_Finder]:
 def serves(module: str) -> bool:
     """True if ``import module`` means the engine, or a part of it, in this process."""
     return any(_finders(module.partition(".")[0]))
+
+
+def other_names() -> frozenset[str]:
+    """The names that programs read from a package beyond the public ones of the language.
+
+    ``outer`` is in code for some devices; to use it is an error.
+    """
+    engine = importlib.import_module(_ENGINE)
+    arches: frozenset[str] = importlib.import_module(f"{_ENGINE}.config").TAICHI_ARCHES
+    colours: frozenset[str] = importlib.import_module(f"{_ENGINE}.types.taichi_names").COLOURS
+    return (engine.REFERENCE_NAMES | arches | colours | {"GUI", "outer", "ui"}) - {*engine.__all__}
 
 
 def install(name: str = "quadrants") -> None:
