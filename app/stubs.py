@@ -46,7 +46,7 @@ def _top() -> str:
     """The names of a package that `__all__` lacks."""
     modules = "from . import _logging as _logging\nfrom . import lang as lang\n"
     errors = "".join([
-        f"from {_ENGINE} import {name} as Taichi{name.removeprefix('Quadrants')}\n"
+        f"Taichi{name.removeprefix('Quadrants')} = {name}\n"
         for name in engine.__all__ if name.startswith("Quadrants") and name.endswith("Error")
     ])  # fmt: skip
     others = "".join([f"{name}: Any\n" for name in sorted(alias.other_names())])

@@ -27,8 +27,8 @@ def parser() -> Parser:
         prog="qd-studio replay",
         description="Compile the kernels of a recorded application again, launch them with the "
         "recorded arguments, compare and time them. The program itself is not needed.",
-        epilog="Exit codes: 0 all agree, but for rounding and the order of iterations; 1 a kernel differs or fails; 2 usage; 3 no backend works "
-        "here.",
+        epilog="Exit codes: 0 all agree, but for rounding and the order of iterations; 1 a kernel "
+        "differs or fails; 2 usage; 3 no backend works here.",
     )
     add = made.add_argument
     add("file", metavar="FILE.qds", help="written by qd-studio run --record")

@@ -27,15 +27,23 @@ from mypy.nodes import (
     NameExpr,
     Statement,
 )
-from mypy.plugin import AnalyzeTypeContext, ClassDefContext, Plugin, ReportConfigContext
+from mypy.plugin import (
+    AnalyzeTypeContext,
+    ClassDefContext,
+    MethodContext,
+    Plugin,
+    ReportConfigContext,
+)
 from mypy.types import (
     AnyType,
     CallableType,
+    Instance,
     RawExpressionType,
     Type,
     TypeOfAny,
     UnboundType,
     UnionType,
+    get_proper_type,
 )
 
 __all__ = ["plugin"]
@@ -142,6 +150,15 @@ def _named(context: AnalyzeTypeContext, name: str) -> Type:
     return api.named_type(f"{_STUB}.{_HOMES[name]}.{class_name}", [])
 
 
+def _result(context: MethodContext) -> Type:
+    """What a kernel returns to Python: a number of Python, for one of the language."""
+    found = get_proper_type(context.default_return_type)
+    if not isinstance(found, Instance) or not found.type.fullname.startswith(f"{_STUB}.numbers."):
+        return found
+    kind = "float" if found.type.name.startswith("f") else "int"
+    return cast(Any, context.api).named_generic_type(f"builtins.{kind}", [])
+
+
 def _struct(context: ClassDefContext) -> None:
     """A class under ``@qd.dataclass`` has members such as ``field``, and any constructor."""
     context.cls.info.fallback_to_any = True
@@ -167,6 +184,11 @@ class _KernelPlugin(Plugin):
         module, _, name = fullname.rpartition(".")
         if module == f"{_STUB}.unchecked" and name in _HOMES:
             return lambda context: _named(context, name)
+        return None
+
+    def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
+        if fullname in (f"{_STUB}.decorators.{one}.__call__" for one in ("BoundKernel", "Kernel")):
+            return _result
         return None
 
     def get_class_decorator_hook_2(self, fullname: str) -> Callable[[ClassDefContext], bool] | None:

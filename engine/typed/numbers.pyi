@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from ..types.dtypes import DataType
 
+MYPY = False
+
 class DataTypeClass(DataType, ABCMeta):
     """The class of the data types."""
 
@@ -70,14 +72,23 @@ class Number(Operators):
     def __hash__(self) -> int: ...
     def __round__(self, ndigits: Any = ..., /) -> Any: ...
 
-# Python's numbers are bases: kernels pass their numbers to functions whose parameters are ``float``
-# or ``int``, and programs keep what kernels return in such variables.
+# Kernels pass their numbers to functions whose parameters are ``float`` or ``int``, and programs
+# keep what kernels return in such variables, but in no others. To mypy a protocol has no methods of
+# its other bases, so there they are of any type, and the plugin makes results ``float`` or ``int``.
 
-class Real(Number, float):
-    """A real number of a kernel."""
+if MYPY:
+    class Real(Number, Any):
+        """A real number of a kernel."""
 
-class Integer(Number, int):
-    """An integer of a kernel."""
+    class Integer(Number, Any):
+        """An integer of a kernel."""
+
+else:
+    class Real(Number, float):
+        """A real number of a kernel."""
+
+    class Integer(Number, int):
+        """An integer of a kernel."""
 
 class f16(Real, _Real, Protocol, metaclass=DataTypeClass):
     """A real number of 16 bits."""

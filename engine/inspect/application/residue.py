@@ -147,7 +147,7 @@ class _Pair(NamedTuple):
         left = bad & ~_within(x, y, moved)
         if not left.any():
             return self._found("rounding", bad, "rounding moves it as far")
-        if any([apart(turned, plain).any() for turned in run("order")]):
+        if any(apart(turned, plain).any() for turned in run("order")):
             if _permuted(x, y):
                 why = "the same values in another order, which the order of iterations decides"
                 return self._found("order", left, why)
