@@ -414,6 +414,7 @@ from qd_studio.app.worker.once import collect
 from qd_studio.app.worker.protocol import Limits
 import sys
 assert inspect.__file__.startswith(sys.argv[1]), inspect.__file__
+assert not inspect.is_user_file(inspect.__file__)
 record = collect([sys.argv[2]], backends=("cpu",), launch=True, limits=Limits(measure_s=0.01))
 print([(k.name, k.backend("cpu").status) for k in record.kernels], record.errors)
 """
