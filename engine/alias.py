@@ -290,11 +290,12 @@ def record(folder: str, limits: Mapping[str, int]) -> None:
 
     limits: of `inspect.application.model.Limits`. Nothing is imported before that `init`.
     """
+    start = os.getcwd()  # of a script that is named by a relative path
 
     def recorder() -> Any:
         here = f"{_ENGINE}.inspect.application"
         made = importlib.import_module(f"{here}.model").Limits(**limits)
-        return importlib.import_module(f"{here}.recorder").ApplicationRecorder(folder, made)
+        return importlib.import_module(f"{here}.recorder").ApplicationRecorder(folder, made, start)
 
     recording: Any = importlib.import_module(f"{_ENGINE}.runtime.recording")
     recording.starter = recorder
