@@ -135,8 +135,9 @@ class ApplicationRecorder:
     def _about(self, program: Program, request: CompileRequest) -> dict[str, Any]:
         decl = request.decl
         return {
-            "name": decl.name, "qualname": decl.qualname, "file": self._path(decl.file), "line": decl.line,
-            "source": decl.src.text, "mode": decl.autodiff, "noalias": request.noalias,
+            "name": decl.name, "qualname": decl.qualname, "file": self._path(decl.file),
+            "line": decl.line, "source": decl.src.text, "mode": decl.autodiff,
+            "noalias": request.noalias,
             "backend": program.backend.name, "device": program.device.name,
             "config": options_of(request.config), "own": decl.file.startswith(_ENGINE + os.sep),
             "specialization": [feature_text(spec_key) for spec_key in request.specialization],

@@ -174,9 +174,9 @@ def _left(loaded: Loaded, values: Sequence[Any], results: Sequence[Any]) -> Valu
     meta = loaded.executable.meta
     found: list[tuple[str | Named, Any]] = []
     for i, param in enumerate(meta.params):
-        value = values[i]
-        if not isinstance(value, np.ndarray) or i not in meta.written:
+        if i not in meta.written or not hasattr(values[i], "dtype"):
             continue
+        value = values[i]
         origin: tuple[int, ...] = ()
         if param.layout is not None:
             value = elements(param.layout, value)

@@ -29,6 +29,7 @@ from . import relaunch
 from .variants import Rounding, turn
 
 if TYPE_CHECKING:
+    from ...ir import Func
     from .model import Compile, KeptLaunch
     from .store import ApplicationFile
 
@@ -88,7 +89,11 @@ class Variants:
             return made
         if kind == "order":
             turned: list[bool] = []
-            loaded = self._one(change=lambda func: turned.append(turn(func)))
+
+            def change(func: Func) -> None:
+                turned.append(turn(func))
+
+            loaded = self._one(change=change)
             return [loaded] if any(turned) else []
         return [self._one()]
 
@@ -175,7 +180,7 @@ def _moved(rounded: Sequence[Array], plain: Array) -> Array:
 def _within(x: Array, y: Array, moved: Array) -> Array:
     """True for elements whose difference is one of rounding."""
     if x.dtype.kind != "f":  # a count, or a branch
-        return moved > 0
+        return (moved > 0) & (np.abs(x.astype(np.float64) - y.astype(np.float64)) <= moved)
     typical = float(np.median(moved[moved > 0])) if bool((moved > 0).any()) else 0.0
     with np.errstate(all="ignore"):
         gap = np.abs(x.astype(np.float64) - y.astype(np.float64))

@@ -165,7 +165,9 @@ time.sleep(0.2)
 
 def test_a_python_process_that_the_program_starts(tmp_path):
     (tmp_path / "child.py").write_text(HEAD + KERNEL + "step(4, a)\nstep(4, a)\n")
-    text = "import subprocess, sys\nsubprocess.run([sys.executable, '-u', 'child.py'], check=True)\n"
+    text = (
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-u', 'child.py'], check=True)\n"
+    )
     found = recorded(tmp_path, text, cwd=tmp_path)
     assert launches(only(found)[1]) == 2
 
