@@ -150,7 +150,7 @@ class StubWriter:
 
     @property
     def uncounted(self) -> str:
-        """What a launch does that goes to the slow path after it was counted."""
+        """The statement for a launch that goes to the slow path after it was counted."""
         return "uncount(); " if self.tally is not None else ""
 
     def made(self, file: str) -> Callable[..., Any]:

@@ -97,7 +97,7 @@ def _is_call(t: Type | None) -> bool:
 def _open(function: FuncDef, arrays: Mapping[str, str]) -> None:
     """Let parameters and results that are annotated by a call have any type.
 
-    arrays: names that the module gives to array types, and the names of the types.
+    arrays: names that the module assigns to array types, and the names of the types.
     """
 
     def opened(t: Any) -> Any:
@@ -151,7 +151,7 @@ def _named(context: AnalyzeTypeContext, name: str) -> Type:
 
 
 def _result(context: MethodContext) -> Type:
-    """What a kernel returns to Python: a number of Python, for one of the language."""
+    """The type of a kernel's result in Python: ``float`` or ``int`` for a number."""
     found = get_proper_type(context.default_return_type)
     if not isinstance(found, Instance) or not found.type.fullname.startswith(f"{_STUB}.numbers."):
         return found

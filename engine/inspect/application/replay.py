@@ -170,7 +170,7 @@ def _interpreted(
 
 
 def _left(loaded: Loaded, values: Sequence[Any], results: Sequence[Any]) -> Values:
-    """What a launch has left in the arrays and fields that it writes, and its results."""
+    """The arrays and fields that a launch has written, and its results."""
     meta = loaded.executable.meta
     found: list[tuple[str | Named, Any]] = []
     for i, param in enumerate(meta.params):

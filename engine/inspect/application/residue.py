@@ -1,4 +1,4 @@
-"""Tells rounding, and the order in which atomics fill lists, from faults of a replayed launch.
+"""Distinguishes rounding, and the order in which atomics fill lists, from faults of a launch.
 
 A machine may round elsewhere, and run iterations in another order. How much that changes is not
 guessed from the results, but measured: the kernel is compiled again for the CPU, in `variants` that
@@ -47,7 +47,7 @@ Values = Sequence[tuple[str | Named, Any]]
 
 
 class Found(NamedTuple):
-    """How a launch differs. text: its first difference, and why."""
+    """The difference of a launch. text: its first difference, and why."""
 
     state: str
     text: str
@@ -105,7 +105,7 @@ class Variants:
 
 
 def judge(ours: Values, theirs: Values, variants: Variants, launch: KeptLaunch) -> Found:
-    """What the difference between two results of a launch is."""
+    """Judge the difference between two results of a launch."""
     worst = Found("agrees", "")
     runs: dict[str, list[Values]] = {}
 
@@ -115,7 +115,7 @@ def judge(ours: Values, theirs: Values, variants: Variants, launch: KeptLaunch) 
             runs[kind] = [one for one in found if len(one) == len(ours)]
         return [np.asarray(run[i][1]) for run in runs[kind]]
 
-    # A kernel whose results are not the same twice tells nothing about rounding.
+    # Results that are not the same twice say nothing about rounding.
     plain = variants.run("plain", launch) + variants.run("plain", launch)
     stable = len(plain) == 2 and len(plain[0]) == len(ours) and _equal(*plain)
     for i, ((name, a), (_, b)) in enumerate(zip(ours, theirs, strict=True)):
@@ -138,7 +138,7 @@ class _Pair(NamedTuple):
     theirs: Array
 
     def judge(self, run: Callable[[str], list[Array]], plain: Array | None) -> Found:
-        """What the difference is. plain: the result of the kernel as it is."""
+        """Judge the difference. plain: the result of the kernel as it is."""
         x, y = self.ours, self.theirs
         if x.shape != y.shape:
             return Found("differs", f"{element_name(self.name, ())}: shape {x.shape}, "
@@ -168,7 +168,7 @@ class _Pair(NamedTuple):
 
 
 def _moved(rounded: Sequence[Array], plain: Array) -> Array:
-    """How far other rounding moves each element."""
+    """The distance by which other rounding moves each element."""
     most = np.zeros(plain.shape)
     with np.errstate(all="ignore"):
         for one in rounded:
