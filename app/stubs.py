@@ -29,7 +29,7 @@ _ANY: Final = "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\
 def _modules() -> Iterator[tuple[str, str]]:
     """The modules of a package, by their paths in it, and the source of each."""
     public = f"from {_ENGINE} import *\n"
-    yield "__init__", public + "from . import lang as lang\n\n__version__: str\n"
+    yield "__init__", public + _top()
     yield "types/__init__", f"from {_ENGINE}.typed.types import *\n"
     yield "math/__init__", f"from {_ENGINE}.typed.math import *\n"
     for name in ("ad", "algorithms", "experimental", "graph", "profiler", "simt"):
@@ -40,6 +40,17 @@ def _modules() -> Iterator[tuple[str, str]]:
         if name not in ("lang", "lang.simt"):
             yield name.replace(".", "/"), public + _ANY
     yield "lang/simt/__init__", public + _ANY
+
+
+def _top() -> str:
+    """The names of a package that `__all__` lacks."""
+    modules = "from . import _logging as _logging\nfrom . import lang as lang\n"
+    errors = "".join([
+        f"Taichi{name.removeprefix('Quadrants')} = {name}\n"
+        for name in engine.__all__ if name.startswith("Quadrants") and name.endswith("Error")
+    ])  # fmt: skip
+    others = "".join([f"{name}: Any\n" for name in sorted(alias.other_names())])
+    return f"{modules}{errors}\nfrom typing import Any\n\n__version__: str\n{others}"
 
 
 def write(folder: Path) -> list[Path]:

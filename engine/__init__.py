@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from .lang.fields.builder import FieldsBuilder, root
     from .lang.fields.indices import rescale_index
-    from .lang.fields.placed import Field
     from .lang.fields.snode import SNode
     from .lang.functions import (
         abs,
@@ -158,6 +157,7 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from .typed.containers import (
         BufferView,
+        Field,
         MatrixField,
         MatrixTensor,
         Ndarray,

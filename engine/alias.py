@@ -32,7 +32,7 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any, Final
 
-__all__ = ["MODULES", "install", "record", "remove", "serves"]
+__all__ = ["MODULES", "install", "other_names", "record", "remove", "serves"]
 
 _ENGINE: Final = __name__.rpartition(".")[0] or "qd_studio.engine"
 
@@ -254,6 +254,17 @@ def serves(module: str) -> bool:
     return any(_finders(module.partition(".")[0]))
 
 
+def other_names() -> frozenset[str]:
+    """The names that programs read from a package beyond the public ones of the language.
+
+    ``outer`` is in code for some devices; to use it is an error.
+    """
+    engine = importlib.import_module(_ENGINE)
+    arches: frozenset[str] = importlib.import_module(f"{_ENGINE}.config").TAICHI_ARCHES
+    colours: frozenset[str] = importlib.import_module(f"{_ENGINE}.types.taichi_names").COLOURS
+    return (engine.REFERENCE_NAMES | arches | colours | {"GUI", "outer", "ui"}) - {*engine.__all__}
+
+
 def install(name: str = "quadrants") -> None:
     """Make ``import name`` return the engine, in this process. Repeated calls do no harm."""
     if any(_finders(name)):
@@ -279,11 +290,12 @@ def record(folder: str, limits: Mapping[str, int]) -> None:
 
     limits: of `inspect.application.model.Limits`. Nothing is imported before that `init`.
     """
+    start = os.getcwd()  # of a script that is named by a relative path
 
     def recorder() -> Any:
         here = f"{_ENGINE}.inspect.application"
         made = importlib.import_module(f"{here}.model").Limits(**limits)
-        return importlib.import_module(f"{here}.recorder").ApplicationRecorder(folder, made)
+        return importlib.import_module(f"{here}.recorder").ApplicationRecorder(folder, made, start)
 
     recording: Any = importlib.import_module(f"{_ENGINE}.runtime.recording")
     recording.starter = recorder

@@ -27,8 +27,8 @@ def parser() -> Parser:
         prog="qd-studio replay",
         description="Compile the kernels of a recorded application again, launch them with the "
         "recorded arguments, compare and time them. The program itself is not needed.",
-        epilog="Exit codes: 0 all agree; 1 a kernel differs or fails; 2 usage; 3 no backend works "
-        "here.",
+        epilog="Exit codes: 0 all agree, but for rounding and the order of iterations; 1 a kernel "
+        "differs or fails; 2 usage; 3 no backend works here.",
     )
     add = made.add_argument
     add("file", metavar="FILE.qds", help="written by qd-studio run --record")
@@ -87,6 +87,8 @@ def replay(words: Sequence[str]) -> int:
 _HEADS = ("kernel", "place", "for", "backend", "launches", "result", "compile", "median",
           "recorded", "reason")  # fmt: skip
 
+_STATES = {"rounding": "agrees but for rounding", "order": "agrees but for the order"}
+
 
 def to_text(found: Sequence[replaying.Replayed]) -> str:
     """A table, a row for each kernel and backend, and how many have which result."""
@@ -96,7 +98,8 @@ def to_text(found: Sequence[replaying.Replayed]) -> str:
             for text in (
                 one.kernel, os.path.basename(one.place), ", ".join(one.specialization),
                 one.backend, " ".join(map(str, one.launches)),
-                f"agrees with {one.against}" if one.state == "agrees" else one.state,
+                f"agrees with {one.against}" if one.state == "agrees" else _STATES.get(
+                    one.state, one.state),
                 fmt.duration_ms(one.compile_ms or None), fmt.duration_us(one.median_us),
                 fmt.duration_us(one.recorded_us), one.reason,
             )

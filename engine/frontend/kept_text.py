@@ -76,7 +76,7 @@ def _traits(code: CodeType) -> tuple[Any, ...]:
 
 def _codes(text: str, code: CodeType) -> list[CodeType]:
     """The code of the functions in ``text`` that are called like ``code``."""
-    if code.co_name not in text:
+    if code.co_name.strip("<>") not in text:  # <lambda>
         return []
     flags = code.co_flags & _FUTURE
     # The lines of a method alone are indented.

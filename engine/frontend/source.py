@@ -105,7 +105,8 @@ class FunctionSource:
         text = self._text
         if text is None:
             if not self._lines[self.line - 1 :]:
-                raise self._missing("its source text cannot be found")
+                gone = "" if self.file.startswith("<") else f": there is no file {self.file}"
+                raise self._missing(f"its source text cannot be found{gone}")
             text = _by_indentation(self._lines, self.line - 1)
             last = _last_line(self.fn.__code__)
             if last >= self.line + len(text) or not _is_whole("".join(text)):

@@ -17,7 +17,7 @@ import numpy as np
 
 from .record_launch import AgreementRecord
 
-__all__ = ["AGAINST", "Comparison", "Named", "compare", "judged"]
+__all__ = ["AGAINST", "Comparison", "Named", "apart", "compare", "element_name", "judged"]
 
 AGAINST: Final = "the interpreter"
 
@@ -91,11 +91,11 @@ def compare(
             called = name.name if isinstance(name, Named) else name
             first = first or f"{called}: shape {x.shape}, interpreter {y.shape}"
             continue
-        if x.dtype.kind != "f" and y.dtype.kind != "f":
+        size = _float_size(x, y)
+        if not size:
             bad = x != y
             errors = _integers(x, y, bad)
         else:
-            size = min(x.dtype.itemsize, y.dtype.itemsize) if x.dtype.kind == "f" else 8
             sizes.add(size)
             bad, errors = _floats(x, y, size)
         max_abs = max(max_abs, errors[0])
@@ -112,6 +112,19 @@ def compare(
     return Comparison(
         not first, max_abs, max_rel, max_ulp, tolerance, first, elements, differing, nans
     )  # fmt: skip
+
+
+def _float_size(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> int:
+    """Bytes of the type whose tolerance holds for both; 0 if they must be equal."""
+    if x.dtype.kind != "f" and y.dtype.kind != "f":
+        return 0
+    return min(x.dtype.itemsize, y.dtype.itemsize) if x.dtype.kind == "f" else 8
+
+
+def apart(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A mask of the elements of two arrays of one shape that are too far apart."""
+    size = _float_size(x, y)
+    return np.asarray(_floats(x, y, size)[0] if size else x != y)
 
 
 def judged(
@@ -230,10 +243,15 @@ def _first(
     name: str | Named, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], bad: np.ndarray[Any, Any]
 ) -> str:
     index = tuple(int(i) for i in np.unravel_index(int(np.argmax(bad)), x.shape)) if x.ndim else ()
-    if isinstance(name, str):
-        name = Named(name, x.ndim) if x.ndim else name
-    called = name if isinstance(name, str) else name.element(index)
+    called = element_name(name, index)
     return f"{called}: got {cast(Any, x)[index]!s}, interpreter {cast(Any, y)[index]!s}"
+
+
+def element_name(name: str | Named, index: tuple[int, ...]) -> str:
+    """The name of an element of a value that has this name."""
+    if isinstance(name, str):
+        name = Named(name, len(index)) if index else name
+    return name if isinstance(name, str) else name.element(index)
 
 
 def _tolerance(sizes: set[int]) -> str:

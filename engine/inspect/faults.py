@@ -6,6 +6,7 @@ import linecache
 import os
 import traceback
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Final
@@ -22,9 +23,12 @@ from .record import ErrorRecord
 
 __all__ = ["count_as_user", "error_at", "error_record", "is_user_file"]
 
-_PACKAGE: Final = str(Path(__file__).resolve().parents[1])
-_STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__))
-_APP: Final = str(Path(__file__).resolve().parents[2] / "app")
+_STDLIB: Final = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_FOLDERS: Final = [Path(os.path.abspath(__file__)).parents[1],
+                   Path(os.path.abspath(__file__)).parents[2] / "app"]  # fmt: skip
+_REAL: Final = tuple([os.path.realpath(folder) + os.sep for folder in _FOLDERS])
+_OWN: Final = (*(str(folder) + os.sep for folder in _FOLDERS), *_REAL)
+"""Prefixes of our own files. Imported through a link, modules have names that go through it."""
 
 
 _opened: Final[set[str]] = set()
@@ -45,9 +49,15 @@ def is_user_file(path: str) -> bool:
     if not path.endswith(".py"):
         return False
     installed = f"{os.sep}site-packages{os.sep}" in path or f"{os.sep}dist-packages{os.sep}" in path
-    return not installed and not path.startswith(
-        (_STDLIB + os.sep, _PACKAGE + os.sep, _APP + os.sep)
-    )
+    if installed or path.startswith((_STDLIB, *_OWN)):
+        return False
+    return not _real_path(path).startswith(_REAL)
+
+
+@lru_cache(4096)
+def _real_path(path: str) -> str:
+    """The path without links; a caller may know our files by others than those of the imports."""
+    return os.path.realpath(path)
 
 
 def error_at(error: ErrorRecord, path: str, line: int) -> ErrorRecord:

@@ -67,12 +67,12 @@ def kept_stub(
     """A stub that is faster for the arrays of the launches before, else ``full``.
 
     full: accepts all calls of the kind of this one, and others. It is returned where nothing can be
-    kept, and where a recorder counts launches (see `recording`).
+    kept.
     """
     pool, meta = pool_for_stubs(owner, variant, stream), variant.executable.meta
     if pool is None or not variant.program.device.host_arrays:
         return full
-    if meta.labels or meta.seeded or variant.tally is not None:
+    if meta.labels or meta.seeded:
         return full
     fixed = _fixed(owner, variant, args)
     fields = sum(binding.field is not None for binding in variant.compiled.plan.bindings)
@@ -301,17 +301,18 @@ class _Writer(StubWriter):
             stub.checks.add(f"except AttributeError: return other({again})")
         compare.add(f"if {differ}: return other({again})")
         checks.write(stub.checks.section())
+        self.count()
         self._take()
         packs = self._packs()
         if packs:
             block = stub.pack.block("try:")
             block.add(*packs)
-            stub.pack.add(f"except RANGE: return slow({again})")
+            stub.pack.add(f"except RANGE: {self.uncounted}return slow({again})")
         stub.enter.add(f"if enter(args): return failed(args, {again})")
         stub.after.add("for w in writes: w.touched = True")
         stub.after.add(*[f"{name}.touched = True" for name in checks.writes])
         self.results()
-        kept.stub = stub.function(self.env, f"<launch stub of {checks.owner.decl.name}, kept>")
+        kept.stub = self.made(f"<launch stub of {checks.owner.decl.name}, kept>")
         return kept.stub
 
     @property

@@ -5,12 +5,13 @@ It is attached when a program begins (`starter`), before any kernel is compiled,
 end of the process. Each compiled kernel gets a `Tally` from it, in `Compiled.tally`:
 
 - the slow path hands it the launch (`Tally.run`);
-- a launch stub counts with one call of an iterator in C, which ends after a number of launches that
-  the tally chooses; the launch that finds it at its end is timed (`Tally.sample`, `Tally.timed`),
-  or goes to the slow path where the tally wants its arguments (`sample` returns None)::
+- a launch stub counts with an iterator in C, which ends after a number of launches that the tally
+  chooses; the launch that finds it at its end is timed (`Tally.sample`, `Tally.timed`), or goes to
+  the slow path where the tally wants its arguments (`sample` returns None). A loop that is left at
+  once advances the iterator without a call, in a third of the time::
 
-      try: began = tick()
-      except StopIteration:
+      for began in ticks: break
+      else:
           began = sample()
           if began is None: return slow(a0, a1, *rest)
       ...
@@ -44,7 +45,7 @@ class Tally(Protocol):
         ...
 
     def watch(self, stub: Callable[..., Any]) -> None:
-        """Let ``stub`` count with ``tick``, one of its globals."""
+        """Let ``stub`` count with ``ticks``, one of its globals."""
         ...
 
     def sample(self) -> Any:

@@ -200,32 +200,40 @@ class StubWriter:
     def function(self) -> Callable[..., Any]:
         """The stub. TooInvolved where there cannot be one."""
         self.checks.write(self.stub.checks)
-        self._count()
+        self.count()
         self._take()
         self._pack()
         again = self.checks.again
         self.stub.enter.add(f"if enter(args): return failed(args, {again})")
         self.stub.after.add(*[f"{name}.touched = True" for name in self.checks.writes])
-        if self.tally is not None:
-            self.stub.after.add("if began: timed(began)")
         self.results()
-        made = self.stub.function(self.env, f"<launch stub of {self.checks.owner.decl.name}>")
-        if self.tally is not None:
-            self.tally.watch(made)
-        return made
+        return self.made(f"<launch stub of {self.checks.owner.decl.name}>")
 
-    def _count(self) -> None:
+    def count(self) -> None:
         """Count the launch, for a recorder; see `recording`."""
         if self.tally is not None:
             self.env.update(
                 sample=self.tally.sample, timed=self.tally.timed, uncount=self.tally.uncount
             )
             self.stub.checks.add(
-                "try: began = tick()",
-                "except StopIteration:",
+                "for began in ticks: break",
+                "else:",
                 "    began = sample()",
                 f"    if began is None: return slow({self.checks.again})",
             )
+            self.stub.after.add("if began: timed(began)")
+
+    @property
+    def uncounted(self) -> str:
+        """The statement for a launch that goes to the slow path after it was counted."""
+        return "uncount(); " if self.tally is not None else ""
+
+    def made(self, file: str) -> Callable[..., Any]:
+        """The function, which counts if there is a recorder. file: for tracebacks."""
+        stub = self.stub.function(self.env, file)
+        if self.tally is not None:
+            self.tally.watch(stub)
+        return stub
 
     def _take(self) -> None:
         """Take a buffer; before that, get a plan for adstacks."""
@@ -281,10 +289,9 @@ class StubWriter:
         """Pack the seed, if the kernel has one, and all values."""
         values = ["next_seed()"] * self.meta.seeded + self.checks.values
         if values:
-            uncounted = "uncount(); " if self.tally is not None else ""
             self.stub.pack.add(
                 f"try: pack(args.view, {self.pool.start}, {', '.join(values)})",
-                f"except RANGE: {uncounted}return slow({self.checks.again})",
+                f"except RANGE: {self.uncounted}return slow({self.checks.again})",
             )
 
     def results(self) -> None:

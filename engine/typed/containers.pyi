@@ -10,6 +10,7 @@ from typing import Any, Generic, Protocol, TypeVar, overload
 from ..lang import ndarray as _ndarray
 from ..lang import tensor as _tensor
 from ..lang.fields import make as _make
+from ..lang.fields import placed as _placed
 from ..lang.fields import struct_field as _struct_field
 from ..types.compound import MatrixType
 from .values import MatrixTypeClass
@@ -28,6 +29,9 @@ class Container(Any):
 
     grad: Any
     dual: Any
+
+class Field(Container, _placed.Field, Any):
+    __doc__: str
 
 class ScalarField(Container, _make.ScalarField, Any):
     __doc__: str

@@ -48,19 +48,6 @@ class Kernel(BoundKernel[_P, _R_co]):
         self: Kernel[Concatenate[Any, _Q], _R_co], instance: object, owner: Any = None, /
     ) -> BoundKernel[_Q, _R_co]: ...
 
-class Func(Generic[_P, _R_co]):
-    """A function that kernels call; made by the decorators `func`, `pyfunc` and `real_func`."""
-
-    __name__: str
-    __qualname__: str
-    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R_co: ...
-    @overload
-    def __get__(self, instance: None, owner: Any, /) -> Func[_P, _R_co]: ...
-    @overload
-    def __get__(
-        self: Func[Concatenate[Any, _Q], _R_co], instance: object, owner: Any = None, /
-    ) -> Callable[_Q, _R_co]: ...
-
 @overload
 def kernel(fn: Callable[_P, _R], /) -> Kernel[_P, _R]:
     """Make a function a kernel: ``@qd.kernel`` or ``@qd.kernel(fastcache=True)``."""
@@ -74,6 +61,7 @@ def kernel(
     cuda_graph: bool = False,
     fastcache: bool = False,
     pure: bool | None = None,
+    source: str | None = None,
 ) -> Callable[[Callable[_P, _R]], Kernel[_P, _R]]:
     """Make a function a kernel, with options.
 
@@ -83,27 +71,44 @@ def kernel(
     cuda_graph: an older name of ``graph``.
     fastcache: look the kernel up by its source and its arguments, before anything is compiled.
     pure: the old name of ``fastcache``.
+    source: the text of the function, if it was made by ``exec``.
     """
 
+# Functions stay functions to type checkers, which then let subclasses override them as methods.
+
 @overload
-def func(fn: Callable[_P, _R], /) -> Func[_P, _R]:
+def func(fn: _F, /) -> _F:
     """Decorate a function that kernels and other such functions inline at the call."""
 
 @overload
-def func(*, requires_top_level: bool = False) -> Callable[[Callable[_P, _R]], Func[_P, _R]]:
+def func(*, requires_top_level: bool = False, source: str | None = None) -> Callable[[_F], _F]:
     """Decorate a function that kernels and other such functions inline at the call.
 
     requires_top_level: calling it under a runtime ``if``, ``for`` or ``while`` is an error.
+    source: its text, if it was made by ``exec``.
     """
 
-def real_func(fn: Callable[_P, _R], /) -> Func[_P, _R]:
+@overload
+def real_func(fn: _F, /) -> _F:
     """Decorate a function that kernels call at run time instead of inlining it.
 
     Every parameter is annotated. It may call itself, and return from anywhere.
     """
 
-def pyfunc(fn: Callable[_P, _R], /) -> Func[_P, _R]:
+@overload
+def real_func(*, source: str | None = None) -> Callable[[_F], _F]:
+    """Decorate a function that kernels call at run time instead of inlining it.
+
+    source: its text, if it was made by ``exec``.
+    """
+
+@overload
+def pyfunc(fn: _F, /) -> _F:
     """Like `func`, for functions that Python code calls as well."""
+
+@overload
+def pyfunc(*, source: str | None = None) -> Callable[[_F], _F]:
+    """Like `func`, for functions that Python code calls as well; source: as of `func`."""
 
 def pure(fn: _F, /) -> _F:
     """Make a kernel pure. Deprecated: write ``@qd.kernel(fastcache=True)``."""

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 
 from ..types.dtypes import DataType
 
+MYPY = False
+
 class DataTypeClass(DataType, ABCMeta):
     """The class of the data types."""
 
@@ -61,28 +63,40 @@ class _Real(Protocol):
 class _Integer(Protocol):
     def __index__(self) -> int: ...
 
-class Number(Operators, Any):
-    """A number of a kernel."""
+class Number(Operators):
+    """A number of a kernel; it has any attribute."""
 
     def __init__(self, value: Any, /) -> None: ...
-    def __float__(self) -> float: ...
-    def __int__(self) -> int: ...
+    def __getattr__(self, name: str, /) -> Any: ...
     def __bool__(self) -> bool: ...
     def __hash__(self) -> int: ...
     def __round__(self, ndigits: Any = ..., /) -> Any: ...
 
-class Integer(Number):
-    """An integer of a kernel."""
+# Kernels pass their numbers to functions whose parameters are ``float`` or ``int``, and programs
+# keep what kernels return in such variables, but in no others. To mypy a protocol has no methods of
+# its other bases, so there they are of any type, and the plugin makes results ``float`` or ``int``.
 
-    def __index__(self) -> int: ...
+if MYPY:
+    class Real(Number, Any):
+        """A real number of a kernel."""
 
-class f16(Number, _Real, Protocol, metaclass=DataTypeClass):
+    class Integer(Number, Any):
+        """An integer of a kernel."""
+
+else:
+    class Real(Number, float):
+        """A real number of a kernel."""
+
+    class Integer(Number, int):
+        """An integer of a kernel."""
+
+class f16(Real, _Real, Protocol, metaclass=DataTypeClass):
     """A real number of 16 bits."""
 
-class f32(Number, _Real, Protocol, metaclass=DataTypeClass):
+class f32(Real, _Real, Protocol, metaclass=DataTypeClass):
     """A real number of 32 bits."""
 
-class f64(Number, _Real, Protocol, metaclass=DataTypeClass):
+class f64(Real, _Real, Protocol, metaclass=DataTypeClass):
     """A real number of 64 bits."""
 
 class i8(Integer, _Integer, Protocol, metaclass=DataTypeClass):

@@ -97,6 +97,13 @@ from .numbers import DataTypeClass
 
 DataType: TypeAlias = DataTypeClass | type
 
+annotations: Any
+compound_types: Any
+enums: Any
+ndarray_type: Any
+primitive_types: Any
+utils: Any
+
 def is_integral(dtype: Any) -> bool:
     """True if values of ``dtype`` are integers (``u1`` included)."""
 

@@ -1,4 +1,6 @@
-"""Names that only Taichi has: those with an equal in the language, and why the others have none.
+"""Names of others: those with an equal in the language, and why the others have none.
+
+Most are Taichi's; those of tiles are Quadrants'.
 
 `alias` and the public modules use it when such a name is looked up. Programs for Taichi reach the
 engine through ``import taichi``.
@@ -29,6 +31,10 @@ _MESH: Final = (
     "meshes are not supported; keep positions and the indices of each element's vertices in fields"
 )
 _ARGPACK: Final = "argument packs are dataclasses here: use dataclasses.dataclass"
+_TILES = (
+    "tiles of a matrix in the registers of a subgroup are not supported; keep the tile in "
+    "qd.simt.block.SharedArray, or work on the elements of a field"
+)
 ABSENT: Final = {
     "GUI": _WINDOWS,
     "ui": _WINDOWS,
@@ -42,6 +48,9 @@ ABSENT: Final = {
     "TriMesh": _MESH,
     "mesh_local": _MESH,
     "mesh_patch_idx": _MESH,
+    "outer": _TILES,
+    "Tile16x16": _TILES,
+    "Tile32x32": _TILES,
     "ArgPack": _ARGPACK,
     "aot": "modules of kernels compiled ahead of time are not supported; the offline cache keeps "
     "what is compiled, for all later processes",

@@ -1,8 +1,10 @@
 """Kernels that are in no file: ``python -c``, standard input, the prompt, ``exec``."""
 
 import linecache
+import py_compile
 import subprocess
 import sys
+import zipfile
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,12 +20,14 @@ qd.init(qd.cpu, offline_cache=False)
 def twice(x):
     return 2 * x
 
+less = qd.func(lambda x: x - 1)
+
 @qd.kernel
 def total(n: qd.i32) -> qd.i32:
     """The sum of twice the numbers."""
     s = 0
     for i in range(n):
-        s += twice(i)
+        s += twice(less(i + 1))
     return s
 
 print(total(5))
@@ -57,6 +61,42 @@ def test_a_file_as_standard_input(tmp_path: Any) -> None:
         first, second = run("-", stdin=stream)
     assert first == "20"
     assert ASKS in second
+
+
+MODULE = PROGRAM.split("exec(")[0]
+
+
+def test_a_module_and_a_program_in_an_archive(tmp_path: Any) -> None:
+    archive = tmp_path / "program.pyz"
+    with zipfile.ZipFile(archive, "w") as made:
+        made.writestr("module.py", MODULE)
+        made.writestr("__main__.py", "import module\n" + MODULE)
+    assert run(str(archive)) == ["20", "20"]
+
+
+def test_a_module_without_its_source(tmp_path: Any) -> None:
+    """The error names the file that is missing."""
+    (tmp_path / "source.py").write_text(MODULE, encoding="utf-8")
+    py_compile.compile(str(tmp_path / "source.py"), str(tmp_path / "module.pyc"), "module.py")
+    program = "try:\n    import module\nexcept Exception as error:\n    print(error)"
+    text = "\n".join(run("-c", program, cwd=tmp_path))
+    assert "there is no file module.py" in text
+    assert ASKS in text
+
+
+@pytest.mark.parametrize("name", ["<ipython-input-3-0123456789ab>", "/tmp/ipykernel_7/1234.py"])
+def test_cells_of_notebooks(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """IPython keeps their text in linecache, under names of its own."""
+    import linecache
+
+    text = "@qd.kernel\ndef k(n: qd.i32) -> qd.i32:\n    return less(n) * 2\n"
+    text += "less = qd.func(lambda x: x - 1)\n"
+    entry = len(text), None, text.splitlines(keepends=True), name
+    monkeypatch.setitem(linecache.cache, name, entry)
+    names: dict[str, Any] = {"qd": qd}
+    exec(compile(text, name, "exec"), names)
+    qd.init(qd.interp)
+    assert names["k"](4) == 6
 
 
 TYPED = ["qd.init()", "@qd.kernel", "def k() -> qd.i32:", "    return 3", "    ", "k = k"]

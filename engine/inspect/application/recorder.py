@@ -43,7 +43,9 @@ _MOST_KERNELS: Final = 20_000
 class ApplicationRecorder:
     """See the module docstring. part: of this process. keeps: launches are kept with arguments."""
 
-    def __init__(self, folder: str, limits: Limits) -> None:
+    def __init__(self, folder: str, limits: Limits, start: str) -> None:
+        """start: the folder that relative paths of files are relative to."""
+        self._start: Final = start
         self.limits: Final = limits
         self.keeps: Final = limits.kept > 0
         self.lock = threading.RLock()
@@ -133,8 +135,9 @@ class ApplicationRecorder:
     def _about(self, program: Program, request: CompileRequest) -> dict[str, Any]:
         decl = request.decl
         return {
-            "name": decl.name, "qualname": decl.qualname, "file": decl.file, "line": decl.line,
-            "source": decl.src.text, "mode": decl.autodiff, "noalias": request.noalias,
+            "name": decl.name, "qualname": decl.qualname, "file": self._path(decl.file),
+            "line": decl.line, "source": decl.src.text, "mode": decl.autodiff,
+            "noalias": request.noalias,
             "backend": program.backend.name, "device": program.device.name,
             "config": options_of(request.config), "own": decl.file.startswith(_ENGINE + os.sep),
             "specialization": [feature_text(spec_key) for spec_key in request.specialization],
@@ -180,11 +183,15 @@ class ApplicationRecorder:
         if not tally.declared:
             self._declare(tally, inherited=True)
         site = Site(self.part.slot())
-        frames = [[code.co_filename, line, code.co_qualname,
+        frames = [[self._path(code.co_filename), line, code.co_qualname,
                    linecache.getline(code.co_filename, line).strip()[:200]]
                   for code, line in key]  # fmt: skip
         self.part.write("site", kernel=tally.number, slot=site.slot, frames=frames)
         return site
+
+    def _path(self, file: str) -> str:
+        """The path of a source file, which a reader in another folder can use."""
+        return file if file.startswith("<") else os.path.join(self._start, file)
 
     def device_to_wait_for(self, program: Program) -> Any:
         """The device, if its launches are not complete when they return and cannot fail later."""

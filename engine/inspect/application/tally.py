@@ -132,7 +132,7 @@ class LaunchTally:
         """See `recording.Tally`."""
         with self._recorder.lock:
             self._stubs.add(stub)
-            stub.__globals__["tick"] = self._ticks.__next__  # type: ignore[attr-defined]
+            stub.__globals__["ticks"] = self._ticks  # type: ignore[attr-defined]
 
     def sample(self) -> _Began | None:
         """See `recording.Tally`."""
@@ -200,9 +200,8 @@ class LaunchTally:
         left = self.keep_at - self.count - self._span - 2
         self._span = max(0, int(min(self._next_span, left)))
         self._ticks = itertools.repeat(0, self._span)
-        tick = self._ticks.__next__
         for stub in self._stubs:
-            stub.__globals__["tick"] = tick
+            stub.__globals__["ticks"] = self._ticks
 
     # ---- of the slow path
 

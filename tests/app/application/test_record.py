@@ -93,6 +93,85 @@ def test_every_launch_of_a_fast_kernel_is_counted(tmp_path):
     assert [kept.number for kept in compiled.kept] == [1, 10, 100]
 
 
+RECORDS = """
+import dataclasses
+
+ND = ti.types.ndarray(ti.f32, 1)
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    a: ND
+    b: ND
+    c: ND
+    d: ND
+    e: ND
+
+@ti.kernel
+def step(s: State, n: ti.i32):
+    for i in range(n):
+        s.a[i] = s.b[i] + s.c[i] + s.d[i] + s.e[i]
+
+states = [State(*[ti.ndarray(ti.f32, 4) for _ in range(5)]) for _ in range(2)]
+for i in range(9000):
+    step(states[i // 4000 % 2], 3)
+try:
+    step(states[0], 1 << 40)
+except Exception:
+    pass
+"""
+
+
+def test_launches_with_the_records_of_the_launch_before_are_counted(tmp_path):
+    _, compiled = only(recorded(tmp_path, HEAD + RECORDS))
+    assert launches(compiled) == 9000
+    assert [kept.number for kept in compiled.kept] == [1, 10, 100]
+
+
+def test_a_script_with_a_relative_path(tmp_path):
+    """Readers find its lines, from whatever folder they read the record."""
+    script(tmp_path, "import os\nos.chdir('/')\n" + HEAD + KERNEL + "step(4, a)\n")
+    done = program("run", "--record", "app.qds", "script.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    kernel, compiled = only(ApplicationFile(tmp_path / "app.qds"))
+    assert kernel.file == str(tmp_path / "script.py")
+    assert compiled.sites[0].frames[0].file == kernel.file
+
+
+@pytest.mark.parametrize("tail", ["1 / 0", "os.kill(os.getpid(), 2)", "raise SystemExit"])
+def test_threads_and_text_that_exec_runs(tmp_path, tail):
+    """As notebooks do; and the program ends while a thread launches."""
+    text = f"""
+import linecache
+def cell(text, name):
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    exec(compile(text, name, "exec"), globals())
+cell({(KERNEL + "step(4, a)")!r}, "<ipython-input-1-abc>")
+def work():
+    while True:
+        step(4, a)
+threading.Thread(target=work, daemon=True).start()
+import time
+time.sleep(0.2)
+{tail}
+"""
+    status = {"1 / 0": 1, "raise SystemExit": 0}.get(tail, -signal.SIGINT)
+    kernel, compiled = only(recorded(tmp_path, HEAD + text, status=status))
+    assert kernel.file == "<ipython-input-1-abc>"
+    assert "x[i] += a[i % n]" in kernel.source
+    assert launches(compiled) > 100
+    names = {frame.function for site in compiled.sites for frame in site.frames}
+    assert {"work", "<module>"} <= names
+
+
+def test_a_python_process_that_the_program_starts(tmp_path):
+    (tmp_path / "child.py").write_text(HEAD + KERNEL + "step(4, a)\nstep(4, a)\n")
+    text = (
+        "import subprocess, sys\nsubprocess.run([sys.executable, '-u', 'child.py'], check=True)\n"
+    )
+    found = recorded(tmp_path, text, cwd=tmp_path)
+    assert launches(only(found)[1]) == 2
+
+
 def test_threads(tmp_path):
     text = """
 def work():

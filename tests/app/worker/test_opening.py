@@ -4,10 +4,15 @@ The files of one test are opened by one worker, since a worker takes longer to s
 """
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from qd_studio.app.worker.once import collect
 from qd_studio.app.worker.protocol import Limits, Opening
+
+from tests.hygiene.tree import ROOT
 
 from .live import LONG_S, Live
 
@@ -401,3 +406,29 @@ def test_a_file_that_lacks_arguments_says_which(tmp_path):
     assert "the following arguments are required: --n" in error.message
     assert "after --" in error.hint and error.hint in error.rendered
     assert len(record.kernels) == 1
+
+
+LINKED = """
+from qd_studio.engine import inspect
+from qd_studio.app.worker.once import collect
+from qd_studio.app.worker.protocol import Limits
+import sys
+assert inspect.__file__.startswith(sys.argv[1]), inspect.__file__
+assert not inspect.is_user_file(inspect.__file__)
+record = collect([sys.argv[2]], backends=("cpu",), launch=True, limits=Limits(measure_s=0.01))
+print([(k.name, k.backend("cpu").status) for k in record.kernels], record.errors)
+"""
+
+
+def test_the_package_may_be_imported_through_links(tmp_path):
+    """Its modules then have other names than their files; they were taken for the user's."""
+    (tmp_path / "qd_studio").mkdir()
+    for part in ("engine", "app"):
+        (tmp_path / "qd_studio" / part).symlink_to(ROOT / part)
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(PLAIN)
+    done = subprocess.run(
+        [sys.executable, "-c", LINKED, str(tmp_path / "qd_studio"), str(kernel)],
+        env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stdout == "[('step', 'ok')] ()\n", done.stderr

@@ -1,0 +1,180 @@
+"""Kernels of a record, compiled and launched again with recorded arguments: see `replay`."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import numpy as np
+
+from ...backends import base
+from ...config import CompileConfig, DebugSwitches
+from ...ir import parse
+from ...runtime.compile import make_code
+from ..placing import device_of, placed
+from ..targets import config_for, open_device, split
+from .model import Compile, KeptLaunch, Value
+
+if TYPE_CHECKING:
+    from ...backends.injected import InjectedCache
+    from ...ir import Func
+    from ...passes.manager import Instrument
+    from ...runtime.program import Program
+    from .store import ApplicationFile
+
+__all__ = ["ORACLE", "Loaded", "load", "run", "values_of"]
+
+ORACLE: Final = "interp"
+_SILENT: Final = {
+    "print_ir": False, "print_preprocessed_ir": False, "print_kernel_llvm_ir": False,
+    "print_kernel_llvm_ir_optimized": False, "print_kernel_asm": False, "kernel_profiler": False,
+    "offline_cache": False,
+}  # fmt: skip
+
+
+@dataclass
+class Given:
+    """The values of one launch on the host; see `placing.placed`."""
+
+    values: list[Any]
+
+    def restorer(self, written: Iterable[int]) -> Callable[[], None]:
+        """A function that lets these arrays hold what they do now."""
+        pairs = [(self.values[i], self.values[i].copy()) for i in written]
+
+        def restore() -> None:
+            for value, original in pairs:
+                np.copyto(value, original)
+
+        return restore
+
+
+@dataclass
+class Loaded:
+    """A kernel ready to be launched. func: its finished IR."""
+
+    func: Func
+    executable: Any
+    backend: base.Backend
+    config: CompileConfig
+    stacks: Any = None
+    times: list[float] = field(default_factory=list[float])
+
+
+class _Elsewhere:
+    """A program, as far as adstacks need one."""
+
+    def __init__(self, backend: base.Backend, device: Any, config: CompileConfig) -> None:
+        self.config: Final = config
+        self.backend: Final = backend
+        self.device: Final = device
+        self.lock: Final = threading.RLock()
+        self.alive: Final = True
+        self.switches: Final = DebugSwitches()
+
+    def own(self, thing: object) -> None:
+        """Do nothing: its memory is freed with the last reference."""
+
+    def injected_cache(self, reason: str) -> InjectedCache:
+        """A cache that keeps nothing."""
+        from ...backends.injected import NO_CACHE
+
+        return NO_CACHE
+
+
+def load(
+    file: ApplicationFile, compiled: Compile, name: str,
+    change: Callable[[Func], None] | None = None, instruments: Sequence[Instrument] = (),
+    **changed: Any,
+) -> Loaded:  # fmt: skip
+    """Compile the recorded IR for a backend.
+
+    change: called with the IR before it is compiled. instruments: of the passes. changed: options
+    in place of the recorded ones.
+    """
+    options = {k: v for k, v in compiled.config.items() if k != "arch"} | _SILENT | changed
+    config = config_for(CompileConfig(**options), name)
+    backend = base.find(split(name)[0])
+    open_device(backend, config)
+    func = parse(file.content(compiled.ir).decode())
+    func.noalias = compiled.noalias
+    if change is not None:
+        change(func)
+    func, artifact = make_code(func, config.freeze(), backend, instruments)
+    return Loaded(func, backend.load(artifact), backend, config)
+
+
+def values_of(file: ApplicationFile, launch: KeptLaunch, after: bool = False) -> list[Any]:
+    """The values of a launch, in memory of their own; before or after it."""
+    out: list[Any] = []
+    for value in launch.values:
+        if not value.dtype:
+            out.append(value.number)
+        elif value.same >= 0:
+            out.append(out[value.same])
+        else:
+            out.append(_array(file, value, value.after if after and value.after else value.before))
+    return out
+
+
+def _array(file: ApplicationFile, value: Value, digest: str) -> Any:
+    from ...backends.array_memory import aligned_zeros
+
+    data = np.frombuffer(file.content(digest), np.uint8)
+    memory = aligned_zeros(data.size, 4096)
+    memory[:] = data
+    return memory.view(value.dtype).reshape(value.shape)
+
+
+def run(
+    file: ApplicationFile, loaded: Loaded, launch: KeptLaunch, seconds: float | None = None
+) -> tuple[list[Any], tuple[Any, ...]]:
+    """Launch once, then again for the time; return the values after the first, and its results.
+
+    seconds: how long to time launches; None for not at all.
+    """
+    executable = loaded.executable
+    given = Given(values_of(file, launch))
+    place = placed(cast("Any", loaded), cast("Any", given))
+    restore = place.restorer([
+        i for i in executable.meta.written if isinstance(given.values[i], np.ndarray)
+    ])  # fmt: skip
+    results: list[tuple[Any, ...]] = []
+
+    def start() -> None:
+        if executable.meta.has_stacks and loaded.backend.name != ORACLE:
+            found = _stacks(loaded).launch(executable, place.values, launch.seed)
+        else:
+            found = executable.launch(place.values, launch.seed)
+        results.append(found)
+
+    start()
+    place.wait()
+    place.fetch()
+    first = results[0]
+    if seconds is None:
+        return given.values, first
+    left: list[Any] = [_copy(value) for value in given.values]
+    end = time.perf_counter() + seconds
+    while True:
+        restore()
+        loaded.times.append(place.clock.took(start, restore).us)
+        if time.perf_counter() > end or len(loaded.times) > 1000:
+            return left, first
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if hasattr(value, "dtype") else value
+
+
+def _stacks(loaded: Loaded) -> Any:
+    if loaded.stacks is None:
+        from ...runtime.stacks import Stacks
+
+        device = device_of(cast("Any", loaded)) or base.HostDevice()
+        owner = _Elsewhere(loaded.backend, device, loaded.config)
+        loaded.stacks = Stacks(cast("Program", owner)), owner  # stacks do not keep their program
+    return loaded.stacks[0]
