@@ -268,6 +268,13 @@ class SNode(Nestable, NodeHandle):
         """Bytes from the start of the parent's cell."""
         return inner_offsets(self.up)[self] if self.up is not None else 0
 
+    def __str__(self) -> str:
+        """The nodes from the root to this one: ``qd.root => dense [2, 3] => place [2, 3]``."""
+        return " => ".join(
+            "qd.root" if node.kind == "root" else f"{node.kind} {list(node.shape)}"
+            for node in self.path()
+        )
+
     def __repr__(self) -> str:
         return f"<qd.SNode of type {self.kind}>"
 
