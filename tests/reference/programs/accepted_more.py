@@ -1,7 +1,6 @@
 """More of what the reference refuses and we accept, or the other way round."""
 
 import numpy as np
-
 import quadrants as qd
 
 

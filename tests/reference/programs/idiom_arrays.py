@@ -4,7 +4,6 @@ import dataclasses
 import warnings
 
 import numpy as np
-
 import quadrants as qd
 
 INIT = {
