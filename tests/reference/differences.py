@@ -207,6 +207,13 @@ DIFFERENCES: dict[str, Meant] = {
         error="TypeError",
         says="real number",
     ),
+    "accepted_more.case_and_or_of_bits_without_short_circuit": Meant(
+        "and, or return an operand with or without short circuit; the reference returns bits",
+        value=(25, 36, 4, 11),
+    ),
+    "accepted_more.case_store_into_a_read_only_array": Meant(
+        "the reference writes into it; pass x.copy()", error="ValueError", says="read-only"
+    ),
     "accepted_more.case_vectors_of_two_shapes_in_python": Meant(
         "the reference adds a vector to each row in Python, and refuses that in kernels",
         error="QuadrantsTypeError",

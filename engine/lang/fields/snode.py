@@ -152,7 +152,9 @@ class Nestable:
     bit_struct = _unsupported("bit_struct")
     bit_array = _unsupported("bit_array")
     quant_array = _unsupported("quant_array")
-    deactivate_all = _unsupported("deactivate_all")
+
+    def deactivate_all(self) -> None:
+        """Deactivate the sparse cells below. There are none: the values of dense fields stay."""
 
 
 def attach(holder: SNode, field: ScalarField, offset: tuple[int, ...] | None) -> None:

@@ -3,6 +3,8 @@
 import numpy as np
 import quadrants as qd
 
+INIT = {"case_and_or_of_bits_without_short_circuit": {"short_circuit_operators": False}}
+
 
 def case_nested_static():
     @qd.kernel
@@ -102,3 +104,34 @@ def case_arrays_that_share_memory():
     k(one, one)
     k(other, other.T)
     return one, other
+
+
+def case_and_or_of_bits_without_short_circuit():
+    @qd.kernel
+    def k(a: qd.i32, b: qd.i32) -> qd.i32:
+        return (a and b) * 10 + (a or b)
+
+    return k(5, 2), k(6, 3), k(0, 4), k(1, 1)
+
+
+def case_store_into_a_read_only_array():
+    x = np.arange(3, dtype=np.float32)
+    x.flags.writeable = False
+
+    @qd.kernel
+    def k(x: qd.types.ndarray()):
+        x[1] = 5.0
+
+    k(x)
+    return x
+
+
+def case_load_from_a_read_only_array():
+    x = np.arange(3, dtype=np.float32)
+    x.flags.writeable = False
+
+    @qd.kernel
+    def k(x: qd.types.ndarray()) -> qd.f32:
+        return x[1] + x[2]
+
+    return k(x)

@@ -132,6 +132,19 @@ def case_texts_of_nodes():
     return str(x.snode), str(x.parent()), str(block), str(y.snode), str(y.parent(2))
 
 
+def case_dense_nodes_have_nothing_to_deactivate():
+    x, y = qd.field(qd.i32), qd.field(qd.i32, shape=2)
+    block = qd.root.dense(qd.i, 3)
+    block.place(x)
+    x.fill(3)
+    y.fill(2)
+    block.deactivate_all()
+    y.parent().deactivate_all()
+    qd.root.deactivate_all()
+    qd.deactivate_all_snodes()
+    return x.to_numpy(), y.to_numpy()
+
+
 def case_vectors_compared_with_lists_of_vectors():
     v, w = qd.Vector([1.0, 2.0]), qd.Vector([3.0, 4.0])
     m = qd.Matrix([[1.0, 2.0], [3.0, 5.0]])
