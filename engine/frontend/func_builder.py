@@ -313,8 +313,9 @@ class FuncBuilder(MemoryAccess):
         except Exception as error:
             if of_signal_handler(error):
                 raise
-            wrapped = QuadrantsCompilationError.from_foreign(error, self.loc(node))
-            raise wrapped from error
+            of_types = isinstance(error, TypeError)
+            kind = QuadrantsTypeError if of_types else QuadrantsCompilationError
+            raise kind.from_foreign(error, self.loc(node)) from error
 
     def warn(
         self, text: str, node: ast.AST, category: type[Warning] | None = None, once: bool = False

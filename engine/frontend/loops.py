@@ -394,8 +394,8 @@ def _ndrange(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> NDRange:
         ranges.append((pair[0], pair[1]))
     if axes is not None:
         if not is_sequence(axes) or sorted(axes) != list(range(len(ranges))):
-            text = f"axes={axes!r} is not a permutation of range({len(ranges)})"
-            raise fb.error(QuadrantsCompilationError, "ValueError: " + text, node)
+            text = f"qd.ndrange(axes={axes!r}) is not a permutation of range({len(ranges)})"
+            raise fb.syntax_error(text, node, "axes names each axis once, outermost first")
         axes = tuple(axes)
     return NDRange(tuple(ranges), axes)
 

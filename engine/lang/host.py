@@ -147,7 +147,8 @@ def number(value: Any, dtype: DataType, whole: bool = False) -> int | float:
     """``value`` as an element of ``dtype`` holds it.
 
     TypeError for a value that is no number, for an integer out of range and for a float in an
-    integer, unless ``whole`` and it is one without a fraction.
+    integer, unless it has no fraction and either ``whole`` or, as in Quadrants, it is a number of
+    NumPy of less than 64 bits or an array of one number.
     """
     plain: Any = value
     if type(plain) is int or (type(plain) is float and not dtype.is_int):
@@ -157,7 +158,7 @@ def number(value: Any, dtype: DataType, whole: bool = False) -> int | float:
     if isinstance(plain, bool | int) or (isinstance(plain, float) and not dtype.is_int):
         return fitted(plain, dtype)
     if isinstance(plain, float):
-        if whole and plain.is_integer():
+        if (whole or not isinstance(value, float)) and plain.is_integer():
             return fitted(int(plain), dtype)
         raise TypeError(f"an element of type {dtype} cannot be set to the real number {value!r}")
     raise TypeError(f"an element of type {dtype} cannot be set to {value!r}")
@@ -171,8 +172,8 @@ def is_number(value: Any) -> bool:
 def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], whole: bool = False) -> Array:
     """The vector or matrix ``value`` (a list, an array, a `Vector`, ...) as an array.
 
-    whole: floats without a fraction may become integers. TypeError for other shapes, for what
-    holds no numbers, and for integers out of range.
+    whole: floats without a fraction may become integers; those of less than 64 bits always may.
+    TypeError for other shapes, for what holds no numbers, and for integers out of range.
     """
     plain: Any = value
     if hasattr(plain.__class__, "plain"):
@@ -194,7 +195,7 @@ def numbers(value: Any, dtype: DataType, shape: tuple[int, ...], whole: bool = F
         )
     items = found.ravel().tolist()
     if found.dtype.kind == "f" and dtype.is_int:
-        if not (whole and all(x.is_integer() for x in items)):
+        if not ((whole or found.itemsize < 8) and all(x.is_integer() for x in items)):
             raise TypeError(f"elements of type {dtype} cannot be set to the real numbers {value!r}")
         items = [int(x) for x in items]
     flat = [fitted(x, dtype) for x in items]

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import QuadrantsSyntaxError
+from ..errors import QuadrantsSyntaxError, QuadrantsTypeError
 from ..frontend.registry import intrinsic
 from ..frontend.values import Grouped, NDRange, is_sequence
 from .functions import only_in_kernels
@@ -33,7 +33,7 @@ def ndrange(*ranges: Any, axes: tuple[int, ...] | None = None) -> NDRange:
     for one in ranges:
         pair = tuple(one) if is_sequence(one) else (0, one)
         if len(pair) != 2 or not all(hasattr(v, "__index__") for v in pair):
-            raise TypeError(
+            raise QuadrantsTypeError(
                 "Every argument of ndrange should be an integer scalar or a tuple/list of "
                 "(int, int)"
             )

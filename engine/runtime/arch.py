@@ -19,9 +19,27 @@ __all__ = ["ARCHS", "Arch", "choose", "support"]
 
 
 class Arch(str):
-    """The name of an architecture. Equal to its plain text."""
+    """The name of an architecture.
+
+    Equal to its plain text; ``cpu`` equals the architecture of this machine, too. ``gpu`` contains
+    the GPU backends.
+    """
 
     __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, str):
+            return NotImplemented
+        return str.__eq__(self, other) or _of_machine(self) == _of_machine(other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash(_of_machine(self))
+
+    def __contains__(self, key: str) -> bool:
+        return str(key) in _GPUS if str.__eq__(self, "gpu") else str.__contains__(self, key)
 
     @property
     def name(self) -> str:
@@ -43,6 +61,11 @@ def host() -> str:
     """``x64`` or ``arm64``; the machine's own name for any other."""
     machine = platform.machine().lower()
     return _MACHINES.get(machine, machine)
+
+
+def _of_machine(name: str) -> str:
+    """The name as plain text, with this machine's architecture for ``cpu``."""
+    return host() if str.__eq__(name, "cpu") else str(name)
 
 
 def support(arch: str, device: str = "") -> tuple[str, str]:

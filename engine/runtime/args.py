@@ -410,7 +410,9 @@ def _numpy(
         dtype = dtype_of(value.dtype)
     except TypeError:
         dtype = None
-    if dtype is None or (wanted is not None and dtype is not wanted):
+    # As in Quadrants, arrays for vectors and matrices keep the type that they have.
+    fits = wanted is None or dtype is wanted or param.element_dim
+    if dtype is None or not fits:
         raise ValueError(
             f"Invalid argument {name}, required array has dtype={wanted or 'any'}, "
             f"array with dtype={dtype or value.dtype} is provided"

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 import weakref
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
@@ -44,6 +45,16 @@ class Owned(Protocol):
     """An object that is valid only as long as its program."""
 
     def program_ended(self) -> None: ...
+
+
+def _warn_of_dumps(config: CompileConfig, switches: DebugSwitches) -> None:
+    if (config.print_ir or switches.dump_ir) and config.offline_cache and log.enabled("warn"):
+        warnings.warn(
+            "print_ir or QD_DUMP_IR is on together with offline_cache: each process compiles its "
+            "kernels again to show their IR, and the cache is neither read nor written; "
+            "offline_cache=False says so. [warning_code=DUMP_IR_CACHE_MISMATCH]",
+            UserWarning, stacklevel=3,
+        )  # fmt: skip
 
 
 def _dumps(config: CompileConfig, switches: DebugSwitches) -> list[Any]:
@@ -288,6 +299,7 @@ def init(
         while _spared:
             _spared.pop().end()
         found.issue_warnings()
+        _warn_of_dumps(config, switches)
         name, backend = archs.choose(
             wanted_arches(arch, os.environ), config.enable_fallback, config.opencl_device
         )

@@ -56,13 +56,23 @@ class CompoundType:
         return Union[self, other]  # noqa: UP007
 
 
+class _Shape(tuple[int, ...]):
+    """The extents of vectors and matrices. Calling it returns a list: in Quadrants the shape of the
+    element type of an array is a method."""
+
+    __slots__ = ()
+
+    def __call__(self) -> list[int]:
+        return list(self)
+
+
 class MatrixType(CompoundType):
     """A vector, shape ``(n,)``, or matrix, shape ``(n, m)``, of ``dtype``; see `matrix_type`."""
 
     __slots__ = ("dtype", "shape", "size")
 
     def __init__(self, shape: tuple[int, ...], dtype: NumberType) -> None:
-        self.shape: Final = shape
+        self.shape: Final = _Shape(shape)
         self.dtype: Final = dtype
         size = 1
         for extent in shape:

@@ -118,6 +118,10 @@ class DataType(Type):
         """The name: ``"f32"``."""
         return self.name
 
+    def element_type(self) -> DataType:
+        """This type: a number is its own element."""
+        return self
+
 
 class PointerType(Type):
     """Address of a value of type ``elem``; made only by `pointer_to`."""

@@ -351,6 +351,7 @@ WATCHED = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:print_ir or QD_DUMP_IR is on")
 @pytest.mark.parametrize(("options", "environ", "reason"), WATCHED, ids=str)
 def test_who_watches_compiles_sees_one(scale, on, tmp_path, monkeypatch, options, environ, reason):
     on()

@@ -56,7 +56,7 @@ INTERNAL = {
 """What the engine uses of them, and users do not."""
 
 UNSUPPORTED = {
-    "bit_array", "bit_struct", "bitmasked", "deactivate_all", "dynamic", "hash", "pointer",
+    "bit_array", "bit_struct", "bitmasked", "dynamic", "hash", "pointer",
     "quant_array",
 }  # fmt: skip
 """Sparse and quantised structures: each raises an error that says so."""

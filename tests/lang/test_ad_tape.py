@@ -274,6 +274,7 @@ def test_mistakes():
             qd.ad.FwdMode(loss, param).__enter__()
 
 
+@pytest.mark.filterwarnings("ignore:Debug mode is disabled")
 def test_validation():
     x, y = fields()
     a = qd.ndarray(qd.f64, 3, needs_grad=True)

@@ -22,6 +22,7 @@ def powers(x: qd.types.NDArray, y: qd.types.NDArray, scale: qd.f32):
         y[0] += scale * v
 
 
+@pytest.mark.filterwarnings("ignore:Debug mode is disabled")
 def test_a_tape_with_a_tensor_as_its_loss():
     x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
     y = torch.full((1,), 5.0, requires_grad=True)

@@ -267,6 +267,7 @@ def test_pickles_of_tensors():
 # Kernels
 
 
+@pytest.mark.filterwarnings("ignore:Debug mode is disabled")
 def test_read_flags_of_what_was_read():
     x, loss = qd.field(qd.f32, shape=4, needs_grad=True), qd.field(qd.f32, (), needs_grad=True)
 

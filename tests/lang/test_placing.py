@@ -243,8 +243,7 @@ def test_data_types_of_components():
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["pointer", "bitmasked", "dynamic", "hash", "bit_struct", "quant_array", "deactivate_all"],
+    "name", ["pointer", "bitmasked", "dynamic", "hash", "bit_struct", "quant_array"]
 )
 def test_sparse_and_quantised_nodes_are_named(name, still_fine):
     with pytest.raises(qd.QuadrantsUnsupportedError, match=f"{name} is not supported") as info:

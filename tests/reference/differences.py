@@ -163,7 +163,62 @@ DIFFERENCES: dict[str, Meant] = {
         f"{WORKS}: it is qd.select, component by component; for both, write qd.select",
         value=36,
     ),
+    "accepted_more.case_nested_static": Meant(f"{WORKS}; for both, write qd.static once", value=6),
+    "accepted_more.case_generator_unpacked_in_ndrange": Meant(
+        f"{WORKS}; for both, unpack a tuple", value=36
+    ),
+    "accepted_more.case_structs_of_equal_members": Meant(
+        "structs are equal if their members are; the reference compares objects",
+        value=(True, False),
+    ),
+    "accepted_more.case_vector_compared_with_none": Meant(
+        "nothing equals None but None; the reference compares each component", value=(False, True)
+    ),
+    "accepted_more.case_arrays_that_share_memory": Meant(
+        "the reference copies such arrays one by one and loses writes",
+        value=(
+            np.array([[0, 1, 2], [10, 99, 12]], np.float32),
+            np.array([[0, 1, 2], [10, 99, 12], [0, 0, 0]], np.float32),
+        ),
+    ),
+    "accepted_more.case_clamped_indices_of_an_element": Meant(
+        "the reference clamps the number of the component in the element; here each index is"
+        " clamped, as those of the array are",
+        value=(20.0, 21.0, 21.0, 22.0),
+    ),
     # Mistakes that the reference does not see.
+    "accepted_more.case_fill_with_a_fraction": Meant(
+        "a number that an integer element cannot hold is an error; write fill(int(x))",
+        error="TypeError",
+        says="real number 2.7",
+    ),
+    "accepted_more.case_fill_with_a_number_that_does_not_fit": Meant(
+        "the reference keeps the low bits; write fill(x & 255)",
+        error="QuadrantsTypeError",
+        says="its range is 0 to 255",
+    ),
+    "accepted_more.case_element_that_does_not_fit": Meant(
+        "the reference keeps the low bits; write x & 255",
+        error="QuadrantsTypeError",
+        says="its range is 0 to 255",
+    ),
+    "accepted_more.case_element_set_to_a_fraction_of_numpy": Meant(
+        "the reference refuses 2.5 of Python and of f64, and rounds that of f32; write int(x)",
+        error="TypeError",
+        says="real number",
+    ),
+    "accepted_more.case_and_or_of_bits_without_short_circuit": Meant(
+        "and, or return an operand with or without short circuit; the reference returns bits",
+        value=(25, 36, 4, 11),
+    ),
+    "accepted_more.case_store_into_a_read_only_array": Meant(
+        "the reference writes into it; pass x.copy()", error="ValueError", says="read-only"
+    ),
+    "accepted_more.case_vectors_of_two_shapes_in_python": Meant(
+        "the reference adds a vector to each row in Python, and refuses that in kernels",
+        error="QuadrantsTypeError",
+        says="unsupported operand type(s) for '+'",
+    ),
     "scalar_types.case_signed_argument_wraps": Meant(
         "the reference keeps the low bits of an integer that does not fit, unless 64 bits are too"
         " few for it; here it is an error, as for unsigned types",
@@ -289,6 +344,9 @@ DIFFERENCES: dict[str, Meant] = {
     ),
     "loop_mistakes.mistake_continue_in_a_static_loop_under_if": Meant(
         EARLIER, error="QuadrantsSyntaxError", line="continue"
+    ),
+    "idiom_arrays.mistake_array_of_another_type_passed_on": Meant(
+        EARLIER, error="QuadrantsTypeError", line="return length(x, 1)"
     ),
     "mistakes.mistake_async_function": Meant(
         "a function begins with its decorators", error="QuadrantsSyntaxError", line="@qd.kernel"

@@ -13,6 +13,7 @@ def _end():
     qd.reset()
 
 
+@pytest.mark.filterwarnings("ignore:print_ir or QD_DUMP_IR is on")
 def test_each_task_is_a_file(tmp_path, monkeypatch):
     @qd.kernel
     def two(x: qd.types.NDArray[qd.i32, 1]):
@@ -42,6 +43,7 @@ def test_each_task_is_a_file(tmp_path, monkeypatch):
     assert "define internal void @two_kernel_1_serial.body(" in second
 
 
+@pytest.mark.filterwarnings("ignore:print_ir or QD_DUMP_IR is on")
 def test_each_specialisation_has_files_of_its_own(tmp_path, monkeypatch):
     @qd.kernel
     def add(x: qd.types.NDArray, n: qd.template()):

@@ -138,6 +138,7 @@ def test_checked_indices_are_raised_by_their_own_call_also_without_debug(sim):
     assert x.to_numpy().tolist() == [1.0] * 4
 
 
+@pytest.mark.filterwarnings("ignore:Debug mode is disabled")
 def test_a_tape_that_checks_raises_at_the_call_that_breaks_the_rule(sim):
     start()
     x, y = (qd.field(qd.f32, shape=4, needs_grad=True) for _ in range(2))

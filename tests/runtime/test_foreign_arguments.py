@@ -85,10 +85,11 @@ def test_vectors_take_an_axis_of_the_array():
         (np.zeros(3, np.float32), "ndim=1 element_dim=1, array with 1 dimensions"),
         (np.zeros((2, 2), np.float32), r"element_shape=\(3,\), array with element shape of \(2,\)"),
         (np.zeros((2, 2, 3), np.float32), "required ndim=1, but 2d"),
-        (np.zeros((2, 3)), "dtype=f32, array with dtype=f64"),
+        (np.zeros((2, 3), complex), "dtype=f32, array with dtype=complex128"),
     ):
         with pytest.raises(ValueError, match=message):
             third(wrong)
+    assert third(np.arange(6).reshape(2, 3)) == third(np.arange(6.0).reshape(2, 3)) == 5
     with pytest.raises(ValueError, match=r"element type: \[Tensor \(3\) f32\], but f32 is"):
         third(qd.ndarray(qd.f32, (2, 3)))
     with pytest.raises(ValueError, match=r"but \[Tensor \(2\) f32\] is provided"):

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,6 +86,26 @@ def test_an_absent_arch_falls_back_with_a_warning(absent, capsys):
     said = capsys.readouterr().err
     assert f"[qd-studio] warning: Arch={absent} is not supported, falling back to CPU" in said
     assert program.current().backend.name == "cpu"
+
+
+def test_the_arch_of_the_machine_equals_cpu():
+    qd.init(arch=qd.cpu)
+    found = qd.cfg.arch
+    assert found == qd.cpu == arch.host() == getattr(qd, arch.host())
+    assert found in (qd.cuda, qd.cpu)
+    assert found not in (qd.cuda, qd.interp)
+    assert {qd.cpu: 1, qd.cuda: 2}[found] == 1
+    assert qd.cpu != qd.cuda != found
+    assert (qd.cuda in qd.gpu, found in qd.gpu, qd.cpu == "cpu") == (True, False, True)
+    assert qd.cpu != 3
+
+
+def test_printing_ir_with_a_cache_gives_a_warning():
+    with pytest.warns(UserWarning, match="DUMP_IR_CACHE_MISMATCH") as caught:
+        qd.init(arch=qd.cpu, print_ir=True, offline_cache=True)
+    assert [Path(one.filename).name for one in caught] == ["test_program.py"]
+    qd.init(arch=qd.cpu, print_ir=True, offline_cache=False)
+    qd.init(arch=qd.cpu, print_ir=True, offline_cache=True, log_level="error")
 
 
 def test_without_fallback_it_is_an_error_and_there_is_no_program():

@@ -135,6 +135,7 @@ def test_a_device_can_be_stopped_by_anyone_who_uses_it():
     assert not uses.inside
 
 
+@pytest.mark.filterwarnings("ignore:Debug mode is disabled")
 def test_read_flags_of_a_tape_end_with_their_program():
     kept = []
     for _ in range(2):

@@ -65,6 +65,7 @@ def passed_over():
     ["QuadrantsAssertionError", [8.0, 8.0]],
     ("checks", "f64"),
     default_fp=qd.f64,
+    debug=True,
 )
 def validated():
     x, loss = real(2, values=[4, 4]), real()

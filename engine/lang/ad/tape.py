@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from ...errors import NoGradientsError, QuadrantsAssertionError
-from ...runtime import read_flags
+from ...runtime import program, read_flags
 from ..kernel import Kernel
 from . import gradients, watching
 from .checking import GradChecker
@@ -51,6 +52,13 @@ class Tape:
         self.validation = validation
         self.calls: list[Call] = []
         self.entered = False
+        if validation and not program.current().config.debug:
+            warnings.warn(
+                "Debug mode is disabled: this tape finds elements that are overwritten too early, "
+                "but kernels check no asserts and no indices. Please specify `qd.init(debug=True)` "
+                "to enable those checks.",
+                UserWarning, stacklevel=2,
+            )  # fmt: skip
         self._to_check = list(grad_check or ())
         self._checker: GradChecker | None = None
 

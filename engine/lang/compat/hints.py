@@ -50,8 +50,10 @@ def clock_counter() -> int:
 
 @intrinsic("clock_freq_hz")
 def clock_freq_hz() -> float:
-    """Not supported: see `clock_counter`."""
-    only_in_kernels("clock_freq_hz")
+    """Not supported: see `clock_counter`. NotImplementedError, as in Quadrants on the CPU."""
+    raise NotImplementedError(
+        "qd.clock_freq_hz is not supported: qd.init(kernel_profiler=True) times tasks"
+    )
 
 
 @intrinsic("get_addr")

@@ -152,7 +152,9 @@ class Nestable:
     bit_struct = _unsupported("bit_struct")
     bit_array = _unsupported("bit_array")
     quant_array = _unsupported("quant_array")
-    deactivate_all = _unsupported("deactivate_all")
+
+    def deactivate_all(self) -> None:
+        """Deactivate the sparse cells below. There are none: the values of dense fields stay."""
 
 
 def attach(holder: SNode, field: ScalarField, offset: tuple[int, ...] | None) -> None:
@@ -267,6 +269,13 @@ class SNode(Nestable, NodeHandle):
     def _offset_bytes_in_parent_cell(self) -> int:
         """Bytes from the start of the parent's cell."""
         return inner_offsets(self.up)[self] if self.up is not None else 0
+
+    def __str__(self) -> str:
+        """The nodes from the root to this one: ``qd.root => dense [2, 3] => place [2, 3]``."""
+        return " => ".join(
+            "qd.root" if node.kind == "root" else f"{node.kind} {list(node.shape)}"
+            for node in self.path()
+        )
 
     def __repr__(self) -> str:
         return f"<qd.SNode of type {self.kind}>"

@@ -204,7 +204,8 @@ class Matrix(Operators):
         target = self._data[keys]
         if new.ndim and new.shape != np.shape(target):
             raise QuadrantsTypeError(f"Cannot store {new.shape} elements in {np.shape(target)}")
-        if self._live and self._data.dtype.kind in "iu" and new.dtype.kind == "f":
+        real = self._data.dtype.kind in "iu" and new.dtype.kind == "f"
+        if self._live and real and (new.itemsize == 8 or np.any(new % 1)):
             raise TypeError(f"an integer element cannot be set to the real number {value!r}")
         self._data[keys] = as_type(new, self._data.dtype)
         if self._live is not None:

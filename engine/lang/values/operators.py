@@ -31,6 +31,11 @@ def _described(array: Array) -> str:
     return f"[Tensor ({extents}) {array.dtype.kind}{8 * array.dtype.itemsize}]"
 
 
+def _compared(reduction: str | None, left: Array, right: Array) -> bool:
+    """True for a vector and rows of that length that are compared with == or !=."""
+    return reduction is not None and left.shape[-1] == right.shape[-1]
+
+
 def _elementwise(name: str, function: str, swapped: bool = False) -> Any:
     """The method for an operator, whose function in `operator` has this name."""
     op = getattr(operator, function)
@@ -39,7 +44,7 @@ def _elementwise(name: str, function: str, swapped: bool = False) -> Any:
         left, right = self.plain(), operand(other)
         if right is None:
             return NotImplemented
-        if np.ndim(right) and right.shape != left.shape:
+        if np.ndim(right) and right.shape != left.shape and not _compared(reduction, left, right):
             sides = [_described(array) for array in (left, right)]
             if swapped:
                 sides.reverse()

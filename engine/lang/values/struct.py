@@ -88,9 +88,13 @@ class Struct:
         """The type it was made from; None if it was made from members."""
         return self._type if self._type is not None and self._type.members else None
 
-    def to_dict(self) -> dict[str, Any]:
-        """The members as Python numbers, nested lists and dicts."""
-        return as_dict(self)
+    def to_dict(self, include_methods: bool = False) -> dict[str, Any]:
+        """The members as Python numbers, nested lists and dicts.
+
+        include_methods: with the functions of its type, by name, as ``__struct_methods``.
+        """
+        found = as_dict(self)
+        return found | {"__struct_methods": self._methods()} if include_methods else found
 
     def _entries(self) -> dict[str, Any]:
         return {name: self._read(name) for name in self._members}
