@@ -27,6 +27,7 @@ import numpy as np
 from ..errors import QuadrantsSyntaxError
 from . import computed
 from .func_context import MISSING, FuncContext
+from .plain_functions import plain_decl
 from .pure_values import assignments, has_text, is_made, is_plain, names_in, runs_code
 from .signature import FuncDecl
 
@@ -112,8 +113,6 @@ def _follow(
     node: ast.AST, seen: _Texts, above: tuple[FunctionType, ...],
 ) -> None:  # fmt: skip
     """Record what a function reads, and the function itself. _Doubt if it is not followed."""
-    from .calls import plain_decl
-
     if fn in above:
         return  # it calls itself: this is being done
     if len(above) == _DEEPEST:
