@@ -45,6 +45,8 @@ from .values import (
     is_static,
 )  # fmt: skip
 
+__all__: list[str] = []
+
 INTRINSICS.update({
     abs: "abs", all: "all", any: "any", bool: "to_bool", enumerate: "sequence", float: "to_float",
     int: "to_int", len: "len", list: "sequence", max: "max", min: "min", pow: "pow",
