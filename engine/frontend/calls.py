@@ -13,7 +13,6 @@ from collections.abc import Callable
 from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, Final, cast
-from weakref import WeakKeyDictionary
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
@@ -27,11 +26,12 @@ from .inline import inline
 from .lvalues import bound, owner_of, spread
 from .objects import real
 from .operators import BINARY, Binary, binary
+from .plain_functions import plain_decl
 from .printing import joined, pieces_of
 from .real_functions import real_call
 from .records import BoundFunc
 from .registry import CALLS, HANDLERS, INTRINSICS, expression, handler
-from .signature import FuncDecl, KernelDecl, parse_func
+from .signature import FuncDecl, KernelDecl
 from .values import (
     BufferViewValue,
     InstanceValue,
@@ -45,7 +45,7 @@ from .values import (
     is_static,
 )  # fmt: skip
 
-__all__ = ["plain_decl"]
+__all__: list[str] = []
 
 INTRINSICS.update({
     abs: "abs", all: "all", any: "any", bool: "to_bool", enumerate: "sequence", float: "to_float",
@@ -53,8 +53,6 @@ INTRINSICS.update({
     print: "print", range: "range", reversed: "sequence", round: "round", sum: "sum",
     tuple: "sequence", zip: "sequence",
 })  # fmt: skip
-
-_plain: WeakKeyDictionary[FunctionType, FuncDecl] = WeakKeyDictionary()
 
 
 @expression(ast.Call)
@@ -178,14 +176,6 @@ _OF_PYTHON_SCOPE: Final = frozenset((
 
 def _is_ours(fn: Any) -> bool:
     return str(getattr(fn, "__module__", "")).startswith(__name__.removesuffix("frontend.calls"))
-
-
-def plain_decl(fb: FuncBuilder, fn: FunctionType, node: ast.AST) -> FuncDecl:
-    """A plain Python function as one that is inlined."""
-    decl = _plain.get(fn)
-    if decl is None:
-        decl = _plain[fn] = fb.python(node, parse_func, fn, plain=True)
-    return decl
 
 
 def _convert(fb: FuncBuilder, node: ast.Call, t: DataType) -> Any:

@@ -1,4 +1,4 @@
-"""Python functions that ran while a kernel was compiled, and of which a cache knows all they read.
+"""Python functions that ran while a kernel was compiled, and whose reads are all known to a cache.
 
 ``qd.static(index(i, j, n))`` calls a function of the program. Its result can be relied on if the
 function changes nothing, and if everything that it reads is compared before code is used again:
@@ -27,6 +27,7 @@ import numpy as np
 from ..errors import QuadrantsSyntaxError
 from . import computed
 from .func_context import MISSING, FuncContext
+from .plain_functions import plain_decl
 from .pure_values import assignments, has_text, is_made, is_plain, names_in, runs_code
 from .signature import FuncDecl
 
@@ -60,7 +61,7 @@ class _Doubt(Exception):
 
 
 class _Texts:
-    """Which of two things were met while a function and those that it calls were followed.
+    """Two things that may be met while a function and those that it calls are followed.
 
     texts: texts. formats: an operator that may format one.
     """
@@ -103,7 +104,7 @@ def _is_followed(
 
 
 def _identity(value: Any) -> Any:
-    """What distinguishes an argument for `followed`: plain ones are alike."""
+    """A key that distinguishes arguments for `followed`: plain ones are alike."""
     return has_text(value) if is_plain(value) else (id(value),)
 
 
@@ -112,8 +113,6 @@ def _follow(
     node: ast.AST, seen: _Texts, above: tuple[FunctionType, ...],
 ) -> None:  # fmt: skip
     """Record what a function reads, and the function itself. _Doubt if it is not followed."""
-    from .calls import plain_decl
-
     if fn in above:
         return  # it calls itself: this is being done
     if len(above) == _DEEPEST:

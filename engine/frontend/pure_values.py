@@ -1,4 +1,4 @@
-"""What `pure_calls` asks about values and about the text of a function."""
+"""Facts about values, and about the text of a function, for `pure_calls`."""
 
 from __future__ import annotations
 

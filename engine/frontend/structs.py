@@ -11,12 +11,12 @@ from typing import Any, cast
 
 from ..types import FieldHandle, StructFieldHandle, StructType
 from .arguments import elements
-from .calls import plain_decl
 from .conversion import free_struct, made_struct
 from .fills import fill_field
 from .func_builder import FuncBuilder
 from .inline import inline
 from .matrices import METHODS
+from .plain_functions import plain_decl
 from .registry import call_of, handler
 from .signature import FuncDecl
 from .values import BufferViewValue, Method, StructValue
