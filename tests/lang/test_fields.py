@@ -49,7 +49,7 @@ def test_values_are_converted_and_must_fit():
     assert f[0] == 2.0**70
 
 
-@pytest.mark.parametrize("value", [2.5, np.float32(2), "a", None, [1]])
+@pytest.mark.parametrize("value", [2.5, 2.0, np.float32(2.5), np.float64(2), "a", None, [1]])
 def test_what_an_integer_element_cannot_be_set_to(value):
     f = qd.field(qd.i32, shape=1)
     f[0] = 7
