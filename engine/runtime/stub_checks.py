@@ -340,12 +340,14 @@ class Checks:
         )
         if param.element_shape:
             bad += f" or {name}.shape[{param.ndim}:] != {param.element_shape!r}"
+        fresh: list[str] = []  # as on the slow path
         if param.needs_grad:
-            bad += f" or {name}.grad is None"
+            fresh = [f"    if {name}.grad is None: {name}.grad = {name}.new_zeros({name}.shape)"]
         shape = f"{name}.shape" + (f"[:{param.ndim}]" if param.element_shape else "")
         self.lines.add(
             f"elif c is {self.constant('Torch', seen.__class__)}:",
             f"    if {bad}: return miss({self.again})",
+            *fresh,
             f"    p{k} = {name}.data_ptr(); s{k} = {shape}"
             + (f"; w{k} = UNSEEN" if watched else ""),
         )

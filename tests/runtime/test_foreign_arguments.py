@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.runtime.launch import Launchers
 
 vec3 = qd.types.vector(3, qd.f32)
 
@@ -139,3 +140,31 @@ def test_tensors_of_torch_with_gradients():
     y = torch.full((3,), 3.0, requires_grad=True)
     double(y)
     assert y.grad.tolist() == [6, 6, 6]
+
+
+def test_fresh_tensors_of_torch_with_gradients_need_no_slow_path(monkeypatch):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+
+    @qd.kernel
+    def squares(x: qd.types.ndarray(), y: qd.types.ndarray()):
+        for i in range(3):
+            y[i] = x[i] * x[i]
+
+    slow, launch = [], Launchers.launch
+
+    def counted(self, *args, **options):
+        slow.append(self.decl.name)
+        return launch(self, *args, **options)
+
+    monkeypatch.setattr(Launchers, "launch", counted)
+    for n in range(6):
+        x = torch.full((3,), float(n), requires_grad=True)
+        y = torch.zeros(3, requires_grad=True)
+        if n % 2:
+            x.grad = torch.ones(3)
+        squares(x, y)
+        assert y[1] == n * n and x.grad[0] == n % 2 and y.grad[2] == 0
+        y.grad = torch.ones(3)
+        squares.grad(x, y)
+        assert x.grad[1] == n % 2 + 2 * n
+    assert len(slow) == 4
