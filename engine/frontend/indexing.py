@@ -1,4 +1,4 @@
-"""How a function indexes its names, read once from its syntax tree."""
+"""The way in which a function indexes its names, read once from its syntax tree."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ takes a quarter of the time, and the code runs as fast. So a kernel gets it if
 * it is not made by automatic differentiation: LLVM simplifies how adstacks are pushed and read;
 * it calls no real function, which LLVM may inline.
 
-`external_optimization_level=3` gives every kernel the whole pipeline.
+`external_optimization_level=3` requests the whole pipeline for every kernel.
 """
 
 from __future__ import annotations
