@@ -1,15 +1,15 @@
 """Decides which kernels get LLVM's short pipeline: large serial code with little for vectors.
 
-LLVM's whole pipeline (GVN, loop passes, vectoriser, unrolling) and the code generator after it take
+LLVM's whole pipeline (GVN, loop passes, vectoriser, unrolling) and the code generator after it need
 time that grows faster than the code. For code of thousands of operations, which our own passes have
-simplified, most of that gains nothing: on the kernels of a rigid-body solver the short pipeline
-takes a quarter of the time, and the code runs as fast. So a kernel gets it if
+simplified, most of that gains nothing: on the kernels of a rigid-body solver the short pipeline is
+four times as fast, and the code is as good. A kernel gets it if
 
 * a serial task of it is large and has many loops, and every other task is serial, too: one loop, or
   a parallel task, may run a large body very often (an unrolled stencil over particles), and LLVM is
   quicker with that than with many loops;
 * little of its time goes into innermost loops over neighbouring elements, which vectors would make
-  several times as fast. The estimate takes a loop of unknown length to run `_TIMES` times;
+  several times as fast. A loop of unknown length counts as `_TIMES` iterations;
 * it is not made by automatic differentiation: LLVM simplifies how adstacks are pushed and read;
 * it calls no real function, which LLVM may inline.
 
@@ -82,7 +82,7 @@ def _time(block: Block) -> tuple[float, float]:
 
 
 def _times(op: Op) -> float:
-    """How often the regions of ``op`` run, as far as that is known."""
+    """The number of times that the regions of ``op`` run, as far as that is known."""
     if not C.LOOP[op.code]:
         return 1
     if op.code != C.RANGE_FOR:
