@@ -89,12 +89,14 @@ class FieldHandle:
 class NodeHandle:
     """A node that fields are placed in; a loop over it visits the indices of its cells.
 
-    shape: the extents of its axes. field: the scalar field that is placed in it, if one is.
+    shape: the extents of its axes. placed: the scalar field that is placed in it, if one is.
     """
 
     __slots__ = ()
 
-    field: FieldHandle | None
+    @property
+    def placed(self) -> FieldHandle | None:
+        raise NotImplementedError
 
     @property
     def shape(self) -> tuple[int, ...]:
