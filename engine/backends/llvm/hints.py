@@ -62,7 +62,7 @@ def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
         return ""
     if _calls(loop) or _is_scattered(loop, axis, ops):
         return SCALAR
-    whole = all(text.lstrip("-").isdigit() for text in bounds)
+    whole = len(bounds) == 2 and all(text.lstrip("-").isdigit() for text in bounds)
     few = whole and int(bounds[1]) - int(bounds[0]) in _FEW
     if few and loop.code == C.RANGE_FOR and any(op.code == C.EXP for op in ops):
         return UNROLLED
