@@ -72,6 +72,7 @@ _ON_NO_DEVICE: dict[str, str] = {
     _CPU: """
         lang/test_compat::test_queries_of_the_program
         runtime/test_kept
+        kernels/test_math_functions::test_exponentials_of_floats_are_right_to_the_last_place_but_one
         backends/test_hints
         kernels/test_boundaries::test_edges_that_may_hold_all_cells_are_worth_vector_instructions
         backends/test_pool
@@ -81,6 +82,7 @@ _ON_NO_DEVICE: dict[str, str] = {
     """,
     _ARCH: """
         runtime/test_program::test_the_program_knows_its_options_and_they_are_frozen
+        runtime/test_program::test_the_arch_of_the_machine_equals_cpu
         runtime/test_program::test_an_absent_arch_falls_back_with_a_warning
         runtime/test_program::test_without_fallback_it_is_an_error_and_there_is_no_program
         runtime/test_program::test_of_a_list_the_first_that_works_is_taken
@@ -97,6 +99,7 @@ _ON_NO_DEVICE: dict[str, str] = {
         caches/test_keys::test_the_rooms_that_make_code_ask_nothing_else
         caches/test_keys::test_an_option_that_changes_code_changes_the_key_and_is_named
         caches/test_keys::test_other_options_do_not_change_it
+        caches/test_keys::test_the_options_of_the_program_are_parts_of_every_key
         caches/test_keys::test_the_parts_are_in_order_with_their_names
         caches/test_keys::test_backends_differ_in_their_own_parts
         caches/test_offline::test_an_entry_says_what_it_is
@@ -126,6 +129,7 @@ _ON_NO_DEVICE: dict[str, str] = {
     _PATIENT: """
         runtime/test_stub::test_known_arguments_never_take_the_slow_path
         runtime/test_members::test_known_members_never_take_the_slow_path
+        runtime/test_foreign_arguments::test_fresh_tensors_of_torch_with_gradients_need_no_slow_path
         runtime/test_methods::test_known_objects_never_take_the_slow_path
     """,
     _ORDER: """
