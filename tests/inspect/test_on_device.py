@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import inspect
+from qd_studio.engine.backends.opencl import hardware
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import targets
 
@@ -217,7 +218,7 @@ def test_gradients_with_stacks_are_launched_wherever_the_program_runs(arch):
     qd.init(arch=arch, ad_stack_experimental_enabled=True)
     config = CompileConfig(ad_stack_experimental_enabled=True)
     # Two devices that are not the program's, and each has addresses of its own.
-    names = ("cpu", "cuda", "opencl") if importlib.util.find_spec("pyopencl") else ("cpu", "cuda")
+    names = ("cpu", "cuda") if hardware.unavailable() else ("cpu", "cuda", "opencl")
     capture = inspect.KernelCapture(powers, names, config)
     capture.compile()
     capture.launch(0.01)
