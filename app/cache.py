@@ -18,9 +18,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..engine import inspect
+from . import streams
 from .core.format import counted, duration_ms, size
+from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser
 
-__all__ = ["CacheError", "Outcome", "add_arguments", "run"]
+__all__ = ["CacheError", "Outcome", "main", "parser", "run"]
 
 _SHORT: Final = 12
 """Digits of a key that a list shows; any beginning that is unique will do."""
@@ -50,9 +52,12 @@ class Outcome(NamedTuple):
 # ---- arguments
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The commands and their options."""
-    commands = parser.add_subparsers(dest="action", metavar="COMMAND", required=True)
+def parser() -> Parser:
+    """The arguments: a command of its own for each action."""
+    made = Parser(
+        prog="qd-studio cache", description="List, show, check and clean the caches on disk."
+    )
+    commands = made.add_subparsers(dest="action", metavar="COMMAND", required=True)
     texts = {
         "ls": "List all entries by layer, the last used first.",
         "show": "Show one entry: the parts of its key, sources, captured values, sizes, times.",
@@ -76,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             help="the root of the caches; default: QD_OFFLINE_CACHE_FILE_PATH, else the user's "
             "cache directory")  # fmt: skip
         add("--json", action="store_true", help="print one JSON object")
+    return made
 
 
 def _age(text: str) -> float:
@@ -364,3 +370,15 @@ def _printable(line: str) -> str:
 
 def _json(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=1) + "\n"
+
+
+def main(words: list[str]) -> int:
+    """Run the command and return the exit code."""
+    try:
+        done = run(parser().parse_args(words))
+    except CacheError as error:
+        raise Failure(EXIT_USAGE if error.usage else EXIT_ENVIRONMENT, str(error)) from None
+    streams.write(done.text)
+    for line in done.talk:
+        streams.talk(f"qd-studio: {line}")
+    return EXIT_OK if done.fine else EXIT_FAILED

@@ -5,6 +5,7 @@ Every backend that says it works is made to prove it: a small kernel is compiled
 
 from __future__ import annotations
 
+import argparse
 import importlib.metadata
 import json
 import os
@@ -13,9 +14,11 @@ import sys
 from typing import Any, Final, NamedTuple
 
 from ..engine import inspect
+from . import streams
 from .core.format import size
+from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser
 
-__all__ = ["Finding", "Findings", "examine", "to_json", "to_text"]
+__all__ = ["Finding", "Findings", "examine", "main", "parser", "to_json", "to_text"]
 
 _PACKAGES: Final = (
     ("numpy", "arrays"),
@@ -268,3 +271,57 @@ def to_json(found: Findings) -> str:
         "findings": [f._asdict() for f in found.findings],
     }
     return json.dumps(value, indent=1) + "\n"
+
+
+def parser() -> Parser:
+    """The arguments."""
+    made = Parser(
+        prog="qd-studio doctor",
+        description="Show what works on this machine, what is missing, and how to install it.",
+    )
+    made.add_argument("--json", action="store_true", help="print JSON")
+    _conformance(made)
+    return made
+
+
+def _conformance(parser: Parser) -> None:
+    add = parser.add_argument
+    add("--conformance", action="store_true",
+        help="run a small program for each feature of the language on each backend, and print the "
+        "results as a table; exit code 1 if a cell is FAILED")  # fmt: skip
+    add("--backend", action="append", default=[], metavar="NAMES",
+        help="with --conformance: backends, separated by commas or repeated; default: every "
+        "backend that can launch here")  # fmt: skip
+    add("--feature", action="append", default=[], metavar="NAME",
+        help="with --conformance: run only this feature or group; may be repeated")  # fmt: skip
+    add("--config", action="append", default=[], metavar="KEY=VALUE",
+        help="with --conformance: an option for all programs; may be repeated")  # fmt: skip
+
+
+def main(words: list[str]) -> int:
+    """Run the command and return the exit code."""
+    options = parser().parse_args(words)
+    if options.conformance:
+        return _conform(options)
+    if options.backend or options.feature or options.config:
+        raise Failure(EXIT_USAGE, "--backend, --feature and --config go with --conformance")
+    found = examine()
+    streams.write(to_json(found) if options.json else to_text(found), options.json)
+    return EXIT_OK if found.works else EXIT_ENVIRONMENT
+
+
+def _conform(options: argparse.Namespace) -> int:
+    from .conformance import process, progress, table
+
+    try:
+        config = dict(inspect.parse_setting(text) for text in options.config)
+        columns = process.chosen(options.backend)
+        wanted = process.features(options.feature)
+    except ValueError as error:
+        raise Failure(EXIT_USAGE, str(error)) from None
+    with progress.watching(columns, len(wanted), sys.stderr) as watch:
+        found = process.measure(columns, wanted, config, watch)
+    streams.write(table.to_json(found) if options.json else table.to_text(found), options.json)
+    if all(column.absent for column in columns):
+        return EXIT_ENVIRONMENT
+    return EXIT_FAILED if found.failed else EXIT_OK

@@ -12,11 +12,15 @@ import shutil
 from typing import Final
 
 from ..engine.inspect.record import Record
+from . import options as common
+from . import streams
 from .core.lines import plain
 from .core.visible import visible_json
-from .panels import Asked, NothingToShow, find
+from .opening import split_arguments
+from .panels import Asked, NothingToShow, find, panels
+from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Failure, Parser
 
-__all__ = ["NothingToShow", "show"]
+__all__ = ["NothingToShow", "main", "parser", "show"]
 
 _WIDTH: Final = 100
 
@@ -47,3 +51,64 @@ def show(
         f"== {title}\n{plain(lines)}" if title else plain(lines)
         for title, lines in chosen.text(asked)
     )
+
+
+def parser() -> Parser:
+    """The arguments."""
+    made = Parser(
+        prog="qd-studio show",
+        description="Print one panel of a kernel file, a session or a report.",
+    )
+    add = made.add_argument
+    add("files", nargs="*", metavar="FILE",
+        help="a Python file, notebook or folder, or a saved record (.qds, .json)")  # fmt: skip
+    _panel_argument(made)
+    add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
+    add("--pass", dest="pass_name", metavar="NAME",
+        help="only the runs of this pass; 'NAME@STAGE': only those of one stage")  # fmt: skip
+    add("--json", action="store_true", help="print JSON, in the form of the record")
+    common.common(made)
+    return made
+
+
+def _panel_argument(parser: Parser) -> None:
+    old = {name: panel.id for panel in panels() for name in panel.old_names}
+    names = [panel.id for panel in panels()]
+    notes = ", ".join(f"{name} is an old name of {now}" for name, now in old.items())
+    parser.add_argument("--panel", choices=[*names, *old], required=True, metavar="PANEL",
+                        help=f"one of {', '.join(names)} ({notes})")  # fmt: skip
+
+
+def main(words: list[str]) -> int:
+    """Run the command and return the exit code."""
+    from .batch import failures
+
+    own, arguments = split_arguments(words)
+    options = parser().parse_args(own)
+    options.arguments = arguments
+    panel = find(options.panel)
+    if panel.fault:
+        raise Failure(EXIT_ENVIRONMENT, panel.fault)
+    if not options.files and not options.module:
+        raise Failure(EXIT_USAGE, "show: no file given")
+    if options.files and options.files[0].endswith((".qds", ".json")):
+        if len(options.files) > 1 or options.module:
+            raise Failure(EXIT_USAGE, "show: a saved record is shown alone")
+        record = common.saved(options.files[0])
+    else:
+        options.opening = common.opening(options)
+        settings = common.settings(options)
+        settings["launch"] = panel.launches
+        settings["only"] = [options.kernel] if options.kernel else []
+        record = common.measured(options.files, ["show"], settings)
+    try:
+        text = show(record, options.panel, options.kernel, options.pass_name, as_json=options.json)
+    except NothingToShow as error:
+        for line in failures(record):
+            streams.talk_line(f"FAILED {line}")
+        raise Failure(EXIT_FAILED if record.errors else EXIT_USAGE, str(error)) from None
+    streams.write(text, options.json)
+    failed = failures(record)
+    for line in failed:
+        streams.talk_line(f"FAILED {line}")
+    return EXIT_FAILED if failed else common.nothing_ran(record)

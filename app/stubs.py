@@ -6,16 +6,16 @@ line that takes all names from the engine, so that the stubs need no update.
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from .. import engine
 from ..engine import alias
 from . import streams
+from .usage import EXIT_ENVIRONMENT, EXIT_OK, Parser
 
-__all__ = ["ABOUT", "main", "write"]
+__all__ = ["ABOUT", "main", "parser", "write"]
 
 ABOUT: Final = (
     "Write type stubs of the packages quadrants and taichi, for editors and type checkers of files "
@@ -65,14 +65,20 @@ def write(folder: Path) -> list[Path]:
     return made
 
 
-def main(parser: argparse.ArgumentParser, words: Sequence[str]) -> int:
+def parser() -> Parser:
+    """The arguments."""
+    made = Parser(prog="qd-studio stubs", description=ABOUT)
+    made.add_argument("directory", metavar="DIRECTORY", help="such as typings")
+    return made
+
+
+def main(words: list[str]) -> int:
     """Run the command; return its exit code."""
-    parser.add_argument("directory", metavar="DIRECTORY", help="such as typings")
-    folder = Path(parser.parse_args(words).directory)
+    folder = Path(parser().parse_args(words).directory)
     try:
         made = write(folder)
     except OSError as error:
         streams.talk(f"qd-studio: cannot write {error.filename or folder}: {error.strerror}")
-        return 3
+        return EXIT_ENVIRONMENT
     streams.write("".join(f"{one}\n" for one in made))
-    return 0
+    return EXIT_OK

@@ -18,7 +18,7 @@ from ..core.visible import visible_line
 from ..usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser
 from .show import read
 
-__all__ = ["replay"]
+__all__ = ["main", "parser"]
 
 
 def parser() -> Parser:
@@ -45,7 +45,7 @@ def parser() -> Parser:
     return made
 
 
-def replay(words: Sequence[str]) -> int:
+def main(words: Sequence[str]) -> int:
     """Run the command and return the exit code."""
     options = parser().parse_args(list(words))
     names = [name for text in options.backend for name in text.split(",") if name] or ["cpu"]

@@ -29,7 +29,7 @@ from ..usage import EXIT_ENVIRONMENT, EXIT_USAGE, Failure, Parser, count
 from . import begin
 from .begin import ALIASES, VARIABLE
 
-__all__ = ["run"]
+__all__ = ["main", "parser"]
 
 _STARTUP: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
                                "startup")  # fmt: skip
@@ -130,7 +130,7 @@ def _script_at(words: Sequence[str]) -> int:
     return i
 
 
-def run(words: Sequence[str]) -> int:
+def main(words: Sequence[str]) -> int:
     """Run the command ``qd-studio run`` and return the exit code."""
     options, command = split(words, parser())
     if options.frames and not options.windows:

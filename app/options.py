@@ -1,0 +1,127 @@
+"""Options that several commands of ``qd-studio`` have, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import streams
+from .opening import NotOpenedError, check_text, expanded, module_file
+from .usage import EXIT_ENVIRONMENT, EXIT_OK, EXIT_USAGE, Failure, Parser, count
+
+if TYPE_CHECKING:
+    from ..engine.inspect.record import Record
+    from .worker.protocol import Opening
+
+__all__ = [
+    "common", "measured", "no_color", "nothing_ran", "opening", "saved", "settings", "theme",
+]  # fmt: skip
+
+
+def theme(parser: Parser) -> None:
+    """Add the colours of the screen."""
+    parser.add_argument(
+        "--theme",
+        choices=("dark", "light", "ansi", "ansi-light"),
+        help="colours of the studio; ansi and ansi-light use the terminal's own colours",
+    )
+
+
+def common(parser: Parser) -> None:
+    """Add the options of every command that compiles."""
+    add = parser.add_argument
+    add("--backend", action="append", default=[], metavar="NAMES",
+        help="backends to compile for, separated by commas or repeated, such as "
+        "cpu,amdgpu:gfx1100; 'all' selects every backend, also those that cannot launch here; "
+        "default: every backend that can launch here")  # fmt: skip
+    add("--config", action="append", default=[], metavar="KEY=VALUE",
+        help="a compile option, such as fast_math=0; may be repeated")  # fmt: skip
+    add("--run", action="store_true",
+        help="also run each file as a script for a while, and launch its kernels with the "
+        "arguments of the recorded calls")  # fmt: skip
+    add("-m", "--module", action="append", default=[], metavar="NAME",
+        help="open the module of this name, such as package.module; may be repeated")  # fmt: skip
+    add("--frames", type=count, default=8, metavar="N",
+        help="close a window of the file after N frames; default: 8")  # fmt: skip
+    add("--no-color", action="store_true", help="no colours; the variable NO_COLOR does the same")
+    add("--time-limit", type=_positive, metavar="SECONDS",
+        help="limit for importing a file, for compiling a kernel, and for each launch")  # fmt: skip
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")
+    return value
+
+
+def settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments for a `WorkerClient`, from the command line."""
+    from ..engine import inspect
+    from .worker.protocol import Limits
+
+    try:
+        config = dict(inspect.parse_setting(text) for text in options.config)
+        names = [name for text in options.backend for name in text.split(",") if name]
+        backends = inspect.expand(names)
+    except ValueError as error:
+        raise Failure(EXIT_USAGE, str(error)) from None
+    limit = options.time_limit
+    limits = Limits(import_s=limit, run_s=limit, compile_s=limit, launch_s=limit) if limit else None
+    return {
+        "config": config, "backends": backends, "run": options.run, "limits": limits,
+        "opening": options.opening,
+    }  # fmt: skip
+
+
+def opening(options: argparse.Namespace) -> Opening:
+    """Return the settings for opening the files; set ``options.files`` to all their paths."""
+    from .worker.protocol import Opening
+
+    try:
+        for word in options.arguments:
+            check_text(word, "an argument")
+        modules = {module_file(name): name for name in options.module}
+        options.files = [*expanded(options.files), *modules]
+    except NotOpenedError as error:
+        raise Failure(EXIT_USAGE, str(error)) from None
+    return Opening(arguments=options.arguments, frames=options.frames, modules=modules)
+
+
+def measured(files: list[str], words: list[str], settings: dict[str, Any]) -> Record:
+    """The record of these files. words: of the command line."""
+    from . import batch
+    from .worker.once import WorkerError
+
+    try:
+        return batch.measured(files, ("qd-studio", *words), streams.talk, **settings)
+    except WorkerError as error:
+        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+
+
+def saved(path: str) -> Record:
+    """The record in a file."""
+    from ..engine import inspect
+
+    try:
+        return inspect.load(path)
+    except OSError as error:
+        raise Failure(EXIT_USAGE, f"cannot read {path}: {error.strerror}") from None
+    except inspect.RecordFileError as error:
+        raise Failure(EXIT_USAGE, str(error)) from None
+
+
+def no_color(options: argparse.Namespace) -> bool:
+    """True if nothing may be coloured."""
+    return bool(options.no_color or os.environ.get("NO_COLOR"))
+
+
+def nothing_ran(record: Record) -> int:
+    """The exit code of a record without failures: 3 if no backend that was asked for is here."""
+    backends = [b for kernel in record.kernels for b in kernel.backends]
+    if not backends or any(b.status != "absent" for b in backends):
+        return EXIT_OK
+    for reason in dict.fromkeys(f"{b.backend}: {b.reason}" for b in backends):
+        streams.talk(f"qd-studio: {reason}")
+    return EXIT_ENVIRONMENT
