@@ -14,6 +14,7 @@ decision records and the change log are free, because they may quote old names.
 
 import pytest
 from qd_studio.app import cli
+from qd_studio.app.commands import COMMANDS
 
 from tests.hygiene import wording
 from tests.hygiene.tree import ROOT, committed_files, python_files
@@ -31,10 +32,7 @@ PAGES = [
 ]
 HELP = [
     [],
-    ["open"],
-    ["show"],
-    ["doctor"],
-    ["cache"],
+    *([name] for name in COMMANDS),
     *(["cache", action] for action in ("ls", "show", "verify", "clean")),
 ]
 
