@@ -74,7 +74,15 @@ APP_MAY = {
     "stubs": {"streams", "usage"},
     "commands": {"usage"},
     "cli": {
-        "batch", "commands", "ending", "opening", "options", "report", "streams", "tui", "usage",
+        "batch",
+        "commands",
+        "ending",
+        "opening",
+        "options",
+        "report",
+        "streams",
+        "tui",
+        "usage",
     },
     "": set(),
 }
