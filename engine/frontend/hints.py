@@ -43,7 +43,7 @@ def _get_addr(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
     while isinstance(field, StructFieldHandle):
         field = next(iter(field.members.values()))
     if isinstance(field, NodeHandle):
-        field = field.placed
+        field = field.field
     if not isinstance(field, FieldHandle):
         text = f"qd.get_addr needs a field or the node of one, not {describe(given)}"
         raise fb.type_error(text, node, "for an array, use the index of the element")

@@ -89,14 +89,12 @@ class FieldHandle:
 class NodeHandle:
     """A node that fields are placed in; a loop over it visits the indices of its cells.
 
-    shape: the extents of its axes. placed: the scalar field that is placed in it, if one is.
+    shape: the extents of its axes. field: the scalar field that is placed in it, if one is.
     """
 
     __slots__ = ()
 
-    @property
-    def placed(self) -> FieldHandle | None:
-        raise NotImplementedError
+    field: Any
 
     @property
     def shape(self) -> tuple[int, ...]:

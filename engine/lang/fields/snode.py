@@ -213,11 +213,6 @@ class SNode(Nestable, NodeHandle):
         if len(self.axes) > MAX_AXES:
             raise RuntimeError("Too many dimensions")
 
-    @property
-    def placed(self) -> ScalarField | None:
-        """The scalar field of a place; None for other nodes."""
-        return self.field
-
     def _node(self) -> SNode:
         if self.kind == "place":
             raise QuadrantsRuntimeError("a node that holds a field cannot hold others")
