@@ -36,13 +36,14 @@ from ...frontend.plain import (
 from ...frontend.registry import INTRINSICS
 from ...frontend.specialization import content_of
 from ...types import CompoundType, DataType, MatrixType, NDArray, StructType, Template, TensorHandle
+from .records import has_structs, keep_text, kept_text
 
 if TYPE_CHECKING:
     from ...frontend.signature import FuncDecl, KernelDecl
 
 __all__ = [
     "ABSENT", "LIVE", "Modules", "Numbers", "Unknown", "declared", "exact", "function_of",
-    "is_engine", "numbered", "own_text", "param_text", "text_of", "type_text",
+    "is_engine", "numbered", "param_text", "text_of", "type_text",
 ]  # fmt: skip
 
 ABSENT: Final = object()
@@ -182,7 +183,7 @@ def numbered(value: Any, numbers: Numbers) -> str:
         parts = value
     elif value.__class__ is dict:
         parts = value.values()
-    elif isinstance(value, type) and dataclasses.is_dataclass(value):
+    elif isinstance(value, type) and dataclasses.is_dataclass(value) and has_structs(value):
         parts = [param.type for param in members_of(value).values()]
     return "".join([numbered(part, numbers) for part in parts])
 
@@ -255,18 +256,6 @@ def _module(value: ModuleType) -> str:
     if is_engine(value.__name__):
         return f"module {value.__name__}"
     raise Unknown(f"is the module {value.__name__}, used as a value")
-
-
-def own_text(value: Any, modules: Modules) -> str:
-    """A text for the object under a name of the language; a replacement has a different one."""
-    if isinstance(value, DataType | CompoundType):
-        return type_text(value, modules)
-    if isinstance(value, FunctionType):
-        return f"{modules.name(value.__globals__.get('__name__', ''))}.{value.__qualname__}"
-    if isinstance(value, BuiltinFunctionType | ModuleType):
-        return value.__name__
-    kind: Any = value if isinstance(value, type) else type(value)
-    return f"{modules.name(kind.__module__)}.{kind.__qualname__}"
 
 
 def _numpy(value: Any) -> str:
@@ -453,14 +442,23 @@ def param_text(param: ParamDecl, modules: Modules) -> str:
     elif kind == "matrix" or kind == "struct":
         text = type_text(param.type, modules)
     elif kind == "record":
-        cls: Any = param.type
-        members = [param_text(member, modules) for member in param.members().values()]
-        text = f"{modules.name(cls.__module__)}.{cls.__qualname__}[{', '.join(members)}]"
+        text = _record_text(param, modules)
     elif kind == "unusable":
         text = f"unusable {param.annotation_text}"
     else:
         text = kind
     return f"{param.name}: {text}{' | None' if param.optional else ''}"
+
+
+def _record_text(param: ParamDecl, modules: Modules) -> str:
+    cls: Any = param.type
+    text = kept_text(cls) if modules is LIVE else None
+    if text is None:
+        members = [param_text(member, modules) for member in param.members().values()]
+        text = f"{modules.name(cls.__module__)}.{cls.__qualname__}[{', '.join(members)}]"
+        if modules is LIVE:
+            keep_text(cls, text)
+    return text
 
 
 def _array_facts(param: ParamDecl, modules: Modules) -> Iterator[str]:

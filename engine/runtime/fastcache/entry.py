@@ -23,6 +23,7 @@ one that was loaded, so that no useless entry is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...cache.parts import digest
@@ -49,7 +50,6 @@ from .captures import (
     Modules,
     Unknown,
     function_of,
-    own_text,
     param_text,
     text_of,
     type_text,
@@ -129,7 +129,19 @@ def record(
 
 def _language(build: BuildResult, modules: Modules) -> list[list[str]]:
     names = build.recorded.language if build.recorded is not None else {}
-    return [[module, name, own_text(value, modules)] for (module, name), value in names.items()]
+    return [[module, name, _own_text(value, modules)] for (module, name), value in names.items()]
+
+
+def _own_text(value: Any, modules: Modules) -> str:
+    """A text for the object under a name of the language; a replacement has a different one."""
+    if isinstance(value, DataType | CompoundType):
+        return type_text(value, modules)
+    if isinstance(value, FunctionType):
+        return f"{modules.name(value.__globals__.get('__name__', ''))}.{value.__qualname__}"
+    if isinstance(value, BuiltinFunctionType | ModuleType):
+        return value.__name__
+    kind: Any = value if isinstance(value, type) else type(value)
+    return f"{modules.name(kind.__module__)}.{kind.__qualname__}"
 
 
 def _agree(a: Plan, b: Plan) -> bool:
@@ -295,7 +307,7 @@ def _compared(
     for module, name, text in load["language"]:
         # A name that is loaded at its first use cannot have been replaced before that.
         found = getattr(modules.find(module), "__dict__", {}).get(name, ABSENT)
-        if found is not ABSENT and own_text(found, modules) != text:
+        if found is not ABSENT and _own_text(found, modules) != text:
             raise Stale(f"`{module}.{name}` has been replaced")
     functions: Sequence[Any] = load["functions"]
     for number, (how, text, name) in enumerate(functions, 1):
