@@ -59,9 +59,7 @@ from .read_flags import read_flags_of
 if TYPE_CHECKING:
     from ..backends.base import Device
 
-__all__ = [
-    "Argument", "bind", "binding_value", "classify", "flat", "writes_of",
-]  # fmt: skip
+__all__ = ["Argument", "bind", "binding_value", "classify", "flat", "writes_of"]
 
 
 class Argument(NamedTuple):
@@ -307,15 +305,16 @@ def _record(
             hint=f"the parameter is annotated with the dataclass {cls.__name__}",
         )
     exact: Any = value.__class__
-    return RecordKey(
-        exact,
-        {
-            key: _classify(
-                call, param, getattr(value, key), name if is_view else f"{name}.{key}"
-            ).spec_key
-            for key, param in members.items()
-        },
-    )
+    keys: dict[str, Any] = {}
+    for key, param in members.items():
+        member: Any = getattr(value, key)
+        inner = unwrapped(member) if param.kind == "tensor" else None  # which any array fits
+        found = inner._key if inner.__class__ is call.array_class else None
+        if found is None:  # of an array whose program has ended, as well
+            path = name if is_view else f"{name}.{key}"
+            found = _classify(call, param, member, path).spec_key
+        keys[key] = found
+    return RecordKey(exact, keys)
 
 
 def _instance(call: _Call, value: Any) -> InstanceKey:

@@ -4,8 +4,14 @@ Each program is run, found again, changed, and run again: the result must be tha
 the reason must name what changed.
 """
 
+import dataclasses
+
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.frontend.declared import read
+from qd_studio.engine.runtime.fastcache.captures import LIVE, Modules, numbered, param_text
+from qd_studio.engine.runtime.fastcache.records import has_structs, kept_text
+from qd_studio.engine.runtime.fastcache.sources import Reached
 
 from tests.caches.lab import HELPERS, Answer, kernel
 from tests.caches.test_fastcache_captures import STRUCT
@@ -193,3 +199,55 @@ def main():
     assert lab.warm() == 2.0
     lab.edit("B = qd.types.struct(x=qd.f32)", "B = A")
     assert lab.run()[:2] == (1.0, "miss")
+
+
+@dataclasses.dataclass
+class Inner:
+    x: qd.types.ndarray(qd.f32)
+
+
+@dataclasses.dataclass
+class Outer:
+    inner: Inner
+    n: qd.i32
+
+
+Pair = qd.types.struct(a=qd.f32, b=qd.f32)
+
+
+@dataclasses.dataclass
+class Holder:
+    pair: Pair
+
+
+def text_of_declaration(cls):
+    return param_text(read("p", cls), LIVE)
+
+
+def test_the_kept_text_of_a_dataclass_has_its_present_names():
+    first = text_of_declaration(Outer)
+    assert kept_text(Outer) in first
+    try:
+        Inner.__qualname__ = "Renamed"
+        assert "Renamed[" in text_of_declaration(Outer)
+    finally:
+        Inner.__qualname__ = "Inner"
+    assert text_of_declaration(Outer) == first
+
+
+def test_a_dataclass_with_a_struct_is_described_each_time():
+    assert has_structs(Holder) and not has_structs(Outer)
+    assert text_of_declaration(Holder) == text_of_declaration(Holder)
+    assert kept_text(Holder) is None
+    numbers = Reached((), LIVE)
+    assert numbered(Holder, numbers) == " #0" and numbered(Outer, numbers) == ""
+
+
+def test_the_text_of_another_program_is_not_that_of_this_one():
+    class Moved(Modules):
+        def name(self, name):
+            return f"moved.{name}"
+
+    here = text_of_declaration(Outer)
+    there = param_text(read("p", Outer), Moved())
+    assert there != here and f"moved.{__name__}.Inner" in there

@@ -28,6 +28,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Iterator, Sequence
+from functools import cache
 from types import MethodType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -159,11 +160,19 @@ def _type(t: Any) -> str:
 
 def _array(spec_key: NdarrayKey, given: Any) -> str:
     """The text of an array, with the short name of its library."""
+    if isinstance(given, ArrayHandle):
+        return _array_text(spec_key, "nd")
+    return _array_text(spec_key, "np" if given is None or isinstance(given, np.ndarray) else "pt")
+
+
+@cache
+def _array_text(spec_key: NdarrayKey, kind: str) -> str:
+    """kind: ``nd``, ``np`` or ``pt``."""
     shape, ndim, dtype = spec_key.element_shape, spec_key.ndim, spec_key.dtype
     tail = ("-g" if spec_key.needs_grad else "") + ("-d" if spec_key.needs_dual else "")
     if spec_key.axes is not None:
         tail += f"-L{spec_key.axes}"
-    if isinstance(given, ArrayHandle):
+    if kind == "nd":
         if not shape:
             return f"[nd-{dtype.name}-{ndim}{tail}]"
         kind = "ndv" if len(shape) == 1 else "ndm"
@@ -171,7 +180,6 @@ def _array(spec_key: NdarrayKey, given: Any) -> str:
         return f"[{kind}-{extents}-{dtype.name}-{ndim}{tail}]"
     if shape:
         tail += f"-of{shape}"
-    kind = "np" if given is None or isinstance(given, np.ndarray) else "pt"
     return f"[{kind}-{np.dtype(dtype.np).name}-{ndim}{tail}]"
 
 
