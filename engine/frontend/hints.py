@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..errors import QuadrantsIndexError, QuadrantsUnsupportedError
 from ..ir import Op
 from ..ir import codes as C
-from ..types import FieldHandle, NodeHandle, StructFieldHandle, i32, u64
+from ..types import FieldHandle, NodeHandle, StructFieldHandle, i32, i64, u64
 from .arguments import arguments, cast_to, elements
 from .func_builder import FuncBuilder
 from .lvalues import field_element, spread
@@ -60,6 +60,19 @@ def _get_addr(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
     return fb.emit(node, C.ADDRESS, (pointer,), None, u64)
 
 
+@handler("clock_counter")
+def _clock_counter(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
+    arguments(fb, node, name, ())
+    return fb.emit(node, C.CLOCK, (), None, i64)
+
+
+@handler("clock_freq_hz")
+def _clock_freq_hz(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    """A number of the device, which code in a cache on disk does not depend on."""
+    arguments(fb, node, name, ())
+    return fb.call(node, fn, [], {})
+
+
 _SPARSE: Final = {
     "is_active": "qd.is_active only works on pointer, hash or bitmasked nodes",
     "append": "qd.append only works on dynamic nodes",
@@ -76,8 +89,6 @@ def _sparse(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
 
 
 _LACKING: Final = {
-    "clock_counter": "time tasks with qd.init(kernel_profiler=True)",
-    "clock_freq_hz": "time tasks with qd.init(kernel_profiler=True)",
     "mesh_local": "keep vertices and indices of elements in fields, and loop over the elements",
     "mesh_patch_idx": "keep vertices and indices of elements in fields, and loop over the elements",
 }

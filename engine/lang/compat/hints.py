@@ -1,8 +1,7 @@
 """Hints to the compiler in kernels of the reference, and its queries of clocks and addresses.
 
 The engine decides by itself what a hint asks for, so hints have no effect. Their arguments are
-evaluated. `clock_counter` and `clock_freq_hz` have no counterpart; using one is an error at the
-user's line.
+evaluated.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...frontend.registry import intrinsic
+from ...runtime import program
 from ..functions import only_in_kernels
 
 __all__ = [
@@ -44,15 +44,30 @@ def assume_in_range(val: Any, base: Any, low: Any, high: Any) -> Any:
 
 @intrinsic("clock_counter")
 def clock_counter() -> int:
-    """Not supported: kernels cannot read a clock; ``qd.init(kernel_profiler=True)`` times tasks."""
+    """Read a clock that counts up, as an i64: cycles of the processor, on `interp` nanoseconds.
+
+    The difference of two reads by one thread is the time between them. Clocks of different threads
+    or devices need not agree. OpenCL has no clock.
+    """
     only_in_kernels("clock_counter")
 
 
 @intrinsic("clock_freq_hz")
 def clock_freq_hz() -> float:
-    """Not supported: see `clock_counter`. NotImplementedError, as in Quadrants on the CPU."""
+    """Counts of `clock_counter` in a second: on CUDA at the nominal rate, on `interp` 1e9.
+
+    Elsewhere that is not known: NotImplementedError.
+    """
+    found = program.current()
+    name = found.backend.name
+    if name == "interp":
+        return 1e9
+    if name == "cuda":
+        device: Any = found.device
+        return device.clock_rate() * 1e3
     raise NotImplementedError(
-        "qd.clock_freq_hz is not supported: qd.init(kernel_profiler=True) times tasks"
+        f"qd.clock_freq_hz is not known on the {name} backend: to have times in seconds, use "
+        "qd.init(kernel_profiler=True)"
     )
 
 
