@@ -70,6 +70,10 @@ def _clock_counter(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
 def _clock_freq_hz(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
     """A number of the device, which code in a cache on disk does not depend on."""
     arguments(fb, node, name, ())
+    if fb.config.arch not in ("cuda", "interp"):
+        text = f"qd.clock_freq_hz is not known on the {fb.config.arch} backend"
+        hint = "time tasks with qd.init(kernel_profiler=True)"
+        raise fb.error(QuadrantsUnsupportedError, text, node, hint)
     return fb.call(node, fn, [], {})
 
 

@@ -22,7 +22,7 @@ front of an operand completes it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from ...ir import codes as C
 from ...types import Type

@@ -56,7 +56,7 @@ def clock_counter() -> int:
 def clock_freq_hz() -> float:
     """Counts of `clock_counter` in a second: on CUDA at the nominal rate, on `interp` 1e9.
 
-    Elsewhere that is not known: NotImplementedError.
+    Elsewhere that is not known: NotImplementedError; an error at the line of a kernel.
     """
     found = program.current()
     name = found.backend.name
@@ -66,7 +66,7 @@ def clock_freq_hz() -> float:
         device: Any = found.device
         return device.clock_rate() * 1e3
     raise NotImplementedError(
-        f"qd.clock_freq_hz is not known on the {name} backend: to have times in seconds, use "
+        f"qd.clock_freq_hz is not known on the {name} backend: time tasks with "
         "qd.init(kernel_profiler=True)"
     )
 
