@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..errors import QuadrantsIndexError, QuadrantsUnsupportedError
 from ..ir import Op
 from ..ir import codes as C
-from ..types import FieldHandle, NodeHandle, StructFieldHandle, i32, i64, u64
+from ..types import FieldHandle, NodeHandle, StructFieldHandle, i32, u64
 from .arguments import arguments, cast_to, elements
 from .func_builder import FuncBuilder
 from .lvalues import field_element, spread
@@ -58,23 +58,6 @@ def _get_addr(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
     element = field_element(fb, node, field, at, field.name or ast.unparse(node.args[0]))
     pointer = fb.part(element, 0, node) if isinstance(element, MatrixValue) else element
     return fb.emit(node, C.ADDRESS, (pointer,), None, u64)
-
-
-@handler("clock_counter")
-def _clock_counter(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
-    arguments(fb, node, name, ())
-    return fb.emit(node, C.CLOCK, (), None, i64)
-
-
-@handler("clock_freq_hz")
-def _clock_freq_hz(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
-    """A number of the device, which code in a cache on disk does not depend on."""
-    arguments(fb, node, name, ())
-    if fb.config.arch not in ("cuda", "interp"):
-        text = f"qd.clock_freq_hz is not known on the {fb.config.arch} backend"
-        hint = "time tasks with qd.init(kernel_profiler=True)"
-        raise fb.error(QuadrantsUnsupportedError, text, node, hint)
-    return fb.call(node, fn, [], {})
 
 
 _SPARSE: Final = {

@@ -1,4 +1,4 @@
-"""Hints to the compiler in kernels of the reference, and its queries of clocks and addresses.
+"""Hints to the compiler in kernels of the reference, and its query of addresses.
 
 The engine decides by itself what a hint asks for, so hints have no effect. Their arguments are
 evaluated.
@@ -9,13 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...frontend.registry import intrinsic
-from ...runtime import program
 from ..functions import only_in_kernels
 
-__all__ = [
-    "assume_in_range", "block_local", "cache_read_only", "clock_counter", "clock_freq_hz",
-    "get_addr", "no_activate",
-]  # fmt: skip
+__all__ = ["assume_in_range", "block_local", "cache_read_only", "get_addr", "no_activate"]
 
 
 @intrinsic("block_local")
@@ -40,35 +36,6 @@ def no_activate(*args: Any) -> None:
 def assume_in_range(val: Any, base: Any, low: Any, high: Any) -> Any:
     """``val``, which the program promises to be in ``[base + low, base + high)``."""
     return val
-
-
-@intrinsic("clock_counter")
-def clock_counter() -> int:
-    """Read a clock that counts up, as an i64: cycles of the processor, on `interp` nanoseconds.
-
-    The difference of two reads by one thread is the time between them. Clocks of different threads
-    or devices need not agree. OpenCL has no clock.
-    """
-    only_in_kernels("clock_counter")
-
-
-@intrinsic("clock_freq_hz")
-def clock_freq_hz() -> float:
-    """Counts of `clock_counter` in a second: on CUDA at the nominal rate, on `interp` 1e9.
-
-    Elsewhere that is not known: NotImplementedError; an error at the line of a kernel.
-    """
-    found = program.current()
-    name = found.backend.name
-    if name == "interp":
-        return 1e9
-    if name == "cuda":
-        device: Any = found.device
-        return device.clock_rate() * 1e3
-    raise NotImplementedError(
-        f"qd.clock_freq_hz is not known on the {name} backend: time tasks with "
-        "qd.init(kernel_profiler=True)"
-    )
 
 
 @intrinsic("get_addr")
