@@ -80,6 +80,8 @@ def run(python: str, engine: str, program: Path, frames: int, limit: float, mode
         out, fields = Path(folder) / "out.json", Path(folder) / "fields.npz"
         command = [python, str(CHILD), engine, str(program), str(out), str(fields), str(frames)]
         environment = os.environ | {"MPLBACKEND": "agg", "TI_LOG_LEVEL": "error"}
+        # Packages that were installed have their bytecode.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         try:
             done = subprocess.run(
                 [*command, mode], capture_output=True, text=True, timeout=limit,

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         atomic_xor,
         volatile_load,
     )  # fmt: skip
+    from .lang.clock import clock_counter, clock_freq_hz
     from .lang.data_oriented import data_oriented
     from .lang.decompositions.eigen import eig, make_spd, sym_eig
     from .lang.decompositions.svd import polar_decompose, solve, svd
@@ -201,6 +202,7 @@ _NAMES: Final = {
     "QuadrantsSyntaxError QuadrantsTypeError QuadrantsUnsupportedError",
     "lang.atomics": "atomic_add atomic_and atomic_cas atomic_exchange atomic_max atomic_min "
     "atomic_mul atomic_or atomic_sub atomic_xor volatile_load",
+    "lang.clock": "clock_counter clock_freq_hz",
     "lang.fields.axes": "Layout axes i ij ijk ijkl ijl ik ikl il j jk jkl jl k kl l",
     "lang.fields.builder": "FieldsBuilder root",
     "lang.data_oriented": "data_oriented",
@@ -262,20 +264,20 @@ __all__ = [
     "StructField", "Template", "Tensor", "Vector", "VectorNdarray", "VectorTensor", "abs", "acos",
     "ad", "algorithms", "amdgpu", "arm64", "asin", "atan2", "atomic_add", "atomic_and",
     "atomic_cas", "atomic_exchange", "atomic_max", "atomic_min", "atomic_mul", "atomic_or",
-    "atomic_sub", "atomic_xor", "axes", "bit_cast", "bit_shr", "cast", "ceil", "checkpoint", "clz",
-    "cos", "cpu", "create_event", "create_stream", "cuda", "data_oriented", "dataclass", "eig",
-    "exp", "experimental", "f16", "f32", "f64", "ffs", "field", "float16", "float32", "float64",
-    "floor", "frexp", "func", "global_thread_idx", "gpu", "graph", "graph_do_while",
-    "graph_parallel", "graph_parallel_context", "grouped", "i", "i8", "i16", "i32", "i64", "ij",
-    "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8", "int16", "int32", "int64",
-    "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log", "loop_config", "make_spd",
-    "math", "max", "metal", "min", "ndarray", "ndrange", "one", "opencl", "perf_dispatch",
-    "polar_decompose", "popcnt", "pow", "profiler", "pure", "pyfunc", "randn", "random", "raw_div",
-    "raw_mod", "real_func", "ref", "rescale_index", "reset", "root", "round", "rsqrt", "select",
-    "simt", "sin", "solve", "sqrt", "static", "static_assert", "static_print", "stop_grad",
-    "stream_parallel", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor", "types", "u1",
-    "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64", "volatile_load",
-    "vulkan", "wrap", "x64", "zero",
+    "atomic_sub", "atomic_xor", "axes", "bit_cast", "bit_shr", "cast", "ceil", "checkpoint",
+    "clock_counter", "clock_freq_hz", "clz", "cos", "cpu", "create_event", "create_stream", "cuda",
+    "data_oriented", "dataclass", "eig", "exp", "experimental", "f16", "f32", "f64", "ffs", "field",
+    "float16", "float32", "float64", "floor", "frexp", "func", "global_thread_idx", "gpu", "graph",
+    "graph_do_while", "graph_parallel", "graph_parallel_context", "grouped", "i", "i8", "i16",
+    "i32", "i64", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "init", "inspect", "int8", "int16",
+    "int32", "int64", "interp", "j", "jk", "jkl", "jl", "k", "kernel", "kl", "l", "log",
+    "loop_config", "make_spd", "math", "max", "metal", "min", "ndarray", "ndrange", "one", "opencl",
+    "perf_dispatch", "polar_decompose", "popcnt", "pow", "profiler", "pure", "pyfunc", "randn",
+    "random", "raw_div", "raw_mod", "real_func", "ref", "rescale_index", "reset", "root", "round",
+    "rsqrt", "select", "simt", "sin", "solve", "sqrt", "static", "static_assert", "static_print",
+    "stop_grad", "stream_parallel", "svd", "sym_eig", "sync", "tan", "tanh", "template", "tensor",
+    "types", "u1", "u8", "u16", "u32", "u64", "uint1", "uint8", "uint16", "uint32", "uint64",
+    "volatile_load", "vulkan", "wrap", "x64", "zero",
 ]  # fmt: skip
 
 
@@ -293,11 +295,11 @@ def _found(name: str) -> Any:
 
 REFERENCE_NAMES: Final = frozenset((
     "BitpackedFields", "DeviceCapability", "Format", "Mesh", "MeshInstance", "_lib", "activate",
-    "append", "assume_in_range", "block_local", "cache_read_only", "cfg", "clock_counter",
-    "clock_freq_hz", "deactivate", "deactivate_all_snodes", "dump_compile_config", "extension",
-    "get_addr", "interop", "is_active", "is_extension_enabled", "is_logging_effective", "length",
-    "linalg", "mesh_local", "mesh_patch_idx", "no_activate", "python", "set_logging_level",
-    "sparse", "sparse_matrix_builder", "tools", "x86_64",
+    "append", "assume_in_range", "block_local", "cache_read_only", "cfg", "deactivate",
+    "deactivate_all_snodes", "dump_compile_config", "extension", "get_addr", "interop", "is_active",
+    "is_extension_enabled", "is_logging_effective", "length", "linalg", "mesh_local",
+    "mesh_patch_idx", "no_activate", "python", "set_logging_level", "sparse",
+    "sparse_matrix_builder", "tools", "x86_64",
 ))  # fmt: skip
 """Names of the reference that are here for programs that use them; `lang.compat` has them.
 

@@ -76,8 +76,6 @@ def _sparse(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
 
 
 _LACKING: Final = {
-    "clock_counter": "time tasks with qd.init(kernel_profiler=True)",
-    "clock_freq_hz": "time tasks with qd.init(kernel_profiler=True)",
     "mesh_local": "keep vertices and indices of elements in fields, and loop over the elements",
     "mesh_patch_idx": "keep vertices and indices of elements in fields, and loop over the elements",
 }

@@ -1,4 +1,4 @@
-"""Mathematical functions, casts, select, random numbers and atomics."""
+"""Mathematical functions, casts, select, random numbers, the clock and atomics."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import ast
 import math
 from typing import Any, Final
 
+from ..errors import QuadrantsUnsupportedError
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, FieldHandle, StructFieldHandle, u1
+from ..types import DataType, FieldHandle, StructFieldHandle, i64, u1
 from .arguments import arguments, cast_to, dtype_argument
 from .augment import add_atomically, atomically
 from .func_builder import FuncBuilder
@@ -173,6 +174,23 @@ def _randn(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
     turn = fb.typed(2.0 * math.pi, t, node)
     angle = fb.emit(node, C.MUL, (turn, fb.emit(node, C.RAND, (), None, t)))
     return fb.emit(node, C.MUL, (radius, fb.emit(node, C.COS, (angle,))))
+
+
+@handler("clock_counter")
+def _clock_counter(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
+    arguments(fb, node, name, ())
+    return fb.emit(node, C.CLOCK, (), None, i64)
+
+
+@handler("clock_freq_hz")
+def _clock_freq_hz(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Any:
+    """A number of the device, which code in a cache on disk does not depend on."""
+    arguments(fb, node, name, ())
+    if fb.config.arch not in ("cuda", "interp"):
+        text = f"qd.clock_freq_hz is not known on the {fb.config.arch} backend"
+        hint = "time tasks with qd.init(kernel_profiler=True)"
+        raise fb.error(QuadrantsUnsupportedError, text, node, hint)
+    return fb.call(node, fn, [], {})
 
 
 # Atomics

@@ -171,6 +171,7 @@ SUBGROUP_BALLOT       = _op("cond place size  | none     | any     | fence effec
 SUBGROUP_SYNC         = _op("                 | none     | void    | fence effect                   | barrier: an iteration continues when all iterations of its subgroup have reached it")
 GRAPH_REGION          = _op("                 | GraphAttr | void    | control region effect          | a part of the root that does not run once and in order; region: body, of statements or, after offload, tasks")
 ADDRESS               = _op("ptr              | none     | any     | pure                           | u64: the address as a number of bytes; only differences inside of one array mean the same on all backends")
+CLOCK                 = _op("                 | none     | any     | fence effect                   | i64: a clock that counts up: cycles, or nanoseconds on interp; ordered with the memory accesses and effects around it")
 # fmt: on
 
 NAME: Final = [name.lower() for name, value in tuple(globals().items()) if value.__class__ is int]

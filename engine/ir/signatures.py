@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..types import DataType, PointerType, Type, u64, void
+from ..types import DataType, PointerType, Type, i64, u64, void
 from . import codes as C
 from .codes import CODES
 from .spec import StageSpec
@@ -57,6 +57,8 @@ def _result_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSp
             return f"launch_seed is u64, not {type}"
         if code == C.ADDRESS and type is not u64:
             return f"address is u64, not {type}"
+        if code == C.CLOCK and type is not i64:
+            return f"clock is i64, not {type}"
         if code == C.CAST_BITS and args[0].size != type.size:
             return f"cast_bits from {args[0]} to {type} changes the width"
         return None

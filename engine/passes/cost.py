@@ -21,7 +21,7 @@ _FREE: Final = (C.CONST, C.ARG_ADDR, C.ARG_LOAD, C.ALLOCA, C.ARRAY_ALLOCA, C.LOO
 def _cost(code: int) -> int:
     if C.MATH[code] or code == C.RAND:
         return 40
-    if C.ATOMIC[code] or code == C.PRINT:
+    if C.ATOMIC[code] or code in (C.PRINT, C.CLOCK):
         return 50
     if code == C.CALL:
         return 500

@@ -136,6 +136,12 @@ def draws_a_condition(x: A1, y: A1):
 
 
 @qd.kernel
+def times(x: A1, y: A1):
+    for i in x:
+        y[i] = x[i] * qd.cast(qd.clock_counter(), f64)
+
+
+@qd.kernel
 def appends(x: A1, y: A1, n: N1):
     for i in x:
         k = qd.atomic_add(n[0], 1)
@@ -197,6 +203,7 @@ REVERSE = [
     (breaks, "WhileControlStmt (break) is not supported in AutoDiff", "break"),
     (draws, "RandStmt not supported in AutoDiff for now: the derivative of mul", "y[i] = x[i] *"),
     (draws_a_condition, "RandStmt not supported in AutoDiff for now: the condition", "r = qd.ran"),
+    (times, "the gradient would read another time", "y[i] = x[i] * qd.cast"),
     (appends, "cannot compute it again: atomic_add on n", "k = qd.atomic_add"),
     (shifts, "Cross-iteration read-after-write on the `needs_grad` global ndarray `x`", "x[i + 1]"),
     (blurs, "Cross-iteration read-after-write on the `needs_grad` global ndarray `x`", "x[i] += 0"),

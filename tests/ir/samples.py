@@ -122,6 +122,7 @@ kernel sample(x: ndarray<f32, 2, needs_grad>, n: i32, m: ndarray<i32, 1, clamp>,
   <f32> $119 = ad_stack_load_top_adj $112
   $120 : ad_stack_pop $112
   <u64> $121 = address $94
+  <i64> $122 = clock
   $90 : print $0, $1 [('n =', ('d',), "it's", (None,), ' \\n\\x85')]
   $91 : return $0, $26
 }

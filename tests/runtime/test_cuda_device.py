@@ -52,6 +52,22 @@ def test_it_is_available(sim):
     assert start().name == "Simulated CUDA device"
 
 
+def test_its_clock(sim):
+    start()
+    x = qd.field(qd.i64, shape=3)
+
+    @qd.kernel
+    def clock() -> qd.f64:
+        for i in x:
+            a = qd.clock_counter()
+            x[i] = 0
+            x[i] = qd.clock_counter() - a
+        return qd.clock_freq_hz()
+
+    assert clock() == qd.clock_freq_hz() == 1e9
+    assert (x.to_numpy() > 0).all()
+
+
 @pytest.mark.parametrize("text", ["0", "false", "off"])
 def test_it_can_be_hidden(sim, monkeypatch, text):
     monkeypatch.setenv("QD_ENABLE_CUDA", text)

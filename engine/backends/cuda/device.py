@@ -359,6 +359,10 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
             self.trim()
         self.doomed.clear()
 
+    def clock_rate(self) -> int:
+        """The nominal rate of the processors, in kHz."""
+        return hardware.clock_rate(self.number)
+
 
 def arch() -> str:
     """The architecture of the program's device, or the one it would get, or `archs.DEFAULT`."""

@@ -53,6 +53,9 @@ class _Nvvm(Dialect):
         name = "@llvm.nvvm.vote.ballot.sync"
         return e.value(declared_call(e, name, "i32", f"i32 {_ALL}, i1 {value}"))
 
+    def clock(self, e: GpuEmitter) -> str:
+        return e.value(declared_call(e, "@llvm.nvvm.read.ptx.sreg.clock64", "i64", ""))
+
     def library(self, e: GpuEmitter, code: int, t: Type, args: list[str]) -> str:
         ty = VALUE[t.name]
         symbol = f"@__nv_{LIBRARY[code]}{'f' if t is f32 else ''}"

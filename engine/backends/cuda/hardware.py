@@ -17,7 +17,8 @@ from .driver import binding, check, name_of
 from .errors import NO_DEVICE, code_of, table
 
 __all__ = [
-    "OLDEST_CAPABILITY", "OLDEST_DRIVER", "Hardware", "chosen", "devices", "unavailable",
+    "OLDEST_CAPABILITY", "OLDEST_DRIVER", "Hardware", "chosen", "clock_rate", "devices",
+    "unavailable",
 ]  # fmt: skip
 
 OLDEST_DRIVER: Final = 12000
@@ -74,6 +75,15 @@ def _hardware(number: int) -> Hardware:
         ask("MAX_THREADS_PER_BLOCK"), ask("MAX_THREADS_PER_MULTIPROCESSOR"),
         bool(ask("MEMORY_POOLS_SUPPORTED")),
     )  # fmt: skip
+
+
+def clock_rate(number: int) -> int:
+    """The nominal rate of a device's processors, in kHz."""
+    driver = binding()
+    doing = "asking for the rate of its clock"
+    handle = check(driver.cuDeviceGet(number), doing)
+    which: Any = driver.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_CLOCK_RATE
+    return int(check(driver.cuDeviceGetAttribute(which, handle), doing))
 
 
 def devices() -> list[Hardware]:

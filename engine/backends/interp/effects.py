@@ -1,4 +1,4 @@
-"""The output of a kernel as Python statements: assert, print, return."""
+"""The output of a kernel as Python statements: assert, print, return; the clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...ir import Op
 if TYPE_CHECKING:
     from .emit import Emitter
 
-__all__ = ["assert_", "print_", "return_"]
+__all__ = ["assert_", "clock", "print_", "return_"]
 
 
 def assert_(e: Emitter, op: Op) -> None:
@@ -20,6 +20,10 @@ def assert_(e: Emitter, op: Op) -> None:
     act = "noted" if op.attr.kind == "overflow" else "failed"
     values = "".join(f"{e.values[a]}, " for a in op.args[1:])
     e.line(f"if not {e.values[op.args[0]]}: cx.{act}({name}, ({values}))")
+
+
+def clock(e: Emitter, op: Op) -> None:
+    e.value(op, "cx.clock()")
 
 
 def print_(e: Emitter, op: Op) -> None:

@@ -40,7 +40,7 @@ from ..flow import labels_of
 from ..stacks import stack_locations
 from .blocks import ballot, block_loop, block_sync, mem_fence, shuffle
 from .calls import boxed_variables, call, call_arg, function
-from .effects import assert_, print_, return_
+from .effects import assert_, clock, print_, return_
 from .element_offsets import address_number, element, wanted
 from .regions import graph_region
 from .stacks import STACK_OPS
@@ -493,7 +493,7 @@ _HANDLERS: Final[dict[int, Callable[[Emitter, Op], None]]] = {
     C.IF: Emitter.if_, C.RANGE_FOR: Emitter.range_for, C.WHILE: Emitter.while_,
     C.WHILE_CONTROL: Emitter.while_control, C.BREAK: Emitter.leave, C.CONTINUE: Emitter.leave,
     C.OFFLOADED: Emitter.offloaded, C.BOUNDS: Emitter.bounds, C.ASSERT: assert_,
-    C.PRINT: print_, C.RETURN: return_, C.CALL: call, C.CALL_ARG: call_arg,
+    C.PRINT: print_, C.RETURN: return_, C.CALL: call, C.CALL_ARG: call_arg, C.CLOCK: clock,
     C.BLOCK_SYNC: block_sync, C.MEM_FENCE: mem_fence, C.GRAPH_REGION: graph_region, **STACK_OPS,
     C.SUBGROUP_SHUFFLE: shuffle, C.SUBGROUP_BALLOT: ballot, C.SUBGROUP_SYNC: block_sync,
 }  # fmt: skip

@@ -15,6 +15,7 @@ import math
 import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from time import perf_counter_ns
 from typing import Any, Final
 
 import numpy as np
@@ -108,6 +109,8 @@ class _Context:
 
     def print(self, op: Op, values: tuple[Any, ...]) -> None:
         self.print_fn(print_text(op.attr, values, [a.type for a in op.args]))
+
+    clock = staticmethod(perf_counter_ns)
 
     def rand(self, t: DataType) -> float | int:
         """The next number of a splitmix64 sequence, as a value of type ``t``."""

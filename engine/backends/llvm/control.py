@@ -10,6 +10,7 @@ from ...ir import codes as C
 from ...types import DataType, Type, f64, i64, u64, void
 from ..base import AssertSite, PrintSite
 from ..kernarg import abi
+from .dialect import ORDERED, declared_call
 from .memory_ops import in_memory, note_written
 from .scalars import convert
 from .text import MEMORY, VALUE
@@ -248,6 +249,12 @@ def _mem_fence(e: Emitter, op: Op) -> None:
         e.line("fence acq_rel")
 
 
+def _clock(e: Emitter, op: Op) -> None:
+    e.line(ORDERED)  # to LLVM the clock is no memory, which it moves across
+    e.v[op.id] = e.value(declared_call(e, "@llvm.readcyclecounter", "i64", ""))
+    e.line(ORDERED)
+
+
 def _call(e: Emitter, op: Op) -> None:
     args = [f"ptr {e.kernarg}", *e.passed()]
     for a in op.args:
@@ -281,5 +288,5 @@ CONTROL_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
     C.LOOP_INDEX: _loop_index, C.IF: _if, C.WHILE: _while, C.WHILE_CONTROL: _while_control,
     C.CONTINUE: _continue, C.RANGE_FOR: _range_for, C.ASSERT: _assert, C.PRINT: _print,
     C.RETURN: _return, C.BOUNDS: _nothing, C.MEM_FENCE: _mem_fence, C.CALL: _call,
-    C.CALL_ARG: _call_arg,
+    C.CALL_ARG: _call_arg, C.CLOCK: _clock,
 }  # fmt: skip

@@ -22,7 +22,7 @@ front of an operand completes it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from ...ir import codes as C
 from ...types import Type
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .emitter import Emitter, Slot
     from .gpu_emitter import GpuEmitter, GpuState
 
-__all__ = ["LIBRARY", "Dialect", "declared_call"]
+__all__ = ["LIBRARY", "ORDERED", "Dialect", "declared_call"]
 
 LIBRARY: dict[int, str] = {
     code: C.NAME[code]
@@ -49,6 +49,10 @@ def declared_call(e: Emitter, name: str, result: str, args: str, attributes: str
         types = ", ".join([arg.rpartition(" ")[0] for arg in args.split(", ") if arg])
         e.state.declares[name] = f"declare {result} {name}({types}){attributes}"
     return f"call {result} {name}({args})"
+
+
+ORDERED: Final = 'call void asm sideeffect "", "~{memory}"()'
+"""No instruction; memory is accessed either before or after it."""
 
 
 class Dialect:
@@ -128,6 +132,10 @@ class Dialect:
     def ballot(self, e: GpuEmitter, value: str) -> str:
         """The truth values of the lanes of a subgroup of 32, as bits of an i32."""
         raise NotImplementedError
+
+    def clock(self, e: GpuEmitter) -> str:
+        """A clock of the thread's processor, as i64."""
+        return e.value(declared_call(e, "@llvm.readcyclecounter", "i64", ""))
 
     # Mathematics
 

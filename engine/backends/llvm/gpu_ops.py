@@ -20,7 +20,7 @@ from ..base import PrintSite
 from ..stacks import element
 from .block_reduce import accumulate
 from .control import CONTROL_OPS, as_slot
-from .dialect import LIBRARY
+from .dialect import LIBRARY, ORDERED
 from .memory_ops import MEMORY_OPS, array_alloca, in_memory, note_written
 from .scalars import SCALAR, combine, convert
 from .subgroups import SUBGROUP_OPS
@@ -222,11 +222,17 @@ def _mem_fence(e: GpuEmitter, op: Op) -> None:
     e.line(f'fence syncscope("{scope}") acq_rel')
 
 
+def _clock(e: GpuEmitter, op: Op) -> None:
+    e.line(ORDERED)
+    e.v[op.id] = e.dialect.clock(e)
+    e.line(ORDERED)
+
+
 GPU_OPS: Final[dict[int, Callable[[Any, Any], None]]] = {
     **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _atomic),
     **SUBGROUP_OPS,
     C.GLOBAL_LOAD: _global_load, C.GLOBAL_STORE: _global_store, C.ARRAY_ALLOCA: _array_alloca,
     C.PRINT: _print, C.ASSERT: _assert,
-    C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence,
+    C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.CLOCK: _clock,
     **dict.fromkeys(LIBRARY, _library),
 }  # fmt: skip

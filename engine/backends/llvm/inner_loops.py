@@ -25,7 +25,7 @@ _BUDGET: Final = 1024
 _MOST: Final = 16
 _LEAST: Final = 4
 _EXCLUDED: Final = frozenset({
-    C.ASSERT, C.PRINT, C.CALL, C.RAND, C.BLOCK_SYNC, C.AD_STACK_ALLOCA,
+    C.ASSERT, C.PRINT, C.CALL, C.RAND, C.BLOCK_SYNC, C.AD_STACK_ALLOCA, C.CLOCK,
 })  # fmt: skip
 
 

@@ -35,6 +35,7 @@ _HEAVY_OPS: Final = frozenset({C.DIV, C.MOD, C.FLOORDIV, C.FLOORMOD})
 _FREE: Final = frozenset({C.CONST, C.ARG_ADDR, C.ARG_LOAD, C.LOOP_INDEX, C.ALLOCA})
 _EXCLUDED: Final = frozenset({
     C.ASSERT, C.PRINT, C.CALL, C.RAND, C.ARRAY_ALLOCA, C.AD_STACK_ALLOCA, C.CONTINUE,
+    C.CLOCK,
 })  # fmt: skip
 _NEAR_ROWS: Final = 4
 _ROWS: Final = 2

@@ -117,6 +117,8 @@ def _check(op: Op) -> None:
         raise _refused(
             "subgroups of 32", op.loc, "use shared arrays of the block and qd.simt.block.sync()"
         )
+    if op.code == C.CLOCK:
+        raise _refused("clock", op.loc, "time tasks with qd.init(kernel_profiler=True)")
     if C.ATOMIC[op.code] and op.type.bits < 32 and not _own(op.args[0]):
         what = f"atomic updates of {op.type.name}"
         raise _refused(what, op.loc, "use elements of 32 or 64 bits")

@@ -20,8 +20,7 @@ MODULES: Final = {
 """Public module -> where it is."""
 
 _WHERE: Final = {
-    ".hints": "assume_in_range block_local cache_read_only clock_counter clock_freq_hz get_addr "
-    "no_activate",
+    ".hints": "assume_in_range block_local cache_read_only get_addr no_activate",
     ".nodes": "BitpackedFields Mesh MeshInstance activate append deactivate deactivate_all_snodes "
     "is_active length mesh_local mesh_patch_idx",
     ".queries": "DeviceCapability Format cfg dump_compile_config extension is_extension_enabled "

@@ -1,8 +1,7 @@
-"""Hints to the compiler in kernels of the reference, and its queries of clocks and addresses.
+"""Hints to the compiler in kernels of the reference, and its query of addresses.
 
 The engine decides by itself what a hint asks for, so hints have no effect. Their arguments are
-evaluated. `clock_counter` and `clock_freq_hz` have no counterpart; using one is an error at the
-user's line.
+evaluated.
 """
 
 from __future__ import annotations
@@ -12,10 +11,7 @@ from typing import Any
 from ...frontend.registry import intrinsic
 from ..functions import only_in_kernels
 
-__all__ = [
-    "assume_in_range", "block_local", "cache_read_only", "clock_counter", "clock_freq_hz",
-    "get_addr", "no_activate",
-]  # fmt: skip
+__all__ = ["assume_in_range", "block_local", "cache_read_only", "get_addr", "no_activate"]
 
 
 @intrinsic("block_local")
@@ -40,20 +36,6 @@ def no_activate(*args: Any) -> None:
 def assume_in_range(val: Any, base: Any, low: Any, high: Any) -> Any:
     """``val``, which the program promises to be in ``[base + low, base + high)``."""
     return val
-
-
-@intrinsic("clock_counter")
-def clock_counter() -> int:
-    """Not supported: kernels cannot read a clock; ``qd.init(kernel_profiler=True)`` times tasks."""
-    only_in_kernels("clock_counter")
-
-
-@intrinsic("clock_freq_hz")
-def clock_freq_hz() -> float:
-    """Not supported: see `clock_counter`. NotImplementedError, as in Quadrants on the CPU."""
-    raise NotImplementedError(
-        "qd.clock_freq_hz is not supported: qd.init(kernel_profiler=True) times tasks"
-    )
 
 
 @intrinsic("get_addr")

@@ -206,6 +206,12 @@ class _Checker:
                 "draw the numbers in a separate kernel, and read them from an array",
                 RandomNumberError,
             )
+        if op.code == C.CLOCK:
+            _refuse(
+                op,
+                f"{why}, and the gradient would read another time",
+                "read the clock in a separate kernel, and store the time to an array",
+            )
         if C.ATOMIC[op.code] and op.args[0].code != C.ALLOCA:
             _refuse(
                 op,

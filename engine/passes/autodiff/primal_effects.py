@@ -132,6 +132,8 @@ class _Live:
             what = "the old value of an atomic operation on global memory"
         elif code == C.RAND:
             what = "a random number, and would draw another one"
+        elif code == C.CLOCK:
+            what = "the time, and would read a later one"
         elif code == C.CALL and not _is_harmless(self.func, op.attr):
             what = "the result of a real function that changes memory or prints"
         if what:
@@ -154,7 +156,7 @@ def _is_harmless(func: Func, name: str) -> bool:
     while left:
         for op in walk(func.callees[left.pop()].body):
             code = op.code
-            if code in (C.PRINT, C.RAND):
+            if code in (C.PRINT, C.RAND, C.CLOCK):
                 return False
             if (C.WRITE[code] or C.ATOMIC[code]) and root_of(op.args[0]).code not in _OWN_MEMORY:
                 return False

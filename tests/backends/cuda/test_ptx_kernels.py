@@ -1,5 +1,7 @@
 """What the PTX of kernels holds, what a launch learns from it, and what cannot be."""
 
+import re
+
 import numpy as np
 import pytest
 from qd_studio import engine as qd
@@ -198,6 +200,21 @@ def test_fences():
     text = ptx(fences, F)
     assert lines(text, "fence.acq_rel.cta") or lines(text, "membar.cta")
     assert lines(text, "fence.acq_rel.gpu") or lines(text, "membar.gl")
+
+
+@qd.kernel
+def times(x: Floats, y: qd.types.NDArray[qd.i64, 1]):
+    for i in x:
+        a = qd.clock_counter()
+        x[i] += 1.0
+        qd.clock_counter()
+        y[i] = qd.clock_counter() - a
+
+
+def test_each_read_of_the_clock_is_there_and_accesses_stay_between():
+    text = ptx(times, F, np.zeros(8, np.int64))
+    found = re.findall(r"%clock64|st\.global|ld\.global", text)
+    assert found == ["%clock64", "ld.global", "st.global", "%clock64", "%clock64", "st.global"]
 
 
 @qd.kernel

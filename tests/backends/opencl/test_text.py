@@ -162,6 +162,20 @@ function fact(n: i32) -> (i32) stage=accesses {
         clkit.lower(func)
 
 
+def test_there_is_no_clock():
+    func = parse("""kernel k() -> (i64) stage=accesses {
+  $1 : offloaded header {
+    $2 : bounds
+  } body {
+    <i64> $3 = clock
+    $4 : return $3
+  }
+}
+""")
+    with pytest.raises(QuadrantsUnsupportedError, match="has none without an extension"):
+        clkit.lower(func)
+
+
 def test_programs_declare_what_they_call_or_take_the_header():
     text = clkit.lower(parse(LARGEST)).text
     head = headerless.declarations(text)

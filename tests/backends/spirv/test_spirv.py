@@ -109,13 +109,19 @@ def bytes_(x: qd.types.NDArray[qd.u8, 1]):
         qd.atomic_add(x[i % 8], qd.u8(1))
 
 
+@qd.kernel
+def times(x: Floats):
+    x[0] = qd.clock_counter()
+
+
 @pytest.mark.parametrize(
     ("kernel", "argument", "message"),
     [
+        (times, F, "SPIR-V by LLVM has no clock"),
         (lanes, F, "SPIR-V by LLVM has no subgroups of 32"),
         (bytes_, np.zeros(8, np.uint8), "SPIR-V by LLVM has no atomic updates of u8"),
     ],
-    ids=["subgroups", "atomics"],
+    ids=["clock", "subgroups", "atomics"],
 )
 def test_what_the_target_has_not_is_refused_at_the_user_s_line(kernel, argument, message):
     with pytest.raises(qd.QuadrantsUnsupportedError, match=message) as caught:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from ....errors import QuadrantsUnsupportedError
 from ....ir import Op
 from ....ir import codes as C
 from ....types import DataType, Type, f16, u1
@@ -81,6 +82,15 @@ def _mem_fence(e: Emitter, op: Op) -> None:
         e.statement(op, "mem_fence(CLK_GLOBAL_MEM_FENCE);")
 
 
+def _clock(e: Emitter, op: Op) -> None:
+    raise QuadrantsUnsupportedError.from_loc(
+        f"in kernel {e.program.func.name}, qd.clock_counter() needs a clock, and OpenCL C has none "
+        "without an extension", op.loc, feature="clock", backend="opencl",
+        hint="time tasks with qd.init(kernel_profiler=True), or run the kernel on another arch",
+    )  # fmt: skip
+
+
 EFFECT_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
     C.PRINT: _print, C.ASSERT: _assert, C.RETURN: _return, C.MEM_FENCE: _mem_fence,
+    C.CLOCK: _clock,
 }  # fmt: skip
