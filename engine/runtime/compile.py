@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from .recording import Tally
 
 __all__ = [
-    "Clock", "CompileRequest", "Compiled", "FullCompile", "Layers", "compile_kernel", "make_code",
-    "make_ir",
+    "Clock", "CompileRequest", "Compiled", "FullCompile", "Layers", "collector_pause",
+    "compile_kernel", "make_code", "make_ir",
 ]  # fmt: skip
 
 
@@ -83,6 +83,10 @@ class Compiled:
         self.layers: tuple[Observation, ...] = ()
         self.tally: Tally | None = None
 
+    def without_ir(self) -> Compiled:
+        """Return the kernel without the stages that it was compiled through."""
+        return self
+
 
 class FullCompile(Compiled):
     """The result of a compile through every stage.
@@ -99,6 +103,11 @@ class FullCompile(Compiled):
         super().__init__(artifact, executable, timings, build.plan)
         self.func: Final = func
         self.build: Final = build
+
+    def without_ir(self) -> Compiled:
+        found = Compiled(self.artifact, self.executable, self.timings, self.plan)
+        found.layers, found.tally = self.layers, self.tally
+        return found
 
 
 class Clock:
@@ -132,8 +141,9 @@ class _CollectorPause:
 
     A compile makes hundreds of thousands of objects that live until its end. The collector would
     visit all of them, and all of the program's, again and again: a quarter of the time of a large
-    kernel. Compiles of several threads share one pause; a program that has turned the collector off
-    finds it off afterwards.
+    kernel. A pause that ends once nothing refers to the IR spares a full collection, too: objects
+    that survive one collection count as long-lived. Compiles of several threads share one pause,
+    and pauses nest; a program that has turned the collector off finds it off afterwards.
     """
 
     def __init__(self) -> None:
@@ -155,7 +165,8 @@ class _CollectorPause:
                 gc.enable()
 
 
-_collector_pause: Final = _CollectorPause()
+collector_pause: Final = _CollectorPause()
+"""The pause that all compiles of the process share."""
 
 
 class Layers:
@@ -233,7 +244,7 @@ def compile_kernel(
     found = layers.known(request)
     if found is not None:
         return found
-    with _collector_pause:
+    with collector_pause:
         return _compiled(request, layers, instruments)
 
 

@@ -26,7 +26,7 @@ from ..cache.offline import Slot
 from ..cache.parts import Part, key_of
 from ..errors import BackendUnavailableError, QuadrantsCompilationError
 from . import recording
-from .compile import Compiled, CompileRequest, FullCompile, Layers, compile_kernel
+from .compile import Compiled, CompileRequest, FullCompile, Layers, collector_pause, compile_kernel
 
 if TYPE_CHECKING:
     from ..backends.base import Artifact
@@ -59,6 +59,15 @@ def obtain(
     requested when they are no longer available: ``first`` is the kernel of the same call with the
     assumption, with its observations. Raises QuadrantsCompilationError.
     """
+    with collector_pause:
+        return _obtained(program, request, arguments, first).without_ir()
+
+
+def _obtained(
+    program: Program, request: CompileRequest, arguments: Sequence[Argument] | None,
+    first: Compiled | None,
+) -> Compiled:  # fmt: skip
+    """`obtain`, with the IR if this call compiled the kernel."""
     decl = request.decl
     if program.config.print_non_pure and not request.quiet and not decl.fastcache:
         print(f"[NOT_PURE] Debug information: not pure: {decl.name}")

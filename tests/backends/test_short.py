@@ -7,6 +7,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.llvm import toolchain
 from qd_studio.engine.cache.in_process import IN_PROCESS
+from qd_studio.engine.ir import Func
 
 PARTS = 36
 F32 = qd.types.ndarray(qd.f32, 1)
@@ -157,3 +158,19 @@ def test_the_collector_pauses_during_a_compile(enabled):
         assert True not in seen
     finally:
         gc.enable()
+
+
+def test_a_program_keeps_no_ir_of_a_compiled_kernel():
+    @qd.kernel
+    def k(x: qd.types.NDArray[qd.f32, 1]):
+        for i in x:
+            x[i] += 1.0
+
+    def functions():
+        gc.collect()
+        return sum(isinstance(item, Func) for item in gc.get_objects())
+
+    qd.init(arch=qd.cpu, offline_cache=False)
+    before = functions()
+    k(np.ones(3, np.float32))
+    assert functions() == before

@@ -5,6 +5,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import walk
+from qd_studio.engine.runtime.compile import compile_kernel
 
 F1, F2 = qd.types.NDArray[qd.f32, 1], qd.types.NDArray[qd.f32, 2]
 
@@ -82,7 +83,7 @@ def cold(kernel, *more):
     """Of each loop in the one task of a kernel that is new, whether it is cold."""
     kernel(numbers(40), np.zeros(40, np.float32), *more)
     (variant,) = kernel.launchers.variants.values()
-    (task,) = variant.compiled.func.tasks()
+    (task,) = compile_kernel(variant._request).func.tasks()
     return [op.attr.cold for op in walk(task.regions[1]) if op.code == C.RANGE_FOR]
 
 
