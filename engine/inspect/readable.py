@@ -92,8 +92,20 @@ class Readable(NamedTuple):
 def readable_ir(
     compiled: CompileRecord, snapshot: Snapshot, files: Iterable[FileRecord] = ()
 ) -> Readable:
-    """``snapshot`` of ``compiled`` in the form for people; files: for the names of loop indices."""
-    return _Writer(snapshot, _locals(compiled), _loops(compiled, files)).run()
+    """``snapshot`` of ``compiled`` in the form for people; files: for the names of loop indices.
+
+    A listing that is not IR of this version is returned as it is.
+    """
+    try:
+        return _Writer(snapshot, _locals(compiled), _loops(compiled, files)).run()
+    except (ValueError, SyntaxError, LookupError, TypeError, RecursionError, MemoryError):
+        return _as_it_is(snapshot)
+
+
+def _as_it_is(shot: Snapshot) -> Readable:
+    ops = tuple([(id,) if id >= 0 else () for id in shot.ids])
+    line_of = {id: i for i, id in enumerate(shot.ids) if id >= 0}
+    return Readable(shot.lines, shot.ids, shot.locs, ("",) * len(ops), ops, line_of)
 
 
 # ---- names

@@ -21,8 +21,8 @@ _COMPARE: Final = 12
 class Expr(NamedTuple):
     """A text and how strongly it binds; `ATOM` needs no brackets anywhere.
 
-    place: it is the address of this place in memory, not a value. subscript: of an offset, the indices
-    that it is made of.
+    place: it is the address of this place in memory, not a value. subscript: of an offset, the
+    indices that it is made of.
     """
 
     text: str
