@@ -23,6 +23,7 @@ from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Failure, Parser
 __all__ = ["NothingToShow", "main", "parser", "show"]
 
 _WIDTH: Final = 100
+_WITH_FORMS: Final = ("ir", "passes")
 
 
 def show(
@@ -32,15 +33,17 @@ def show(
     pass_name: str | None = None,
     *,
     as_json: bool = False,
+    form: str = "exact",
 ) -> str:
     """The panel as text that ends in a line end.
 
     kernel: a name or an id; None: all. pass_name: for passes, ir and cfg, only what this pass did,
-    ``NAME`` or ``NAME@STAGE``. Raises NothingToShow, or KeyError for an unknown panel.
+    ``NAME`` or ``NAME@STAGE``. form: of IR, exact or readable. Raises NothingToShow, or
+    KeyError for an unknown panel.
     """
     chosen = find(panel)
     width = shutil.get_terminal_size((_WIDTH, 24)).columns
-    asked = Asked(record, kernel, pass_name, width)
+    asked = Asked(record, kernel, pass_name, width, form)
     if as_json and chosen.json is not None:
         text = json.dumps(chosen.json(asked), indent=1, ensure_ascii=False)
         return visible_json(text) + "\n"
@@ -66,6 +69,9 @@ def parser() -> Parser:
     add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
     add("--pass", dest="pass_name", metavar="NAME",
         help="only the runs of this pass; 'NAME@STAGE': only those of one stage")  # fmt: skip
+    add("--form", choices=["exact", "readable"],
+        help="of the IR in ir and passes: 'exact', one op a line (default), or 'readable', with "
+             "your names, infix, and single uses inside expressions")  # fmt: skip
     add("--json", action="store_true", help="print JSON, in the form of the record")
     common.common(made)
     return made
@@ -89,6 +95,10 @@ def main(words: list[str]) -> int:
     panel = find(options.panel)
     if panel.fault:
         raise Failure(EXIT_ENVIRONMENT, panel.fault)
+    if options.form and panel.id not in _WITH_FORMS:
+        raise Failure(
+            EXIT_USAGE, f"show: --form is for {' and '.join(_WITH_FORMS)}, not {panel.id}"
+        )
     if not options.files and not options.module:
         raise Failure(EXIT_USAGE, "show: no file given")
     if options.files and options.files[0].endswith((".qds", ".json")):
@@ -102,7 +112,10 @@ def main(words: list[str]) -> int:
         settings["only"] = [options.kernel] if options.kernel else []
         record = common.measured(options.files, ["show"], settings)
     try:
-        text = show(record, options.panel, options.kernel, options.pass_name, as_json=options.json)
+        text = show(
+            record, options.panel, options.kernel, options.pass_name, as_json=options.json,
+            form=options.form or "exact",
+        )  # fmt: skip
     except NothingToShow as error:
         for line in failures(record):
             streams.talk_line(f"FAILED {line}")

@@ -29,6 +29,7 @@ __all__ = [
     "mark_spans",
     "plain",
     "python_spans",
+    "readable_spans",
     "search_text",
     "table",
     "text_of",
@@ -155,6 +156,20 @@ _IR: Final = re.compile(
     r"""|(?P<const>(?<![\w.])-?\d[\w.+-]*|\b(?:true|false|nan|inf|None|True|False)\b)"""
     r"""|(?P<op>(?<=[=:]\s)[a-z_]\w*)|(?P<kw>\b(?:kernel|body|then|else|header)\b)"""
 )
+
+
+_READABLE: Final = re.compile(
+    r"""(?P<id>\$\w+)|(?P<str>'[^']*'|"[^"]*")"""
+    r"""|(?P<const>(?<![\w.])\d[\w+-]*(?:\.(?!\.)[\w+-]*)?|\b(?:true|false|nan|inf|None|True|False)\b)"""
+    r"""|(?P<type>\b(?:[fiu](?:8|16|32|64)|u1)\b)|(?P<op>\b[a-z_]\w*(?=\())"""
+    r"""|(?P<kw>\b(?:kernel|function|for|in|while|if|else|task|header|body|var|atomic|break|unless"""
+    r"""|continue|return|once)\b)"""
+)
+
+
+def readable_spans(text: str) -> tuple[Span, ...]:
+    """A line of IR in the readable form, by token."""
+    return _highlight(_READABLE, text)
 
 
 def ir_spans(text: str) -> tuple[Span, ...]:

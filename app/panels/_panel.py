@@ -23,6 +23,7 @@ import msgspec
 from ...engine.inspect.record import (
     BackendRecord,
     CompileRecord,
+    FileRecord,
     KernelRecord,
     PassRun,
     Record,
@@ -56,13 +57,19 @@ class Asked(NamedTuple):
     """A request to ``qd-studio show``.
 
     kernel: name or id; None for all. pass_name: ``NAME`` or ``NAME@STAGE``; None for all. width: in
-    columns.
+    columns. form: of IR, ``exact`` or ``readable``.
     """
 
     record: Record
     kernel: str | None
     pass_name: str | None
     width: int
+    form: str = "exact"
+
+    @property
+    def readable_files(self) -> tuple[FileRecord, ...] | None:
+        """The files of the record if IR is asked for in the readable form, else None."""
+        return self.record.files if self.form == "readable" else None
 
     def kernels(self) -> list[KernelRecord]:
         """The kernels asked for; NothingToShow if there are none."""

@@ -28,9 +28,10 @@ from ._panel import (
     text_of_compiles,
 )  # fmt: skip
 
-__all__ = ["PANEL", "list_lines", "run_title"]
+__all__ = ["PANEL", "UNSEEN", "list_lines", "run_title"]
 
 _LEAST_NAME = 12
+UNSEEN: Final = "The readable form is as before; the exact form shows the change."
 
 
 @by_identity(24)
@@ -122,15 +123,21 @@ def _text(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> list
         task = "" if run.task is None else f", task {run.task}"
         round = f", round {run.round}" if run.round else ""
         head = f"-- {run.name} in {run.stage}{round}{task}: {run.state}"
-        out += [Line(((head, "title"),)), *remark_lines(run), *_diff(compiled, run)]
+        out += [
+            Line(((head, "title"),)),
+            *remark_lines(run),
+            *_diff(compiled, run, asked.readable_files),
+        ]
     return out
 
 
-def _diff(compiled: CompileRecord, run: PassRun) -> Sequence[Line]:
+def _diff(compiled: CompileRecord, run: PassRun, files: changes.Files | None) -> Sequence[Line]:
     """The lines that a run changed, with context; none if it changed nothing."""
     if run.before == run.after:
         return []
-    return changes.run_lines(compiled, run, 0, False, -1)
+    if files is not None and changes.unseen(compiled, run, files):
+        return [Line(((UNSEEN, "dim"),))]
+    return changes.run_lines(compiled, run, 0, False, -1, files)
 
 
 def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:
@@ -138,7 +145,9 @@ def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[s
     runs = asked.runs(compiled)
     chosen = runs if asked.pass_name is not None else []
     diffs = {
-        str(run.index): [text_of(line).rstrip() for line in _diff(compiled, run)]
+        str(run.index): [
+            text_of(line).rstrip() for line in _diff(compiled, run, asked.readable_files)
+        ]
         for run in chosen
         if run.before != run.after
     }

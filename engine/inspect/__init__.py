@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         lost_device,
         opencl_machine,
     )
+    from .readable import Readable, readable_ir
     from .recorder import Recorder, ShownRun
     from .settings import (
         BackendInfo,
@@ -73,15 +74,15 @@ __all__ = [
     "BackendInfo", "CacheFault", "CacheFolder", "CacheRemoval", "Caches", "CachesBusyError", "Call",
     "CudaComponent", "CudaDeviceInfo", "CudaMachine", "Diff", "DiffRow", "GradientCapture",
     "KernelCapture", "LaunchReached", "LayerFolder", "Listing", "OpenclDeviceInfo", "OpenclMachine",
-    "OptionInfo", "PastLookups", "RecordFileError", "RecordedCalls", "Recorder", "ShownRun",
-    "StepLimit", "Steps", "Subject", "backends", "cache_folder", "call_key", "canonical",
-    "capture_ir", "capture_kernel", "count_as_user", "cpu_features", "cuda_machine", "describe",
-    "diff_listings", "diff_pass", "diff_renumbered", "diff_text", "dry_caches", "dumps",
+    "OptionInfo", "PastLookups", "Readable", "RecordFileError", "RecordedCalls", "Recorder",
+    "ShownRun", "StepLimit", "Steps", "Subject", "backends", "cache_folder", "call_key",
+    "canonical", "capture_ir", "capture_kernel", "count_as_user", "cpu_features", "cuda_machine",
+    "describe", "diff_listings", "diff_pass", "diff_renumbered", "diff_text", "dry_caches", "dumps",
     "effective_config", "ensure_program", "error_at", "error_record", "every_backend", "expand",
     "gradient_features", "gradient_name", "has_functions", "is_user_file", "kernel_id",
     "kernels_called", "kernels_in", "lacking", "load", "loads", "lost_device", "opencl_machine",
-    "options", "parse_setting", "record", "recorded_calls", "save", "schema", "schema_text",
-    "self_test", "tool_info",
+    "options", "parse_setting", "readable_ir", "record", "recorded_calls", "save", "schema",
+    "schema_text", "self_test", "tool_info",
 ]  # fmt: skip
 
 _LAZY: Final = {
@@ -104,6 +105,8 @@ _LAZY: Final = {
     "ShownRun": "recorder",
     "PastLookups": "caches",
     "LaunchReached": "discover",
+    "Readable": "readable",
+    "readable_ir": "readable",
     "RecordedCalls": "discover",
     "Recorder": "recorder",
     "StepLimit": "steps",

@@ -279,6 +279,7 @@ def _passes(compiled, sel):
         out += [_text([passes.run_title(run)]), _text(misc.remark_lines(run))]
         for width, whole in ((0, False), (0, True), (40, False)):
             out.append(_text(changes.run_lines(compiled, run, width, whole, -1)))
+            out.append(_text(changes.run_lines(compiled, run, width, whole, -1, ())))
     return out
 
 

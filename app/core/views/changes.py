@@ -1,4 +1,6 @@
-"""Listings of IR, and what a pass changed in one: split or unified, by op identity.
+"""Listings of IR, exact or readable, and what a pass changed in one: split or unified.
+
+Changes are by the identity of ops; in the readable form, of those that have a line of their own.
 
 The gutter holds the user's line numbers, in the diff, too. Lines are built when they are looked
 at: opening the diff of a listing of 100,000 lines costs the diff itself, not its drawing.
@@ -8,20 +10,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ....engine.inspect.diff import Diff, DiffRow, diff_pass, fold, intraline
-from ....engine.inspect.record import CompileRecord, PassRun, Snapshot
-from ..lines import LazyLines, Line, Span, cell, ir_spans, mark_spans
+from ....engine.inspect.diff import Diff, DiffRow, diff_listings, diff_pass, fold, intraline
+from ....engine.inspect.readable import Readable, readable_ir
+from ....engine.inspect.record import CompileRecord, FileRecord, PassRun, Snapshot
+from ..lines import LazyLines, Line, Span, cell, ir_spans, mark_spans, readable_spans
 from ..memo import by_identity
 from .source_lines import gutter, user_lines
 
-__all__ = ["DiffLines", "diff_lines", "diff_size", "listing_lines", "pass_diff", "run_lines"]
+__all__ = [
+    "DiffLines", "Files", "diff_lines", "diff_size", "listing_lines", "pass_diff", "readable_of",
+    "run_lines", "unseen",
+]  # fmt: skip
+
+Files = tuple[FileRecord, ...]
 
 _MOVED_ROOM = 32
 _SIGNS = {"same": "  ", "added": "+ ", "removed": "- ", "moved": "> "}
 _ROWS = {"added": "add", "removed": "del", "moved": "move", "same": ""}
 
 
-def listing_lines(compiled: CompileRecord, snapshot: Snapshot) -> Sequence[Line]:
+@by_identity(24)
+def readable_of(compiled: CompileRecord, snapshot: Snapshot, files: Files) -> Readable:
+    """The readable form of a listing."""
+    return readable_ir(compiled, snapshot, files)
+
+
+def _spans(listing: Snapshot | Readable, text: str) -> tuple[Span, ...]:
+    return readable_spans(text) if isinstance(listing, Readable) else ir_spans(text)
+
+
+def _types(listing: Snapshot | Readable, i: int) -> tuple[Span, ...]:
+    """The gutter of types, which the readable form has."""
+    return ((f"{listing.types[i]:>4} ", "type"),) if isinstance(listing, Readable) else ()
+
+
+def listing_lines(compiled: CompileRecord, snapshot: Snapshot | Readable) -> Sequence[Line]:
     """A whole listing with the user's line numbers in its gutter."""
     lines = user_lines(compiled)
     texts, ids, locs = snapshot.lines, snapshot.ids, snapshot.locs
@@ -29,10 +52,11 @@ def listing_lines(compiled: CompileRecord, snapshot: Snapshot) -> Sequence[Line]
     def build(i: int) -> Line:
         line = lines[locs[i]] if locs[i] >= 0 else 0
         key = ids[i] if ids[i] >= 0 else None
-        return Line((gutter(line), *ir_spans(texts[i])), key, texts[i], line=line)
+        spans = (gutter(line), *_types(snapshot, i), *_spans(snapshot, texts[i]))
+        return Line(spans, key, texts[i], line=line)
 
     keys = [op if op >= 0 else None for op in ids]
-    return LazyLines(keys, build, texts.__getitem__, 5 + max(map(len, texts), default=0))
+    return LazyLines(keys, build, texts.__getitem__, 10 + max(map(len, texts), default=0))
 
 
 @by_identity(24)
@@ -49,22 +73,38 @@ def diff_size(compiled: CompileRecord, run: PassRun) -> int:
 
 
 @by_identity(24)
+def _readable_diff(compiled: CompileRecord, run: PassRun, files: Files) -> Diff:
+    old, new = (
+        readable_of(compiled, compiled.snapshots[i], files) for i in (run.before, run.after)
+    )
+    return diff_listings(old, new, {int(op): origin for op, origin in compiled.origins.items()})
+
+
+def unseen(compiled: CompileRecord, run: PassRun, files: Files) -> bool:
+    """True if a run changed the IR, and not its readable form."""
+    return run.before != run.after and _readable_diff(compiled, run, files).empty
+
+
+@by_identity(24)
 def run_lines(
-    compiled: CompileRecord, run: PassRun, width: int, whole: bool, anchor: int
-) -> Sequence[Line]:
+    compiled: CompileRecord, run: PassRun, width: int, whole: bool, anchor: int,
+    files: Files | None = None,
+) -> Sequence[Line]:  # fmt: skip
     """The diff of ``run``; the whole listing if it changed nothing.
 
     width: of each of two columns, 0 for one. whole: show unchanged lines, too. anchor: an op that
-    is not to be folded away, -1 for none.
+    is not to be folded away, -1 for none. files: those of the record, for the readable form; None
+    for the exact one.
     """
-    new = compiled.snapshots[run.after]
+    shots = [compiled.snapshots[i] for i in (run.before, run.after)]
+    old, new = shots if files is None else [readable_of(compiled, x, files) for x in shots]
     if run.before == run.after:
         return listing_lines(compiled, new)
-    old = compiled.snapshots[run.before]
+    found = pass_diff(compiled, run) if files is None else _readable_diff(compiled, run, files)
+    if isinstance(new, Readable) and anchor in new.line_of:
+        anchor = new.ids[new.line_of[anchor]]
     context = None if whole else 3
-    return diff_lines(
-        compiled, old, new, pass_diff(compiled, run), width=width, context=context, anchor=anchor
-    )
+    return diff_lines(compiled, old, new, found, width=width, context=context, anchor=anchor)
 
 
 class DiffLines(LazyLines):
@@ -115,8 +155,8 @@ class _Plan:
 
 def diff_lines(
     compiled: CompileRecord,
-    old: Snapshot,
-    new: Snapshot,
+    old: Snapshot | Readable,
+    new: Snapshot | Readable,
     found: Diff,
     *,
     width: int = 0,
@@ -149,7 +189,7 @@ def diff_lines(
         return draw.text(row, parts[i] if row.old >= 0 else 1)
 
     widest = max(max(map(len, old.lines), default=0), max(map(len, new.lines), default=0))
-    total = 7 + widest + (width + 1 if width else _MOVED_ROOM if found.moved else 0)
+    total = 12 + widest + (width + 1 if width else _MOVED_ROOM if found.moved else 0)
     out = DiffLines(plan.keys, build, text, total)
     out.hunks = plan.hunks
     return out
@@ -158,7 +198,13 @@ def diff_lines(
 class _Drawing:
     """Rows of one diff as lines."""
 
-    def __init__(self, compiled: CompileRecord, old: Snapshot, new: Snapshot, width: int) -> None:
+    def __init__(
+        self,
+        compiled: CompileRecord,
+        old: Snapshot | Readable,
+        new: Snapshot | Readable,
+        width: int,
+    ) -> None:
         self._lines = user_lines(compiled)
         self._old = old
         self._new = new
@@ -175,6 +221,15 @@ class _Drawing:
         loc = self._new.locs[row.new] if row.new >= 0 else self._old.locs[row.old]
         return self._lines[loc] if loc >= 0 else 0
 
+    def types(self, row: DiffRow, part: int) -> tuple[Span, ...]:
+        """The gutter of types for one side; the other side's if the row is not on it."""
+        if (part and row.new >= 0) or row.old < 0:
+            return _types(self._new, row.new)
+        return _types(self._old, row.old)
+
+    def spans(self, text: str) -> tuple[Span, ...]:
+        return _spans(self._new, text)
+
     def unified(self, row: DiffRow, part: int) -> Line:
         before, after = self.text(row, 0), self.text(row, 1)
         line = self.line(row)
@@ -182,11 +237,13 @@ class _Drawing:
         if row.kind in ("changed", "replaced"):
             marks = intraline(before, after)[part]
             sign, style, text = (("- ", "del", before), ("+ ", "add", after))[part]
-            spans = mark_spans(ir_spans(text), marks, f"{style}-mark")
-            return Line((gutter(line), (sign, style), *spans), key, text, style, line)
+            spans = mark_spans(self.spans(text), marks, f"{style}-mark")
+            types = self.types(row, part)
+            return Line((gutter(line), *types, (sign, style), *spans), key, text, style, line)
         text = after if row.new >= 0 else before
         style = _ROWS[row.kind]
-        spans = (gutter(line), (_SIGNS[row.kind], style), *ir_spans(text))
+        types = self.types(row, 1)
+        spans = (gutter(line), *types, (_SIGNS[row.kind], style), *self.spans(text))
         if row.kind == "moved":
             spans = (*spans, (f"   moved from line {row.old + 1}", "dim"))
         return Line(spans, key, text, style, line)
@@ -207,11 +264,11 @@ class _Drawing:
             left_sign, left_style = "- ", "del"
         elif row.kind == "moved":
             right_sign, right_style = "> ", "move"
-        left = mark_spans(ir_spans(before), a, "del-mark")
+        left = mark_spans(self.spans(before), a, "del-mark")
         if row.kind == "moved":
             left = ((f"moved from line {row.old + 1}", "dim"),)
         room = self._width - 2
-        right = (*mark_spans(ir_spans(after), b, "add-mark"), (" " * (room - len(after)), ""))
+        right = (*mark_spans(self.spans(after), b, "add-mark"), (" " * (room - len(after)), ""))
         spans = (
             gutter(line),
             *_tinted(((left_sign, ""), *_fit(left, room)), left_style),

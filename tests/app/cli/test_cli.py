@@ -148,6 +148,19 @@ def test_show_knows_passes_by_their_short_names(command, saved, path):
     assert "loop_invariant_code_motion in simplify_I" in done.stdout
 
 
+def test_show_prints_ir_in_either_form(command, saved):
+    exact = command("show", saved, "--panel", "ir").stdout
+    assert exact == command("show", saved, "--panel", "ir", "--form", "exact").stdout
+    readable = command("show", saved, "--panel", "ir", "--form", "readable").stdout
+    assert readable and len(readable.splitlines()) < len(exact.splitlines())
+    done = command("show", saved, "--panel", "ir", "--form", "readable", "--json")
+    found = json.loads(done.stdout)[0]
+    shown = sorted(op for ops in found["readable"]["ops"] for op in ops)
+    assert shown == sorted(id for id in found["snapshot"]["ids"] if id >= 0)
+    done = command("show", saved, "--panel", "code", "--form", "readable")
+    assert (done.returncode, "--form is for ir and passes" in done.stderr) == (2, True)
+
+
 @pytest.mark.slow
 def test_rules_of_pyproject_count(command, path, tmp_path):
     (tmp_path / "pyproject.toml").write_text('[tool.qd-studio]\nfail-on = ["ir.statements>3"]\n')

@@ -103,6 +103,68 @@ def test_a_diff_as_text_has_source_lines_signs_and_hunks():
     )
 
 
+def readable_record():
+    """``x[0] = x[0] * (a * 1.0)``; then its constant is moved; then it is ``x[0] * a``."""
+    lines = (
+        "kernel k(x: ndarray<f32, 1>, a: f32) {", "  <*f32> $0 = arg_addr [(0, False)]",
+        "  <i32> $1 = const 0", "  <*f32> $2 = external_ptr $0, $1 ['unsafe']",
+        "  <f32> $3 = global_load $2", "  <f32> $4 = arg_load [1]", "  <f32> $5 = const 1.0",
+        "  <f32> $6 = mul $4, $5", "  <f32> $7 = mul $3, $6", "  $8 : global_store $2, $7", "}",
+    )  # fmt: skip
+    ids = (-1, *range(9), -1)
+
+    def shot(order, operand="$6"):
+        return rec.Snapshot(
+            lines=tuple([lines[i].replace("$3, $6", f"$3, {operand}") for i in order]),
+            ids=tuple([ids[i] for i in order]),
+            locs=(-1,) * len(order),
+        )
+
+    moved = [0, 6, *[i for i in range(1, 11) if i != 6]]
+    less = [i for i in range(11) if i not in (6, 7)]
+    runs = [
+        rec.PassRun(index=i, stage="s", name="p", state="changed", before=i, after=i + 1)
+        for i in (0, 1)
+    ]
+    return rec.CompileRecord(
+        runs=tuple(runs), snapshots=(shot(range(11)), shot(moved), shot(less, "$4"))
+    )
+
+
+def test_a_diff_in_the_readable_form_has_types_and_follows_ops():
+    compiled = readable_record()
+    lines = changes.run_lines(compiled, compiled.runs[1], 0, True, -1, ())
+    assert [ln.text_of(x)[5:] for x in lines if "x[0]" in ln.text_of(x)] == [
+        " f32 -   x[0] = x[0] * (a * 1.0)",
+        " f32 +   x[0] = x[0] * a",
+    ]
+    assert [x.key for x in lines] == [None, 8, 8, None]
+    assert lines[1].copy == "  x[0] = x[0] * (a * 1.0)"
+    split = changes.run_lines(compiled, compiled.runs[1], 40, True, -1, ())
+    assert any("(a * 1.0)" in ln.text_of(x) and "│" in ln.text_of(x) for x in split)
+
+
+def test_a_change_that_the_readable_form_does_not_show_is_reported():
+    compiled = readable_record()
+    assert [changes.unseen(compiled, run, ()) for run in compiled.runs] == [True, False]
+
+
+def test_the_anchor_of_a_readable_diff_is_the_line_that_shows_it():
+    lines = ["kernel k(a: f32) {"]
+    ids = [-1]
+    for i in range(60):
+        lines += [f"  <f32> ${2 * i} = arg_load [0]", f"  ${2 * i + 1} : print ${2 * i} ['v']"]
+        ids += [2 * i, 2 * i + 1]
+    old = rec.Snapshot(lines=(*lines, "}"), ids=(*ids, -1), locs=(-1,) * (len(ids) + 1))
+    changed = (*lines[:-1], lines[-1].replace("'v'", "'w'"), "}")
+    new = rec.Snapshot(lines=changed, ids=old.ids, locs=old.locs)
+    run = rec.PassRun(index=0, stage="s", name="p", state="changed", before=0, after=1)
+    compiled = rec.CompileRecord(runs=(run,), snapshots=(old, new))
+    assert ln.index_of(changes.run_lines(compiled, run, 0, False, -1, ()), 21) is None
+    # Op 20 is inside the line of op 21.
+    assert ln.index_of(changes.run_lines(compiled, run, 0, False, 20, ()), 21) is not None
+
+
 def test_the_anchor_is_never_folded_away():
     n = 60
     old = rec.Snapshot(

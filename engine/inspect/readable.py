@@ -1,0 +1,479 @@
+"""IR in a form for people, made from a recorded listing.
+
+    found = readable_ir(compiled, compiled.snapshots[-1])
+    print("\\n".join(found.lines))
+
+The exact form of a listing has one op a line and is for the parser. Here names are those of the
+user, operations are infix, and an op that is used once is part of the expression that uses it::
+
+    <f32> $44 = mul $23, $23
+    <f32> $47 = mul $31, $31                r2 = dx * dx + dy * dy
+    <f32> $48 = add $44, $47
+
+* `$44` is the value of op 44, where no local variable was named after it; two values that one name
+  would stand for are `dx$23` and `dx$31`.
+* ``x[i]`` is an element; ``x[i, j; n]`` has its place computed from indices and the extent n of
+  axis 1; ``x[flat: k]`` is k elements after the first; ``$tmp[8]`` is byte 8 of the buffer between
+  tasks. ``&x[i]`` is an address, ``*p`` what is at one.
+* ``atomic x[i] += v`` is one atomic operation. ``>>>`` shifts zeros in. Other operations have the
+  name of their op. Settings of loops and tasks are in braces.
+
+No op is lost: each has a line of its own or is part of one, `Readable.line_of`. Lines are in the
+order of the IR. An op becomes part of an expression only in its own block, and one that reads
+memory only where nothing in between may write there, so that the order of evaluation is that of the
+IR. Constants, parameters, extents, loop indices and short addresses have no order; they are written
+wherever they are used, and belong to the first line that does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ..ir import codes as C
+from .readable_ops import (
+    Expr,
+    OpLine,
+    Signature,
+    call,
+    expression,
+    literal,
+    read_line,
+    statement,
+)
+from .record import CompileRecord, FileRecord, LocRecord, Snapshot
+
+__all__ = ["Readable", "readable_ir"]
+
+_WEIGHT: Final = 20
+"""The most ops in one expression, without constants, parameters and indices."""
+_SHORT: Final = 40
+"""Columns of the longest address that is repeated wherever it is used."""
+_LEAVES: Final = frozenset({
+    "const", "arg_load", "arg_addr", "external_tensor_shape_along_axis", "loop_index", "call_arg",
+    "global_tmp",
+})  # fmt: skip
+_REPEATED: Final = frozenset({"external_ptr", "shift_ptr", "linearize"})
+_PURE: Final = frozenset(name for name, pure in zip(C.NAME, C.PURE, strict=True) if pure)
+_READS: Final = frozenset(name for name, read in zip(C.NAME, C.READ, strict=True) if read)
+_WRITES: Final = frozenset(
+    name for name, w, a in zip(C.NAME, C.WRITE, C.ATOMIC, strict=True) if w or a
+)
+_BARRIERS: Final = frozenset(
+    [name for name, f in zip(C.NAME, C.FENCE, strict=True) if f]
+    + [name for name, e in zip(C.NAME, C.END, strict=True) if e]
+    + ["while_control"]
+) - {"bounds"}  # fmt: skip
+_NEVER: Final = 1 << 60
+_ALL, _MEMORY = -2, -1
+_INSIDE: Final = 2
+"""The blocks around an op at the top of a function."""
+_OWN, _INLINE, _ANYWHERE = 0, 1, 2
+
+
+class Readable(NamedTuple):
+    """A listing for people; parallel sequences, one entry a line.
+
+    lines: the text. ids: the op that the line is about, -1 for none. locs: as in `Snapshot`. types:
+    of the value, empty for none. ops: the ids of all ops that the line shows, in the order of the
+    IR. line_of: by the id of an op, the index of the line that shows it.
+    """
+
+    lines: tuple[str, ...]
+    ids: tuple[int, ...]
+    locs: tuple[int, ...]
+    types: tuple[str, ...]
+    ops: tuple[tuple[int, ...], ...]
+    line_of: Mapping[int, int]
+
+
+def readable_ir(
+    compiled: CompileRecord, snapshot: Snapshot, files: Iterable[FileRecord] = ()
+) -> Readable:
+    """``snapshot`` of ``compiled`` in the form for people; files: for the names of loop indices.
+
+    A listing that is not IR of this version is returned as it is.
+    """
+    try:
+        return _Writer(snapshot, _locals(compiled), _loops(compiled, files)).run()
+    except (ValueError, SyntaxError, LookupError, TypeError, RecursionError, MemoryError):
+        return _as_it_is(snapshot)
+
+
+def _as_it_is(shot: Snapshot) -> Readable:
+    ops = tuple([(id,) if id >= 0 else () for id in shot.ids])
+    line_of = {id: i for i, id in enumerate(shot.ids) if id >= 0}
+    return Readable(shot.lines, shot.ids, shot.locs, ("",) * len(ops), ops, line_of)
+
+
+# ---- names
+
+
+def _locals(compiled: CompileRecord) -> dict[int, str]:
+    """By op: the name of the local variable that the frontend put its value into."""
+    names: dict[int, str] = {}
+    variables: dict[int, str] = {}
+    if compiled.snapshots:
+        first = compiled.snapshots[0]
+        for text, op in zip(first.lines, first.ids, strict=True):
+            if op < 0 or ("local_store" not in text and " alloca" not in text):
+                continue
+            line = read_line(text)
+            if line is None:
+                continue
+            if line.name == "alloca":
+                variables[op] = literal(line.attr)
+            elif line.name == "local_store" and line.args[0] in variables:
+                names.setdefault(line.args[1], variables[line.args[0]])
+    for new in compiled.origins:
+        source, seen = compiled.origins.get(new), 0
+        while source is not None and source not in names and seen < 99:
+            source, seen = compiled.origins.get(str(source)), seen + 1
+        if source is not None and source in names:
+            names.setdefault(int(new), names[source])
+    return names
+
+
+_FOR: Final = re.compile(r"\s*for\s+(\w+(?:\s*,\s*\w+)*)\s+in\b")
+
+
+def _loops(compiled: CompileRecord, files: Iterable[FileRecord]) -> dict[int, tuple[str, ...]]:
+    """By location: the names of the indices of the loop that the user wrote there."""
+    texts = {file.path: file.text.splitlines() for file in files}
+
+    def names(loc: LocRecord) -> tuple[str, ...]:
+        lines = texts.get(loc.file, ())
+        match = _FOR.match(lines[loc.line - 1]) if 0 < loc.line <= len(lines) else None
+        return tuple(re.split(r"\s*,\s*", match[1])) if match else ()
+
+    return {i: found for i, loc in enumerate(compiled.locs) if (found := names(loc))}
+
+
+# ---- where each op goes
+
+
+class _Plan:
+    """For each line with an op: where it is shown, as part of another line or as its own.
+
+    ops: by line; None for lines without an op. how: ``_OWN``, ``_INLINE`` (in its only use) or
+    ``_ANYWHERE`` (in each of its uses). uses: how often each op is an operand. top: the number of
+    the outermost loop, branch or task that a line is in; 0 for none.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.ops: list[OpLine | None] = [
+            read_line(text) if op >= 0 else None
+            for text, op in zip(snapshot.lines, snapshot.ids, strict=True)
+        ]
+        self.at = {op: i for i, op in enumerate(snapshot.ids) if op >= 0}
+        self.uses: Counter[int] = Counter()
+        self.how = bytearray(len(self.ops))
+        self.top = [0] * len(self.ops)
+        self._lines = snapshot.lines
+        self._user: dict[int, int] = {}
+        self._block = [0] * len(self.ops)
+        self._forward()
+        self._backward(snapshot.ids)
+
+    def _forward(self) -> None:
+        """Count uses and number the blocks."""
+        uses, user, block = self.uses, self._user, self._block
+        stack, fresh = [0], 0
+        outermost = 0
+        for i, op in enumerate(self.ops):
+            block[i] = stack[-1]
+            if len(stack) > _INSIDE:
+                self.top[i] = outermost
+            elif op is not None and op.opens:
+                outermost += 1
+            text = self._lines[i]
+            if op is None:
+                if text.lstrip().startswith("}"):
+                    stack.pop()
+                if text.endswith("{"):
+                    fresh += 1
+                    stack.append(fresh)
+                continue
+            if op.name != "loop_index":
+                for arg in op.args:
+                    uses[arg] += 1
+                    user[arg] = i
+            if op.opens:
+                fresh += 1
+                stack.append(fresh)
+
+    def _backward(self, ids: Sequence[int]) -> None:
+        """Decide where each op goes; a use comes before what it uses."""
+        ops, how, block = self.ops, self.how, self._block
+        shown = list(range(len(ops)))
+        weight = [0] * len(ops)
+        barriers: dict[int, dict[int, int]] = {}
+        for i in range(len(ops) - 1, -1, -1):
+            op = ops[i]
+            if op is None:
+                continue
+            name, id = op.name, ids[i]
+            count = self.uses[id]
+            if count and name in _LEAVES:
+                how[i] = _ANYWHERE
+                continue
+            near = barriers.setdefault(block[i], {})
+            if name in _PURE or name in _READS:
+                if count and name in _REPEATED and (count > 1 or block[self._user[id]] != block[i]):
+                    how[i] = _ANYWHERE if all(map(self._stays, op.args)) else _OWN
+                elif count == 1:
+                    user = self._user[id]
+                    root = shown[user]
+                    if (
+                        block[user] == block[i]
+                        and how[user] != _ANYWHERE
+                        and weight[root] < _WEIGHT
+                        and (name not in _READS or self._next(near, op) >= root)
+                    ):
+                        how[i], shown[i] = _INLINE, root
+                        weight[root] += 1
+                continue
+            if op.opens or name in _BARRIERS:
+                near[_ALL] = i
+            elif name in _WRITES:
+                near[self._memory(op)] = i
+
+    def _stays(self, id: int) -> bool:
+        """True if the text for this operand is its name wherever it is used."""
+        at = self.at.get(id)
+        op = self.ops[at] if at is not None else None
+        if op is None or op.name in _LEAVES:
+            return True
+        return self.uses[id] > 1 or (op.name not in _PURE and op.name not in _READS)
+
+    def _memory(self, op: OpLine) -> int:
+        """The local variable that an op accesses, or all other memory."""
+        at = self.at.get(op.args[0])
+        target = self.ops[at] if at is not None else None
+        return op.args[0] if target is not None and target.name == "alloca" else _MEMORY
+
+    def _next(self, near: Mapping[int, int], op: OpLine) -> int:
+        """The line of the next op of the block that may write what ``op`` reads."""
+        return min(near.get(_ALL, _NEVER), near.get(self._memory(op), _NEVER))
+
+
+# ---- the text
+
+
+class _Writer:
+    """Writes the lines; see the module docstring."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        names: Mapping[int, str],
+        loops: Mapping[int, tuple[str, ...]],
+    ) -> None:
+        self.snapshot = snapshot
+        self.plan = _Plan(snapshot)
+        self.loops = loops
+        self.signature = Signature((), ())
+        self.rows: list[tuple[str, int, int, str, tuple[int, ...]]] = []
+        self.line_of: dict[int, int] = {}
+        self._exprs: dict[int, Expr] = {}
+        self._parts: dict[int, list[int]] = {}
+        self._scopes: list[list[str]] = []
+        self._indices: dict[int, tuple[str, ...]] = {}
+        self._wanted = self._names(names)
+        self._claims = Counter([(self._top(id), name) for id, name in self._wanted.items()])
+        self._claimed = Counter(self._wanted.values())
+        self._params: tuple[str, ...] = ()
+
+    def _names(self, names: Mapping[int, str]) -> dict[int, str]:
+        """The name that each op with a line of its own would like."""
+        out: dict[int, str] = {}
+        plan = self.plan
+        for id, i in plan.at.items():
+            op = plan.ops[i]
+            if op is None or plan.how[i] != _OWN:
+                continue
+            if op.name == "alloca":
+                out[id] = literal(op.attr)
+            elif op.name in ("array_alloca", "ad_stack_alloca"):
+                found = re.search(r"\bname='(\w+)'", op.attr)
+                out[id] = found[1] if found else ""
+            elif id in names and plan.uses[id]:
+                out[id] = names[id]
+        return {id: name for id, name in out.items() if name}
+
+    def run(self) -> Readable:
+        shot, plan = self.snapshot, self.plan
+        for i, (text, id) in enumerate(zip(shot.lines, shot.ids, strict=True)):
+            op = plan.ops[i]
+            if op is None:
+                self._other(i, text, id)
+            elif plan.how[i] == _OWN or not self._inline(i, id, op):
+                self._own(i, id, op)
+        rows = self.rows
+        return Readable(
+            tuple([row[0] for row in rows]), tuple([row[1] for row in rows]),
+            tuple([row[2] for row in rows]), tuple([row[3] for row in rows]),
+            tuple([row[4] for row in rows]), self.line_of,
+        )  # fmt: skip
+
+    def _other(self, i: int, text: str, id: int) -> None:
+        """A first line, or one that closes; or an op that is not understood, as it is."""
+        if text.startswith(("kernel ", "function ")):
+            self.signature = Signature.read(text, self._params)
+            if text.startswith("kernel "):
+                self._params = self.signature.params
+            self._scopes = [[*self.signature.params, *self.signature.args]]
+        elif text.endswith("{"):  # the next region of the same op
+            if text.endswith("else {") and self.snapshot.lines[i + 1] == text[:-6]:
+                return  # it is empty
+            self._scopes[-1:] = [list(self._scopes[-1])]
+        elif self._scopes:
+            self._scopes.pop()
+        self._add(text, id, i, "", (id,) if id >= 0 else ())
+
+    def _add(self, text: str, id: int, i: int, type: str, ops: tuple[int, ...]) -> None:
+        for op in ops:
+            self.line_of.setdefault(op, len(self.rows))
+        self.rows.append((text, id, self.snapshot.locs[i], type, ops))
+
+    def _args(self, op: OpLine) -> list[Expr]:
+        exprs = self._exprs
+        return [exprs.get(arg) or Expr(f"${arg}") for arg in op.args]
+
+    def _inline(self, i: int, id: int, op: OpLine) -> bool:
+        """Keep the text of an op for its uses; False if it is too long for that."""
+        if op.name == "loop_index":
+            made = Expr(self._index(op))
+        else:
+            made = expression(op, self._args(op), self.signature)
+        if self.plan.how[i] == _ANYWHERE and op.name in _REPEATED and len(made.text) > _SHORT:
+            return False
+        self._exprs[id] = made
+        parts = self._gather(op)
+        parts.append(id)
+        self._parts[id] = parts
+        return True
+
+    def _gather(self, op: OpLine) -> list[int]:
+        """The ops that the operands of ``op`` show, without those that a line shows already."""
+        parts: list[int] = []
+        known, placed = self._parts, self.line_of
+        for arg in op.args:
+            if arg in known:
+                parts += [part for part in known[arg] if part not in placed]
+        return parts
+
+    def _own(self, i: int, id: int, op: OpLine) -> None:
+        """Write an op on a line of its own."""
+        raw = self.snapshot.lines[i]
+        pad = raw[: len(raw) - len(raw.lstrip(" "))]
+        args = self._args(op)
+        parts = self._gather(op)
+        parts.append(id)
+        ops = tuple(sorted(set(parts), key=self.plan.at.__getitem__))
+        type = op.type
+        if op.opens:
+            text = self._opening(i, id, op, args)
+        elif op.name == "bounds":
+            text = self._bounds(args)
+        elif op.name in ("alloca", "array_alloca", "ad_stack_alloca"):
+            text = self._variable(id, op)
+        else:
+            text = statement(op, args) or ""
+            if not text:
+                text = expression(op, args, self.signature, self._index(op)).inside(0)
+            if op.type and (self.plan.uses[id] or not text.startswith("atomic ")):
+                text = f"{self._name(id)} = {text}"
+                self._exprs[id] = Expr(self._name(id))
+            elif len(op.args) > 1 and op.name in _WRITES:
+                type = self._type(op.args[1])
+        self._add(pad + text, id, i, type, ops)
+
+    def _type(self, id: int) -> str:
+        at = self.plan.at.get(id)
+        op = self.plan.ops[at] if at is not None else None
+        return op.type if op is not None else ""
+
+    def _top(self, id: int) -> int:
+        return self.plan.top[self.plan.at[id]]
+
+    def _name(self, id: int) -> str:
+        """The name of an op's value: the user's where it stands for this op alone."""
+        name = self._wanted.get(id)
+        if name is None:
+            return f"${id}"
+        top = self._top(id)
+        same = self._claims[top, name] + self._claims[0, name] if top else self._claimed[name]
+        alone = same == 1 and name not in self._scopes[0]
+        return name if alone else f"{name}${id}"
+
+    def _variable(self, id: int, op: OpLine) -> str:
+        name = self._name(id)
+        self._exprs[id] = Expr(name, place=op.name == "alloca")
+        return f"var {name}" if op.name == "alloca" else f"{op.name} {name} {op.attr}"
+
+    # ---- loops and branches
+
+    def _opening(self, i: int, id: int, op: OpLine, args: Sequence[Expr]) -> str:
+        """The first line of an op with regions."""
+        names = self._scopes[-1]
+        attr = f" {op.attr}" if op.attr else ""
+        if op.name == "range_for":
+            self._indices[id] = found = self._loop_names(i, id, op, len(args) // 2)
+            names = [*names, *found]
+            text = f"for {_ranges(found, args)}{attr} {{"
+        elif op.name == "offloaded":
+            axes = self._axes(i)
+            self._indices[id] = found = self._loop_names(i, id, op, axes)
+            names = [*names, *found]
+            text = f"task{attr} {op.opens} {{"
+        elif op.name == "if":
+            text = f"if {args[0].inside(0)} {{"
+        elif op.name == "while":
+            text = "while true {"
+        else:
+            text = f"{call(op, args)} {op.opens} {{"
+        self._scopes.append(names)
+        return text
+
+    def _axes(self, i: int) -> int:
+        """The number of axes of the task that line ``i`` opens."""
+        ops = self.plan.ops
+        for k in range(i + 1, len(ops)):
+            op = ops[k]
+            if op is None or op.name == "bounds":
+                return len(op.args) // 2 if op is not None else 0
+        return 0
+
+    def _loop_names(self, i: int, id: int, op: OpLine, axes: int) -> tuple[str, ...]:
+        """The names of a loop's indices: those in the source where they are free."""
+        found = self.loops.get(self.snapshot.locs[i], ())
+        if "unit='chunk'" in op.attr:
+            found = ("chunk",)
+        if len(found) == 1 < axes:
+            found = tuple([f"{found[0]}[{axis}]" for axis in range(axes)])
+        taken = {*self._scopes[-1], *self._wanted.values()}
+        if len(found) != axes:
+            free = [letter for letter in "ijklmnopqrstuvwxyz" if letter not in taken]
+            found = tuple(free[:axes] if len(free) >= axes else [f"i{k}" for k in range(axes)])
+        return tuple([f"{name}${id}" if name in taken else name for name in found])
+
+    def _index(self, op: OpLine) -> str:
+        if op.name != "loop_index":
+            return ""
+        names = self._indices.get(op.args[0]) or ()
+        axis: int = literal(op.attr)
+        return names[axis] if axis < len(names) else f"index {axis} of ${op.args[0]}"
+
+    def _bounds(self, args: Sequence[Expr]) -> str:
+        """The end of a task's header."""
+        task = next(reversed(self._indices), -1)
+        return f"for {_ranges(self._indices.get(task, ()), args)}" if args else "once"
+
+
+def _ranges(names: Sequence[str], args: Sequence[Expr]) -> str:
+    """``i, j in 0..n, 0..m``."""
+    ends = [f"{a.inside(11)}..{b.inside(11)}" for a, b in zip(args[::2], args[1::2], strict=True)]
+    return f"{', '.join(names)} in {', '.join(ends)}"
