@@ -320,14 +320,19 @@ def _unpaired(old: Sequence[BackendRecord], new: Sequence[BackendRecord]) -> lis
 # ---- records
 
 
-def compare_records(old: Record, new: Record, only: str = "") -> Comparison:
+def compare_records(old: Record, new: Record, only: str = "", only_new: str = "") -> Comparison:
     """Compare all kernels of two records, or ``only`` the one of this name or id.
 
-    Kernels are matched by id, then by name where that is unambiguous, then by their IR before any
-    pass: one that is the same but for its name was renamed.
+    only_new: the name of its partner in ``new``, if that is another one. Kernels are matched by id,
+    then by name where that is unambiguous, then by their IR before any pass: one that is the same
+    but for its name was renamed.
     """
     apart, notes = _apart(old.tool, new.tool)
-    pairs, removed, added = _matched(_chosen(old, only), _chosen(new, only))
+    sides = _chosen(old, only), _chosen(new, only_new or only)
+    if only_new and len(sides[0]) == len(sides[1]) == 1:
+        pairs, removed, added = [(sides[0][0], sides[1][0])], [], []
+    else:
+        pairs, removed, added = _matched(*sides)
     kernels: dict[str, KernelComparison] = {}
     for a, b in pairs:
         kernels[b.id] = compare_kernels(

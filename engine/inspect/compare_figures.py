@@ -77,7 +77,8 @@ def code_of(old: CompileRecord, new: CompileRecord) -> CodeState:
     after = {a.name: a.text for a in new.artefacts}
     common = [name for name in before if name in after]
     if not common:
-        return CodeState("unknown", "there is no generated code to compare")
+        why = "the backends generate different kinds of code"
+        return CodeState("unknown", why if before and after else "there is no generated code")
     differing = tuple(n for n in common if not _same_text(n, before[n], after[n]))
     if differing:
         return CodeState("differs", "", differing)
