@@ -91,9 +91,16 @@ def busy(load: LoadRecord | None) -> str:
     return ""
 
 
-def unlike(now: LaunchRecord, before: LaunchRecord) -> str:
-    """The reason why the wall clock times of two runs cannot be compared; empty if they can."""
-    for when, launch in (("in this run", now), ("in the baseline", before)):
+def unlike(
+    now: LaunchRecord,
+    before: LaunchRecord,
+    names: tuple[str, str] = ("in this run", "in the baseline"),
+) -> str:
+    """The reason why the wall clock times of two runs cannot be compared; empty if they can.
+
+    names: what the reason calls the two runs.
+    """
+    for when, launch in zip(names, (now, before), strict=True):
         why = busy(launch.load)
         if why:
             return f"{when} {why}"
@@ -103,5 +110,5 @@ def unlike(now: LaunchRecord, before: LaunchRecord) -> str:
         return "how fast the machine was is not known"
     ratio = ours / theirs
     if not 1 / _SLOWER <= ratio <= _SLOWER:
-        return f"a fixed loop of Python took {ratio:.2f} times as long as in the baseline"
+        return f"a fixed loop of Python took {ratio:.2f} times as long as {names[1]}"
     return ""

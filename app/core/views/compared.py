@@ -1,0 +1,208 @@
+"""Two compared compiles as lines: for ``diff``, for the matrix, and for their own screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ....engine.inspect.compare import BackendComparison, Comparison, KernelComparison
+from ....engine.inspect.compare_figures import Figure, Timing
+from ....engine.inspect.diff import diff_renumbered
+from ....engine.inspect.record import CompileRecord, KernelRecord, Record, Snapshot
+from .. import format as fmt
+from ..lines import Line, Span
+from .changes import diff_lines
+
+__all__ = [
+    "comparison_lines", "compiles_of", "kernel_lines", "pair_of", "parted", "parted_lines",
+    "summary", "times_text",
+]  # fmt: skip
+
+_WORDS = {"same": "no change", "differs": "differs", "unknown": "unknown"}
+_STYLES = {"same": "dim", "differs": "warn", "unknown": "warn"}
+_VERDICTS = {"better": "ok", "worse": "warn"}
+
+
+def _delta(figure: Figure) -> str:
+    """``-3 loads``, ``loads 4 -> unknown``."""
+    before, after = figure.before, figure.after
+    if before is None or after is None:
+        texts = ["unknown" if x is None else str(x) for x in (before, after)]
+        return f"{figure.name} {texts[0]} -> {texts[1]}"
+    name = figure.name
+    if abs(after - before) == 1 and name.endswith("s") and " " not in name:
+        name = {"branches": "branch"}.get(name, name[:-1])
+    return f"{after - before:+d} {name}"
+
+
+def times_text(timing: Timing) -> str:
+    """``launch 41.0 us -> 36.0 us (better)``."""
+    times = f"{fmt.duration_us(timing.before_us)} -> {fmt.duration_us(timing.after_us)}"
+    why = f": {timing.reason}" if timing.verdict == "unknown" else ""
+    return f"launch {times} ({timing.verdict}{why})"
+
+
+def parted(backend: BackendComparison) -> str:
+    """``parts at licm (simplify_I), the same again from die (checks) on``; empty if they do not."""
+    if backend.parting < 0:
+        return ""
+    text = f"parts at {backend.passes[backend.parting].title()}"
+    if backend.meeting >= 0:
+        text += f", the same again from {backend.passes[backend.meeting].title()} on"
+    return text
+
+
+def summary(kernel: KernelComparison) -> list[Span]:
+    """What an edit did, in one line: the figures of the first backend on which it did something."""
+    if kernel.state == "same":
+        return [("no change", "dim")]
+    if kernel.change in ("added", "removed"):
+        return [(kernel.change, "warn")]
+    found = next((b for b in kernel.backends if b.state == "differs"), None)
+    parts: list[Span] = []
+    if kernel.change == "renamed":
+        parts.append((f"renamed from {kernel.before.rpartition(':')[2]}", "warn"))
+    if kernel.signature:
+        parts.append(("another signature", ""))
+    parts += [(f"{o.name} {o.before} -> {o.after}", "") for o in kernel.options]
+    if found is not None:
+        parts += _of_backend(found)
+    if kernel.state == "unknown":
+        parts.append((f"unknown: {kernel.reason}", "warn"))
+    elif kernel.reason:
+        parts.append((kernel.reason, "warn"))
+    out: list[Span] = []
+    for part in parts:
+        out += [(", ", "dim"), part] if out else [part]
+    return out or [("differs", "")]
+
+
+_SHORT = ("statements", "loads", "stores", "atomics", "registers", "spills", "vector lanes",
+          "adstack bytes", "code bytes")  # fmt: skip
+
+
+def _of_backend(found: BackendComparison) -> list[Span]:
+    known = {f.name: f for f in found.figures}
+    parts: list[Span] = [(_delta(known[name]), "") for name in _SHORT if name in known]
+    if found.code.state == "same":
+        parts.append(("the same code", "dim"))
+    elif timing := (found.timings[-1] if found.timings else None):
+        parts.append((times_text(timing), _VERDICTS.get(timing.verdict, "dim")))
+    before, after = found.agreement
+    if before != after:
+        style = "bad" if after == "differs" else "warn" if after != "ok" else "ok"
+        parts.append((f"agreement {before or 'none'} -> {after or 'none'}", style))
+    if found.reason:
+        parts.append((found.reason, "warn"))
+    if where := parted(found):
+        parts.append((where, "accent"))
+    name = found.after if found.before == found.after else f"{found.before} -> {found.after}"
+    return [(f"{name}: ", "accent"), *parts] if not parts else _named(name, parts)
+
+
+def _named(name: str, parts: list[Span]) -> list[Span]:
+    (text, style), *rest = parts
+    return [(f"{name}: {text}", style), *rest]
+
+
+def comparison_lines(found: Comparison) -> Iterator[Line]:
+    """All of a comparison, kernel by kernel."""
+    for note in found.notes:
+        yield Line(((f"note: {note}", "dim"),))
+    for kernel in found.kernels:
+        yield from kernel_lines(kernel)
+    if not found.kernels:
+        yield Line((("no kernels to compare", "warn"),))
+
+
+def kernel_lines(kernel: KernelComparison) -> Iterator[Line]:
+    """A kernel and what differs on each backend."""
+    name = kernel.name
+    if kernel.change == "renamed":
+        name = f"{kernel.before.rpartition(':')[2]} -> {kernel.name}"
+    word = kernel.change if kernel.change in ("added", "removed") else _WORDS[kernel.state]
+    why = f": {kernel.reason}" if kernel.reason else ""
+    yield Line(((name, "title"), (f"  {word}{why}", _STYLES[kernel.state])))
+    if kernel.signature:
+        yield Line((("  another signature", ""),))
+    for option in kernel.options:
+        yield Line(((f"  {option.name}: {option.before} -> {option.after}", ""),))
+    for backend in kernel.backends:
+        yield from _backend_lines(backend)
+
+
+def _backend_lines(backend: BackendComparison) -> Iterator[Line]:
+    name = backend.after
+    if backend.before != backend.after:
+        name = f"{backend.before} -> {backend.after}"
+    why = f": {backend.reason}" if backend.reason else ""
+    spans = ((f"  {name}  ", "accent"), (_WORDS[backend.state] + why, _STYLES[backend.state]))
+    yield Line(spans)
+    if where := parted(backend):
+        yield Line(((f"    {where}", ""),))
+    if backend.code.state == "differs":
+        yield Line(((f"    code differs: {', '.join(backend.code.texts)}", ""),))
+    elif backend.code.state == "same" and backend.state == "differs":
+        yield Line((("    the same code", ""),))
+    width = max((len(f.name) for f in backend.figures), default=0)
+    for figure in backend.figures:
+        before, after = (
+            "unknown" if x is None else f"{x:,}" for x in (figure.before, figure.after)
+        )
+        change = ""
+        if figure.before is not None and figure.after is not None:
+            change = f"  {figure.after - figure.before:+,}"
+        yield Line(((f"    {figure.name:<{width}}  {before} -> {after}{change}", ""),))
+    if backend.agreement[0] != backend.agreement[1]:
+        before, after = (x or "none" for x in backend.agreement)
+        yield Line(((f"    agreement  {before} -> {after}", "warn"),))
+    for timing in backend.timings:
+        band = "" if timing.band is None else f", band {timing.band:.2f}"
+        text = f"{times_text(timing)}  {timing.ratio:.2f}x by {timing.clock}{band}"
+        style = _VERDICTS.get(timing.verdict, "dim")
+        yield Line(((f"    {timing.workload}: {text}", style),))
+
+
+def parted_lines(
+    found: BackendComparison, old: CompileRecord, new: CompileRecord, width: int = 0
+) -> Sequence[Line]:
+    """The IR of both after the pass at which they part, as a diff; empty if they do not part.
+
+    width: of each of two columns, 0 for one.
+    """
+    if found.parting < 0:
+        return ()
+    before = old.snapshots[_place(old, [p.before for p in found.passes[: found.parting + 1]])]
+    after = new.snapshots[_place(new, [p.after for p in found.passes[: found.parting + 1]])]
+    diff, renamed = diff_renumbered(before, after)
+    # Locations of the old listing are in a table of its own.
+    renamed = Snapshot(
+        lines=renamed.lines, ids=renamed.ids, locs=(-1,) * len(renamed.lines), ops=renamed.ops
+    )
+    return diff_lines(new, renamed, after, diff, width=width)
+
+
+def _place(compiled: CompileRecord, runs: Sequence[int]) -> int:
+    """The index of the listing after the last of these runs that this compile has."""
+    last = max(runs)
+    if last >= 0:
+        return compiled.runs[last].after
+    return compiled.runs[0].before if compiled.runs else 0
+
+
+def compiles_of(
+    found: BackendComparison, old: KernelRecord, new: KernelRecord
+) -> tuple[CompileRecord, CompileRecord] | None:
+    """The two compiles; None if one of them is missing."""
+    a, b = old.backend(found.before), new.backend(found.after)
+    if a is None or b is None or a.compile is None or b.compile is None:
+        return None
+    return a.compile, b.compile
+
+
+def pair_of(
+    found: KernelComparison, old: Record, new: Record
+) -> tuple[KernelRecord, KernelRecord] | None:
+    """The two records of a kernel; None if there are not two."""
+    a = next((k for k in old.kernels if k.id == found.before), None)
+    b = next((k for k in new.kernels if k.id == found.after), None)
+    return (a, b) if a is not None and b is not None else None

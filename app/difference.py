@@ -1,0 +1,221 @@
+"""Compare two compiles: what ``qd-studio diff`` prints.
+
+A side is a saved record (.qds, .json), a file or a folder, or FILE@REVISION: the file, and all that
+it imports from its repository, as of a revision of git. Files are compiled, and launched unless
+``--no-launch`` is given; records are compared as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from . import options as common
+from . import streams
+from .core.lines import plain
+from .core.visible import visible_json
+from .opening import split_arguments
+from .usage import (
+    EXIT_ENVIRONMENT,
+    EXIT_FAILED,
+    EXIT_NOT_JUDGED,
+    EXIT_OK,
+    EXIT_USAGE,
+    Failure,
+    Parser,
+)
+
+if TYPE_CHECKING:
+    from ..engine.inspect.compare import Comparison
+    from ..engine.inspect.record import Record
+
+__all__ = ["main", "parser"]
+
+_EXITS: Final = {"same": EXIT_OK, "differs": EXIT_FAILED, "unknown": EXIT_NOT_JUDGED}
+_SAVED: Final = (".qds", ".json")
+
+
+def parser() -> Parser:
+    """The arguments."""
+    made = Parser(
+        prog="qd-studio diff",
+        description="Compare two compiles of the same kernels, pass by pass: where they part, and "
+        "what differs in counts, code, launch times and agreement.",
+        epilog="Exit codes: 0 same, 1 differs, 2 usage, 3 none of the backends works here, 4 "
+        "something could not be compared.",
+    )
+    add = made.add_argument
+    add("files", nargs="+", metavar="FILE",
+        help="two sides: each a Python file, notebook or folder, FILE@REVISION (as of this "
+        "revision of git), or a saved record (.qds, .json); a single side, with an option of one "
+        "side, is compared with itself")  # fmt: skip
+    add("--kernel", metavar="K", default="", help="the kernel's name or id; default: all of them")
+    for side, which in (("a", "first"), ("b", "second")):
+        add(f"--{side}-kernel", metavar="K", default="",
+            help=f"the kernel of the {which} side, if the names differ")  # fmt: skip
+        add(f"--{side}-backend", action="append", default=[], metavar="NAMES",
+            help=f"backends of the {which} side")  # fmt: skip
+        add(f"--{side}-config", action="append", default=[], metavar="KEY=VALUE",
+            help=f"a compile option of the {which} side")  # fmt: skip
+    add("--ir", action="store_true", help="also print the diff of the IR where the compiles part")
+    add("--json", action="store_true", help="print JSON")
+    add("--no-launch", action="store_true", help="compile only")
+    common.common(made)
+    return made
+
+
+def main(words: list[str]) -> int:
+    """Run the command and return the exit code."""
+    from ..engine.inspect.compare import compare_records
+
+    own, arguments = split_arguments(words)
+    options = parser().parse_args(own)
+    options.arguments = arguments
+    names, kernels = _sides(options)
+    records = [_record(options, name, side) for name, side in zip(names, "ab", strict=True)]
+    for name, record, kernel in zip(names, records, kernels, strict=True):
+        known = [k.name for k in record.kernels]
+        if kernel and not any(kernel in (k.id, k.name) for k in record.kernels):
+            there = ", ".join(known) or "none"
+            raise Failure(EXIT_USAGE, f"diff: {name} has no kernel {kernel!r}; there are: {there}")
+    found = compare_records(records[0], records[1], *kernels)
+    streams.write(
+        _as_json(found) if options.json else _text(found, records, options.ir), options.json
+    )
+    failed = False
+    if not all(map(_is_saved, names)):
+        failed = _report_failures(names, records)
+        for record in records:
+            if common.nothing_ran(record) == EXIT_ENVIRONMENT:
+                return EXIT_ENVIRONMENT
+    return EXIT_FAILED if failed and found.state != "differs" else _EXITS[found.state]
+
+
+def _sides(options: argparse.Namespace) -> tuple[list[str], tuple[str, str]]:
+    """(names of both sides, their kernels)."""
+    names = list(options.files)
+    of_side = [
+        bool(getattr(options, f"{side}_{what}"))
+        for side in "ab"
+        for what in ("kernel", "backend", "config")
+    ]
+    if len(names) == 1 and any(of_side):
+        names *= 2
+    if len(names) == 1:
+        raise Failure(
+            EXIT_USAGE, "diff: one side: name a second one, or give an option of one side"
+        )
+    if len(names) > 2 or options.module:
+        raise Failure(EXIT_USAGE, "diff: it compares two sides, each a file, folder or record")
+    for name, side in zip(names, "ab", strict=True):
+        given = getattr(options, f"{side}_backend") or getattr(options, f"{side}_config")
+        if given and _is_saved(name):
+            raise Failure(EXIT_USAGE, f"diff: {name} is a saved record: it is not compiled again")
+    return names, (options.a_kernel or options.kernel, options.b_kernel or options.kernel)
+
+
+def _is_saved(name: str) -> bool:
+    return name.endswith(_SAVED)
+
+
+def _record(options: argparse.Namespace, name: str, side: str) -> Record:
+    """The record of one side."""
+    if _is_saved(name):
+        return common.saved(name)
+    own = argparse.Namespace(**vars(options))
+    own.backend = [*options.backend, *getattr(options, f"{side}_backend")]
+    own.config = [*options.config, *getattr(options, f"{side}_config")]
+    kernel = getattr(options, f"{side}_kernel") or options.kernel
+    with _file(name) as path:
+        own.files = [path]
+        own.opening = common.opening(own)
+        settings = common.settings(own)
+        settings["launch"] = not options.no_launch
+        settings["only"] = [kernel] if kernel else []
+        streams.talk(f"{name}:")
+        return common.measured(own.files, ["diff"], settings)
+
+
+def _report_failures(names: list[str], records: list[Record]) -> bool:
+    """Report what failed; True if anything did."""
+    from .batch import failures
+
+    failed = False
+    for name, record in zip(names, records, strict=True):
+        for line in failures(record):
+            streams.talk_line(f"FAILED {name}: {line}")
+            failed = True
+    return failed
+
+
+# ---- revisions of git
+
+
+@contextlib.contextmanager
+def _file(name: str) -> Generator[str]:
+    """The path of a file; for FILE@REVISION in a copy of its repository, which is removed after."""
+    path, at, revision = name.rpartition("@")
+    if not at or not path or os.path.exists(name):
+        yield name
+        return
+    folder = os.path.dirname(os.path.abspath(path))
+    while not os.path.isdir(folder):  # the revision may have folders that are gone
+        folder = os.path.dirname(folder)
+    top = os.path.realpath(_git(name, folder, "rev-parse", "--show-toplevel").decode().strip())
+    commit = _git(name, folder, "rev-parse", "--verify", "--quiet", "--end-of-options",
+                  f"{revision}^{{commit}}", fault=f"there is no revision {revision!r}")  # fmt: skip
+    inner = os.path.relpath(os.path.realpath(path), top)
+    packed = _git(name, top, "archive", "--format=tar", commit.decode().strip())
+    with tempfile.TemporaryDirectory(prefix="qd-studio-") as copy:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(copy, filter="data")
+        found = os.path.join(copy, inner)
+        if not os.path.exists(found):
+            raise Failure(EXIT_USAGE, f"diff: {name}: that revision has no file {inner}")
+        yield found
+
+
+def _git(name: str, folder: str, *words: str, fault: str = "") -> bytes:
+    try:
+        done = subprocess.run(["git", "-C", folder, *words], capture_output=True, check=False)
+    except OSError as error:
+        raise Failure(EXIT_ENVIRONMENT, f"diff: {name}: git cannot be run: {error}") from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise Failure(EXIT_USAGE, f"diff: {name}: {fault or (said[0] if said else 'git failed')}")
+    return done.stdout
+
+
+# ---- output
+
+
+def _as_json(found: Comparison) -> str:
+    data = {"version": 1, **msgspec.to_builtins(found)}
+    return visible_json(json.dumps(data, indent=1, ensure_ascii=False)) + "\n"
+
+
+def _text(found: Comparison, records: list[Record], ir: bool) -> str:
+    from .core.views.compared import comparison_lines, compiles_of, pair_of, parted_lines
+
+    word = {"same": "no change", "differs": "differs", "unknown": "unknown"}[found.state]
+    out = [f"{word}\n", plain(list(comparison_lines(found)))]
+    for kernel in found.kernels if ir else ():
+        pair = pair_of(kernel, records[0], records[1])
+        for backend in kernel.backends if pair is not None else ():
+            assert pair is not None
+            compiles = compiles_of(backend, *pair)
+            if compiles is not None and backend.parting >= 0:
+                where = backend.passes[backend.parting].title()
+                out.append(f"== {kernel.name} {backend.after} after {where}\n")
+                out.append(plain(parted_lines(backend, *compiles)))
+    return "".join(out)

@@ -1,0 +1,230 @@
+"""What two compiles of a kernel cost: counts of the IR, of the code, and times of launches.
+
+Counts are exact. Times have a band: launches of two runs belong to no common moment, so that the
+noise of each counts in full (`verdicts.noise_of`), and where the machine was busy, or as fast as it
+was not before (`machine_load`), the verdict is ``unknown``.
+"""
+
+from __future__ import annotations
+
+import re
+from statistics import median
+from typing import Final
+
+import msgspec
+
+from .machine_load import unlike
+from .record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord
+from .verdicts import noise_of
+
+__all__ = ["CodeState", "Figure", "Timing", "code_of", "figures_of", "timings_of"]
+
+_QUOTED: Final = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
+_NUMBERED: Final = re.compile(_QUOTED + r"|\$\d+|\b[vxp]\d+_?\b")
+_IN_C: Final = re.compile(_QUOTED + r"|//[^\n]*|\b[vxp]\d+_?\b")
+_LOCAL: Final = re.compile(
+    r"""c?"(?:[^"\\\n]|\\.)*"|;[^\n]*|%[-\w.$]+|^[-\w.$]+(?=:)""", re.MULTILINE
+)
+_NAMES: Final = {
+    "llvm_ir": _LOCAL, "llvm_ir_optimized": _LOCAL, "opencl_c": _IN_C, "ir": _NUMBERED,
+    "python": _NUMBERED,
+}  # fmt: skip
+"""Names that are made of the numbers of ops, and comments, by the kind of text. Machine code has
+none: in it ``v17`` is a register."""
+_VECTOR: Final = re.compile(r"<(\d+) x (?:float|double|half|bfloat|ptr|i\d+)>")
+
+
+class CodeState(msgspec.Struct, frozen=True):
+    """Generated code. state: ``same``, ``differs``, ``unknown`` (with the reason). texts: the kinds
+    of text that differ."""
+
+    state: str
+    reason: str = ""
+    texts: tuple[str, ...] = ()
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """A count that differs. before, after: None if it is not known there."""
+
+    name: str
+    before: int | None
+    after: int | None
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """Launch time with one workload.
+
+    verdict: ``better``, ``worse``, ``within noise``, or ``unknown`` with the reason. ratio: after
+    over before. band: its uncertainty; None if that is not known.
+    """
+
+    workload: str
+    clock: str
+    before_us: float
+    after_us: float
+    ratio: float
+    band: float | None
+    verdict: str
+    reason: str = ""
+
+
+# ---- code
+
+
+def code_of(old: CompileRecord, new: CompileRecord) -> CodeState:
+    """Compare the generated texts; names that are numbers of ops do not count."""
+    before = {a.name: a.text for a in old.artefacts}
+    after = {a.name: a.text for a in new.artefacts}
+    common = [name for name in before if name in after]
+    if not common:
+        why = "the backends generate different kinds of code"
+        return CodeState("unknown", why if before and after else "there is no generated code")
+    differing = tuple(n for n in common if not _same_text(n, before[n], after[n]))
+    if differing:
+        return CodeState("differs", "", differing)
+    if before.keys() != after.keys():
+        missing = ", ".join(sorted(before.keys() ^ after.keys()))
+        return CodeState("unknown", f"{missing} is there on one side alone")
+    return CodeState("same")
+
+
+def _same_text(name: str, old: str, new: str) -> bool:
+    names = _NAMES.get(name)
+    return old == new or (names is not None and _renamed(names, old) == _renamed(names, new))
+
+
+def _renamed(names: re.Pattern[str], text: str) -> str:
+    """A text without comments, its names numbered in order of appearance.
+
+    A name keeps its first character; a label of LLVM IR is a name without its ``%``.
+    """
+    numbers: dict[str, int] = {}
+
+    def name(match: re.Match[str]) -> str:
+        found = match[0]
+        if found[0] in "'\"" or found[:2] == 'c"':
+            return found
+        if found[0] in "/;":
+            return ""
+        found = found.removeprefix("%")
+        return f"{found[0]}%{numbers.setdefault(found, len(numbers))}"
+
+    return names.sub(name, text)
+
+
+# ---- counts
+
+
+def figures_of(old: BackendRecord, new: BackendRecord, code: str) -> tuple[Figure, ...]:
+    """The counts that differ. code: the state of the code; names in it have a size, too."""
+    before, after = _figures(old), _figures(new)
+    if code == "same":
+        before.pop("code bytes", None)
+        after.pop("code bytes", None)
+    return tuple(
+        Figure(name, before.get(name), after.get(name))
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name)
+    )
+
+
+def _figures(backend: BackendRecord) -> dict[str, int]:
+    """Counts by name, as texts show them."""
+    compiled = backend.compile
+    if compiled is None:
+        return {}
+    out: dict[str, int] = {}
+    if compiled.snapshots:
+        at = compiled.runs[-1].after if compiled.runs else len(compiled.snapshots) - 1
+        out["statements"] = compiled.snapshots[at].ops
+    for name, count in compiled.metrics.items():
+        if not name.startswith("ops."):
+            out[name.replace("_", " ")] = count
+    out.update(_code_figures(compiled))
+    stacks = backend.autodiff
+    if stacks is not None:
+        out["adstacks"] = sum(len(task.stacks) for task in stacks.tasks)
+        if stacks.sized and "launches" not in backend.earlier:
+            out["adstack bytes"] = stacks.bytes
+    return out
+
+
+def _code_figures(compiled: CompileRecord) -> dict[str, int]:
+    texts = {a.name: a.text for a in compiled.artefacts}
+    out: dict[str, int] = {}
+    if compiled.code_bytes:
+        out["code bytes"] = compiled.code_bytes
+    if "llvm_ir_optimized" in texts:
+        lanes = (int(n) for n in _VECTOR.findall(texts["llvm_ir_optimized"]))
+        out["vector lanes"] = max(lanes, default=1)
+    if "asm" in texts:
+        out["instructions"] = sum(
+            line[:1] in (" ", "\t") and line.strip()[:1].isalpha()
+            for line in texts["asm"].splitlines()
+        )
+    machine = compiled.machine
+    known = [k for k in machine.kernels if k.known] if machine is not None else []
+    if known:
+        out["registers"] = max(k.registers for k in known)
+        out["spills"] = sum(k.spill_stores + k.spill_loads + k.spilled_registers for k in known)
+        out["stack bytes"] = max(k.stack for k in known)
+        out["shared bytes"] = max(k.shared for k in known)
+    return out
+
+
+# ---- times
+
+
+def timings_of(
+    kernels: tuple[KernelRecord, KernelRecord],
+    backends: tuple[BackendRecord, BackendRecord],
+    apart: str,
+    alike: bool,
+) -> tuple[Timing, ...]:
+    """The workloads that both were launched with. apart: why times cannot be compared; alike: the
+    code is the same, so that whatever differs is noise."""
+    old, new = backends
+    if any("launches" in side.earlier for side in backends):
+        return ()
+    before = {launch.workload: launch for launch in old.launches}
+    args = [{w.label: (w.args, w.sizes) for w in k.workloads} for k in kernels]
+    out: list[Timing] = []
+    for launch in new.launches:
+        other = before.get(launch.workload)
+        if other is None:
+            continue
+        label = launch.workload
+        why = apart
+        if args[0].get(label) != args[1].get(label):
+            why = "they were launched with different arguments"
+        if not why and old.backend != new.backend:
+            why = "two backends of two runs: the matrix compares launches made in turns"
+        found = _timing(other, launch, why, alike)
+        if found is not None:
+            out.append(found)
+    return tuple(out)
+
+
+def _timing(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Timing | None:
+    device = old.by_device and new.by_device and old.method == new.method
+    clock = "device time" if device else "wall clock"
+    before, after = (x.samples_us if device else x.waits_us for x in (old, new))
+    if not before or not after or median(before) <= 0.0:
+        return None
+    middles = median(before), median(after)
+    ratio = middles[1] / middles[0]
+    noises = noise_of(before), noise_of(after)
+    band = ratio * (noises[0] + noises[1]) if noises[0] and noises[1] else None
+    verdict = "unknown"
+    if not why and alike:
+        verdict, why = "within noise", "the code is the same"
+    elif not why and not device:
+        why = unlike(new, old, ("in the second run", "in the first run"))
+    if not why and band is None:
+        few = min(len(before), len(after))
+        why = f"only {few} launches were timed, too few to know the noise"
+    if not why and band is not None:
+        verdict = "within noise"
+        if abs(ratio - 1.0) > band:
+            verdict = "worse" if ratio > 1.0 else "better"
+    return Timing(new.workload, clock, *middles, ratio, band, verdict, why)
