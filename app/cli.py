@@ -93,6 +93,8 @@ def _run(words: list[str]) -> int:
 
         _write(to_json())
         return EXIT_OK
+    if options.check_config is not None:
+        return _check_config(options)
     if not options.files and not options.module:
         parser.error("no files given" + ("; files come before --" if arguments else ""))
     options.opening = options_of.opening(options)
@@ -104,6 +106,20 @@ def _run(words: list[str]) -> int:
         if getattr(options, name):
             parser.error(f"--{name.replace('_', '-')} goes with --report")
     return _studio(options, words)
+
+
+def _check_config(options: argparse.Namespace) -> int:
+    """Print what is wrong with a key map; the exit code is that of a rule."""
+    from .core.visible import visible_line
+    from .tui.run import check_keymap
+
+    about, problems = check_keymap(options.check_config, options.keymap)
+    if not problems:
+        _write(f"{visible_line(about)}; nothing is wrong with it\n")
+        return EXIT_OK
+    path = about.partition(": ")[0]
+    _write("".join(f"{visible_line(f'{path}: {problem}')}\n" for problem in problems))
+    return EXIT_FAILED
 
 
 def _asked(options: argparse.Namespace) -> set[str]:
@@ -120,6 +136,7 @@ def _studio(options: argparse.Namespace, words: list[str]) -> int:
         options.files,
         no_color=options_of.no_color(options),
         theme=options.theme,
+        keymap=options.keymap,
         command=command,
         **settings,
     )

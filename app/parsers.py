@@ -36,7 +36,10 @@ def main_parser() -> Parser:
         "'launch.cpu.wall_us>+20%%', 'agreement!=ok' or 'cache.fastcache!=loaded'; also fail if a "
         "kernel lacks the value, unless RULE ends in '?'; may be repeated; the rules in fail-on "
         "under [tool.qd-studio] of a pyproject.toml apply as well")  # fmt: skip
-    options_of.theme(parser)
+    options_of.screen(parser)
+    add("--check-config", nargs="?", const="", metavar="FILE.toml",
+        help="check keymap.toml, or FILE.toml, and exit; with status 1 if something is wrong with "
+        "it")  # fmt: skip
     add("--spec", action="store_true",
         help="print the commands, options and keys as JSON and exit")  # fmt: skip
     add("--version", action=_Version, help="print the version and exit")

@@ -20,7 +20,7 @@ VERSION: Final = 1
 """Of the form of the JSON: grows when a member changes its meaning or goes away."""
 KINDS: Final = {
     "AGE": "text", "ARGUMENT": "text", "CLASS": "text", "DIRECTORY": "folder", "FILE": "file",
-    "FILE.qds": "record", "FOLDER": "folder", "K": "kernel", "KEY": "text",
+    "FILE.toml": "file", "FILE.qds": "record", "FOLDER": "folder", "K": "kernel", "KEY": "text",
     "KEY=VALUE": "setting", "MIB": "number", "N": "number", "NAME": "text", "NAMES": "backends",
     "PATH": "file", "RECORD": "record", "RULE": "text", "S": "number", "SCRIPT": "file",
     "SECONDS": "number", "SESSION": "record",
@@ -35,6 +35,7 @@ def spec() -> Described:
     from importlib.metadata import version
 
     from ..engine import inspect
+    from .core.keymap import KEYMAPS
     from .tui.commands import SCOPES, by_scope, key_names
 
     options = [info._asdict() for info in inspect.options()]
@@ -46,6 +47,10 @@ def spec() -> Described:
     return {
         "version": VERSION, "program": "qd-studio", "release": version("qd-studio"),
         **_words(main_parser(), "qd-studio"), "commands": commands(), "scopes": SCOPES,
+        "keymaps": {
+            name: {id: key_names(keys) for id, keys in keymap.items()}
+            for name, keymap in KEYMAPS.items()
+        },
         "keys": keys, "compile_options": options, "backends": inspect.every_backend(),
     }  # fmt: skip
 

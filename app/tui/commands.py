@@ -177,13 +177,17 @@ _NAMES: Final = {
     "question_mark": "?", "slash": "/", "colon": ":", "right_square_bracket": "]",
     "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",
     "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc", "pageup": "pgup",
-    "pagedown": "pgdn",
+    "pagedown": "pgdn", "dollar_sign": "$", "asterisk": "*",
 }  # fmt: skip
 
 
 def key_names(keys: str) -> list[str]:
     """Keys as a person calls them: ``question_mark,f1`` becomes ``["?", "f1"]``."""
-    return [_NAMES.get(key, key) for key in keys.split(",")]
+    return [_name(*key.rpartition("+")) for key in keys.split(",")]
+
+
+def _name(held: str, plus: str, key: str) -> str:
+    return f"{held}{plus}{_NAMES.get(key, key)}"
 
 
 def bindings(scope: str) -> list[Binding | tuple[str, str] | tuple[str, str, str]]:
