@@ -30,8 +30,18 @@ def screen(parser: Parser) -> None:
     )
     parser.add_argument(
         "--theme",
-        choices=("dark", "light", "ansi", "ansi-light"),
-        help="colours of the studio; ansi and ansi-light use the terminal's own colours",
+        choices=(
+            "dark",
+            "light",
+            "ansi",
+            "ansi-light",
+            "high-contrast",
+            "high-contrast-light",
+            "safe",
+            "safe-light",
+        ),
+        help="colours of the studio; ansi and ansi-light use the terminal's own colours; safe is "
+        "for people who confuse red and green",
     )
 
 

@@ -70,6 +70,8 @@ _COMMANDS: Final = (
             "app.backends", "everywhere"),
     Command("theme", "t", "Light or dark", "Switch between the light and the dark theme.",
             "app.switch_theme", "everywhere"),
+    Command("next-theme", "T", "Next theme", "Change between the usual colours, high contrast, and "
+            "colours safe for people who confuse red and green.", "app.next_theme", "everywhere"),
     Command("suspend", "ctrl+z", "Suspend", "Go back to the shell; `fg` returns.",
             "app.suspend_process", "everywhere"),
     Command("line-up", "up,k", "Line up", "Move up.", "line(-1)", "list"),

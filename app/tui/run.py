@@ -31,6 +31,7 @@ __all__ = [
     "few_colors",
     "open_application",
     "open_session",
+    "own_theme",
     "prepare",
     "read_keymap",
     "run_studio",
@@ -42,7 +43,13 @@ THEMES = {
     "light": "textual-light",
     "ansi": "ansi-dark",
     "ansi-light": "ansi-light",
+    # Registered when the app exists, which starts with the theme of the same family.
+    "high-contrast": "textual-dark",
+    "high-contrast-light": "textual-light",
+    "safe": "textual-dark",
+    "safe-light": "textual-light",
 }
+_OWN: Final = tuple(THEMES)[4:]
 
 
 def prepare(theme: str | None, no_color: bool) -> bool:
@@ -61,6 +68,11 @@ def prepare(theme: str | None, no_color: bool) -> bool:
     if os.environ.get("SSH_TTY"):
         os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     return plain_locale(os.environ, sys.stdout.encoding)
+
+
+def own_theme(theme: str | None) -> str:
+    """The studio's own theme of this name; empty if it is not one, or without colour."""
+    return theme if theme is not None and theme in _OWN and not os.environ.get("NO_COLOR") else ""
 
 
 # What people's terminals call themselves, where terminfo knows nothing of the name.
@@ -140,7 +152,9 @@ def _run(
     gc.disable()
     from .app import StudioApp
 
-    app = StudioApp(files, start, record, ascii_only=ascii_only, **_keys(keymap))
+    app = StudioApp(
+        files, start, record, ascii_only=ascii_only, theme=own_theme(theme), **_keys(keymap)
+    )
     app.options.update(config or {})
     app.backends = backends
     return _shown(app)
@@ -159,7 +173,10 @@ def open_application(
     gc.disable()
     from .application import ApplicationApp
 
-    return _shown(ApplicationApp(about, name, ascii_only=ascii_only, **_keys(keymap)))
+    app = ApplicationApp(
+        about, name, ascii_only=ascii_only, theme=own_theme(theme), **_keys(keymap)
+    )
+    return _shown(app)
 
 
 def _shown(app: StudioApp) -> int:
