@@ -10,6 +10,8 @@
     qd-studio doctor --conformance      features of the language by backends, as a table
     qd-studio cache ls|show|verify|clean   the caches on disk
     qd-studio stubs DIRECTORY           types for files that say `import quadrants`
+    qd-studio completion SHELL          completion of these words, for bash, zsh and fish
+    qd-studio --spec                    commands, options and keys as JSON
 
 Standard output is data, standard error is talk. Exit codes: 0 fine; 1 a kernel or a rule failed;
 2 usage; 3 the environment (nothing to run on, a place that cannot be written); 4 nothing failed,
@@ -27,12 +29,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from typing import Final
 
 from . import ending, streams
 from . import options as options_of
-from .commands import COMMANDS, LATER, is_command, load
+from .commands import LATER, is_command, load
 from .opening import split_arguments
+from .parsers import main_parser
 from .usage import (
     EXIT_ENVIRONMENT,
     EXIT_FAILED,
@@ -41,7 +44,6 @@ from .usage import (
     EXIT_OK,
     EXIT_USAGE,
     Failure,
-    Parser,
 )  # fmt: skip
 
 __all__ = [
@@ -86,6 +88,13 @@ def _run(words: list[str]) -> int:
     own, arguments = split_arguments(words)
     options = parser.parse_args(own)
     options.arguments = arguments
+    if options.spec:
+        from .spec import to_json
+
+        _write(to_json())
+        return EXIT_OK
+    if options.check_config is not None:
+        return _check_config(options)
     if not options.files and not options.module:
         parser.error("no files given" + ("; files come before --" if arguments else ""))
     options.opening = options_of.opening(options)
@@ -99,47 +108,18 @@ def _run(words: list[str]) -> int:
     return _studio(options, words)
 
 
-# ---- arguments
+def _check_config(options: argparse.Namespace) -> int:
+    """Print what is wrong with a key map; the exit code is that of a rule."""
+    from .core.visible import visible_line
+    from .tui.run import check_keymap
 
-
-def main_parser() -> Parser:
-    """The arguments of the studio and of reports."""
-    parser = Parser(
-        prog="qd-studio",
-        description="Interactive kernel workbench and IR inspector.",
-        epilog=f"Commands: {' | '.join(c.usage for c in COMMANDS.values())}; each has --help.",
-    )
-    add = parser.add_argument
-    add("files", nargs="*", metavar="FILE",
-        help="Python files with kernels, notebooks, or folders with such files; words after -- are "
-        "passed to each file as its arguments")  # fmt: skip
-    options_of.common(parser)
-    add("--report", action="store_true", help="write a report and exit, without a screen")
-    add("--out", action="append", default=[], metavar="PATH",
-        help="with --report: write to PATH; the suffix .json, .md or .html selects the format; may "
-        "be repeated; default: Markdown on standard output")  # fmt: skip
-    add("--baseline", metavar="RECORD", help="with --report: a saved record to compare with")
-    add("--fail-on", action="append", default=[], metavar="RULE",
-        help="with --report: fail if RULE is true for a kernel, such as 'ir.statements>+5%%', "
-        "'launch.cpu.wall_us>+20%%', 'agreement!=ok' or 'cache.fastcache!=loaded'; also fail if a "
-        "kernel lacks the value, unless RULE ends in '?'; may be repeated; the rules in fail-on "
-        "under [tool.qd-studio] of a pyproject.toml apply as well")  # fmt: skip
-    options_of.theme(parser)
-    add("--version", action=_Version, help="print the version and exit")
-    return parser
-
-
-class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
-
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str | None = None) -> None:
-        super().__init__(option_strings, dest, nargs=0, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
-        from importlib.metadata import version
-
-        _write(f"qd-studio {version('qd-studio')}\n")
-        parser.exit()
+    about, problems = check_keymap(options.check_config, options.keymap)
+    if not problems:
+        _write(f"{visible_line(about)}; nothing is wrong with it\n")
+        return EXIT_OK
+    path = about.partition(": ")[0]
+    _write("".join(f"{visible_line(f'{path}: {problem}')}\n" for problem in problems))
+    return EXIT_FAILED
 
 
 def _asked(options: argparse.Namespace) -> set[str]:
@@ -156,6 +136,7 @@ def _studio(options: argparse.Namespace, words: list[str]) -> int:
         options.files,
         no_color=options_of.no_color(options),
         theme=options.theme,
+        keymap=options.keymap,
         command=command,
         **settings,
     )

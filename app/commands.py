@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "doctor": Command("doctor", ".doctor"),
     "cache": Command("cache ls, show, verify, clean", ".cache"),
     "stubs": Command("stubs DIRECTORY", ".stubs", True),
+    "completion": Command("completion SHELL", ".completion", True),
 }
 LATER: Final = ("bisect",)
 """Commands that are planned: reported as such, not as missing files."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import streams
-from .options import no_color, saved, theme
+from .options import no_color, saved, screen
 from .usage import EXIT_OK, Parser
 
 __all__ = ["main", "parser"]
@@ -17,7 +17,7 @@ def parser() -> Parser:
     )
     made.add_argument("session", metavar="SESSION", help="a saved session or a report's JSON")
     made.add_argument("--no-color", action="store_true", help="no colours")
-    theme(made)
+    screen(made)
     return made
 
 
@@ -26,8 +26,9 @@ def main(words: list[str]) -> int:
     from .application.show import is_application, show
 
     options = parser().parse_args(words)
+    looks = {"theme": options.theme, "keymap": options.keymap}
     if is_application(options.session):
-        return show(options.session, no_color=no_color(options), theme=options.theme)
+        return show(options.session, no_color=no_color(options), **looks)
     record = saved(options.session)
     if not streams.has_screen():
         from .report import to_markdown
@@ -36,4 +37,4 @@ def main(words: list[str]) -> int:
         return EXIT_OK
     from .tui.run import open_session
 
-    return open_session(record, options.session, no_color=no_color(options), theme=options.theme)
+    return open_session(record, options.session, no_color=no_color(options), **looks)

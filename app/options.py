@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from . import streams
+from .core.keymap import KEYMAPS
 from .opening import NotOpenedError, check_text, expanded, module_file
 from .usage import EXIT_ENVIRONMENT, EXIT_OK, EXIT_USAGE, Failure, Parser, count
 
@@ -15,16 +16,32 @@ if TYPE_CHECKING:
     from .worker.protocol import Opening
 
 __all__ = [
-    "common", "measured", "no_color", "nothing_ran", "opening", "saved", "settings", "theme",
+    "common", "measured", "no_color", "nothing_ran", "opening", "saved", "screen",
+    "settings",
 ]  # fmt: skip
 
 
-def theme(parser: Parser) -> None:
-    """Add the colours of the screen."""
+def screen(parser: Parser) -> None:
+    """Add the colours and keys of the screen."""
+    parser.add_argument(
+        "--keymap",
+        choices=tuple(KEYMAPS),
+        help="keys of the studio to start from; keymap.toml changes single ones",
+    )
     parser.add_argument(
         "--theme",
-        choices=("dark", "light", "ansi", "ansi-light"),
-        help="colours of the studio; ansi and ansi-light use the terminal's own colours",
+        choices=(
+            "dark",
+            "light",
+            "ansi",
+            "ansi-light",
+            "high-contrast",
+            "high-contrast-light",
+            "safe",
+            "safe-light",
+        ),
+        help="colours of the studio; ansi and ansi-light use the terminal's own colours; safe is "
+        "for people who confuse red and green",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from typing import Any, Final, NoReturn
 
 from . import streams
@@ -34,6 +35,11 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(EXIT_USAGE, f"{self.prog}: {message}\ntry: {self.prog} --help\n")
+
+    @property
+    def actions(self) -> Sequence[argparse.Action]:
+        """Its arguments and options, in the order of the help."""
+        return self._actions
 
     def _print_message(self, message: str, file: Any = None) -> None:
         if file is sys.stderr:

@@ -18,13 +18,13 @@ def read(path: str) -> ApplicationFile:
         raise Failure(EXIT_USAGE, str(error)) from None
 
 
-def show(path: str, *, no_color: bool, theme: str | None) -> int:
+def show(path: str, *, no_color: bool, theme: str | None = None, keymap: str | None = None) -> int:
     """Show a record in the studio; without a terminal, as text."""
     about = read(path).about
     if streams.has_screen():
         from ..tui.run import open_application
 
-        return open_application(about, path, no_color=no_color, theme=theme)
+        return open_application(about, path, no_color=no_color, theme=theme, keymap=keymap)
     from ..core.views.applications import to_text
 
     streams.write(to_text(about))

@@ -6,8 +6,9 @@
 
 The left side is the id of a command (the help screen shows them), the right side one key or a list
 of keys, as Textual names them (``ctrl+n``, ``f5``, ``space``) or as the character that is typed.
-An entry that cannot be used is ignored and reported; the report of an unknown id names the nearest
-one. Pure: the caller reads the file.
+``keymap = "vim"`` (or ``"emacs"``) starts from that key map. An entry that cannot be used is
+ignored and reported; the report of an unknown id names the nearest one. Pure: the caller reads the
+file.
 """
 
 from __future__ import annotations
@@ -17,7 +18,29 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
-__all__ = ["KeyMap", "keymap_of"]
+__all__ = ["CHOICE", "KEYMAPS", "KeyMap", "keymap_of"]
+
+CHOICE: Final = "keymap"
+"""The entry of a file that names one of `KEYMAPS`."""
+KEYMAPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "default": {},
+    "vim": {
+        "page-up": "pageup,ctrl+b,ctrl+u", "page-down": "pagedown,ctrl+f,ctrl+d",
+        "left": "left,h,0", "right": "right,l,dollar_sign",
+        "back": "escape,ctrl+o", "palette": "colon,ctrl+p",
+        "definition": "d,ctrl+right_square_bracket", "use": "D,asterisk",
+    },
+    "emacs": {
+        "line-up": "up,ctrl+p", "line-down": "down,ctrl+n", "page-up": "pageup,alt+v",
+        "page-down": "pagedown,ctrl+v,space", "left": "left,ctrl+b", "right": "right,ctrl+f",
+        "search": "ctrl+s,slash", "search-next": "n,alt+s", "search-previous": "N,ctrl+r",
+        "copy": "alt+w,y", "palette": "alt+x,colon", "back": "escape,ctrl+g", "pane": "w,alt+o",
+    },
+}  # fmt: skip
+"""Key maps by name: command id -> keys, where they differ from the usual ones.
+
+With alt only letters: many terminals send ``alt+<`` as escape and then ``<``.
+"""
 
 
 class KeyMap(NamedTuple):
@@ -41,15 +64,25 @@ _CHARACTERS: Final = {
 _KEY: Final = re.compile(r"(?:(?:ctrl|shift|alt|super)\+)*(?:[a-z][a-z0-9_]*|[A-Za-z0-9])")
 
 
-def keymap_of(values: Mapping[str, Any], scopes: Mapping[str, tuple[str, str]]) -> KeyMap:
+def keymap_of(
+    values: Mapping[str, Any], scopes: Mapping[str, tuple[str, str]], base: str | None = None
+) -> KeyMap:
     """The key map in a parsed file. ``scopes``: command id -> (scope, its usual keys).
+
+    base: one of `KEYMAPS`, which has precedence over the one that the file names.
 
     Commands of the scope ``everywhere`` clash with all others, those of other scopes with their
     own scope and with ``list``.
     """
-    keys: dict[str, str] = {}
+    chosen = base or values.get(CHOICE, "default")
     problems: list[str] = []
+    if not isinstance(chosen, str) or chosen not in KEYMAPS:
+        problems.append(f"keymap: {chosen!r} is not one of {', '.join(KEYMAPS)}")
+        chosen = "default"
+    keys = dict(KEYMAPS[chosen])
     for id, value in values.items():
+        if id == CHOICE:
+            continue
         if id not in scopes:
             near = difflib.get_close_matches(id, scopes, 1, 0.0)
             problems.append(f"unknown command {id!r}; the nearest is {near[0]!r}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from .screens.base import StudioScreen
-from .styles import COUNTERPARTS
+from .styles import COUNTERPARTS, SUCCESSORS
 from .widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -209,15 +209,24 @@ class Actions:
     # --- looks -----------------------------------------------------------------------------
 
     def action_switch_theme(self) -> None:
-        counterpart = COUNTERPARTS.get(self._app.theme)
-        if counterpart is None:
-            # Never across families: terminal colours and true colours do not mix.
-            self._app.notify("This theme has no light or dark counterpart.", timeout=3)
-            return
-        self._app.theme = counterpart
+        self._switch(COUNTERPARTS, "This theme has no light or dark counterpart.")
+
+    def action_next_theme(self) -> None:
+        if self._switch(SUCCESSORS, "The terminal's own colours stay until the studio ends."):
+            self._app.notify(f"theme: {self._app.theme}", timeout=2)
+
+    def _switch(self, themes: Mapping[str, str], refusal: str) -> bool:
+        """Change to what a table says; never across families: terminal colours and true colours
+        do not mix."""
+        theme = themes.get(self._app.theme)
+        if theme is None:
+            self._app.notify(refusal, timeout=3)
+            return False
+        self._app.theme = theme
         for screen in self._app.screen_stack:
             if isinstance(screen, StudioScreen):
                 screen.restyle()
+        return True
 
 
 def export_name(kernel: str, stem: str, view: str) -> str:

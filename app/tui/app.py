@@ -31,6 +31,7 @@ from ..core.visible import visible, visible_line
 from .actions import Actions
 from .commands import Command, all_commands, bindings, command
 from .link import Computed, Computer, EventsReady, Link, Start
+from .palettes import THEMES
 from .screens.base import StudioScreen
 from .screens.home import HomeScreen
 from .styles import AsciiFilter
@@ -54,7 +55,8 @@ class StudioApp(Actions, App[int]):
     """See the module docstring.
 
     files: what is looked at. start: makes the worker client, given a callback for its events;
-    None shows ``record`` only (a saved session). keymap: command id -> keys; keymap_problems: what
+    None shows ``record`` only (a saved session). theme: one of `palettes.THEMES`, if not the one
+    that Textual starts with. keymap: command id -> keys; keymap_problems: what
     is wrong with the file it came from.
     """
 
@@ -72,11 +74,16 @@ class StudioApp(Actions, App[int]):
         record: Record | None = None,
         *,
         ascii_only: bool = False,
+        theme: str = "",
         keymap: Mapping[str, str] | None = None,
         keymap_problems: Sequence[str] = (),
         keymap_path: str = "keymap.toml",
     ) -> None:
         super().__init__()
+        for own in THEMES:
+            self.register_theme(own)
+        if theme:
+            self.theme = theme
         self.files = files
         # A saved session may be of the middle of a look, which nothing goes on with.
         self.record = finished_record(record or Record(), "saved before it was done")

@@ -70,6 +70,8 @@ _COMMANDS: Final = (
             "app.backends", "everywhere"),
     Command("theme", "t", "Light or dark", "Switch between the light and the dark theme.",
             "app.switch_theme", "everywhere"),
+    Command("next-theme", "T", "Next theme", "Change between the usual colours, high contrast, and "
+            "colours safe for people who confuse red and green.", "app.next_theme", "everywhere"),
     Command("suspend", "ctrl+z", "Suspend", "Go back to the shell; `fg` returns.",
             "app.suspend_process", "everywhere"),
     Command("line-up", "up,k", "Line up", "Move up.", "line(-1)", "list"),
@@ -177,13 +179,17 @@ _NAMES: Final = {
     "question_mark": "?", "slash": "/", "colon": ":", "right_square_bracket": "]",
     "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",
     "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc", "pageup": "pgup",
-    "pagedown": "pgdn",
+    "pagedown": "pgdn", "dollar_sign": "$", "asterisk": "*",
 }  # fmt: skip
 
 
 def key_names(keys: str) -> list[str]:
     """Keys as a person calls them: ``question_mark,f1`` becomes ``["?", "f1"]``."""
-    return [_NAMES.get(key, key) for key in keys.split(",")]
+    return [_name(*key.rpartition("+")) for key in keys.split(",")]
+
+
+def _name(held: str, plus: str, key: str) -> str:
+    return f"{held}{plus}{_NAMES.get(key, key)}"
 
 
 def bindings(scope: str) -> list[Binding | tuple[str, str] | tuple[str, str, str]]:

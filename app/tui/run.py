@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "THEMES",
+    "check_keymap",
     "few_colors",
     "open_application",
     "open_session",
+    "own_theme",
     "prepare",
     "read_keymap",
     "run_studio",
@@ -41,7 +43,13 @@ THEMES = {
     "light": "textual-light",
     "ansi": "ansi-dark",
     "ansi-light": "ansi-light",
+    # Registered when the app exists, which starts with the theme of the same family.
+    "high-contrast": "textual-dark",
+    "high-contrast-light": "textual-light",
+    "safe": "textual-dark",
+    "safe-light": "textual-light",
 }
+_OWN: Final = tuple(THEMES)[4:]
 
 
 def prepare(theme: str | None, no_color: bool) -> bool:
@@ -60,6 +68,11 @@ def prepare(theme: str | None, no_color: bool) -> bool:
     if os.environ.get("SSH_TTY"):
         os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")
     return plain_locale(os.environ, sys.stdout.encoding)
+
+
+def own_theme(theme: str | None) -> str:
+    """The studio's own theme of this name; empty if it is not one, or without colour."""
+    return theme if theme is not None and theme in _OWN and not os.environ.get("NO_COLOR") else ""
 
 
 # What people's terminals call themselves, where terminfo knows nothing of the name.
@@ -95,6 +108,7 @@ def run_studio(
     opening: Opening | None = None,
     no_color: bool = False,
     theme: str | None = None,
+    keymap: str | None = None,
     command: Sequence[str] = (),
 ) -> int:
     """Open the live studio on ``files``; return the exit code."""
@@ -108,14 +122,19 @@ def run_studio(
             opening=opening, command=command, watch=True,
         )  # fmt: skip
 
-    return _run(files, start, None, theme, no_color, config, chosen)
+    return _run(files, start, None, theme, no_color, config, keymap, chosen)
 
 
 def open_session(
-    record: Record, name: str, *, no_color: bool = False, theme: str | None = None
+    record: Record,
+    name: str,
+    *,
+    no_color: bool = False,
+    theme: str | None = None,
+    keymap: str | None = None,
 ) -> int:
     """Show a saved record; nothing is compiled."""
-    return _run([name], None, record, theme, no_color, None)
+    return _run([name], None, record, theme, no_color, None, keymap)
 
 
 def _run(
@@ -125,6 +144,7 @@ def _run(
     theme: str | None,
     no_color: bool,
     config: Mapping[str, Value] | None,
+    keymap: str | None,
     backends: tuple[str, ...] = (),
 ) -> int:
     ascii_only = prepare(theme, no_color)
@@ -132,21 +152,31 @@ def _run(
     gc.disable()
     from .app import StudioApp
 
-    app = StudioApp(files, start, record, ascii_only=ascii_only, **_keys())
+    app = StudioApp(
+        files, start, record, ascii_only=ascii_only, theme=own_theme(theme), **_keys(keymap)
+    )
     app.options.update(config or {})
     app.backends = backends
     return _shown(app)
 
 
 def open_application(
-    about: Application, name: str, *, no_color: bool = False, theme: str | None = None
+    about: Application,
+    name: str,
+    *,
+    no_color: bool = False,
+    theme: str | None = None,
+    keymap: str | None = None,
 ) -> int:
     """Show the record of an application."""
     ascii_only = prepare(theme, no_color)
     gc.disable()
     from .application import ApplicationApp
 
-    return _shown(ApplicationApp(about, name, ascii_only=ascii_only, **_keys()))
+    app = ApplicationApp(
+        about, name, ascii_only=ascii_only, theme=own_theme(theme), **_keys(keymap)
+    )
+    return _shown(app)
 
 
 def _shown(app: StudioApp) -> int:
@@ -161,40 +191,61 @@ def _shown(app: StudioApp) -> int:
     return app.return_code or result or 0
 
 
-def _keys() -> dict[str, Any]:
-    """The options of an app that come from the user's key map."""
-    path, keymap = _keymap()
-    return {
-        "keymap": keymap.keys if keymap is not None else None,
-        "keymap_problems": keymap.problems if keymap is not None else (),
-        "keymap_path": path,
-    }
+def _keys(chosen: str | None) -> dict[str, Any]:
+    """The options of an app that come from the user's key map. chosen: its base, if named."""
+    path = _keymap_path()
+    text, problem = _keymap_text(path)
+    keymap = KeyMap({}, (problem,)) if problem else read_keymap(text or "", chosen)
+    return {"keymap": keymap.keys, "keymap_problems": keymap.problems, "keymap_path": path}
 
 
-def _keymap() -> tuple[str, KeyMap | None]:
-    """The path of the user's key map, and its content, if there is one."""
+def _keymap_path() -> str:
     from platformdirs import user_config_path
 
-    path = user_config_path("qd-studio", appauthor=False) / "keymap.toml"
+    return str(user_config_path("qd-studio", appauthor=False) / "keymap.toml")
+
+
+def _keymap_text(path: str) -> tuple[str | None, str]:
+    """The text of a key map, None if there is no such file; and why it cannot be read."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with open(path, encoding="utf-8") as file:
+            return file.read(), ""
     except FileNotFoundError:
-        return str(path), None
+        return None, ""
     except (OSError, UnicodeDecodeError) as error:
-        return str(path), KeyMap({}, (f"cannot be read: {error}",))
-    return str(path), read_keymap(text)
+        return None, f"cannot be read: {error}"
 
 
-def read_keymap(text: str) -> KeyMap:
-    """The key map in the text of a file."""
+def check_keymap(path: str = "", chosen: str | None = None) -> tuple[str, Sequence[str]]:
+    """The path of a key map with a sentence about it, and its problems, a line each.
+
+    path: empty: that of the user. chosen: the base, if one is named on the command line.
+    """
+    given, path = bool(path), path or _keymap_path()
+    text, problem = _keymap_text(path)
+    if problem or (text is None and given):
+        return path, [problem or "there is no such file"]
+    found = read_keymap(text or "", chosen)
+    if text is None:
+        return f"{path}: there is no such file: the keys of --keymap apply", found.problems
+    return f"{path}: {len(found.keys)} commands have other keys than usual", found.problems
+
+
+def read_keymap(text: str, base: str | None = None) -> KeyMap:
+    """The key map in the text of a file. base: the key map it starts from, if chosen elsewhere."""
     import tomllib
 
     from .commands import all_commands
 
+    values: dict[str, Any] = {}
+    fault = ""
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        return KeyMap({}, (str(error),))
+        fault = str(error)
     except RecursionError:
-        return KeyMap({}, ("it is nested too deeply",))
-    return keymap_of(values, {c.id: (c.scope, c.keys) for c in all_commands()})
+        fault = "it is nested too deeply"
+    if not values and base is None:  # before the first screen, nothing is loaded for nothing
+        return KeyMap({}, (fault,) if fault else ())
+    found = keymap_of(values, {c.id: (c.scope, c.keys) for c in all_commands()}, base)
+    return KeyMap(found.keys, (fault, *found.problems)) if fault else found

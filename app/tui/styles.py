@@ -15,14 +15,23 @@ from textual.color import Color
 from textual.filter import LineFilter
 
 from ..core.charset import narrowed
+from .palettes import CURSORS, PALETTES
 
-__all__ = ["COUNTERPARTS", "AsciiFilter", "cursor_style", "search_style", "styles"]
+__all__ = ["COUNTERPARTS", "SUCCESSORS", "AsciiFilter", "cursor_style", "search_style", "styles"]
 
 COUNTERPARTS: Final = {
     "textual-dark": "textual-light", "textual-light": "textual-dark",
     "ansi-dark": "ansi-light", "ansi-light": "ansi-dark",
+    "high-contrast": "high-contrast-light", "high-contrast-light": "high-contrast",
+    "safe": "safe-light", "safe-light": "safe",
 }  # fmt: skip
 """The light or dark counterpart of a theme."""
+SUCCESSORS: Final = {
+    "textual-dark": "high-contrast", "high-contrast": "safe", "safe": "textual-dark",
+    "textual-light": "high-contrast-light", "high-contrast-light": "safe-light",
+    "safe-light": "textual-light",
+}  # fmt: skip
+"""The next theme, as light or dark as this one."""
 
 _DARK: Final = {
     "dim": "#8b949e", "title": "bold #e6edf3", "head": "bold #9fb3c8", "num": "#e6edf3",
@@ -56,7 +65,8 @@ _ANSI: Final = {
 
 def styles(theme: str, dark: bool) -> dict[str, Style]:
     """Style objects by name for the theme called ``theme``."""
-    chosen = _ANSI if theme.startswith("ansi") else _DARK if dark else _LIGHT
+    usual = _ANSI if theme.startswith("ansi") else _DARK if dark else _LIGHT
+    chosen = PALETTES.get(theme, usual)
     return {"": Style(), **{name: Style.parse(text or "none") for name, text in chosen.items()}}
 
 
@@ -64,6 +74,8 @@ def cursor_style(theme: str, dark: bool, focused: bool) -> Style:
     """The style that is laid over the line under the cursor."""
     if theme.startswith("ansi"):
         return Style(reverse=True) if focused else Style(underline=True)
+    if theme in CURSORS:
+        return Style.parse(CURSORS[theme][0 if focused else 1])
     if dark:
         return Style(bgcolor="#2b3b55" if focused else "#21262d")
     return Style(bgcolor="#cfe0f5" if focused else "#eaeef2")

@@ -79,31 +79,19 @@ if TYPE_CHECKING:
     from .tool import cpu_features, tool_info
 
 __all__ = [
-    "BackendInfo", "CacheFault", "CacheFolder", "CacheRemoval", "Caches", "CachesBusyError", "Call",
-    "CudaComponent", "CudaDeviceInfo", "CudaMachine", "Diff", "DiffRow", "GradientCapture",
-    "KernelCapture", "LaunchReached", "LayerFolder", "Listing", "OpenclDeviceInfo", "OpenclMachine",
-    "OptionInfo", "PastLookups", "Readable", "RecordFileError", "RecordedCalls", "Recorder",
-    "ShownRun", "StepLimit", "Steps", "Subject", "backends", "cache_folder", "call_key",
-    "canonical", "capture_ir", "capture_kernel", "count_as_user", "cpu_features", "cuda_machine",
-    "describe", "diff_listings", "diff_pass", "diff_renumbered", "diff_text", "dry_caches", "dumps",
-    "effective_config", "ensure_program", "error_at", "error_record", "every_backend", "expand",
-    "gradient_features", "gradient_name", "has_functions", "is_user_file", "kernel_id",
-    "kernels_called", "kernels_in", "lacking", "load", "loads", "lost_device", "opencl_machine",
-    "options", "parse_setting", "readable_ir", "record", "recorded_calls", "save", "schema",
-    "schema_text", "self_test", "tool_info",
     "BackendComparison", "BackendInfo", "CacheFault", "CacheFolder", "CacheRemoval", "Caches",
     "CachesBusyError", "Call", "Comparison", "CudaComponent", "CudaDeviceInfo", "CudaMachine",
     "Diff", "DiffRow", "GradientCapture", "KernelCapture", "KernelComparison", "LaunchReached",
     "LayerFolder", "Listing", "OpenclDeviceInfo", "OpenclMachine", "OptionInfo", "PastLookups",
-    "RecordFileError", "RecordedCalls", "Recorder", "ShownRun", "StepLimit", "Steps", "Subject",
-    "backends", "cache_folder", "call_key", "canonical", "capture_ir", "capture_kernel",
+    "Readable", "RecordFileError", "RecordedCalls", "Recorder", "ShownRun", "StepLimit", "Steps",
+    "Subject", "backends", "cache_folder", "call_key", "canonical", "capture_ir", "capture_kernel",
     "compare_compiles", "compare_kernels", "compare_records", "count_as_user", "cpu_features",
     "cuda_machine", "describe", "diff_listings", "diff_pass", "diff_renumbered", "diff_text",
     "dry_caches", "dumps", "effective_config", "ensure_program", "error_at", "error_record",
     "every_backend", "expand", "gradient_features", "gradient_name", "has_functions",
     "is_user_file", "kernel_id", "kernels_called", "kernels_in", "lacking", "load", "loads",
-    "lost_device", "opencl_machine", "options", "parse_setting", "record", "recorded_calls", "save",
-    "schema", "schema_text", "self_test", "tool_info",
+    "lost_device", "opencl_machine", "options", "parse_setting", "readable_ir", "record",
+    "recorded_calls", "save", "schema", "schema_text", "self_test", "tool_info",
 ]  # fmt: skip
 
 _LAZY: Final = {

@@ -282,6 +282,21 @@ def test_a_key_map_changes_keys_and_says_what_is_wrong_with_it(record_path, tmp_
         assert t.end() == 0
 
 
+def test_another_key_map_is_chosen_by_name(record_path, tmp_path):
+    with opened(record_path, tmp_path, "--keymap", "emacs") as t:
+        t.settle()
+        t.press("\x1bx")  # alt+x
+        t.shows("Search for commands")
+        t.press("\x1b")
+        t.settle()
+        t.press("\x13")  # ctrl+s
+        t.shows("search, enter to go on")
+        t.press("q\x07")  # ctrl+g leaves the search, in which q is text
+        t.settle()
+        t.press("q")
+        assert t.end() == 0
+
+
 def test_every_command_has_a_key_of_its_own_in_its_scope():
     owners = {}
     for command in all_commands():
