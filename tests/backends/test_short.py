@@ -45,6 +45,20 @@ def straight(x: F32):
 
 
 @qd.kernel
+def few_loops(x: F32, n: qd.i32):
+    qd.loop_config(serialize=True)
+    for i in range(n):
+        v = x[i]
+        for k in qd.static(range(PARTS)):
+            if qd.static(k % 4 == 0):
+                for j in range(n):
+                    v += x[(j * 3 + k) % n]
+            for p in qd.static(range(16)):
+                v = v * (1.0 + 0.5**p) + qd.sin(v - k - p)
+        x[i] = v
+
+
+@qd.kernel
 def parallel(x: F32, y: F32, n: qd.i32):
     for j in range(n):
         for k in qd.static(range(PARTS)):
@@ -80,6 +94,7 @@ def filled(n=37):
         (branches, (filled(), 37), [True]),
         (rows, (filled(), filled(), 37), [False]),  # vectors make it faster
         (straight, (filled(),), [False]),
+        (few_loops, (filled(), 37), [True]),
         (parallel, (filled(5), filled(5), 5), [False]),
     ],
 )

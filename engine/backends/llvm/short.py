@@ -5,9 +5,9 @@ time that grows faster than the code. For code of thousands of operations, which
 simplified, most of that gains nothing: on the kernels of a rigid-body solver the short pipeline is
 four times as fast, and the code is as good. A kernel gets it if
 
-* a serial task of it is large and has many loops, and every other task is serial, too: one loop, or
-  a parallel task, may run a large body very often (an unrolled stencil over particles), and LLVM is
-  quicker with that than with many loops;
+* a serial task of it is large and has many loops (fewer if it is very large), and every other task
+  is serial, too: one loop, or a parallel task, may run a large body very often (an unrolled stencil
+  over particles), and LLVM is quicker with that than with many loops;
 * little of its time goes into innermost loops over neighbouring elements, which vectors would make
   several times as fast. A loop of unknown length counts as `_TIMES` iterations;
 * it is not made by automatic differentiation: LLVM simplifies how adstacks are pushed and read;
@@ -31,6 +31,9 @@ _LARGE: Final = 800
 """Operations of a task that LLVM's whole pipeline takes 50 ms for."""
 _LOOPS: Final = 32
 """Loops of such a task."""
+_VERY_LARGE: Final = 2000
+"""Operations of a task that needs fewer loops: LLVM's whole pipeline takes 100 ms for it."""
+_FEW_LOOPS: Final = 8
 _WHOLE: Final = 3
 """From this level on every kernel gets the whole pipeline."""
 _TIMES: Final = 16
@@ -58,7 +61,8 @@ def is_short(func: Func, level: int) -> bool:
 
 def _is_large(body: Block) -> bool:
     ops = walk(body)
-    return len(ops) >= _LARGE and sum(C.LOOP[op.code] for op in ops) >= _LOOPS
+    least = _FEW_LOOPS if len(ops) >= _VERY_LARGE else _LOOPS
+    return len(ops) >= _LARGE and sum(C.LOOP[op.code] for op in ops) >= least
 
 
 def _time(block: Block) -> tuple[float, float]:
