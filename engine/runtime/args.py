@@ -308,7 +308,7 @@ def _record(
     keys: dict[str, Any] = {}
     for key, param in members.items():
         member: Any = getattr(value, key)
-        inner = unwrapped(member) if param.kind == "tensor" else None  # which any array fits
+        inner: Any = unwrapped(member) if param.kind == "tensor" else None  # which any array fits
         found = inner._key if inner.__class__ is call.array_class else None
         if found is None:  # of an array whose program has ended, as well
             path = name if is_view else f"{name}.{key}"

@@ -1,4 +1,4 @@
-"""What declarations of dataclasses need only once in a process.
+"""Texts of the declarations of dataclasses, kept for the process.
 
 The kernels of a program reach hundreds of functions whose parameters are dataclasses with hundreds
 of members in all, and each look-up compares the declarations of all of them. A class declares its
@@ -9,7 +9,7 @@ exception are struct types: their methods may be replaced, and they are numbered
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from ...frontend.declared import members_of
@@ -49,10 +49,12 @@ def _read(cls: type) -> _Known:
     inner: dict[type, None] = {}
     structs = False
     for param in members_of(cls).values():
-        structs |= isinstance(param.type, StructType) or isinstance(param.number, StructType)
+        kind: Any = param.type
+        structs |= isinstance(kind, StructType) or isinstance(param.number, StructType)
         if param.kind == "record":
-            within = _about(param.type)
-            inner.update(dict.fromkeys((param.type, *within.inner)))
+            record: type = param.type
+            within = _about(record)
+            inner.update(dict.fromkeys((record, *within.inner)))
             structs |= within.structs
     return _Known(tuple(inner), structs)
 
@@ -78,5 +80,5 @@ def keep_text(cls: type, text: str) -> None:
 
     Nor is that of a view kept: its member depends on the parameter.
     """
-    if not _about(cls).structs and not issubclass(cls, BufferViewHandle):
+    if not has_structs(cls) and BufferViewHandle not in cls.__mro__:
         _texts[cls] = _Kept([*_names(cls)], text)
