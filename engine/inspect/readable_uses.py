@@ -1,4 +1,4 @@
-"""What the ops of a readable listing use, and what uses them, as the ops that lines are about."""
+"""Operands and users of the lines of a readable listing."""
 
 from __future__ import annotations
 
