@@ -259,6 +259,7 @@ PANEL: Final = Panel(
     tab=Tab(
         keys=(("previous-pass+next-pass", "pass"), ("pane", "pane"),
               ("previous-hunk+next-hunk", "change"), ("split", "split"), ("whole", "all"),
+              ("form", "form"),
               ("noops", "no-ops")),
         state=of_backend("passes"),
         pane="qd_studio.app.tui.widgets.passes:PassesPane",

@@ -120,6 +120,8 @@ _COMMANDS: Final = (
             "screen.flip('fold_noops')", "kernel"),
     Command("whole", "x", "Whole listing", "Show or fold unchanged lines of the diff.",
             "screen.flip('whole')", "kernel"),
+    Command("form", "f", "Readable IR", "Show the IR on Passes in its readable form, with your "
+            "names and infix, or one operation a line.", "screen.flip('readable')", "kernel"),
     Command("backend", "b", "Next backend", "Show the next backend's compile.",
             "screen.next_backend", "kernel"),
     Command("next-kernel", "J", "Next kernel", "Show the next kernel.", "screen.kernel(1)",

@@ -104,7 +104,7 @@ _BINARY: Final = {
     "floordiv": ("//", 23), "floormod": ("%", 23), "pow": ("**", 26),
 }  # fmt: skip
 _DIVIDE: Final = ("/", 23)
-_REALS: Final = ("f16", "f32", "f64")
+_FLOATS: Final = ("f16", "f32", "f64")
 _PREFIX: Final = {"neg": ("-", _UNARY), "bit_not": ("~", _UNARY), "logic_not": ("not ", 10)}
 _ATOMICS: Final = {
     "atomic_add": "+=", "atomic_mul": "*=", "atomic_bit_and": "&=", "atomic_bit_or": "|=",
@@ -122,7 +122,7 @@ def expression(op: OpLine, args: Sequence[Expr], names: Signature, index: str = 
     """The value of an op. index: the name of what a `loop_index` counts."""
     name = op.name
     binary = _BINARY.get(name)
-    if name == "div" and op.type in _REALS:
+    if name == "div" and op.type in _FLOATS:
         binary = _DIVIDE
     if binary is not None:
         return _binary(*binary, args[0], args[1])
@@ -193,7 +193,7 @@ def _subscript(op: OpLine, args: Sequence[Expr]) -> str:
 
 
 def _pointee(address: Expr) -> str:
-    """What is at an address."""
+    """The text for the value at an address."""
     return address.text if address.place else f"*{address.inside(ATOM)}"
 
 

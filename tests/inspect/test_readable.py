@@ -8,6 +8,7 @@ import pytest
 from qd_studio.engine import inspect, ir
 from qd_studio.engine.errors import IRParseError
 from qd_studio.engine.inspect.readable import readable_ir
+from qd_studio.engine.inspect.readable_uses import operands, users
 from qd_studio.engine.inspect.record import CompileRecord, FileRecord, LocRecord, Snapshot
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.types import f32, i32, u1
@@ -220,3 +221,30 @@ def test_brackets_are_those_that_python_needs(outer, inner):
 def test_a_line_that_is_not_understood_is_shown_as_it_is():
     shot = Snapshot(lines=("kernel k() {", "  $0 ?? later", "}"), ids=(-1, 0, -1), locs=(-1,) * 3)
     assert readable_ir(CompileRecord(snapshots=(shot,)), shot).lines == shot.lines
+
+
+def test_operands_and_uses_are_found_through_expressions():
+    func = ir.parse(textwrap.dedent("""
+        kernel k(x: ndarray<f32, 1>) stage=typed {
+          <*f32> $0 = arg_addr [(0, False)]
+          <i32> $1 = const 4
+          $2 : range_for $1, $1 body {
+            <i32> $3 = loop_index $2 [0]
+            <*f32> $4 = external_ptr $0, $3 ['unsafe']
+            <f32> $5 = global_load $4
+            <f32> $6 = mul $5, $5
+            <f32> $7 = add $6, $5
+            $8 : global_store $4, $7
+          }
+        }
+    """).strip())  # fmt: skip
+    printed = ir.listing(func)
+    shot = Snapshot(
+        lines=tuple(printed.lines), ids=tuple(printed.ids), locs=(-1,) * len(printed.ids)
+    )
+    found = readable_ir(CompileRecord(snapshots=(shot,)), shot)
+    assert [line.strip() for line in found.lines[2:4]] == ["$5 = x[i]", "x[i] = $5 * $5 + $5"]
+    assert operands(found, shot, 8) == operands(found, shot, 6) == [2, 5]
+    assert operands(found, shot, 5) == [2]
+    assert users(found, shot, 5) == [8]
+    assert users(found, shot, 2) == [5, 8]

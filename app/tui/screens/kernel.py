@@ -258,7 +258,9 @@ class KernelScreen(StudioScreen):
             self.notify("There is no operation under the cursor.", timeout=2)
             return
         op = line.key if isinstance(line.key, int) else -1
-        named = [int(n) for n in _OPERAND.findall(line.copy) if int(n) != op]
+        named = self.shown.readable_names(op, uses=False)
+        if named is None:
+            named = [int(n) for n in _OPERAND.findall(line.copy) if int(n) != op]
         places = [at for n in dict.fromkeys(named) if (at := index_of(view.lines, n)) is not None]
         if not places:
             self.notify("No operand of this line is shown; x shows all lines.", timeout=3)
@@ -276,10 +278,16 @@ class KernelScreen(StudioScreen):
             self.notify("There is no operation under the cursor.", timeout=2)
             return
         wanted = re.compile(rf"\${line.key}\b")
+        users = self.shown.readable_names(line.key, uses=True)
         n = len(view.lines)
         for k in range(1, n):
             at = (view.cursor + k) % n
-            if view.lines[at].key != line.key and wanted.search(search_text(view.lines, at)):
+            key = view.lines[at].key
+            if users is not None:
+                found = key in users
+            else:
+                found = key != line.key and wanted.search(search_text(view.lines, at))
+            if found:
                 view.move(at)
                 return
         self.notify(f"Nothing that is shown uses ${line.key}.", timeout=3)

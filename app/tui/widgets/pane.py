@@ -54,6 +54,11 @@ class Pane:
         """The list whose lines are ops, keyed by their ids; None if none has the focus."""
         return None
 
+    def readable_names(self, op: int, uses: bool) -> list[int] | None:
+        """The ops that the line about ``op`` uses, or those that use it, in the readable form of
+        IR; None if that is not shown."""
+        return None
+
     def other_pane(self) -> None:
         """Go from one list to the next."""
         raise NotImplementedError

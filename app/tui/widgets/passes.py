@@ -13,13 +13,14 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
+from ....engine.inspect.readable_uses import operands, users
 from ....engine.inspect.record import CompileRecord, KernelRecord, PassRun, RunName
 from ...core.lines import Line, index_of
 from ...core.pending import state_of
 from ...core.state import backend_of, compiled_of, kernel_of, name_of, names_of, run_of
-from ...core.views.changes import DiffLines, diff_size, run_lines
+from ...core.views.changes import DiffLines, Files, diff_size, readable_of, run_lines, unseen
 from ...core.views.misc import remark_lines
-from ...panels.passes import list_lines, run_title
+from ...panels.passes import UNSEEN, list_lines, run_title
 from ...panels.source import source_lines
 from .lines import LineView
 from .pane import Pane
@@ -59,6 +60,7 @@ class PassesPane(Pane, Horizontal):
         self._run: RunName | None = None
         self._op = -1
         self._anchor = -1
+        self._readable = False
 
     def compose(self) -> ComposeResult:
         yield LineView(id="runs")
@@ -81,7 +83,7 @@ class PassesPane(Pane, Horizontal):
         run = run_of(compiled, state.sel)
         if compiled is not None and run is not None:
             width = self._column(self.query_one("#diff", LineView)) if state.sel.split else 0
-            run_lines(compiled, run, width, True, self._anchor)
+            run_lines(compiled, run, width, True, self._anchor, self._files)
         self.flip("whole")
 
     # --- painting --------------------------------------------------------------------------
@@ -162,21 +164,54 @@ class PassesPane(Pane, Horizontal):
         if other_run:
             self._anchor = sel.op
         width = self._column(view) if sel.split else 0
-        request = (compiled, run, width, sel.whole, self._anchor)
+        request = (compiled, run, width, sel.whole, self._anchor, self._files)
         header = [run_title(run, state.ascii_only)]
         size = diff_size(compiled, run)
-        if size > AT_ONCE and not run_lines.has(*request):
+        if sel.readable and not size:
+            size = len(compiled.snapshots[run.after].lines)
+        if size > AT_ONCE // (4 if sel.readable else 1) and not run_lines.has(*request):
             view.show([Line(((f"Comparing {size:,} lines ...", "dim"),))], header)
             state.compute(lambda: run_lines(*request))
             return
         lines = run_lines(*request)
+        if self._files is not None and unseen(compiled, run, self._files):
+            header.append(Line(((UNSEEN, "dim"),)))
         waited = view.lines and view.lines[0].spans[0][0].startswith("Comparing")
-        place = sel.op if sel.op >= 0 and (other_run or sel.op != self._op or waited) else None
+        turned = self._readable != sel.readable
+        moved = other_run or turned or sel.op != self._op or waited
+        place = self._shown_op(compiled, run, sel.op) if sel.op >= 0 and moved else None
         view.show(lines, header, place, self.state)
         if (other_run or waited) and index_of(lines, place) is None:
             hunks = self.hunks
             view.put(hunks[0] if hunks else 0)
         self._run, self._kernel, self._op = name, sel.kernel, sel.op
+        self._readable = sel.readable
+
+    @property
+    def _files(self) -> Files | None:
+        """The files of the record for the readable form of IR; None for the exact one."""
+        state = self.studio
+        return state.record.files if state.sel.readable else None
+
+    def _shown_op(self, compiled: CompileRecord, run: PassRun, op: int) -> int:
+        """The op whose line shows ``op``."""
+        if self._files is None:
+            return op
+        for number in (run.after, run.before):
+            found = readable_of(compiled, compiled.snapshots[number], self._files)
+            if op in found.line_of:
+                return found.ids[found.line_of[op]]
+        return op
+
+    def readable_names(self, op: int, uses: bool) -> list[int] | None:
+        state = self.studio
+        compiled = compiled_of(state.record, state.sel)
+        run = run_of(compiled, state.sel)
+        if self._files is None or compiled is None or run is None:
+            return None
+        ask = users if uses else operands
+        snapshot = compiled.snapshots[run.after]
+        return ask(readable_of(compiled, snapshot, self._files), snapshot, op)
 
     def _column(self, view: LineView) -> int:
         """Columns of each side of a split diff; 0 if there is too little room for two."""
@@ -234,7 +269,12 @@ class PassesPane(Pane, Horizontal):
     def _remark_picked(self, event: LineView.Moved) -> None:
         event.stop()
         view = self.query_one("#diff", LineView)
-        at = index_of(view.lines, event.line.key if event.line is not None else None)
+        key = event.line.key if event.line is not None else None
+        compiled = compiled_of(self.studio.record, self.studio.sel)
+        run = run_of(compiled, self.studio.sel)
+        if isinstance(key, int) and compiled is not None and run is not None:
+            key = self._shown_op(compiled, run, key)
+        at = index_of(view.lines, key)
         if at is not None:
             view.move(at)
 
