@@ -313,8 +313,8 @@ def _paired(
 
 def _unpaired(old: Sequence[BackendRecord], new: Sequence[BackendRecord]) -> list[str]:
     names = [{b.backend for b in _there(side)} for side in (old, new)]
-    out = [f"{name} was compiled for before alone" for name in sorted(names[0] - names[1])]
-    return out + [f"{name} was compiled for after alone" for name in sorted(names[1] - names[0])]
+    out = [f"{name} was not compiled after" for name in sorted(names[0] - names[1])]
+    return out + [f"{name} was not compiled before" for name in sorted(names[1] - names[0])]
 
 
 # ---- records
@@ -400,6 +400,8 @@ def _config(record: Record, kernel: KernelRecord) -> tuple[ConfigEntry, ...]:
 def _options(
     old: tuple[ConfigEntry, ...], new: tuple[ConfigEntry, ...]
 ) -> tuple[OptionChange, ...]:
+    if not old or not new:
+        return ()
     before, after = ({e.name: e.value for e in side} for side in (old, new))
     return tuple(
         OptionChange(name, before.get(name), after.get(name))
