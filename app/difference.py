@@ -60,12 +60,15 @@ def parser() -> Parser:
         "revision of git), or a saved record (.qds, .json); a single side, with an option of one "
         "side, is compared with itself")  # fmt: skip
     add("--kernel", metavar="K", default="", help="the kernel's name or id; default: all of them")
-    for side, which in (("a", "first"), ("b", "second")):
-        add(f"--{side}-kernel", metavar="K", default="",
+    for kernel, backend, config, which in (
+        ("--a-kernel", "--a-backend", "--a-config", "first"),
+        ("--b-kernel", "--b-backend", "--b-config", "second"),
+    ):
+        add(kernel, metavar="K", default="",
             help=f"the kernel of the {which} side, if the names differ")  # fmt: skip
-        add(f"--{side}-backend", action="append", default=[], metavar="NAMES",
+        add(backend, action="append", default=[], metavar="NAMES",
             help=f"backends of the {which} side")  # fmt: skip
-        add(f"--{side}-config", action="append", default=[], metavar="KEY=VALUE",
+        add(config, action="append", default=[], metavar="KEY=VALUE",
             help=f"a compile option of the {which} side")  # fmt: skip
     add("--ir", action="store_true", help="also print the diff of the IR where the compiles part")
     add("--json", action="store_true", help="print JSON")

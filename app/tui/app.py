@@ -25,6 +25,7 @@ from textual.notifications import SeverityLevel
 from textual.screen import Screen
 
 from ...engine.inspect.record import Record, RunName
+from ..core.edits import Edits, looked
 from ..core.pending import finished_record
 from ..core.state import History, Selection, remember, settle
 from ..core.visible import visible, visible_line
@@ -88,6 +89,7 @@ class StudioApp(Actions, App[int]):
         # A saved session may be of the middle of a look, which nothing goes on with.
         self.record = finished_record(record or Record(), "saved before it was done")
         self.history = remember(History(), self.record)
+        self.edits = Edits()
         self.sel = settle(self.record, Selection())
         self._focus: tuple[str, bool, RunName | None] = ("", False, None)
         self.complete = start is None
@@ -189,6 +191,7 @@ class StudioApp(Actions, App[int]):
                 self.complete = event.complete
                 if event.complete:
                     self.history = remember(self.history, event.record)
+                    self.edits = looked(self.edits, event.record)
                     self._busy_since, self._progress = None, "ready"
             elif isinstance(event, ev.KernelUpdated):
                 kernels = tuple(

@@ -86,6 +86,8 @@ _COMMANDS: Final = (
     Command("choose", "enter", "Open", "Open the item of the line.", "choose", "list"),
     Command("more-backends", "b", "More backends", "Show the backends that do not fit into "
             "the matrix.", "screen.more_backends", "home"),
+    Command("edit", "d", "What the save did", "Compare the kernel with its state before the last "
+            "save: what differs, and the diff where the compiles part.", "screen.edit", "home"),
     Command("next-tab", "tab", "Next tab", "Go to the next tab.", "screen.tab(1)", "kernel"),
     Command("previous-tab", "shift+tab", "Previous tab", "Go to the previous tab.",
             "screen.tab(-1)", "kernel"),

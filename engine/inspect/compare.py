@@ -147,7 +147,21 @@ def same_ir(old: Snapshot, new: Snapshot) -> bool:
         return True
     if len(old.lines) != len(new.lines):
         return False
-    return canonical_text(old.lines) == canonical_text(new.lines)
+    # As equal canonical texts, but over at the first line that differs.
+    there: dict[str, str] = {}
+    back: dict[str, str] = {}
+    for a, b in zip(old.lines, new.lines, strict=True):
+        ours = _NUMBER.findall(a)
+        theirs = ours if a == b else _NUMBER.findall(b)
+        if a != b and (len(ours) != len(theirs) or _NUMBER.split(a) != _NUMBER.split(b)):
+            return False
+        for x, y in zip(ours, theirs, strict=True):
+            if x[0] != "$" or y[0] != "$":
+                if x != y:
+                    return False
+            elif there.setdefault(x, y) != y or back.setdefault(y, x) != x:
+                return False
+    return True
 
 
 RunKey = tuple[str, int, int | None, str, int]
@@ -313,8 +327,8 @@ def _paired(
 
 def _unpaired(old: Sequence[BackendRecord], new: Sequence[BackendRecord]) -> list[str]:
     names = [{b.backend for b in _there(side)} for side in (old, new)]
-    out = [f"{name} was compiled for before alone" for name in sorted(names[0] - names[1])]
-    return out + [f"{name} was compiled for after alone" for name in sorted(names[1] - names[0])]
+    out = [f"{name} was not compiled after" for name in sorted(names[0] - names[1])]
+    return out + [f"{name} was not compiled before" for name in sorted(names[1] - names[0])]
 
 
 # ---- records
@@ -400,6 +414,8 @@ def _config(record: Record, kernel: KernelRecord) -> tuple[ConfigEntry, ...]:
 def _options(
     old: tuple[ConfigEntry, ...], new: tuple[ConfigEntry, ...]
 ) -> tuple[OptionChange, ...]:
+    if not old or not new:
+        return ()
     before, after = ({e.name: e.value for e in side} for side in (old, new))
     return tuple(
         OptionChange(name, before.get(name), after.get(name))

@@ -1,4 +1,4 @@
-"""What two compiles of a kernel cost: counts of the IR, of the code, and times of launches.
+"""The cost of two compiles of a kernel: counts of the IR, of the code, and times of launches.
 
 Counts are exact. Times have a band: launches of two runs belong to no common moment, so that the
 noise of each counts in full (`verdicts.noise_of`), and where the machine was busy, or as fast as it

@@ -25,7 +25,7 @@ sorting, O(n log n)), so cost grows with the number of lines, not with their pro
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple, Protocol
 
@@ -239,21 +239,33 @@ def _shape(text: str) -> str:
     return _NUMBER.sub("$", text)
 
 
+def _matching(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Pairs of places with equal text, both in order.
+
+    What both begin and end with is left out of the search, which takes long for long listings.
+    """
+    least = min(len(old), len(new))
+    head = next((i for i in range(least) if old[i] != new[i]), least)
+    rest = least - head
+    tail = next((i for i in range(rest) if old[-1 - i] != new[-1 - i]), rest)
+    yield from ((i, i) for i in range(head))
+    inner = old[head : len(old) - tail], new[head : len(new) - tail]
+    for block in SequenceMatcher(None, *inner, autojunk=False).get_matching_blocks():
+        yield from ((head + block.a + k, head + block.b + k) for k in range(block.size))
+    yield from ((len(old) - i, len(new) - i) for i in range(tail, 0, -1))
+
+
 def diff_renumbered(old: Snapshot, new: Snapshot) -> tuple[Diff, Snapshot]:
     """Compare listings of two compiles; also returns the old listing in the new one's numbers.
 
     Old ops are matched to new ones by the text difflib of their shapes; unmatched ones get
     numbers that the new listing does not use.
     """
-    matcher = SequenceMatcher(
-        None, [_shape(t) for t in old.lines], [_shape(t) for t in new.lines], autojunk=False
-    )
     rename: dict[int, int] = {}
-    for block in matcher.get_matching_blocks():
-        for k in range(block.size):
-            a, b = old.ids[block.a + k], new.ids[block.b + k]
-            if a >= 0 and b >= 0:
-                rename[a] = b
+    for i, j in _matching([_shape(t) for t in old.lines], [_shape(t) for t in new.lines]):
+        a, b = old.ids[i], new.ids[j]
+        if a >= 0 and b >= 0:
+            rename[a] = b
     fresh = max([*new.ids, 0]) + 1
     for op in old.ids:
         if op >= 0 and op not in rename:

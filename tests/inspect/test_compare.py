@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from qd_studio import engine as qd
 from qd_studio.engine import inspect
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.inspect.compare import canonical_text
+from qd_studio.engine.inspect.compare import canonical_text, same_ir
 from qd_studio.engine.inspect.compare_figures import _IN_C, _LOCAL, _NUMBERED, _renamed
+from qd_studio.engine.inspect.record import Snapshot
 
 from tests.app.records import QUIET, make_record
 
@@ -176,7 +177,7 @@ def test_two_backends_are_compared_where_each_side_has_one():
 def test_what_is_on_one_side_alone_makes_no_change_unknown():
     found = inspect.compare_kernels(capture("base", ("cpu", "interp")), capture("base", ("cpu",)))
     assert found.state == "unknown"
-    assert found.reason == "interp was compiled for before alone"
+    assert found.reason == "interp was not compiled after"
 
 
 @pytest.mark.parametrize(
@@ -185,11 +186,17 @@ def test_what_is_on_one_side_alone_makes_no_change_unknown():
         (["$3 = add $1, $2"], ["$9 = add $4, $7"], True),
         (["$3 = add $1, $2"], ["$9 = add $4, $4"], False),
         (["$3 = print '$1'"], ["$3 = print '$2'"], False),
+        (["$1 = a", "$2 = b $1"], ["$2 = a", "$1 = b $2"], True),
+        (["$1 = a", "$2 = b $1"], ["$2 = a", "$1 = b $1"], False),
+        (["$1 = a", "$2 = b $1"], ["$1 = a", "$1 = b $1"], False),
+        (["$3 = print '$1'"], ["$3 = print $1"], False),
         (["$3 = print 'it\\'s $1' $1"], ["$4 = print 'it\\'s $1' $2"], True),
     ],
 )
 def test_listings_are_the_same_up_to_the_numbers_of_ops(old, new, same):
     assert (canonical_text(old) == canonical_text(new)) is same
+    sides = [Snapshot(lines=tuple(x), ids=(0,) * len(x), locs=(-1,) * len(x)) for x in (old, new)]
+    assert same_ir(*sides) is same
 
 
 @pytest.mark.parametrize(

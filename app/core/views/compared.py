@@ -34,10 +34,10 @@ def _delta(figure: Figure) -> str:
     return f"{after - before:+d} {name}"
 
 
-def times_text(timing: Timing) -> str:
-    """``launch 41.0 us -> 36.0 us (better)``."""
+def times_text(timing: Timing, full: bool = True) -> str:
+    """``launch 41.0 us -> 36.0 us (better)``. full: with the reason of what is unknown."""
     times = f"{fmt.duration_us(timing.before_us)} -> {fmt.duration_us(timing.after_us)}"
-    why = f": {timing.reason}" if timing.verdict == "unknown" else ""
+    why = f": {timing.reason}" if full and timing.verdict == "unknown" else ""
     return f"launch {times} ({timing.verdict}{why})"
 
 
@@ -52,7 +52,7 @@ def parted(backend: BackendComparison) -> str:
 
 
 def summary(kernel: KernelComparison) -> list[Span]:
-    """What an edit did, in one line: the figures of the first backend on which it did something."""
+    """The effect of an edit in one line: that on the first backend on which it had any."""
     if kernel.state == "same":
         return [("no change", "dim")]
     if kernel.change in ("added", "removed"):
@@ -86,7 +86,7 @@ def _of_backend(found: BackendComparison) -> list[Span]:
     if found.code.state == "same":
         parts.append(("the same code", "dim"))
     elif timing := (found.timings[-1] if found.timings else None):
-        parts.append((times_text(timing), _VERDICTS.get(timing.verdict, "dim")))
+        parts.append((times_text(timing, False), _VERDICTS.get(timing.verdict, "dim")))
     before, after = found.agreement
     if before != after:
         style = "bad" if after == "differs" else "warn" if after != "ok" else "ok"

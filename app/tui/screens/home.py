@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import cast
 
 from textual import events, on
 from textual.app import ComposeResult
 
+from ...core.edits import changes, with_edits
 from ...core.lines import Line
 from ...core.views.errors import error_lines, errors_of
 from ...core.views.home import absent_lines, detail
@@ -31,8 +33,9 @@ class HomeScreen(StudioScreen):
     HomeScreen #detail { height: auto; max-height: 35%; border-top: solid $panel-lighten-2; }
     """
     KEYS = (
-        ("choose", "open"), ("search", "search"), ("config", "options"), ("log", "log"),
-        ("save", "save"), ("palette", "commands"), ("help", "help"), ("quit", "quit"),
+        ("choose", "open"), ("edit", "changes"), ("search", "search"), ("config", "options"),
+        ("log", "log"), ("save", "save"), ("palette", "commands"), ("help", "help"),
+        ("quit", "quit"),
     )  # fmt: skip
     MORE = (("choose", "open"), ("more-backends", "backends"), *KEYS[1:])
     """The same where the matrix has no room for all backends."""
@@ -74,13 +77,33 @@ class HomeScreen(StudioScreen):
             saves, key = state.history.statements, state.key_name("more-backends")
             found = matrix(record, width, saves, state.ascii_only, self._page, key)
             notes = [Line(((f"   {text}", "dim"),)) for text in found.notes]
-            lines = [*found.rows, Line(()), *notes, *absent_lines(record)]
+            lines = [*self._rows(found.rows), Line(()), *notes, *absent_lines(record)]
             view.show(lines, found.head, self._wanted(view))
             self.query_one(KeyBar).set(self.MORE if found.hidden else self.KEYS)
         else:
             view.show(self._empty(bool(errors)))
             self.query_one(KeyBar).set(self.KEYS)
         self._paint_detail()
+
+    def _rows(self, rows: list[Line]) -> list[Line]:
+        """The rows with what the last save did, as soon as that is known."""
+        edits = self.studio.edits
+        before, now = edits.before, edits.now
+        if before is None or now is None:
+            return rows
+        if not changes.has(before, now):
+            self.studio.compute(lambda: changes(before, now))
+            return rows
+        return with_edits(rows, edits, self.studio.record, changes(before, now))
+
+    def action_edit(self) -> None:
+        """Show what the last save did to the selected kernel."""
+        from .lists import EditScreen
+
+        if self.studio.edits.before is None:
+            self.studio.notify("Save the file: it is compared with what is shown now.", timeout=4)
+        else:
+            self.studio.push_screen(EditScreen())
 
     def action_more_backends(self) -> None:
         """The next page of the matrix; after the last one the first."""
@@ -121,11 +144,28 @@ class HomeScreen(StudioScreen):
 
     @on(LineView.Moved, "#matrix")
     def _moved(self, event: LineView.Moved) -> None:
-        if event.line is not None and isinstance(event.line.key, str):
-            self.studio.select_kernel(event.line.key)
+        kernel, _ = _kernel_at(event.line)
+        if kernel:
+            self.studio.select_kernel(kernel)
             self._paint_detail()
 
     @on(LineView.Chosen, "#matrix")
     def _chosen(self, event: LineView.Chosen) -> None:
-        if event.line is not None and isinstance(event.line.key, str):
-            self.studio.open_kernel(event.line.key)
+        kernel, edit = _kernel_at(event.line)
+        if edit:
+            self.studio.select_kernel(kernel)
+            self.action_edit()
+        elif kernel:
+            self.studio.open_kernel(kernel)
+
+
+def _kernel_at(line: Line | None) -> tuple[str, bool]:
+    """(the id of the kernel on a line, True if the line is about what a save did to it)."""
+    key = line.key if line is not None else None
+    if isinstance(key, str):
+        return key, False
+    if isinstance(key, tuple):
+        kind, name = cast("tuple[str, str]", key)
+        if kind == "edit":
+            return name, True
+    return "", False

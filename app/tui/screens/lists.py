@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual import on
 from textual.app import ComposeResult
 
+from ...core.edits import edit_lines
 from ...core.lines import Line
 from ...core.views.misc import config_lines, config_of, log_lines
 from ...core.visible import visible_line
@@ -15,7 +16,7 @@ from ..widgets.bars import KeyBar, PromptBar, TitleBar
 from ..widgets.lines import LineView
 from .base import StudioScreen
 
-__all__ = ["ConfigScreen", "HelpScreen", "LogScreen"]
+__all__ = ["ConfigScreen", "EditScreen", "HelpScreen", "LogScreen"]
 
 
 class ListScreen(StudioScreen):
@@ -105,6 +106,26 @@ class LogScreen(ListScreen):
         super().paint()
         if follow:
             view.put(len(view.lines) - 1)
+
+
+class EditScreen(ListScreen):
+    """The effect of the last save on the selected kernel; computed on another thread."""
+
+    heading = "what the last save did"
+
+    def content(self) -> tuple[Sequence[Line], list[Line]]:
+        state = self.studio
+        before, now = state.edits.before, state.edits.now
+        kernel, backend, width = state.sel.kernel, state.sel.backend, state.size.width
+        if before is None or now is None:
+            return [], []
+        if kernel in state.edits.broken:
+            text = "The last save has no result for this kernel: see the error on the matrix."
+            return [Line(((text, "warn"),))], []
+        if not edit_lines.has(before, now, kernel, backend, width):
+            state.compute(lambda: edit_lines(before, now, kernel, backend, width))
+            return [Line((("Comparing ...", "dim"),))], []
+        return edit_lines(before, now, kernel, backend, width), []
 
 
 class ConfigScreen(ListScreen):
