@@ -14,6 +14,7 @@ from textual.app import SuspendNotSupported
 
 from ..core.state import kernel_of
 from ..core.views.errors import errors_of
+from ..core.visible import visible_line
 from .screens.base import StudioScreen
 from .styles import COUNTERPARTS, SUCCESSORS
 from .widgets.lines import LineView
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Actions", "export_name"]
 
 Value = str | int | float | bool
+# Rich refers to fonts on a server; a picture of someone's code should ask no server for anything.
+_FONTS = re.compile(r"\s*@font-face\s*\{[^}]*\}")
 _NO_WORKER = "This is a saved session: nothing can be compiled here."
 
 
@@ -135,6 +138,21 @@ class Actions:
             self._say(f"cannot write {path}: {error.strerror}", "error")
             return
         self._say(f"saved {path.resolve()}; `qd-studio open {path}` shows it")
+
+    def action_write_screenshot(self) -> None:
+        app = self._app
+        title = " ".join(("qd-studio", *(Path(file).name for file in app.files)))
+        text = _FONTS.sub("", app.export_screenshot(title=visible_line(title)))
+        path = _free(f"{export_name(app.sel.kernel, self._stem(), 'screen')}", ".svg")
+        self._thread(self._write_screenshot, path, text)
+
+    def _write_screenshot(self, path: Path, text: str) -> None:
+        try:
+            path.write_text(text, encoding="utf-8", errors="replace")
+        except OSError as error:
+            self._say(f"cannot write {path}: {error.strerror}", "error")
+            return
+        self._say(f"wrote {path.resolve()}")
 
     async def action_edit(self) -> None:
         """Suspend the screen, run the editor at the line, and come back."""
