@@ -1,4 +1,4 @@
-"""The user's editor at a line: how each editor wants to be told the line, and running it."""
+"""The user's editor at a line: its command, in the form in which each editor accepts the line."""
 
 from __future__ import annotations
 
