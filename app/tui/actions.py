@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from collections.abc import Callable, Mapping
@@ -9,6 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from textual.app import SuspendNotSupported
+
+from ..core.state import kernel_of
+from ..core.views.errors import errors_of
+from ..core.visible import visible_line
 from .screens.base import StudioScreen
 from .styles import COUNTERPARTS, SUCCESSORS
 from .widgets.lines import LineView
@@ -20,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Actions", "export_name"]
 
 Value = str | int | float | bool
+# Rich refers to fonts on a server; a picture of someone's code should ask no server for anything.
+_FONTS = re.compile(r"\s*@font-face\s*\{[^}]*\}")
 _NO_WORKER = "This is a saved session: nothing can be compiled here."
 
 
@@ -130,6 +138,59 @@ class Actions:
             self._say(f"cannot write {path}: {error.strerror}", "error")
             return
         self._say(f"saved {path.resolve()}; `qd-studio open {path}` shows it")
+
+    def action_write_screenshot(self) -> None:
+        app = self._app
+        title = " ".join(("qd-studio", *(Path(file).name for file in app.files)))
+        text = _FONTS.sub("", app.export_screenshot(title=visible_line(title)))
+        path = _free(f"{export_name(app.sel.kernel, self._stem(), 'screen')}", ".svg")
+        self._thread(self._write_screenshot, path, text)
+
+    def _write_screenshot(self, path: Path, text: str) -> None:
+        try:
+            path.write_text(text, encoding="utf-8", errors="replace")
+        except OSError as error:
+            self._say(f"cannot write {path}: {error.strerror}", "error")
+            return
+        self._say(f"wrote {path.resolve()}")
+
+    async def action_edit(self) -> None:
+        """Suspend the screen, run the editor at the line, and come back."""
+        from .editor import NoEditorError, editor_command
+
+        app, (path, line) = self._app, self._source_line()
+        if not path or path.endswith(".ipynb"):
+            what = "A notebook has no lines for an editor." if path else "No source line is here."
+            app.notify(what, timeout=3)
+            return
+        if not os.path.exists(path):
+            app.notify(f"{path} does not exist here.", severity="error", timeout=5)
+            return
+        try:
+            command, known = editor_command(os.environ, path, line)
+            with app.batch_update(), app.suspend():  # nothing is drawn over the editor
+                status = await app.run_in_front(command)
+        except (NoEditorError, SuspendNotSupported, OSError) as error:
+            app.notify(str(error), severity="error", timeout=5)
+            return
+        if status:
+            app.notify(f"{command[0]} ended with status {status}", severity="warning", timeout=5)
+        elif not known:
+            app.notify(f"{command[0]} is not known: opened without the line {line}.", timeout=5)
+
+    def _source_line(self) -> tuple[str, int]:
+        """The file and line of what is under the cursor; an empty path if there is none."""
+        app, view = self._app, self._view
+        line = view.current if view is not None else None
+        shown = line.line if line is not None else 0
+        kernel = kernel_of(app.record, app.sel)
+        inside = len(app.screen_stack) > 1
+        if view is not None and view.id == "errors" and line is not None and shown:
+            errors = errors_of(app.record, kernel if inside else None)
+            return errors[cast("tuple[str, int]", line.key)[1]].file, shown
+        if kernel is None:
+            return (app.files[0], 1) if app.files and app.record.files else ("", 0)
+        return kernel.file, shown or (app.sel.line if inside else 0) or kernel.line
 
     def action_export(self) -> None:
         view = self._view

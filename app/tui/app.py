@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -169,6 +170,18 @@ class StudioApp(Actions, App[int]):
         if loop is not None:
             with contextlib.suppress(RuntimeError):  # it is closed: the end has come already
                 loop.call_soon_threadsafe(partial(self.exit, return_code=128 + number))
+
+    async def run_in_front(self, command: Sequence[str]) -> int:
+        """Run a program on the terminal, while the app is suspended; return its exit status.
+
+        The app can still be ended meanwhile: it ends the program then.
+        """
+        process = subprocess.Popen(command)
+        while process.poll() is None:
+            if self._ended_by:
+                process.terminate()
+            await asyncio.sleep(0.02)
+        return process.returncode
 
     def on_unmount(self) -> None:
         # The terminal need not wait until the worker has ended; the caller of the app does.

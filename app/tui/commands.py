@@ -61,6 +61,10 @@ _COMMANDS: Final = (
             "everywhere"),
     Command("export", "e", "Export", "Write the list to a text file; a graph also as SVG, DOT and "
             "Mermaid.", "app.export", "everywhere"),
+    Command("screenshot", "S", "Screenshot", "Write the screen to an SVG file in this folder.",
+            "app.write_screenshot", "everywhere"),
+    Command("edit", "v", "Edit", "Open the source line in the editor of VISUAL or EDITOR.",
+            "app.edit", "everywhere"),
     Command("log", "o", "Log", "Show the output of user code and of the engine.", "app.log",
             "everywhere"),
     Command("config", "c", "Options", "See all compile options; change some and compare.",
