@@ -24,6 +24,7 @@ from qd_studio.engine.cache.codec import decode, encode, moved, without_task_loc
 from qd_studio.engine.cache.locations import Function, RelativeLocations
 from qd_studio.engine.cache.offline import UNREADABLE
 from qd_studio.engine.ir import UNKNOWN, Param, get_loc
+from qd_studio.engine.runtime.compile import compile_kernel
 from qd_studio.engine.types import PRIMITIVE_TYPES, ElementLayout, f32, f64, i32, u1
 
 from tests.caches.offline_kit import compiled, module, numbers, start
@@ -234,7 +235,8 @@ def test_what_backends_make_comes_back(tmp_path, arch, debug):
     start(arch=arch, debug=debug)
     kernel = module(tmp_path / "kernels.py", KERNEL).work
     kernel(numbers(), 4)
-    found = compiled(kernel)
+    (variant,) = kernel.launchers.variants.values()
+    found = compile_kernel(variant._request)
     functions = [Function(d.qualname, d.file, d.line, d.end_line) for d in found.build.decls]
     again = through(found.artifact, functions, functions)
     assert bare(again) == bare(found.artifact)

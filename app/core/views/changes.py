@@ -9,13 +9,16 @@ at: opening the diff of a listing of 100,000 lines costs the diff itself, not it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ....engine.inspect.diff import Diff, DiffRow, diff_listings, diff_pass, fold, intraline
-from ....engine.inspect.readable import Readable, readable_ir
 from ....engine.inspect.record import CompileRecord, FileRecord, PassRun, Snapshot
 from ..lines import LazyLines, Line, Span, cell, ir_spans, mark_spans, readable_spans
 from ..memo import by_identity
 from .source_lines import gutter, user_lines
+
+if TYPE_CHECKING:
+    from ....engine.inspect.readable import Readable
 
 __all__ = [
     "DiffLines", "Files", "diff_lines", "diff_size", "listing_lines", "pass_diff", "readable_of",
@@ -32,16 +35,19 @@ _ROWS = {"added": "add", "removed": "del", "moved": "move", "same": ""}
 @by_identity(24)
 def readable_of(compiled: CompileRecord, snapshot: Snapshot, files: Files) -> Readable:
     """The readable form of a listing."""
+    # Imported with the IR, which the first screen does without.
+    from ....engine.inspect.readable import readable_ir
+
     return readable_ir(compiled, snapshot, files)
 
 
 def _spans(listing: Snapshot | Readable, text: str) -> tuple[Span, ...]:
-    return readable_spans(text) if isinstance(listing, Readable) else ir_spans(text)
+    return ir_spans(text) if isinstance(listing, Snapshot) else readable_spans(text)
 
 
 def _types(listing: Snapshot | Readable, i: int) -> tuple[Span, ...]:
     """The gutter of types, which the readable form has."""
-    return ((f"{listing.types[i]:>4} ", "type"),) if isinstance(listing, Readable) else ()
+    return () if isinstance(listing, Snapshot) else ((f"{listing.types[i]:>4} ", "type"),)
 
 
 def listing_lines(compiled: CompileRecord, snapshot: Snapshot | Readable) -> Sequence[Line]:
@@ -101,7 +107,7 @@ def run_lines(
     if run.before == run.after:
         return listing_lines(compiled, new)
     found = pass_diff(compiled, run) if files is None else _readable_diff(compiled, run, files)
-    if isinstance(new, Readable) and anchor in new.line_of:
+    if not isinstance(new, Snapshot) and anchor in new.line_of:
         anchor = new.ids[new.line_of[anchor]]
     context = None if whole else 3
     return diff_lines(compiled, old, new, found, width=width, context=context, anchor=anchor)

@@ -13,7 +13,6 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
-from ....engine.inspect.readable_uses import operands, users
 from ....engine.inspect.record import CompileRecord, KernelRecord, PassRun, RunName
 from ...core.lines import Line, index_of
 from ...core.pending import state_of
@@ -209,6 +208,8 @@ class PassesPane(Pane, Horizontal):
         run = run_of(compiled, state.sel)
         if self._files is None or compiled is None or run is None:
             return None
+        from ....engine.inspect.readable_uses import operands, users
+
         ask = users if uses else operands
         snapshot = compiled.snapshots[run.after]
         return ask(readable_of(compiled, snapshot, self._files), snapshot, op)
