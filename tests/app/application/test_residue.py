@@ -11,6 +11,8 @@ from qd_studio.engine.inspect.application.store import MEMBER
 
 from tests.app.application.kit import program, script
 
+pytestmark = pytest.mark.slow
+
 PROGRAM = """
 import numpy as np
 import taichi as ti

@@ -9,6 +9,8 @@ from qd_studio.engine import inspect
 
 from tests.app.records import make_record
 
+pytestmark = pytest.mark.slow
+
 BASE = """from qd_studio import engine as qd
 
 
