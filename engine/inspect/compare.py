@@ -80,7 +80,7 @@ class AlignedPass(msgspec.Struct, frozen=True):
 class BackendComparison(msgspec.Struct, frozen=True):
     """A kernel on one backend.
 
-    before, after: the backends. passes: aligned; the first stands for the front end. parting: the
+    before, after: the backends. passes: aligned; the first is the front end. parting: the
     index of the first that leaves different IR; -1 for none. meeting: the index of the pass from
     which on the IR is the same again; -1 if it is not. figures: those that differ or are known on
     one side alone. agreement: verdicts before and after.

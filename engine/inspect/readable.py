@@ -400,7 +400,7 @@ class _Writer:
         return self.plan.top[self.plan.at[id]]
 
     def _name(self, id: int) -> str:
-        """The name of an op's value: the user's where it stands for this op alone."""
+        """The name of an op's value: the user's where it names this op alone."""
         name = self._wanted.get(id)
         if name is None:
             return f"${id}"

@@ -1,4 +1,4 @@
-"""`qd-studio replay`: rounding and the order of iterations are told from faults."""
+"""`qd-studio replay`: rounding and the order of iterations are distinguished from faults."""
 
 import json
 import zipfile
