@@ -82,6 +82,15 @@ class Actions:
 
     # --- search and copy -------------------------------------------------------------------
 
+    def action_find(self) -> None:
+        from .screens.finding import FindScreen
+
+        screen = self._app.screen
+        if isinstance(screen, FindScreen):
+            screen.ask()
+        else:
+            self._app.push_screen(FindScreen())
+
     def action_search(self) -> None:
         if isinstance(self._app.screen, StudioScreen):
             self._app.screen.open_search()

@@ -288,6 +288,18 @@ class StudioApp(Actions, App[int]):
         self.select_kernel(kernel)
         self.push_screen("kernel")
 
+    def show_in_kernel(self, kernel: str, changes: Mapping[str, Any], row: int = -1) -> None:
+        """Go to a place of a kernel. changes: fields of the selection. row: line of the list."""
+        from .screens.kernel import KernelScreen
+
+        self.select_kernel(kernel)
+        self.select(**changes)
+        if not isinstance(self.screen, KernelScreen):
+            self.push_screen("kernel")
+        screen = self.screen
+        if isinstance(screen, KernelScreen):
+            self.call_after_refresh(screen.show_at, row)
+
     # --- keys ------------------------------------------------------------------------------
 
     async def on_event(self, event: events.Event) -> None:

@@ -49,6 +49,8 @@ _COMMANDS: Final = (
             "everywhere"),
     Command("search-previous", "N", "Previous match", "Go to the previous match.",
             "app.search_step(-1)", "everywhere"),
+    Command("find", "F", "Find everywhere", "Find text in all sources, in the IR after every pass, "
+            "in generated code, errors and the log.", "app.find", "everywhere"),
     Command("copy", "y", "Copy line", "Copy the line under the cursor, without its gutter.",
             "app.copy_line", "everywhere"),
     Command("copy-all", "Y", "Copy everything", "Copy the whole list.", "app.copy_all",
@@ -90,8 +92,9 @@ _COMMANDS: Final = (
     Command("choose", "enter", "Open", "Open the item of the line.", "choose", "list"),
     Command("more-backends", "b", "More backends", "Show the backends that do not fit into "
             "the matrix.", "screen.more_backends", "home"),
-    Command("edit", "d", "What the save did", "Compare the kernel with its state before the last "
-            "save: what differs, and the diff where the compiles part.", "screen.edit", "home"),
+    Command("changes", "d", "What the save did", "Compare the kernel with its state before the "
+            "last save: what differs, and the diff where the compiles part.", "screen.edit",
+            "home"),
     Command("next-tab", "tab", "Next tab", "Go to the next tab.", "screen.tab(1)", "kernel"),
     Command("previous-tab", "shift+tab", "Previous tab", "Go to the previous tab.",
             "screen.tab(-1)", "kernel"),

@@ -33,7 +33,7 @@ class HomeScreen(StudioScreen):
     HomeScreen #detail { height: auto; max-height: 35%; border-top: solid $panel-lighten-2; }
     """
     KEYS = (
-        ("choose", "open"), ("edit", "changes"), ("search", "search"), ("config", "options"),
+        ("choose", "open"), ("changes", "changes"), ("search", "search"), ("config", "options"),
         ("log", "log"), ("save", "save"), ("palette", "commands"), ("help", "help"),
         ("quit", "quit"),
     )  # fmt: skip

@@ -193,6 +193,15 @@ class KernelScreen(StudioScreen):
     def _focus_tab(self) -> None:
         self.shown.focus_first()
 
+    def show_at(self, row: int) -> None:
+        """Show the selection with its tab focused. row: the line of its list; -1: as selected."""
+        if self.studio.sel.tab == "passes":
+            self.pane.diff_shown = True
+        self.paint()
+        self._focus_tab()
+        if row >= 0 and isinstance(self.shown, LinesPane):
+            self.shown.move(row)
+
     def action_tab(self, step: int) -> None:
         names = list(self._tabs)
         at = names.index(self.studio.sel.tab)

@@ -97,6 +97,16 @@ class LogScreen(ListScreen):
 
     heading = "log"
 
+    def __init__(self, row: int = -1) -> None:
+        """row: the line that the cursor is on at first; -1: the last one."""
+        super().__init__()
+        self._row = row
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        if self._row >= 0:
+            self.query_one("#list", LineView).move(self._row)
+
     def content(self) -> tuple[Sequence[Line], list[Line]]:
         return log_lines(self.studio.record), []
 
