@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.widgets import Input
 
 from ...core.lines import Line
-from ...core.views.finding import MOST, Hit, find, hit_lines
+from ...panels._finding import MOST, Hit, find, hit_lines
 from ..widgets.bars import KeyBar, PromptBar, TitleBar
 from ..widgets.lines import LineView
 from .base import StudioScreen
@@ -17,7 +17,7 @@ __all__ = ["FindScreen"]
 
 
 class FindScreen(StudioScreen):
-    """See `core.views.finding`. Results are found on another thread while the text is typed."""
+    """See `panels._finding`. Results are found on another thread while the text is typed."""
 
     KEYS = (("choose", "go there"), ("find", "other text"), ("copy-all", "copy all"),
             ("export", "export"), ("help", "help"), ("back", "back"))  # fmt: skip

@@ -1,7 +1,7 @@
 """The search over everything, from each kind of list."""
 
 import pytest
-from qd_studio.app.core.views.finding import MOST, find, hit_lines
+from qd_studio.app.panels._finding import MOST, find, hit_lines
 
 from tests.app.tui.pilot import SIZES, press, studio
 from tests.app.tui.pilot import record as compiled

@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from ....engine.inspect.record import BackendRecord, CompileRecord, KernelRecord, Record
-from ...panels.code import in_order, title_of
-from ..lines import Line
-from ..memo import by_identity
-from ..state import names_of
+from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord, Record
+from ..core.lines import Line
+from ..core.memo import by_identity
+from ..core.state import names_of
+from .code import in_order, title_of
 
 __all__ = ["MOST", "Hit", "find", "hit_lines"]
 
