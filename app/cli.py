@@ -11,6 +11,7 @@
     qd-studio cache ls|show|verify|clean   the caches on disk
     qd-studio stubs DIRECTORY           types for files that say `import quadrants`
     qd-studio completion SHELL          completion of these words, for bash, zsh and fish
+    qd-studio tour                      a walk through the studio, on a file of its own
     qd-studio --spec                    commands, options and keys as JSON
 
 Standard output is data, standard error is talk. Exit codes: 0 fine; 1 a kernel or a rule failed;

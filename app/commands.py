@@ -44,6 +44,7 @@ COMMANDS: Final = {
     "cache": Command("cache ls, show, verify, clean", ".cache"),
     "stubs": Command("stubs DIRECTORY", ".stubs", True),
     "completion": Command("completion SHELL", ".completion", True),
+    "tour": Command("tour", ".tour", True),
 }
 LATER: Final = ("bisect",)
 """Commands that are planned: reported as such, not as missing files."""

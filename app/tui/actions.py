@@ -64,6 +64,21 @@ class Actions:
         if len(self._app.screen_stack) > 1:
             self._app.pop_screen()
 
+    def action_tour_next(self) -> None:
+        from .tour import Tour
+
+        app = self._app
+        if app.tour is None or not app.tour.text(app.key_name):
+            app.tour = Tour()
+        else:
+            app.tour.next(app.where)
+        app.tour_moved()
+
+    def action_tour_end(self) -> None:
+        if self._app.tour is not None:
+            self._app.tour.end()
+            self._app.tour_moved()
+
     def _open_list(self, kind: str) -> None:
         from .screens import lists
 

@@ -29,6 +29,7 @@ from ...engine.inspect.record import Record, RunName
 from ..core.edits import Edits, looked
 from ..core.pending import finished_record
 from ..core.state import History, Selection, remember, settle
+from ..core.tour import Where
 from ..core.visible import visible, visible_line
 from .actions import Actions
 from .commands import Command, all_commands, bindings, command
@@ -37,6 +38,7 @@ from .palettes import THEMES
 from .screens.base import StudioScreen
 from .screens.home import HomeScreen
 from .styles import AsciiFilter
+from .tour import Tour, TourBar
 from .widgets.bars import PromptBar
 from .widgets.lines import LineView
 
@@ -98,6 +100,8 @@ class StudioApp(Actions, App[int]):
         self.options: dict[str, Value] = {}
         self.backends: tuple[str, ...] = ()  # as chosen at the start; none: those that can launch
         self.every_backend = False
+        self.tour: Tour | None = None
+        self._looks = 0
         self.keymap_path = keymap_path
         self._progress = "" if start is None else "starting the worker"
         self._busy_since: float | None = None if start is None else 0.0
@@ -205,6 +209,7 @@ class StudioApp(Actions, App[int]):
                 if event.complete:
                     self.history = remember(self.history, event.record)
                     self.edits = looked(self.edits, event.record)
+                    self._looks += 1
                     self._busy_since, self._progress = None, "ready"
             elif isinstance(event, ev.KernelUpdated):
                 kernels = tuple(
@@ -254,6 +259,21 @@ class StudioApp(Actions, App[int]):
         screen = self.screen
         if isinstance(screen, StudioScreen) and screen.is_mounted:
             screen.paint()
+        self.call_later(self.tour_moved)
+
+    # --- the tour --------------------------------------------------------------------------
+
+    @property
+    def where(self) -> Where:
+        """What the steps of the tour are judged by."""
+        return Where(type(self.screen).__name__, self.sel, self._looks)
+
+    def tour_moved(self) -> None:
+        """Go on with the tour if the user has done its step, and show it."""
+        if self.tour is not None:
+            self.tour.moved(self.where)
+            for bar in self.screen.query(TourBar):
+                bar.paint()
 
     # --- the selection ---------------------------------------------------------------------
 
@@ -261,6 +281,8 @@ class StudioApp(Actions, App[int]):
         """Change the selection; the caller paints."""
         self.sel = replace(self.sel, **changes)
         self._send_focus()
+        if self.tour is not None:
+            self.call_later(self.tour_moved)
 
     def settle(self) -> None:
         """Move the selection off what no longer exists."""
@@ -311,6 +333,7 @@ class StudioApp(Actions, App[int]):
         if isinstance(event, events.Key) and not event.is_forwarded:
             screen = self.screen
             if isinstance(screen, StudioScreen) and screen.is_mounted and await self._key(event):
+                self.call_later(self.tour_moved)
                 return
         await super().on_event(event)
 

@@ -78,6 +78,10 @@ _COMMANDS: Final = (
             "app.switch_theme", "everywhere"),
     Command("next-theme", "T", "Next theme", "Change between the usual colours, high contrast, and "
             "colours safe for people who confuse red and green.", "app.next_theme", "everywhere"),
+    Command("tour-next", "full_stop", "Tour", "Start the tour, or skip its step.", "app.tour_next",
+            "everywhere"),
+    Command("tour-end", "comma", "End the tour", "End the tour; also hides the offer of one.",
+            "app.tour_end", "everywhere"),
     Command("suspend", "ctrl+z", "Suspend", "Go back to the shell; `fg` returns.",
             "app.suspend_process", "everywhere"),
     Command("line-up", "up,k", "Line up", "Move up.", "line(-1)", "list"),
@@ -190,7 +194,7 @@ _NAMES: Final = {
     "question_mark": "?", "slash": "/", "colon": ":", "right_square_bracket": "]",
     "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",
     "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc", "pageup": "pgup",
-    "pagedown": "pgdn", "dollar_sign": "$", "asterisk": "*",
+    "pagedown": "pgdn", "full_stop": ".", "comma": ",", "dollar_sign": "$", "asterisk": "*",
 }  # fmt: skip
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..worker.client import WorkerClient
     from ..worker.protocol import Limits, Opening
     from .app import StudioApp
+    from .tour import Tour
 
 __all__ = [
     "THEMES",
@@ -110,8 +111,9 @@ def run_studio(
     theme: str | None = None,
     keymap: str | None = None,
     command: Sequence[str] = (),
+    tour: Tour | None = None,
 ) -> int:
-    """Open the live studio on ``files``; return the exit code."""
+    """Open the live studio on ``files``; return the exit code. tour: None: if it is a first one."""
     chosen = tuple(backends)
 
     def start(on_event: Callable[[Any], object]) -> WorkerClient:
@@ -122,7 +124,7 @@ def run_studio(
             opening=opening, command=command, watch=True,
         )  # fmt: skip
 
-    return _run(files, start, None, theme, no_color, config, keymap, chosen)
+    return _run(files, start, None, theme, no_color, config, keymap, chosen, tour)
 
 
 def open_session(
@@ -146,15 +148,18 @@ def _run(
     config: Mapping[str, Value] | None,
     keymap: str | None,
     backends: tuple[str, ...] = (),
+    tour: Tour | None = None,
 ) -> int:
     ascii_only = prepare(theme, no_color)
     # Nothing made while the first screen comes up is garbage; the app turns this on again.
     gc.disable()
     from .app import StudioApp
+    from .tour import Tour, first_start
 
     app = StudioApp(
         files, start, record, ascii_only=ascii_only, theme=own_theme(theme), **_keys(keymap)
     )
+    app.tour = tour or (Tour(offered=True) if start is not None and first_start() else None)
     app.options.update(config or {})
     app.backends = backends
     return _shown(app)

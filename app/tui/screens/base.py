@@ -10,6 +10,7 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widgets import Input
 
+from ..tour import TourBar
 from ..widgets.bars import KeyBar, PromptBar, TitleBar, TooSmall
 from ..widgets.lines import LineView
 
@@ -53,6 +54,7 @@ class StudioScreen(Screen[None]):
         yield TitleBar()
         yield from self.body()
         yield PromptBar("search, enter to go on, esc to leave", self._entered, id="search")
+        yield TourBar()
         yield KeyBar()
         yield TooSmall(LEAST)
 
@@ -63,6 +65,9 @@ class StudioScreen(Screen[None]):
     def on_resize(self, event: events.Resize) -> None:
         size = event.size
         self.set_class(size.width < LEAST[0] or size.height < LEAST[1], "small")
+
+    def on_screen_resume(self) -> None:
+        self.studio.tour_moved()
 
     def paint(self) -> None:
         """Show the app's state; called when it changes."""
