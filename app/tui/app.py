@@ -265,7 +265,7 @@ class StudioApp(Actions, App[int]):
 
     @property
     def where(self) -> Where:
-        """What the steps of the tour are judged by."""
+        """The state that the steps of the tour are judged by."""
         return Where(type(self.screen).__name__, self.sel, self._looks)
 
     def tour_moved(self) -> None:
