@@ -71,7 +71,7 @@ STEPS: Final[tuple[Step, ...]] = (
         lambda _, now: now.sel.tab == "launch",
     ),
     Step(
-        "Launch: how long a launch takes, how much that varies, and the last saves. {back} leads "
+        "Launch: the time of a launch, how much it varies, and the last saves. {back} leads "
         "out, one level at a time: back to the matrix.",
         lambda _, now: now.screen == "HomeScreen",
     ),

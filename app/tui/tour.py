@@ -23,7 +23,7 @@ __all__ = ["Tour", "TourBar", "first_start"]
 
 
 class Tour:
-    """Where a user is in the tour. change: changes the file of the tour, if it has one."""
+    """The place of a user in the tour. change: changes the file of the tour, if it has one."""
 
     def __init__(self, offered: bool = False, change: Callable[[], None] | None = None) -> None:
         self.step = -1 if offered else 0
@@ -32,7 +32,7 @@ class Tour:
         self._began: Where | None = None
 
     def text(self, key: Callable[[str], str]) -> str:
-        """What to do now; empty at the end. key: the key of a command."""
+        """The text of the step; empty at the end. key: the key of a command."""
         if self.step >= len(STEPS):
             return ""
         text = OFFER if self.step < 0 else STEPS[self.step].text
@@ -101,7 +101,7 @@ def first_start() -> bool:
     """True once: when the studio has not been started before, as far as is known.
 
     A file in the user's state folder says so from then on; if it cannot be written, the answer is
-    no, so that nobody is asked at every start.
+    no, so that the offer is not made at every start.
     """
     from platformdirs import user_state_path
 

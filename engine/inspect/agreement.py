@@ -10,19 +10,23 @@ by less than the smallest normal one: GPUs flush such values under `fast_math`, 
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
 from .record_launch import AgreementRecord
 
-__all__ = ["AGAINST", "Comparison", "Named", "apart", "compare", "element_name", "judged"]
+__all__ = [
+    "AGAINST", "Comparison", "Named", "apart", "compare", "element_name", "judged",
+]  # fmt: skip
 
 AGAINST: Final = "the interpreter"
 
 # relative to the values, relative to the array's largest value
 _TOLERANCE: Final = {2: (2e-2, 2e-2), 4: (1e-4, 1e-5), 8: (1e-9, 1e-10)}
+_OWN: Final = {2: 0.1, 4: 1e-2}
+"""The largest distance of the interpreter from f64, relative to the value, that can be rounding."""
 _NAMES: Final = {2: "f16", 4: "f32", 8: "f64"}
 _HUGE: Final = float(np.finfo(np.float64).max)
 _NORMAL: Final = {4: float(np.finfo(np.float32).tiny)}
@@ -34,7 +38,8 @@ class Comparison(NamedTuple):
 
     max_ulp: over floats only. elements: the numbers of results that were compared. differing: the
     numbers, of results and of what the kernel only reads, that are too far apart. nans: the
-    elements that are NaN on both sides.
+    elements that are NaN on both sides. rounding: if the comparison agrees only because the
+    interpreter's own rounding is as large, how large that is, relative to the values; else 0.
     """
 
     agrees: bool
@@ -46,6 +51,7 @@ class Comparison(NamedTuple):
     elements: int = 0
     differing: int = 0
     nans: int = 0
+    rounding: float = 0.0
 
 
 class Named(NamedTuple):
@@ -74,12 +80,14 @@ def compare(
     ours: Sequence[Any],
     theirs: Sequence[Any],
     results: Container[int] | None = None,
+    exact: Callable[[], Sequence[Any] | None] | None = None,
 ) -> Comparison:
     """Compare values (arrays or numbers) pairwise; ``theirs`` are the interpreter's.
 
     names: of each value; a text is the name of a number, or of an array of numbers. results: the
     indices of the values that the kernel writes or returns, all if None. Others must be equal too,
-    but that they are shows nothing, so they are not among `Comparison.elements`.
+    but that they are shows nothing, so they are not among `Comparison.elements`. exact: returns
+    the values computed in f64 throughout, if there are any; called if the comparison differs.
     """
     max_abs = max_rel = max_ulp = 0.0
     elements = differing = nans = 0
@@ -109,9 +117,42 @@ def compare(
         if wrong and not first:
             first = _first(name, x, y, bad)
     tolerance = _tolerance(sizes)
-    return Comparison(
+    found = Comparison(
         not first, max_abs, max_rel, max_ulp, tolerance, first, elements, differing, nans
     )  # fmt: skip
+    precise = exact() if first and exact is not None else None
+    return found if precise is None else _reconsidered(found, ours, theirs, precise)
+
+
+def _reconsidered(
+    found: Comparison, ours: Sequence[Any], theirs: Sequence[Any], exact: Sequence[Any]
+) -> Comparison:
+    """``found``, which differs, judged once more with results computed in f64 throughout.
+
+    It agrees if each number that is too far from the interpreter's is close to that of f64, or no
+    more than twice as far from it as the interpreter's, which must be close to it, too (`_OWN`).
+    """
+    rounding = 0.0
+    for a, b, c in zip(ours, theirs, exact, strict=True):
+        x, y, e = np.asarray(a), np.asarray(b), np.asarray(c)
+        if x.shape != y.shape or x.shape != e.shape:
+            return found
+        size = _float_size(x, y)
+        if not size and bool(np.any(x != y)):
+            return found
+        bad = _floats(x, y, size)[0] if size else np.zeros(x.shape, bool)
+        if not bool(np.any(bad)):
+            continue
+        far = _floats(x, e, size)[0] & bad
+        with np.errstate(all="ignore"):
+            a64, b64, e64 = (v[bad].astype(np.float64) for v in (x, y, e))
+            own, scale = np.abs(b64 - e64), np.maximum(np.abs(e64), np.abs(b64))
+            fits = (np.abs(a64 - e64) <= 2 * own) & (own <= _OWN.get(size, 0.0) * scale)
+            if not bool(np.all(np.isfinite(e64) & (fits | ~far[bad]))):
+                return found
+            relative = np.divide(own, scale, out=np.zeros_like(own), where=scale > 0)
+        rounding = max(rounding, float(np.max(relative)))
+    return found._replace(agrees=True, first_difference="", differing=0, rounding=rounding)
 
 
 def _float_size(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> int:
@@ -149,6 +190,9 @@ def judged(
         reason = f"NaN in all {elements:,} elements, here and in {AGAINST}, shows nothing"
     else:
         counted = [worst[1]] if worst is not None else [c for _, c in compared]
+        own = max(c.rounding for _, c in compared)
+        if own and worst is None:
+            reason = f"the interpreter's own rounding is as large, by a run in f64: up to {own:.1e}"
         labels = [worst[0]] if worst is not None else [label for label, _ in compared]
         return AgreementRecord(
             state="ok" if worst is None else "differs",

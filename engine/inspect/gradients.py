@@ -33,17 +33,8 @@ from .contents import elements, put_elements
 from .differentiable import gradient_name, has_gradients
 from .discover import Subject
 from .inputs import Inputs, Place
-from .launching import (
-    ORACLE,
-    ORACLE_STEPS,
-    ORACLE_STEPS_FIRST,
-    SEED,
-    Launcher,
-    Round,
-    TooLong,
-    counted,
-    discard,
-)
+from .interpreting import SEED, TooLong, counted, discard
+from .launching import ORACLE, ORACLE_STEPS, ORACLE_STEPS_FIRST, Launcher, Round
 from .placing import Placed, device_of, placed
 from .record import AutodiffRecord, BackendRecord, KernelRecord
 from .stack_facts import facts_of_launch

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -30,7 +31,6 @@ import msgspec
 import numpy as np
 
 from ..backends import interp
-from ..backends.base import StackPlan
 from ..errors import QuadrantsAssertionError, QuadrantsRuntimeError
 from ..runtime.compile import FullCompile
 from ..runtime.status import status
@@ -41,6 +41,7 @@ from .counting import Instrumented
 from .faults import error_record
 from .flows import facts_of_graph, graph_facts
 from .inputs import Inputs
+from .interpreting import SEED, TooLong, counted, discard, run_widened
 from .measuring import Started, amounts_of, measured, warm_start
 from .placing import Placed, placed
 from .record import (
@@ -60,25 +61,13 @@ if TYPE_CHECKING:
     from ..ir import Loc
     from .capture import KernelCapture
 
-__all__ = [
-    "ORACLE", "ORACLE_STEPS", "ORACLE_STEPS_FIRST", "SEED", "Launcher", "Round", "TooLong",
-    "counted", "discard",
-]  # fmt: skip
+__all__ = ["ORACLE", "ORACLE_STEPS", "ORACLE_STEPS_FIRST", "Launcher", "Round"]
 
 ORACLE: Final = "interp"
 ORACLE_STEPS: Final = 1_000_000
 ORACLE_STEPS_FIRST: Final = 20_000_000
-SEED: Final = 1
 
 _Printer = Callable[[str], object]
-
-
-class TooLong(Exception):
-    """Raised when the interpreter exceeds its steps or its time. loop: the one it was in."""
-
-    def __init__(self, loop: Loc | None = None) -> None:
-        super().__init__()
-        self.loop = loop
 
 
 class _Outcome:
@@ -120,7 +109,8 @@ class Round:
     contents: of the fields, before each launch. first: it is the first of the kernel's cases.
     unchecked: why there is nothing to compare with. unfit: why compiled code is not launched.
     failure: how the interpreter failed on arguments of the author's. loop: the one that the
-    interpreter did not get out of in its time. started: what was launched once and can be timed.
+    interpreter did not get out of in its time. exact: the results in f64, once asked for; empty if
+    there are none. started: what was launched once and can be timed.
     """
 
     case: LaunchCase
@@ -133,6 +123,7 @@ class Round:
     unfit: ErrorRecord | None = None
     failure: ErrorRecord | None = None
     loop: Loc | None = None
+    exact: list[Any] | None = None
     started: list[Started] = field(default_factory=list[Started])
 
 
@@ -220,7 +211,7 @@ class Launcher:
                 began = time.perf_counter_ns()
                 results = interpret(most)
                 first_us = (time.perf_counter_ns() - began) / 1e3
-            found.oracle = self._outcome(compiled, given, results)
+            found.oracle = self._outcome(compiled, given.values, results)
         except (TooLong, StepLimit) as late:
             self._late(found, shown, late.loop if isinstance(late, TooLong) else None)
         except Exception as raised:
@@ -283,7 +274,7 @@ class Launcher:
                 place.wait()
                 first_us = (time.perf_counter_ns() - began) / 1e3
                 place.fetch()
-            ours = self._outcome(compiled, given, results)
+            ours = self._outcome(compiled, given.values, results)
         except (Exception, StepLimit) as raised:
             state.errors.append(self._error(raised, name))
             return
@@ -294,7 +285,10 @@ class Launcher:
             state.uncompared.append(found.case.label)
         else:
             results_of_either = ours.results | found.oracle.results
-            comparison = compare(ours.names, ours.values, found.oracle.values, results_of_either)
+            comparison = compare(
+                ours.names, ours.values, found.oracle.values, results_of_either,
+                partial(self._exact, found),
+            )  # fmt: skip
             state.compared.append((found.case.label, comparison))
         self._check(name, found, compiled, given, results)
         found.started.append(Started(name, compiled, first_us, "launch"))
@@ -340,12 +334,14 @@ class Launcher:
         program = interp.compile_func(compiled.func, counted=True)
         return partial(counted, program, given.values, print_fn)
 
-    def _outcome(self, compiled: FullCompile, given: Inputs, results: tuple[Any, ...]) -> _Outcome:
+    def _outcome(
+        self, compiled: FullCompile, values: Sequence[Any], results: tuple[Any, ...]
+    ) -> _Outcome:
         names: list[str | Named] = []
         kept: list[Any] = []
         meta = compiled.executable.meta
         written: set[int] = set()
-        for i, (param, value) in enumerate(zip(meta.params, given.values, strict=True)):
+        for i, (param, value) in enumerate(zip(meta.params, values, strict=True)):
             if i in meta.written:
                 written.add(len(kept))
             if param.kind == "ndarray":
@@ -367,6 +363,19 @@ class Launcher:
             returned.append(np.int32(results[-1]))
         written.update(range(len(kept), len(kept) + len(meta.results)))
         return _Outcome(names, [*kept, *returned], written)
+
+    def _exact(self, found: Round) -> list[Any] | None:
+        """The results computed in f64 throughout (see `widened`); None if there are none."""
+        if found.exact is None:
+            found.exact = []
+            compiled, given = self.ready(ORACLE, found)
+            if given.overlap():
+                return None
+            with suppress(Exception, StepLimit), self.limited(ORACLE, found, "interpret"):
+                made = run_widened(compiled.func, given.values, ORACLE_STEPS_FIRST)
+                if made is not None:
+                    found.exact = self._outcome(compiled, *made).values
+        return found.exact or None
 
     def _check(
         self,
@@ -464,24 +473,3 @@ class Launcher:
             return backend.flow
         locs = [task.loc for task in backend.compile.tasks]
         return facts_of_graph(backend.flow, facts, state.last.executable.meta, locs)
-
-
-def discard(text: str) -> None:
-    """Drop a print of the interpreter, because another backend prints the same."""
-
-
-def counted(
-    program: interp.InterpretedKernel,
-    values: Sequence[Any],
-    print_fn: Callable[[str], object] | None,
-    most: int,
-    stacks: StackPlan | None = None,
-) -> tuple[Any, ...]:
-    """Interpret with at most ``most`` steps. Raises TooLong if it needs more, or too much time."""
-    try:
-        return program.launch(values, print_fn=print_fn, max_steps=most, seed=SEED, stacks=stacks)
-    except (QuadrantsRuntimeError, StepLimit) as error:
-        if isinstance(error, QuadrantsRuntimeError) and "step limit" not in error.message:
-            raise
-        loop = program.loop_at(error)
-        raise TooLong(None if loop is None else loop.loc) from None
