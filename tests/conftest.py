@@ -43,8 +43,9 @@ def pytest_configure(config):
     os.environ["XDG_CACHE_HOME"] = os.path.join(_cache_root, "shared")
     os.environ["XDG_STATE_HOME"] = state = os.path.join(_cache_root, "state")
     os.makedirs(os.path.join(state, "qd-studio"))
-    with open(os.path.join(state, "qd-studio", "tour-offered"), "w"):
-        pass  # as if the studio had been started before: no tour is offered
+    with open(os.path.join(state, "qd-studio", "studio.json"), "w") as kept:
+        # As if the studio had been started before: no tour is offered, and IR has its exact form.
+        kept.write('{"tour": true, "readable": false}')
     # Compiling the engine's modules again takes most of the time of a short process.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.addinivalue_line("markers", "slow: left out by default; `-m slow` runs it")

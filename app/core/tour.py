@@ -56,8 +56,8 @@ STEPS: Final[tuple[Step, ...]] = (
         lambda before, now: now.sel.tab == "passes" and now.sel.run != before.sel.run,
     ),
     Step(
-        "The diff has one operation a line. {form} writes it as people do, with your names; once "
-        "more, and it is exact again.",
+        "{form} switches between two forms of the IR: one with your names and infix operations, "
+        "and the exact one, an operation a line.",
         lambda before, now: now.sel.readable != before.sel.readable,
     ),
     Step(

@@ -101,6 +101,7 @@ class StudioApp(Actions, App[int]):
         self.backends: tuple[str, ...] = ()  # as chosen at the start; none: those that can launch
         self.every_backend = False
         self.tour: Tour | None = None
+        self.keeps = False  # the choice of a form of IR, for the next start
         self._looks = 0
         self.keymap_path = keymap_path
         self._progress = "" if start is None else "starting the worker"

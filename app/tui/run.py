@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.charset import plain_locale
@@ -154,12 +155,15 @@ def _run(
     # Nothing made while the first screen comes up is garbage; the app turns this on again.
     gc.disable()
     from .app import StudioApp
+    from .kept import kept
     from .tour import Tour, first_start
 
     app = StudioApp(
         files, start, record, ascii_only=ascii_only, theme=own_theme(theme), **_keys(keymap)
     )
     app.tour = tour or (Tour(offered=True) if start is not None and first_start() else None)
+    app.sel = replace(app.sel, readable=bool(kept().get("readable", True)))
+    app.keeps = True
     app.options.update(config or {})
     app.backends = backends
     return _shown(app)

@@ -6,8 +6,6 @@ tour`` starts it on a file of its own, which it can also change.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from textual.widgets import Static
 
 from ..core.tour import OFFER, STEPS, Where
+from .kept import keep, kept
 
 if TYPE_CHECKING:
     from .app import StudioApp
@@ -100,15 +99,6 @@ class TourBar(Static):
 def first_start() -> bool:
     """True once: when the studio has not been started before, as far as is known.
 
-    A file in the user's state folder says so from then on; if it cannot be written, the answer is
-    no, so that the offer is not made at every start.
+    If that cannot be kept, the answer is no, so that the offer is not made at every start.
     """
-    from platformdirs import user_state_path
-
-    path = user_state_path("qd-studio", appauthor=False) / "tour-offered"
-    with contextlib.suppress(OSError):
-        if not os.path.exists(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch()
-            return True
-    return False
+    return not kept().get("tour") and keep(tour=True)

@@ -1,7 +1,7 @@
 """A kernel with floats of f64 throughout: what it computes but for the rounding of f32 and f16.
 
 The interpreter adds one number after the other. The f32 sum of a million numbers has an error of
-1e-4 or more then, where a backend that adds in a tree has hardly any. To tell this apart from a
+1e-4 or more then, where a backend that adds in a tree has hardly any. To separate this from a
 fault, the interpreter runs once more, on the same IR with other types: f32 and f16 become f64,
 arguments and the buffer between tasks as well. Where a kernel depends on the bits of a float, or
 on what this cannot follow, there is no such run.

@@ -249,6 +249,10 @@ class KernelScreen(StudioScreen):
 
     def action_flip(self, name: str) -> None:
         self._on_passes().flip(name)
+        if name == "readable" and self.studio.keeps:
+            from ..kept import keep
+
+            keep(readable=self.studio.sel.readable)
 
     def action_widen(self, step: int) -> None:
         if self.studio.sel.tab != "passes":

@@ -1,6 +1,7 @@
 """The readable form of IR on the tab Passes."""
 
 import pytest
+from qd_studio.app.tui.kept import kept
 
 from tests.app.tui import pilot as p
 from tests.app.tui.pilot import press, studio, view
@@ -33,3 +34,16 @@ async def test_one_key_switches_the_form_of_ir_and_keeps_the_operation(record):
         assert diff.current.copy.strip() in ("var s", "for j in 0..3 {")
         await press(pilot, "f")
         assert not app.sel.readable and [x.copy for x in diff.lines] == [x.copy for x in exact]
+
+
+async def test_the_chosen_form_is_kept_for_the_next_start(record, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert kept() == {}
+    async with studio(record, (160, 50)) as (app, pilot):
+        await press(pilot, "enter", "2", "f")
+        assert kept() == {}  # not started by a user
+        app.keeps = True
+        await press(pilot, "f", "f")
+        assert kept() == {"readable": True}
+        await press(pilot, "f")
+        assert kept() == {"readable": False}

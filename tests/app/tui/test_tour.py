@@ -54,6 +54,8 @@ def test_it_is_offered_at_the_first_start_only(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     assert first_start()
     assert not first_start()
+    (tmp_path / "state" / "qd-studio" / "studio.json").write_text("[1")
+    assert first_start()  # what cannot be read counts as nothing
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))  # cannot be written
     assert not first_start()
