@@ -99,6 +99,12 @@ def _run(words: list[str]) -> int:
     if not options.files and not options.module:
         parser.error("no files given" + ("; files come before --" if arguments else ""))
     options.opening = options_of.opening(options)
+    if options.plain:
+        from .plain import run_plain
+
+        if options.report:
+            parser.error("--plain does not go with --report")
+        return run_plain(options.files, options_of.settings(options), ("qd-studio", *words))
     if options.report or not streams.has_screen():
         if not options.report:
             _talk("no terminal to draw on: writing a report")

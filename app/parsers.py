@@ -37,6 +37,9 @@ def main_parser() -> Parser:
         "kernel lacks the value, unless RULE ends in '?'; may be repeated; the rules in fail-on "
         "under [tool.qd-studio] of a pyproject.toml apply as well")  # fmt: skip
     options_of.screen(parser)
+    add("--plain", action="store_true",
+        help="a dialogue in lines of text, for screen readers and terminals without a screen; "
+        "`help` names its commands")  # fmt: skip
     add("--check-config", nargs="?", const="", metavar="FILE.toml",
         help="check keymap.toml, or FILE.toml, and exit; with status 1 if something is wrong with "
         "it")  # fmt: skip
