@@ -85,8 +85,8 @@ STEPS: Final[tuple[Step, ...]] = (
         lambda _, now: now.screen == "EditScreen",
     ),
     Step(
-        "{find} finds text in everything, {palette} runs any command by name, {help} lists all "
-        "keys, {back} goes back. That is the tour; {tour-next} ends it.",
+        "{find} finds text in everything, {jump} shows letters to jump to a line, {palette} runs "
+        "any command by name, {help} lists all keys. That is the tour; {tour-next} ends it.",
         lambda _, now: False,
     ),
 )

@@ -106,6 +106,13 @@ class Actions:
         else:
             self._app.push_screen(FindScreen())
 
+    def action_jump(self) -> None:
+        from .labels import Labels
+
+        screen = self._app.screen
+        if isinstance(screen, StudioScreen):
+            self._app.labels = Labels(list(screen.query(LineView)))
+
     def action_search(self) -> None:
         if isinstance(self._app.screen, StudioScreen):
             self._app.screen.open_search()

@@ -33,6 +33,7 @@ from ..core.tour import Where
 from ..core.visible import visible, visible_line
 from .actions import Actions
 from .commands import Command, all_commands, bindings, command
+from .labels import Labels
 from .link import Computed, Computer, EventsReady, Link, Start
 from .palettes import THEMES
 from .screens.base import StudioScreen
@@ -101,6 +102,7 @@ class StudioApp(Actions, App[int]):
         self.backends: tuple[str, ...] = ()  # as chosen at the start; none: those that can launch
         self.every_backend = False
         self.tour: Tour | None = None
+        self.labels: Labels | None = None
         self.keeps = False  # the choice of a form of IR, for the next start
         self._looks = 0
         self.keymap_path = keymap_path
@@ -340,6 +342,10 @@ class StudioApp(Actions, App[int]):
 
     async def _key(self, event: events.Key) -> bool:
         """True if that was all there was to do for the key."""
+        if self.labels is not None:
+            if not self.labels.type(event.character):
+                self.labels = None
+            return True
         bar = self.focused
         if isinstance(bar, PromptBar) and event.is_printable and event.character is not None:
             bar.typed(event.character)

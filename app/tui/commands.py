@@ -51,6 +51,8 @@ _COMMANDS: Final = (
             "app.search_step(-1)", "everywhere"),
     Command("find", "F", "Find everywhere", "Find text in all sources, in the IR after every pass, "
             "in generated code, errors and the log.", "app.find", "everywhere"),
+    Command("jump", "semicolon", "Jump", "Show letters at all lines on the screen; typing them "
+            "goes there.", "app.jump", "everywhere"),
     Command("copy", "y", "Copy line", "Copy the line under the cursor, without its gutter.",
             "app.copy_line", "everywhere"),
     Command("copy-all", "Y", "Copy everything", "Copy the whole list.", "app.copy_all",
@@ -194,7 +196,8 @@ _NAMES: Final = {
     "question_mark": "?", "slash": "/", "colon": ":", "right_square_bracket": "]",
     "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",
     "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc", "pageup": "pgup",
-    "pagedown": "pgdn", "full_stop": ".", "comma": ",", "dollar_sign": "$", "asterisk": "*",
+    "pagedown": "pgdn", "full_stop": ".", "comma": ",", "semicolon": ";",
+    "dollar_sign": "$", "asterisk": "*",
 }  # fmt: skip
 
 

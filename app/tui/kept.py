@@ -1,4 +1,4 @@
-"""What the studio keeps from one start to the next: a JSON file in the user's state folder.
+"""The file of the user's state folder that the studio keeps values in from start to start: JSON.
 
 ``tour``: the tour has been offered. ``readable``: the form of IR that was chosen last. A file that
 cannot be read or written changes nothing but that the next start knows nothing of this one.

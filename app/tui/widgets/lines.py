@@ -71,6 +71,7 @@ class LineView(ScrollView, can_focus=True):
         self.unfold: Callable[[], object] | None = None
         """Shows all that is folded; None for a list without folds."""
         self._jumping = False
+        self._labels: Mapping[int, str] = {}
         self._strips: dict[int, Strip] = {}
         self._styles: dict[str, Style] = {}
 
@@ -159,12 +160,36 @@ class LineView(ScrollView, can_focus=True):
                 over = cursor_style(theme.name, theme.dark, self.has_focus)
                 strip = Strip(Segment(s.text, (s.style or Style()) + over) for s in strip)
                 base = base + over
+            if index in self._labels:
+                strip = self._labelled(strip, self._labels[index])
         x = self.scroll_offset.x
         if strip.cell_length <= x + width:
             return strip.crop_extend(x, x + width, base)
         # What is cut off is marked by a sign at the edge, in place of a scroll bar.
         cut = Segment(self.cut_sign, base + self._table()["dim"])
         return Strip([*strip.crop(x, x + width - 1), cut], width)
+
+    def _labelled(self, strip: Strip, label: str) -> Strip:
+        """The line with a label in place of its first columns that are seen."""
+        x, width = self.scroll_offset.x, len(label)
+        theme = self.look
+        segment = Segment(label, self.rich_style + search_style(theme.name, theme.dark))
+        left = strip.crop_extend(0, x, self.rich_style) if x else Strip([])
+        return Strip([*left, segment, *strip.crop(x + width)])
+
+    def label(self, labels: Mapping[int, str]) -> None:
+        """Show labels on lines, by their index; none to show them no more."""
+        if labels or self._labels:
+            self._labels = labels
+            self.refresh()
+
+    @property
+    def seen(self) -> range:
+        """The indices of the lines on the screen."""
+        top = self.scroll_offset.y
+        if not self.display or not self.region:
+            return range(0)
+        return range(top, min(top + self.page, len(self.lines)))
 
     @property
     def cut_sign(self) -> str:

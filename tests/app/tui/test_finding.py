@@ -3,7 +3,7 @@
 import pytest
 from qd_studio.app.panels._finding import MOST, find, hit_lines
 
-from tests.app.tui.pilot import SIZES, press, studio
+from tests.app.tui.pilot import SIZES, press, studio, text_of
 from tests.app.tui.pilot import record as compiled
 from tests.app.tui.test_edits import until
 
@@ -54,3 +54,20 @@ async def test_the_text_is_found_and_shown_at_its_place(record, size):
         assert "hello" in app.screen.view.copied()
         await press(pilot, "escape")
         assert app.sel.tab == "code"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_letters_lead_to_lines_of_every_list(record, size):
+    async with studio(record, size) as (app, pilot):
+        await press(pilot, "semicolon")
+        assert "asdf"[:1] in text_of(app)
+        await press(pilot, "s")  # the second line
+        assert app.screen.view.cursor == 1
+        await press(pilot, "enter", "2", "semicolon", "escape")
+        assert app.screen.query("KernelScreen #runs") or app.sel.tab == "passes"
+        await press(pilot, "semicolon", "a")
+        before = app.screen.view.cursor
+        assert (app.labels is None) == (size == SIZES[0])  # two letters: there are many lines
+        if app.labels is not None:
+            await press(pilot, "d")
+            assert app.labels is None and app.screen.view.cursor != before
