@@ -238,7 +238,8 @@ class Captures:
         """The last value of each node; an unrolled loop asks for the same ones again and again."""
         self.seen_static: dict[ast.AST, Any] = {}
         """The same, for nodes in ``qd.static``."""
-        self._bases: dict[ast.AST, Any] = {}
+        self._bases: dict[ast.AST, tuple[Any, int]] = {}
+        """The object of the last read of each attribute node, and how many routes led to it."""
         self.followed: Final[dict[Any, bool]] = {}
         """The calls of Python functions that `pure_calls` has looked at."""
         self.accepted: Any = None
@@ -325,14 +326,17 @@ class Captures:
         if isinstance(base, ModuleType) and is_of_language(base) and _is_own(name, value):
             self._of_language(fb, base, name, value, node)
             return
+        known = self._routes.get(id(base))
         seen = self.seen_static if fb.static else self.seen
-        if seen.get(node, self) is value and self._bases.get(node) is base:
+        # Another name may have been given to the object since this node was looked at.
+        names = len(known or ())
+        of, before = self._bases.get(node, (None, -1))
+        if before == names and of is base and seen.get(node, self) is value:
             return
-        seen[node], self._bases[node] = value, base
+        seen[node], self._bases[node] = value, (base, names)
         why = array_attribute_doubt(base, name)
         if why:
             self.opaque(fb, base, node, why)
-        known = self._routes.get(id(base))
         if known is not None:
             whole = value is ABSENT or _is_whole(value)
             # A local name may stand for the object by any of the paths that lead to it.
@@ -374,6 +378,10 @@ class Captures:
         if not known or known[-1][:3] != route[:3]:
             known[:] = [one for one in known if one[:3] != route[:3]]
             known.append(route)
+
+    def routes(self, value: Any) -> tuple[_Route, ...]:
+        """The routes to an object that are known so far."""
+        return tuple(self._routes.get(id(value), ()))
 
     def member(
         self,

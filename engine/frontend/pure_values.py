@@ -32,8 +32,14 @@ def is_plain(value: Any) -> bool:
         return all(map(is_plain, value)) and all(map(is_plain, value.values()))
     if kind is range:
         return True
+    if isinstance(value, np.ndarray | np.generic) and _has_nan(cast(Any, value)):
+        return False  # a container compares it by identity first
     known = np.ndarray | np.generic | enum.Enum | DataType | CompoundType
     return isinstance(value, known) and not computed.doubt_of(value)
+
+
+def _has_nan(value: np.ndarray[Any, Any] | np.generic) -> bool:
+    return value.dtype.kind in "fc" and bool(np.isnan(value).any())
 
 
 def has_text(value: Any) -> bool:
