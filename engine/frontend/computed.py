@@ -38,6 +38,8 @@ _OF_LANGUAGE: Final = (f"{_ENGINE}types.", *[
     for name in ("functions", "loops", "math", "simt", "public_types", "values")
 ])  # fmt: skip
 """Modules whose functions read nothing of a program but its options, which keys hold."""
+_RANDOM: Final = frozenset(("randn", "random"))
+"""Functions of these modules that a Python function calls for another number each time."""
 
 _ATOMS: Final = frozenset((bool, int, float, complex, str, bytes, type(None), type(...)))
 _SEQUENCES: Final[frozenset[Any]] = frozenset((tuple, list, set, frozenset))
@@ -384,7 +386,7 @@ def _is_of_language(fn: Any) -> bool:
     if not module.startswith(_OF_LANGUAGE):
         return False
     if isinstance(fn, FunctionType):
-        return fn.__globals__ is vars(sys.modules[module[:-1]])
+        return fn.__name__ not in _RANDOM and fn.__globals__ is vars(sys.modules[module[:-1]])
     return getattr(sys.modules.get(module[:-1]), fn.__name__, None) is fn
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..types import CompoundType, DataType
 from . import computed
+from .captures import is_of_language
 from .func_context import MISSING
 
 __all__ = ["assignments", "has_text", "is_made", "is_plain", "names_in", "runs_code"]
@@ -56,9 +57,11 @@ def has_text(value: Any) -> bool:
 
 def runs_code(base: Any, name: str) -> bool:
     """True if reading an attribute may run code of the program, or there is none."""
-    if isinstance(base, ModuleType):
-        return name not in vars(base)
     kind: Any = cast(Any, type)(base)
+    if isinstance(base, ModuleType) and is_of_language(base):
+        return not hasattr(base, name)  # it imports some of what it exports on demand
+    if kind is ModuleType:
+        return name not in vars(base)
     read = kind.__getattribute__
     if read is not object.__getattribute__ and read is not type.__getattribute__:
         return True
