@@ -39,6 +39,7 @@ from ..types import (
 from .computed import (
     array_attribute_doubt,
     call_doubt,
+    is_of_language,
     numeric,
     operation_doubt,
     result_doubt,
@@ -142,18 +143,6 @@ def _is_whole(value: Any) -> bool:
     if found is None:
         values = INTRINSICS.get(kind) in ("Vector", "Matrix", "Struct")
         found = _WHOLE[kind] = values or issubclass(kind, _HANDLES)
-    return found
-
-
-_OF_LANGUAGE: Final[dict[str, bool]] = {}
-"""Names of modules that `is_of_language` has been asked about."""
-
-
-def is_of_language(module: ModuleType) -> bool:
-    """True if a module is part of the engine."""
-    found = _OF_LANGUAGE.get(module.__name__)
-    if found is None:
-        found = _OF_LANGUAGE[module.__name__] = f"{module.__name__}.".startswith(_ENGINE)
     return found
 
 

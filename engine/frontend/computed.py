@@ -28,7 +28,8 @@ from .plain import FORMATTING, array_doubt, class_doubt, coded, dtype_doubt, is_
 from .values import InstanceValue
 
 __all__ = [
-    "TO_TEXT", "array_attribute_doubt", "call_doubt", "doubt_of", "is_known", "methods_of_values",
+    "TO_TEXT", "array_attribute_doubt", "call_doubt", "doubt_of", "is_known", "is_of_language",
+    "methods_of_values",
     "numeric", "operation_doubt", "result_doubt",
 ]  # fmt: skip
 
@@ -91,6 +92,18 @@ _CALLS: Final = (
 )
 TO_TEXT: Final = frozenset((ascii, format, repr, str))
 """Functions whose result is the text of their argument."""
+
+
+_KNOWN_MODULES: Final[dict[str, bool]] = {}
+"""Names of modules that `is_of_language` has been asked about."""
+
+
+def is_of_language(module: ModuleType) -> bool:
+    """True if a module is part of the engine."""
+    found = _KNOWN_MODULES.get(module.__name__)
+    if found is None:
+        found = _KNOWN_MODULES[module.__name__] = f"{module.__name__}.".startswith(_ENGINE)
+    return found
 
 
 def _names(text: str) -> frozenset[str]:
