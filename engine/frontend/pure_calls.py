@@ -307,8 +307,9 @@ class _Follower:
             raise _Doubt("it assigns to an object")
 
     def is_own(self, node: ast.expr) -> bool:
-        own = isinstance(node, ast.Name) and node.id in self.own
-        return own and not any(node.id in names for names in self.inner)
+        if not isinstance(node, ast.Name) or any(node.id in names for names in self.inner):
+            return False
+        return node.id in self.own
 
     # Expressions
 
