@@ -61,7 +61,7 @@ class _Doubt(Exception):
 
 
 class _Seen:
-    """What was met while a function and those that it calls are followed.
+    """Facts about a function and those that it calls, found while they are followed.
 
     texts: there are texts. formats: there is an operator that may format one. calls: the functions
     that are followed, with what they are called with.
