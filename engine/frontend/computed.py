@@ -270,6 +270,9 @@ def operation_doubt(fn: Any, args: Sequence[Any]) -> str:
         shallow = False
     if fn is operator.is_ or fn is operator.is_not:
         return _identity_doubt(*args)
+    owner = getattr(fn, "__self__", None)
+    if (type(owner) is list or type(owner) is tuple) and fn.__name__ in ("count", "index"):
+        args = [*args, owner]  # compared with each element
     for value in args:
         if type(value) is InstanceValue and (fn is bool or fn is operator.truth):
             continue  # it stands for the object, and is true

@@ -349,6 +349,26 @@ NEVER = {
     ),
 }  # fmt: skip
 
+NAN_OF_AN_ARGUMENT = """
+@qd.data_oriented
+class C:
+    def __init__(self):
+        self.x = [math.nan] * 2
+
+@qd.kernel(fastcache=True)
+def k(a: F32, c: qd.template()) -> None:
+    for i in range(1):
+        a[i] = 1.0 * qd.static(c.x.count(c.x[0]))
+
+def main():
+    return call(k, C())
+"""
+
+
+def test_a_list_of_an_argument_compares_by_identity(lab):
+    lab.write(NAN_OF_AN_ARGUMENT)
+    assert [lab.run()[:2] for _ in range(2)] == [(2.0, "bypass")] * 2
+
 
 KEPT = {**FUNCTIONS, **VALUES}
 
