@@ -98,6 +98,9 @@ def _run(words: list[str]) -> int:
         return _check_config(options)
     if not options.files and not options.module:
         parser.error("no files given" + ("; files come before --" if arguments else ""))
+    records = [name for name in options.files if name.endswith(".qds") and os.path.isfile(name)]
+    if records:
+        return _open(options, records[0])
     options.opening = options_of.opening(options)
     if options.plain:
         from .plain import run_plain
@@ -113,6 +116,18 @@ def _run(words: list[str]) -> int:
         if getattr(options, name):
             parser.error(f"--{name.replace('_', '-')} goes with --report")
     return _studio(options, words)
+
+
+def _open(options: argparse.Namespace, record: str) -> int:
+    """Open a saved record that was named without ``open``."""
+    if len(options.files) > 1 or options.arguments or options.module or options.report:
+        talk = f"{record}: a saved record, not a program; open it with: qd-studio open {record}"
+        raise Failure(EXIT_USAGE, talk)
+    words = [record, *(["--no-color"] if options.no_color else [])]
+    for name in ("theme", "keymap"):
+        if getattr(options, name):
+            words.append(f"--{name}={getattr(options, name)}")
+    return load("open").main(words)
 
 
 def _check_config(options: argparse.Namespace) -> int:

@@ -5,13 +5,16 @@ empty cache directory, which the processes that it starts inherit. It is made at
 """
 
 import collections
+import contextlib
 import gc
+import importlib
 import itertools
 import math
 import os
 import shutil
 import tempfile
 import zlib
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -50,6 +53,27 @@ def pytest_configure(config):
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.addinivalue_line("markers", "slow: left out by default; `-m slow` runs it")
     config.addinivalue_line("markers", "sampled(n): one case in n runs by default")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session):
+    """In a run of everything each worker imports its own share of the modules of tests first.
+
+    To rewrite their assertions takes most of the time before the first test. The result is a file,
+    so that workers use what the others have written for the rest.
+    """
+    here = Path(__file__).parent
+    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers == 1 or [Path(arg).resolve() for arg in session.config.args] != [here]:
+        return
+    number = int(os.environ["PYTEST_XDIST_WORKER"].removeprefix("gw"))
+    modules = sorted(here.rglob("test_*.py"))
+    first, last = (len(modules) * n // workers for n in (number, number + 1))
+    for path in modules[first:last]:
+        name = path.relative_to(here.parent).with_suffix("")
+        # Collection reports what cannot be imported.
+        with contextlib.suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(".".join(name.parts))
 
 
 def pytest_collection_modifyitems(items):

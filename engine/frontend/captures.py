@@ -39,6 +39,7 @@ from ..types import (
 from .computed import (
     array_attribute_doubt,
     call_doubt,
+    is_of_language,
     numeric,
     operation_doubt,
     result_doubt,
@@ -145,18 +146,6 @@ def _is_whole(value: Any) -> bool:
     return found
 
 
-_OF_LANGUAGE: Final[dict[str, bool]] = {}
-"""Names of modules that `is_of_language` has been asked about."""
-
-
-def is_of_language(module: ModuleType) -> bool:
-    """True if a module is part of the engine."""
-    found = _OF_LANGUAGE.get(module.__name__)
-    if found is None:
-        found = _OF_LANGUAGE[module.__name__] = f"{module.__name__}.".startswith(_ENGINE)
-    return found
-
-
 def _is_own(name: str, value: Any) -> bool:
     """True if an attribute of a module of the language is the one that the language put there."""
     if isinstance(value, CompoundType):
@@ -238,7 +227,8 @@ class Captures:
         """The last value of each node; an unrolled loop asks for the same ones again and again."""
         self.seen_static: dict[ast.AST, Any] = {}
         """The same, for nodes in ``qd.static``."""
-        self._bases: dict[ast.AST, Any] = {}
+        self._bases: dict[ast.AST, tuple[Any, int]] = {}
+        """The object of the last read of each attribute node, and how many routes led to it."""
         self.followed: Final[dict[Any, bool]] = {}
         """The calls of Python functions that `pure_calls` has looked at."""
         self.accepted: Any = None
@@ -325,14 +315,17 @@ class Captures:
         if isinstance(base, ModuleType) and is_of_language(base) and _is_own(name, value):
             self._of_language(fb, base, name, value, node)
             return
+        known = self._routes.get(id(base))
         seen = self.seen_static if fb.static else self.seen
-        if seen.get(node, self) is value and self._bases.get(node) is base:
+        # Another name may have been given to the object since this node was looked at.
+        names = len(known or ())
+        of, before = self._bases.get(node, (None, -1))
+        if before == names and of is base and seen.get(node, self) is value:
             return
-        seen[node], self._bases[node] = value, base
+        seen[node], self._bases[node] = value, (base, names)
         why = array_attribute_doubt(base, name)
         if why:
             self.opaque(fb, base, node, why)
-        known = self._routes.get(id(base))
         if known is not None:
             whole = value is ABSENT or _is_whole(value)
             # A local name may stand for the object by any of the paths that lead to it.
@@ -374,6 +367,10 @@ class Captures:
         if not known or known[-1][:3] != route[:3]:
             known[:] = [one for one in known if one[:3] != route[:3]]
             known.append(route)
+
+    def routes(self, value: Any) -> tuple[_Route, ...]:
+        """The routes to an object that are known so far."""
+        return tuple(self._routes.get(id(value), ()))
 
     def member(
         self,

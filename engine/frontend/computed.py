@@ -28,7 +28,8 @@ from .plain import FORMATTING, array_doubt, class_doubt, coded, dtype_doubt, is_
 from .values import InstanceValue
 
 __all__ = [
-    "TO_TEXT", "array_attribute_doubt", "call_doubt", "doubt_of", "is_known", "methods_of_values",
+    "TO_TEXT", "array_attribute_doubt", "call_doubt", "doubt_of", "is_known", "is_of_language",
+    "methods_of_values",
     "numeric", "operation_doubt", "result_doubt",
 ]  # fmt: skip
 
@@ -38,6 +39,8 @@ _OF_LANGUAGE: Final = (f"{_ENGINE}types.", *[
     for name in ("functions", "loops", "math", "simt", "public_types", "values")
 ])  # fmt: skip
 """Modules whose functions read nothing of a program but its options, which keys hold."""
+_RANDOM: Final = frozenset(("randn", "random"))
+"""Functions of these modules that a Python function calls for another number each time."""
 
 _ATOMS: Final = frozenset((bool, int, float, complex, str, bytes, type(None), type(...)))
 _SEQUENCES: Final[frozenset[Any]] = frozenset((tuple, list, set, frozenset))
@@ -89,6 +92,18 @@ _CALLS: Final = (
 )
 TO_TEXT: Final = frozenset((ascii, format, repr, str))
 """Functions whose result is the text of their argument."""
+
+
+_KNOWN_MODULES: Final[dict[str, bool]] = {}
+"""Names of modules that `is_of_language` has been asked about."""
+
+
+def is_of_language(module: ModuleType) -> bool:
+    """True if a module is part of the engine."""
+    found = _KNOWN_MODULES.get(module.__name__)
+    if found is None:
+        found = _KNOWN_MODULES[module.__name__] = f"{module.__name__}.".startswith(_ENGINE)
+    return found
 
 
 def _names(text: str) -> frozenset[str]:
@@ -255,6 +270,9 @@ def operation_doubt(fn: Any, args: Sequence[Any]) -> str:
         shallow = False
     if fn is operator.is_ or fn is operator.is_not:
         return _identity_doubt(*args)
+    owner = getattr(fn, "__self__", None)
+    if (type(owner) is list or type(owner) is tuple) and fn.__name__ in ("count", "index"):
+        args = [*args, owner]  # compared with each element
     for value in args:
         if type(value) is InstanceValue and (fn is bool or fn is operator.truth):
             continue  # it stands for the object, and is true
@@ -384,7 +402,7 @@ def _is_of_language(fn: Any) -> bool:
     if not module.startswith(_OF_LANGUAGE):
         return False
     if isinstance(fn, FunctionType):
-        return fn.__globals__ is vars(sys.modules[module[:-1]])
+        return fn.__name__ not in _RANDOM and fn.__globals__ is vars(sys.modules[module[:-1]])
     return getattr(sys.modules.get(module[:-1]), fn.__name__, None) is fn
 
 

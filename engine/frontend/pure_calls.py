@@ -60,15 +60,17 @@ class _Doubt(Exception):
     """Raised for what is not listed; the message is for the tests."""
 
 
-class _Texts:
-    """Two things that may be met while a function and those that it calls are followed.
+class _Seen:
+    """Facts about a function and those that it calls, found while they are followed.
 
-    texts: texts. formats: an operator that may format one.
+    texts: there are texts. formats: there is an operator that may format one. calls: the functions
+    that are followed, with what they are called with.
     """
 
     def __init__(self) -> None:
         self.texts = False
         self.formats = False
+        self.calls: set[Any] = set()
 
 
 def followed(
@@ -83,7 +85,8 @@ def followed(
     if not isinstance(fn, FunctionType):
         return False
     known = fb.captures.followed
-    key = fn, len(args), tuple(kwargs), tuple(map(_identity, (*args, *kwargs.values())))
+    given = [_identity(fb, value) for value in (*args, *kwargs.values())]
+    key = fn, len(args), tuple(kwargs), tuple(given)
     found = known.get(key)
     if found is None:
         found = known[key] = _is_followed(fb, fn, args, kwargs, node)
@@ -94,7 +97,7 @@ def _is_followed(
     fb: FuncBuilder, fn: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any],
     node: ast.Call,
 ) -> bool:  # fmt: skip
-    seen = _Texts()
+    seen = _Seen()
     try:
         _follow(fb, fn, args, kwargs, node, seen, ())
     except _Doubt:
@@ -103,20 +106,24 @@ def _is_followed(
     return not (seen.texts and seen.formats)
 
 
-def _identity(value: Any) -> Any:
-    """A key that distinguishes arguments for `followed`: plain ones are alike."""
-    return has_text(value) if is_plain(value) else (id(value),)
+def _identity(fb: FuncBuilder, value: Any) -> Any:
+    """A key that distinguishes arguments: plain ones are alike.
+
+    The attributes of an object are recorded for each of the names that it has. A name that it is
+    given later may stand for another object in the next process.
+    """
+    if value is _PLAIN:
+        return False
+    if is_plain(value):
+        return has_text(value)
+    return id(value), tuple([route[:3] for route in fb.captures.routes(value)])
 
 
 def _follow(
     fb: FuncBuilder, fn: FunctionType, args: Sequence[Any], kwargs: Mapping[str, Any],
-    node: ast.AST, seen: _Texts, above: tuple[FunctionType, ...],
+    node: ast.AST, seen: _Seen, above: tuple[FunctionType, ...],
 ) -> None:  # fmt: skip
     """Record what a function reads, and the function itself. _Doubt if it is not followed."""
-    if fn in above:
-        return  # it calls itself: this is being done
-    if len(above) == _DEEPEST:
-        raise _Doubt("it calls too many functions")
     try:
         decl = plain_decl(fb, fn, node)
         tree = decl.src.tree
@@ -128,7 +135,14 @@ def _follow(
         raise _Doubt("its code is not that of its text")
     caller = fb.context
     bound = _bound(fb, decl, args, kwargs, node, seen)
+    key = fn, *[_identity(fb, value) for value in bound.values()]
+    if key in seen.calls:
+        return  # or it calls itself: this is being done
+    if len(above) == _DEEPEST:
+        raise _Doubt("it calls too many functions")
+    seen.calls.add(key)
     fb.context = FuncContext(decl, fb.loc(node), caller, fb.depth)
+    fb.context.scopes.append(bound)  # any of the names of an object may lead to its attributes
     try:
         _Follower(fb, tree, bound, seen, (*above, fn)).run()
     finally:
@@ -155,7 +169,7 @@ def _names_of(code: CodeType) -> set[str]:
 
 def _bound(
     fb: FuncBuilder, decl: FuncDecl, args: Sequence[Any], kwargs: Mapping[str, Any],
-    node: ast.AST, seen: _Texts,
+    node: ast.AST, seen: _Seen,
 ) -> dict[str, Any]:  # fmt: skip
     """The value of each parameter, or `_PLAIN`; records the defaults that the call uses."""
     fn = decl.fn
@@ -188,7 +202,7 @@ class _Follower:
     """
 
     def __init__(
-        self, fb: FuncBuilder, tree: ast.FunctionDef, values: dict[str, Any], seen: _Texts,
+        self, fb: FuncBuilder, tree: ast.FunctionDef, values: dict[str, Any], seen: _Seen,
         above: tuple[FunctionType, ...],
     ) -> None:  # fmt: skip
         self.fb: Final = fb
@@ -293,7 +307,9 @@ class _Follower:
             raise _Doubt("it assigns to an object")
 
     def is_own(self, node: ast.expr) -> bool:
-        return isinstance(node, ast.Name) and node.id in self.own
+        if not isinstance(node, ast.Name) or any(node.id in names for names in self.inner):
+            return False
+        return node.id in self.own
 
     # Expressions
 
@@ -305,7 +321,7 @@ class _Follower:
     def meaning(self, node: ast.expr, keep: bool) -> Any:
         """`_PLAIN`, or the object that an expression names. keep: it is used as a value."""
         if isinstance(node, ast.Constant):
-            self.seen.texts |= isinstance(node.value, str)
+            self.seen.texts |= isinstance(node.value, str | bytes)
             return _PLAIN
         if isinstance(node, ast.Name):
             return self.name(node, keep)
@@ -313,14 +329,12 @@ class _Follower:
             return self.attribute(node, keep)
         if isinstance(node, ast.Call):
             return self.call(node)
-        if isinstance(node, ast.Compare) and any(isinstance(op, _IDENTITY) for op in node.ops):
-            parts = [node.left, *node.comparators]
-            if not any(isinstance(p, ast.Constant) and p.value is None for p in parts):
-                raise _Doubt("it compares identities")
-        elif isinstance(node, _COMPREHENSIONS):
+        if isinstance(node, ast.Compare) and _compares_identities(node):
+            raise _Doubt("it compares identities")
+        if isinstance(node, _COMPREHENSIONS):
             self.comprehension(node)
             return _PLAIN
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
             number = isinstance(node.right, ast.Constant) and type(node.right.value) is int
             self.seen.formats |= not number
         elif not isinstance(node, _OPERATIONS):
@@ -441,8 +455,17 @@ class _Follower:
             self.plain(keyword.value)
 
 
+def _compares_identities(node: ast.Compare) -> bool:
+    """True if two values are compared by ``is``, and neither is written ``None``."""
+    parts = [node.left, *node.comparators]
+    none = [isinstance(part, ast.Constant) and part.value is None for part in parts]
+    return any(
+        isinstance(op, ast.Is | ast.IsNot) and not (left or right)
+        for op, left, right in zip(node.ops, none, none[1:], strict=False)
+    )
+
+
 _COUNTS: Final = (ast.BinOp, ast.Compare, ast.Constant, ast.UnaryOp)
-_IDENTITY: Final = (ast.Is, ast.IsNot)
 _COMPREHENSIONS: Final = (ast.ListComp, ast.DictComp, ast.GeneratorExp)
 _OPERATIONS: Final = (
     ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Tuple, ast.List, ast.Dict,

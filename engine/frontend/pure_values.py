@@ -32,8 +32,14 @@ def is_plain(value: Any) -> bool:
         return all(map(is_plain, value)) and all(map(is_plain, value.values()))
     if kind is range:
         return True
+    if isinstance(value, np.ndarray | np.generic) and _has_nan(cast(Any, value)):
+        return False  # a container compares it by identity first
     known = np.ndarray | np.generic | enum.Enum | DataType | CompoundType
     return isinstance(value, known) and not computed.doubt_of(value)
+
+
+def _has_nan(value: np.ndarray[Any, Any] | np.generic) -> bool:
+    return value.dtype.kind in "fc" and bool(np.isnan(value).any())
 
 
 def has_text(value: Any) -> bool:
@@ -50,9 +56,11 @@ def has_text(value: Any) -> bool:
 
 def runs_code(base: Any, name: str) -> bool:
     """True if reading an attribute may run code of the program, or there is none."""
-    if isinstance(base, ModuleType):
-        return name not in vars(base)
     kind: Any = cast(Any, type)(base)
+    if isinstance(base, ModuleType) and computed.is_of_language(base):
+        return not hasattr(base, name)  # it imports some of what it exports on demand
+    if kind is ModuleType:
+        return name not in vars(base)
     read = kind.__getattribute__
     if read is not object.__getattribute__ and read is not type.__getattribute__:
         return True

@@ -8,7 +8,6 @@ among them, are compared with the interpreter's.
 
 from __future__ import annotations
 
-import threading
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -21,8 +20,6 @@ from msgspec.structs import replace
 
 from ..backends import base, interp
 from ..backends.base import KernelMeta, StackPlan
-from ..backends.injected import NO_CACHE, InjectedCache
-from ..config import DebugSwitches
 from ..errors import AdStackOverflowError
 from ..runtime import program
 from ..types import WriteCounter
@@ -38,6 +35,7 @@ from .launching import ORACLE, ORACLE_STEPS, ORACLE_STEPS_FIRST, Launcher, Round
 from .placing import Placed, device_of, placed
 from .record import AutodiffRecord, BackendRecord, KernelRecord
 from .stack_facts import facts_of_launch
+from .stack_owner import StackOwner
 from .steps import StepLimit
 
 if TYPE_CHECKING:
@@ -95,7 +93,7 @@ class GradientCapture(KernelCapture):
         self._stacks: Stacks | None = None
         # By device: each has addresses of its own.
         self._far: Final[dict[base.Device, Stacks]] = {}
-        self._elsewhere: Final[list[_Elsewhere]] = []
+        self._owners: Final[list[StackOwner]] = []
         primal.has_gradient(record.id)
         self._publish()
 
@@ -134,8 +132,9 @@ class GradientCapture(KernelCapture):
             if found is None:
                 backend = base.find(compiled.artifact.backend)
                 # Stacks do not keep their program.
-                self._elsewhere.append(_Elsewhere(backend, device, self.config))
-                found = self._far[device] = Stacks(cast("Program", self._elsewhere[-1]))
+                config = self.config.replace(arch=backend.name)
+                self._owners.append(StackOwner(backend, device, config))
+                found = self._far[device] = Stacks(cast("Program", self._owners[-1]))
             return found
         if self._stacks is None and _same_threads(self.config, current.config):
             return current.stacks
@@ -145,25 +144,6 @@ class GradientCapture(KernelCapture):
 
     def _launcher(self, budget_s: float) -> Launcher:
         return _GradientLauncher(self, budget_s)
-
-
-class _Elsewhere:
-    """A program on another device than the user's, as far as stacks need one."""
-
-    def __init__(self, backend: base.Backend, device: base.Device, config: CompileConfig) -> None:
-        self.config: Final = config.replace(arch=backend.name)
-        self.backend: Final = backend
-        self.device: Final = device
-        self.lock: Final = threading.RLock()
-        self.alive: Final = True
-        self.switches: Final = DebugSwitches()
-
-    def own(self, thing: object) -> None:
-        """Do nothing: its memory is freed with the last reference."""
-
-    def injected_cache(self, reason: str) -> InjectedCache:
-        """A cache that keeps nothing: an inspection leaves caches as they are."""
-        return NO_CACHE
 
 
 @dataclass

@@ -61,6 +61,10 @@ def triple(x):
 """
 
 
+Row = tuple[Any, ...]
+"""The head of a program, an expression, its value; an edit, the value after it, its reason."""
+
+
 class Answer(NamedTuple):
     """What a run gave: its result, and what fastcache answered for ``k``."""
 
@@ -123,3 +127,27 @@ class Lab:
         assert first.state == "miss", first
         assert second == Answer(first.value, "hit", ""), second
         return first.value
+
+    def warm_until(self, row: Row) -> None:
+        """Check that a program is found until it is edited, and found again after that."""
+        head, expression, value, edit, after, *reason = row
+        self.write(head + kernel(expression))
+        assert self.warm() == value
+        self.edit(*edit)
+        found = self.run()
+        same = after == value and not reason
+        assert found[:2] == (after, "hit" if same else "miss")
+        assert bool(found.reason) is not same
+        assert found.reason.startswith(*reason or ("",))
+        assert self.run()[:2] == (after, "hit")
+
+    def never_kept(self, row: Row) -> None:
+        """Check that a program is not stored, for a reason with all texts of the row."""
+        head, expression, value, *reason = row
+        path = str(self.folder / "numbers.bin")
+        self.write((head + kernel(expression)).replace("PATH", path))
+        for _ in range(2):
+            found = self.run()
+            assert found.state == "bypass" and abs(found.value - value) <= 1e-6 * abs(value)
+            assert found.reason.startswith("`") and all(text in found.reason for text in reason)
+        assert not self.module.k._primal.src_ll_cache_observations.cache_stored

@@ -6,8 +6,6 @@ edit, and the value after that.
 
 import pytest
 
-from tests.caches.lab import kernel
-
 pytestmark = pytest.mark.filterwarnings("ignore:.PURE.VIOLATION")
 
 TRIANGLE = "\ndef index(i, j, n):\n    '''Of an entry.'''\n    return i * n + (j - i)\n"
@@ -59,7 +57,56 @@ class S:
 
 s = S()
 """
-RUNTIME = "qd.lang.impl.get_runtime()"
+TWO_NAMES = """
+class C:
+    def __init__(self, w):
+        self.w = w
+
+    def get(self):
+        return self.w
+
+A = C(2)
+B = A
+HOLDS = C(A)
+
+def wide(c):
+    return c.w
+
+def deep(c):
+    return c.w.w
+
+def both():
+    return wide(A) + 10 * wide(B)
+
+def methods():
+    return A.get() + 10 * B.get()
+
+def inside():
+    return deep(HOLDS) + 10 * B.w
+"""
+ANOTHER = ("B = A", "B = C(5)")
+ITSELF = """
+K = 3
+
+class A:
+    w = 2
+
+class B:
+    w = 4
+
+def default(n, k=K):
+    if n == 0:
+        return k
+    return default(n - 1)
+
+def other(n, c):
+    if n == 0:
+        return c.w
+    return other(n - 1, B)
+"""
+OFTEN = "\n".join(
+    f"def f{n}(x):\n    return " + " + ".join([f"f{n + 1}(x)"] * 8) for n in range(7)
+) + "\nN = 1\ndef f7(x):\n    return x * N\n"  # fmt: skip
 
 KEPT = {
     "arithmetic of its arguments": (
@@ -67,6 +114,7 @@ KEPT = {
     ),
     "one whose documentation is edited": (
         TRIANGLE, "1.0 * qd.static(index(1, 2, 3))", 4.0, ("Of an entry", "Of one"), 4.0,
+        "the function index has changed",
     ),
     "a global of a function that it calls": (
         NESTED, "1.0 * qd.static(outer(0))", 13.0, ("N = 3", "N = 4"), 17.0,
@@ -97,6 +145,31 @@ KEPT = {
     "the items of a dict": (
         "D = {1: 2, 3: 4}\n\ndef f():\n    return sum([k * v for k, v in D.items()])\n",
         "1.0 * f()", 14.0, ("3: 4", "3: 5"), 17.0,
+    ),
+    "an object by both of its names": (
+        TWO_NAMES, "1.0 * qd.static(both())", 22.0, ANOTHER, 52.0,
+    ),
+    "methods of an object by both of its names": (
+        TWO_NAMES, "1.0 * qd.static(methods())", 22.0, ANOTHER, 52.0,
+    ),
+    "methods that the kernel calls by both names of an object": (
+        TWO_NAMES, "1.0 * qd.static(A.get()) + 10.0 * qd.static(B.get())", 22.0, ANOTHER, 52.0,
+    ),
+    "an object inside of another, and by its name": (
+        TWO_NAMES, "1.0 * qd.static(inside())", 22.0, ANOTHER, 52.0,
+    ),
+    "a default that it uses when it calls itself": (
+        ITSELF, "1.0 * qd.static(default(1, 5))", 3.0, ("K = 3", "K = 7"), 7.0,
+    ),
+    "a class that it passes on when it calls itself": (
+        ITSELF, "1.0 * qd.static(other(1, A))", 4.0, ("w = 4", "w = 7"), 7.0,
+    ),
+    "functions that call each other often": (
+        OFTEN, "1.0 * qd.static(f0(1))", 8.0**7, ("N = 1", "N = 2"), 2 * 8.0**7,
+    ),
+    "a vector that it makes": (
+        "W = 3\n\ndef f():\n    return qd.Vector([W, 2]) + 1\n", "1.0 * qd.static(f()[0])", 4.0,
+        ("W = 3", "W = 4"), 5.0,
     ),
     "mathematics": (
         "K = 4.0\n\ndef f():\n    return math.sqrt(K) + max(1, 2) + np.float32(1.5)\n",
@@ -138,12 +211,39 @@ NEVER = {
     "random numbers": (
         "import random\n\ndef f():\n    return random.choice([3])\n", "1.0 * f()", 3.0,
     ),
+    "random numbers of the language": (
+        "\ndef f():\n    return 2.0 + 0.0 * qd.random()\n", "f()", 2.0,
+    ),
+    "a module whose class has code": (
+        "import types\nclass M(types.ModuleType):\n    @property\n    def n(self):\n"
+        "        return 2\nm = M('m')\nvars(m)['n'] = 3\n\ndef f():\n    return m.n\n",
+        "1.0 * f()", 2.0,
+    ),
+    "identities in a chain of comparisons": (
+        "X = (1, 2)\nY = X\n\ndef f():\n    return 1 if X is Y is not None else 2\n",
+        "1.0 * f()", 1.0,
+    ),
+    "a NaN of NumPy in lists": (
+        "A = np.float64('nan')\nX = [A]\nY = [A]\n\ndef f():\n    return 1 if X == Y else 2\n",
+        "1.0 * f()", 1.0,
+    ),
+    "an array with a NaN in lists": (
+        "A = np.array([math.nan])\nX = [A]\nY = [A]\n\n"
+        "def f():\n    return 1 if X == Y else 2\n", "1.0 * f()", 1.0,
+    ),
+    "a list behind the name of a comprehension": (
+        "SEEN = [[]]\n\ndef f():\n    x = []\n    [x.append(1) for x in SEEN]\n"
+        "    return len(SEEN[0])\n", "1.0 * f()", 1.0,
+    ),
     "the environment": (
         "import os\nos.environ['X'] = '2'\n\ndef f():\n    return float(os.environ['X'])\n",
         "f()", 2.0,
     ),
     "the text of an array": (
         "A = np.array([1.0])\n\ndef f():\n    return len('%s' % A)\n", "1.0 * f()", 4.0,
+    ),
+    "the text of an array as bytes": (
+        "A = np.array([1.0])\n\ndef f():\n    return len(b'%a' % A)\n", "1.0 * f()", 11.0,
     ),
     "other code than its text": (
         "\ndef g():\n    return N\nN = 2\n\ndef f():\n    return 1\n"
@@ -169,22 +269,12 @@ NEVER = {
 
 @pytest.mark.parametrize("name", KEPT)
 def test_followed_until_something_changes(lab, name):
-    head, expression, value, edit, after = KEPT[name]
-    lab.write(head + kernel(expression))
-    assert lab.warm() == value
-    lab.edit(*edit)
-    assert lab.run()[:2] == (after, "miss")
-    assert lab.run()[:2] == (after, "hit")
+    lab.warm_until(KEPT[name])
 
 
 @pytest.mark.parametrize("name", NEVER)
 def test_not_followed(lab, name):
-    head, expression, value = NEVER[name]
-    lab.write(head + kernel(expression))
-    for _ in range(2):
-        found = lab.run()
-        assert found.state == "bypass", found
-        assert found.value == pytest.approx(value)
+    lab.never_kept(NEVER[name])
 
 
 WITH_OBJECT = """

@@ -342,6 +342,7 @@ def test_what_super_finds_cannot_be_found_again() -> None:
 PROGRAMS = ("classes", "fields_in_kernels", "functions", "purity_allowed", "structs", "tools")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_no_name_and_no_attribute_is_missed(program: str, tmp_path: Path) -> None:
     """All that the corpus' kernels look up outside of themselves is in some capture."""

@@ -134,10 +134,15 @@ def ids(path):
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
+def files_and_folders() -> tuple[list[str], set[str]]:
+    files = [path.relative_to(ROOT).as_posix() for path in committed_files()]
+    return files, {parent.as_posix() for name in files for parent in Path(name).parents}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_files_that_a_page_names_exist(page):
-    files = [path.relative_to(ROOT).as_posix() for path in committed_files()]
-    folders = {parent.as_posix() for name in files for parent in Path(name).parents}
+    files, folders = files_and_folders()
 
     def exists(name):
         pattern = re.compile(r"(?:.*/)?" + re.escape(name.rstrip("/")).replace(r"\*", "[^/]*"))
@@ -227,6 +232,12 @@ def test_classes_that_a_page_names_exist(page):
 FLAGS = re.compile(r"(?<![\w-])--[a-z][a-z-]+")
 
 
+@cache
+def flags_of_the_command() -> set[str]:
+    sources = [text for path, text in SOURCES.items() if path.is_relative_to(ROOT / "app")]
+    return {flag for source in sources for flag in FLAGS.findall(source)}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_flags_of_the_command_that_a_page_shows_exist(page):
     """In what begins with ``qd-studio``, up to a remark or the arguments of a file."""
@@ -239,12 +250,7 @@ def test_flags_of_the_command_that_a_page_shows_exist(page):
         for line in lines
         for flag in FLAGS.findall(re.split(r"\s{3,}|\s#|\s--\s", line.strip())[0])
     }
-    known = {
-        flag
-        for source in (SOURCES[p] for p in SOURCES if p.is_relative_to(ROOT / "app"))
-        for flag in FLAGS.findall(source)
-    }
-    assert sorted(used - known) == []
+    assert sorted(used - flags_of_the_command()) == []
 
 
 def test_the_table_of_errors_is_whole_and_true():

@@ -6,6 +6,7 @@ import ast
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,13 +41,16 @@ def _sources(folder: Path) -> Iterator[Path]:
             yield from _sources(path)
 
 
+@cache
+def _python_files() -> list[tuple[Path, str]]:
+    """The Python files of the repository, each with the folder of the root that it is in."""
+    found = [path for path in committed_files() if path.suffix == ".py"]
+    return [(path, path.relative_to(ROOT).parts[0]) for path in found]
+
+
 def python_files(*folders: str) -> list[Path]:
     """The Python files below `folders` of the repository."""
-    return [
-        path
-        for path in committed_files()
-        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in folders
-    ]
+    return [path for path, folder in _python_files() if folder in folders]
 
 
 @dataclass(frozen=True)
@@ -71,17 +75,18 @@ def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
     `import_module` with a literal counts as an import.
     """
     package = module if is_package else module.rpartition(".")[0]
-    tree = ast.parse(source)
+    nodes = list(ast.walk(ast.parse(source)))
     typing = {
         inner
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.If) and _name_of(node.test) == "TYPE_CHECKING"
         for statement in node.body
         for inner in ast.walk(statement)
     }
     return [
         replace(found, typing=node in typing)
-        for node in ast.walk(tree)
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom | ast.Call)
         for found in _imports_in(node, package)
     ]
 

@@ -96,6 +96,7 @@ def test_random_ir_is_shown_whole(seed):
     check(ir.listing(func).ids, shown(func), func)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("sample", sorted({sample for sample, _ in KERNELS}))
 def test_every_listing_of_the_samples_is_shown_whole(sample):
     for name in [name for file, name in KERNELS if file == sample][:1]:

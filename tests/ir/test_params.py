@@ -49,7 +49,7 @@ def fields(draw):
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(scalars() | arrays() | fields(), max_size=4))
 def test_parameters_are_read_back(params):
     func = ir.Func("k", tuple(params))

@@ -101,10 +101,11 @@ def functions(draw, name):
     return func
 
 
+@pytest.mark.parametrize("examples", [5, pytest.param(12, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", NAMES)
-def test_every_opcode_is_read_back(name):
+def test_every_opcode_is_read_back(name, examples):
     @given(functions(name))
-    @settings(max_examples=12, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=examples, deadline=None, derandomize=True, database=None)
     def check(func):
         back = ir.parse(ir.to_text(func, locs=True))
         assert ir.difference(back, func, locs=True) is None

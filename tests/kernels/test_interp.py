@@ -36,11 +36,15 @@ def numbers(t):
 OPERATIONS = [c for c in range(C.COUNT) if C.UNARY[c] or C.BINARY[c]]
 
 
+@pytest.mark.parametrize("examples", [20, pytest.param(60, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("code", OPERATIONS, ids=lambda c: C.NAME[c])
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
-@given(data=st.data())
-def test_operations_compute_what_semantics_says(code, data):
+def test_operations_compute_what_semantics_says(code, examples):
     """What the emitter writes out itself agrees with the function it stands for."""
+    options = settings(max_examples=examples, deadline=None, derandomize=True, database=None)
+    options(given(data=st.data())(lambda data: computes_what_semantics_says(code, data)))()
+
+
+def computes_what_semantics_says(code, data):
     types = [data.draw(st.sampled_from(PRIMITIVE_TYPES)) for _ in ir.CODES[code].operands]
     target = ir.result_type(code, tuple(types)) or data.draw(st.sampled_from(PRIMITIVE_TYPES))
     try:

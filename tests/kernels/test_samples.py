@@ -46,7 +46,7 @@ def case_and_func(kernel):
     return Case(kernel.name, make, names, RTOL, FAST_RTOL), func
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("sample", "name"), KERNELS, ids=[f"{s}.{k}" for s, k in KERNELS])
 def test_sample_agrees_in_all_configurations(sample, name):
     qd.init(arch=qd.interp, offline_cache=False)

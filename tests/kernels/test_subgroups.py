@@ -125,6 +125,7 @@ def bits(flags):
     return int(np.uint32(sum(1 << k for k, flag in enumerate(flags) if flag)).astype(np.int32))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("block", SIZES)
 def test_votes(block):
     for x, out, ids in groups_of(votes, 16, block):
@@ -184,6 +185,7 @@ FIRST = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("op", sorted(OPS))
 def test_scans(op):
     inclusive, exclusive = getattr(sg, f"inclusive_{op}"), getattr(sg, f"exclusive_{op}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,15 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from ...backends import base
-from ...config import CompileConfig, DebugSwitches
+from ...config import CompileConfig
 from ...ir import parse
 from ...runtime.compile import make_code
 from ..placing import device_of, placed
+from ..stack_owner import StackOwner
 from ..targets import config_for, open_device, split
 from .model import Compile, KeptLaunch, Value
 
 if TYPE_CHECKING:
-    from ...backends.injected import InjectedCache
     from ...ir import Func
     from ...passes.manager import Instrument
     from ...runtime.program import Program
@@ -62,27 +61,6 @@ class Loaded:
     config: CompileConfig
     stacks: Any = None
     times: list[float] = field(default_factory=list[float])
-
-
-class _Elsewhere:
-    """A program, as far as adstacks need one."""
-
-    def __init__(self, backend: base.Backend, device: Any, config: CompileConfig) -> None:
-        self.config: Final = config
-        self.backend: Final = backend
-        self.device: Final = device
-        self.lock: Final = threading.RLock()
-        self.alive: Final = True
-        self.switches: Final = DebugSwitches()
-
-    def own(self, thing: object) -> None:
-        """Do nothing: its memory is freed with the last reference."""
-
-    def injected_cache(self, reason: str) -> InjectedCache:
-        """A cache that keeps nothing."""
-        from ...backends.injected import NO_CACHE
-
-        return NO_CACHE
 
 
 def load(
@@ -175,6 +153,6 @@ def _stacks(loaded: Loaded) -> Any:
         from ...runtime.stacks import Stacks
 
         device = device_of(cast("Any", loaded)) or base.HostDevice()
-        owner = _Elsewhere(loaded.backend, device, loaded.config)
+        owner = StackOwner(loaded.backend, device, loaded.config)
         loaded.stacks = Stacks(cast("Program", owner)), owner  # stacks do not keep their program
     return loaded.stacks[0]

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 import pytest
+from qd_studio.app.cli import main
 from qd_studio.app.core.views import applications as views
 from qd_studio.app.tui import run
 from qd_studio.app.tui.application import ApplicationApp
@@ -118,14 +119,25 @@ def saved(folder, about):
     return path
 
 
-def test_as_text(tmp_path):
-    done = program("open", saved(tmp_path, application(20)))
+@pytest.mark.parametrize("words", [["open"], ["--no-color", "--theme", "dark"]])
+def test_as_text(tmp_path, words):
+    """The word ``open`` may be missing."""
+    done = program(*words, saved(tmp_path, application(20)))
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0] == "main.py --size 4"
     assert lines[3].split()[0] == "time▾"
     assert [line.split()[-1] for line in lines[4:24]]
     assert "call(" in done.stdout
+
+
+@pytest.mark.parametrize("more", [["other.py"], ["--report"], ["--", "4"]])
+def test_a_record_is_no_program(tmp_path, capsys, more):
+    path = saved(tmp_path, application(1))
+    assert main([str(path), *more]) == 2
+    assert f"{path}: a saved record, not a program; open it with: qd-studio open" in (
+        capsys.readouterr().err
+    )
 
 
 def test_five_hundred_kernels_are_read_and_laid_out_at_once(tmp_path):

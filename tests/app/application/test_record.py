@@ -137,7 +137,11 @@ def test_a_script_with_a_relative_path(tmp_path):
     assert compiled.sites[0].frames[0].file == kernel.file
 
 
-@pytest.mark.parametrize("tail", ["1 / 0", "os.kill(os.getpid(), 2)", "raise SystemExit"])
+@pytest.mark.parametrize(
+    "tail",
+    ["os.kill(os.getpid(), 2)", pytest.param("1 / 0", marks=pytest.mark.slow),
+     pytest.param("raise SystemExit", marks=pytest.mark.slow)],
+)  # fmt: skip
 def test_threads_and_text_that_exec_runs(tmp_path, tail):
     """As notebooks do; and the program ends while a thread launches."""
     text = f"""
@@ -200,7 +204,9 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.parametrize(
+    "method", ["fork", "spawn", pytest.param("forkserver", marks=pytest.mark.slow)]
+)  # fmt: skip
 def test_children(tmp_path, method):
     """A pool ends its workers with a signal."""
     target = tmp_path / "app.qds"
@@ -223,7 +229,8 @@ def test_a_process_by_fork_alone(tmp_path):
 
 @pytest.mark.parametrize(
     ("end", "status"),
-    [("sys.exit(7)", 7), ("1 / 0", 1), ("os._exit(9)", 9),
+    [pytest.param("sys.exit(7)", 7, marks=pytest.mark.slow), ("1 / 0", 1),
+     pytest.param("os._exit(9)", 9, marks=pytest.mark.slow),
      ("os.kill(os.getpid(), 9)", -signal.SIGKILL)],
 )  # fmt: skip
 def test_however_it_ends(tmp_path, end, status):
