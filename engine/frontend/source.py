@@ -48,12 +48,11 @@ def keep_source(fn: Any, text: str | None) -> None:
         setattr(fn, _SOURCE, text)
 
 
-class _ChildFields(dict[type, tuple[str, ...]]):
+class _ChildFields(dict[type[ast.AST], tuple[str, ...]]):
     """The fields of a class of nodes that may hold nodes, contexts left out; filled when asked."""
 
-    def __missing__(self, node_class: type) -> tuple[str, ...]:
-        leaf = node_class is ast.Constant
-        names: tuple[str, ...] = () if leaf else node_class._fields  # type: ignore[attr-defined]
+    def __missing__(self, node_class: type[ast.AST]) -> tuple[str, ...]:
+        names = () if node_class is ast.Constant else node_class._fields
         found = self[node_class] = tuple([name for name in names if name not in _NO_NODES])
         return found
 
