@@ -3,9 +3,9 @@
 ``Loc.parent`` is the location of the call that inlined this code, or None. The outermost parent
 is in the kernel itself, so "the user's line" of an op is ``loc.root.line``.
 
-A location holds those that it inlined; the others are held by whoever uses them. So the locations
-of a kernel live as long as its IR: a process that compiles hundreds of kernels would keep tens of
-thousands of them, and Python's collector would visit them all.
+A location holds those that it inlined; the others are held by the ops that use them. So the
+locations of a kernel live as long as its IR: a process that compiles hundreds of kernels would keep
+tens of thousands of them, and Python's collector would visit them all.
 """
 
 from __future__ import annotations
