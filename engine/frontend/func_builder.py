@@ -251,7 +251,7 @@ class FuncBuilder(MemoryAccess):
         context = self.context
         found = context.locs.get(node)
         if found is None:
-            n = cast(Any, node)
+            n: Any = node
             found = context.locs[node] = get_loc(
                 context.file, n.lineno, n.col_offset, n.end_lineno, n.end_col_offset,
                 context.name, context.call,

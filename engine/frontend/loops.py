@@ -232,10 +232,12 @@ def _range_for(
     if grouped:
         name = targets[0].id
         at: Any = vector(index)
-        scope[name] = local_copy(fb, at, name, targets[0]) if _assigns(node, name) else at
+        scope[name] = (
+            local_copy(fb, at, name, targets[0]) if context.decl.assigns_in(node, name) else at
+        )
     else:
         for target, value in zip(targets, index, strict=True):
-            copied = product and _assigns(node, target.id)
+            copied = product and context.decl.assigns_in(node, target.id)
             scope[target.id] = local_copy(fb, value, target.id, target) if copied else value
     context.loops.append(LoopInfo("parallel" if parallel else "serial", fb.depth))
     fb.body(node.body)
@@ -257,19 +259,6 @@ def _check_nesting(fb: FuncBuilder, node: ast.For) -> None:
                 " stacks; or unroll a short loop with qd.static",
             )  # fmt: skip
         context = context.parent
-
-
-def _assigns(loop: ast.For, name: str) -> bool:
-    """True if the body of a loop assigns to ``name``, or to a part of it."""
-    for node in (n for stmt in loop.body for n in ast.walk(stmt)):
-        if isinstance(node, ast.Name | ast.Subscript | ast.Attribute):
-            root: ast.expr = node
-            while isinstance(root, ast.Subscript | ast.Attribute):
-                root = root.value
-            stored = not isinstance(node.ctx, ast.Load)
-            if stored and isinstance(root, ast.Name) and root.id == name:
-                return True
-    return False
 
 
 # Unrolled loops

@@ -28,7 +28,7 @@ from .declared import (
     scalar_type,
     text_of,
 )
-from .source import FunctionSource, LambdaSource, nodes_of
+from .source import FunctionSource, LambdaSource, nodes_of, root_name, stored_names
 
 if TYPE_CHECKING:
     from .indexing import Indexing
@@ -58,13 +58,6 @@ _PURE_METHODS: Final = frozenset((
 """Methods that leave the vector or matrix they are called on as it is."""
 
 
-def _root(node: ast.AST) -> str:
-    """The name at the start of ``name[i].x``; "" for other expressions."""
-    while isinstance(node, ast.Subscript | ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
 class _Decl:
     """The common part of kernels and functions.
 
@@ -73,8 +66,8 @@ class _Decl:
     """
 
     __slots__ = (
-        "_assigned", "digest", "fn", "indexing", "name", "params", "returns", "returns_tuple",
-        "src",
+        "_assigned", "_stored", "digest", "fn", "indexing", "name", "params", "returns",
+        "returns_tuple", "src",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +81,7 @@ class _Decl:
         self.returns: Final = returns
         self.returns_tuple: Final = returns_tuple
         self._assigned: Final[set[str]] = set()
+        self._stored: Final[dict[ast.stmt, frozenset[str]]] = {}
         self.indexing: Indexing | None = None
         self.digest = ""
         """Of its source and declaration, when a cache has made it; see `runtime.fastcache`."""
@@ -140,17 +134,25 @@ class _Decl:
             for node in nodes_of(self.src.tree):
                 if isinstance(node, ast.Name | ast.Subscript | ast.Attribute):
                     if not isinstance(node.ctx, ast.Load):
-                        assigned.add(_root(node))
+                        assigned.add(root_name(node))
                 elif isinstance(node, ast.Call) and self._takes_references(node.func):
                     args = (*node.args, *(k.value for k in node.keywords))
-                    assigned.update(map(_root, args))
+                    assigned.update(map(root_name, args))
                 elif (
                     isinstance(node, ast.Call)
                     and isinstance(node.func, ast.Attribute)
                     and node.func.attr not in _PURE_METHODS
                 ):  # a method of a struct, say
-                    assigned.add(_root(node.func))
+                    assigned.add(root_name(node.func))
         return name in assigned
+
+    def assigns_in(self, loop: ast.For, name: str) -> bool:
+        """True if the body of a loop assigns to ``name``, or to a part of it."""
+        first = loop.body[0]  # loops that are copies of one share their bodies
+        stored = self._stored.get(first)
+        if stored is None:
+            stored = self._stored[first] = stored_names(loop.body)
+        return name in stored
 
     def _takes_references(self, node: ast.expr) -> bool:
         """True if the callee may write to its arguments: atomics, and template parameters."""

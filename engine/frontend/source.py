@@ -20,11 +20,13 @@ import linecache
 import re
 from functools import cache
 from types import CodeType, FunctionType
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from ..errors import QuadrantsSyntaxError, SourceSpan
 
-__all__ = ["FunctionSource", "LambdaSource", "keep_source", "nodes_of"]
+__all__ = [
+    "FunctionSource", "LambdaSource", "keep_source", "nodes_of", "root_name", "stored_names",
+]  # fmt: skip
 
 _HINT = (
     "define it with `def` in a file or a notebook cell, or pass the text that was executed: "
@@ -46,19 +48,47 @@ def keep_source(fn: Any, text: str | None) -> None:
         setattr(fn, _SOURCE, text)
 
 
+class _ChildFields(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields of a class of nodes that may hold nodes, contexts left out; filled when asked."""
+
+    def __missing__(self, node_class: type[ast.AST]) -> tuple[str, ...]:
+        names = () if node_class is ast.Constant else node_class._fields
+        found = self[node_class] = tuple([name for name in names if name not in _NO_NODES])
+        return found
+
+
+_NO_NODES: Final = frozenset(("arg", "attr", "ctx", "id", "kind", "type_comment"))
+_CHILD_FIELDS: Final = _ChildFields()
+
+
 def nodes_of(tree: ast.AST) -> list[ast.AST]:
-    """The nodes of a tree in the order of `ast.walk`, without contexts, in half of its time."""
+    """The nodes of a tree in the order of `ast.walk`, without contexts, in a third of its time."""
     found = [tree]
+    fields = _CHILD_FIELDS
     for node in found:  # which grows
-        for name in node._fields:
-            if name == "ctx":
-                continue
+        for name in fields[node.__class__]:
             value = getattr(node, name, None)
             if value.__class__ is list:
                 found += [v for v in cast(list[Any], value) if isinstance(v, ast.AST)]
             elif isinstance(value, ast.AST):
                 found.append(value)
     return found
+
+
+def root_name(node: ast.AST) -> str:
+    """The name at the start of ``name[i].x``; "" for other expressions."""
+    while isinstance(node, ast.Subscript | ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def stored_names(body: list[ast.stmt]) -> frozenset[str]:
+    """The names that statements assign to, or to a part of."""
+    places = (ast.Name, ast.Subscript, ast.Attribute)
+    return frozenset([
+        root_name(node) for stmt in body for node in nodes_of(stmt)
+        if isinstance(node, places) and not isinstance(node.ctx, ast.Load)
+    ])  # fmt: skip
 
 
 class FunctionSource:

@@ -2,19 +2,29 @@
 
 ``Loc.parent`` is the location of the call that inlined this code, or None. The outermost parent
 is in the kernel itself, so "the user's line" of an op is ``loc.root.line``.
+
+A location holds those that it inlined; the others are held by the ops that use them. So the
+locations of a kernel live as long as its IR: a process that compiles hundreds of kernels would keep
+tens of thousands of them, and Python's collector would visit them all.
 """
 
 from __future__ import annotations
 
 from typing import Final
+from weakref import WeakValueDictionary
 
 __all__ = ["UNKNOWN", "Loc", "get_loc"]
+
+_Key = tuple[int, int, int, int, str, str]
 
 
 class Loc:
     """A span in a user's file. Lines are 1-based, columns 0-based, ends exclusive."""
 
-    __slots__ = ("col", "end_col", "end_line", "file", "func", "line", "parent", "root")
+    __slots__ = (
+        "__weakref__", "_inlined", "col", "end_col", "end_line", "file", "func", "line", "parent",
+        "root",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -34,6 +44,14 @@ class Loc:
         self.func: Final = func
         self.parent: Final = parent
         self.root: Final[Loc] = self if parent is None else parent.root
+        self._inlined: dict[_Key, Loc] | None = None
+
+    def inlined(self) -> dict[_Key, Loc]:
+        """The locations that have this one as their parent."""
+        table = self._inlined
+        if table is None:
+            table = self._inlined = {}
+        return table
 
     def chain(self) -> list[Loc]:
         """This location, then its callers, innermost first."""
@@ -46,7 +64,8 @@ class Loc:
         return f"{self.file}:{self.line}:{self.col}"
 
 
-_table: dict[tuple[object, ...], Loc] = {}
+_roots: WeakValueDictionary[_Key, Loc] = WeakValueDictionary()
+"""The locations without a parent."""
 
 
 def get_loc(
@@ -60,10 +79,11 @@ def get_loc(
 ) -> Loc:
     """The one Loc with these values (compare with ``is``)."""
     end_line = end_line or line
-    key = (file, line, col, end_line, end_col, func, parent)
-    found = _table.get(key)
+    key = (line, col, end_line, end_col, file, func)
+    table = _roots if parent is None else parent.inlined()
+    found = table.get(key)
     if found is None:
-        found = _table[key] = Loc(file, line, col, end_line, end_col, func, parent)
+        found = table[key] = Loc(file, line, col, end_line, end_col, func, parent)
     return found
 
 

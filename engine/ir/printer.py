@@ -113,7 +113,12 @@ def op_text(op: Op) -> str:
     """One op as text, without its regions and without indentation."""
     args = op.args
     text = _NAME[op.code]
-    if args:
+    count = len(args)
+    if count == 2:  # most ops have one operand or two
+        text = f"{text} ${args[0].id}, ${args[1].id}"
+    elif count == 1:
+        text = f"{text} ${args[0].id}"
+    elif args:
         text += " " + ", ".join([f"${a.id}" for a in args])
     if op.attr is not None:
         text += _attr(op)

@@ -75,13 +75,23 @@ class _Cacher:
         self.unique = uniquely_accessed(func, task)
         self.atomic: set[object] = set()  # spaces that are the target of an atomic
         self.written: set[object] = set()
+        self.around: set[Block] = set()  # the blocks with a loop in them, at any depth
         for op in ops:
+            if op.code == C.RANGE_FOR or op.code == C.WHILE:
+                self.add_blocks_around(op)
             if _touches(op):
                 where = _space(self.memory.location(op.args[0]))
                 if C.ATOMIC[op.code]:
                     self.atomic.add(where)
                 if not C.READ[op.code]:
                     self.written.add(where)
+
+    def add_blocks_around(self, loop: Op) -> None:
+        """Add the blocks around ``loop``, up to one that is known."""
+        block = loop.block
+        while block is not None and block not in self.around:
+            self.around.add(block)
+            block = block.owner.block if block.owner is not None else None
 
     def block(self, block: Block, seen: set[Location]) -> None:
         """Treat the loops of a block. ``seen``: locations touched before, on every way here."""
@@ -92,7 +102,8 @@ class _Cacher:
             else:
                 out.append(op)
             for region in op.regions:
-                self.block(region, set(seen))
+                if region in self.around:
+                    self.block(region, set(seen))
             if _touches(op):
                 seen.add(self.memory.location(op.args[0]))
         block.ops = out

@@ -26,12 +26,17 @@ def eliminate_immutable_local_vars(func: Func, cx: PassCx) -> bool:
     """Replace locals that are stored to once by the stored value."""
     stored: dict[Op, Op | None] = {}  # alloca -> its only store so far; None: not eligible
     loads: list[Op] = []
+    alloca = C.ALLOCA
     for op in walk(func.body):
-        code = op.code
-        if code == C.ALLOCA:
+        args = op.args
+        for a in args:
+            if a.code == alloca:
+                break
+        else:
             continue
-        for i, a in enumerate(op.args):
-            if a.code != C.ALLOCA:
+        code = op.code
+        for i, a in enumerate(args):
+            if a.code != alloca:
                 continue
             if code == C.LOCAL_LOAD:
                 if a not in stored:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["extract_constant"]
 
 
-@register("extract_constant", optional=True)
+@register("extract_constant", optional=True, keeps=("die",))
 def extract_constant(func: Func, cx: PassCx) -> bool:
     """Move constants to the front of the kernel or task, one of each value."""
     changed = False

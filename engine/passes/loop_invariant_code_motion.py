@@ -60,7 +60,7 @@ _ADDRESSES = [
 _MAX_REMARKS = 50
 
 
-@register("loop_invariant_code_motion", optional=True)
+@register("loop_invariant_code_motion", optional=True, keeps=("die",))
 def loop_invariant_code_motion(func: Func, cx: PassCx) -> bool:
     """Move operations that do not change in a loop in front of it."""
     motion = _Motion(cx)

@@ -10,9 +10,10 @@ A pipeline (see `pipeline`) is plain code that calls `PassCx.run_pass` in order:
 set, and any other pass once. In either case it also runs it once on each real function that the
 kernel calls, with ``cx.func`` set to that and without a task; such a function never has tasks.
 When a pass returns that it changed something, ``func.version`` is bumped, so that earlier analyses
-are made again. A pass that had nothing to do is not called again before something has changed: it
-depends on the function and on options only. Instruments see such a run like any other, and where
-one needs remarks or notes the pass is called.
+are made again. A pass that had nothing to do is not called again before something has changed,
+other than by a pass that keeps it so (`PassInfo.keeps`): it depends on the function and on options
+only. Instruments see such a run like any other, and where one needs remarks or notes the pass is
+called.
 
 Instruments observe and never change what is compiled, with one exception that exists for that
 purpose: an optional pass does not run when some instrument's ``before`` returns False.
@@ -254,6 +255,9 @@ class PassCx:
             raise self._fault(error, info) from error
         if changed:
             func.version += 1
+            for name in info.keeps:
+                if self._idle.get((name, None)) == state:
+                    self._idle[name, None] = (func.version, func.stage)
         else:
             self._idle[idle] = state
         return changed

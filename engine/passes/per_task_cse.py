@@ -46,7 +46,8 @@ __all__ = ["per_task_cse"]
 _Key = tuple[object, ...]
 
 
-@register("per_task_cse", optional=True, per_task=True)
+# An operand of what goes is one of what stays: nothing becomes unused.
+@register("per_task_cse", optional=True, per_task=True, keeps=("die",))
 def per_task_cse(func: Func, cx: PassCx) -> bool:
     """Reuse values that were computed before; merge what both branches of an if do."""
     cse = _Cse()
@@ -105,6 +106,8 @@ class _Cse:
     def hoisted(self, block: Block) -> list[Op]:
         """The block's ops after equal ends of the branches of its ifs have moved out."""
         ops = block.ops
+        if C.IF not in [op.code for op in ops]:
+            return ops
         out: list[Op] | None = None
         for index, op in enumerate(ops):
             if op.code == C.IF and op.regions[0].ops and op.regions[1].ops:

@@ -28,6 +28,7 @@ class PassInfo(NamedTuple):
 
     optional: the result is correct without it, so an instrument may skip it.
     per_task: the manager runs it once for each task of an offloaded function, with ``cx.task`` set.
+    keeps: passes that still have nothing to do after it, if they had nothing to do before it.
     """
 
     name: str
@@ -35,6 +36,7 @@ class PassInfo(NamedTuple):
     summary: str
     optional: bool
     per_task: bool
+    keeps: tuple[str, ...]
 
 
 _passes: dict[str, PassInfo] = {}
@@ -42,7 +44,7 @@ _later: list[Callable[[], None]] = []  # harmless when called twice
 
 
 def register(
-    name: str, *, optional: bool = False, per_task: bool = False
+    name: str, *, optional: bool = False, per_task: bool = False, keeps: tuple[str, ...] = ()
 ) -> Callable[[PassFn], PassFn]:
     """Decorator that makes a pass known as ``name``; ValueError if the name is taken."""
 
@@ -52,7 +54,7 @@ def register(
         summary = (fn.__doc__ or "").strip().split("\n", 1)[0]
         if not summary:
             raise ValueError(f"the pass {name!r} has no docstring to take its summary from")
-        _passes[name] = PassInfo(name, fn, summary, optional, per_task)
+        _passes[name] = PassInfo(name, fn, summary, optional, per_task, keeps)
         return fn
 
     return add

@@ -40,6 +40,7 @@ It leaves alone loads of locals (`cfg_optimization` forwards stored values), an 
 
 from __future__ import annotations
 
+from operator import is_
 from typing import TYPE_CHECKING
 
 from ..analysis.alias import DIFFERENT, Location, MemoryLocations, array_of
@@ -249,6 +250,9 @@ class _Sweep:
     def merged(self, block: Block) -> list[Op]:
         """The block's ops after ifs on the same condition have become one."""
         ops = block.ops
+        conditions = [op.args[0] for op in ops if op.code == C.IF]
+        if not any(map(is_, conditions, conditions[1:])):
+            return ops  # only ifs that follow each other can become one
         movable = _MOVABLE
         out: list[Op] | None = None
         last: Op | None = None  # an if that the next one may join

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -155,6 +157,19 @@ def test_locations_are_the_interned_ones():
     assert op.loc is func.body.ops[0].loc
     assert op.loc.root is outer
     assert ir.parse(ir.to_text(func, locs=True)).loc is func.loc
+
+
+def test_locations_end_with_what_uses_them():
+    outer = ir.get_loc("once.py", 7, 4, 7, 12, "k")
+    inner = ir.get_loc("once.py", 2, func="f", parent=outer)
+    assert ir.get_loc("once.py", 2, func="f", parent=outer) is inner
+    seen = weakref.ref(outer), weakref.ref(inner)
+    del outer
+    gc.collect()
+    assert ir.get_loc("once.py", 7, 4, 7, 12, "k") is inner.root
+    del inner
+    gc.collect()
+    assert [ref() for ref in seen] == [None, None]
 
 
 MALFORMED = (

@@ -277,6 +277,17 @@ def test_analyses_are_kept_until_something_changes():
     assert cx.analysis("n", make) == 3
 
 
+def test_a_pass_is_not_called_again_after_one_that_keeps_it(bad_pass):
+    calls = []
+    bad_pass("quiet", lambda func, cx: bool(calls.append("quiet")))
+    bad_pass("gentle", lambda func, cx: not calls.append("gentle"), keeps=("quiet",))
+    bad_pass("rough", lambda func, cx: not calls.append("rough"))
+    cx = passes.PassCx(kernel(), CompileConfig())
+    for name in ("gentle", "quiet", "gentle", "quiet", "rough", "gentle", "quiet"):
+        cx.run_pass(name)
+    assert calls == ["gentle", "quiet", "gentle", "rough", "gentle", "quiet"]
+
+
 def test_names_of_passes_are_taken_once():
     with pytest.raises(ValueError, match="two passes are called 'die'"):
         registry.register("die")(lambda func, cx: False)

@@ -5,6 +5,7 @@ from qd_studio.engine import passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import parse, to_text, verify
+from qd_studio.engine.passes import PassCx, registry
 from qd_studio.engine.passes.full_simplify import ROUND
 from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.types import f32, f64, i32
@@ -79,6 +80,27 @@ def test_the_whole_pipeline_keeps_every_bit_without_fast_math(target, kind):
         after = parse(to_text(before))
         passes.run(after, config, target, (passes.VerifyEach(),))
         assert_same_outcome(before, after, exact=True, seeds=2)
+
+
+KEEPERS = [info.name for info in passes.all_passes() if info.keeps]
+
+
+@pytest.mark.parametrize("kind", ["plain", "fields", "stacks"])
+@pytest.mark.parametrize("name", KEEPERS)
+def test_a_pass_keeps_what_it_says_without_work(name, kind):
+    info = registry.get(name)
+    changed = 0
+    for seed in range(60):
+        types = INTS if seed % 2 else FLOATS
+        func = random_func(seed, types, fields=kind == "fields", stacks=kind == "stacks")
+        cx = PassCx(func, CompileConfig())
+        for kept in info.keeps:
+            while registry.get(kept).fn(func, cx):
+                pass
+        if info.fn(func, cx):
+            changed += 1
+            assert [kept for kept in info.keeps if registry.get(kept).fn(func, cx)] == []
+    assert changed
 
 
 def test_a_second_run_of_the_group_has_nothing_to_do():
