@@ -84,8 +84,8 @@ _SCRIPT: Final = """
     if (location.hash === "#fold") folds(false);
     reached();
     if (location.hash !== "#everything") return;
-    folds(true);
     for (const place of document.querySelectorAll("[data-z]")) await fill(place);
+    folds(true);
     root.className = "unpacked";
   };
   window.addEventListener("hashchange", all);
@@ -115,7 +115,7 @@ def notice() -> str:
     return (
         '<p class="facts packed-ok">Listings and drawings are unpacked where they are looked at. '
         '<a href="#everything">Unpack everything</a> to search or print the whole page; '
-        '<a href="#open">open</a> or <a href="#fold">fold</a> all kernels.</p>'
+        '<a href="#open" id="open">open</a> or <a href="#fold" id="fold">fold</a> all kernels.</p>'
         '<p class="facts packed-all" id="everything">Everything is unpacked.</p>'
         '<p class="bad packed-not">Listings, diffs and drawings are packed in this file and are '
         "not shown here: that needs a browser that runs the script in this page and can unpack "

@@ -10,7 +10,7 @@ from __future__ import annotations
 from html import escape as esc
 from typing import Final, NamedTuple
 
-from ...engine.inspect.record import BackendRecord, KernelRecord, Record
+from ...engine.inspect.record import BackendRecord, KernelRecord, LaunchRecord, Record
 from ..core import format as fmt
 from ..core.failing import failing
 from ..core.views.comparison import last_launch, launch_text, verdict_of
@@ -23,7 +23,7 @@ __all__ = ["matrix", "state_of_kernel"]
 _LAUNCHED: Final = ("launch", "device", "against", "agreement", "cold")
 _COMPILED: Final = ("cold", "size", "registers", "spills")
 """Columns of the matrix; the table of each kernel has what does not fit there."""
-_BRIEF: Final = ("launch", "agreement", "size", "registers")
+_BRIEF: Final = ("launch", "agreement", "size")
 """Columns that stay where the table is too wide for the page."""
 
 
@@ -64,18 +64,24 @@ def matrix(record: Record) -> str:
         for i, name in enumerate(backends_in_order(record))
     ]
     tops = "".join(f'<th {g.spans()} class="group">{esc(g.backend)}</th>' for g in groups)
-    heads = "".join(f"<th {g.cell(c)}>{esc(c)}</th>" for g in groups for c in g.columns)
+    heads = "".join(f"<th {g.cell(c)}{_align(c)}>{esc(c)}</th>" for g in groups for c in g.columns)
     failed = {f.kernel for f in failing(record)}
     rows = "".join(_row(kernel, groups, kernel.id in failed) for kernel in record.kernels)
     notes = [f"{name}: {reason}" for name, reason in missing.items()]
+    if " *</td>" in rows:
+        notes.insert(0, "* of a smaller workload: it is named where the pointer rests on the time")
     notes += [f"{name}: compiled, not launched: {reason}" for name, reason in held.items()]
     return (
         f'{_tools(groups)}<div class="wide matrixbox"><table class="matrix"><thead>'
         f"<tr><th></th><th></th>{tops}</tr>"
-        f'<tr><th data-c="kernel">kernel</th><th data-c="statements">statements</th>{heads}</tr>'
-        f"</thead><tbody>{rows}</tbody></table></div>"
+        '<tr><th data-c="kernel">kernel</th><th data-c="statements" class="num">statements</th>'
+        f"{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
         + "".join(f'<p class="none">{esc(text)}</p>' for text in notes)
     )
+
+
+def _align(column: str) -> str:
+    return "" if column in ("agreement", "against") else ' class="num"'
 
 
 def _tools(groups: list[_Group]) -> str:
@@ -100,9 +106,25 @@ def _row(kernel: KernelRecord, groups: list[_Group], failed: bool) -> str:
         f'<td data-c="kernel"><a href="#{anchor(kernel)}">{esc(kernel.id)}</a></td>',
         f'<td class="num" data-c="statements" data-v="{count}">{esc(fmt.statements(primary))}</td>',
     ]
-    cells += [_cells(kernel, kernel.backend(g.backend), g) for g in groups]
+    cells += _one_reason(kernel, groups) or [
+        _cells(kernel, kernel.backend(g.backend), g) for g in groups
+    ]
     css = ' class="wrong"' if failed or _differs(kernel) else ""
     return f'<tr{css} data-k="{anchor(kernel)}">{"".join(cells)}</tr>'
+
+
+def _one_reason(kernel: KernelRecord, groups: list[_Group]) -> list[str]:
+    """A single cell for a kernel that no backend compiled, for one reason; else empty."""
+    found = [b for b in kernel.backends if b.status != "absent"]
+    if not found or any(b.compile is not None for b in found):
+        return []
+    reasons = {fmt.backend_reason(kernel, b).removeprefix(f"{b.backend}: ") for b in found}
+    if len(reasons) > 1:
+        return []
+    kind = "bad" if any(b.status == "error" for b in found) else "none"
+    total, brief = sum(len(g.columns) for g in groups), sum(g.brief for g in groups)
+    spans = f'colspan="{total}" data-all="{total}" data-brief="{brief}"'
+    return [f'<td {spans} class="{kind} reason">{esc(reasons.pop())}</td>']
 
 
 def _differs(kernel: KernelRecord) -> bool:
@@ -130,6 +152,12 @@ def state_of_kernel(kernel: KernelRecord) -> str:
             text = f"{backend.backend}: {time}{', ' if verdict else ''}{verdict}"
             parts.append(f'<span class="{css}">{esc(text)}</span>')
     return " · ".join(parts)
+
+
+def _launch(kernel: KernelRecord, launch: LaunchRecord) -> str:
+    """The time of a launch; with ``*``, that of a smaller workload than the largest."""
+    text = fmt.launch_time(launch)
+    return text if launch_text(kernel, launch) == text else f"{text} *"
 
 
 def _columns(record: Record, name: str, held: bool) -> tuple[str, ...]:
@@ -160,7 +188,7 @@ def _cells(kernel: KernelRecord, backend: BackendRecord | None, group: _Group) -
         "size": fmt.size(compiled.code_bytes) if compiled.code_bytes else "",
         "registers": registers(compiled.machine),
         "spills": spills_text(compiled.machine),
-        "launch": launch_text(kernel, launch)
+        "launch": _launch(kernel, launch)
         if launch is not None
         else fmt.unlaunched_reason(kernel, backend),
         "device": fmt.device_time(launch) if launch is not None else "",
@@ -174,13 +202,17 @@ def _cells(kernel: KernelRecord, backend: BackendRecord | None, group: _Group) -
         "device": launch.median_us if launch is not None and launch.by_device else None,
         "against": verdict.ratio if verdict is not None else None,
     }
-    full = "" if oracle else fmt.agreement(found)
+    full = {
+        "agreement": "" if oracle else fmt.agreement(found),
+        "launch": launch_text(kernel, launch) if launch is not None else "",
+    }
     kinds = {"agreement": "bad" if _is_wrong(backend) else "", "against": ""}
     out: list[str] = []
     for column in group.columns:
         number = values.get(column)
         value = "" if number is None else f' data-v="{number:g}"'
-        title = f' title="{esc(full)}"' if column == "agreement" and full != texts[column] else ""
+        more = full.get(column, "")
+        title = f' title="{esc(more)}"' if more not in ("", texts[column]) else ""
         kind = kinds.get(column, "num")
         if column == "launch" and launch is None:
             kind = "reason none"

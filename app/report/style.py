@@ -36,7 +36,9 @@ th.group{text-align:center;border-bottom:2px solid var(--accent);color:var(--acc
 @media(min-width:1360px){.matrixbox{width:calc(100vw - 56px);margin-left:calc(50% - 50vw + 28px)}
 .matrixbox table{margin:0 auto}}
 .matrix thead{position:sticky;top:0;background:var(--bg);z-index:2}
-.matrix.brief [data-more]{display:none}
+.matrix.brief{font-size:12px}.matrix.brief [data-more]{display:none}
+.matrix.brief [data-g].reason{min-width:6em;max-width:10em;font-size:11px}
+.matrix.brief th,.matrix.brief td{padding:4px 6px}
 .matrix th button{all:unset;cursor:pointer;font:inherit}
 .matrix th button:focus-visible{outline:2px solid var(--accent)}
 .matrix th[aria-sort=ascending] button::after{content:" \\25B2"}

@@ -18,8 +18,8 @@ from .readable_ops import read_line
 from .record import CompileRecord, LocRecord, PassRun, Snapshot
 
 __all__ = [
-    "KINDS", "KIND_CODES", "SHORT_PASSES", "NoTaskError", "Statement", "UncountedError", "is_kind", "kinds_text",
-    "listing_after", "statements", "task_count",
+    "KINDS", "KIND_CODES", "SHORT_PASSES", "NoTaskError", "Statement", "UncountedError", "is_kind",
+    "kinds_text", "listing_after", "statements", "task_count",
 ]  # fmt: skip
 
 
@@ -100,9 +100,9 @@ def listing_after(
     wanted = SHORT_PASSES.get(name, name)
     found: PassRun | None = None
     for run in compiled.runs:
-        if wanted in ("", run.name) and stage in ("", run.stage) and run.state != "skipped":
-            if task is None or run.task is None or run.task == task:
-                found = run
+        here = wanted in ("", run.name) and stage in ("", run.stage) and run.state != "skipped"
+        if here and (task is None or run.task is None or run.task == task):
+            found = run
     if found is None:
         if task is not None and task_count(compiled.snapshots[-1]) <= task:
             raise NoTaskError(f"has no task {task}")
