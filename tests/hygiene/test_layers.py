@@ -77,6 +77,7 @@ APP_MAY = {
     "parsers": {"commands", "options", "streams", "usage"},
     "spec": {"commands", "parsers", "tui", "usage"},
     "completion": {"application", "opening", "parsers", "spec", "streams", "usage", "worker"},
+    "plugins": {"markup", "panels", "report"},
     "reporting": {"batch", "options", "report", "streams", "usage"},
     "cli": {
         "commands",
