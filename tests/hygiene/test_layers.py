@@ -78,6 +78,8 @@ APP_MAY = {
     "spec": {"commands", "parsers", "tui", "usage"},
     "completion": {"application", "opening", "parsers", "spec", "streams", "usage", "worker"},
     "plugins": {"markup", "panels", "report"},
+    "sweep": {"opening", "options", "report", "streams", "sweeping", "usage", "worker"},
+    "sweeping": {"worker"},
     "reporting": {"batch", "options", "report", "streams", "usage"},
     "cli": {
         "commands",
