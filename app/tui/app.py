@@ -91,6 +91,7 @@ class StudioApp(Actions, App[int]):
         self.record = finished_record(record or Record(), "saved before it was done")
         self.history = remember(History(), self.record)
         self.edits = Edits()
+        self.config_base: Record | None = None  # measured with the options at the start
         self.sel = settle(self.record, Selection())
         self._focus: tuple[str, bool, RunName | None] = ("", False, None)
         self.complete = start is None

@@ -57,7 +57,7 @@ APP_MAY = {
     "markup": set(),
     "panels": {"markup"},
     "report": {"markup", "panels"},
-    "tui": {"worker", "watch", "panels", "report", "ending"},
+    "tui": {"worker", "watch", "panels", "report", "ending", "sweeping"},
     "batch": {"worker"},
     "opening": set(),
     "options": {"batch", "opening", "streams", "usage", "worker"},
