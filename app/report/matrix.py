@@ -72,7 +72,8 @@ def matrix(record: Record) -> str:
         notes.insert(0, "* of a smaller workload: it is named where the pointer rests on the time")
     notes += [f"{name}: compiled, not launched: {reason}" for name, reason in held.items()]
     return (
-        f'{_tools(groups)}<div class="wide matrixbox"><table class="matrix"><thead>'
+        f"{_tools(groups, len(record.kernels))}"
+        '<div class="wide matrixbox"><table class="matrix"><thead>'
         f"<tr><th></th><th></th>{tops}</tr>"
         '<tr><th data-c="kernel">kernel</th><th data-c="statements" class="num">statements</th>'
         f"{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
@@ -84,7 +85,7 @@ def _align(column: str) -> str:
     return "" if column in ("agreement", "against") else ' class="num"'
 
 
-def _tools(groups: list[_Group]) -> str:
+def _tools(groups: list[_Group], kernels: int) -> str:
     """What the script works with; hidden until it runs."""
     boxes = "".join(
         f'<label><input type="checkbox" data-backend="{g.key}" checked> {esc(g.backend)}</label>'
@@ -93,7 +94,7 @@ def _tools(groups: list[_Group]) -> str:
     )
     return (
         '<div class="tools" hidden><label>Filter <input type="search" name="filter" '
-        'placeholder="words of a row"></label> <output></output> kernels'
+        f'placeholder="words of a row"></label> <output>{kernels} of {kernels}</output> kernels'
         '<label><input type="checkbox" name="wrong"> only failures and differences</label>'
         f'<label><input type="checkbox" name="brief"> fewer columns</label>{boxes}</div>'
     )

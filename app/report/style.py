@@ -49,6 +49,7 @@ th.group{text-align:center;border-bottom:2px solid var(--accent);color:var(--acc
 .tools input[type=search]{font:inherit;padding:3px 6px;width:18em}
 .kernel>summary{font-family:inherit;white-space:normal;padding:6px 0}
 .kernel>summary .num{white-space:normal}
+.kernel h2{border:0;margin:4px 0;padding:0}
 .kernel[open]>summary{border-bottom:1px solid var(--line)}
 .lines{white-space:pre}
 .s-gutter,.s-dim{color:var(--dim)}.s-bad{color:var(--bad);font-weight:600}.s-warn{color:var(--cfg-back)}

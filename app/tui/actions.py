@@ -254,7 +254,7 @@ class Actions:
         client = self._client()
         if client is not None:
             app = self._app
-            if app.config_base is None and app.complete:
+            if app.config_base is None:
                 app.config_base = app.edits.now
             app.options[name] = value
             client.set_config(self._app.options)

@@ -117,7 +117,7 @@ class OptionsScreen(StudioScreen):
             return
         entry, info = found
         if is_toggled(info):
-            self.studio.change_option(info.name, stepped(info, self._value(entry), 1))
+            self._change(info.name, stepped(info, self._value(entry), 1))
             return
         bar = self.query_one("#value", PromptBar)
         value = self._value(entry)
@@ -130,6 +130,11 @@ class OptionsScreen(StudioScreen):
     def _given(self, text: str) -> None:
         self.back()
         self.studio.change_option_text(self._option, text)
+        self.paint()
+
+    def _change(self, name: str, value: Value) -> None:
+        self.studio.change_option(name, value)
+        self.paint()
 
     def action_option_step(self, step: int) -> None:
         """The next or the previous value of the option under the cursor."""
@@ -143,7 +148,7 @@ class OptionsScreen(StudioScreen):
             self.notify(str(error), timeout=3, markup=False)
             return
         if new != self._value(entry):
-            self.studio.change_option(info.name, new)
+            self._change(info.name, new)
         else:
             self.notify(f"{info.name}: {accepts(info)}", timeout=3, markup=False)
 
@@ -157,7 +162,7 @@ class OptionsScreen(StudioScreen):
         old = config_of(base, self.studio.sel.kernel) if base is not None else ()
         value = next((e.value for e in old if e.name == entry.name), entry.default)
         if value is not None and value != self._value(entry):
-            self.studio.change_option(info.name, value)
+            self._change(info.name, value)
 
     def action_sweep(self) -> None:
         """Measure the selected kernel with several values of the option under the cursor."""
