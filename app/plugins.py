@@ -1,4 +1,4 @@
-"""What packages that extend the studio import; `docs/plugins.md` shows how.
+"""The names that packages import to extend the studio; `docs/plugins.md` shows how.
 
     [project.entry-points."qd_studio.panels"]           a tab, a part of ``show`` and of reports
     [project.entry-points."qd_studio.analyses"]         numbers and remarks, for rules and reports

@@ -136,7 +136,8 @@ def _present(files: Sequence[str], info: OptionInfo, settings: dict[str, Any]) -
     if given is not None:
         return given
     try:
-        record = collect(files, **{**settings, "launch": False, "backends": ("interp",)})
+        own: dict[str, Any] = {**settings, "launch": False, "backends": ("interp",)}
+        record = collect(files, **own)
     except WorkerError as error:
         raise Failure(EXIT_ENVIRONMENT, str(error)) from None
     for entries in (*(f.config for f in record.files), record.config):

@@ -35,7 +35,7 @@ def measure(
             if stopped():
                 return out
             progress(done, total, f"{option}={value}")
-            own = {**settings, "config": {**config, option: value}}
+            own: dict[str, Any] = {**settings, "config": {**config, option: value}}
             found[value] = collect(files, **own)
             done += 1
         out.append([found[value] for value in values])

@@ -28,7 +28,7 @@ _NUMBER: Final = re.compile(r"[a-z][a-z0-9_]*")
 
 
 class Subject(NamedTuple):
-    """What an analysis looks at: a kernel compiled for a backend."""
+    """The subject of an analysis: a kernel compiled for a backend."""
 
     kernel: KernelRecord
     backend: BackendRecord
@@ -44,7 +44,7 @@ class AnalysisRemark(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What an analysis found. numbers: by the names that it declares; one that is missing has no
+    """The result of an analysis. numbers: by the names that it declares; one that is missing has no
     value for this kernel. fault: why there is nothing."""
 
     numbers: Mapping[str, int | float] = {}

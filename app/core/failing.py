@@ -1,4 +1,4 @@
-"""What failed in a record: the lines that a report ends with, and the failures of JUnit XML."""
+"""Failures of a record: the lines that a report ends with, and the failures of JUnit XML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the analyses of other distributions found (`core.analyses`): numbers and remarks.
+"""The results of analyses of other distributions (`core.analyses`): numbers and remarks.
 
 The panel is a tab only where an analysis is installed.
 """

@@ -68,7 +68,7 @@ def to_html(
 def to_junit(
     record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
 ) -> str:
-    """What failed and what passed as JUnit XML."""
+    """The failures and passes as JUnit XML."""
     from .junit import render as render_junit
 
     return render_junit(record, findings, comparison)

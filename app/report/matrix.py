@@ -69,7 +69,7 @@ def matrix(record: Record) -> str:
     rows = "".join(_row(kernel, groups, kernel.id in failed) for kernel in record.kernels)
     notes = [f"{name}: {reason}" for name, reason in missing.items()]
     if " *</td>" in rows:
-        notes.insert(0, "* of a smaller workload: it is named where the pointer rests on the time")
+        notes.insert(0, "* of a smaller workload: the tooltip of the time names it")
     notes += [f"{name}: compiled, not launched: {reason}" for name, reason in held.items()]
     return (
         f"{_tools(groups, len(record.kernels))}"
@@ -86,7 +86,7 @@ def _align(column: str) -> str:
 
 
 def _tools(groups: list[_Group], kernels: int) -> str:
-    """What the script works with; hidden until it runs."""
+    """The controls of the script; hidden until it runs."""
     boxes = "".join(
         f'<label><input type="checkbox" data-backend="{g.key}" checked> {esc(g.backend)}</label>'
         for g in groups

@@ -122,7 +122,8 @@ def run_studio(
             opening=opening, command=command, watch=True,
         )  # fmt: skip
 
-    return _run(files, start, None, theme, no_color, config, keymap, chosen)
+    looks = {"run": run, "limits": limits, "opening": opening}
+    return _run(files, start, None, theme, no_color, config, keymap, chosen, looks)
 
 
 def open_session(
@@ -146,6 +147,7 @@ def _run(
     config: Mapping[str, Value] | None,
     keymap: str | None,
     backends: tuple[str, ...] = (),
+    looks: Mapping[str, Any] | None = None,
 ) -> int:
     ascii_only = prepare(theme, no_color)
     # Nothing made while the first screen comes up is garbage; the app turns this on again.
@@ -157,6 +159,7 @@ def _run(
     )
     app.options.update(config or {})
     app.backends = backends
+    app.look_settings.update(looks or {})
     return _shown(app)
 
 

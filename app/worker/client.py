@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from selectors import EVENT_READ, DefaultSelector
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -142,15 +142,6 @@ class WorkerClient:
         self._thread.start()
 
     # ---- for any thread
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of a look, for another one at the same files by `once.collect`."""
-        job = self._template
-        return {
-            "config": dict(job.config), "backends": job.backends, "run": job.run,
-            "limits": job.limits, "opening": job.opening,
-        }  # fmt: skip
 
     @property
     def session(self) -> Session:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual import on
 from textual.app import ComposeResult
@@ -233,7 +233,10 @@ class SweepScreen(StudioScreen):
         link = studio.link
         if link is None or link.client is None:
             return
-        settings = {**link.client.settings, "only": [kernel]}
+        settings: dict[str, Any] = {
+            **studio.look_settings, "config": studio.options, "backends": studio.backends,
+            "only": [kernel],
+        }  # fmt: skip
         try:
             records = measure(
                 studio.files, option, values, settings, 2, self._progress, self._left.is_set

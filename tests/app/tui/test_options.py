@@ -30,8 +30,6 @@ BEFORE = replace(timed(100), config=options())
 class Client:
     """A worker that is asked for options, and does nothing."""
 
-    settings = {}  # noqa: RUF012
-
     def __init__(self):
         self.asked = []
 
