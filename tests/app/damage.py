@@ -49,7 +49,8 @@ NASTY = (
     "[@click=quit]", "<script>", "x" * 3000, "a\nb\n", "\ufeff", "..", "../../etc/x", "%s{0}",
     "no such word", "0.2",
 )  # fmt: skip
-RULES = ("ir.statements>+5%", "launch.cpu.median_us>+20%", "agreement!=ok", "cache.offline!=hit")
+RULES = ("ir.statements>+5%", "launch.cpu.median_us>+20%", "agreement!=ok", "cache.offline!=hit",
+         "task.*.loads>0@cfg", "require ir.loads<=0@die", "ir.op.mul>0")  # fmt: skip
 
 
 @functools.cache
