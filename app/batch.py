@@ -6,14 +6,15 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, Final, cast
 
-from ..engine.inspect.record import BackendRecord, ErrorRecord, KernelRecord, Record
+from ..engine.inspect.record import BackendRecord, KernelRecord, Record
+from .core.failing import failures
 from .core.format import backend_reason
 from .worker.events import Event, Failed, KernelUpdated
 from .worker.once import collect
 
 __all__ = ["PyprojectError", "failures", "measured", "rules_for"]
 
-_TABLE: Final = ("fail-on",)
+_TABLE: Final = ("fail-on", "require")
 
 
 class PyprojectError(ValueError):
@@ -62,41 +63,9 @@ def _word(backend: BackendRecord) -> str:
     return found.verdict
 
 
-def failures(record: Record) -> list[str]:
-    """One line for everything in the record that failed; empty if all is well.
-
-    A backend that is absent is no failure, and neither is a result that differs from the
-    interpreter's (a rule can make it one), or a kernel that cannot be differentiated; a check of
-    the author's that does not hold is.
-    """
-    out = [_line(error, os.path.basename(error.file)) for error in record.errors]
-    for kernel in record.kernels:
-        out += [_line(error, kernel.id) for error in kernel.errors]
-        for backend in kernel.backends:
-            if kernel.primal and backend.errors and not any(map(_of_launch, backend.errors)):
-                continue
-            out += [_line(e, f"{kernel.id} on {backend.backend}") for e in backend.errors]
-            if backend.status == "error" and not backend.errors:
-                out.append(f"{kernel.id} on {backend.backend}: {backend.reason}")
-            agreement = backend.agreement
-            if agreement is not None and agreement.check == "failed":
-                out.append(f"{kernel.id} on {backend.backend}: check: {agreement.check_message}")
-    return list(dict.fromkeys(out))
-
-
-def _of_launch(error: ErrorRecord) -> bool:
-    """True if an error of a gradient says more than that the kernel cannot have one."""
-    return error.stage not in ("frontend", "passes") or error.kind == "QuadrantsInternalError"
-
-
-def _line(error: ErrorRecord, where: str) -> str:
-    place = f" (line {error.line})" if error.line else ""
-    first = error.message.splitlines()[0] if error.message else error.kind
-    return f"{where}: {first}{place}"
-
-
 def rules_for(files: Iterable[str]) -> list[str]:
-    """The rules of ``[tool.qd-studio] fail-on`` in the pyproject.toml next above the first file.
+    """The rules of ``[tool.qd-studio]`` (``fail-on``, and ``require``, with that word before them)
+    in the pyproject.toml next above the first file.
 
     PyprojectError for a file or table that cannot be read.
     """
@@ -123,8 +92,16 @@ def rules_for(files: Iterable[str]) -> list[str]:
     table = cast("dict[str, Any]", found)
     unknown = sorted(set(table) - set(_TABLE))
     if unknown:
-        raise PyprojectError(f"{path}: [tool.qd-studio] has no {unknown[0]!r}, only fail-on")
-    rules = table.get("fail-on", [])
-    if not isinstance(rules, list) or not all(isinstance(r, str) for r in cast("list[Any]", rules)):
-        raise PyprojectError(f"{path}: fail-on must be a list of texts")
-    return cast("list[str]", rules)
+        known = " and ".join(_TABLE)
+        raise PyprojectError(f"{path}: [tool.qd-studio] has no {unknown[0]!r}, only {known}")
+    return [
+        *_texts(table, "fail-on", path),
+        *(f"require {rule}" for rule in _texts(table, "require", path)),
+    ]
+
+
+def _texts(table: dict[str, Any], name: str, path: str) -> list[str]:
+    found = table.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(r, str) for r in cast("list[Any]", found)):
+        raise PyprojectError(f"{path}: {name} must be a list of texts")
+    return cast("list[str]", found)

@@ -45,7 +45,7 @@ from .usage import (
     EXIT_OK,
     EXIT_USAGE,
     Failure,
-)  # fmt: skip
+)
 
 __all__ = [
     "EXIT_ENVIRONMENT", "EXIT_FAILED", "EXIT_INTERRUPTED", "EXIT_NOT_JUDGED", "EXIT_OK",
@@ -111,8 +111,10 @@ def _run(words: list[str]) -> int:
     if options.report or not streams.has_screen():
         if not options.report:
             _talk("no terminal to draw on: writing a report")
-        return _report(options, words)
-    for name in ("out", "fail_on", "baseline"):
+        from .reporting import report
+
+        return report(options, words)
+    for name in ("out", "fail_on", "require", "baseline", "format"):
         if getattr(options, name):
             parser.error(f"--{name.replace('_', '-')} goes with --report")
     return _studio(options, words)
@@ -144,11 +146,6 @@ def _check_config(options: argparse.Namespace) -> int:
     return EXIT_FAILED
 
 
-def _asked(options: argparse.Namespace) -> set[str]:
-    """The backends that were named one by one."""
-    return {name for text in options.backend for name in text.split(",")} - {"all", ""}
-
-
 def _studio(options: argparse.Namespace, words: list[str]) -> int:
     from .tui.run import run_studio
 
@@ -162,52 +159,6 @@ def _studio(options: argparse.Namespace, words: list[str]) -> int:
         command=command,
         **settings,
     )
-
-
-def _report(options: argparse.Namespace, words: list[str]) -> int:
-    from .batch import PyprojectError, failures, rules_for
-    from .core.rules import FAILING, RuleError, evaluate, parse_rule
-    from .report import SUFFIXES, to_markdown, write
-
-    for path in options.out:
-        if os.path.splitext(path)[1] not in SUFFIXES:
-            raise Failure(EXIT_USAGE, f"--out {path}: the suffix must be one of {SUFFIXES}")
-        if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
-            raise Failure(EXIT_ENVIRONMENT, f"--out {path}: there is no such folder")
-    settings = options_of.settings(options)
-    baseline = options_of.saved(options.baseline) if options.baseline else None
-    try:
-        rules = [*rules_for(options.files), *options.fail_on]
-        for rule in rules:
-            if parse_rule(rule).relative and baseline is None:
-                raise RuleError(f"rule {rule!r} compares with a baseline; give --baseline FILE")
-    except (PyprojectError, RuleError) as error:
-        raise Failure(EXIT_USAGE, str(error)) from None
-    record = options_of.measured(options.files, words, settings)
-    try:
-        findings = evaluate(record, rules, baseline, _asked(options))
-    except RuleError as error:
-        raise Failure(EXIT_USAGE, str(error)) from None
-    if not options.out:
-        _write(to_markdown(record, findings))
-    for path in options.out:
-        try:
-            write(record, path, findings)
-        except OSError as error:
-            raise Failure(EXIT_ENVIRONMENT, f"cannot write {path}: {error.strerror}") from None
-        _talk(f"wrote {path}")
-    failed = failures(record)
-    texts = {f: f"rule {f.rule}: {f.kernel}: {f.message}" for f in findings}
-    failed += [text for f, text in texts.items() if f.state in FAILING]
-    for line in failed:
-        streams.talk_line(f"FAILED {line}")
-    for f, text in texts.items():
-        if f.state in ("skipped", "not judged"):
-            streams.talk_line(f"{f.state} {text}")
-    if failed:
-        return EXIT_FAILED
-    unjudged = any(f.state == "not judged" for f in findings)
-    return EXIT_NOT_JUDGED if unjudged else options_of.nothing_ran(record)
 
 
 _write: Final = streams.write

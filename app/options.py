@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .worker.protocol import Opening
 
 __all__ = [
-    "common", "measured", "no_color", "nothing_ran", "opening", "saved", "screen",
+    "asked", "common", "measured", "no_color", "nothing_ran", "opening", "saved", "screen",
     "settings",
 ]  # fmt: skip
 
@@ -127,6 +127,11 @@ def saved(path: str) -> Record:
         raise Failure(EXIT_USAGE, f"cannot read {path}: {error.strerror}") from None
     except inspect.RecordFileError as error:
         raise Failure(EXIT_USAGE, str(error)) from None
+
+
+def asked(options: argparse.Namespace) -> set[str]:
+    """The backends that were named one by one."""
+    return {name for text in options.backend for name in text.split(",")} - {"all", ""}
 
 
 def no_color(options: argparse.Namespace) -> bool:

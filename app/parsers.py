@@ -28,14 +28,25 @@ def main_parser() -> Parser:
     options_of.common(parser)
     add("--report", action="store_true", help="write a report and exit, without a screen")
     add("--out", action="append", default=[], metavar="PATH",
-        help="with --report: write to PATH; the suffix .json, .md or .html selects the format; may "
-        "be repeated; default: Markdown on standard output")  # fmt: skip
-    add("--baseline", metavar="RECORD", help="with --report: a saved record to compare with")
+        help="with --report: write to PATH, or to standard output for -; the suffix .json, .md, "
+        ".html or .xml (JUnit) selects the format; may be repeated; default: -")  # fmt: skip
+    add("--format", choices=("md", "html", "json", "junit"),
+        help="with --report: the format of standard output and of files with other suffixes; "
+        "default: md")  # fmt: skip
+    add(
+        "--baseline",
+        metavar="RECORD",
+        help="with --report: a saved record to compare with; the report says what differs",
+    )
     add("--fail-on", action="append", default=[], metavar="RULE",
         help="with --report: fail if RULE is true for a kernel, such as 'ir.statements>+5%%', "
         "'launch.cpu.wall_us>+20%%', 'agreement!=ok' or 'cache.fastcache!=loaded'; also fail if a "
         "kernel lacks the value, unless RULE ends in '?'; may be repeated; the rules in fail-on "
         "under [tool.qd-studio] of a pyproject.toml apply as well")  # fmt: skip
+    add("--require", action="append", default=[], metavar="RULE",
+        help="with --report: fail unless RULE is true, such as "
+        "'task.2.loads<=4@cfg_optimization in step': of kernel step, task 2 has at most 4 loads "
+        "after that pass; may be repeated; also require under [tool.qd-studio]")  # fmt: skip
     options_of.screen(parser)
     add("--plain", action="store_true",
         help="a dialogue in lines of text, for screen readers and terminals without a screen; "

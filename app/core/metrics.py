@@ -30,6 +30,8 @@ baseline::
                                                 knows it: hit (or loaded), miss, bypass, off,
                                                 damaged
     cache.<layer>.<backend>                     ... for the named one
+
+`located` has those that are counted for a rule: of tasks, after a pass, and of analyses.
 """
 
 from __future__ import annotations
@@ -48,8 +50,8 @@ from ...engine.inspect.record import (
 from . import format as fmt
 
 __all__ = [
-    "FAMILIES", "Metric", "UnknownMetric", "check_name", "has_noise", "is_time", "kernel_metrics",
-    "missing", "record_metrics",
+    "FAMILIES", "Metric", "UnknownMetric", "check_backend", "check_name", "has_noise", "is_time",
+    "kernel_metrics", "missing", "record_metrics",
 ]  # fmt: skip
 
 Value = int | float | str
@@ -179,7 +181,7 @@ def check_name(name: str) -> None:
     """
     family, _, rest = name.partition(".")
     if family not in FAMILIES:
-        known = f"metrics begin with {', '.join(FAMILIES)}"
+        known = f"metrics begin with {', '.join((*FAMILIES, 'task'))}"
         raise UnknownMetric(f"there is no metric {name!r}{_near(family, FAMILIES)}; {known}")
     if name == "agreement" or name in _plain_names():
         return
@@ -189,13 +191,13 @@ def check_name(name: str) -> None:
         return
     if family == "cache":  # cache.<layer>.<backend>
         if backend in _LAYERS and dot:
-            _check_backend(name, last)
+            check_backend(name, last)
             return
     elif family == "agreement" or last in ends:
-        _check_backend(name, rest if family == "agreement" else backend)
+        check_backend(name, rest if family == "agreement" else backend)
         return
     elif family == "launch" and last.rpartition(".")[2] in _OF_WORKLOAD:
-        _check_backend(name, backend)
+        check_backend(name, backend)
         return
     names = [*_plain_names(), *(f"{family}.{backend}.{end}" for end in ends)]
     near = _near(name, [x for x in names if x.startswith(f"{family}.")])
@@ -238,7 +240,8 @@ def _listed(family: str) -> str:
     return ", ".join(own)
 
 
-def _check_backend(name: str, backend: str) -> None:
+def check_backend(name: str, backend: str) -> None:
+    """Raise UnknownMetric if ``backend``, in the metric ``name``, is none."""
     from ...engine.inspect.targets import split
 
     try:

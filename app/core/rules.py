@@ -11,8 +11,11 @@ A rule is ``metric OP value``, checked for every kernel (see `metrics`)::
     adstack.bytes>+0%            adstacks of a gradient kernel take more than at the baseline
     compile.error                short for compile.error>0
     launch.cuda.wall_us>50?      says nothing where there is no value
+    task.2.loads>0@cfg           loads of task 2 after the last run of a pass (see `located`)
+    ir.atomics>0 in step*        for kernels of this name (or id), which may have * and ?
 
-The rule states the *failure*: it fails when it is true. A metric that no record can have is an
+The rule states the *failure*: it fails when it is true. With ``require `` before it, it states what
+must hold: ``require task.2.loads<=4@cfg_optimization``. A metric that no record can have is an
 error. One that has no value for a kernel it concerns is *unknown*, and fails like a rule that is
 true; with ``?`` at the end it is skipped. A rule that concerns no kernel at all is unknown, too.
 
@@ -23,6 +26,7 @@ busy (`machine_load`), the rule is *not judged*: neither passed nor failed.
 
 from __future__ import annotations
 
+import fnmatch
 import math
 import operator
 import re
@@ -33,6 +37,8 @@ from typing import Any, Final, NamedTuple
 from ...engine.inspect.machine_load import busy, unlike
 from ...engine.inspect.record import KernelRecord, Record
 from ...engine.inspect.verdicts import noise_of
+from .located import Place, counted, expanded, is_counted, places_of
+from .located import check as check_counted
 from .metrics import (
     Metric,
     UnknownMetric,
@@ -44,8 +50,8 @@ from .metrics import (
 )
 
 __all__ = [
-    "AGREEMENTS", "FAILING", "STATES", "Finding", "Rule", "RuleError", "counts_text", "evaluate",
-    "parse_rule",
+    "AGREEMENTS", "FAILING", "PLACES", "STATES", "Finding", "Rule", "RuleError", "counts_text",
+    "evaluate", "parse_rule",
 ]  # fmt: skip
 
 FAILING: Final = ("failed", "unknown")
@@ -59,7 +65,8 @@ class RuleError(ValueError):
 class Rule(NamedTuple):
     """A parsed rule. relative: ``limit`` is a fraction of the baseline's value (0.05 for +5%).
 
-    optional: it ended in ``?``, and says nothing where there is no value.
+    optional: it ended in ``?``, and says nothing where there is no value. op: of what fails, also
+    of a requirement. kernels: a pattern of their names; empty for all.
     """
 
     text: str
@@ -68,19 +75,40 @@ class Rule(NamedTuple):
     limit: float | str
     relative: bool
     optional: bool = False
+    kernels: str = ""
+
+    def concerns(self, kernel: KernelRecord) -> bool:
+        """True if the rule is about a kernel of this name."""
+        return not self.kernels or any(
+            fnmatch.fnmatchcase(name, self.kernels) for name in (kernel.name, kernel.id)
+        )
 
 
 class Finding(NamedTuple):
     """The finding of a rule about a kernel.
 
     state: failed, passed, skipped (it does not concern the kernel), unknown (there is no value),
-    not judged (a time that says nothing). message: one sentence.
+    not judged (a time that says nothing). message: one sentence. places: of a failure, the
+    statements that count, with their source lines.
     """
 
     rule: str
     kernel: str
     state: str
     message: str
+    places: tuple[Place, ...] = ()
+
+    def text(self) -> str:
+        """The finding in a line, and a line for each place."""
+        places = [f"\n    {place}" for place in self.places[:PLACES]]
+        left = len(self.places) - PLACES
+        places += [f"\n    and {left} more"] if left > 0 else []
+        return f"rule {self.rule}: {self.kernel}: {self.message}{''.join(places)}"
+
+
+PLACES: Final = 20
+"""Places of a finding that are listed."""
+_NEGATED: Final = {">": "<=", "<=": ">", "<": ">=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 STATES: Final = ("hit", "loaded", "miss", "bypass", "off", "not_applicable", "damaged")
@@ -90,16 +118,27 @@ _OPS: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">=": operator.ge, "<=": operator.le, "!=": operator.ne, "==": operator.eq,
     ">": operator.gt, "<": operator.lt,
 }  # fmt: skip
-_RULE: Final = re.compile(r"^\s*([A-Za-z_][\w.:\[\]=, -]*?)\s*(>=|<=|!=|==|>|<)\s*(\S+)\s*$")
+_IN: Final = re.compile(r"^(.*\S)\s+in\s+(\S+)$")
+_RULE: Final = re.compile(r"^\s*([A-Za-z_][\w.:\[\]=,@* -]*?)\s*(>=|<=|!=|==|>|<)\s*(\S+)\s*$")
 
 
 def parse_rule(text: str) -> Rule:
     """Read a rule; RuleError says what is wrong with it."""
-    optional = text.rstrip().endswith("?")
-    rule = _read(text.rstrip().removesuffix("?") if optional else text, text)
-    rule = rule._replace(optional=optional)
+    body, required = text.strip(), False
+    if body.startswith("require "):
+        body, required = body.removeprefix("require ").lstrip(), True
+    found = _IN.match(body)
+    body, kernels = found.groups() if found else (body, "")
+    rule = _read(body.removesuffix("?"), text)._replace(
+        optional=body.endswith("?"), kernels=kernels
+    )
+    if required:
+        rule = rule._replace(op=_NEGATED[rule.op])
     try:
-        check_name(rule.metric)
+        if is_counted(rule.metric):
+            check_counted(rule.metric)
+        else:
+            check_name(rule.metric)
     except UnknownMetric as error:
         raise RuleError(f"rule {text!r}: {error}") from None
     if rule.relative and is_time(rule.metric) and not has_noise(rule.metric):
@@ -137,7 +176,7 @@ def _of_cache(rule: Rule) -> Rule:
 
 def _read(rule: str, text: str) -> Rule:
     """The parts of ``rule``; text: as it was written."""
-    if re.fullmatch(r"\s*[A-Za-z_][\w.:]*\s*", rule):
+    if re.fullmatch(r"\s*[A-Za-z_][\w.:@*]*\s*", rule):
         return Rule(text, rule.strip(), ">", 0.0, False)
     match = _RULE.match(rule)
     if match is None:
@@ -146,6 +185,8 @@ def _read(rule: str, text: str) -> Rule:
             "or agreement!=ok"
         )
     metric, op, value = match.groups()
+    value, at, after = value.partition("@")
+    metric += at + after  # loads<=4@PASS is loads@PASS<=4
     if value.endswith("%") and (op in ("==", "!=") or value[0] not in "+-"):
         raise RuleError(
             f"cannot read rule {text!r}: a percentage compares with the baseline and needs "
@@ -182,16 +223,21 @@ def evaluate(
             raise RuleError(f"rule {rule.text!r} compares with a baseline; give --baseline FILE")
     now = record_metrics(record)
     before = record_metrics(baseline) if baseline is not None else {}
+    old = {k.id: k for k in baseline.kernels} if baseline is not None else {}
     out: list[Finding] = []
     for rule in parsed:
         found: list[Finding] = []
-        for kernel in record.kernels:
+        for kernel in filter(rule.concerns, record.kernels):
             for name in _names(rule, kernel, asked):
+                if is_counted(name):
+                    found.append(_count(rule, kernel, name, old.get(kernel.id)))
+                    continue
                 metric = now[kernel.id].get(name)
                 if metric is None:
                     found.append(_without(rule, kernel, name))
                 else:
-                    found.append(_check(rule, kernel.id, name, metric, before.get(kernel.id)))
+                    one = _check(rule, kernel.id, name, metric, before.get(kernel.id))
+                    found.append(_placed(one, kernel, name))
         if not found or (not rule.optional and all(f.state == "skipped" for f in found)):
             why = f": {found[0].kernel} {found[0].message}" if found else ""
             text = f"the rule concerns no kernel{why}"
@@ -211,7 +257,7 @@ def counts_text(findings: Sequence[Finding]) -> str:
 def _names(rule: Rule, kernel: KernelRecord, asked: Container[str]) -> list[str]:
     """The metrics of ``kernel`` that a rule is about."""
     if rule.metric != "agreement":
-        return [rule.metric]
+        return expanded(rule.metric, kernel) if is_counted(rule.metric) else [rule.metric]
     found = [
         f"agreement.{b.backend}"
         for b in kernel.backends
@@ -229,6 +275,28 @@ def _without(rule: Rule, kernel: KernelRecord, name: str) -> Finding:
     """The finding of a rule about a kernel that has no such metric."""
     foreign, why = missing(kernel, name)
     return Finding(rule.text, kernel.id, "skipped" if foreign else _unknown(rule), why)
+
+
+def _placed(found: Finding, kernel: KernelRecord, name: str) -> Finding:
+    """A failure with the statements that count."""
+    if found.state != "failed":
+        return found
+    return found._replace(places=tuple(places_of(kernel, name)))
+
+
+def _count(rule: Rule, kernel: KernelRecord, name: str, before: KernelRecord | None) -> Finding:
+    """The finding of a rule about a metric that is counted for it."""
+    found = counted(kernel, name)
+    if found.metric is None:
+        return Finding(
+            rule.text, kernel.id, "skipped" if found.foreign else _unknown(rule), found.why
+        )
+    metrics: dict[str, Metric] | None = None
+    if rule.relative and before is not None:
+        old = counted(before, name)
+        metrics = {} if old.metric is None else {name: old.metric}
+    one = _check(rule, kernel.id, name, found.metric, metrics)
+    return one._replace(places=tuple(found.places)) if one.state == "failed" else one
 
 
 def _check(

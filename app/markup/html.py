@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from html import escape as esc
 
-from ...engine.inspect.record import KernelRecord
+from ...engine.inspect.record import KernelRecord, Record
+from ..core.lines import Line
 from .packed import Pack
 
-__all__ = ["Page", "anchor", "diff_row", "inner", "table", "td"]
+__all__ = ["Page", "anchor", "diff_row", "inner", "lines_html", "table", "td"]
 
 
 def anchor(kernel: KernelRecord) -> str:
@@ -20,11 +21,13 @@ class Page:
     """The state that the sections of one kernel share.
 
     pack: stores the listings and drawings. anchor: the prefix of the kernel's own fragments.
+    record: what the kernel is a part of.
     """
 
-    def __init__(self, kernel: KernelRecord, pack: Pack) -> None:
+    def __init__(self, kernel: KernelRecord, pack: Pack, record: Record | None = None) -> None:
         self.anchor = anchor(kernel)
         self.pack = pack
+        self.record = record or Record(kernels=(kernel,))
         self._shown: dict[Hashable, str] = {}
 
     def shown_for(self, thing: Hashable, backend: str) -> str:
@@ -47,6 +50,18 @@ def table(heads: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
     head = f"<thead><tr>{head}</tr></thead>" if heads else ""
     body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
     return f'<div class="wide"><table>{head}<tbody>{body}</tbody></table></div>'
+
+
+def lines_html(lines: Iterable[Line]) -> str:
+    """Lines of a panel as preformatted text; styles become classes (``s-heat1``)."""
+    rows = "\n".join(
+        "".join(
+            f"<span class=s-{style}>{inner(text)}</span>" if style else inner(text)
+            for text, style in line.spans
+        )
+        for line in lines
+    )
+    return f'<pre class="lines">{rows}</pre>'
 
 
 def diff_row(kind: str, sign: str, line: str, html: str) -> str:

@@ -24,6 +24,7 @@ from html import escape as esc
 from typing import Final
 
 from ..core.visible import visible
+from .table_script import TABLE_SCRIPT
 
 __all__ = ["POLICY", "Pack", "notice", "script"]
 
@@ -65,33 +66,56 @@ _SCRIPT: Final = """
   document.addEventListener("toggle", event => {
     if (event.target.open && event.target.dataset.z) fill(event.target);
   }, true);
+  const reached = () => {
+    const id = decodeURIComponent(location.hash.slice(1));
+    const place = id && document.getElementById(id);
+    if (!place) return;
+    const kernel = place.closest("section");
+    const fold = kernel && kernel.querySelector(":scope > details.kernel");
+    if (!fold || fold.open) return;
+    fold.open = true;
+    place.scrollIntoView();
+  };
+  const folds = (open) => {
+    for (const fold of document.querySelectorAll("details.kernel")) fold.open = open;
+  };
   const all = async () => {
+    if (location.hash === "#open") folds(true);
+    if (location.hash === "#fold") folds(false);
+    reached();
     if (location.hash !== "#everything") return;
     for (const place of document.querySelectorAll("[data-z]")) await fill(place);
+    folds(true);
     root.className = "unpacked";
   };
   window.addEventListener("hashchange", all);
+  document.addEventListener("click", event => {
+    const link = event.target.closest('a[href^="#"]');
+    if (link && link.hash === location.hash) all();
+  });
   document.addEventListener("DOMContentLoaded", () => {
     document.querySelectorAll("div[data-z]").forEach(place => seen.observe(place));
     all();
   });
 })();
 """
-_HASH: Final = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
+_WHOLE: Final = _SCRIPT + TABLE_SCRIPT
+_HASH: Final = base64.b64encode(hashlib.sha256(_WHOLE.encode()).digest()).decode()
 POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_HASH}'"
 """The content security policy of the page: styles in it, this script, nothing else."""
 
 
 def script() -> str:
     """The script, for the head of the page."""
-    return f"<script>{_SCRIPT}</script>"
+    return f"<script>{_WHOLE}</script>"
 
 
 def notice() -> str:
     """The notice at the top: how to unpack everything at once, or why packed parts stay packed."""
     return (
         '<p class="facts packed-ok">Listings and drawings are unpacked where they are looked at. '
-        '<a href="#everything">Unpack everything</a> to search or print the whole page.</p>'
+        '<a href="#everything">Unpack everything</a> to search or print the whole page; '
+        '<a href="#open" id="open">open</a> or <a href="#fold" id="fold">fold</a> all kernels.</p>'
         '<p class="facts packed-all" id="everything">Everything is unpacked.</p>'
         '<p class="bad packed-not">Listings, diffs and drawings are packed in this file and are '
         "not shown here: that needs a browser that runs the script in this page and can unpack "

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from ...engine.inspect.ir_counts import SHORT_PASSES
 from ...engine.inspect.record import (
     BackendRecord,
     CompileRecord,
@@ -41,9 +42,6 @@ __all__ = [
 
 Block = tuple[str, Sequence[Line]]
 """A heading, empty for none, and the lines below it."""
-
-_SHORT: Final = {"cse": "per_task_cse", "licm": "loop_invariant_code_motion"}
-"""Common names of passes."""
 
 
 class NothingToShow(ValueError):
@@ -87,7 +85,7 @@ class Asked(NamedTuple):
         if self.pass_name is None:
             return list(compiled.runs)
         name, _, stage = self.pass_name.partition("@")
-        name = _SHORT.get(name, name)
+        name = SHORT_PASSES.get(name, name)
         found = [r for r in compiled.runs if r.name == name and stage in ("", r.stage)]
         if not found:
             known = sorted({r.name for r in compiled.runs})

@@ -10,61 +10,32 @@ only.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
-from contextlib import redirect_stdout
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
+from ..core.extensions import found_in, text_of
 from ..core.lines import Line
-from ..core.visible import visible_line
 from ..markup import markdown as md
 from ..markup.html import td
 from ._panel import NothingToShow, Panel, Shown, Tab
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
 __all__ = ["GROUP", "faulty", "load"]
 
 GROUP: Final = "qd_studio.panels"
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _WIDGETS: Final = ("body", "errors", "list", "search", "value")
 """Ids of widgets of the screens: the widget of a panel has the panel's id."""
 
 
 def load(taken: set[str]) -> list[Panel]:
     """The panels of other distributions, in order. taken: names of the studio's own."""
-    from importlib.metadata import entry_points
-
-    taken = {*taken, *_WIDGETS}
-    found: list[Panel] = []
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        found.append(_panel(entry, taken))
-        taken = {*taken, entry.name}
+    found = [
+        faulty(x.name, x.fault) if x.fault else _guarded(x.value, x.who)
+        for x in found_in(GROUP, "panel", Panel, {*taken, *_WIDGETS})
+    ]
     return sorted(found, key=lambda panel: (panel.order, panel.id))
-
-
-def _panel(entry: EntryPoint, taken: set[str]) -> Panel:
-    of = f" of {entry.dist.name}" if entry.dist is not None else ""
-    who = f"panel {entry.name!r}{of}"
-    if not _NAME.fullmatch(entry.name) or entry.name in taken:
-        fault = "there is a panel of this name" if entry.name in taken else "use letters, digits, -"
-        return faulty(f"{entry.name}-{entry.value}", f"{who}: {fault}")
-    try:
-        with redirect_stdout(sys.stderr):  # standard output may be a report
-            panel = entry.load()
-    except (Exception, SystemExit) as error:  # the code of others: whatever it runs into
-        return faulty(entry.name, f"{who} cannot be imported: {_text_of(error)}")
-    if not isinstance(panel, Panel) or panel.id != entry.name:
-        return faulty(entry.name, f"{who}: {entry.value} is no Panel with this id")
-    return _guarded(panel, who)
-
-
-def _text_of(error: BaseException) -> str:
-    return visible_line(f"{type(error).__name__}: {error}")
 
 
 def faulty(name: str, fault: str) -> Panel:
@@ -89,7 +60,7 @@ def _guarded(panel: Panel, who: str) -> Panel:
             except NothingToShow:
                 raise
             except Exception as error:  # the code of others, on any record
-                return failed(f"{who} failed: {_text_of(error)}")
+                return failed(f"{who} failed: {text_of(error)}")
 
         return None if make is None else guarded
 

@@ -14,7 +14,7 @@ from ..core.pending import faded, state_of
 from ..core.views.errors import errors_of
 from ..core.views.params import HEADER, param_lines, param_rows
 from ..markup import markdown as md
-from ..markup.html import Page, table, td
+from ..markup.html import Page, lines_html, table, td
 from ._panel import (
     Asked,
     Changes,
@@ -201,6 +201,19 @@ def _html(kernel: KernelRecord, backend: str, compiled: CompileRecord, page: Pag
     return page.pack.details(title, table(HEADER, rows), "params")
 
 
+def _html_source(kernel: KernelRecord, page: Page) -> str:
+    """The lines of the kernel, with what they cost, folded."""
+    if not any(f.path == kernel.file for f in page.record.files):
+        return ""
+    compiled = next((c for _, c in compiles(kernel)), None)
+    lines = source_lines(page.record, kernel, compiled)
+    last = kernel.end_line or kernel.line
+    shown = [line for line in lines if not line.line or kernel.line <= line.line <= last]
+    note = "Left of each line: its statements in the IR, before > after the passes."
+    body = f'<p class="facts">{note}</p>{lines_html(shown)}' if compiled else lines_html(shown)
+    return page.pack.details(f"Source with heat, lines {kernel.line} to {last}", body, "source")
+
+
 PANEL: Final = Panel(
     id="source",
     help="Your source with the statements of the IR per line, before and after the passes.",
@@ -215,5 +228,6 @@ PANEL: Final = Panel(
     text=text_of_kernels(_text),
     json=json_of_compiles(_json),
     markdown={30: _markdown},
+    html={5: _html_source},
     html_of_compile=_html,
 )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Reports: a record written as JSON, Markdown or one self-contained HTML file.
+"""Reports: a record written as JSON, Markdown, JUnit XML or one self-contained HTML file.
 
-``write(record, path)`` chooses by suffix. Every format renders from the record and nothing else;
-findings of rules, if any, come first.
+``write(record, path)`` chooses by suffix. Every format renders from the record, the findings of
+rules, and the comparison with a baseline, and nothing else; findings come first.
 """
 
 from __future__ import annotations
@@ -9,52 +9,97 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ...engine.inspect import store
+from ...engine.inspect.compare import Comparison
 from ...engine.inspect.record import Record
 from ..core.rules import Finding
 from ..core.visible import visible, visible_json
 
-__all__ = ["SUFFIXES", "render", "to_html", "to_json", "to_markdown", "write"]
+__all__ = ["SUFFIXES", "render", "to_html", "to_json", "to_junit", "to_markdown", "write"]
 
-SUFFIXES = (".json", ".md", ".html")
+SUFFIXES = (".json", ".md", ".html", ".xml")
 
 
-def to_json(record: Record, findings: Sequence[Finding] = ()) -> str:
-    """The record as it is saved, JSON in one line; findings go to ``extra.gates``."""
+def to_json(
+    record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
+) -> str:
+    """The record as it is saved, JSON in one line; findings go to ``extra.gates``, the comparison
+    to ``extra.baseline``, what sections of other distributions add to ``extra.sections``."""
     import msgspec
 
+    from ...engine.inspect import store
+    from .sections import sections
+
+    extra = dict(record.extra)
     if findings:
-        found = [finding._asdict() for finding in findings]
-        record = msgspec.structs.replace(record, extra={**record.extra, "gates": found})
+        extra["gates"] = [_finding(finding) for finding in findings]
+    if comparison is not None:
+        extra["baseline"] = msgspec.to_builtins(comparison)
+    added = {s.id: found for s in sections() if (found := s.as_json(record)) is not None}
+    if added:
+        extra["sections"] = added
+    if extra != record.extra:
+        record = msgspec.structs.replace(record, extra=extra)
     return visible_json(store.dumps(record).decode())
 
 
-def to_markdown(record: Record, findings: Sequence[Finding] = ()) -> str:
+def _finding(found: Finding) -> dict[str, object]:
+    places = [place._asdict() for place in found.places]
+    return {**found._asdict(), "places": places}
+
+
+def to_markdown(
+    record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
+) -> str:
     """The record as Markdown that CI job summaries take as it is."""
     from .markdown import render as render_markdown
 
-    return visible(render_markdown(record, findings))
+    return visible(render_markdown(record, findings, comparison))
 
 
-def to_html(record: Record, findings: Sequence[Finding] = ()) -> str:
+def to_html(
+    record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
+) -> str:
     """The record as one HTML file without references to anything outside it."""
     from .html import render as render_html
 
-    return visible(render_html(record, findings))
+    return visible(render_html(record, findings, comparison))
 
 
-def render(record: Record, suffix: str, findings: Sequence[Finding] = ()) -> str:
-    """The report in the format of ``suffix``; ValueError for a suffix that is none of SUFFIXES."""
-    formats = {".json": to_json, ".md": to_markdown, ".html": to_html}
+def to_junit(
+    record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
+) -> str:
+    """The failures and passes as JUnit XML."""
+    from .junit import render as render_junit
+
+    return render_junit(record, findings, comparison)
+
+
+def render(
+    record: Record,
+    suffix: str,
+    findings: Sequence[Finding] = (),
+    comparison: Comparison | None = None,
+) -> str:
+    """The report in the format of ``suffix``; ValueError for a suffix that is none of SUFFIXES.
+
+    comparison: with a baseline, which is its first side.
+    """
+    formats = {".json": to_json, ".md": to_markdown, ".html": to_html, ".xml": to_junit}
     if suffix not in formats:
         raise ValueError(f"unknown report format {suffix!r}; use one of {', '.join(SUFFIXES)}")
-    return formats[suffix](record, findings)
+    return formats[suffix](record, findings, comparison)
 
 
-def write(record: Record, path: str | Path, findings: Sequence[Finding] = ()) -> None:
-    """Write the report to ``path``, whole or not at all."""
+def write(
+    record: Record,
+    path: str | Path,
+    findings: Sequence[Finding] = (),
+    comparison: Comparison | None = None,
+    suffix: str = "",
+) -> None:
+    """Write the report to ``path``, whole or not at all. suffix: of the format, if not its own."""
     path = Path(path)
-    text = render(record, path.suffix, findings)
+    text = render(record, suffix or path.suffix, findings, comparison)
     part = path.with_name(path.name + ".part")
-    part.write_text(text, encoding="utf-8")
+    part.write_text(text, encoding="utf-8", errors="replace")
     part.replace(path)

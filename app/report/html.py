@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from html import escape as esc
 from operator import itemgetter
 
+from ...engine.inspect.compare import Comparison
 from ...engine.inspect.record import CompileRecord, ErrorRecord, KernelRecord, Record
 from ..core import format as fmt
 from ..core.rules import FAILING, Finding, counts_text
@@ -21,7 +22,9 @@ from ..core.views.misc import options_by_file
 from ..markup.html import Page, anchor
 from ..markup.packed import POLICY, Pack, notice, script
 from ..panels import panels
-from .matrix import matrix
+from . import baseline
+from .matrix import matrix, state_of_kernel
+from .sections import sections
 from .style import STYLE
 
 __all__ = ["render"]
@@ -30,9 +33,12 @@ COMPILES = 30
 """The rank of the section of compiles among those of panels."""
 
 
-def render(record: Record, findings: Sequence[Finding] = ()) -> str:
+def render(
+    record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
+) -> str:
     """The whole page."""
     parts = ["<h1>Kernel report</h1>", _facts(record), notice(), _words(), _rules(findings)]
+    parts.append(baseline.to_html(comparison))
     faults = [panel.fault for panel in panels() if panel.fault]
     parts += [f'<p class="bad">{esc(fault)}</p>' for fault in faults]
     parts += [_error(e) for e in record.errors]
@@ -40,7 +46,9 @@ def render(record: Record, findings: Sequence[Finding] = ()) -> str:
         parts.append(matrix(record))
     elif not record.errors:
         parts.append("<p>No kernels were found.</p>")
-    parts += [_kernel(k, Pack(f"z{i}")) for i, k in enumerate(record.kernels)]
+    parts += [section.as_html(record) for section in sections()]
+    folded = len(record.kernels) > 1
+    parts += [_kernel(k, Pack(f"z{i}"), record, folded) for i, k in enumerate(record.kernels)]
     if record.log:
         text = "\n".join(f"{line.stream}: {line.text}" for line in record.log)
         pack = Pack("log")
@@ -63,11 +71,24 @@ def _facts(record: Record) -> str:
         f"{tool.threads} threads", tool.platform, *devices_of(record), record.created,
     ]  # fmt: skip
     out = f'<p class="facts">{esc(" · ".join(f for f in facts if f))}</p>'
-    for file, entries in options_by_file(record):
+    return out + _options(record)
+
+
+def _options(record: Record) -> str:
+    """The options other than the defaults; folded where files have options of their own."""
+    found = options_by_file(record)
+    if not found:
+        return ""
+    lines: list[str] = []
+    for file, entries in found:
         of = f" of {file}" if file else ""
-        options = ", ".join(f"{e.name}={e.value} ({e.origin})" for e in entries) or "the defaults"
-        out += f'<p class="facts">Options{esc(of)}: {esc(options)}</p>'
-    return out
+        options = ", ".join(f"{e.name}={e.value} ({e.origin})" for e in entries)
+        if options or len(found) == 1:
+            lines.append(f'<p class="facts">Options{esc(of)}: {esc(options or "the defaults")}</p>')
+    if len(found) == 1:
+        return lines[0]
+    title = f"Options of {len(found)} files: {len(lines)} with others than the defaults"
+    return f"<details><summary>{title}</summary>{''.join(lines)}</details>"
 
 
 def _words() -> str:
@@ -85,7 +106,8 @@ def _rules(findings: Sequence[Finding]) -> str:
     rows = "".join(
         f'<tr class="{"rule-failed" if f.state in FAILING else ""}">'
         f"<td>{_mark(f.state)} {esc(f.state)}</td>"
-        f"<td><code>{esc(f.rule)}</code></td><td>{esc(f.kernel)}</td><td>{esc(f.message)}</td></tr>"
+        f"<td><code>{esc(f.rule)}</code></td><td>{esc(f.kernel)}</td>"
+        f"<td>{esc(f.message)}{_places(f)}</td></tr>"
         for f in findings
     )
     return (
@@ -94,16 +116,35 @@ def _rules(findings: Sequence[Finding]) -> str:
     )
 
 
+def _places(found: Finding) -> str:
+    """The statements that count, with their source lines."""
+    if not found.places:
+        return ""
+    rows = "\n".join(str(place) for place in found.places)
+    title = fmt.counted(len(found.places), "statement")
+    return f"<details><summary>{title}</summary><pre>{esc(rows)}</pre></details>"
+
+
 def _mark(state: str) -> str:
     marks = {"failed": "✗", "passed": "✓", "skipped": "–", "unknown": "?", "not judged": "?"}
     return marks.get(state, "")
 
 
-def _kernel(kernel: KernelRecord, pack: Pack) -> str:
-    parts = [
-        f'<section id="{anchor(kernel)}"><h2>{esc(kernel.id)}</h2>',
-        f'<p class="facts">{esc(kernel.file)} line {kernel.line}</p>',
-    ]
+def _kernel(kernel: KernelRecord, pack: Pack, record: Record, folded: bool) -> str:
+    """The section of a kernel. folded: below a line with its results."""
+    head = f'<h2>{esc(kernel.id)}</h2><p class="facts">{esc(kernel.file)} line {kernel.line}</p>'
+    body = _body(kernel, pack, record)
+    if not folded:
+        return f'<section id="{anchor(kernel)}">{head}{body}</section>'
+    said = f"<b>{esc(kernel.id)}</b> {state_of_kernel(kernel)}"
+    return (
+        f'<section id="{anchor(kernel)}"><details class="kernel"><summary>{said}</summary>'
+        f"{head}{body}</details></section>"
+    )
+
+
+def _body(kernel: KernelRecord, pack: Pack, record: Record) -> str:
+    parts: list[str] = []
     if kernel.instance:
         parts.append(f'<p class="facts">For the object {esc(kernel.instance)}.</p>')
     if kernel.doc:
@@ -123,11 +164,11 @@ def _kernel(kernel: KernelRecord, pack: Pack) -> str:
             parts.append(f'<p class="bad">First difference on {esc(text)}</p>')
         if found is not None and found.check == "failed":
             parts.append(f'<p class="bad">The check failed: {esc(found.check_message)}</p>')
-    page = Page(kernel, pack)
+    page = Page(kernel, pack, record)
     sections = [(COMPILES, _compiles)]
     sections += [item for panel in panels() for item in panel.html.items()]
     parts += [make(kernel, page) for _, make in sorted(sections, key=itemgetter(0))]
-    return "".join(parts) + pack.block() + "</section>"
+    return "".join(parts) + pack.block()
 
 
 def _compiles(kernel: KernelRecord, page: Page) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import itemgetter
 
+from ...engine.inspect.compare import Comparison
 from ...engine.inspect.record import ErrorRecord, KernelRecord, Record
 from ..core import format as fmt
 from ..core.rules import Finding, counts_text
@@ -16,6 +17,8 @@ from ..core.views.matrix import absent, backends_in_order, unlaunched
 from ..core.views.misc import options_by_file
 from ..markup import markdown as md
 from ..panels import panels
+from . import baseline
+from .sections import sections
 
 __all__ = ["render"]
 
@@ -23,11 +26,14 @@ ERRORS = 20
 """The rank of the section of errors among those of panels."""
 
 
-def render(record: Record, findings: Sequence[Finding] = ()) -> str:
+def render(
+    record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
+) -> str:
     """The whole report; see the module docstring."""
     out: list[str] = ["# Kernel report", ""]
     out += _facts(record)
     out += _rules(findings)
+    out += baseline.to_markdown(comparison)
     for fault in (panel.fault for panel in panels() if panel.fault):
         out += [md.text(fault), ""]
     for error in record.errors:
@@ -39,6 +45,8 @@ def render(record: Record, findings: Sequence[Finding] = ()) -> str:
             out += [f"{name}: {md.text(reason)}", ""]
         for name, reason in unlaunched(record):
             out += [f"{name}: compiled, not launched: {md.text(reason)}", ""]
+        for section in sections():
+            out += section.as_markdown(record)
         for kernel in record.kernels:
             out += _kernel(kernel)
     elif not record.errors:
@@ -66,7 +74,12 @@ def _rules(findings: Sequence[Finding]) -> list[str]:
         return []
     out = ["## Rules", "", f"{counts_text(findings)}.", ""]
     rows = [[f.state, f"`{f.rule}`", md.text(f.kernel), md.text(f.message)] for f in findings]
-    return out + md.table(["state", "rule", "kernel", "what"], rows)
+    out += md.table(["state", "rule", "kernel", "what"], rows)
+    for f in findings:
+        if f.places:
+            title = f"{fmt.counted(len(f.places), 'statement')} of {f.rule} in {f.kernel}"
+            out += md.folded(md.text(title), md.fenced("\n".join(map(str, f.places))))
+    return out
 
 
 def _columns(record: Record) -> list[tuple[str, tuple[str, ...]]]:

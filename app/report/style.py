@@ -31,6 +31,31 @@ th.group{text-align:center;border-bottom:2px solid var(--accent);color:var(--acc
 .whole{white-space:nowrap}
 .num{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
 .matrix td{white-space:nowrap}
+.matrix .reason{white-space:normal;min-width:14em;max-width:30em;text-align:left}
+.matrixbox{max-height:86vh;overflow:auto;border-bottom:1px solid var(--line)}
+@media(min-width:1360px){.matrixbox{width:calc(100vw - 56px);margin-left:calc(50% - 50vw + 28px)}
+.matrixbox table{margin:0 auto}}
+.matrix thead{position:sticky;top:0;background:var(--bg);z-index:2}
+.matrix.brief{font-size:12px}.matrix.brief [data-more]{display:none}
+.matrix.brief [data-g].reason{min-width:6em;max-width:10em;font-size:11px}
+.matrix.brief th,.matrix.brief td{padding:4px 6px}
+.matrix th button{all:unset;cursor:pointer;font:inherit}
+.matrix th button:focus-visible{outline:2px solid var(--accent)}
+.matrix th[aria-sort=ascending] button::after{content:" \\25B2"}
+.matrix th[aria-sort=descending] button::after{content:" \\25BC"}
+.matrix tbody tr:hover td{background:var(--soft)}
+.tools{display:flex;flex-wrap:wrap;gap:4px 16px;align-items:center;font-size:13px;margin:10px 0}
+.tools[hidden]{display:none}
+.tools input[type=search]{font:inherit;padding:3px 6px;width:18em}
+.kernel>summary{font-family:inherit;white-space:normal;padding:6px 0}
+.kernel>summary .num{white-space:normal}
+.kernel h2{border:0;margin:4px 0;padding:0}
+.kernel[open]>summary{border-bottom:1px solid var(--line)}
+.lines{white-space:pre}
+.s-gutter,.s-dim{color:var(--dim)}.s-bad{color:var(--bad);font-weight:600}.s-warn{color:var(--cfg-back)}
+.s-kw,.s-op{color:var(--accent)}.s-str,.s-const{color:var(--cfg-back)}
+.s-comment{color:var(--dim);font-style:italic}.s-title,.s-head{font-weight:600}
+.s-heat1{color:#b08800}.s-heat2{color:#d4622a}.s-heat3{color:#cf222e}
 .matrix td:first-child,.matrix th:first-child{position:sticky;left:0;background:var(--bg)}
 .none{color:var(--dim);font-style:italic}
 .bad,.rule-failed td:first-child{color:var(--bad);font-weight:600}
@@ -88,5 +113,5 @@ figure{margin:8px 0}figcaption{font-size:12px;color:var(--dim)}
 .sides tr:target td{background:var(--move)}
 .sides .diff td:nth-child(2){font-weight:400;white-space:nowrap}
 @media(max-width:760px){.sides{grid-template-columns:minmax(0,1fr)}}
-@media print{details{break-inside:avoid}}
+@media print{details{break-inside:avoid}.matrixbox{max-height:none}.tools{display:none}}
 """

@@ -80,9 +80,10 @@ class Actions:
             self._app.tour_moved()
 
     def _open_list(self, kind: str) -> None:
-        from .screens import lists
+        from .screens import lists, options
 
-        cls = {"help": lists.HelpScreen, "log": lists.LogScreen, "config": lists.ConfigScreen}[kind]
+        cls = {"help": lists.HelpScreen, "log": lists.LogScreen, "config": options.OptionsScreen}
+        cls = cls[kind]
         if not isinstance(self._app.screen, cls):
             self._app.push_screen(cls())
 
@@ -283,7 +284,10 @@ class Actions:
         """Compile with another value of an option, for this session only."""
         client = self._client()
         if client is not None:
-            self._app.options[name] = value
+            app = self._app
+            if app.config_base is None:
+                app.config_base = app.edits.now
+            app.options[name] = value
             client.set_config(self._app.options)
             self._app.notify(f"{name}={value}: compiling again", timeout=3, markup=False)
 

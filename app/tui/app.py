@@ -94,6 +94,8 @@ class StudioApp(Actions, App[int]):
         self.record = finished_record(record or Record(), "saved before it was done")
         self.history = remember(History(), self.record)
         self.edits = Edits()
+        self.look_settings: dict[str, Any] = {}  # how files are looked at, for sweeps
+        self.config_base: Record | None = None  # measured with the options at the start
         self.sel = settle(self.record, Selection())
         self._focus: tuple[str, bool, RunName | None] = ("", False, None)
         self.complete = start is None

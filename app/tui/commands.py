@@ -34,6 +34,7 @@ SCOPES: Final = {
     "home": "On the matrix of kernels",
     "kernel": "On a kernel",
     "application": "On the kernels of an application",
+    "config": "On the options",
 }
 
 _COMMANDS: Final = (
@@ -149,6 +150,15 @@ _COMMANDS: Final = (
             "Sort the kernels by the column before.", "screen.sort(-1)", "application"),
     Command("sort-turn", "R", "Turn the order", "Sort in the opposite order.", "screen.turn",
             "application"),
+    Command("option-next", "right_square_bracket", "Next value", "Compile with the next value of "
+            "the option: the next choice, or twice the number.", "screen.option_step(1)", "config"),
+    Command("option-previous", "left_square_bracket", "Previous value", "Compile with the value "
+            "before: the choice before, or half of the number.", "screen.option_step(-1)",
+            "config"),
+    Command("option-default", "u", "Value at the start", "Compile with the option's value at the "
+            "start again.", "screen.option_default", "config"),
+    Command("sweep", "p", "Sweep", "Measure the selected kernel with several values of the option, "
+            "and plot the times.", "screen.sweep", "config"),
 )  # fmt: skip
 
 

@@ -125,7 +125,8 @@ def run_studio(
             opening=opening, command=command, watch=True,
         )  # fmt: skip
 
-    return _run(files, start, None, theme, no_color, config, keymap, chosen, tour)
+    looks = {"run": run, "limits": limits, "opening": opening}
+    return _run(files, start, None, theme, no_color, config, keymap, chosen, tour, looks)
 
 
 def open_session(
@@ -150,6 +151,7 @@ def _run(
     keymap: str | None,
     backends: tuple[str, ...] = (),
     tour: Tour | None = None,
+    looks: Mapping[str, Any] | None = None,
 ) -> int:
     ascii_only = prepare(theme, no_color)
     # Nothing made while the first screen comes up is garbage; the app turns this on again.
@@ -166,6 +168,7 @@ def _run(
     app.keeps = True
     app.options.update(config or {})
     app.backends = backends
+    app.look_settings.update(looks or {})
     return _shown(app)
 
 

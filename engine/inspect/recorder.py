@@ -12,9 +12,10 @@ from typing import Any, Final, NamedTuple
 
 from ..analysis.cfg import Cfg
 from ..ir import Func, Loc, all_ops, walk
-from ..ir import codes as C
 from ..ir.loc import UNKNOWN
 from ..passes.manager import Instrument, PassCx, Run
+from .ir_counts import KIND_CODES
+from .ir_counts import KINDS as IR_KINDS
 from .listings import LineCache
 from .moves import moved
 from .record import (
@@ -257,31 +258,15 @@ class Recorder(Instrument):
 def count_kinds(func: Func) -> dict[str, int]:
     """The numbers of ops of the finished function that load, store, and so on. Every kind has an
     entry, also those that do not occur, so that a report rule about one always finds it."""
-    counts = {name: 0 for name, _ in _KINDS}
+    counts = {name: 0 for name, _ in KIND_CODES}
     for op in all_ops(func):
         code = op.code
-        for name, kind in _KINDS:
+        for name, kind in KIND_CODES:
             if kind[code]:
                 counts[name] += 1
     counts["tasks"] = len(func.tasks())
     return counts
 
 
-def _only(*codes: int) -> list[bool]:
-    return [code in codes for code in range(C.COUNT)]
-
-
-_KINDS = (
-    ("loads", _only(C.GLOBAL_LOAD)),
-    ("stores", _only(C.GLOBAL_STORE)),
-    ("local_loads", _only(C.LOCAL_LOAD)),
-    ("local_stores", _only(C.LOCAL_STORE)),
-    ("allocas", _only(C.ALLOCA)),
-    ("atomics", C.ATOMIC),
-    ("loops", _only(C.RANGE_FOR, C.WHILE)),
-    ("branches", _only(C.IF)),
-    ("asserts", _only(C.ASSERT)),
-    ("casts", _only(C.CAST_VALUE, C.CAST_BITS)),
-)
-KINDS: Final = (*(name for name, _ in _KINDS), "tasks")
+KINDS: Final = (*IR_KINDS, "tasks")
 """The names of what `count_kinds` counts."""

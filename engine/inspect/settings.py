@@ -23,7 +23,10 @@ _ELSEWHERE: Final = {"arch": "backends are chosen with --backend"}
 
 
 class OptionInfo(NamedTuple):
-    """A compile option. choices: empty if any value of ``type`` (bool, int, float, str) will do."""
+    """A compile option. choices: empty if any value of ``type`` (bool, int, float, str) will do.
+
+    minimum, maximum: of a number; None for no limit. scope: ``cpu``, ``gpu`` or ``any``.
+    """
 
     name: str
     type: str
@@ -31,6 +34,9 @@ class OptionInfo(NamedTuple):
     choices: tuple[Any, ...]
     doc: str
     works: bool
+    minimum: float | None = None
+    maximum: float | None = None
+    scope: str = "any"
 
 
 class BackendInfo(NamedTuple):
@@ -49,7 +55,17 @@ class BackendInfo(NamedTuple):
 def options() -> list[OptionInfo]:
     """Every option that can be set for a compile; ``works`` False: accepted, without effect."""
     return [
-        OptionInfo(o.name, o.type.__name__, o.default, o.choices, o.doc, o.effect == "now")
+        OptionInfo(
+            o.name,
+            o.type.__name__,
+            o.default,
+            o.choices,
+            o.doc,
+            o.effect == "now",
+            o.minimum,
+            o.maximum,
+            o.scope,
+        )
         for o in OPTIONS.values()
         if not o.name.startswith("_") and o.name not in _ELSEWHERE
     ]

@@ -34,10 +34,11 @@ from qd_studio.app.core.views import (
     machine,
     matrix,
     misc,
+    option_forms,
     reversal,
 )
 from qd_studio.app.panels import Asked, autodiff, caches, cfg, code, launch, panels, passes, source
-from qd_studio.app.report import to_html, to_json, to_markdown
+from qd_studio.app.report import to_html, to_json, to_junit, to_markdown
 from qd_studio.engine import inspect
 from qd_studio.engine.inspect.record import Record
 
@@ -48,7 +49,8 @@ NASTY = (
     "[@click=quit]", "<script>", "x" * 3000, "a\nb\n", "\ufeff", "..", "../../etc/x", "%s{0}",
     "no such word", "0.2",
 )  # fmt: skip
-RULES = ("ir.statements>+5%", "launch.cpu.median_us>+20%", "agreement!=ok", "cache.offline!=hit")
+RULES = ("ir.statements>+5%", "launch.cpu.median_us>+20%", "agreement!=ok", "cache.offline!=hit",
+         "task.*.loads>0@cfg", "require ir.loads<=0@die", "ir.op.mul>0")  # fmt: skip
 
 
 @functools.cache
@@ -197,7 +199,7 @@ def _deep(chance):
 
 def draw(record: Record) -> list[str]:
     """Every panel and report of a record, as text; raises what any of them raises."""
-    out = [to_markdown(record), to_html(record), to_json(record)]
+    out = [to_markdown(record), to_html(record), to_json(record), to_junit(record)]
     out += [_show(record, panel, as_json) for panel in show_panels() for as_json in (False, True)]
     history = state.remember(state.remember(state.History(), record), record)
     for width, ascii_only in ((60, True), (120, False), (200, False)):
@@ -205,7 +207,10 @@ def draw(record: Record) -> list[str]:
             drawn = matrix.matrix(record, width, history.statements, ascii_only, page, "b")
             out += [_text([*drawn.head, *drawn.rows]), *drawn.notes]
     out += [_text(home.absent_lines(record)), _text(misc.log_lines(record))]
-    out += [_text(misc.config_lines(record.config)), _text(_failed(record))]
+    out += [
+        _text(option_forms.form_lines(record.config, inspect.options())[1]),
+        _text(_failed(record)),
+    ]
     out += [repr(rules.evaluate(record, RULES, record)), repr(metrics.record_metrics(record))]
     sel = state.settle(record, state.Selection())
     for kernel in record.kernels:

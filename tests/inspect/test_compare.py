@@ -227,7 +227,7 @@ def timed(us, load=QUIET, text="nop"):
     (kernel,) = record.kernels
     cpu, cuda = kernel.backends
     rng = np.random.default_rng(round(us))
-    samples = tuple(float(us) * (1 + 0.004 * rng.standard_normal(60)))
+    samples = tuple(map(float, us * (1 + 0.004 * rng.standard_normal(60))))
     launch = replace(cpu.launches[0], samples_us=samples, median_us=us, load=load, n=60)
     artefact = replace(cpu.compile.artefacts[0], text=text)
     compiled = replace(cpu.compile, artefacts=(artefact,))

@@ -1,15 +1,14 @@
-"""The panels that are plain lists: options, log, remarks."""
+"""The panels that are plain lists: log, remarks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ....engine.inspect.record import ConfigEntry, PassRun, Record
-from ..lines import LazyLines, Line, table
+from ..lines import LazyLines, Line
 from ..memo import by_identity
 
 __all__ = [
-    "config_lines",
     "config_of",
     "log_lines",
     "options_by_file",
@@ -47,26 +46,6 @@ def options_by_file(record: Record) -> list[tuple[str, tuple[ConfigEntry, ...]]]
         return [("", entries)] if entries else []
     labels = labels_of(paths)
     return [(labels[path], entries) for path, entries in found.items()]
-
-
-def config_lines(config: tuple[ConfigEntry, ...]) -> list[Line]:
-    """A row an option, keyed by name; those that differ from the default are highlighted."""
-    head, lines = table(
-        ("option", "value", "default", "from"),
-        [
-            (
-                (e.name, "title" if e.value != e.default else ""),
-                (str(e.value), "warn" if e.value != e.default else ""),
-                (str(e.default), "dim"),
-                (e.origin, "dim"),
-            )
-            for e in config
-        ],
-        [e.name for e in config],
-        (False,) * 4,
-        (44, 28, 28, 10),
-    )
-    return [head, *lines]
 
 
 @by_identity(2)

@@ -1,22 +1,20 @@
-"""Screens that show one list: help, log, options."""
+"""Screens that show one list: help, log, the last save."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual import on
 from textual.app import ComposeResult
 
 from ...core.edits import edit_lines
 from ...core.lines import Line
-from ...core.views.misc import config_lines, config_of, log_lines
-from ...core.visible import visible_line
+from ...core.views.misc import log_lines
 from ..commands import SCOPES, by_scope, key_names
-from ..widgets.bars import KeyBar, PromptBar, TitleBar
+from ..widgets.bars import KeyBar, TitleBar
 from ..widgets.lines import LineView
 from .base import StudioScreen
 
-__all__ = ["ConfigScreen", "EditScreen", "HelpScreen", "LogScreen"]
+__all__ = ["EditScreen", "HelpScreen", "LogScreen"]
 
 
 class ListScreen(StudioScreen):
@@ -136,56 +134,3 @@ class EditScreen(ListScreen):
             state.compute(lambda: edit_lines(before, now, kernel, backend, width))
             return [Line((("Comparing ...", "dim"),))], []
         return edit_lines(before, now, kernel, backend, width), []
-
-
-class ConfigScreen(ListScreen):
-    """All compile options; enter changes one and compiles again, without touching the file."""
-
-    heading = "options, for this session only"
-    KEYS = (("choose", "change"), ("search", "search"), ("copy-all", "copy all"),
-            ("help", "help"), ("back", "back"))  # fmt: skip
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._option = ""
-
-    def body(self) -> ComposeResult:
-        yield from super().body()
-        yield PromptBar(
-            "new value, enter to compile with it, esc to leave", self._given, id="value"
-        )
-
-    def content(self) -> tuple[list[Line], list[Line]]:
-        config = config_of(self.studio.record, self.studio.sel.kernel)
-        if not config:
-            return [Line((("No options are known yet.", "dim"),))], []
-        head, *lines = config_lines(config)
-        return lines, [head]
-
-    @on(LineView.Chosen)
-    def _chosen(self, event: LineView.Chosen) -> None:
-        name = event.line.key if event.line is not None else None
-        config = config_of(self.studio.record, self.studio.sel.kernel)
-        entry = next((e for e in config if e.name == name), None)
-        if entry is None:
-            return
-        if isinstance(entry.value, bool):
-            self.studio.change_option(entry.name, not entry.value)
-            return
-        bar = self.query_one("#value", PromptBar)
-        bar.value = "" if entry.value is None else visible_line(str(entry.value))
-        self._option = entry.name
-        bar.add_class("open")
-        bar.focus()
-
-    def _given(self, text: str) -> None:
-        self.back()
-        self.studio.change_option_text(self._option, text)
-
-    def back(self) -> bool:
-        bar = self.query_one("#value", PromptBar)
-        if not bar.has_class("open"):
-            return False
-        bar.remove_class("open")
-        self.query_one("#list", LineView).focus()
-        return True

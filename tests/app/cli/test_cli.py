@@ -105,6 +105,34 @@ def test_rules_decide_the_exit_code(command, path, tmp_path):
 
 
 @pytest.mark.slow
+def test_formats_of_standard_output_and_requirements(command, path, tmp_path):
+    place = tmp_path / "report.xml"
+    words = ("--report", *FAST, "--require", "task.0.loads<=0@cfg in scale", "--format", "html")
+    done = command(*words, "--out", "-", "--out", place, "--out", tmp_path / "page", path)
+    assert done.returncode == 1 and done.stdout.startswith("<!doctype html>")
+    assert "FAILED rule require task.0.loads<=0@cfg in scale: kernels.py:scale" in done.stderr
+    assert "= global_load $" in done.stderr and f"{path}:" in done.stderr
+    assert '<failure message="task.0.loads@cfg is 1"' in place.read_text()
+    assert (tmp_path / "page").read_text().startswith("<!doctype html>")
+    content = '[tool.qd-studio]\nrequire = ["task.0.loads<=1@cfg"]\n'
+    (tmp_path / "pyproject.toml").write_text(content)
+    assert command("--report", *FAST, "--format", "json", path).stdout.startswith("{")
+
+
+@pytest.mark.slow
+def test_a_sweep_measures_and_writes(command, path, tmp_path):
+    page, option = tmp_path / "s.html", "fast_math=1,0"
+    done = command("sweep", *FAST, "--option", option, "--out", page, path, "--json")
+    assert done.returncode == 0, done.stderr
+    (found,) = json.loads(done.stdout)["sweeps"]
+    assert [p["value"] for p in found["points"]] == [True, False] and found["rounds"] == 2
+    assert found["line"].startswith("qd.init(fast_math=") and "4/4 fast_math=" in done.stderr
+    assert "<svg" in page.read_text() and "<script" not in page.read_text()
+    done = command("sweep", *FAST, "--option", option, "--kernel", "other", path)
+    assert (done.returncode, "there is no kernel 'other'" in done.stderr) == (2, True)
+
+
+@pytest.mark.slow
 def test_the_gate_on_agreement_is_about_those_that_are_compared(command, path):
     done = command("--report", "--fail-on", "agreement!=ok", path)
     assert done.returncode == 0, done.stderr
@@ -201,6 +229,15 @@ def test_rules_that_cannot_be_read_are_a_sentence(path, tmp_path, capsys, conten
         (["--report", "k.py", "--backend", "cpu:sm_90"], 2, "cpu has no targets; others have: "),
         (["--report", "k.py", "--config", "cuda_arch=sm_9"], 2, 'did you mean "sm_90"'),
         (["--report", "k.py", "--out", "r.txt"], 2, "the suffix must be one of"),
+        (["--report", "k.py", "--out", "-", "--out", "-"], 2, "standard output holds one report"),
+        (["--report", "k.py", "--require", "task.loads<=4"], 2, "the number of a task"),
+        (["--report", "k.py", "--require", "ir.loads<=+5%"], 2, "give --baseline FILE"),
+        (["k.py", "--format", "xml"], 2, "--format"),
+        (["sweep", "k.py"], 2, "give --option KEY or --block-dim"),
+        (["sweep", "k.py", "--option", "fast_mth"], 2, 'did you mean "fast_math"'),
+        (["sweep", "k.py", "--option", "unrolling_limit=a"], 2, "does not fit"),
+        (["sweep", "k.py", "--option", "validate_autodiff"], 2, "has no effect here"),
+        (["sweep", "k.py", "--block-dim", "--out", "a.txt"], 2, "the suffix must be"),
         (["--report", "k.py", "--out", "no/such/folder/r.json"], 3, "there is no such folder"),
         (["--report", "k.py", "--fail-on", "???"], 2, "cannot read rule"),
         (["--report", "k.py", "--fail-on", "ir.loads>+5%"], 2, "give --baseline FILE"),

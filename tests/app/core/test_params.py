@@ -132,7 +132,7 @@ def test_missing_arguments_are_explained_once():
     record = replace(record, kernels=(kernel,))
     for page in (html.render(record), markdown.render(record)):
         assert page.count(reason) == 1
-        assert page.count("no arguments") == 2
+        assert page.count("no arguments") == (1 if page.startswith("<!doctype") else 2)
     failed = replace(backends[0], status="error", reason="a fault")
     assert fmt.backend_reason(kernel, failed) == "a fault"
 

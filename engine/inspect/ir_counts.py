@@ -1,0 +1,190 @@
+"""Statements of a recorded listing, by kind, task and pass: what rules about IR count.
+
+    shot = listing_after(compiled, "cfg_optimization", task=2)
+    found = statements(compiled, shot, "loads", task=2)
+    found[0].text, found[0].line      # the statement, and the line of the user's source
+
+A kind is one of `KINDS`, ``statements`` for all, or ``op.NAME`` for ops of one name. Everything is
+read from the record, so that saved reports and baselines can be asked the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from ..ir import codes as C
+from .readable_ops import read_line
+from .record import CompileRecord, LocRecord, PassRun, Snapshot
+
+__all__ = [
+    "KINDS", "KIND_CODES", "SHORT_PASSES", "NoTaskError", "Statement", "UncountedError", "is_kind",
+    "kinds_text", "listing_after", "statements", "task_count",
+]  # fmt: skip
+
+
+def _only(*codes: int) -> list[bool]:
+    return [code in codes for code in range(C.COUNT)]
+
+
+KIND_CODES: Final = (
+    ("loads", _only(C.GLOBAL_LOAD)),
+    ("stores", _only(C.GLOBAL_STORE)),
+    ("local_loads", _only(C.LOCAL_LOAD)),
+    ("local_stores", _only(C.LOCAL_STORE)),
+    ("allocas", _only(C.ALLOCA)),
+    ("atomics", C.ATOMIC),
+    ("loops", _only(C.RANGE_FOR, C.WHILE)),
+    ("branches", _only(C.IF)),
+    ("asserts", _only(C.ASSERT)),
+    ("casts", _only(C.CAST_VALUE, C.CAST_BITS)),
+)
+"""Kinds of ops: (name, by code: True if an op is of this kind)."""
+KINDS: Final = tuple(name for name, _ in KIND_CODES)
+SHORT_PASSES: Final = {
+    "cfg": "cfg_optimization",
+    "cse": "per_task_cse",
+    "licm": "loop_invariant_code_motion",
+}
+"""Common names of passes."""
+_NAMES: Final = {
+    kind: frozenset(name for name, there in zip(C.NAME, codes, strict=True) if there)
+    for kind, codes in KIND_CODES
+}
+_TASK: Final = "offloaded"
+_TOP: Final = 2
+"""Columns before an op at the top of a kernel."""
+
+
+class UncountedError(ValueError):
+    """A compile lacks what is to be counted; the message says what."""
+
+
+class NoTaskError(UncountedError):
+    """The kernel has no task of this number."""
+
+
+class Statement(NamedTuple):
+    """A statement. op: its id. file, line: of the user's source; empty and 0 if unknown. called:
+    ``file:line`` of the call that it was inlined at; empty for none."""
+
+    op: int
+    text: str
+    file: str
+    line: int
+    called: str = ""
+
+
+def kinds_text() -> str:
+    """The kinds, for messages."""
+    return f"statements, {', '.join(KINDS)}, op.NAME (such as op.global_load)"
+
+
+def is_kind(kind: str) -> bool:
+    """True if statements can be counted by this kind."""
+    return kind == "statements" or kind in _NAMES or kind.removeprefix("op.") in C.NAME
+
+
+def listing_after(
+    compiled: CompileRecord, name: str = "", stage: str = "", task: int | None = None
+) -> Snapshot:
+    """The IR after the last run of a pass, of ``stage`` if given; without a name, after the last
+    pass. task: runs that were limited to other tasks do not count.
+
+    Raises UncountedError if there is none.
+    """
+    if not compiled.snapshots:
+        raise UncountedError("the record has no listings of the IR")
+    if not name and not stage:
+        return compiled.snapshots[-1]
+    wanted = SHORT_PASSES.get(name, name)
+    found: PassRun | None = None
+    for run in compiled.runs:
+        here = wanted in ("", run.name) and stage in ("", run.stage) and run.state != "skipped"
+        if here and (task is None or run.task is None or run.task == task):
+            found = run
+    if found is None:
+        if task is not None and task_count(compiled.snapshots[-1]) <= task:
+            raise NoTaskError(f"has no task {task}")
+        of = f" in stage {stage}" if stage else ""
+        raise UncountedError(f"no pass {wanted or 'at all'} ran{of}{_near(wanted, compiled)}")
+    return compiled.snapshots[found.after]
+
+
+def _near(name: str, compiled: CompileRecord) -> str:
+    import difflib  # for messages alone
+
+    known = dict.fromkeys(run.name for run in compiled.runs)
+    close = [] if name in known else difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f'; did you mean "{close[0]}"?' if close else ""
+
+
+def task_count(shot: Snapshot) -> int:
+    """The number of tasks of a listing."""
+    return sum(1 for text in shot.lines if _is_task(text))
+
+
+def statements(
+    compiled: CompileRecord, shot: Snapshot, kind: str, task: int | None = None
+) -> list[Statement]:
+    """The statements of a kind, in order; of one task, or of the kernel and all it calls.
+
+    The task itself is no statement of its own. Raises NoTaskError if there is no such task.
+    """
+    names = _NAMES.get(kind)
+    only = kind.removeprefix("op.") if kind.startswith("op.") else ""
+    out: list[Statement] = []
+    for index, text in _lines_of(shot, task):
+        found = read_line(text)
+        if found is None or shot.ids[index] < 0:
+            continue
+        if found.name == only if only else names is None or found.name in names:
+            out.append(_statement(compiled, shot, index))
+    return out
+
+
+def _is_task(text: str) -> bool:
+    if len(text) - len(text.lstrip(" ")) != _TOP:
+        return False
+    found = read_line(text)
+    return found is not None and found.name == _TASK
+
+
+def _lines_of(shot: Snapshot, task: int | None) -> Iterator[tuple[int, str]]:
+    if task is None:
+        yield from enumerate(shot.lines)
+        return
+    number = -1
+    inside = False
+    for index, text in enumerate(shot.lines):
+        if _is_task(text):
+            number += 1
+            inside = number == task
+        elif inside:
+            if len(text) - len(text.lstrip(" ")) < _TOP or text.rstrip() == " " * _TOP + "}":
+                inside = False
+            else:
+                yield index, text
+    if number < 0:
+        raise UncountedError("the IR has no tasks yet at that pass")
+    if task > number:
+        many = "1 task" if number == 0 else f"{number + 1} tasks"
+        raise NoTaskError(f"has no task {task}: the IR has {many}, from 0")
+
+
+def _statement(compiled: CompileRecord, shot: Snapshot, index: int) -> Statement:
+    loc = _loc(compiled, shot.locs[index])
+    outer = loc
+    while outer is not None and outer.parent >= 0:
+        outer = _loc(compiled, outer.parent)
+    called = ""
+    if loc is not None and outer is not None and outer is not loc:
+        called = f"{outer.file}:{outer.line}"
+    return Statement(
+        shot.ids[index], shot.lines[index].strip(), loc.file if loc else "",
+        loc.line if loc else 0, called,
+    )  # fmt: skip
+
+
+def _loc(compiled: CompileRecord, index: int) -> LocRecord | None:
+    return compiled.locs[index] if 0 <= index < len(compiled.locs) else None
