@@ -130,6 +130,9 @@ _COMMANDS: Final = (
             "names and infix, or one operation a line.", "screen.flip('readable')", "kernel"),
     Command("backend", "b", "Next backend", "Show the next backend's compile.",
             "screen.next_backend", "kernel"),
+    Command("measure", "M", "Measure the machine", "On Cost: measure bandwidth, arithmetic and "
+            "latency, once for this machine, and show what limits each task.", "screen.measure",
+            "kernel"),
     Command("next-kernel", "J", "Next kernel", "Show the next kernel.", "screen.kernel(1)",
             "kernel"),
     Command("previous-kernel", "K", "Previous kernel", "Show the previous kernel.",

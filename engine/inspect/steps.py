@@ -29,7 +29,12 @@ def late_text(seconds: float, what: str, note: str = "") -> str:
 
 
 class Steps:
-    """See the module docstring; override what is of interest."""
+    """See the module docstring; override what is of interest.
+
+    measures_peaks: the speed of a backend that is not known is measured where costs need it.
+    """
+
+    measures_peaks = False
 
     @contextmanager
     def step(
