@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from html import escape as esc
 from typing import Final
@@ -42,7 +43,7 @@ def cost_lines(
     time = fmt.launch_time(launch) if launch is not None else ""
     out = [Line(((f"{kernel.name} on {backend.backend}", "title"), (f"  {cost.workload}  ", ""),
                  (time, "num"), (f"  {_totals(cost.bytes, cost.flops)}", "dim")))]  # fmt: skip
-    out.append(Line(((costs.machine_text(backend.peaks), "dim"),)))
+    out += _wrapped(costs.machine_text(backend.peaks), width)
     if backend.peaks is None and hint:
         out.append(Line(((hint, "accent"),)))
     out.append(Line(()))
@@ -50,7 +51,7 @@ def cost_lines(
     out.append(Line(()))
     if cost.lines:
         out += [*costs.line_table(cost, files), Line(())]
-        out.append(Line(((_how(cost.method, backend.backend), "dim"),)))
+        out += _wrapped(_how(cost.method), width)
     if cost.reason:
         out.append(Line(((f"Amounts: {cost.reason}", "warn"),)))
     point = costs.point_of_backend(kernel, backend)
@@ -59,7 +60,11 @@ def cost_lines(
     return faded(out, state_of(kernel, backend, "launches"))
 
 
-def _how(method: str, backend: str) -> str:
+def _wrapped(text: str, width: int) -> list[Line]:
+    return [Line(((part, "dim"),)) for part in textwrap.wrap(text, max(40, width - 1))]
+
+
+def _how(method: str) -> str:
     amounts = {
         "counted": "Amounts were counted by a launch of the CPU's code with these arguments.",
         "bounds": "Amounts follow from the bounds of loops; <= marks upper limits.",

@@ -112,7 +112,6 @@ class JobSteps(inspect.Steps):
         self._channel: Final = channel
         self._flight: Final = flight
         self.job: Final = job
-        self.measures_peaks = job.peaks
         self.file = ""
         self.kernel: KernelRecord | None = None
         self.left: tuple[str, ...] = ()

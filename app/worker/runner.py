@@ -237,6 +237,11 @@ class Runner:
         for capture in captures:
             steps.kernel = capture.record
             steps.send_kernel(self._look_up(steps, capture), final=False)
+        if job.peaks and captures:
+            steps.kernel = captures[0].record
+            ready = {b.backend: None for c in captures for b in c.backends if b.status == "ok"
+                     and not b.unlaunched}  # fmt: skip
+            inspect.ensure_peaks(ready, config, steps)
         for capture in captures:
             steps.kernel = capture.record
             capture.launch(job.limits.measure_s)

@@ -54,8 +54,7 @@ class LaunchCosts:
         """Add the costs of one workload on one backend. launch: its timed launches."""
         name, capture = one.name, self._capture
         if name not in self._peaks:
-            measure = capture.steps.measures_peaks
-            self._peaks[name] = peaks_of(name, capture.config, capture.steps, measure)
+            self._peaks[name] = peaks_of(name, capture.config)
         times = self._task_times(one, found, launch)
         costs = costs_of(launch, counted, self._peaks[name], times)
         self._costs.setdefault(name, []).append(costs)

@@ -29,12 +29,7 @@ def late_text(seconds: float, what: str, note: str = "") -> str:
 
 
 class Steps:
-    """See the module docstring; override what is of interest.
-
-    measures_peaks: the speed of a backend that is not known is measured where costs need it.
-    """
-
-    measures_peaks = False
+    """See the module docstring; override what is of interest."""
 
     @contextmanager
     def step(

@@ -22,8 +22,9 @@ from ..lines import Line, Span, cell
 from ..pending import state_of
 
 __all__ = [
-    "HOW", "LineSum", "cost_of", "line_sums", "machine_text", "most_expensive", "roofline_lines",
-    "shares", "task_rows", "top_lines", "unmapped",
+    "HOW", "STYLES", "LineSum", "Ranked", "amounts", "cost_of", "heat_style", "line_sums",
+    "line_table", "machine_text", "most_expensive", "point_of_backend", "roofline_lines", "shares",
+    "source_text", "task_lines", "task_rows", "top_lines", "unmapped",
 ]  # fmt: skip
 
 HOW: Final = (
@@ -131,8 +132,7 @@ def shares(kernel: KernelRecord, backend: BackendRecord | None) -> dict[int, flo
     cost = cost_of(backend)
     if cost is None or state_of(kernel, backend, "launches", "passes"):
         return {}
-    found = {s.line: s.share for s in line_sums(cost) if s.file == kernel.file and s.us}
-    return found
+    return {s.line: s.share for s in line_sums(cost) if s.file == kernel.file and s.us}
 
 
 # ---- all kernels
