@@ -240,7 +240,7 @@ class _Model:
     ) -> tuple[TaskCost, Sequence[str]]:
         """The record of a task, and the names of the times that weigh its lines."""
         if not self._known:
-            return TaskCost(index=index, us=us, timed=timed), _BASIC
+            return TaskCost(task=index, us=us, timed=timed), _BASIC
         launch_us = self._launch_us(self._lines) if timed == "launch" else 0.0
         least = {
             "bandwidth": times.bandwidth, "arithmetic": times.arithmetic,
@@ -264,7 +264,7 @@ class _Model:
             shortest = us * whole / max(self._launch.median_us, 1e-9) - launch_us
             limit, because, by = self._limit(max(shortest, 1e-3), times)
         made = TaskCost(
-            index=index, us=us, timed=timed, limited_by=limit, because=because, least_us=least
+            task=index, us=us, timed=timed, limited_by=limit, because=because, least_us=least
         )
         return made, by
 

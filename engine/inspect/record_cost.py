@@ -87,7 +87,7 @@ class LineCost(RecordPart, frozen=True, kw_only=True):
 class TaskCost(RecordPart, frozen=True, kw_only=True):
     """The time of one task, and what limits it."""
 
-    index: Annotated[int, about("Index of the task on the CPU; -1: all tasks together.")]
+    task: Annotated[int, about("Index of the task on the CPU; -1: all tasks together.")]
     us: Annotated[float | None, about("Time of the task; None if not known.")] = None
     timed: Annotated[
         str,

@@ -97,7 +97,7 @@ def _rank(one: LineSum) -> tuple[float, int, int]:
 
 def _limits(cost: CostRecord) -> dict[int, str]:
     """The limit of each task, where the whole launch has it."""
-    return {t.index: t.limited_by for t in cost.tasks if t.limited_by in ("launch", "unknown")}
+    return {t.task: t.limited_by for t in cost.tasks if t.limited_by in ("launch", "unknown")}
 
 
 def _sum(
@@ -241,9 +241,9 @@ def task_rows(
     out: list[tuple[TaskCost, str, str]] = []
     for task in cost.tasks:
         name, place = "all tasks", ""
-        if compiled is not None and 0 <= task.index < len(compiled.tasks):
-            found = compiled.tasks[task.index]
-            name = f"task {task.index} {found.loop_name or found.kind}"
+        if compiled is not None and 0 <= task.task < len(compiled.tasks):
+            found = compiled.tasks[task.task]
+            name = f"task {task.task} {found.loop_name or found.kind}"
             if 0 <= found.loc < len(compiled.locs):
                 place = f"line {compiled.locs[found.loc].line}"
         out.append((task, name, place))
