@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 
 import msgspec
 
-from ...engine.inspect.application.lines import ExpensiveLines, expensive_lines
+from ...engine.inspect.application.lines import expensive_lines
+from ...engine.inspect.application.model import ExpensiveLines
 from ...engine.inspect.application.store import ApplicationFile
 from .. import streams
-from ..core import format as fmt
-from ..core.visible import visible_line
+from ..core.lines import plain
+from ..core.views.applications import expensive_table
 
 __all__ = ["print_lines", "to_text"]
 
@@ -26,32 +26,5 @@ def print_lines(file: ApplicationFile, most: int, as_json: bool) -> None:
 
 
 def to_text(found: ExpensiveLines) -> str:
-    """A line each, and how they were found."""
-    out: list[str] = []
-    width = max((len(_place(x.file, x.line)) for x in found.lines), default=0)
-    names = max((len(x.kernel) for x in found.lines), default=0)
-    for x in found.lines:
-        text = x.reason or x.text
-        out.append(
-            f"{x.share:>4.0%} {fmt.duration_us(x.us):>8} {fmt.count(x.launches):>7}x  "
-            f"{_place(x.file, x.line):<{width}}  {visible_line(x.kernel):<{names}}  "
-            f"{x.limited_by:<10}  {visible_line(text)}".rstrip()
-        )
-    if not found.lines:
-        out.append("The program has launched no kernels.")
-    total = fmt.duration_us(found.total_us) or "0 us"
-    out += [
-        "",
-        f"Of {total} in kernels. Time by line is an estimate: the recorded time of each kernel, "
-        "divided by",
-        "the counted cycles of its lines in a launch of its CPU code with recorded arguments.",
-    ]
-    if found.total_us:
-        out.append(f"{found.unmapped_us / found.total_us:.1%} has no source line.")
-    if found.left:
-        out.append(f"Not counted, because they take less time: {found.left} compiled kernels.")
-    return "\n".join(out) + "\n"
-
-
-def _place(path: str, line: int) -> str:
-    return visible_line(f"{os.path.basename(path)}:{line}")
+    """The table as text."""
+    return plain(expensive_table(found))

@@ -141,6 +141,9 @@ _COMMANDS: Final = (
             "Sort the kernels by the next column.", "screen.sort(1)", "application"),
     Command("sort-previous", "left_square_bracket", "Sort by the previous column",
             "Sort the kernels by the column before.", "screen.sort(-1)", "application"),
+    Command("expensive", "x", "Most expensive lines", "Count what each source line of the program "
+            "costs, in another process, and list the most expensive ones.", "screen.expensive",
+            "application"),
     Command("sort-turn", "R", "Turn the order", "Sort in the opposite order.", "screen.turn",
             "application"),
 )  # fmt: skip

@@ -249,5 +249,3 @@ def test_a_record_with_costs_is_consistent_and_survives_json():
     with pytest.raises(ValueError, match="limited_by"):
         bad = msgspec.structs.replace(found.tasks[0], limited_by="magic")
         consistency._part(bad, 0, set())
-
-

@@ -36,7 +36,8 @@ class ApplicationScreen(StudioScreen):
     ApplicationScreen #detail { height: auto; max-height: 25%; border-top: solid $panel-lighten-2; }
     """
     KEYS = (
-        ("choose", "open"), ("search", "filter"), ("sort-next", "sort"), ("sort-turn", "turn"),
+        ("choose", "open"), ("expensive", "lines"), ("search", "filter"), ("sort-next", "sort"),
+        ("sort-turn", "turn"),
         ("export", "export"), ("palette", "commands"), ("help", "help"), ("quit", "quit"),
     )  # fmt: skip
     scope = "application"
@@ -109,6 +110,12 @@ class ApplicationScreen(StudioScreen):
         self.paint()
         self.query_one("#kernels", LineView).put(0)
         self._paint_detail()
+
+    def action_expensive(self) -> None:
+        """Show the most expensive lines."""
+        from .expensive import ExpensiveScreen
+
+        self.studio.push_screen(ExpensiveScreen())
 
     # --- filter ----------------------------------------------------------------------------
 

@@ -23,46 +23,16 @@ from ..peaks import peaks_of
 from ..record_compile import TaskRecord
 from ..record_launch import LaunchRecord
 from ..targets import config_for, open_device
-from .model import Compile, KeptLaunch, Kernel, Site
+from .model import Compile, ExpensiveLine, ExpensiveLines, KeptLaunch, Kernel, Site
 from .relaunch import Loaded, load, stacks_of, values_of
 
 if TYPE_CHECKING:
     from .store import ApplicationFile
 
-__all__ = ["ExpensiveLine", "ExpensiveLines", "expensive_lines"]
+__all__ = ["expensive_lines"]
 
 _BACKEND: Final = "cpu"
 _MARKS: Final = 256 << 20
-
-
-class ExpensiveLine(msgspec.Struct, frozen=True):
-    """A line and its time in all launches of its kernel.
-
-    kernel: its name. us: estimated. launches: of the kernel. limited_by: of the line, empty if not
-    known. reason: why the time of a kernel is not divided; its line is then that of the kernel.
-    """
-
-    kernel: str
-    file: str
-    line: int
-    text: str
-    us: float
-    share: float = 0.0
-    launches: int = 0
-    limited_by: str = ""
-    reason: str = ""
-
-
-class ExpensiveLines(msgspec.Struct, frozen=True):
-    """lines: the most expensive first. total_us: of all kernels. counted: kernels whose lines were
-    counted; left: those that take too little time for any of their lines to be among them.
-    unmapped_us: of ops without a source line."""
-
-    lines: tuple[ExpensiveLine, ...]
-    total_us: float
-    counted: int
-    left: int
-    unmapped_us: float
 
 
 def _time_us(site: Site) -> float:
