@@ -31,7 +31,7 @@ from .record_cost import CacheLevel, CostRecord, LineCost, PeaksRecord, TaskCost
 from .record_launch import LaunchRecord
 
 if TYPE_CHECKING:
-    from .line_counts import LineAmounts
+    from .line_counts import LineAmounts, LineKey
 
 __all__ = ["TYPICAL", "Counted", "costs_of", "speed_of"]
 
@@ -65,9 +65,9 @@ _ATOMIC_STEPS: Final = 40
 class Counted(NamedTuple):
     """The amounts of one launch on the CPU.
 
-    memory: bytes of the cache lines that are touched. exact: False if amounts are upper limits.
-    method, reason: of `CostRecord`. tasks: of the CPU's code. chunks: by task, into how many parts
-    it was divided for threads.
+    memory: bytes of the cache lines that are touched. exact: the lines whose amounts are no upper
+    limits; None for all. method, reason: of `CostRecord`. tasks: of the CPU's code. chunks: by
+    task, into how many parts it was divided for threads.
     """
 
     lines: tuple[LineAmounts, ...] = ()
@@ -76,7 +76,7 @@ class Counted(NamedTuple):
     flops: int | None = None
     method: str = ""
     reason: str = ""
-    exact: bool = True
+    exact: frozenset[LineKey] | None = None
     tasks: tuple[TaskRecord, ...] = ()
     chunks: Mapping[int, int] = {}
 
@@ -228,10 +228,16 @@ class _Model:
         shares = [w / whole for w in weights] if whole else [1 / len(lines)] * len(lines)
         kinds = [_best(one, 1e-9) if self._known else "" for one in times]
         return [
-            _line_cost(line, self._counted.exact, None if us is None else us * share,
+            _line_cost(line, self._exact(line), None if us is None else us * share,
                        _KINDS.get(kind, ""))
             for line, share, kind in zip(lines, shares, kinds, strict=True)
         ]  # fmt: skip
+
+    def _exact(self, line: LineAmounts) -> bool:
+        """True if no amount of a line is an upper limit."""
+        exact = self._counted.exact
+        # What is touched is an upper limit where it was not counted.
+        return exact is None or (line.key in exact and not line.loads and not line.stores)
 
     # ---- limits
 

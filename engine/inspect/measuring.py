@@ -27,9 +27,11 @@ from ..cache.offline import UNREADABLE
 from ..errors import QuadrantsRuntimeError
 from ..runtime.compile import FullCompile, make_ir
 from .clocks import HostClock
+from .closed_form import bounded
 from .costing import Counted
 from .counting import Amounts, Instrumented, instrument
 from .placing import Placed, placed
+from .record_compile import TaskRecord
 from .steps import StepLimit
 from .targets import NoCaches
 from .timing import Contender, measure_together, share
@@ -140,6 +142,10 @@ def amounts_of(
         if not changes[f"by_{what}"]:
             changes[what] = amount
             changes[f"by_{what}"] = "counted" if amount is not None else f"not counted: {why}"
+    if not counted.lines and counted.no_flops:
+        return msgspec.structs.replace(workload, **changes), _from_bounds(
+            launcher, capture, found, counted.no_flops
+        )
     compiled = capture.record.backend(_COUNTER)
     tasks = compiled.compile.tasks if compiled is not None and compiled.compile else ()
     by_line = Counted(
@@ -173,6 +179,28 @@ def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amount
             return counters.amounts(arrays)
     except (Exception, StepLimit) as error:
         return _unknown_bytes((str(error) or type(error).__name__).splitlines()[0])
+
+
+def _from_bounds(launcher: Launcher, capture: KernelCapture, found: Round, why: str) -> Counted:
+    """Amounts from the bounds of loops. why: they were not counted."""
+    try:
+        with capture.steps.step("launch", f"reading the loops of {capture.kernel.name}"):
+            compiled, given = launcher.ready(_ORACLE, found)
+            limits = bounded(compiled.func, given.values)
+    except (Exception, StepLimit):
+        return Counted(reason=why)
+    reason = f"{why}; they follow from the bounds of loops"
+    if limits.unknown:
+        lines = ", ".join(map(str, limits.unknown))
+        reason += f", and are unknown in the loop of line {lines}"
+    tasks = [
+        TaskRecord(index=i, kind=task.attr.kind, name="", ops=0)
+        for i, task in enumerate(compiled.func.tasks())
+    ]
+    return Counted(
+        lines=limits.lines, memory=limits.memory, method="bounds", reason=reason,
+        exact=limits.exact, tasks=tuple(tasks),
+    )  # fmt: skip
 
 
 def _unknown_bytes(why: str) -> Amounts:

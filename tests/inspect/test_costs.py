@@ -249,3 +249,49 @@ def test_a_record_with_costs_is_consistent_and_survives_json():
     with pytest.raises(ValueError, match="limited_by"):
         bad = msgspec.structs.replace(found.tasks[0], limited_by="magic")
         consistency._part(bad, 0, set())
+
+
+# ---- amounts from the bounds of loops
+
+
+@qd.kernel
+def bounds(x: F32, y: F32, n: qd.i32):
+    for i in range(x.shape[0]):
+        s = 0.0
+        for j in range(n // 2):
+            s += x[j] * 2.0
+        for k in range(i):
+            s += y[k] * 3.0
+        if s > 1.0:
+            y[i] = s * 4.0
+        while s > 0.5:
+            s = s * 0.25
+        x[i] = s
+
+
+def test_a_launch_that_is_too_long_to_count_has_the_amounts_of_its_loops(monkeypatch):
+    monkeypatch.setattr(measuring, "_COUNTING_S", 0.0)
+    found = cost(bounds, np.ones(10, np.float32), np.ones(10, np.float32), 8)
+    assert found.method == "bounds" and "too long" in found.reason
+    assert f"loop of line {bounds.decl.line + 10}" in found.reason, found.reason
+    lines = by_text(found)
+    (inner,) = lines["s += x[j] * 2.0"]
+    assert inner.flops in (40, 80) and inner.loads == 40  # a product may be moved out of a sum
+    assert not inner.exact and inner.read_bytes == 40  # not more than the array has
+    (triangle,) = lines["s += y[k] * 3.0"]
+    assert triangle.loads == 90 and not triangle.exact  # 45, at most 10 * 9
+    (branch,) = lines["y[i] = s * 4.0"]
+    assert branch.stores == 10 and not branch.exact
+    assert "s = s * 0.25" not in lines
+
+
+@qd.kernel
+def odd(x: F32, n: qd.i32):
+    for _ in range(n % 7 + (n & 1)):
+        x[0] += 1.0
+
+
+def test_bounds_of_exact_numbers_are_computed_as_kernels_compute_them(monkeypatch):
+    monkeypatch.setattr(measuring, "_COUNTING_S", 0.0)
+    lines = by_text(cost(odd, np.ones(1, np.float32), 19))
+    assert total(lines["x[0] += 1.0"], "stores") == 5 + 1
