@@ -95,7 +95,7 @@ def _first(kernel: KernelRecord) -> BackendRecord | None:
 
 
 def _draw(look: Look) -> Shown:
-    hint = "Press M to measure it now; that takes a few seconds, once for this machine."
+    hint = "'Measure the machine' (usually M) finds it out in a few seconds, once for this machine."
     top = costs.top_lines(look.record.kernels, look.record.files, _MOST, look.ascii_only)
     lines: list[Line] = []
     if top and len(look.record.kernels) > 1:

@@ -153,7 +153,7 @@ class _Walker:
             return _UNKNOWN
         if C.BINARY[op.code] and all(low == high for low, high in known):
             a, b = op.args
-            kinds: Any = (op.type, a.type, b.type)
+            kinds: Any = (a.type, b.type, op.type)
             value = int(binary_fn(op.code, *kinds)(known[0][0], known[1][0]))
             return value, value
         return _RULES[op.code](*known) if op.code in _RULES else _UNKNOWN
