@@ -148,7 +148,9 @@ def _notes(kernel: KernelRecord, backend: BackendRecord) -> list[str]:
     for task, name, place in costs.task_rows(kernel, backend, cost):
         if task.limited_by:
             time = fmt.duration_us(task.us)
-            out.append(f"{name} {place} {time}: limited by {task.limited_by}: {task.because}.")
+            known = task.limited_by != "unknown"
+            limit = f"limited by {task.limited_by}" if known else "limit not known"
+            out.append(f"{name} {place} {time}: {limit}: {task.because}.")
     rest = f" {costs.unmapped(cost):.1%} of the time has no source line."
     return [*out, costs.machine_text(backend.peaks), costs.HOW + rest]
 

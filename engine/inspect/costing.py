@@ -261,6 +261,12 @@ class _Model:
                 f"the shortest launch took {whole:.2g} us, one that does nothing takes "
                 f"{nothing_us:.2g} us"
             )
+        elif (self._launch.wall_us or 0.0) > 3 * self._launch.median_us:
+            limit = "launch"
+            because = (
+                f"a caller waits {self._launch.wall_us:.3g} us, in which the device works "
+                f"{self._launch.median_us:.3g} us"
+            )
         elif us is not None and us < self._peaks.launch_us / 2 and timed == "measured":
             limit, because = "launch", "it takes less than the launch of a kernel"
         elif timed == "estimated":

@@ -54,6 +54,8 @@ _WARM: Final = 3
 _COUNTING_S: Final = 0.5
 # Most bytes of marks by line; with more of them, elements are marked for the whole launch only.
 _MARKS: Final = 256 << 20
+# Executed ops, at most, of a launch that is counted however long it took.
+_SHORT: Final = 200_000_000
 _again: Final = itertools.count(1)
 
 
@@ -166,7 +168,9 @@ def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amount
     if not works:
         return _unknown_bytes(f"that needs the backend {_COUNTER}: {reason}")
     quick = [one.first_us for one in found.started if one.name != _ORACLE]
-    if quick and min(quick) > _COUNTING_S * 1e6:
+    late = bool(quick) and min(quick) > _COUNTING_S * 1e6
+    # The first launch on a device may have waited for its compiler.
+    if late and not _is_short(launcher, found):
         return _unknown_bytes(f"a launch takes {min(quick) / 1e6:.1f} s, with counters too long")
     text = f"counting what {capture.kernel.name} does with {found.case.label}"
     try:
@@ -179,6 +183,16 @@ def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amount
             return counters.amounts(arrays)
     except (Exception, StepLimit) as error:
         return _unknown_bytes((str(error) or type(error).__name__).splitlines()[0])
+
+
+def _is_short(launcher: Launcher, found: Round) -> bool:
+    """True if the bounds of loops show that a launch executes few ops."""
+    try:
+        compiled, given = launcher.ready(_ORACLE, found)
+        limits = bounded(compiled.func, given.values)
+    except (Exception, StepLimit):
+        return False
+    return not limits.unknown and sum(line.instructions for line in limits.lines) < _SHORT
 
 
 def _from_bounds(launcher: Launcher, capture: KernelCapture, found: Round, why: str) -> Counted:

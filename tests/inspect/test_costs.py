@@ -271,6 +271,7 @@ def bounds(x: F32, y: F32, n: qd.i32):
 
 def test_a_launch_that_is_too_long_to_count_has_the_amounts_of_its_loops(monkeypatch):
     monkeypatch.setattr(measuring, "_COUNTING_S", 0.0)
+    monkeypatch.setattr(measuring, "_SHORT", 0)
     found = cost(bounds, np.ones(10, np.float32), np.ones(10, np.float32), 8)
     assert found.method == "bounds" and "too long" in found.reason
     assert f"loop of line {bounds.decl.line + 10}" in found.reason, found.reason
@@ -293,5 +294,11 @@ def odd(x: F32, n: qd.i32):
 
 def test_bounds_of_exact_numbers_are_computed_as_kernels_compute_them(monkeypatch):
     monkeypatch.setattr(measuring, "_COUNTING_S", 0.0)
+    monkeypatch.setattr(measuring, "_SHORT", 0)
     lines = by_text(cost(odd, np.ones(1, np.float32), 19))
     assert total(lines["x[0] += 1.0"], "stores") == 5 + 1
+
+
+def test_a_launch_of_few_ops_is_counted_however_long_it_took(monkeypatch):
+    monkeypatch.setattr(measuring, "_COUNTING_S", 0.0)
+    assert cost(odd, np.ones(1, np.float32), 19).method == "counted"

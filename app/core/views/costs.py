@@ -261,6 +261,8 @@ def task_lines(kernel: KernelRecord, backend: BackendRecord, cost: CostRecord) -
     for task, name, place in rows:
         time = fmt.duration_us(task.us) or "not known"
         limit = f"limited by {task.limited_by}" if task.limited_by else ""
+        if task.limited_by == "unknown":
+            limit = "limit not known"
         out.append(Line((
             (f"{name:<{width}} ", "accent"), (f"{place:<9} ", "dim"),
             (f"{time:>8}{_TIMED.get(task.timed, '')}  ", "num"),

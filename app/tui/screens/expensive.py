@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
@@ -69,15 +70,15 @@ class ExpensiveScreen(ListScreen):
         command = [sys.executable, "-m", "qd_studio.app.cli", "replay", *self.studio.files,
                    "--lines", str(_MOST), "--json"]  # fmt: skip
         with tempfile.TemporaryFile("w+b") as out:
-            self._process = subprocess.Popen(
+            with subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE, text=True
-            )
-            if self._left:
-                self._process.kill()
-            stream = self._process.stderr
-            for text in stream or ():
-                self._say(text.strip())
-            status = self._process.wait()
+            ) as process:
+                self._process = process
+                if self._left:
+                    process.kill()
+                for text in process.stderr or ():
+                    self._say(text.strip())
+                status = process.wait()
             out.seek(0)
             data = out.read()
         if self._left:
@@ -92,7 +93,9 @@ class ExpensiveScreen(ListScreen):
 
     def _say(self, text: str) -> None:
         self._doing = text
-        if not self._left:
+        if self._left:
+            return
+        with suppress(RuntimeError):  # the studio has ended meanwhile
             self.app.call_from_thread(self.paint)  # pyright: ignore[reportUnknownMemberType]
 
     @on(LineView.Chosen, "#list")
