@@ -175,7 +175,7 @@ def _draw(look: Look) -> Shown:
 
 
 def _legend(look: Look) -> list[Line]:
-    """What the bars are, if they are times."""
+    """The meaning of the bars, if they are times."""
     cost = costs.cost_of(look.backend)
     if cost is None or not costs.shares(look.kernel, look.backend):
         return []

@@ -8,6 +8,7 @@ named. A line touches at most the elements that it asks for, and at most all of 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
@@ -83,7 +84,7 @@ class _Walker:
         self._block(body, trips, exact)
 
     def _trips(self, loop: Op, bounds: Sequence[Op]) -> tuple[int | None, bool]:
-        """How often a loop over these bounds runs, and True if that is no upper limit."""
+        """The number of times a loop over these bounds runs, and True if that is no upper limit."""
         most, exact = 1, True
         for axis in range(len(bounds) // 2):
             begin, end = self._value(bounds[2 * axis]), self._value(bounds[2 * axis + 1])
@@ -234,7 +235,7 @@ def _same(a: _Interval) -> _Interval:
 
 
 _RULES: Final[dict[int, Any]] = {
-    C.ADD: _corners(lambda x, y: x + y), C.SUB: _corners(lambda x, y: x - y),
-    C.MUL: _corners(lambda x, y: x * y), C.MAX: _corners(max), C.MIN: _corners(min),
+    C.ADD: _corners(operator.add), C.SUB: _corners(operator.sub),
+    C.MUL: _corners(operator.mul), C.MAX: _corners(max), C.MIN: _corners(min),
     C.BIT_SAR: _shifted, C.DIV: _divided, C.FLOORDIV: _divided, C.CAST_VALUE: _same,
 }  # fmt: skip

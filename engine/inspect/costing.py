@@ -1,4 +1,4 @@
-"""What limits a task, and an estimate of what each of its lines costs: a `CostRecord`.
+"""The limit of each task, and an estimate of the cost of each line: a `CostRecord`.
 
 From the amounts of `counting` and the speed of the machine (`peaks`) follow times that a task
 cannot beat, all of them for the data and operations that were counted::
@@ -51,7 +51,7 @@ _SURE: Final = 0.4
 _LIKELY: Final = 0.2
 _LEAST: Final = 0.2
 _TOO_LONG: Final = {"chain": 1.6, "scalar": 1.6, "gathers": 4.0, "atomics": 4.0}
-"""An estimate that is so many times as long as the measured time is wrong."""
+"""An estimate that exceeds the measured time by this factor is wrong."""
 _IN_FLIGHT: Final = 24
 """Independent loads that one thread waits for at a time."""
 _SURE_NAMES: Final = ("bandwidth", "arithmetic", "chases")
@@ -172,8 +172,7 @@ class _Model:
         else:
             weights = [max(times[i].of(_BASIC).values()) for i in indices]
             whole = sum(weights)
-            rest = max(0.0, total - self._peaks.launch_us) if self._known else total
-            found = [rest * weight / whole if whole else None for weight in weights]
+            found = [total * weight / whole if whole else None for weight in weights]
         tasks: list[TaskCost] = []
         lines: list[LineCost] = []
         for i, us in zip(indices, found, strict=True):
@@ -258,8 +257,8 @@ class _Model:
         if whole <= 2 * nothing_us:
             limit = "launch"
             because = (
-                f"the shortest launch took {whole:.2g} us, one that does nothing takes "
-                f"{nothing_us:.2g} us"
+                f"the shortest launch took {whole:.3g} us, one that does nothing needs "
+                f"{nothing_us:.3g} us"
             )
         elif (self._launch.wall_us or 0.0) > 3 * self._launch.median_us:
             limit = "launch"
@@ -268,7 +267,7 @@ class _Model:
                 f"{self._launch.median_us:.3g} us"
             )
         elif us is not None and us < self._peaks.launch_us / 2 and timed == "measured":
-            limit, because = "launch", "it takes less than the launch of a kernel"
+            limit, because = "launch", "it needs less time than the launch of a kernel"
         elif timed == "estimated":
             because = "its time was not measured"
         elif us is not None:
@@ -286,7 +285,7 @@ class _Model:
         return self._peaks.wake_us if parallel else self._peaks.launch_us
 
     def _limit(self, us: float, times: _Times) -> tuple[str, str, Sequence[str]]:
-        """What limits a task that takes ``us``, the reason, and the times that weigh its lines."""
+        """The limit of a task that needs ``us``, the reason, and the times that weigh its lines."""
         if not self._counted.lines:
             return "unknown", self._counted.reason or "nothing was counted", _BASIC
         parts = {name: value / us for name, value in times._asdict().items()}

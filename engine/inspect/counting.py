@@ -123,7 +123,7 @@ class Instrumented(NamedTuple):
         return Amounts(moved, flops, self.no_bytes, "", lines, touched.memory, self._chunks(runs))
 
     def _chunks(self, runs: Sequence[int]) -> dict[int, int]:
-        """How often the body of each task was entered."""
+        """The number of times that the body of each task was entered."""
         out: dict[int, int] = {}
         for segment, n in zip(self.segments, runs, strict=False):
             out.setdefault(segment.task, n)

@@ -35,8 +35,8 @@ class Dependences(NamedTuple):
 
 
 def latency(op: Op) -> int:
-    """Half cycles from the operands of an op to its result on a common CPU; 0 if it takes no time
-    of its own. Loads take what memory takes, which is measured."""
+    """Half cycles from the operands of an op to its result on a common CPU; 0 if it needs no time
+    of its own. The time of loads is measured."""
     if op.code in _FREE:
         return 0
     if op.code in (C.DIV, C.TRUEDIV, C.FLOORDIV, C.MOD, C.FLOORMOD, C.SQRT, C.RSQRT, C.INV):
@@ -72,7 +72,7 @@ def _base(pointer: Op) -> Op:
 
 
 def _variable(pointer: Op) -> object:
-    """What identifies the variable that an address belongs to; None for memory of the caller."""
+    """The identity of the variable that an address belongs to; None for memory of the caller."""
     base = _base(pointer)
     if base.code not in _VARIABLES:
         return None

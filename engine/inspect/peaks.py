@@ -1,4 +1,4 @@
-"""What this machine and its devices can do: bandwidth, arithmetic, latency, time of a launch.
+"""The speed of this machine and its devices: bandwidth, arithmetic, latency, time of a launch.
 
 `peak_bench` measures it once, in a few seconds. It is kept in the user's cache directory, in a file
 for each backend, device, number of threads and version of the engine.
@@ -24,7 +24,7 @@ __all__ = ["device_name", "keep_peaks", "peaks_of", "threads_of"]
 
 _FORMAT: Final = 1
 _known: Final[dict[str, PeaksRecord]] = {}
-"""What this process has measured, by path: the directory may be read-only."""
+"""Measurements of this process, by path: the directory may be read-only."""
 
 
 def _path(backend: str, config: CompileConfig) -> str:

@@ -25,7 +25,7 @@ class CacheLevel(RecordPart, frozen=True, kw_only=True):
 
 
 class PeaksRecord(RecordPart, frozen=True, kw_only=True):
-    """What a machine or device can do, measured once with kernels of the program's own."""
+    """The speed of a machine or device, measured once with kernels of the program's own."""
 
     backend: Annotated[str, about("Backend of the measurement.")]
     device: Annotated[str, about("Processor or device.")] = ""

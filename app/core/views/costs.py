@@ -212,7 +212,7 @@ def source_text(files: Iterable[FileRecord], path: str, line: int) -> str:
 
 
 def machine_text(peaks: PeaksRecord | None) -> str:
-    """What the machine can do, with the date of the measurement."""
+    """The speed of the machine, with the date of the measurement."""
     if peaks is None:
         return (
             "The speed of this machine is not known, so no limits are named and lines are weighed "

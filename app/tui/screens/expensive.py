@@ -22,7 +22,7 @@ from ...core.lines import Line
 from ...core.views.applications import expensive_table
 from ...core.visible import visible_line
 from ..widgets.lines import LineView
-from .application import FileScreen
+from .files import FileScreen
 from .lists import ListScreen
 
 if TYPE_CHECKING:

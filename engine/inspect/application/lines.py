@@ -2,7 +2,7 @@
 
 Kernels come in the order of their time in the program. Each is compiled for the CPU with counters
 (`counting`) and launched with the arguments of its last kept launch; its time in the program is
-divided among its lines as in `costing`. It ends when what is left takes less time than the last
+divided among its lines as in `costing`. It ends when what is left needs less time than the last
 line that is wanted, so that no line of it could be among them.
 """
 
