@@ -31,6 +31,8 @@ HOW: Final = (
     "Time by line is an estimate: the measured time of each task, divided by the counted cycles of "
     "its lines."
 )
+_LEAST: Final = 0.001
+"""A smaller share of the time is not listed among the most expensive lines."""
 STYLES: Final = {
     "bandwidth": "warn", "arithmetic": "accent", "latency": "bad", "launch": "dim",
     "unknown": "dim",
@@ -152,7 +154,7 @@ class Ranked(NamedTuple):
 def most_expensive(
     kernels: Iterable[KernelRecord], most: int = 5, backend: str = ""
 ) -> list[Ranked]:
-    """The most expensive lines, for the largest workload of each kernel.
+    """The most expensive lines, for the largest workload of each kernel; those that count.
 
     backend: the one that counts; empty for the first of each kernel that was launched.
     """
@@ -170,9 +172,8 @@ def most_expensive(
             Ranked(kernel, own.backend, cost.workload, s, 0.0) for s in line_sums(cost) if s.us
         ]
     found.sort(key=lambda one: -(one.sum.us or 0.0))
-    return [
-        one._replace(whole=(one.sum.us or 0.0) / total if total else 0.0) for one in found[:most]
-    ]
+    found = [one._replace(whole=(one.sum.us or 0.0) / total if total else 0.0) for one in found]
+    return [one for i, one in enumerate(found[:most]) if not i or one.whole >= _LEAST]
 
 
 def top_lines(
