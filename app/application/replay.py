@@ -15,7 +15,7 @@ from .. import streams
 from ..core import format as fmt
 from ..core.lines import plain, table
 from ..core.visible import visible_line
-from ..usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser
+from ..usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser, count
 from .show import read
 
 __all__ = ["main", "parser"]
@@ -41,6 +41,9 @@ def parser() -> Parser:
         "default: recorded")  # fmt: skip
     add("--seconds", type=float, default=0.1, metavar="S",
         help="time each launch for so long; default: 0.1")  # fmt: skip
+    add("--lines", type=count, metavar="N", nargs="?", const=5,
+        help="in place of all that, print the N most expensive source lines of the program; "
+        "default: 5")  # fmt: skip
     add("--json", action="store_true", help="as JSON")
     return made
 
@@ -50,6 +53,11 @@ def main(words: Sequence[str]) -> int:
     options = parser().parse_args(list(words))
     names = [name for text in options.backend for name in text.split(",") if name] or ["cpu"]
     file = read(options.file)
+    if options.lines:
+        from .lines import print_lines
+
+        print_lines(file, options.lines, options.json)
+        return EXIT_OK
     known = {name for kernel in file.about.kernels for name in (kernel.name, kernel.qualname)}
     for name in options.kernel:
         if name not in known:

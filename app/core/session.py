@@ -284,7 +284,10 @@ def _awaited(new: BackendRecord, before: BackendRecord | None) -> BackendRecord:
         earlier.append("launches")
         if before is not None and before.launches:
             sized = _sized(new.autodiff, before.autodiff)
-            new = with_fields(new, launches=before.launches, autodiff=sized)
+            new = with_fields(
+                new, launches=before.launches, autodiff=sized, costs=before.costs,
+                peaks=before.peaks,
+            )  # fmt: skip
     if before is not None and before.caches and not new.caches:
         new = with_fields(new, caches=before.caches)
         earlier.append("caches")

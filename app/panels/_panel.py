@@ -267,9 +267,10 @@ class Panel:
 
     id: its name everywhere. help: what it shows, in one sentence. order: among all panels; tabs are
     numbered in this order. old_names: other names that ``show --panel`` accepts. launches: ``show``
-    must launch the kernels of a file. text, json: for ``show``. markdown, html: sections of a
-    kernel's report by rank. html_of_compile: a section for each backend's compile (its name is the
-    second argument). fault: why the panel of another distribution cannot be used.
+    must launch the kernels of a file. peaks: it needs the speed of the machine. text, json: for
+    ``show``. markdown, html: sections of a kernel's report by rank. html_of_compile: a section for
+    each backend's compile (its name is the second argument). fault: why the panel of another
+    distribution cannot be used.
     """
 
     id: str
@@ -278,6 +279,7 @@ class Panel:
     fault: str = ""
     old_names: tuple[str, ...] = ()
     launches: bool = False
+    peaks: bool = False
     tab: Tab | None = None
     text: Callable[[Asked], Iterable[Block]] | None = None
     json: Callable[[Asked], list[Any]] | None = None

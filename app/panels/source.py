@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from html import escape as esc
 from typing import Final
 
 from ...engine.inspect.record import CompileRecord, ErrorRecord, KernelRecord, Record
 from ..core import format as fmt
-from ..core.lines import Line, python_spans
+from ..core.lines import Line, Span, python_spans
 from ..core.memo import by_identity
 from ..core.pending import faded, state_of
+from ..core.views import costs
 from ..core.views.errors import errors_of
 from ..core.views.params import HEADER, param_lines, param_rows
 from ..markup import markdown as md
@@ -59,6 +61,8 @@ def source_lines(
 ) -> list[Line]:
     """The kernel's file; keys are line numbers. Counts: statements before > after the passes.
 
+    Bars: each line's estimated share of the time if costs are known, else of the statements.
+
     The parameters of the compiled kernel follow the signature where they are not simply the
     declared ones: parts of aggregates, and fields with their layout. A compile of an older save has
     no counts: its line numbers may no longer fit.
@@ -71,6 +75,7 @@ def source_lines(
     before = heat(counted, 0) if counted else Counter[tuple[str, int]]()
     after = heat(counted, -1) if counted else Counter[tuple[str, int]]()
     most = max(after.values(), default=0)
+    times = costs.shares(kernel, own)
     errors: dict[int, list[ErrorRecord]] = {}
     for error in errors_of(record, kernel):
         if error.file == kernel.file and error.line:
@@ -88,7 +93,7 @@ def source_lines(
                 (
                     (f"{number:>4} ", "bad" if number in errors else "gutter"),
                     (f"{count:>8} ", "dim"),
-                    (_bar(b, most, ascii_only) + " ", _heat_style(b, most)),
+                    _heated(number, times, b, most, ascii_only),
                     *(python_spans(shown) if inside else ((shown, "dim"),)),
                 ),
                 number,
@@ -116,6 +121,16 @@ def _signature_end(lines: list[str], kernel: KernelRecord) -> int:
         if begun and depth <= 0 and code.endswith(":"):
             return number
     return kernel.line
+
+
+def _heated(
+    number: int, times: Mapping[int, float], count: int, most: int, ascii_only: bool
+) -> Span:
+    """The bar of a line. times: shares by line, empty where they are not known."""
+    if not times:
+        return _bar(count, most, ascii_only) + " ", _heat_style(count, most)
+    share = times.get(number, 0.0)
+    return _bar(round(1000 * share), 1000, ascii_only) + " ", costs.heat_style(share)
 
 
 def _bar(count: int, most: int, ascii_only: bool) -> str:
@@ -156,7 +171,17 @@ def _error_lines(error: ErrorRecord, source: str) -> list[Line]:
 def _draw(look: Look) -> Shown:
     lines = source_lines(look.record, look.kernel, look.compiled, look.ascii_only)
     line = look.sel.line or look.kernel.line
-    return Shown(lines, at=(look.kernel.id, line), key=line)
+    return Shown(lines, _legend(look), at=(look.kernel.id, line), key=line)
+
+
+def _legend(look: Look) -> list[Line]:
+    """The meaning of the bars, if they are times."""
+    cost = costs.cost_of(look.backend)
+    if cost is None or not costs.shares(look.kernel, look.backend):
+        return []
+    rest = costs.unmapped(cost)
+    text = f"bars: estimated share of the time on {cost.workload}; {rest:.1%} has no source line"
+    return [Line(((f"line  statements  {text}", "dim"),))]
 
 
 def _moved(look: Look, line: Line) -> Changes:

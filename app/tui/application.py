@@ -6,7 +6,7 @@ from typing import Any
 
 from textual.screen import Screen
 
-from ...engine.inspect.application.model import Application
+from ...engine.inspect.application.model import Application, ExpensiveLines
 from .app import StudioApp
 from .screens.application import ApplicationScreen
 
@@ -19,6 +19,7 @@ class ApplicationApp(StudioApp):
     def __init__(self, about: Application, name: str, **options: Any) -> None:
         super().__init__([name], None, None, **options)
         self.about = about
+        self.expensive: ExpensiveLines | None = None
 
     def get_default_screen(self) -> Screen[Any]:
         return ApplicationScreen()

@@ -140,6 +140,9 @@ _COMMANDS: Final = (
             "names and infix, or one operation a line.", "screen.flip('readable')", "kernel"),
     Command("backend", "b", "Next backend", "Show the next backend's compile.",
             "screen.next_backend", "kernel"),
+    Command("measure", "M", "Measure the machine", "On Cost: measure bandwidth, arithmetic and "
+            "latency, once for this machine, and show what limits each task.", "screen.measure",
+            "kernel"),
     Command("next-kernel", "J", "Next kernel", "Show the next kernel.", "screen.kernel(1)",
             "kernel"),
     Command("previous-kernel", "K", "Previous kernel", "Show the previous kernel.",
@@ -148,6 +151,9 @@ _COMMANDS: Final = (
             "Sort the kernels by the next column.", "screen.sort(1)", "application"),
     Command("sort-previous", "left_square_bracket", "Sort by the previous column",
             "Sort the kernels by the column before.", "screen.sort(-1)", "application"),
+    Command("expensive", "x", "Most expensive lines", "Count what each source line of the program "
+            "costs, in another process, and list the most expensive ones.", "screen.expensive",
+            "application"),
     Command("sort-turn", "R", "Turn the order", "Sort in the opposite order.", "screen.turn",
             "application"),
     Command("option-next", "right_square_bracket", "Next value", "Compile with the next value of "

@@ -96,21 +96,20 @@ class WorkerClient:
         opening: Opening | None = None,
         command: Iterable[str] = (),
         watch: bool = False,
+        peaks: bool = False,
     ) -> None:
         """Start at once: a worker, and a first look at all ``files``.
 
         backends: names; none means all that the engine knows. run: also record the calls of the
         files' own `main`. launch: False only compiles. only: kernels to look at, by name or id.
-        opening: see there. command: kept in the record. watch: look again when a file or an
-        imported helper is saved.
+        opening, peaks: of `Job`. command: kept in the record. watch: look again after a save.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         self._session = Session.of(paths, tuple(command))
         self._template = Job(
             id=0, files=paths, config=dict(config or {}), labels=labels_of(paths),
             backends=tuple(backends), run=run, launch=launch, only=tuple(only),
-            limits=limits or Limits(),
-            opening=opening or Opening(),
+            limits=limits or Limits(), opening=opening or Opening(), peaks=peaks,
         )  # fmt: skip
         self._emit: Final = on_event
         self._requests: deque[Callable[[], None]] = deque()
@@ -135,8 +134,7 @@ class WorkerClient:
         self._looks_before = self._looks
         self._step: Working | None = None
         self._deadline: float | None = None
-        self._late_reason = ""
-        self._killed_for = ""
+        self._late_reason = self._killed_for = ""
         self._restarts = self._job_restarts = 0
         self._thread = threading.Thread(target=self._run, name="worker-client", daemon=True)
         self._thread.start()
@@ -165,6 +163,10 @@ class WorkerClient:
     def set_backends(self, backends: Iterable[str]) -> None:
         """Compile for these backends from now on, and look again at everything."""
         self._ask(lambda names=tuple(backends): self._change(backends=names))
+
+    def measure_peaks(self) -> None:
+        """Look again, with `Job.peaks`."""
+        self._ask(lambda: self._change(peaks=True))
 
     def cancel(self) -> None:
         """Give up the job in work, if there is one: what it has brought so far stays."""
@@ -239,8 +241,7 @@ class WorkerClient:
 
     def _want(self, paths: list[str] | None) -> None:
         known = [state.path for state in self._session.states]
-        touched = known if paths is None else self._session.paths_touched_by(paths)
-        self._wanted.update(touched)
+        self._wanted.update(known if paths is None else self._session.paths_touched_by(paths))
 
     def _set(self, **fields: object) -> None:
         self._template = msgspec.structs.replace(self._template, **fields)

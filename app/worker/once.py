@@ -30,6 +30,7 @@ def collect(
     limits: Limits | None = None,
     opening: Opening | None = None,
     command: Iterable[str] = (),
+    peaks: bool = False,
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
 
@@ -47,6 +48,7 @@ def collect(
     client = WorkerClient(
         files, config, backends, listen,
         run=run, launch=launch, only=only, limits=limits, opening=opening, command=command,
+        peaks=peaks,
     )  # fmt: skip
     try:
         while not complete.wait(0.2) and client.alive:

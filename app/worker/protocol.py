@@ -119,7 +119,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     look at, none for all; the others are listed. focus: the id of the kernel to look at first.
     watching: its passes are on the screen, and ``look`` is the name of the run shown (None: the
     first that changes something): that run is reported before the passes after it have run. looks:
-    the lookups that earlier workers sent in `Looked`; passed to a worker with its first job.
+    the lookups that earlier workers sent in `Looked`; passed to a worker with its first job. peaks:
+    the speed of a backend that is not known is measured, once for the machine.
     """
 
     id: int
@@ -138,6 +139,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     limits: Limits = Limits()
     opening: Opening = Opening()
     looks: dict[str, bytes] = {}
+    peaks: bool = False
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):

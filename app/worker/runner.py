@@ -237,6 +237,7 @@ class Runner:
         for capture in captures:
             steps.kernel = capture.record
             steps.send_kernel(self._look_up(steps, capture), final=False)
+        _measure_peaks(job, steps, captures, config)
         for capture in captures:
             steps.kernel = capture.record
             capture.launch(job.limits.measure_s)
@@ -295,6 +296,17 @@ class Runner:
             return not looked_at, before.get(id) == texts[id]
 
         return sorted(kernels, key=rank)
+
+
+def _measure_peaks(
+    job: Job, steps: JobSteps, captures: Sequence[inspect.KernelCapture], config: Any
+) -> None:
+    """Measure the backends that launch, if the job asks for that."""
+    if job.peaks and captures:
+        steps.kernel = captures[0].record
+        every = [backend for capture in captures for backend in capture.backends]
+        names = [b.backend for b in every if b.status == "ok" and not b.unlaunched]
+        inspect.ensure_peaks(dict.fromkeys(names), config, steps)
 
 
 def _wanted(job: Job, kernel: KernelRecord) -> bool:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
         lost_device,
         opencl_machine,
     )
+    from .peak_bench import ensure_peaks
     from .readable import Readable, readable_ir
     from .recorder import Recorder, ShownRun
     from .settings import (
@@ -87,8 +88,9 @@ __all__ = [
     "Subject", "backends", "cache_folder", "call_key", "canonical", "capture_ir", "capture_kernel",
     "compare_compiles", "compare_kernels", "compare_records", "count_as_user", "cpu_features",
     "cuda_machine", "describe", "diff_listings", "diff_pass", "diff_renumbered", "diff_text",
-    "dry_caches", "dumps", "effective_config", "ensure_program", "error_at", "error_record",
-    "every_backend", "expand", "gradient_features", "gradient_name", "has_functions",
+    "dry_caches", "dumps", "effective_config", "ensure_peaks", "ensure_program", "error_at",
+    "error_record", "every_backend", "expand", "gradient_features", "gradient_name",
+    "has_functions",
     "is_user_file", "kernel_id", "kernels_called", "kernels_in", "lacking", "load", "loads",
     "lost_device", "opencl_machine", "options", "parse_setting", "readable_ir", "record",
     "recorded_calls", "save", "schema", "schema_text", "self_test", "tool_info",
@@ -143,6 +145,7 @@ _LAZY: Final = {
     "diff_text": "diff",
     "dry_caches": "caches",
     "effective_config": "discover",
+    "ensure_peaks": "peak_bench",
     "ensure_program": "discover",
     "count_as_user": "faults",
     "error_at": "faults",

@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Final, NamedTuple, cast, get_type_hints
 
 import msgspec
@@ -52,6 +53,11 @@ _WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ),
     ("PredicateRecord", "state"): frozenset({"captured", "not captured"}),
     ("OpLink", "by"): frozenset({"same", "made", "place"}),
+    ("TaskCost", "limited_by"): frozenset(
+        {"", "bandwidth", "arithmetic", "latency", "launch", "unknown"}
+    ),
+    ("LineCost", "limited_by"): frozenset({"", "bandwidth", "arithmetic", "latency"}),
+    ("TaskCost", "timed"): frozenset({"", "launch", "measured", "estimated"}),
     ("AutodiffRecord", "mode"): frozenset({"reverse", "forward", "validation"}),
 }
 
@@ -164,6 +170,10 @@ def _backend(backend: BackendRecord) -> None:
     locs = len(backend.compile.locs) if backend.compile is not None else 0
     if backend.flow is not None:
         _flow(backend.flow, locs)
+    if backend.peaks is not None:
+        sizes = [0, *(level.size for level in backend.peaks.memory)]
+        if any(a >= b for a, b in pairwise(sizes)):
+            raise ValueError("sizes of measured memory are not in order")
     if backend.autodiff is not None:
         shots = len(backend.compile.snapshots) if backend.compile is not None else 0
         _autodiff(backend.autodiff, shots)

@@ -4,7 +4,7 @@ A copy of the finished IR gets counters, is compiled for the CPU, and launched o
 arguments that are measured::
 
     $43 : range_for $40, $42 body {            $43 : range_for $40, $42 body {
-                                                 count += 2                         (mul, add)
+                                                 count[3] += 1                   (of this block)
       <f32> $7 = global_load $6           ->     x_read[offset] = 1
       <f32> $8 = mul $20, $7                     <f32> $7 = global_load $6
       <f32> $12 = add $8, $11                    ...
@@ -12,6 +12,8 @@ arguments that are measured::
     }                                            ...
 
 So trip counts, branches and addresses that depend on data are what they are, for these arguments.
+Ops in one block are executed equally often, up to one that may leave it: a counter counts each such
+*segment*. `line_counts` sums the counts up by source line.
 
 * Bytes: each element of an array or field that is read counts once, and each that is written counts
   once, however often that happens; one that is both counts twice. This is what a launch cannot do
@@ -31,24 +33,20 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from ..ir import Block, Func, Op, Param, normalize, parse, to_text, walk
+from ..ir import Block, Func, Op, Param, all_ops, normalize, parse, to_text, walk
 from ..ir import codes as C
-from ..types import PointerType, i64, pointer_to, u8, void
+from ..types import i64, pointer_to, u8, void
+from .dependences import Dependences, dependences
+from .line_counts import LineAmounts, LineKey, is_flop, line_amounts, line_key, lines_touched
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-__all__ = ["Amounts", "Instrumented", "UncountableError", "instrument"]
+__all__ = [
+    "Amounts", "Instrumented", "Mark", "Segment", "UncountableError", "instrument",
+    "tasks_of_ops",
+]  # fmt: skip
 
-_OF_OPERAND: Final = frozenset(
-    {C.ATOMIC_ADD, C.ATOMIC_MUL, C.ATOMIC_MIN, C.ATOMIC_MAX, C.AD_STACK_ACC_ADJOINT}
-)
-_REAL: Final = _OF_OPERAND | {
-    code
-    for code in range(C.COUNT)
-    if C.MATH[code] or (C.BINARY[code] and not C.COMPARE[code] and not C.BITWISE[code])
-}
-"""Operations that count if their operands are floats."""
 _INNER: Final = (C.RANGE_FOR, C.WHILE)
 
 
@@ -57,45 +55,89 @@ class UncountableError(Exception):
 
 
 class Amounts(NamedTuple):
-    """The amounts of one launch. bytes, flops: None if ``no_bytes`` or ``no_flops`` says why."""
+    """The amounts of one launch. bytes, flops: None if ``no_bytes`` or ``no_flops`` says why.
+    lines: by source line; empty if nothing was counted. memory: bytes of the cache lines that are
+    touched. chunks: by task, into how many parts it was divided for threads."""
 
     bytes: int | None
     flops: int | None
     no_bytes: str = ""
     no_flops: str = ""
+    lines: tuple[LineAmounts, ...] = ()
+    memory: int = 0
+    chunks: Mapping[int, int] = {}
+
+
+class Segment(NamedTuple):
+    """Ops that are executed equally often. task: index of the task, -1 for a real function that
+    no task calls."""
+
+    task: int
+    ops: tuple[Op, ...]
+
+
+class Mark(NamedTuple):
+    """An array of marks, one for each element of a parameter. key: the line whose accesses it
+    marks; None for those of all lines."""
+
+    param: int
+    written: bool
+    size: int
+    key: LineKey | None
 
 
 class Instrumented(NamedTuple):
     """A function with counters, which are its last parameters.
 
-    The first of these counts operations. marks: for each one after it, the parameter whose
-    elements it marks, and its type's size. no_bytes: why there are no marks.
+    The first of these counts how often each of ``segments`` is executed. marks: the others, in
+    order. no_bytes: why there are no marks. found: the dependences among the ops.
     """
 
     func: Func
-    marks: tuple[tuple[int, int], ...]
+    segments: tuple[Segment, ...]
+    marks: tuple[Mark, ...]
     no_bytes: str
+    found: Dependences
+
+    def space(self, values: Sequence[Any]) -> int:
+        """The bytes of all marks for a launch on ``values``."""
+        return sum(values[mark.param].size for mark in self.marks)
 
     def counters(self, values: Sequence[Any]) -> list[Any]:
         """Fresh arrays for the last parameters, for a launch on ``values``."""
         return [
-            np.zeros(1, np.int64),
-            *(np.zeros(max(1, values[number].size), np.uint8) for number, _ in self.marks),
+            np.zeros(max(1, len(self.segments)), np.int64),
+            *(np.zeros(max(1, values[mark.param].size), np.uint8) for mark in self.marks),
         ]
 
     def amounts(self, counters: Sequence[Any]) -> Amounts:
         """Return the amounts of a launch with these counters."""
-        moved = sum(
-            size * int(np.count_nonzero(marked))
-            for (_, size), marked in zip(self.marks, counters[1:], strict=True)
+        runs: list[int] = counters[0].tolist()
+        flops = sum(
+            n * sum(map(is_flop, segment.ops))
+            for segment, n in zip(self.segments, runs, strict=False)
         )
-        flops = int(counters[0][0])
-        return Amounts(None if self.no_bytes else moved, flops, self.no_bytes)
+        touched = lines_touched(self.marks, counters[1:])
+        lines = line_amounts(self.segments, runs, touched, not self.no_bytes, self.found)
+        moved = None if self.no_bytes else touched.bytes
+        return Amounts(moved, flops, self.no_bytes, "", lines, touched.memory, self._chunks(runs))
+
+    def _chunks(self, runs: Sequence[int]) -> dict[int, int]:
+        """The number of times that the body of each task was entered."""
+        out: dict[int, int] = {}
+        for segment, n in zip(self.segments, runs, strict=False):
+            out.setdefault(segment.task, n)
+        return out
 
 
-def instrument(func: Func) -> Instrumented:
-    """A copy of a finished function (stage ``accesses``) with counters."""
+def instrument(func: Func, by_line: bool = True) -> Instrumented:
+    """A copy of a finished function (stage ``accesses``) with counters.
+
+    by_line: elements are marked for each source line, not only for the launch.
+    """
     copy = parse(to_text(func))
+    for mine, theirs in zip(all_ops(copy), all_ops(func), strict=True):
+        mine.loc = theirs.loc
     first = len(copy.params)
     no_bytes = ""
     accesses: dict[Op, list[tuple[int, bool]]] = {}
@@ -103,20 +145,50 @@ def instrument(func: Func) -> Instrumented:
         accesses = _accesses(copy)
     except UncountableError as error:
         no_bytes = str(error)
-    kinds = sorted({kind for several in accesses.values() for kind in several})
+    found = dependences(copy)
+    tasks = tasks_of_ops(copy)
+    keys = {op: line_key(op, tasks.get(op, -1)) if by_line else None for op in accesses}
+    kinds = list(
+        dict.fromkeys((*kind, keys[op]) for op, several in accesses.items() for kind in several)
+    )
     numbers = {kind: first + 1 + i for i, kind in enumerate(kinds)}
     copy.params = (
         *copy.params,
-        Param("operations counted", "ndarray", i64, 1),
+        Param("executions counted", "ndarray", i64, 1),
         *(
-            Param(f"{copy.params[n].name} {'written' if w else 'read'}", "ndarray", u8, 1)
-            for n, w in kinds
+            Param(f"{copy.params[n].name} {'written' if w else 'read'} {i}", "ndarray", u8, 1)
+            for i, (n, w, _) in enumerate(kinds)
         ),
     )
-    writer = _Writer(copy, first, {op: [numbers[k] for k in ks] for op, ks in accesses.items()})
+    marked = {op: [numbers[*kind, keys[op]] for kind in kinds_of] for op, kinds_of in
+              accesses.items()}  # fmt: skip
+    writer = _Writer(copy, first, marked, tasks)
     writer.kernel()
-    marks = tuple([(n, copy.params[n].dtype.size) for n, _ in kinds])
-    return Instrumented(copy, marks, no_bytes)
+    marks = tuple([Mark(n, w, copy.params[n].dtype.size, key) for n, w, key in kinds])
+    return Instrumented(copy, tuple(writer.segments), marks, no_bytes, found)
+
+
+def tasks_of_ops(func: Func) -> dict[Op, int]:
+    """The task of each op; of an op in a real function, the first task that calls it."""
+    out: dict[Op, int] = {}
+    callers: dict[str, int] = {}
+    for number, task in enumerate(func.tasks()):
+        for region in task.regions:
+            _note(region, number, out, callers)
+    done: set[str] = set()
+    while waiting := [name for name in callers if name not in done]:
+        for name in waiting:
+            done.add(name)
+            if name in func.callees:
+                _note(func.callees[name].body, callers[name], out, callers)
+    return out
+
+
+def _note(block: Block, task: int, out: dict[Op, int], callers: dict[str, int]) -> None:
+    for op in walk(block):
+        out[op] = task
+        if op.code == C.CALL:
+            callers.setdefault(op.attr, task)
 
 
 def _accesses(func: Func) -> dict[Op, list[tuple[int, bool]]]:
@@ -147,14 +219,18 @@ def _array_of(pointer: Op) -> int | None:
 class _Writer:
     """Puts the counters into a function. marks: of an access, the parameters that it marks."""
 
-    def __init__(self, func: Func, first: int, marks: dict[Op, list[int]]) -> None:
+    def __init__(
+        self, func: Func, first: int, marks: dict[Op, list[int]], tasks: dict[Op, int]
+    ) -> None:
         self._func: Final = func
         self._first: Final = first
         self._marks: Final = marks
+        self._tasks: Final = tasks
+        self.segments: Final[list[Segment]] = []
         self._ops: list[Op] = []
         self._block = func.body
-        # Where a task keeps its count; None where each addition goes to memory.
-        self._local: Op | None = None
+        # By segment: where a task keeps its count; None where each addition goes to memory.
+        self._local: dict[int, Op] | None = None
 
     def kernel(self) -> None:
         for root in self._func.roots():
@@ -166,57 +242,67 @@ class _Writer:
             self._counted(callee.body)
 
     def _task(self, body: Block) -> None:
-        """Count in a variable, and add that to the counter at the end, if every path gets there."""
+        """Count in variables, and add these to the counters at the end, if every path gets
+        there."""
         self._local = None
         if _leaves_early(body):
             self._counted(body)
             return
-        head, self._ops, self._block = self._ops, [], body
-        self._local = self._emit(C.ALLOCA, (), "", pointer_to(i64))
-        start = self._ops
+        local: dict[int, Op] = {}
+        self._local = local
         self._counted(body)
         last = body.ops.pop() if body.ops and C.END[body.ops[-1].code] else None
         self._ops, self._block = [], body
-        self._to_memory(self._emit(C.LOCAL_LOAD, (self._local,), None, i64))
-        body.ops = [*start, *body.ops, *self._ops, *([last] if last is not None else ())]
-        self._ops = head
+        for number, variable in local.items():
+            self._to_memory(number, self._emit(C.LOCAL_LOAD, (variable,), None, i64))
+        body.ops = [*local.values(), *body.ops, *self._ops, *([last] if last is not None else ())]
 
     def _counted(self, block: Block) -> None:
         """Rewrite a block and those inside of it."""
         out: list[Op] = []
         part: list[Op] = []
-        flops = 0
-        for op in block.ops:
+        own: list[Op] = []
+        ops = block.ops
+        for op in ops:
             self._ops, self._block = [], block
             for number in self._marks.get(op, ()):
                 self._mark(number, op.args[0])
             part += self._ops
             part.append(op)
-            flops += _is_flop(op)
-            if op.regions or op.code == C.WHILE_CONTROL:
+            own.append(op)
+            if op.code == C.WHILE_CONTROL or any(_leaves(region) for region in op.regions):
                 # What follows may be left out: a loop that ends here, an iteration that does.
-                out += self._added(flops, block) + part
-                part, flops = [], 0
-        block.ops = out + self._added(flops, block) + part
-        for op in block.ops:
+                out += self._added(own, block) + part
+                part, own = [], []
+        block.ops = out + self._added(own, block) + part
+        for op in ops:
             for region in op.regions:
                 self._counted(region)
 
-    def _added(self, flops: int, block: Block) -> list[Op]:
-        """The ops that add ``flops`` to the count."""
+    def _added(self, own: list[Op], block: Block) -> list[Op]:
+        """The ops that count an execution of ``own``, a new segment."""
         self._ops, self._block = [], block
-        if flops:
-            more = self._emit(C.CONST, (), normalize(flops, i64), i64)
-            if self._local is None:
-                self._to_memory(more)
-            else:
-                before = self._emit(C.LOCAL_LOAD, (self._local,), None, i64)
-                total = self._emit(C.ADD, (before, more), None, i64)
-                self._emit(C.LOCAL_STORE, (self._local, total), None, void)
+        if not own:
+            return []
+        number = len(self.segments)
+        self.segments.append(Segment(self._tasks.get(own[0], -1), tuple(own)))
+        one = self._emit(C.CONST, (), normalize(1, i64), i64)
+        if self._local is None:
+            self._to_memory(number, one)
+        else:
+            variable = self._func.new_op(
+                C.ALLOCA, pointer_to(i64), (), f"executions {number}", block=block
+            )
+            self._local[number] = variable
+            before = self._emit(C.LOCAL_LOAD, (variable,), None, i64)
+            total = self._emit(C.ADD, (before, one), None, i64)
+            self._emit(C.LOCAL_STORE, (variable, total), None, void)
         return self._ops
 
-    def _to_memory(self, more: Op) -> None:
-        count = self._emit(C.ARG_ADDR, (), (self._first, False), pointer_to(i64))
+    def _to_memory(self, number: int, more: Op) -> None:
+        counts = self._emit(C.ARG_ADDR, (), (self._first, False), pointer_to(i64))
+        offset = self._emit(C.CONST, (), normalize(number, i64), i64)
+        count = self._emit(C.SHIFT_PTR, (counts, offset), None, counts.type)
         self._emit(C.ATOMIC_ADD, (count, more), None, i64)
 
     def _mark(self, number: int, pointer: Op) -> None:
@@ -237,15 +323,6 @@ class _Writer:
         return op
 
 
-def _is_flop(op: Op) -> int:
-    if op.code not in _REAL:
-        return 0
-    if op.code in _OF_OPERAND:
-        pointee = op.args[0].type
-        return int(isinstance(pointee, PointerType) and pointee.elem.is_real)
-    return int(op.type.is_real)
-
-
 def _leaves_early(body: Block) -> bool:
     """True if an op inside a task's body, before its last op, ends all of it."""
 
@@ -262,6 +339,18 @@ def _leaves_early(body: Block) -> bool:
         return False
 
     return ends(body, True)
+
+
+def _leaves(block: Block) -> bool:
+    """True if what follows the op of ``block`` may be left out: a loop, an iteration or the kernel
+    ends in it."""
+    for op in block.ops:
+        if op.code in (C.RETURN, C.CONTINUE, C.WHILE_CONTROL, C.BREAK):
+            return True
+        inner = op.code in _INNER
+        if any(_has_return(r) if inner else _leaves(r) for r in op.regions):
+            return True
+    return False
 
 
 def _has_return(block: Block) -> bool:

@@ -37,11 +37,13 @@ from ..runtime.status import status
 from .agreement import Comparison, Named, compare, judged
 from .arguments import LaunchCase
 from .contents import Contents, elements, installed
+from .costing import Counted
 from .counting import Instrumented
 from .faults import error_record
 from .flows import facts_of_graph, graph_facts
 from .inputs import Inputs
 from .interpreting import SEED, TooLong, counted, discard, run_widened
+from .launch_costs import LaunchCosts
 from .measuring import Started, amounts_of, measured, warm_start
 from .placing import Placed, placed
 from .record import (
@@ -140,8 +142,9 @@ class Launcher:
         ]
         self._state: Final = {name: _State() for name in (*self._names, ORACLE)}
         self._verdicts: Final[list[VerdictRecord]] = []
-        # Of a compile, the one with counters.
-        self.counting: Final[dict[FullCompile, tuple[FullCompile, Instrumented]]] = {}
+        # Of a compile, the one with counters, by line or not.
+        self.counting: Final[dict[tuple[FullCompile, bool], tuple[FullCompile, Instrumented]]] = {}
+        self._costs: Final = LaunchCosts(self, capture)
 
     def run(self) -> None:
         """Launch every case on every backend."""
@@ -162,12 +165,12 @@ class Launcher:
                 if name != ORACLE:
                     self._launch(name, found)
             if found.started:
-                workload = amounts_of(self, self._capture, found, workload)
+                workload, by_line = amounts_of(self, self._capture, found, workload)
                 self._capture.put_workload(index, workload)
-                self._time(found, workload)
+                self._time(found, workload, by_line)
         for backend in self._capture.backends:
             if backend.backend in self._names:
-                self._capture.put(self._finished(backend))
+                self._capture.put(self._costs.put(self._finished(backend)))
         self._capture.put_verdicts(self._verdicts)
         self._binaries()
 
@@ -421,7 +424,7 @@ class Launcher:
                 state.errors.append(error)
                 state.check_failure = state.check_failure or f"{found.case.label}: {error.message}"
 
-    def _time(self, found: Round, workload: WorkloadRecord) -> None:
+    def _time(self, found: Round, workload: WorkloadRecord, by_line: Counted) -> None:
         """Time what was started, in turns, and compare."""
         rivals: list[Rival] = []
         for one, place, contender in measured(self, self._capture, found, self._budget_s):
@@ -439,6 +442,7 @@ class Launcher:
             state.last = one.compiled
             if one.name != ORACLE:
                 rivals.append(Rival(one.name, record, place.record))
+                self._costs.add(one, found, record, by_line)
         self._verdicts.extend(verdicts_of(rivals))
 
     def _error(self, raised: BaseException, name: str) -> ErrorRecord:

@@ -27,13 +27,18 @@ from ..cache.offline import UNREADABLE
 from ..errors import QuadrantsRuntimeError
 from ..runtime.compile import FullCompile, make_ir
 from .clocks import HostClock
+from .closed_form import bounded
+from .costing import Counted
 from .counting import Amounts, Instrumented, instrument
 from .placing import Placed, placed
+from .record_compile import TaskRecord
 from .steps import StepLimit
 from .targets import NoCaches
 from .timing import Contender, measure_together, share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..config import CompileConfig
     from .capture import KernelCapture
     from .launching import Launcher, Round
@@ -47,6 +52,10 @@ _COUNTER: Final = "cpu"
 _WARM: Final = 3
 # The longest launch that is counted: with counters, on one thread without vectors, it is slower.
 _COUNTING_S: Final = 0.5
+# Most bytes of marks by line; with more of them, elements are marked for the whole launch only.
+_MARKS: Final = 256 << 20
+# Executed ops, at most, of a launch that is counted however long it took.
+_SHORT: Final = 200_000_000
 _again: Final = itertools.count(1)
 
 
@@ -121,23 +130,32 @@ def _contender(
 
 def amounts_of(
     launcher: Launcher, capture: KernelCapture, found: Round, workload: WorkloadRecord
-) -> WorkloadRecord:
-    """The workload's record with what a launch moves and does: as declared, else as counted."""
-    declared = {
+) -> tuple[WorkloadRecord, Counted]:
+    """The workload's record with what a launch moves and does: as declared, else as counted; and
+    what was counted, by line."""
+    changes: dict[str, Any] = {
         "by_bytes": "declared" if workload.bytes is not None else "",
         "by_flops": "declared" if workload.flops is not None else "",
     }
-    if all(declared.values()):
-        return msgspec.structs.replace(workload, **declared)
     counted = _counted(launcher, capture, found)
-    changes: dict[str, Any] = dict(declared)
     for what, amount, why in (
         ("bytes", counted.bytes, counted.no_bytes), ("flops", counted.flops, counted.no_flops),
     ):  # fmt: skip
-        if not declared[f"by_{what}"]:
+        if not changes[f"by_{what}"]:
             changes[what] = amount
             changes[f"by_{what}"] = "counted" if amount is not None else f"not counted: {why}"
-    return msgspec.structs.replace(workload, **changes)
+    if not counted.lines and counted.no_flops:
+        return msgspec.structs.replace(workload, **changes), _from_bounds(
+            launcher, capture, found, counted.no_flops
+        )
+    compiled = capture.record.backend(_COUNTER)
+    tasks = compiled.compile.tasks if compiled is not None and compiled.compile else ()
+    by_line = Counted(
+        lines=counted.lines, memory=counted.memory, bytes=counted.bytes, flops=counted.flops,
+        method="counted" if counted.lines else "", reason=counted.no_flops or counted.no_bytes,
+        tasks=tasks, chunks=counted.chunks,
+    )  # fmt: skip
+    return msgspec.structs.replace(workload, **changes), by_line
 
 
 def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amounts:
@@ -150,16 +168,15 @@ def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amount
     if not works:
         return _unknown_bytes(f"that needs the backend {_COUNTER}: {reason}")
     quick = [one.first_us for one in found.started if one.name != _ORACLE]
-    if quick and min(quick) > _COUNTING_S * 1e6:
+    late = bool(quick) and min(quick) > _COUNTING_S * 1e6
+    # The first launch on a device may have waited for its compiler.
+    if late and not _is_short(launcher, found):
         return _unknown_bytes(f"a launch takes {min(quick) / 1e6:.1f} s, with counters too long")
     text = f"counting what {capture.kernel.name} does with {found.case.label}"
     try:
         with steps.step(stage, text, kind="launch"), steps.silent():
             compiled, given = launcher.ready(_COUNTER, found)
-            if compiled not in launcher.counting:
-                made = _made_to_count(compiled, capture.config_for(_COUNTER))
-                launcher.counting[compiled] = made
-            counting, counters = launcher.counting[compiled]
+            counting, counters = _with_counters(launcher, capture, compiled, given.values)
             arrays = counters.counters(given.values)
             given.values.extend(arrays)
             launcher.starter(counting, Placed(given), found)()
@@ -168,15 +185,61 @@ def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amount
         return _unknown_bytes((str(error) or type(error).__name__).splitlines()[0])
 
 
+def _is_short(launcher: Launcher, found: Round) -> bool:
+    """True if the bounds of loops show that a launch executes few ops."""
+    try:
+        compiled, given = launcher.ready(_ORACLE, found)
+        limits = bounded(compiled.func, given.values)
+    except (Exception, StepLimit):
+        return False
+    return not limits.unknown and sum(line.instructions for line in limits.lines) < _SHORT
+
+
+def _from_bounds(launcher: Launcher, capture: KernelCapture, found: Round, why: str) -> Counted:
+    """Amounts from the bounds of loops. why: they were not counted."""
+    try:
+        with capture.steps.step("launch", f"reading the loops of {capture.kernel.name}"):
+            compiled, given = launcher.ready(_ORACLE, found)
+            limits = bounded(compiled.func, given.values)
+    except (Exception, StepLimit):
+        return Counted(reason=why)
+    reason = f"{why}; they follow from the bounds of loops"
+    if limits.unknown:
+        lines = ", ".join(map(str, limits.unknown))
+        reason += f", and are unknown in the loop of line {lines}"
+    tasks = [
+        TaskRecord(index=i, kind=task.attr.kind, name="", ops=0)
+        for i, task in enumerate(compiled.func.tasks())
+    ]
+    return Counted(
+        lines=limits.lines, memory=limits.memory, method="bounds", reason=reason,
+        exact=limits.exact, tasks=tuple(tasks),
+    )  # fmt: skip
+
+
 def _unknown_bytes(why: str) -> Amounts:
     return Amounts(None, None, why, why)
 
 
+def _with_counters(
+    launcher: Launcher, capture: KernelCapture, compiled: FullCompile, values: Sequence[Any]
+) -> tuple[FullCompile, Instrumented]:
+    """The kernel with counters. Elements are marked for each line if there is memory for that."""
+    for by_line in (True, False):
+        key = compiled, by_line
+        if key not in launcher.counting:
+            made = _made_to_count(compiled, capture.config_for(_COUNTER), by_line)
+            launcher.counting[key] = made
+        if launcher.counting[key][1].space(values) <= _MARKS:
+            break
+    return launcher.counting[key]
+
+
 def _made_to_count(
-    compiled: FullCompile, config: CompileConfig
+    compiled: FullCompile, config: CompileConfig, by_line: bool = True
 ) -> tuple[FullCompile, Instrumented]:
     """The kernel with counters, compiled in the same way."""
-    counters = instrument(compiled.func)
+    counters = instrument(compiled.func, by_line)
     backend = base.find(_COUNTER)
     artifact = backend.lower(counters.func, config)
     executable = backend.load(artifact)

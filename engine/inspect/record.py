@@ -31,6 +31,7 @@ from .record_compile import (
     Snapshot,
     TaskRecord,
 )
+from .record_cost import CacheLevel, CostRecord, LineCost, PeaksRecord, TaskCost
 from .record_launch import (
     AgreementRecord,
     DeviceRecord,
@@ -52,10 +53,12 @@ __all__ = [
     "BindingRecord",
     "CacheDifference",
     "CacheLayer",
+    "CacheLevel",
     "CfgNode",
     "CfgRecord",
     "CompileRecord",
     "ConfigEntry",
+    "CostRecord",
     "DeviceRecord",
     "ErrorRecord",
     "FileRecord",
@@ -64,6 +67,7 @@ __all__ = [
     "KernelRecord",
     "LaunchRecord",
     "LayoutRecord",
+    "LineCost",
     "LoadRecord",
     "LocRecord",
     "LogLine",
@@ -71,10 +75,12 @@ __all__ = [
     "MachineRecord",
     "ParamRecord",
     "PassRun",
+    "PeaksRecord",
     "Record",
     "Remark",
     "RunName",
     "Snapshot",
+    "TaskCost",
     "TaskRecord",
     "ToolInfo",
     "VerdictRecord",
@@ -191,6 +197,11 @@ class BackendRecord(RecordPart, frozen=True, kw_only=True):
         about("Order of the tasks, if they do not run one after another."),
     ] = None
     errors: Annotated[tuple[ErrorRecord, ...], about("Failures on this backend.")] = ()
+    costs: Annotated[tuple[CostRecord, ...], about("Costs by line, by workload.")] = ()
+    peaks: Annotated[
+        PeaksRecord | None,
+        about("Measured speed of the machine or device; None if it was not measured."),
+    ] = None
     earlier: Annotated[
         tuple[str, ...],
         about(
@@ -269,6 +280,8 @@ VOLATILE: Final = frozenset(
         "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp", "cost_ms",
         "entry_created", "reused", "host_us", "memory_bytes", "assemble_ms", "replays", "updates",
         "rebuilds", "ratio", "band", "verdict", "wall_us", "wall_mad_us", "wall_samples_us",
-        "hits", "waited", "loop_us", "loop_fast_us", "loop_slow_us",
+        "hits", "waited", "loop_us", "loop_fast_us", "loop_slow_us", "timed", "limited_by",
+        "because", "least_us", "read_gbps", "write_gbps", "latency_ns", "gflops_f64", "step_ns",
+        "launch_us", "wake_us",
     }
 )  # fmt: skip

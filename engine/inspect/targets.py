@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..backends.base import Artifact, Executable, KernelMeta, StackPlan
 
 __all__ = [
-    "NoCaches", "Target", "compile_for", "config_for", "find", "split", "target_of",
+    "NoCaches", "Target", "compile_for", "config_for", "find", "opened", "split", "target_of",
 ]  # fmt: skip
 
 
@@ -196,6 +196,14 @@ def open_device(backend: base.Backend, config: CompileConfig) -> None:
         # Launches are timed by the device's own queue, which keeps times only on request.
         device = _opened[backend.name] = backend.open(config.replace(kernel_profiler=True))
         atexit.register(device.end)
+
+
+def opened(backend: str) -> base.Device | None:
+    """The device that is open for a backend: the program's, or that of captures; None if none."""
+    current = program.peek()
+    if current is not None and current.backend.name == backend:
+        return current.device
+    return _opened.get(backend)
 
 
 class _ForTarget(Layers):

@@ -154,7 +154,7 @@ def test_the_function_with_counters_is_valid_and_the_first_one_stays():
 
 
 def test_why_nothing_was_counted_is_reported(monkeypatch):
-    def fails(func):
+    def fails(func, by_line):
         raise counting.UncountableError("no counters today\nat all")
 
     monkeypatch.setattr(measuring, "instrument", fails)

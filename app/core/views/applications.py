@@ -7,13 +7,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from ....engine.inspect.application.model import Application, Compile, Frame, Kernel, Site
+from ....engine.inspect.application.model import (
+    Application,
+    Compile,
+    ExpensiveLines,
+    Frame,
+    Kernel,
+    Site,
+)
 from .. import format as fmt
 from ..lines import Line, Span, table
 from ..visible import visible_line
 
-__all__ = ["COLUMNS", "Column", "Row", "about_lines", "calls", "kernel_lines", "kernel_table",
-           "rows_of", "shown", "to_text"]  # fmt: skip
+__all__ = ["COLUMNS", "Column", "Row", "about_lines", "calls", "expensive_table", "kernel_lines",
+           "kernel_table", "rows_of", "shown", "to_text"]  # fmt: skip
 
 
 class Row(NamedTuple):
@@ -276,6 +283,37 @@ def _compile_lines(about: Application, compiled: Compile) -> Iterator[Line]:
         rows.append((f"launch {kept.number}", what))
     for name, text in rows:
         yield Line(((f"  {name:<12}", "dim"), (visible_line(text), "")))
+
+
+# ---- the most expensive lines
+
+
+def expensive_table(found: ExpensiveLines) -> list[Line]:
+    """The lines, and how they were found; the key of a line is its `Frame`."""
+    out: list[Line] = []
+    places = [visible_line(f"{os.path.basename(x.file)}:{x.line}") for x in found.lines]
+    width = max(map(len, places), default=0)
+    names = max((len(x.kernel) for x in found.lines), default=0)
+    for x, place in zip(found.lines, places, strict=True):
+        amounts = f"{x.share:>4.0%} {fmt.duration_us(x.us):>8} {fmt.count(x.launches):>7}x  "
+        out.append(Line((
+            (amounts, "num"), (f"{place:<{width}}  ", "accent"),
+            (f"{visible_line(x.kernel):<{names}}  ", "dim"), (f"{x.limited_by:<10}  ", ""),
+            (visible_line(x.reason), "warn") if x.reason else (visible_line(x.text), ""),
+        ), Frame(x.file, x.line, x.kernel, x.text), x.text))  # fmt: skip
+    if not found.lines:
+        out.append(Line((("The program has launched no kernels.", "dim"),)))
+    notes = [
+        f"Of {fmt.duration_us(found.total_us)} in kernels. Time by line is an estimate: the "
+        "recorded time of each kernel, divided by",
+        "the counted cycles of its lines in a launch of its CPU code with recorded arguments.",
+    ]
+    if found.total_us:
+        notes.append(f"{found.unmapped_us / found.total_us:.1%} has no source line.")
+    if found.left:
+        left = fmt.counted(found.left, "compiled kernel")
+        notes.append(f"Not counted, because they take less time: {left}.")
+    return [*out, Line(()), *(Line(((note, "dim"),)) for note in notes)]
 
 
 # ---- without a screen

@@ -11,6 +11,7 @@ from .. import format as fmt
 from ..lines import Line
 from ..pending import all_of, faded, state_of
 from .comparison import amounts_text, verdict_texts
+from .costs import most_expensive
 from .matrix import absent, unlaunched
 
 __all__ = ["absent_lines", "detail", "devices_of"]
@@ -61,6 +62,7 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
     state = all_of(state_of(kernel, b, "launches") for b in kernel.backends)
     mark = f"{fmt.GLYPHS[state][ascii_only]} " if state else ""
     out += faded([Line(((mark + text, ""),)) for text in verdict_texts(kernel)], state)
+    out += faded(_expensive(kernel), state)
     width = max((len(w.label) for w in kernel.workloads), default=0)
     for workload in kernel.workloads:
         if workload.origin == "none":
@@ -74,6 +76,17 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
             amounts = f"  {amounts}" if amounts else ""
             out.append(Line(((origin, "dim"), (label, ""), (amounts, ""), (f"  {args}", "dim"))))
     return out
+
+
+def _expensive(kernel: KernelRecord) -> list[Line]:
+    """The most expensive lines of the kernel, in one line."""
+    parts = [
+        f"line {one.sum.line} {one.whole:.0%}"
+        + (f" ({one.sum.limited_by})" if one.sum.limited_by else "")
+        for one in most_expensive([kernel], 3)
+        if one.whole >= 0.01
+    ]
+    return [Line((("estimated time ", "accent"), (", ".join(parts), "")))] if parts else []
 
 
 def _missed(kernel: KernelRecord, ascii_only: bool) -> list[Line]:

@@ -18,12 +18,13 @@ from ..commands import bindings
 from ..widgets.bars import KeyBar, PromptBar, TitleBar
 from ..widgets.lines import LineView
 from .base import StudioScreen
+from .files import FileScreen
 from .lists import ListScreen
 
 if TYPE_CHECKING:
     from ..application import ApplicationApp
 
-__all__ = ["ApplicationScreen", "FileScreen", "RecordedKernelScreen"]
+__all__ = ["ApplicationScreen", "RecordedKernelScreen"]
 
 
 class ApplicationScreen(StudioScreen):
@@ -36,7 +37,8 @@ class ApplicationScreen(StudioScreen):
     ApplicationScreen #detail { height: auto; max-height: 25%; border-top: solid $panel-lighten-2; }
     """
     KEYS = (
-        ("choose", "open"), ("search", "filter"), ("sort-next", "sort"), ("sort-turn", "turn"),
+        ("choose", "open"), ("expensive", "lines"), ("search", "filter"), ("sort-next", "sort"),
+        ("sort-turn", "turn"),
         ("export", "export"), ("palette", "commands"), ("help", "help"), ("quit", "quit"),
     )  # fmt: skip
     scope = "application"
@@ -110,6 +112,12 @@ class ApplicationScreen(StudioScreen):
         self.query_one("#kernels", LineView).put(0)
         self._paint_detail()
 
+    def action_expensive(self) -> None:
+        """Show the most expensive lines."""
+        from .expensive import ExpensiveScreen
+
+        self.studio.push_screen(ExpensiveScreen())
+
     # --- filter ----------------------------------------------------------------------------
 
     def open_search(self) -> None:
@@ -179,40 +187,3 @@ class RecordedKernelScreen(ListScreen):
     def _chosen(self, event: LineView.Chosen) -> None:
         if event.line is not None and isinstance(event.line.key, Frame):
             self.studio.push_screen(FileScreen(event.line.key))
-
-
-class FileScreen(ListScreen):
-    """A file of the program as it is now, the cursor on a line of it."""
-
-    def __init__(self, frame: Frame) -> None:
-        super().__init__()
-        self._frame = frame
-        self.heading = visible_line(f"{frame.file}:{frame.line}")
-
-    def content(self) -> tuple[Sequence[Line], list[Line]]:
-        frame = self._frame
-        try:
-            with open(frame.file, encoding="utf-8", errors="replace") as file:
-                texts = file.read().splitlines()
-        except OSError as error:
-            why = f"{frame.file} cannot be read any more: {error.strerror}"
-            return [Line(((visible_line(why), "warn"),)), Line(((frame.text, ""),))], []
-        then = "" if frame.text in ("", _at(texts, frame.line)) else (
-            f"the file has changed; line {frame.line} was: {frame.text}"
-        )  # fmt: skip
-        head = [Line(((visible_line(then), "warn"),))] if then else []
-        lines = [
-            Line(((f"{n:>5} ", "gutter"), (visible_line(text), "")), n, text,
-                 row="heat2" if n == frame.line else "")
-            for n, text in enumerate(texts, 1)
-        ]  # fmt: skip
-        return lines, head
-
-    def paint(self) -> None:
-        super().paint()
-        view = self.query_one("#list", LineView)
-        view.show(view.lines, view.header, self._frame.line)
-
-
-def _at(texts: Sequence[str], line: int) -> str:
-    return texts[line - 1].strip()[:200] if 0 < line <= len(texts) else ""

@@ -317,6 +317,14 @@ class KernelScreen(StudioScreen):
         self.studio.settle()
         self.paint()
 
+    def action_measure(self) -> None:
+        """Measure what the machine can do, if that is not known."""
+        link = self.studio.link
+        if link is None or link.client is None:
+            self.notify("This is a saved session: nothing can be measured here.", timeout=3)
+        else:
+            link.client.measure_peaks()
+
     def action_kernel(self, step: int) -> None:
         ids = [k.id for k in self.studio.record.kernels]
         if ids:

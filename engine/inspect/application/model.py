@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 __all__ = [
-    "VERSION", "Application", "Cache", "Compile", "Frame", "KeptLaunch", "Kernel", "Limits",
-    "Process", "Site", "Value",
+    "VERSION", "Application", "Cache", "Compile", "ExpensiveLine", "ExpensiveLines", "Frame",
+    "KeptLaunch", "Kernel", "Limits", "Process", "Site", "Value",
 ]  # fmt: skip
 
 VERSION: Final = 1
@@ -168,3 +168,33 @@ class Application(msgspec.Struct, frozen=True):
     processes: tuple[Process, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     version: int = VERSION
+
+
+class ExpensiveLine(msgspec.Struct, frozen=True):
+    """A line and its time in all launches of its kernel.
+
+    kernel: its name. us: estimated. launches: of the kernel. limited_by: of the line, empty if not
+    known. reason: why the time of a kernel is not divided; its line is then that of the kernel.
+    """
+
+    kernel: str
+    file: str
+    line: int
+    text: str
+    us: float
+    share: float = 0.0
+    launches: int = 0
+    limited_by: str = ""
+    reason: str = ""
+
+
+class ExpensiveLines(msgspec.Struct, frozen=True):
+    """lines: the most expensive first. total_us: of all kernels. counted: kernels whose lines were
+    counted; left: those that take too little time for any of their lines to be among them.
+    unmapped_us: of ops without a source line."""
+
+    lines: tuple[ExpensiveLine, ...]
+    total_us: float
+    counted: int
+    left: int
+    unmapped_us: float

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...runtime.program import Program
     from .store import ApplicationFile
 
-__all__ = ["ORACLE", "Loaded", "load", "run", "values_of"]
+__all__ = ["ORACLE", "Loaded", "load", "run", "stacks_of", "values_of"]
 
 ORACLE: Final = "interp"
 _SILENT: Final = {
@@ -124,7 +124,7 @@ def run(
 
     def start() -> None:
         if executable.meta.has_stacks and loaded.backend.name != ORACLE:
-            found = _stacks(loaded).launch(executable, place.values, launch.seed)
+            found = stacks_of(loaded).launch(executable, place.values, launch.seed)
         else:
             found = executable.launch(place.values, launch.seed)
         results.append(found)
@@ -148,7 +148,8 @@ def _copy(value: Any) -> Any:
     return value.copy() if hasattr(value, "dtype") else value
 
 
-def _stacks(loaded: Loaded) -> Any:
+def stacks_of(loaded: Loaded) -> Any:
+    """The adstacks of a loaded kernel, which launch it."""
     if loaded.stacks is None:
         from ...runtime.stacks import Stacks
 

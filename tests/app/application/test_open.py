@@ -1,5 +1,8 @@
 """The record of an application on the screen, and as text."""
 
+import json
+import subprocess
+import sys
 import time
 import zipfile
 from contextlib import asynccontextmanager
@@ -15,6 +18,30 @@ from qd_studio.engine.inspect.application.store import MEMBER, ApplicationFile
 from tests.app.application.kit import program
 from tests.app.application.records import application
 from tests.app.tui.pilot import press, text_of
+
+EXPENSIVE = {
+    "lines": [{"kernel": "work", "file": "a.py", "line": 3, "text": "x += 1", "us": 900.0,
+               "share": 0.9, "launches": 4, "limited_by": "latency"}],
+    "total_us": 1000.0, "counted": 1, "left": 2, "unmapped_us": 10.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("output", "shown"), [
+    (json.dumps(EXPENSIVE), ["90%", "a.py:3", "latency", "x += 1", "1.0% has no source line"]),
+    ("broken", ["the lines were not counted (exit code 0)"]),
+])  # fmt: skip
+async def test_the_most_expensive_lines_come_from_another_process(output, shown, monkeypatch):
+    made = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda command, **more: made(
+        [sys.executable, "-c", f"print({output!r})"], **more))  # fmt: skip
+    async with opened(application()) as (app, pilot):
+        await press(pilot, "x")
+        for _ in range(200):
+            if all(text in text_of(app) for text in shown):
+                break
+            await pilot.pause(0.05)
+        assert all(text in text_of(app) for text in shown), text_of(app)
+        await press(pilot, "escape")
 
 
 @asynccontextmanager

@@ -245,3 +245,54 @@ def test_a_file_that_is_no_record(tmp_path):
     done = program("replay", script(tmp_path, "", "app.qds"))
     assert done.returncode == 2
     assert "is not a record of an application" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_most_expensive_lines(tmp_path):
+    text = """
+import numpy as np
+from qd_studio import engine as qd
+
+qd.init(arch=qd.cpu)
+
+
+@qd.kernel
+def work(x: qd.types.ndarray(qd.f32, 1)):
+    for i in range(x.shape[0]):
+        s = x[i]
+        for _ in range(200):
+            s = qd.sin(s) + 0.5
+        x[i] = s
+
+
+@qd.kernel
+def little(x: qd.types.ndarray(qd.f32, 1)):
+    x[0] += 1.0
+
+
+@qd.kernel
+def lost(x: qd.types.ndarray(qd.f32, 1)):
+    for i in range(x.shape[0]):
+        x[i] += 1.0
+
+
+big = np.ones(1_000_000, np.float32)
+a = np.ones(20_000, np.float32)
+for _ in range(5):
+    work(a)
+    little(a)
+lost(big)
+"""
+    target = tmp_path / "app.qds"
+    ran = program("run", "--record", target, "--launch-limit", "1", script(tmp_path, text))
+    assert ran.returncode == 0, ran.stderr
+    done = program("replay", target, "--lines", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    lines = {one["kernel"]: one for one in found["lines"]}
+    assert lines["work"]["text"] == "s = qd.sin(s) + 0.5" and lines["work"]["launches"] == 5
+    assert "no launch was kept" in lines["lost"]["reason"]
+    assert lines["lost"]["text"] == "@qd.kernel"
+    assert found["left"] == 1 and found["counted"] == 1
+    shown = program("replay", target, "--lines").stdout
+    assert "Time by line is an estimate" in shown and "s = qd.sin(s) + 0.5" in shown

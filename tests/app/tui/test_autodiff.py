@@ -119,7 +119,7 @@ async def test_the_least_terminal_has_room_for_a_stack_and_all_tabs(record):
         await press(pilot, "enter", "7")
         lines = text_of(app).splitlines()
         assert lines[1].split() == [
-            "1source", "2passes", "3cfg", "4launch", "5code", "6caches", "7autodiff",
+            "1source", "2passes", "3cfg", "4launch", "5code", "6caches", "7autodiff", "8cost",
         ]  # fmt: skip
         assert any(line.startswith("▲  y ") for line in lines)
         assert any(line.startswith("y  f32") for line in lines)
