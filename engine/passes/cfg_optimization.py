@@ -40,6 +40,10 @@ from .manager import PassCx
 from .registry import register
 
 
+_FORWARDED = "forwarded from the store"
+_UNREAD = "overwritten before it is read, or never read"
+
+
 @register("cfg_optimization", optional=True, per_task=True)
 def cfg_optimization(func: Func, cx: PassCx) -> bool:
     """Forward stores to loads; drop dead and repeated loads, stores and atomics."""
@@ -143,6 +147,7 @@ class _Optimizer:
                     stored = self.resolve(op.args[1])
                     if value is not None and _same(value, stored):
                         self.dead.add(op)
+                        self.cx.rewrote(op, None, "the address holds this value already")
                     else:
                         others = memory.may_alias(location)
                         valid &= ~others
@@ -205,15 +210,19 @@ class _Optimizer:
         if value.code == C.CONST:
             load.code, load.args, load.attr = C.CONST, (), value.attr
             self.constant.add(load)
+            self.cx.rewrote(load, load, _FORWARDED)
         elif value.code == C.ALLOCA:
             name = repr(value.attr) if value.attr else f"${value.id}"
             self.cx.remark(load, f"loads variable {name} before anything is stored to it")
             assert isinstance(load.type, DataType)
             load.code, load.args, load.attr = C.CONST, (), normalize(0, load.type)
             self.constant.add(load)
+            self.cx.rewrote(load, load, "nothing was stored before: it holds 0")
         else:
             self.repl[load] = value
             self.dead.add(load)
+            loaded = value.code in (C.LOCAL_LOAD, C.GLOBAL_LOAD)
+            self.cx.rewrote(load, value, "loaded before" if loaded else _FORWARDED)
 
     # --- dead stores -----------------------------------------------------------------------
 
@@ -232,11 +241,14 @@ class _Optimizer:
                     live &= ~bit
                 else:
                     self.dead.add(op)
+                    self.cx.rewrote(op, None, _UNREAD)
             elif live & bit or (node.parallel and not location.own):
                 live |= flow.reads(location)
             elif not self.used(op):
                 self.dead.add(op)
+                self.cx.rewrote(op, None, _UNREAD)
             else:
+                self.cx.rewrote(op, op, _UNREAD)
                 op.code = C.LOCAL_LOAD if location.kind == "local" else C.GLOBAL_LOAD
                 op.args = op.args[:1]
                 live |= flow.reads(location)

@@ -55,6 +55,8 @@ __all__ = ["simplify"]
 _FLAT_OPS = 12
 """Most ops, in both branches together, of an if that `flatten_if` turns into selects."""
 
+_SAME_VALUE = "its operand has the same value"
+
 _FEW = 8
 """So many locations are compared with a store one by one; bit sets of all cost more."""
 
@@ -174,6 +176,8 @@ class _Sweep:
                 same = self.value(op, loads, written)
                 if same is not None:
                     repl[op] = same
+                    how = "loaded before" if code == C.GLOBAL_LOAD else _SAME_VALUE
+                    self.cx.rewrote(op, same, how)
                     if out is None:
                         out = ops[:index]
                     continue
@@ -241,6 +245,7 @@ class _Sweep:
             if region.ops and not (code == C.OFFLOADED and region is op.regions[0]):
                 empty = False
         if empty and code != C.WHILE and not (code == C.GRAPH_REGION and _matters(op)):
+            self.cx.rewrote(op, None, "empty")
             return []
         if code == C.IF and self.flatten and _is_flat(op):
             return _selects(self.func, op)
@@ -259,6 +264,7 @@ class _Sweep:
                     if out is None:
                         out = ops[:index]
                     _join(last, op)
+                    self.cx.rewrote(op, last, "an if on the same condition")
                     # The ops between cannot depend on the first if.
                     between = out[at + 1 :]
                     out[at:] = [*between, last]

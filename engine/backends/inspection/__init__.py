@@ -123,7 +123,7 @@ class InspectionBackend:
         return Artifact(
             self.name, self.target(config), made.meta, made.texts, made.code, made.lines,
             {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", text: language}, made.later,
-            made.facts,
+            made.facts, remarks=made.remarks,
         )  # fmt: skip
 
     def open(self, config: CompileConfig) -> Device:
