@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from .steps import StepLimit, Steps
     from .stores import CacheFault, CacheRemoval, Caches, CachesBusyError
     from .tool import cpu_features, tool_info
+    from .tracking import Track, Tracker, track, tracks
 
 __all__ = [
     "BackendComparison", "BackendInfo", "CacheFault", "CacheFolder", "CacheRemoval", "Caches",
@@ -84,14 +85,15 @@ __all__ = [
     "Diff", "DiffRow", "GradientCapture", "KernelCapture", "KernelComparison", "LaunchReached",
     "LayerFolder", "Listing", "OpenclDeviceInfo", "OpenclMachine", "OptionInfo", "PastLookups",
     "Readable", "RecordFileError", "RecordedCalls", "Recorder", "ShownRun", "StepLimit", "Steps",
-    "Subject", "backends", "cache_folder", "call_key", "canonical", "capture_ir", "capture_kernel",
-    "compare_compiles", "compare_kernels", "compare_records", "count_as_user", "cpu_features",
+    "Subject", "Track", "Tracker", "backends", "cache_folder", "call_key", "canonical",
+    "capture_ir", "capture_kernel", "compare_compiles", "compare_kernels", "compare_records", "count_as_user", "cpu_features",
     "cuda_machine", "describe", "diff_listings", "diff_pass", "diff_renumbered", "diff_text",
     "dry_caches", "dumps", "effective_config", "ensure_program", "error_at", "error_record",
     "every_backend", "expand", "gradient_features", "gradient_name", "has_functions",
     "is_user_file", "kernel_id", "kernels_called", "kernels_in", "lacking", "load", "loads",
     "lost_device", "opencl_machine", "options", "parse_setting", "readable_ir", "record",
     "recorded_calls", "save", "schema", "schema_text", "self_test", "tool_info",
+    "track", "tracks",
 ]  # fmt: skip
 
 _LAZY: Final = {
@@ -165,6 +167,10 @@ _LAZY: Final = {
     "recorded_calls": "discover",
     "self_test": "settings",
     "tool_info": "tool",
+    "Track": "tracking",
+    "Tracker": "tracking",
+    "track": "tracking",
+    "tracks": "tracking",
 }
 
 

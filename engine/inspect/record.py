@@ -28,6 +28,7 @@ from .record_compile import (
     LocRecord,
     PassRun,
     Remark,
+    Rewrite,
     Snapshot,
     TaskRecord,
 )
@@ -73,6 +74,7 @@ __all__ = [
     "PassRun",
     "Record",
     "Remark",
+    "Rewrite",
     "RunName",
     "Snapshot",
     "TaskRecord",

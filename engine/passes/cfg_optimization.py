@@ -39,7 +39,6 @@ from ..types import DataType, PointerType
 from .manager import PassCx
 from .registry import register
 
-
 _FORWARDED = "forwarded from the store"
 _UNREAD = "overwritten before it is read, or never read"
 

@@ -57,9 +57,8 @@ def eliminate_immutable_local_vars(func: Func, cx: PassCx) -> bool:
     drop(dead)
     replace_uses(func.body, repl)
     cx.rewrote_all(repl, "the only value of the variable")
-    if cx.remarking:
-        for op in dead - repl.keys():
-            var = op if op.code == C.ALLOCA else op.args[0]
-            store = stored[var]
-            cx.rewrote(op, store.args[1] if store else None, "a variable with a single value")
+    for var, store in stored.items():
+        if store is not None:
+            cx.rewrote(var, store.args[1], "a variable with a single value")
+            cx.rewrote(store, store.args[1], "a variable with a single value")
     return True

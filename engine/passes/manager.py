@@ -62,7 +62,8 @@ class Run:
 
     index: counts the runs of a compile from 0. stage: the phase, such as ``simplify_I``. round: 0
     outside of repeated groups, else from 1. task: index of the task the run is limited to.
-    changed, ns, remarks, rewrites: known in ``after``. skipped: True if an instrument skipped the run.
+    changed, ns, remarks, rewrites: known in ``after``. skipped: True if an instrument skipped the
+    run.
     """
 
     __slots__ = ("changed", "index", "name", "ns", "optional", "remarks", "rewrites", "round",
@@ -93,8 +94,8 @@ class Run:
 class Instrument:
     """Watches a compile. Each method does nothing here; override those of interest.
 
-    wants_remarks: collect the remarks and rewrites of passes. wants_notes: `note` shall be called, which costs
-    what passes show there: control-flow graphs with their analyses.
+    wants_remarks: collect the remarks and rewrites of passes. wants_notes: `note` shall be called,
+    which costs what passes show there: control-flow graphs with their analyses.
     """
 
     wants_remarks: bool = False

@@ -19,7 +19,7 @@ from ...core.pending import SENTENCES
 from ...core.state import backend_of, compiled_of, kernel_of, run_of, step_run
 from ...core.views.errors import error_lines, errors_of
 from ...core.views.source_lines import user_lines
-from ...panels import Tab, tabs
+from ...panels import Changes, Tab, tabs
 from ..commands import bindings, is_known
 from ..widgets.bars import KeyBar, TabBar, TitleBar
 from ..widgets.lines import LineView
@@ -148,8 +148,15 @@ class KernelScreen(StudioScreen):
     @on(LineView.Chosen)
     def _chosen(self, event: LineView.Chosen) -> None:
         line = event.line.line if event.line is not None else 0
+        look = self.shown.subject()
+        changes: Changes = {}
+        if self.tab.chosen is not None and look is not None and event.line is not None:
+            changes = self.tab.chosen(look, event.line)
         if event.view.id == "errors":
             self.action_error()
+        elif changes:
+            self.studio.select(**{**changes, "tab": self.studio.sel.tab})
+            self.action_show_tab(changes["tab"])
         elif event.view.id in ("source", "side"):
             self._open_line()
         elif line:  # of any list that did not handle it

@@ -74,7 +74,10 @@ class Rewriter:
 
     def fired(self, op: Op, result: Op, rule: Rule) -> None:
         """Report what ``rule`` made of ``op``."""
-        self.cx.rewrote(op, None if result is DROP else result, rule.__name__.lstrip("_"))
+        cx = self.cx
+        if cx.remarking:
+            into = None if result is DROP else result
+            cx.rewrote(op, into, f"rule {rule.__name__.lstrip('_')}")
 
     def become(self, op: Op, code: int, *args: Op) -> Op:
         """Turn ``op`` into another operation of the same type."""
