@@ -36,7 +36,8 @@ from ..markup.html import Page
 
 __all__ = [
     "Asked", "Changes", "Look", "NothingToShow", "Panel", "Shown", "Tab", "compiles",
-    "json_of_backends", "json_of_compiles", "of_backend", "of_backends", "text_of_compiles", "text_of_kernels",
+    "json_of_backends", "json_of_compiles", "of_backend", "of_backends", "text_of_compiles",
+    "text_of_kernels",
 ]  # fmt: skip
 
 Block = tuple[str, Sequence[Line]]

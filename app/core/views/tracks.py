@@ -94,6 +94,12 @@ def track_lines(found: tuple[Track, ...], ascii_only: bool = False) -> list[Line
                 break
         else:
             out += _code(track)
+    loops = dict.fromkeys(r for t in found for r in t.remarks if r.op != t.last)
+    if loops:
+        out.append(Line((("     LLVM about the loops around them", "head"),), "loops"))
+        for n, r in enumerate(loops):
+            title = f"LLVM {r.pass_name}"
+            out.append(_row(found[0], Place(-1, n), title, "remark", "warn", r.text))
     return out
 
 
