@@ -24,7 +24,7 @@ __all__ = ["NothingToShow", "main", "parser", "show"]
 
 _WIDTH: Final = 100
 _WITH_FORMS: Final = ("ir", "passes")
-_WITH_LINES: Final = ("track",)
+_WITH_LINES: Final = ("track", "explain")
 
 
 def show(
@@ -75,7 +75,7 @@ def parser() -> Parser:
         help="of the IR in ir and passes: 'exact', one op a line (default), or 'readable', with "
              "your names, infix, and single uses inside expressions")  # fmt: skip
     add("--line", type=count, default=0, metavar="N",
-        help="of track: only what comes from line N of the file")  # fmt: skip
+        help="of track and explain: only what is about line N of the file")  # fmt: skip
     add("--json", action="store_true", help="print JSON, in the form of the record")
     common.common(made)
     return made

@@ -243,7 +243,8 @@ class Tab:
     the selection when the cursor moves to a line. step: those for the keys of the next and previous
     pass; None to step through the passes. chosen: those for `enter` on a line, with the ``tab`` to
     go to; empty for what it does elsewhere. opened: those when the tab opens. files: what an export
-    writes besides the lines, by suffix. ir: the lines are ops, keyed by their ids.
+    writes besides the lines, by suffix. ir: the lines are ops, keyed by their ids. flips: parts
+    of the selection that the keys for Passes switch here.
     """
 
     keys: tuple[tuple[str, str], ...] = (
@@ -258,6 +259,7 @@ class Tab:
     opened: Callable[[Look], Changes] | None = None
     files: Callable[[Look], Mapping[str, Callable[[], str]]] | None = None
     ir: bool = False
+    flips: tuple[str, ...] = ()
 
 
 # ---- all of it

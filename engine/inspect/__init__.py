@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         kernels_in,
         recorded_calls,
     )
+    from .explaining import Explanation, explanations, pass_page, pass_summary
     from .faults import count_as_user, error_at, error_record, is_user_file
     from .folders import CacheFolder, LayerFolder, cache_folder
     from .gradients import GradientCapture
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BackendComparison", "BackendInfo", "CacheFault", "CacheFolder", "CacheRemoval", "Caches",
     "CachesBusyError", "Call", "Comparison", "CudaComponent", "CudaDeviceInfo", "CudaMachine",
-    "Diff", "DiffRow", "GradientCapture", "KernelCapture", "KernelComparison", "LaunchReached",
+    "Diff", "DiffRow", "Explanation", "GradientCapture", "KernelCapture", "KernelComparison", "LaunchReached",
     "LayerFolder", "Listing", "OpenclDeviceInfo", "OpenclMachine", "OptionInfo", "PastLookups",
     "Readable", "RecordFileError", "RecordedCalls", "Recorder", "ShownRun", "StepLimit", "Steps",
     "Subject", "Track", "Tracker", "backends", "cache_folder", "call_key", "canonical",
@@ -90,9 +91,9 @@ __all__ = [
     "count_as_user", "cpu_features",
     "cuda_machine", "describe", "diff_listings", "diff_pass", "diff_renumbered", "diff_text",
     "dry_caches", "dumps", "effective_config", "ensure_program", "error_at", "error_record",
-    "every_backend", "expand", "gradient_features", "gradient_name", "has_functions",
+    "every_backend", "expand", "explanations", "gradient_features", "gradient_name", "has_functions",
     "is_user_file", "kernel_id", "kernels_called", "kernels_in", "lacking", "load", "loads",
-    "lost_device", "opencl_machine", "options", "parse_setting", "readable_ir", "record",
+    "lost_device", "opencl_machine", "options", "parse_setting", "pass_page", "pass_summary", "readable_ir", "record",
     "recorded_calls", "save", "schema", "schema_text", "self_test", "tool_info",
     "track", "tracks",
 ]  # fmt: skip
@@ -152,6 +153,10 @@ _LAZY: Final = {
     "error_record": "faults",
     "every_backend": "settings",
     "expand": "settings",
+    "Explanation": "explaining",
+    "explanations": "explaining",
+    "pass_page": "explaining",
+    "pass_summary": "explaining",
     "GradientCapture": "gradients",
     "gradient_features": "differentiable",
     "gradient_name": "differentiable",

@@ -123,12 +123,16 @@ class _Optimizer:
         """Walk a node downwards, with the value each location is known to hold."""
         memory = self.memory
         known: dict[Location, Op] = {}
+        killed: dict[Location, Op] = {}  # the last op that may have changed it, for remarks
+        remarking = self.cx.remarking
         valid = 0  # the locations whose entry in `known` holds
         touched = 0  # the locations that something in this node may have set
         for kind, op, location in self.flow.events[node.id]:
             bit = location.bit
             if kind in (ATOMIC, FENCE):
                 others = memory.may_alias(location)
+                if remarking:
+                    _kill(killed, known, valid & (bit | others), op)
                 valid &= ~(bit | others)
                 touched |= bit | others
                 continue
@@ -149,15 +153,27 @@ class _Optimizer:
                         self.cx.rewrote(op, None, "the address holds this value already")
                     else:
                         others = memory.may_alias(location)
+                        if remarking:
+                            _kill(killed, known, valid & others, op)
                         valid &= ~others
                         touched |= bit | others
                     value = stored
                 elif value is None:
+                    if location in killed:
+                        self.blame(op, killed[location])
                     value = op  # what is loaded here is what the next load would find
                 else:
                     self.substitute(op, value)
             known[location] = value
             valid |= bit
+
+    def blame(self, load: Op, writer: Op) -> None:
+        """Remark that a value is not forwarded to ``load``."""
+        line = writer.loc.root.line
+        where = f" at line {line}" if line else ""
+        self.cx.remark(
+            load, f"${load.id} is not forwarded: ${writer.id}{where} may hit the same element"
+        )
 
     def reaching(self, node: CfgNode, location: Location, at: Op) -> Op | None:
         """The value that all definitions reaching ``node`` agree on, if it is visible at ``at``."""
@@ -258,6 +274,13 @@ class _Optimizer:
         if self._counts is None:
             self._counts = use_counts(self.scope)
         return op in self._counts
+
+
+def _kill(killed: dict[Location, Op], known: dict[Location, Op], bits: int, by: Op) -> None:
+    """Note that ``by`` may change the locations of ``bits``."""
+    for location in known:
+        if location.bit & bits:
+            killed[location] = by
 
 
 def _constant(op: Op) -> float | int | None:

@@ -246,7 +246,11 @@ class KernelScreen(StudioScreen):
             self.shown.other_pane()
 
     def action_flip(self, name: str) -> None:
-        self._on_passes().flip(name)
+        if name in self.tab.flips:
+            self.studio.select(**{name: not getattr(self.studio.sel, name)})
+            self.paint()
+        else:
+            self._on_passes().flip(name)
 
     def action_widen(self, step: int) -> None:
         if self.studio.sel.tab != "passes":

@@ -29,6 +29,9 @@ _DONE: Final = "^(loop-vectorize|loop-unroll|licm)$"
 _MISSED: Final = "^(loop-vectorize|loop-unroll|licm|gvn|transform-warning)$"
 _REMARK: Final = re.compile(r"(?:remark|warning): (?:kernel\.ll:(\d+):\d+|<unknown>:0:0): (.*)")
 _PLACE: Final = re.compile(r"kernel\.ll:(\d+):\d+")
+_MORE: Final = re.compile(r"(Backward|Forward|Unsafe|Unknown|Indirect)\b.*(depend|kernel\.ll:)")
+"""A second line of a remark."""
+_PRAGMA: Final = re.compile(r"\.? ?Use #pragma .*")
 _BARE: Final = "loop not vectorized"
 _MOST: Final = 400
 _PASSES: Final = (
@@ -69,7 +72,7 @@ def _caught(work: Callable[[], str]) -> tuple[str, list[str]]:
             os.dup2(kept, 2)
             file.seek(0)
             lines = file.read().decode("utf-8", "replace").splitlines()
-            others = [line for line in lines if not _REMARK.match(line)]
+            others = [line for line in lines if not (_REMARK.match(line) or _MORE.match(line))]
             if others:
                 os.write(kept, ("\n".join(others) + "\n").encode())
             os.close(kept)
@@ -94,10 +97,13 @@ def _parsed(lines: Sequence[str], ids: Sequence[int]) -> tuple[OpRemark, ...]:
         return f"${op}" if op >= 0 else "another place"
 
     found: dict[OpRemark, None] = {}
-    for line in lines:
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
         match = _REMARK.match(line)
         if match:
-            text = _PLACE.sub(named, match[2]).strip()
+            text = _PRAGMA.sub("", match[2])
+            if _MORE.match(after):
+                text = f"{text.rstrip('. ')}. {after}"
+            text = _PLACE.sub(named, text).strip()
             name = next((name for name, words in _PASSES if words.search(text)), "LLVM")
             found[name, op_of(match[1]), text] = None
     reasons = any(text.startswith(_BARE) and text != _BARE for _, _, text in found)
