@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "open": Command("open SESSION", ".open"),
     "show": Command("show FILE --panel PANEL", ".show"),
     "diff": Command("diff A B", ".difference", True),
+    "whatif": Command("whatif FILE", ".whatif", True),
     "doctor": Command("doctor", ".doctor"),
     "cache": Command("cache ls, show, verify, clean", ".cache"),
     "stubs": Command("stubs DIRECTORY", ".stubs", True),

@@ -45,8 +45,8 @@ class Selection:
     run: the selected pass run; None for the first that changed something. op, line: held across
     passes and tabs, -1 and 0 for none. artefact, cfg: numbers within their lists. layer: of the
     caches, with its backend (``cpu offline``); empty for the most informative one. stack: of
-    the adstacks (``0.2``); empty for the one that takes most. readable: IR is in that form. page: the
-    pass whose documentation is open on Explain, after the key of its line.
+    the adstacks (``0.2``); empty for the one that takes most. readable: IR is in that form.
+    page: the line of Explain below which the documentation of its pass is open.
     """
 
     kernel: str = ""

@@ -8,6 +8,7 @@ from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord
 from ..core.format import counted
 from ..core.lines import Line
 from ..core.views.explained import explained, explained_lines
+from ..core.views.what_if import what_if_lines
 from ..markup import markdown as md
 from ._panel import (
     Asked,
@@ -37,6 +38,9 @@ def _draw(look: Look) -> Shown:
     where = f"line {chosen} only" if chosen else "all lines"
     header = Line(((f"{counted(missed, 'missed optimisation')}  ", "title"), (where, "dim")))
     lines = explained_lines(look.record, look.kernel, found, look.width, look.sel.page)
+    name = look.backend.backend if look.backend is not None else ""
+    tried = [one for one in look.kernel.what_ifs if one.backend == name]
+    lines = [*what_if_lines(tried, look.ascii_only), *lines]
     line = look.sel.line
     return Shown(
         lines or [Line(((_NOTHING, "dim"),))],

@@ -128,6 +128,9 @@ _COMMANDS: Final = (
             "screen.flip('whole')", "kernel"),
     Command("form", "f", "Readable IR", "Show the IR on Passes in its readable form, with your "
             "names and infix, or one operation a line.", "screen.flip('readable')", "kernel"),
+    Command("what-if", "W", "What if", "On Explain: compile as if the assumptions of the remark "
+            "under the cursor held, check the results, and measure the gain.", "screen.what_if",
+            "kernel"),
     Command("backend", "b", "Next backend", "Show the next backend's compile.",
             "screen.next_backend", "kernel"),
     Command("next-kernel", "J", "Next kernel", "Show the next kernel.", "screen.kernel(1)",

@@ -64,7 +64,8 @@ _ADVICE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
      "option move_loop_invariant_outside_if: then it is computed on every path.",
      ("hoist_conditional",)),
     (r"its operand \$\d+ is stored to in the loop",
-     "The loop changes what is loaded, so each iteration must load again. Keep the value in a local "
+     "The loop changes what is loaded, so each iteration must load again. Keep the value in a "
+     "local "
      "variable if no other iteration may see the store.", ()),
     (r"loads are not moved|cache_loop_invariant_global_vars",
      "Load the element into a local variable before the loop, or set the option "
@@ -72,7 +73,7 @@ _ADVICE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     (r"does not touch it in every iteration",
      "The element is used under a condition, and a load that the program does not make could be "
      "outside of the array. Load it into a local variable before the loop.", ()),
-    (r"other access.*may hit|may hit the same element|accesses? may hit|other iterations may update",
+    (r"accesse?s?.* may hit|may hit the same element|other iterations may update",
      "The compiler cannot show that the two places differ. If they never are the same, use two "
      "arrays, or load the value into a local variable before the store.", ("noalias",)),
     (r"arrays may overlap",
@@ -84,15 +85,18 @@ _ADVICE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
      "A sum in another order has another last bit. The option fast_math allows it.",
      ("fast_math",)),
     (r"call instruction cannot be vectorized",
-     "The loop calls a function without a vector form, such as a print, an assert, a real function, "
+     "The loop calls a function without a vector form, such as a print, an assert, a real "
+     "function, "
      "or a function of mathematics. Take the call out of the loop, or split the loop.",
      ("no_checks", "fast_math")),
     (r"[Uu]nsafe dependent memory|[Bb]ackward loop carried|dependence|reorder memory",
-     "An iteration may read or write what another one writes, so they cannot run side by side. Write "
+     "An iteration may read or write what another one writes, so they cannot run side by "
+     "side. Write "
      "to another array than you read from, or keep the value that is carried in a local variable.",
      ("noalias",)),
     (r"cannot identify array bounds",
-     "The addresses are not a simple function of the loop's index, such as an index that was loaded "
+     "The addresses are not a simple function of the loop's index, such as an index that was "
+     "loaded "
      "from an array. LLVM cannot check that they differ.", ("noalias",)),
     (r"clobbered by",
      "A store in between may change what is loaded. Keep the value in a local variable if it does "
@@ -101,20 +105,24 @@ _ADVICE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
      "A store in the loop may change it, so each iteration loads again. Load it into a local "
      "variable before the loop.", ("noalias",)),
     (r"conditionally executed",
-     "It is used under a condition only: a load before the loop could be outside of the array. Load "
+     "It is used under a condition only: a load before the loop could be outside of the "
+     "array. Load "
      "it before the loop yourself if it always exists.", ()),
     (r"control flow|if-convert|early exit|exit count|could not determine number|multiple exit",
-     "The number of iterations is not known when the loop starts, or a condition leaves the loop. A "
+     "The number of iterations is not known when the loop starts, or a condition leaves the "
+     "loop. A "
      "range with a fixed end, and a condition that selects a value instead of a path, help.",
-     ("flat_ifs", "no_checks")),
+     ("flat_ifs", "no_checks", "unroll")),
     (r"not identified as reduction|could not be identified as reduction|not.*induction",
-     "The loop carries a value from one iteration to the next that is not a sum, product, minimum or "
+     "The loop carries a value from one iteration to the next that is not a sum, product, "
+     "minimum or "
      "maximum. Vectors need independent iterations.", ("fast_math",)),
     (r"not beneficial",
      "LLVM estimates that it would cost more than it saves: few iterations, or memory that is not "
      "contiguous.", ()),
     (r"used again|reads again|old value is used",
-     "The old value is used. An atomic operation whose result is not used can be summed up locally.",
+     "The old value is used. An atomic operation whose result is not used can be summed up "
+     "locally.",
      ()),
     (r"address varies",
      "Each iteration updates another element. A sum into one variable can be kept in a register.",
@@ -172,7 +180,10 @@ def _made(
     if kind == "missed":
         rule = next((rule for rule in _RULES if rule[0].search(text)), None)
         if rule is not None:
-            _, advice, assume = rule
+            _, advice, names = rule
+            line = place.line if place is not None else 0
+            assume = tuple([f"unroll={line}" if x == "unroll" else x for x in names])
+            assume = tuple([x for x in assume if x != "unroll=0"])
     return Explanation(
         by=by, kind=kind, pass_name=remark.pass_name, text=text, op=remark.op,
         file=place.file if place is not None else "", line=place.line if place is not None else 0,
@@ -234,11 +245,11 @@ def _function(name: str) -> object | None:
 
 
 _OF_LLVM: Final = {
-    "loop-vectorize": "A pass of LLVM: it computes several iterations of an innermost loop at once, "
-    "with vectors.",
-    "loop-unroll": "A pass of LLVM: it repeats the body of a loop with few iterations, without the "
-    "loop.",
-    "licm": "A pass of LLVM: it moves what does not change in a loop in front of it, also loads, if "
-    "no store in the loop may change them.",
+    "loop-vectorize": "A pass of LLVM: it computes several iterations of an innermost loop at "
+    "once, with vectors.",
+    "loop-unroll": "A pass of LLVM: it repeats the body of a loop with few iterations, without "
+    "the loop.",
+    "licm": "A pass of LLVM: it moves what does not change in a loop in front of it, also loads, "
+    "if no store in the loop may change them.",
     "gvn": "A pass of LLVM: it reuses values and loads that were computed before.",
 }

@@ -42,6 +42,7 @@ from .record_launch import (
     VerdictRecord,
 )
 from .record_machine import MachineKernel, MachineRecord
+from .record_what_if import WhatIfCount, WhatIfRecord
 
 __all__ = [
     "VERSION",
@@ -80,6 +81,8 @@ __all__ = [
     "TaskRecord",
     "ToolInfo",
     "VerdictRecord",
+    "WhatIfCount",
+    "WhatIfRecord",
     "WorkloadRecord",
 ]
 
@@ -236,6 +239,10 @@ class KernelRecord(RecordPart, frozen=True, kw_only=True):
     ] = ""
     primal: Annotated[str, about("Id of the kernel that this one differentiates.")] = ""
     stale: Annotated[bool, about("True if this is an earlier result.")] = False
+    what_ifs: Annotated[
+        tuple[WhatIfRecord, ...],
+        about("Assumptions that were tried on the kernel."),
+    ] = ()
 
     def backend(self, name: str) -> BackendRecord | None:
         """The record of backend ``name``, if there is one."""

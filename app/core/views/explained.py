@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterable
 from typing import Final
 
 from ....engine.inspect.explaining import Explanation, explanations, pass_page, pass_summary
@@ -10,7 +11,7 @@ from ....engine.inspect.record import CompileRecord, KernelRecord, Record
 from ..lines import Line, Span, ir_spans, python_spans
 from ..memo import by_identity
 
-__all__ = ["explained", "explained_lines", "page_key"]
+__all__ = ["assumptions_at", "explained", "explained_lines", "page_key"]
 
 _SIGNS: Final = {"missed": ("!", "warn"), "done": ("+", "ok"), "note": ("-", "dim")}
 _PAD: Final = " " * 9
@@ -25,6 +26,15 @@ def explained(compiled: CompileRecord, line: int = 0) -> tuple[Explanation, ...]
 def page_key(one: Explanation) -> str:
     """The name of an explanation in `Selection.page`."""
     return f"{one.by} {one.pass_name} {one.line} {one.op} {one.text}"
+
+
+def assumptions_at(found: Iterable[Explanation], line: Line) -> tuple[str, ...]:
+    """The assumptions of the remark that a line shows; on a source line, of all its remarks."""
+    chosen = [
+        name for one in found if not one.later and line.key in (page_key(one), one.line)
+        for name in one.assume
+    ]  # fmt: skip
+    return tuple(dict.fromkeys(chosen))
 
 
 @by_identity(16)

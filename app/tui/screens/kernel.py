@@ -18,6 +18,7 @@ from ...core.lines import Line, index_of, search_text
 from ...core.pending import SENTENCES
 from ...core.state import backend_of, compiled_of, kernel_of, run_of, step_run
 from ...core.views.errors import error_lines, errors_of
+from ...core.views.explained import assumptions_at, explained
 from ...core.views.source_lines import user_lines
 from ...panels import Changes, Tab, tabs
 from ..commands import bindings, is_known
@@ -302,6 +303,17 @@ class KernelScreen(StudioScreen):
                 view.move(at)
                 return
         self.notify(f"Nothing that is shown uses ${line.key}.", timeout=3)
+
+    def action_what_if(self) -> None:
+        if self.studio.sel.tab != "explain":
+            self.action_show_tab("explain")
+            self.notify("W on a remark tries the assumptions below it.", timeout=3)
+            return
+        look = self.shown.subject()
+        view = self.shown
+        line = view.current if isinstance(view, LineView) else None
+        if look is not None and look.compiled is not None and line is not None:
+            self.studio.try_assumptions(assumptions_at(explained(look.compiled), line))
 
     def action_next_backend(self) -> None:
         kernel = kernel_of(self.studio.record, self.studio.sel)
