@@ -8,7 +8,6 @@ from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord
 from ..core.format import counted
 from ..core.lines import Line
 from ..core.views.explained import explained, explained_lines
-from ..core.views.what_if import what_if_lines
 from ..markup import markdown as md
 from ._panel import (
     Asked,
@@ -37,10 +36,8 @@ def _draw(look: Look) -> Shown:
     missed = sum(one.kind == "missed" and not one.later for one in found)
     where = f"line {chosen} only" if chosen else "all lines"
     header = Line(((f"{counted(missed, 'missed optimisation')}  ", "title"), (where, "dim")))
-    lines = explained_lines(look.record, look.kernel, found, look.width, look.sel.page)
     name = look.backend.backend if look.backend is not None else ""
-    tried = [one for one in look.kernel.what_ifs if one.backend == name]
-    lines = [*what_if_lines(tried, look.ascii_only), *lines]
+    lines = explained_lines(look.record, look.kernel, found, look.width, look.sel.page, name)
     line = look.sel.line
     return Shown(
         lines or [Line(((_NOTHING, "dim"),))],
@@ -66,7 +63,10 @@ def _text(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> list
     if asked.pass_name is not None:
         found = tuple(one for one in found if one.pass_name == asked.pass_name)
     kernel = next(k for k in asked.record.kernels if backend in k.backends)
-    return explained_lines(asked.record, kernel, found, asked.width) or [Line(((_NOTHING, ""),))]
+    lines = explained_lines(
+        asked.record, kernel, found, asked.width, backend=backend.backend
+    )  # fmt: skip
+    return lines or [Line(((_NOTHING, ""),))]
 
 
 def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:

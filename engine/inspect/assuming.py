@@ -7,10 +7,10 @@ An assumption is one of `ASSUMPTIONS`, a loop to unroll (``unroll=12``, the line
 block size (``block_dim=256``), or any compile option (``max_vector_width=4``). The kernel is
 compiled once as it is and once with the assumption, in scratch: nothing of the user's changes, and
 no cache is written. Both are launched in turns with the same arguments, so that their times belong
-to the same moments; a verdict other than ``within noise`` must hold in two measurements. The results
-with the assumption are compared with the interpreter's, which runs the kernel without it, or, where
-that takes too long, with the results without it. So an assumption that is false for these arguments
-shows as ``differs``.
+to the same moments; a verdict other than ``within noise`` must hold in two measurements.
+The results with the assumption are compared with the interpreter's, which runs the kernel without
+it, or, where that takes too long, with the results without it. So an assumption that is false for
+these arguments shows as ``differs``.
 
 Where the generated code is the same there is nothing to time: the verdict is ``same code``. Where
 an assumption cannot be made the verdict is ``cannot``, with the reason.

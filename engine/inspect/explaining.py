@@ -141,7 +141,9 @@ def explanations(compiled: CompileRecord, line: int = 0) -> list[Explanation]:
     found: dict[tuple[str, str, int], Explanation] = {}
     for run in compiled.runs:
         for remark in run.remarks:
-            key = (run.name, remark.text, remark.op)
+            # The same op in the same loop: what was said last holds.
+            about = remark.text.partition(":")[0] if remark.op >= 0 else remark.text
+            key = (run.name, about, remark.op)
             before = found.pop(key, None)
             made = _made(compiled, remark, "pass", run.index, run.stage)
             if before is not None:

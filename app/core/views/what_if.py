@@ -9,10 +9,9 @@ from ....engine.inspect.record import WhatIfRecord
 from ..format import duration_us
 from ..lines import Line, Span
 
-__all__ = ["what_if_lines", "what_if_text"]
+__all__ = ["what_if_lines", "what_if_style", "what_if_text"]
 
 _STYLES: Final = {"faster": "ok", "slower": "bad", "cannot": "dim", "same code": "dim"}
-_LABEL: Final = 20
 
 
 def what_if_text(found: WhatIfRecord) -> str:
@@ -32,14 +31,17 @@ def what_if_text(found: WhatIfRecord) -> str:
     return text
 
 
-def what_if_lines(found: Iterable[WhatIfRecord], ascii_only: bool = False) -> list[Line]:
+def what_if_style(found: WhatIfRecord) -> str:
+    """The style of the outcome."""
+    return "bad" if found.agreement == "differs" else _STYLES.get(found.verdict, "")
+
+
+def what_if_lines(found: Iterable[WhatIfRecord]) -> list[Line]:
     """A block for each assumption: the outcome, what was compared, counts, and what to write."""
     out: list[Line] = []
     for one in found:
         text = what_if_text(one)
-        if ascii_only:
-            text = text.replace("±", "+-")
-        style = "bad" if one.agreement == "differs" else _STYLES.get(one.verdict, "")
+        style = what_if_style(one)
         key = ("what if", one.backend, one.assumption)
         head: tuple[Span, ...] = (
             ("     what if ", "head"), (one.assumption, "title"), (f" on {one.backend}  ", "dim"),
