@@ -13,7 +13,7 @@ from ..lines import Line, Span, cell, ir_spans, python_spans
 from ..memo import by_identity
 from ..state import names_of
 
-__all__ = ["Place", "line_title", "place_of", "track_lines", "tracks_at"]
+__all__ = ["Place", "held_op", "line_title", "place_of", "track_lines", "tracks_at"]
 
 _TEXTS: Final = {
     "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR", "ptx": "PTX",
@@ -66,6 +66,19 @@ def place_of(
             before = [n for n, e in events if index.get(e.run, -1) <= at]
             return Place(track.op, before[-1] if before else events[0][0] if events else -1)
     return Place(found[0].op if found else -1, -1)
+
+
+def held_op(compiled: CompileRecord, op: int, run: RunName | None) -> int:
+    """The op that has the value of ``op`` after a run: the survivor, if it was replaced until then.
+    ``op`` itself where the value does not exist."""
+    names = names_of(compiled)
+    if op < 0 or run not in names:
+        return op
+    try:
+        found = _tracker(compiled).of_op(op).held(compiled.runs[names.index(run)].index)
+    except KeyError:
+        return op
+    return found if found >= 0 else op
 
 
 def line_title(record: Record, kernel: KernelRecord, line: int) -> Line:

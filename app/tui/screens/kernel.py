@@ -20,6 +20,7 @@ from ...core.state import backend_of, compiled_of, kernel_of, run_of, step_run
 from ...core.views.errors import error_lines, errors_of
 from ...core.views.explained import assumptions_at, explained
 from ...core.views.source_lines import user_lines
+from ...core.views.tracks import held_op
 from ...panels import Changes, Tab, tabs
 from ..commands import bindings, is_known
 from ..widgets.bars import KeyBar, TabBar, TitleBar
@@ -223,7 +224,8 @@ class KernelScreen(StudioScreen):
         else:
             compiled = compiled_of(self.studio.record, sel)
             if compiled is not None:
-                self.studio.select(run=step_run(compiled, sel, step).run)
+                run = step_run(compiled, sel, step).run
+                self.studio.select(run=run, op=held_op(compiled, sel.op, run))
             if sel.tab != "passes":
                 self.action_show_tab("passes")
         self.paint()

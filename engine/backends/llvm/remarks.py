@@ -97,7 +97,7 @@ def _parsed(lines: Sequence[str], ids: Sequence[int]) -> tuple[OpRemark, ...]:
         return f"${op}" if op >= 0 else "another place"
 
     found: dict[OpRemark, None] = {}
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+    for line, after in zip(lines, [*lines[1:], ""], strict=False):
         match = _REMARK.match(line)
         if match:
             text = _PRAGMA.sub("", match[2])
