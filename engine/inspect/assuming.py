@@ -46,7 +46,6 @@ from .verdicts import Rival, verdicts_of
 
 if TYPE_CHECKING:
     from ..lang.kernel import Kernel
-    from ..runtime.compile import FullCompile
 
 __all__ = [
     "ASSUMPTIONS", "SUGGESTED", "Assumption", "assumption", "suggested", "try_assumptions",
@@ -231,17 +230,6 @@ class _Silent(Steps):
 class _Side(Launcher):
     """One of the two captures, launched once and then timed."""
 
-    def __init__(self, capture: KernelCapture, budget_s: float, noalias: bool) -> None:
-        super().__init__(capture, budget_s)
-        self.noalias: Final = noalias
-
-    def ready_to_time(self, name: str, found: Round) -> tuple[FullCompile, Any]:
-        """As `ready`; with the assumption, arrays that overlap are taken not to."""
-        if not self.noalias:
-            return self.ready(name, found)
-        compiled = self._capture.compiled(name, found.spec_keys)
-        return compiled, self.inputs(compiled, found)
-
     def overlaps(self, name: str, found: Round) -> bool:
         """True if arrays of the launch overlap."""
         compiled = self._capture.compiled(name, found.spec_keys)
@@ -249,7 +237,7 @@ class _Side(Launcher):
 
     def launched(self, name: str, found: Round) -> tuple[Any, float]:
         """(the results of a launch, microseconds)."""
-        compiled, given = self.ready_to_time(name, found)
+        compiled, given = self.ready(name, found)
         place = placed(compiled, given)
         start = self.starter(compiled, place, found)
         with self.limited(name, found, "launch"):
@@ -277,7 +265,7 @@ class _Side(Launcher):
 
     def contender(self, name: str, found: Round, first_us: float) -> tuple[Contender, Placed]:
         """What is launched again and again."""
-        compiled, given = self.ready_to_time(name, found)
+        compiled, given = self.ready(name, found)
         place = placed(compiled, given)
         restore = place.restorer(compiled.executable.meta.written)
         start = self.timed_starter(name, compiled, place, found)
@@ -332,17 +320,17 @@ class _Pair:
             return msgspec.structs.replace(found, reason=f"a launch failed: {text}")
 
     def _launched(self, found: WhatIfRecord) -> WhatIfRecord:
-        a = _Side(self.plain, self.budget_s, False)
-        b = _Side(self.other, self.budget_s, self.made.noalias)
+        a, b = _Side(self.plain, self.budget_s), _Side(self.other, self.budget_s)
         name = self.backend
         if self.made.noalias:
-            first = a.round(0)
-            if first is not None and not a.overlaps(name, first):
-                return _cannot(
-                    found,
-                    "it holds already: the arrays of this launch do not overlap, and the code is "
-                    "made for that; the accesses that may conflict are in one array or field",
-                )
+            rounds = map(a.round, range(len(self.plain.cases)))
+            if any(one is not None and a.overlaps(name, one) for one in rounds):
+                return _cannot(found, "it is false: an array that a launch writes overlaps another")
+            return _cannot(
+                found,
+                "it holds already: the arrays of the launches do not overlap, and the code is made "
+                "for that; the accesses that may conflict are in one array or field",
+            )
         found = self._checked(a, b, found)
         last = len(self.plain.cases) - 1
         rounds = a.round(last), b.round(last)

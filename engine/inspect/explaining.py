@@ -108,7 +108,7 @@ _ADVICE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
      "It is used under a condition only: a load before the loop could be outside of the "
      "array. Load "
      "it before the loop yourself if it always exists.", ()),
-    (r"control flow|if-convert|early exit|exit count|could not determine number|multiple exit",
+    (r"control flow|if-convert|early exit|uncountable|exit count|number of iter|multiple exit",
      "The number of iterations is not known when the loop starts, or a condition leaves the "
      "loop. A "
      "range with a fixed end, and a condition that selects a value instead of a path, help.",
