@@ -1,4 +1,4 @@
-"""What would be gained if an assumption held: what ``qd-studio whatif`` prints.
+"""The gain if an assumption held: what ``qd-studio whatif`` prints.
 
 The kernels are compiled with the assumption in scratch, checked against the interpreter, and timed
 in turns with the kernel as it is.

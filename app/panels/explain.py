@@ -1,4 +1,4 @@
-"""Why the code is as it is: remarks of passes and of LLVM by source line, with advice."""
+"""Remarks of passes and of LLVM by source line, with advice: why the code is as it is."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[s
 
 
 def _markdown(kernel: KernelRecord) -> list[str]:
-    """What was missed, by line, folded."""
+    """The missed optimisations by line, folded."""
     compiled = next((c for _, c in compiles(kernel)), None)
     found = explained(compiled) if compiled is not None else ()
     missed = [one for one in found if one.kind == "missed" and not one.later]

@@ -1,4 +1,4 @@
-"""What would be gained if an assumption held: compile with it, check the results, time it.
+"""The gain if an assumption held: compile with it, check the results, time it.
 
     found = inspect.what_if(kernel, "fast_math", "cpu")
     print(found.verdict, found.ratio, found.agreement, found.change)
@@ -264,7 +264,7 @@ class _Side(Launcher):
         return self._made(self._capture.cases[index], index == 0)
 
     def contender(self, name: str, found: Round, first_us: float) -> tuple[Contender, Placed]:
-        """What is launched again and again."""
+        """Return what is launched again and again."""
         compiled, given = self.ready(name, found)
         place = placed(compiled, given)
         restore = place.restorer(compiled.executable.meta.written)

@@ -1,4 +1,4 @@
-"""Why the code is as it is: remarks of our passes and of LLVM's at the user's lines.
+"""The reasons why the code is as it is: remarks of our passes and of LLVM's at the user's lines.
 
     for one in inspect.explanations(compiled, line=12):
         print(one.line, one.by, one.pass_name, one.text, one.advice)
@@ -218,9 +218,9 @@ def _fate(event: Event) -> str:
 
 
 def pass_page(name: str) -> str:
-    """What a pass does, with an example and what it leaves alone; empty if it is not one of ours.
+    """The page of a pass: its effect, an example, and what it leaves alone.
 
-    For a pass of LLVM's, one sentence.
+    For a pass of LLVM's, one sentence; empty for a pass that is not known.
     """
     fn = _function(name)
     if fn is None:

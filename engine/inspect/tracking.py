@@ -346,7 +346,7 @@ class Tracker:
             events.append(self._event("moved", at, op, op, where, before=before, after=after))
 
     def _moved(self, run: PassRun, op: int) -> str:
-        """Where a pass has moved an op to, in words; empty if it is in the block it was in."""
+        """Return where a pass has moved an op to, in words; empty if it is in the same block."""
         old, new = self.owner(run.before), self.owner(run.after)
         outside = list(_chain(old, op, self.at(run.after)))
         inside = list(_chain(new, op, self.at(run.before)))
@@ -393,7 +393,7 @@ class Tracker:
         return -1, ""
 
     def _why_dead(self, at: int, op: int) -> str:
-        """Why the run at this position deleted an op that nothing replaces."""
+        """Return why the run at this position deleted an op that nothing replaces."""
         runs = self.compiled.runs
         users = self._users(runs[at].before).get(op)
         if users:

@@ -1,4 +1,4 @@
-"""What assumptions would gain, as lines."""
+"""The gain of assumptions that were tried, as lines."""
 
 from __future__ import annotations
 
