@@ -7,7 +7,8 @@ from typing import Final
 from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord
 from ..core.lines import Line
 from ..core.state import names_of
-from ..core.views.tracks import Place, line_title, place_of, track_lines, tracks_at
+from ..core.views.source_lines import user_lines
+from ..core.views.tracks import Place, line_title, place_of, track_lines, track_of, tracks_at
 from ._panel import (
     Asked,
     Changes,
@@ -28,7 +29,9 @@ def _line(look: Look, compiled: CompileRecord) -> int:
     """The selected line, or the first of the kernel that IR is from."""
     if look.sel.line:
         return look.sel.line
-    return next((t.line for t in tracks_at(compiled, 0) if t.line > look.kernel.line), 0)
+    lines = user_lines(compiled)
+    locs = compiled.snapshots[0].locs
+    return next((n for n in (lines[loc] for loc in locs if loc >= 0) if n > look.kernel.line), 0)
 
 
 def _draw(look: Look) -> Shown:
@@ -50,8 +53,7 @@ def _at(look: Look, place: Place) -> Changes:
     compiled = look.compiled
     if compiled is None:
         return {}
-    found = tracks_at(compiled, 0, place.op)
-    track = next((t for t in found if t.op == place.op), None)
+    track = track_of(compiled, place.op)
     if track is None:
         return {}
     changes = {"line": track.line} if track.line else {}

@@ -128,18 +128,17 @@ class Tracker:
 
     def _born_at(self, line: int, file: str) -> list[int]:
         """The ops of the first listing at a line; then those that passes made there of nothing."""
-        out: dict[int, None] = {}
-        made = self.compiled.origins
-        for shot in self.compiled.snapshots:
-            for op, loc in zip(shot.ids, shot.locs, strict=True):
-                if (
-                    op >= 0
-                    and op not in out
-                    and str(op) not in made
-                    and self._is_at(loc, line, file)
-                ):
-                    out[op] = None
-        return list(out)
+        out: list[int] = []
+        made, seen = self.compiled.origins, set[int]()
+        there = {i for i in range(len(self.compiled.locs)) if self._is_at(i, line, file)}
+        for n, shot in enumerate(self.compiled.snapshots):
+            places = self.at(n)
+            fresh = places.keys() - seen
+            seen |= fresh
+            for op in sorted(fresh, key=places.__getitem__):
+                if shot.locs[places[op]] in there and str(op) not in made:
+                    out.append(op)
+        return out
 
     def _is_at(self, loc: int, line: int, file: str) -> bool:
         if not line:

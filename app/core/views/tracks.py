@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -13,7 +12,7 @@ from ..lines import Line, Span, cell, ir_spans, python_spans
 from ..memo import by_identity
 from ..state import names_of
 
-__all__ = ["Place", "held_op", "line_title", "place_of", "track_lines", "tracks_at"]
+__all__ = ["Place", "held_op", "line_title", "place_of", "track_lines", "track_of", "tracks_at"]
 
 _TEXTS: Final = {
     "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR", "ptx": "PTX",
@@ -48,9 +47,17 @@ def tracks_at(compiled: CompileRecord, line: int, op: int = -1) -> tuple[Track, 
     tracker = _tracker(compiled)
     found = tracker.of_line(line)
     if op >= 0 and not any(op in (t.op, *(e.into for e in t.events)) for t in found):
-        with contextlib.suppress(KeyError):
-            found.insert(0, tracker.of_op(op))
+        alone = track_of(compiled, op)
+        found[:0] = [alone] if alone is not None else []
     return tuple(found)
+
+
+def track_of(compiled: CompileRecord, op: int) -> Track | None:
+    """The history of one op; None if no listing has it."""
+    try:
+        return _tracker(compiled).of_op(op)
+    except KeyError:
+        return None
 
 
 def place_of(
@@ -74,10 +81,10 @@ def held_op(compiled: CompileRecord, op: int, run: RunName | None) -> int:
     names = names_of(compiled)
     if op < 0 or run not in names:
         return op
-    try:
-        found = _tracker(compiled).of_op(op).held(compiled.runs[names.index(run)].index)
-    except KeyError:
+    track = track_of(compiled, op)
+    if track is None:
         return op
+    found = track.held(compiled.runs[names.index(run)].index)
     return found if found >= 0 else op
 
 
