@@ -15,10 +15,10 @@ from ..state import names_of
 __all__ = ["Place", "held_op", "line_title", "place_of", "track_lines", "track_of", "tracks_at"]
 
 _TEXTS: Final = {
-    "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR", "ptx": "PTX",
-    "asm": "assembly", "isa": "AMDGPU assembly", "opencl_c": "OpenCL C", "sass": "SASS",
-    "spirv": "SPIR-V",
+    "opencl_c": "OpenCL C", "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR",
+    "spirv": "SPIR-V", "isa": "AMDGPU assembly", "ptx": "PTX", "sass": "SASS", "asm": "assembly",
 }  # fmt: skip
+_ORDER: Final = {name: i for i, name in enumerate(_TEXTS)}
 _STYLES: Final = {
     "born": "ok", "merged": "accent", "deleted": "bad", "rewritten": "warn", "moved": "move",
     "failed": "bad",
@@ -170,7 +170,7 @@ def _text(event: Event) -> str:
 def _code(track: Track) -> list[Line]:
     end = len(track.events)
     out: list[Line] = []
-    for place in track.code:
+    for place in sorted(track.code, key=lambda x: _ORDER.get(x.text, -1)):
         title = _TEXTS.get(place.text, place.text)
         key = Place(track.op, end, place.text)
         out.append(_row(track, key, title, "code", "dim", _lines_of(place)))
