@@ -14,7 +14,7 @@ from .what_if import what_if_lines, what_if_style, what_if_text
 
 __all__ = ["assumptions_at", "explained", "explained_lines", "page_key"]
 
-_SIGNS: Final = {"missed": ("!", "warn"), "done": ("+", "ok"), "note": ("-", "dim")}
+_SIGNS: Final = {"missed": ("!", "warn"), "done": ("+", "num"), "note": ("-", "dim")}
 _PAD: Final = " " * 9
 
 

@@ -20,7 +20,7 @@ _TEXTS: Final = {
 }  # fmt: skip
 _ORDER: Final = {name: i for i, name in enumerate(_TEXTS)}
 _STYLES: Final = {
-    "born": "ok", "merged": "accent", "deleted": "bad", "rewritten": "warn", "moved": "move",
+    "born": "num", "merged": "accent", "deleted": "bad", "rewritten": "warn", "moved": "move",
     "failed": "bad",
 }  # fmt: skip
 _KIND: Final = 10

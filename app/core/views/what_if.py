@@ -11,7 +11,7 @@ from ..lines import Line, Span
 
 __all__ = ["what_if_lines", "what_if_style", "what_if_text"]
 
-_STYLES: Final = {"faster": "ok", "slower": "bad", "cannot": "dim", "same code": "dim"}
+_STYLES: Final = {"faster": "accent", "slower": "bad", "cannot": "dim", "same code": "dim"}
 
 
 def what_if_text(found: WhatIfRecord) -> str:
