@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "show": Command("show FILE --panel PANEL", ".show"),
     "diff": Command("diff A B", ".difference", True),
     "sweep": Command("sweep FILE --option KEY", ".sweep", True),
+    "whatif": Command("whatif FILE", ".whatif", True),
     "doctor": Command("doctor", ".doctor"),
     "cache": Command("cache ls, show, verify, clean", ".cache"),
     "stubs": Command("stubs DIRECTORY", ".stubs", True),

@@ -18,12 +18,13 @@ from .core.lines import plain
 from .core.visible import visible_json
 from .opening import split_arguments
 from .panels import Asked, NothingToShow, find, panels
-from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Failure, Parser
+from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Failure, Parser, count
 
 __all__ = ["NothingToShow", "main", "parser", "show"]
 
 _WIDTH: Final = 100
 _WITH_FORMS: Final = ("ir", "passes")
+_WITH_LINES: Final = ("track", "explain")
 
 
 def show(
@@ -34,16 +35,17 @@ def show(
     *,
     as_json: bool = False,
     form: str = "exact",
+    line: int = 0,
 ) -> str:
     """The panel as text that ends in a line end.
 
     kernel: a name or an id; None: all. pass_name: for passes, ir and cfg, only what this pass did,
-    ``NAME`` or ``NAME@STAGE``. form: of IR, exact or readable. Raises NothingToShow, or
-    KeyError for an unknown panel.
+    ``NAME`` or ``NAME@STAGE``. form: of IR, exact or readable. line: of the source, for track;
+    0 for all. Raises NothingToShow, or KeyError for an unknown panel.
     """
     chosen = find(panel)
     width = shutil.get_terminal_size((_WIDTH, 24)).columns
-    asked = Asked(record, kernel, pass_name, width, form)
+    asked = Asked(record, kernel, pass_name, width, form, line)
     if as_json and chosen.json is not None:
         text = json.dumps(chosen.json(asked), indent=1, ensure_ascii=False)
         return visible_json(text) + "\n"
@@ -72,6 +74,8 @@ def parser() -> Parser:
     add("--form", choices=["exact", "readable"],
         help="of the IR in ir and passes: 'exact', one op a line (default), or 'readable', with "
              "your names, infix, and single uses inside expressions")  # fmt: skip
+    add("--line", type=count, default=0, metavar="N",
+        help="of track and explain: only what is about line N of the file")  # fmt: skip
     add("--json", action="store_true", help="print JSON, in the form of the record")
     common.common(made)
     return made
@@ -99,6 +103,8 @@ def main(words: list[str]) -> int:
         raise Failure(
             EXIT_USAGE, f"show: --form is for {' and '.join(_WITH_FORMS)}, not {panel.id}"
         )
+    if options.line and panel.id not in _WITH_LINES:
+        raise Failure(EXIT_USAGE, f"show: --line is for {' and '.join(_WITH_LINES)}")
     if not options.files and not options.module:
         raise Failure(EXIT_USAGE, "show: no file given")
     if options.files and options.files[0].endswith((".qds", ".json")):
@@ -115,7 +121,7 @@ def main(words: list[str]) -> int:
     try:
         text = show(
             record, options.panel, options.kernel, options.pass_name, as_json=options.json,
-            form=options.form or "exact",
+            form=options.form or "exact", line=options.line,
         )  # fmt: skip
     except NothingToShow as error:
         for line in failures(record):

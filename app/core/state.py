@@ -46,6 +46,7 @@ class Selection:
     passes and tabs, -1 and 0 for none. artefact, cfg: numbers within their lists. layer: of the
     caches, with its backend (``cpu offline``); empty for the most informative one. stack: of
     the adstacks (``0.2``); empty for the one that takes most. readable: IR is in that form.
+    page: the line of Explain below which the documentation of its pass is open.
     """
 
     kernel: str = ""
@@ -62,6 +63,7 @@ class Selection:
     fold_noops: bool = True
     whole: bool = False
     readable: bool = False
+    page: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,12 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ._panel import Asked, Look, NothingToShow, Panel, Shown, Tab
+from ._panel import Asked, Changes, Look, NothingToShow, Panel, Shown, Tab
 from ._plugins import faulty, load
 
 __all__ = [
-    "Asked", "Look", "NothingToShow", "Panel", "Shown", "Tab", "faulty", "find", "panels", "tabs",
+    "Asked", "Changes", "Look", "NothingToShow", "Panel", "Shown", "Tab", "faulty", "find",
+    "panels", "tabs",
 ]  # fmt: skip
 
 

@@ -36,8 +36,9 @@ from ..core.state import History, Selection, backend_of, compiled_of
 from ..markup.html import Page
 
 __all__ = [
-    "Asked", "Look", "NothingToShow", "Panel", "Shown", "Tab", "compiles", "json_of_backends",
-    "json_of_compiles", "of_backend", "of_backends", "text_of_compiles", "text_of_kernels",
+    "Asked", "Changes", "Look", "NothingToShow", "Panel", "Shown", "Tab", "compiles",
+    "json_of_backends", "json_of_compiles", "of_backend", "of_backends", "text_of_compiles",
+    "text_of_kernels",
 ]  # fmt: skip
 
 Block = tuple[str, Sequence[Line]]
@@ -55,7 +56,7 @@ class Asked(NamedTuple):
     """A request to ``qd-studio show``.
 
     kernel: name or id; None for all. pass_name: ``NAME`` or ``NAME@STAGE``; None for all. width: in
-    columns. form: of IR, ``exact`` or ``readable``.
+    columns. form: of IR, ``exact`` or ``readable``. line: of the source; 0 for all.
     """
 
     record: Record
@@ -63,6 +64,7 @@ class Asked(NamedTuple):
     pass_name: str | None
     width: int
     form: str = "exact"
+    line: int = 0
 
     @property
     def readable_files(self) -> tuple[FileRecord, ...] | None:
@@ -237,8 +239,10 @@ class Tab:
     keys: (command ids, word) for the bar of keys. state: ``pending``, ``stale`` or empty. draw: the
     lines. pane: ``module:Class`` of a widget that replaces the list of lines. moved: the changes of
     the selection when the cursor moves to a line. step: those for the keys of the next and previous
-    pass; None to step through the passes. opened: those when the tab opens. files: what an export
-    writes besides the lines, by suffix. ir: the lines are ops, keyed by their ids.
+    pass; None to step through the passes. chosen: those for `enter` on a line, with the ``tab`` to
+    go to; empty for what it does elsewhere. opened: those when the tab opens. files: what an export
+    writes besides the lines, by suffix. ir: the lines are ops, keyed by their ids. flips: parts
+    of the selection that the keys for Passes switch here.
     """
 
     keys: tuple[tuple[str, str], ...] = (
@@ -249,9 +253,11 @@ class Tab:
     pane: str = ""
     moved: Callable[[Look, Line], Changes] | None = None
     step: Callable[[Look, int], Changes] | None = None
+    chosen: Callable[[Look, Line], Changes] | None = None
     opened: Callable[[Look], Changes] | None = None
     files: Callable[[Look], Mapping[str, Callable[[], str]]] | None = None
     ir: bool = False
+    flips: tuple[str, ...] = ()
 
 
 # ---- all of it

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from textual.app import SuspendNotSupported
 
-from ..core.state import kernel_of
+from ..core.state import backend_of, kernel_of
 from ..core.views.errors import errors_of
 from ..core.visible import visible_line
 from .screens.base import StudioScreen
@@ -274,6 +274,24 @@ class Actions:
             client.set_backends(chosen)
             names = ", ".join(chosen) or "the backends that can launch here"
             self._app.notify(f"Compiling for {names}.", timeout=3, markup=False)
+
+    def try_assumptions(self, names: tuple[str, ...]) -> None:
+        """Measure what each assumption would gain for the selected kernel and backend."""
+        client = self._client()
+        if client is None:
+            return
+        app = self._app
+        backend = backend_of(app.record, app.sel)
+        if not names or backend is None:
+            app.notify("Nothing that could be assumed would help here; qd-studio whatif tries "
+                       "any compile option.", timeout=4)  # fmt: skip
+            return
+        from ..worker.protocol import Assume
+
+        client.what_if([
+            Assume(text=name, kernel=app.sel.kernel, backend=backend.backend) for name in names
+        ])  # fmt: skip
+        app.notify(f"Measuring with {', '.join(names)}.", timeout=4, markup=False)
 
     def action_cancel(self) -> None:
         client = self._client()

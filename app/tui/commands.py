@@ -138,6 +138,9 @@ _COMMANDS: Final = (
             "screen.flip('whole')", "kernel"),
     Command("form", "f", "Readable IR", "Show the IR on Passes in its readable form, with your "
             "names and infix, or one operation a line.", "screen.flip('readable')", "kernel"),
+    Command("what-if", "W", "What if", "On Explain: compile as if the assumptions of the remark "
+            "under the cursor held, check the results, and measure the gain.", "screen.what_if",
+            "kernel"),
     Command("backend", "b", "Next backend", "Show the next backend's compile.",
             "screen.next_backend", "kernel"),
     Command("measure", "M", "Measure the machine", "On Cost: measure bandwidth, arithmetic and "
@@ -168,13 +171,17 @@ _COMMANDS: Final = (
 )  # fmt: skip
 
 
+_TAB_KEYS: Final = (*"1234567890", *(f"alt+{n}" for n in range(1, 10)))
+"""Those of packages come last."""
+
+
 @cache
 def all_commands() -> tuple[Command, ...]:
     """All commands, those of the tabs after the one for the tab before; loads the panels."""
     from ..panels import tabs
 
     at = _COMMANDS.index(command("previous-tab")) + 1
-    return (*_COMMANDS[:at], *map(_tab_command, tabs(), "123456789"), *_COMMANDS[at:])
+    return (*_COMMANDS[:at], *map(_tab_command, tabs(), _TAB_KEYS), *_COMMANDS[at:])
 
 
 def _tab_command(panel: Panel, key: str) -> Command:

@@ -118,9 +118,9 @@ def run_studio(
     chosen = tuple(backends)
 
     def start(on_event: Callable[[Any], object]) -> WorkerClient:
-        from ..worker.client import WorkerClient
+        from ..worker.assuming import AssumingClient
 
-        return WorkerClient(
+        return AssumingClient(
             files, config=config, backends=chosen, on_event=on_event, run=run, limits=limits,
             opening=opening, command=command, watch=True,
         )  # fmt: skip

@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 
 from ...engine.inspect.record import Record
-from .client import Value, WorkerClient
+from .assuming import AssumingClient
+from .client import Value
 from .events import Event, RecordUpdated
-from .protocol import Limits, Opening
+from .protocol import Assume, Limits, Opening
 
 __all__ = ["WorkerError", "collect"]
 
@@ -31,6 +32,7 @@ def collect(
     opening: Opening | None = None,
     command: Iterable[str] = (),
     peaks: bool = False,
+    assume: Iterable[Assume] = (),
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
 
@@ -45,10 +47,11 @@ def collect(
             last[:] = [event.record]
             complete.set()
 
-    client = WorkerClient(
+    client = AssumingClient(
         files, config, backends, listen,
         run=run, launch=launch, only=only, limits=limits, opening=opening, command=command,
         peaks=peaks,
+        assume=assume,
     )  # fmt: skip
     try:
         while not complete.wait(0.2) and client.alive:

@@ -42,6 +42,7 @@ from ...engine.inspect.steps import late_text
 
 __all__ = [
     "AFRESH",
+    "Assume",
     "DeviceLost",
     "FileLoaded",
     "FlightRecorder",
@@ -94,6 +95,15 @@ class Opening(msgspec.Struct, frozen=True, kw_only=True):
     modules: dict[str, str] = {}
 
 
+class Assume(msgspec.Struct, frozen=True, kw_only=True):
+    """An assumption to try; see `engine.inspect.what_if`. kernel: name or id, empty for each.
+    backend: empty for the first that launches."""
+
+    text: str
+    kernel: str = ""
+    backend: str = ""
+
+
 class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
     """A step that ended an earlier worker: the error is reported and the step not tried again.
 
@@ -121,6 +131,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     first that changes something): that run is reported before the passes after it have run. looks:
     the lookups that earlier workers sent in `Looked`; passed to a worker with its first job. peaks:
     the speed of a backend that is not known is measured, once for the machine.
+    assume: assumptions to try once the kernels have been launched.
     """
 
     id: int
@@ -140,6 +151,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     opening: Opening = Opening()
     looks: dict[str, bytes] = {}
     peaks: bool = False
+    assume: tuple[Assume, ...] = ()
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):

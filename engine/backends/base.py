@@ -90,7 +90,8 @@ class Artifact:
     texts: generated text by name (``llvm_ir``, ``asm``, ...), complete ones. lazy: texts that are
     made when first asked for. languages: for highlighting, by text.
     lines: for a text, the id of the IR op that each line came from, -1 for none; empty where that
-    is not known. Those of a lazy text come with the text.
+    is not known. Those of a lazy text come with the text. remarks: for a text, what the compiler
+    that made it says about it (`llvm.remarks.OpRemark`); known when ``lines`` are.
     code: machine code, as the toolchain returned it. later: returns it where `code` is still empty,
     because it costs less after a launch; see `machine_code`. facts: what the backend's own `load`
     needs. locations: source locations that the code refers to by index (see
@@ -107,6 +108,9 @@ class Artifact:
     lazy: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     locations: tuple[Loc, ...] = ()
+    remarks: dict[str, tuple[tuple[str, int, str], ...]] = field(
+        default_factory=dict[str, "tuple[tuple[str, int, str], ...]"]
+    )
     later: Callable[[], bytes] | None = None
 
     def machine_code(self) -> bytes:

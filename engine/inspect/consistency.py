@@ -38,7 +38,21 @@ _MOST: Final = 1 << 64
 _DEEPEST: Final = 64
 # Numbers that say "none" with -1, and those that may be any.
 _OR_NONE: Final = frozenset(
-    {"loc", "op", "run", "runs", "task", "parent", "forward", "reverse", "ids", "locs", "lines"}
+    {
+        "loc",
+        "op",
+        "run",
+        "runs",
+        "task",
+        "parent",
+        "forward",
+        "reverse",
+        "ids",
+        "locs",
+        "lines",
+        "ops",
+        "into",
+    }
 )
 _ANY: Final = frozenset(
     {"value", "default", "sizes", "origin", "max_size", "trip", "strides", "extra"}
@@ -52,6 +66,10 @@ _WORDS: Final[dict[tuple[str, str], frozenset[str]]] = {
         {"hit", "miss", "bypass", "off", "not_applicable", "damaged"}
     ),
     ("PredicateRecord", "state"): frozenset({"captured", "not captured"}),
+    ("WhatIfRecord", "verdict"): frozenset(
+        {"faster", "slower", "within noise", "same code", "unknown", "cannot"}
+    ),
+    ("WhatIfRecord", "agreement"): frozenset({"ok", "differs", "unchecked", "unknown"}),
     ("OpLink", "by"): frozenset({"same", "made", "place"}),
     ("TaskCost", "limited_by"): frozenset(
         {"", "bandwidth", "arithmetic", "latency", "launch", "unknown"}
@@ -192,6 +210,8 @@ def _compile(compiled: CompileRecord) -> None:
             raise ValueError(f"the run of pass {run.name[:40]!r} has no place or no snapshot")
         last = run.index
         _within((remark.loc for remark in run.remarks), locs, "a location")
+        if any(rewrite.into < -1 for rewrite in run.rewrites):
+            raise ValueError("an op was replaced by none that there can be")
     for graph in compiled.cfgs:
         _graph(graph, last + 1)
     for artefact in compiled.artefacts:
@@ -234,6 +254,7 @@ def _graph(graph: CfgRecord, runs: int) -> None:
 
 def _artefact(artefact: Artefact, locs: int) -> None:
     _within(artefact.lines, locs, "a location")
+    _within((remark.loc for remark in artefact.remarks), locs, "a location")
 
 
 def _layout(layout: LayoutRecord) -> None:

@@ -93,8 +93,9 @@ def machine_record(
     except ptxas.ToolError as error:
         return msgspec.structs.replace(record, sass_reason=str(error)), ()
     ids = artifact.lines.get("ptx", ())
-    lines = [locations.get(ids[n - 1], -1) if 0 < n <= len(ids) else -1 for n in sass.ptx_lines]
-    text = Artefact(name="sass", language="sass", text=sass.text, lines=tuple(lines) if ids else ())
+    ops = [ids[n - 1] if 0 < n <= len(ids) else -1 for n in sass.ptx_lines] if ids else []
+    lines = tuple([locations.get(op, -1) for op in ops])
+    text = Artefact(name="sass", language="sass", text=sass.text, lines=lines, ops=tuple(ops))
     return msgspec.structs.replace(record, disassembler=sass.tool), (text,)
 
 

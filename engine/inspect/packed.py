@@ -32,6 +32,7 @@ from .record import (
     PassRun,
     Record,
     Remark,
+    Rewrite,
     Snapshot,
 )
 
@@ -62,6 +63,7 @@ class SavedRun(_Base, frozen=True, kw_only=True):
     rewritten: int = 0
     moved: int = 0
     remarks: tuple[Remark, ...] = ()
+    rewrites: tuple[Rewrite, ...] = ()
 
 
 class SavedSnapshot(_Base, frozen=True, kw_only=True, array_like=True):
@@ -78,6 +80,8 @@ class SavedArtefact(_Base, frozen=True, kw_only=True):
     language: str
     text: Numbers
     lines: tuple[int, ...] = ()
+    ops: tuple[int, ...] = ()
+    remarks: tuple[Remark, ...] = ()
 
 
 class SavedCompile(_Base, frozen=True, kw_only=True):

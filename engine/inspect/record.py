@@ -28,6 +28,7 @@ from .record_compile import (
     LocRecord,
     PassRun,
     Remark,
+    Rewrite,
     Snapshot,
     TaskRecord,
 )
@@ -42,6 +43,7 @@ from .record_launch import (
     VerdictRecord,
 )
 from .record_machine import MachineKernel, MachineRecord
+from .record_what_if import WhatIfCount, WhatIfRecord
 
 __all__ = [
     "VERSION",
@@ -78,12 +80,15 @@ __all__ = [
     "PeaksRecord",
     "Record",
     "Remark",
+    "Rewrite",
     "RunName",
     "Snapshot",
     "TaskCost",
     "TaskRecord",
     "ToolInfo",
     "VerdictRecord",
+    "WhatIfCount",
+    "WhatIfRecord",
     "WorkloadRecord",
 ]
 
@@ -245,6 +250,10 @@ class KernelRecord(RecordPart, frozen=True, kw_only=True):
     ] = ""
     primal: Annotated[str, about("Id of the kernel that this one differentiates.")] = ""
     stale: Annotated[bool, about("True if this is an earlier result.")] = False
+    what_ifs: Annotated[
+        tuple[WhatIfRecord, ...],
+        about("Assumptions that were tried on the kernel."),
+    ] = ()
 
     def backend(self, name: str) -> BackendRecord | None:
         """The record of backend ``name``, if there is one."""

@@ -14,6 +14,7 @@ __all__ = [
     "LocRecord",
     "PassRun",
     "Remark",
+    "Rewrite",
     "Snapshot",
     "TaskRecord",
 ]
@@ -49,6 +50,20 @@ class Remark(RecordPart, frozen=True, kw_only=True):
     loc: Annotated[int, about("Index of the LocRecord; -1 for none.")] = -1
 
 
+class Rewrite(RecordPart, frozen=True, kw_only=True, array_like=True):
+    """The fate of one op in a pass, as the pass reports it."""
+
+    op: Annotated[int, about("Id of the op.")]
+    into: Annotated[
+        int,
+        about(
+            "Id of the op that has its value afterwards: its own if it was changed in place, -1 "
+            "for none."
+        ),
+    ] = -1
+    how: Annotated[str, about("The rule that applied, or the reason.")] = ""
+
+
 class PassRun(RecordPart, frozen=True, kw_only=True):
     """One run of one pass."""
 
@@ -75,6 +90,10 @@ class PassRun(RecordPart, frozen=True, kw_only=True):
     rewritten: Annotated[int, about("Number of ops that were rewritten in place.")] = 0
     moved: Annotated[int, about("Number of ops at a new position or in a new block.")] = 0
     remarks: Annotated[tuple[Remark, ...], about("Remarks of the run.")] = ()
+    rewrites: Annotated[
+        tuple[Rewrite, ...],
+        about("The ops that the run reports as replaced, changed or deleted, in order."),
+    ] = ()
 
 
 class CfgNode(RecordPart, frozen=True, kw_only=True):
@@ -118,6 +137,14 @@ class Artefact(RecordPart, frozen=True, kw_only=True):
     lines: Annotated[
         tuple[int, ...],
         about("Index of the LocRecord of each line, -1 for none; may be empty."),
+    ] = ()
+    ops: Annotated[
+        tuple[int, ...],
+        about("Id of the op that each line is from, -1 for none; may be empty."),
+    ] = ()
+    remarks: Annotated[
+        tuple[Remark, ...],
+        about("Remarks of the compiler that made the text, such as LLVM."),
     ] = ()
 
 

@@ -24,6 +24,7 @@ from .record import (
     LocRecord,
     PassRun,
     Remark,
+    Rewrite,
     RunName,
     Snapshot,
     TaskRecord,
@@ -238,6 +239,7 @@ class Recorder(Instrument):
                 rewritten=rewritten,
                 moved=moves,
                 remarks=remarks,
+                rewrites=tuple([Rewrite(op=x.op, into=x.into, how=x.how) for x in run.rewrites]),
             )
         )
 

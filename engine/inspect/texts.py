@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ..backends import base
-from .record import Artefact
+from .record import Artefact, Remark
 
 __all__ = ["artefacts_of"]
 
@@ -26,6 +26,17 @@ def artefacts_of(
             language=_LANGUAGES.get(name) or artifact.languages.get(name, "text"),
             text=artifact.text(name),
             lines=tuple([locations.get(op, -1) for op in artifact.lines.get(name, ())]),
+            ops=tuple(artifact.lines.get(name, ())),
+            remarks=_remarks(artifact.remarks.get(name, ()), locations),
         )
         for name in (artifact.names if lazy else tuple(artifact.texts))
+    )
+
+
+def _remarks(
+    found: Iterable[tuple[str, int, str]], locations: Mapping[int, int]
+) -> tuple[Remark, ...]:
+    return tuple(
+        Remark(pass_name=name, op=op, text=text, loc=locations.get(op, -1))
+        for name, op, text in found
     )

@@ -231,6 +231,7 @@ class _Cacher:
                 op.code = C.LOCAL_STORE
                 stored = True
             op.args = (local, *op.args[1:])
+            self.cx.rewrote(op, op, f"the element is kept in ${local.id} around loop ${loop.id}")
         if stored:
             with _guarded(after, guard):
                 after.store(ptr, after.load(local))

@@ -39,6 +39,9 @@ from ..types import DataType, PointerType
 from .manager import PassCx
 from .registry import register
 
+_FORWARDED = "forwarded from the store"
+_UNREAD = "overwritten before it is read, or never read"
+
 
 @register("cfg_optimization", optional=True, per_task=True)
 def cfg_optimization(func: Func, cx: PassCx) -> bool:
@@ -120,12 +123,16 @@ class _Optimizer:
         """Walk a node downwards, with the value each location is known to hold."""
         memory = self.memory
         known: dict[Location, Op] = {}
+        killed: dict[Location, Op] = {}  # the last op that may have changed it, for remarks
+        remarking = self.cx.remarking
         valid = 0  # the locations whose entry in `known` holds
         touched = 0  # the locations that something in this node may have set
         for kind, op, location in self.flow.events[node.id]:
             bit = location.bit
             if kind in (ATOMIC, FENCE):
                 others = memory.may_alias(location)
+                if remarking:
+                    _kill(killed, known, valid & (bit | others), op)
                 valid &= ~(bit | others)
                 touched |= bit | others
                 continue
@@ -143,17 +150,30 @@ class _Optimizer:
                     stored = self.resolve(op.args[1])
                     if value is not None and _same(value, stored):
                         self.dead.add(op)
+                        self.cx.rewrote(op, None, "the address holds this value already")
                     else:
                         others = memory.may_alias(location)
+                        if remarking:
+                            _kill(killed, known, valid & others, op)
                         valid &= ~others
                         touched |= bit | others
                     value = stored
                 elif value is None:
+                    if location in killed:
+                        self.blame(op, killed[location])
                     value = op  # what is loaded here is what the next load would find
                 else:
                     self.substitute(op, value)
             known[location] = value
             valid |= bit
+
+    def blame(self, load: Op, writer: Op) -> None:
+        """Remark that a value is not forwarded to ``load``."""
+        line = writer.loc.root.line
+        where = f" at line {line}" if line else ""
+        self.cx.remark(
+            load, f"${load.id} is not forwarded: ${writer.id}{where} may hit the same element"
+        )
 
     def reaching(self, node: CfgNode, location: Location, at: Op) -> Op | None:
         """The value that all definitions reaching ``node`` agree on, if it is visible at ``at``."""
@@ -205,15 +225,19 @@ class _Optimizer:
         if value.code == C.CONST:
             load.code, load.args, load.attr = C.CONST, (), value.attr
             self.constant.add(load)
+            self.cx.rewrote(load, load, _FORWARDED)
         elif value.code == C.ALLOCA:
             name = repr(value.attr) if value.attr else f"${value.id}"
             self.cx.remark(load, f"loads variable {name} before anything is stored to it")
             assert isinstance(load.type, DataType)
             load.code, load.args, load.attr = C.CONST, (), normalize(0, load.type)
             self.constant.add(load)
+            self.cx.rewrote(load, load, "nothing was stored before: it holds 0")
         else:
             self.repl[load] = value
             self.dead.add(load)
+            loaded = value.code in (C.LOCAL_LOAD, C.GLOBAL_LOAD)
+            self.cx.rewrote(load, value, "loaded before" if loaded else _FORWARDED)
 
     # --- dead stores -----------------------------------------------------------------------
 
@@ -232,11 +256,14 @@ class _Optimizer:
                     live &= ~bit
                 else:
                     self.dead.add(op)
+                    self.cx.rewrote(op, None, _UNREAD)
             elif live & bit or (node.parallel and not location.own):
                 live |= flow.reads(location)
             elif not self.used(op):
                 self.dead.add(op)
+                self.cx.rewrote(op, None, _UNREAD)
             else:
+                self.cx.rewrote(op, op, _UNREAD)
                 op.code = C.LOCAL_LOAD if location.kind == "local" else C.GLOBAL_LOAD
                 op.args = op.args[:1]
                 live |= flow.reads(location)
@@ -247,6 +274,13 @@ class _Optimizer:
         if self._counts is None:
             self._counts = use_counts(self.scope)
         return op in self._counts
+
+
+def _kill(killed: dict[Location, Op], known: dict[Location, Op], bits: int, by: Op) -> None:
+    """Note that ``by`` may change the locations of ``bits``."""
+    for location in known:
+        if location.bit & bits:
+            killed[location] = by
 
 
 def _constant(op: Op) -> float | int | None:

@@ -46,7 +46,7 @@ def demote_atomics(func: Func, cx: PassCx) -> bool:
     for block in blocks:
         for op in block.ops:
             if C.ATOMIC[op.code] and op not in rereads and _alone(op, serial, unique):
-                _demote_block(func, block, serial, unique, rereads)
+                _demote_block(func, cx, block, serial, unique, rereads)
                 changed = True
                 break
         for op in block.ops:
@@ -95,7 +95,7 @@ def _private(dest: Op, unique: frozenset[object]) -> bool:
 
 
 def _demote_block(
-    func: Func, block: Block, serial: bool, unique: frozenset[object], rereads: set[Op]
+    func: Func, cx: PassCx, block: Block, serial: bool, unique: frozenset[object], rereads: set[Op]
 ) -> None:
     b = Builder(func, block, ops=[])
     for op in block.ops:
@@ -111,6 +111,7 @@ def _demote_block(
         else:
             new = b.binary(ATOMIC_OPERATION[code], op, value)
         b.store(dest, new)
+        cx.rewrote(op, op, "no other iteration accesses the element: a load and a store")
         op.code = C.LOCAL_LOAD if dest.code == C.ALLOCA else C.GLOBAL_LOAD
         op.args = (dest,)
     block.ops = b.ops

@@ -61,4 +61,9 @@ def eliminate_immutable_local_vars(func: Func, cx: PassCx) -> bool:
             dead.add(load)
     drop(dead)
     replace_uses(func.body, repl)
+    cx.rewrote_all(repl, "the only value of the variable")
+    for var, store in stored.items():
+        if store is not None:
+            cx.rewrote(var, store.args[1], "a variable with a single value")
+            cx.rewrote(store, store.args[1], "a variable with a single value")
     return True

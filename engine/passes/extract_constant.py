@@ -42,11 +42,11 @@ def extract_constant(func: Func, cx: PassCx) -> bool:
     tasks = func.tasks()
     fronts = [region for task in tasks for region in task.regions] if tasks else [func.body]
     for front in fronts:
-        changed |= _extract(front)
+        changed |= _extract(front, cx)
     return changed
 
 
-def _extract(front: Block) -> bool:
+def _extract(front: Block, cx: PassCx) -> bool:
     known: dict[object, Op] = {}
     repl: dict[Op, Op] = {}
     moved: list[Op] = []
@@ -79,6 +79,7 @@ def _extract(front: Block) -> bool:
     front.ops = [op for op in ops[:count] if op not in repl] + fresh + rest
     if repl:
         _replace(front, repl)
+        cx.rewrote_all(repl, "the same constant")
     return True
 
 

@@ -52,6 +52,7 @@ def lower_access(func: Func, cx: PassCx) -> bool:
             _Lowering(func, block, repl).run()
             changed = True
     replace_uses(func.body, repl)
+    cx.rewrote_all(repl, "the address of the array itself")
     before, func.stage = func.stage, "accesses"
     return changed or before != "accesses"
 

@@ -51,6 +51,7 @@ def lower_ast(func: Func, cx: PassCx) -> bool:
             assert block is not None
             _lower_loops(func, block, left_early, repl)
         replace_uses(func.body, repl)
+        cx.rewrote_all(repl, "the counter of the loop")
     before, func.stage = func.stage, "lowered"
     return changed or before != "lowered"
 

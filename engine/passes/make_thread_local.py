@@ -65,6 +65,8 @@ def make_thread_local(func: Func, cx: PassCx) -> bool:
                 cx.remark(accesses[0], f"no accumulator for each thread: {why_not}")
             else:
                 _accumulate(func, task, loop, accesses, cx.config)
+                for op in accesses:
+                    cx.rewrote(op, op, "each thread adds up in a variable of its own")
                 changed = True
     return changed
 

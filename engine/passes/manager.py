@@ -25,7 +25,7 @@ becomes a QuadrantsInternalError that names stage, round, task and pass and keep
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from ..config import CompileConfig
@@ -36,7 +36,7 @@ from ..types import DataType, parse_type
 from . import registry
 from .registry import PassInfo
 
-__all__ = ["Instrument", "PassCx", "PassRemark", "Run", "StopPipeline"]
+__all__ = ["Instrument", "PassCx", "PassRemark", "PassRewrite", "Run", "StopPipeline"]
 
 T = TypeVar("T")
 
@@ -49,16 +49,26 @@ class PassRemark(NamedTuple):
     loc: Loc
 
 
+class PassRewrite(NamedTuple):
+    """One op that a pass replaced, changed or deleted. into: the id of the op that has its value
+    from now on: its own if it was changed in place, -1 for none. how: the rule, or the reason."""
+
+    op: int
+    into: int
+    how: str
+
+
 class Run:
     """One run of one pass, as instruments see it.
 
     index: counts the runs of a compile from 0. stage: the phase, such as ``simplify_I``. round: 0
     outside of repeated groups, else from 1. task: index of the task the run is limited to.
-    changed, ns, remarks: known in ``after``. skipped: True if an instrument skipped the run.
+    changed, ns, remarks, rewrites: known in ``after``. skipped: True if an instrument skipped the
+    run.
     """
 
-    __slots__ = ("changed", "index", "name", "ns", "optional", "remarks", "round", "skipped",
-                 "stage", "task")  # fmt: skip
+    __slots__ = ("changed", "index", "name", "ns", "optional", "remarks", "rewrites", "round",
+                 "skipped", "stage", "task")  # fmt: skip
 
     def __init__(
         self, index: int, stage: str, round: int, task: int | None, name: str, optional: bool
@@ -73,6 +83,7 @@ class Run:
         self.skipped = False
         self.ns = 0
         self.remarks: list[PassRemark] = []
+        self.rewrites: list[PassRewrite] = []
 
     def __str__(self) -> str:
         text = f"{self.stage}/{self.name}"
@@ -84,8 +95,8 @@ class Run:
 class Instrument:
     """Watches a compile. Each method does nothing here; override those of interest.
 
-    wants_remarks: collect the remarks of passes. wants_notes: `note` shall be called, which costs
-    what passes show there: control-flow graphs with their analyses.
+    wants_remarks: collect the remarks and rewrites of passes. wants_notes: `note` shall be called,
+    which costs what passes show there: control-flow graphs with their analyses.
     """
 
     wants_remarks: bool = False
@@ -132,8 +143,8 @@ class PassCx:
     watched: True if an instrument uses `note`.
     """
 
-    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_remarks", "_version", "config",
-                 "default_fp", "func", "phase", "round", "task", "task_index", "upto",
+    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_remarks", "_rewrites", "_version",
+                 "config", "default_fp", "func", "phase", "round", "task", "task_index", "upto",
                  "watched")  # fmt: skip
 
     def __init__(
@@ -156,6 +167,7 @@ class PassCx:
         self._instruments = tuple(instruments)
         self.watched = any(instrument.wants_notes for instrument in self._instruments)
         self._remarks: list[PassRemark] | None = None
+        self._rewrites: list[PassRewrite] | None = None
         self._cache: dict[Any, Any] = {}
         self._version = -1
         self._count = 0
@@ -172,6 +184,16 @@ class PassCx:
                 remarks.append(PassRemark(-1, text, self.func.loc))
             else:
                 remarks.append(PassRemark(op.id, text, op.loc))
+
+    def rewrote(self, op: Op, into: Op | None, how: str) -> None:
+        """Record what became of ``op``; see `PassRewrite`. Free without a listener."""
+        if self._rewrites is not None:
+            self._rewrites.append(PassRewrite(op.id, -1 if into is None else into.id, how))
+
+    def rewrote_all(self, repl: Mapping[Op, Op], how: str) -> None:
+        """Record that each key of ``repl`` was replaced by its value."""
+        if self._rewrites is not None:
+            self._rewrites += [PassRewrite(op.id, into.id, how) for op, into in repl.items()]
 
     @property
     def remarking(self) -> bool:
@@ -291,6 +313,7 @@ class PassCx:
         else:
             wanted = any(instrument.wants_remarks for instrument in instruments)
             self._remarks = run.remarks if wanted else None
+            self._rewrites = run.rewrites if wanted else None
             start = time.perf_counter_ns()
             try:
                 run.changed = self._run_bare(info)
@@ -300,7 +323,7 @@ class PassCx:
                     instrument.failed(run, func, error)
                 raise
             finally:
-                self._remarks = None
+                self._remarks = self._rewrites = None
             run.ns = time.perf_counter_ns() - start
         for instrument in instruments:
             instrument.after(run, func)

@@ -30,6 +30,7 @@ def merge_global_ptrs(func: Func, cx: PassCx) -> bool:
     if not repl:
         return False
     replace_uses(func.body, repl)
+    cx.rewrote_all(repl, "computed before")
     return True
 
 

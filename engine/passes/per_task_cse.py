@@ -54,17 +54,21 @@ def per_task_cse(func: Func, cx: PassCx) -> bool:
     regions = (func.body,) if cx.task is None else cx.task.regions
     for region in regions:
         cse.block(region)
+    cx.rewrote_all(cse.repl, "computed before")
+    cx.rewrote_all(cse.pairs, "computed in both branches")
     return cse.changed
 
 
 class _Cse:
-    __slots__ = ("changed", "known", "repl")
+    __slots__ = ("changed", "known", "pairs", "repl")
 
     def __init__(self) -> None:
         self.changed = False
         self.known: dict[_Key, Op] = {}
         """Values that come before the current op on every path, by what they compute."""
         self.repl: dict[Op, Op] = {}
+        self.pairs: dict[Op, Op] = {}
+        """Ops of a second branch by the equal ones of the first that have moved out for both."""
 
     def block(self, block: Block) -> None:
         known, repl = self.known, self.repl
@@ -111,7 +115,7 @@ class _Cse:
         out: list[Op] | None = None
         for index, op in enumerate(ops):
             if op.code == C.IF and op.regions[0].ops and op.regions[1].ops:
-                before, after = _common_ends(op)
+                before, after = _common_ends(op, self.pairs)
                 if before or after:
                     self.changed = True
                     set_block(before, block)
@@ -127,8 +131,9 @@ class _Cse:
         return block.ops
 
 
-def _common_ends(op: Op) -> tuple[list[Op], list[Op]]:
-    """Take equal first and equal last ops out of both branches of the if ``op``."""
+def _common_ends(op: Op, merged: dict[Op, Op]) -> tuple[list[Op], list[Op]]:
+    """Take equal first and equal last ops out of both branches of the if ``op``; ``merged`` gets
+    those of the second branch."""
     then, other = op.regions
     a, b = then.ops, other.ops
     pairs: dict[Op, Op] = {}
@@ -145,6 +150,9 @@ def _common_ends(op: Op) -> tuple[list[Op], list[Op]]:
         then.ops = a[first : len(a) - last]
         other.ops = b[first : len(b) - last]
         replace_uses(other, pairs)
+        merged.update(pairs)
+        if last:
+            merged.update(zip(b[-last:], a[-last:], strict=True))
     return a[:first], a[len(a) - last :]
 
 

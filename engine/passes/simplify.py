@@ -56,6 +56,8 @@ __all__ = ["simplify"]
 _FLAT_OPS = 12
 """Most ops, in both branches together, of an if that `flatten_if` turns into selects."""
 
+_SAME_VALUE = "its operand has the same value"
+
 _FEW = 8
 """So many locations are compared with a store one by one; bit sets of all cost more."""
 
@@ -175,6 +177,8 @@ class _Sweep:
                 same = self.value(op, loads, written)
                 if same is not None:
                     repl[op] = same
+                    how = "loaded before" if code == C.GLOBAL_LOAD else _SAME_VALUE
+                    self.cx.rewrote(op, same, how)
                     if out is None:
                         out = ops[:index]
                     continue
@@ -242,6 +246,7 @@ class _Sweep:
             if region.ops and not (code == C.OFFLOADED and region is op.regions[0]):
                 empty = False
         if empty and code != C.WHILE and not (code == C.GRAPH_REGION and _matters(op)):
+            self.cx.rewrote(op, None, "empty")
             return []
         if code == C.IF and self.flatten and _is_flat(op):
             return _selects(self.func, op)
@@ -263,6 +268,7 @@ class _Sweep:
                     if out is None:
                         out = ops[:index]
                     _join(last, op)
+                    self.cx.rewrote(op, last, "an if on the same condition")
                     # The ops between cannot depend on the first if.
                     between = out[at + 1 :]
                     out[at:] = [*between, last]

@@ -57,7 +57,7 @@ def split_blocked_axes(func: Func, cx: PassCx) -> bool:
     cx.remark(
         task, f"nested as the field is stored in memory: {len(digits)} axes instead of {len(box)}"
     )
-    _split(func, task, box, digits)
+    _split(func, cx, task, box, digits)
     return True
 
 
@@ -106,7 +106,9 @@ def _stride(term: tuple[int, int, int, int]) -> int:
     return term[3]
 
 
-def _split(func: Func, task: Op, box: list[tuple[int, int]], digits: list[_Digit]) -> None:
+def _split(
+    func: Func, cx: PassCx, task: Op, box: list[tuple[int, int]], digits: list[_Digit]
+) -> None:
     header, body = task.regions
     indices = _indices(func, task, body, box, digits)
     repl: dict[Op, Op] = {}
@@ -118,6 +120,7 @@ def _split(func: Func, task: Op, box: list[tuple[int, int]], digits: list[_Digit
     drop(repl)
     body.ops = [*indices.ops, *body.ops]
     replace_uses(body, repl)
+    cx.rewrote_all(repl, "computed from the parts of its axis")
     h = Builder(func, header, task.loc, header.ops[:-1])
     zero = h.const(0, i32)
     end = header.ops[-1]

@@ -63,6 +63,7 @@ APP_MAY = {
     "options": {"batch", "opening", "streams", "usage", "worker"},
     "open": {"application", "options", "report", "streams", "tui", "usage"},
     "show": {"batch", "opening", "options", "panels", "streams", "usage"},
+    "whatif": {"batch", "opening", "options", "streams", "usage", "worker"},
     "difference": {"batch", "opening", "options", "streams", "usage"},
     "tour": {"options", "streams", "tui", "usage"},
     "plain": {"panels", "show", "streams", "usage", "worker"},

@@ -18,8 +18,10 @@ from ...core.lines import Line, index_of, search_text
 from ...core.pending import SENTENCES
 from ...core.state import backend_of, compiled_of, kernel_of, run_of, step_run
 from ...core.views.errors import error_lines, errors_of
+from ...core.views.explained import assumptions_at, explained
 from ...core.views.source_lines import user_lines
-from ...panels import Tab, tabs
+from ...core.views.tracks import held_op
+from ...panels import Changes, Tab, tabs
 from ..commands import bindings, is_known
 from ..widgets.bars import KeyBar, TabBar, TitleBar
 from ..widgets.lines import LineView
@@ -148,8 +150,15 @@ class KernelScreen(StudioScreen):
     @on(LineView.Chosen)
     def _chosen(self, event: LineView.Chosen) -> None:
         line = event.line.line if event.line is not None else 0
+        look = self.shown.subject()
+        changes: Changes = {}
+        if self.tab.chosen is not None and look is not None and event.line is not None:
+            changes = self.tab.chosen(look, event.line)
         if event.view.id == "errors":
             self.action_error()
+        elif changes:
+            self.studio.select(**{**changes, "tab": self.studio.sel.tab})
+            self.action_show_tab(changes["tab"])
         elif event.view.id in ("source", "side"):
             self._open_line()
         elif line:  # of any list that did not handle it
@@ -224,7 +233,8 @@ class KernelScreen(StudioScreen):
         else:
             compiled = compiled_of(self.studio.record, sel)
             if compiled is not None:
-                self.studio.select(run=step_run(compiled, sel, step).run)
+                run = step_run(compiled, sel, step).run
+                self.studio.select(run=run, op=held_op(compiled, sel.op, run))
             if sel.tab != "passes":
                 self.action_show_tab("passes")
         self.paint()
@@ -248,7 +258,11 @@ class KernelScreen(StudioScreen):
             self.shown.other_pane()
 
     def action_flip(self, name: str) -> None:
-        self._on_passes().flip(name)
+        if name in self.tab.flips:
+            self.studio.select(**{name: not getattr(self.studio.sel, name)})
+            self.paint()
+        else:
+            self._on_passes().flip(name)
         if name == "readable" and self.studio.keeps:
             from ..kept import keep
 
@@ -304,6 +318,17 @@ class KernelScreen(StudioScreen):
                 view.move(at)
                 return
         self.notify(f"Nothing that is shown uses ${line.key}.", timeout=3)
+
+    def action_what_if(self) -> None:
+        if self.studio.sel.tab != "explain":
+            self.action_show_tab("explain")
+            self.notify("W on a remark tries the assumptions below it.", timeout=3)
+            return
+        look = self.shown.subject()
+        view = self.shown
+        line = view.current if isinstance(view, LineView) else None
+        if look is not None and look.compiled is not None and line is not None:
+            self.studio.try_assumptions(assumptions_at(explained(look.compiled), line))
 
     def action_next_backend(self) -> None:
         kernel = kernel_of(self.studio.record, self.studio.sel)

@@ -90,6 +90,7 @@ class CpuBackend:
         )  # fmt: skip
         later = LaterTexts(kernel.text, artifact.lines, machine, level, short)
         artifact.lazy.update(llvm_ir_optimized=later.optimised, asm=later.assembly)
+        artifact.remarks = later.remarks
         return artifact
 
     def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> CpuExecutable:

@@ -41,6 +41,7 @@ class Generated(NamedTuple):
     lines: dict[str, tuple[int, ...]]
     later: dict[str, Callable[[], str]]
     facts: dict[str, Any]
+    remarks: dict[str, tuple[tuple[str, int, str], ...]] | None = None
 
 
 class InspectionBackend:
@@ -123,7 +124,7 @@ class InspectionBackend:
         return Artifact(
             self.name, self.target(config), made.meta, made.texts, made.code, made.lines,
             {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", text: language}, made.later,
-            made.facts,
+            made.facts, remarks={} if made.remarks is None else made.remarks,
         )  # fmt: skip
 
     def open(self, config: CompileConfig) -> Device:

@@ -76,7 +76,7 @@ class CrossBackend(InspectionBackend):
         return Generated(
             kernel.meta, {"llvm_ir": kernel.text}, code, lines,
             {"llvm_ir_optimized": later.optimised, "asm": later.assembly},
-            {"symbol": kernel.symbol, "layout": kernel.layout},
+            {"symbol": kernel.symbol, "layout": kernel.layout}, later.remarks,
         )  # fmt: skip
 
 

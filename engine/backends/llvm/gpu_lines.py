@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ..base import Artifact
-from . import lines
+from . import lines, remarks
 
 __all__ = ["Form", "locate", "of_code"]
 
@@ -49,7 +49,8 @@ def locate(artifact: Artifact, level: int, form: Form, make: Make, optimise: Mak
     artifact.lines[form.name] = of_code(
         artifact.texts[form.name], make(located, arch, level), ids, form
     )
-    optimised = optimise(located, arch, level)
+    optimised, found = remarks.collected(lambda: optimise(located, arch, level), ids)
+    artifact.remarks["llvm_ir_optimized"] = found
     text = artifact.text("llvm_ir_optimized")
     artifact.lines["llvm_ir_optimized"] = lines.of_optimised(text, optimised, ids)
 

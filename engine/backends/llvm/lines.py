@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from . import toolchain
+from . import remarks, toolchain
 
 __all__ = ["LaterTexts", "of_assembly", "of_optimised", "with_locations"]
 
@@ -127,7 +127,8 @@ class LaterTexts:
     """Texts of a compile that few look at, made when asked for, and the op of each of their lines.
 
     source: the LLVM IR. lines: of the artifact (`base.Artifact.lines`), which gets those of the
-    text when it is made. level, short: of LLVM's passes.
+    text when it is made. level, short: of LLVM's passes. remarks: of these passes, by text; filled
+    with ``lines``.
     """
 
     def __init__(
@@ -137,6 +138,7 @@ class LaterTexts:
         self._source: Final = source
         self._lines: Final = lines
         self._machine: Final = machine
+        self.remarks: Final = dict[str, tuple[remarks.OpRemark, ...]]()
         self._level: Final = level
         self._short: Final = short
 
@@ -149,8 +151,11 @@ class LaterTexts:
         """The LLVM IR after LLVM's passes."""
         with toolchain.LOCK:
             text = self._module(self._source).text()
-            located = self._module(with_locations(self._source)).text()
+            located, found = remarks.collected(
+                lambda: self._module(with_locations(self._source)).text(), self._lines["llvm_ir"]
+            )
         self._lines["llvm_ir_optimized"] = of_optimised(text, located, self._lines["llvm_ir"])
+        self.remarks["llvm_ir_optimized"] = found
         return text
 
     def assembly(self) -> str:

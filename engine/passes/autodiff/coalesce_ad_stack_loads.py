@@ -34,6 +34,7 @@ def coalesce_ad_stack_loads(func: Func, cx: PassCx) -> bool:
     sweep = _Sweep(changes)
     sweep.block(func.body, {})
     replace_uses(func.body, sweep.repl)
+    cx.rewrote_all(sweep.repl, "the top of the stack was read before")
     return bool(sweep.repl) or sweep.moved
 
 

@@ -51,6 +51,7 @@ def forward_local_values(func: Func, cx: PassCx) -> bool:
     forward = _Forward(func, own)
     forward.block(func.body)
     changed = forward.finish()
+    cx.rewrote_all(forward.repl, "the value that the variable holds")
     return _Dead(func, own).run() or changed
 
 

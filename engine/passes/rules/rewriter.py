@@ -72,6 +72,13 @@ class Rewriter:
         """A new constant in front of the current op."""
         return self.emit(C.CONST, t, (), normalize(value, t))
 
+    def fired(self, op: Op, result: Op, rule: Rule) -> None:
+        """Report what ``rule`` made of ``op``."""
+        cx = self.cx
+        if cx.remarking:
+            into = None if result is DROP else result
+            cx.rewrote(op, into, f"rule {rule.__name__.lstrip('_')}")
+
     def become(self, op: Op, code: int, *args: Op) -> Op:
         """Turn ``op`` into another operation of the same type."""
         op.code = code
@@ -110,6 +117,7 @@ def _sweep(block: Block, rw: Rewriter, table: Table) -> None:
             rw.op = op
             if (result := rule(op, rw)) is not None:
                 rw.changed = True
+                rw.fired(op, result, rule)
                 if result is op:
                     result = _again(op, rw, table)
                 if rw.pending or result is not op:
@@ -138,6 +146,7 @@ def _again(op: Op, rw: Rewriter, table: Table) -> Op:
     for _ in range(_MAX_CHAIN):
         for rule in table[op.code]:
             if (result := rule(op, rw)) is not None:
+                rw.fired(op, result, rule)
                 if result is not op:
                     return result
                 break

@@ -1,0 +1,99 @@
+"""The gain if an assumption held: what ``qd-studio whatif`` prints.
+
+The kernels are compiled with the assumption in scratch, checked against the interpreter, and timed
+in turns with the kernel as it is.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+import msgspec
+
+from ..engine.inspect.record import KernelRecord, Record
+from . import options as common
+from . import streams
+from .core.lines import plain
+from .core.views.what_if import what_if_lines
+from .core.visible import visible_json
+from .opening import split_arguments
+from .usage import EXIT_FAILED, EXIT_USAGE, Failure, Parser
+
+__all__ = ["main", "parser"]
+
+_NOTHING: Final = "no remark suggests an assumption; --assume tries one, such as --assume fast_math"
+
+
+def parser() -> Parser:
+    """The arguments."""
+    made = Parser(
+        prog="qd-studio whatif",
+        description="Compile kernels as if an assumption held, compare the results with the "
+        "interpreter's, and measure the gain. Nothing is changed.",
+        epilog="Exit codes: 0 done, 1 a kernel failed or an assumption is false for its "
+        "arguments, 2 usage, 3 none of the backends works here.",
+    )
+    add = made.add_argument
+    add("files", nargs="+", metavar="FILE", help="a Python file, notebook or folder")
+    add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
+    add("--assume", action="append", default=[], metavar="WHAT",
+        help="an assumption: noalias, no_checks, fast_math, hoist_conditional, cache_elements, "
+        "flat_ifs, unroll=LINE, block_dim=N, or any compile option as OPTION=VALUE; may be "
+        "repeated; default: those that the remarks about the kernel suggest")  # fmt: skip
+    add("--json", action="store_true", help="print JSON, in the form of the record")
+    common.common(made)
+    return made
+
+
+def main(words: list[str]) -> int:
+    """Run the command and return the exit code."""
+    from ..engine.inspect import SUGGESTED, assumption
+    from .batch import failures
+    from .worker.protocol import Assume
+
+    own, arguments = split_arguments(words)
+    options = parser().parse_args(own)
+    options.arguments = arguments
+    options.opening = common.opening(options)
+    settings = common.settings(options)
+    settings["only"] = [options.kernel] if options.kernel else []
+    backends = [name for name in settings["backends"] if name != "interp"]
+    try:
+        for text in options.assume:
+            assumption(text)
+    except ValueError as error:
+        raise Failure(EXIT_USAGE, f"whatif: {error}") from None
+    settings["assume"] = [
+        Assume(text=text, backend=backend)
+        for backend in backends or [""]
+        for text in options.assume or [SUGGESTED]
+    ]
+    record = common.measured(options.files, ["whatif"], settings)
+    kernels = [k for k in record.kernels if options.kernel in (None, k.name, k.id)]
+    if options.kernel and not kernels:
+        there = ", ".join(k.name for k in record.kernels) or "none"
+        raise Failure(EXIT_USAGE, f"whatif: no kernel {options.kernel!r}; there are: {there}")
+    streams.write(_as_json(kernels) if options.json else _text(kernels), options.json)
+    failed = failures(record)
+    for line in failed:
+        streams.talk_line(f"FAILED {line}")
+    false = any(x.agreement == "differs" for k in kernels for x in k.what_ifs)
+    return EXIT_FAILED if failed or false else _ended(record)
+
+
+def _ended(record: Record) -> int:
+    return common.nothing_ran(record)
+
+
+def _as_json(kernels: list[KernelRecord]) -> str:
+    found = [{"kernel": k.id, "what_ifs": msgspec.to_builtins(k.what_ifs)} for k in kernels]
+    return visible_json(json.dumps(found, indent=1, ensure_ascii=False)) + "\n"
+
+
+def _text(kernels: list[KernelRecord]) -> str:
+    out: list[str] = []
+    for kernel in kernels:
+        lines = plain(what_if_lines(kernel.what_ifs)) if kernel.what_ifs else f"     {_NOTHING}\n"
+        out.append(f"== {kernel.id}\n{lines}")
+    return "\n".join(out)
