@@ -23,7 +23,13 @@ from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Failure, Parser
 __all__ = ["NothingToShow", "main", "parser", "show"]
 
 _WIDTH: Final = 100
-_WITH_FORMS: Final = ("ir", "passes")
+_IR_FORMS: Final = ("exact", "readable")
+_FORMS: Final = {
+    "ir": _IR_FORMS,
+    "passes": _IR_FORMS,
+    "cfg": ("drawing", "whole", "overview", "outline", "svg", "dot", "mermaid"),
+}
+"""The forms of a panel, the default first."""
 
 
 def show(
@@ -38,7 +44,7 @@ def show(
     """The panel as text that ends in a line end.
 
     kernel: a name or an id; None: all. pass_name: for passes, ir and cfg, only what this pass did,
-    ``NAME`` or ``NAME@STAGE``. form: of IR, exact or readable. Raises NothingToShow, or
+    ``NAME`` or ``NAME@STAGE``. form: of IR or graphs, one of `_FORMS`. Raises NothingToShow, or
     KeyError for an unknown panel.
     """
     chosen = find(panel)
@@ -69,9 +75,11 @@ def parser() -> Parser:
     add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
     add("--pass", dest="pass_name", metavar="NAME",
         help="only the runs of this pass; 'NAME@STAGE': only those of one stage")  # fmt: skip
-    add("--form", choices=["exact", "readable"],
+    add("--form", choices=list(dict.fromkeys(form for forms in _FORMS.values() for form in forms)),
         help="of the IR in ir and passes: 'exact', one op a line (default), or 'readable', with "
-             "your names, infix, and single uses inside expressions")  # fmt: skip
+             "your names, infix, and single uses inside expressions; of cfg: 'drawing' (default), "
+             "'whole' without folds, 'overview' with loops as boxes, 'outline' as text, or 'svg', "
+             "'dot' and 'mermaid' for other programs")  # fmt: skip
     add("--json", action="store_true", help="print JSON, in the form of the record")
     common.common(made)
     return made
@@ -85,6 +93,12 @@ def _panel_argument(parser: Parser) -> None:
                         help=f"one of {', '.join(names)} ({notes})")  # fmt: skip
 
 
+def _forms_of(panel: str) -> str:
+    if panel in _FORMS:
+        return f"--form of {panel} is one of {', '.join(_FORMS[panel])}"
+    return f"--form is for {', '.join(_FORMS)}, not {panel}"
+
+
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
     from .batch import failures
@@ -95,10 +109,8 @@ def main(words: list[str]) -> int:
     panel = find(options.panel)
     if panel.fault:
         raise Failure(EXIT_ENVIRONMENT, panel.fault)
-    if options.form and panel.id not in _WITH_FORMS:
-        raise Failure(
-            EXIT_USAGE, f"show: --form is for {' and '.join(_WITH_FORMS)}, not {panel.id}"
-        )
+    if options.form and options.form not in _FORMS.get(panel.id, ()):
+        raise Failure(EXIT_USAGE, f"show: {_forms_of(panel.id)}")
     if not options.files and not options.module:
         raise Failure(EXIT_USAGE, "show: no file given")
     if options.files and options.files[0].endswith((".qds", ".json")):

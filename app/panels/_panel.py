@@ -57,7 +57,7 @@ class Asked(NamedTuple):
     """A request to ``qd-studio show``.
 
     kernel: name or id; None for all. pass_name: ``NAME`` or ``NAME@STAGE``; None for all. width: in
-    columns. form: of IR, ``exact`` or ``readable``.
+    columns. form: of IR, ``exact`` or ``readable``; of graphs, as `show` lists them.
     """
 
     record: Record

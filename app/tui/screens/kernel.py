@@ -226,7 +226,8 @@ class KernelScreen(StudioScreen):
         return self.pane
 
     def action_hunk(self, step: int) -> None:
-        self._on_passes().hunk(step)
+        if not self.shown.next_change(step):
+            self._on_passes().hunk(step)
 
     def _one_list(self) -> bool:
         """True, with a notice, if the tab has a single list."""
@@ -239,7 +240,13 @@ class KernelScreen(StudioScreen):
             self.shown.other_pane()
 
     def action_flip(self, name: str) -> None:
-        self._on_passes().flip(name)
+        if not self.shown.turn(name):
+            self._on_passes().flip(name)
+
+    def action_graph_form(self) -> None:
+        if self.studio.sel.tab != "cfg":
+            self.action_show_tab("cfg")
+        self.shown.turn("graph")
 
     def action_widen(self, step: int) -> None:
         if self.studio.sel.tab != "passes":
