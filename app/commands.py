@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "open": Command("open SESSION", ".open"),
     "show": Command("show FILE --panel PANEL", ".show"),
     "diff": Command("diff A B", ".difference", True),
+    "edit": Command("edit IR_FILE", ".edit", True),
     "doctor": Command("doctor", ".doctor"),
     "cache": Command("cache ls, show, verify, clean", ".cache"),
     "stubs": Command("stubs DIRECTORY", ".stubs", True),

@@ -25,7 +25,7 @@ __all__ = ["NothingToShow", "main", "parser", "show"]
 _WIDTH: Final = 100
 _IR_FORMS: Final = ("exact", "readable")
 _FORMS: Final = {
-    "ir": _IR_FORMS,
+    "ir": (*_IR_FORMS, "edit"),
     "passes": _IR_FORMS,
     "cfg": ("drawing", "whole", "overview", "outline", "svg", "dot", "mermaid"),
 }
@@ -77,7 +77,8 @@ def parser() -> Parser:
         help="only the runs of this pass; 'NAME@STAGE': only those of one stage")  # fmt: skip
     add("--form", choices=list(dict.fromkeys(form for forms in _FORMS.values() for form in forms)),
         help="of the IR in ir and passes: 'exact', one op a line (default), or 'readable', with "
-             "your names, infix, and single uses inside expressions; of cfg: 'drawing' (default), "
+             "your names, infix, and single uses inside expressions; of ir also 'edit', a file for "
+             "'qd-studio edit'; of cfg: 'drawing' (default), "
              "'whole' without folds, 'overview' with loops as boxes, 'outline' as text, or 'svg', "
              "'dot' and 'mermaid' for other programs")  # fmt: skip
     add("--json", action="store_true", help="print JSON, in the form of the record")

@@ -65,6 +65,9 @@ _COMMANDS: Final = (
             "app.write_screenshot", "everywhere"),
     Command("edit", "v", "Edit", "Open the source line in the editor of VISUAL or EDITOR.",
             "app.edit", "everywhere"),
+    Command("edit-ir", "i", "Edit the IR", "Open the IR after the selected pass in your editor; "
+            "then check, launch and time it next to the unedited kernel.", "app.edit_ir",
+            "everywhere"),
     Command("log", "o", "Log", "Show the output of user code and of the engine.", "app.log",
             "everywhere"),
     Command("config", "c", "Options", "See all compile options; change some and compare.",

@@ -60,6 +60,7 @@ from .protocol import (
 from .standby import StandbyWorker, WakePipe
 
 if TYPE_CHECKING:
+    from ...engine.inspect.edit_file import IrEdit
     from ..watch import Watcher
 
 __all__ = ["Value", "WorkerClient"]
@@ -96,21 +97,21 @@ class WorkerClient:
         opening: Opening | None = None,
         command: Iterable[str] = (),
         watch: bool = False,
+        edit: IrEdit | None = None,
     ) -> None:
         """Start at once: a worker, and a first look at all ``files``.
 
         backends: names; none means all that the engine knows. run: also record the calls of the
         files' own `main`. launch: False only compiles. only: kernels to look at, by name or id.
         opening: see there. command: kept in the record. watch: look again when a file or an
-        imported helper is saved.
+        imported helper is saved. edit: see `Job`.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         self._session = Session.of(paths, tuple(command))
-        self._template = Job(
+        self.template = Job(
             id=0, files=paths, config=dict(config or {}), labels=labels_of(paths),
             backends=tuple(backends), run=run, launch=launch, only=tuple(only),
-            limits=limits or Limits(),
-            opening=opening or Opening(),
+            limits=limits or Limits(), opening=opening or Opening(), edit=edit,
         )  # fmt: skip
         self._emit: Final = on_event
         self._requests: deque[Callable[[], None]] = deque()
@@ -243,7 +244,7 @@ class WorkerClient:
         self._wanted.update(touched)
 
     def _set(self, **fields: object) -> None:
-        self._template = msgspec.structs.replace(self._template, **fields)
+        self.template = msgspec.structs.replace(self.template, **fields)
 
     def _change(self, **fields: object) -> None:
         self._set(**fields)
@@ -271,7 +272,7 @@ class WorkerClient:
         superseding = self._job is not None
         self._last_id += 1
         self._job = msgspec.structs.replace(
-            self._template,
+            self.template,
             id=self._last_id,
             files=tuple(s.path for s in self._session.states if s.path in files),
             skip=tuple(skip),
@@ -328,7 +329,7 @@ class WorkerClient:
                 self._deadline = None
                 if message.limit_s:
                     reason = message.late_text()
-                    self._arm(message.limit_s + self._template.limits.grace_s, reason)
+                    self._arm(message.limit_s + self.template.limits.grace_s, reason)
                 self._emit(events.Progress(message.text, message.done, message.total))
             case FileLoaded():
                 self._loaded(message)

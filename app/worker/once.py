@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ...engine.inspect.record import Record
 from .client import Value, WorkerClient
 from .events import Event, RecordUpdated
 from .protocol import Limits, Opening
+
+if TYPE_CHECKING:
+    from ...engine.inspect.edit_file import IrEdit
 
 __all__ = ["WorkerError", "collect"]
 
@@ -30,6 +34,7 @@ def collect(
     limits: Limits | None = None,
     opening: Opening | None = None,
     command: Iterable[str] = (),
+    edit: IrEdit | None = None,
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
 
@@ -47,6 +52,7 @@ def collect(
     client = WorkerClient(
         files, config, backends, listen,
         run=run, launch=launch, only=only, limits=limits, opening=opening, command=command,
+        edit=edit,
     )  # fmt: skip
     try:
         while not complete.wait(0.2) and client.alive:

@@ -30,6 +30,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from ...engine.inspect.edit_file import IrEdit
 from ...engine.inspect.record import (
     ConfigEntry,
     ErrorRecord,
@@ -119,7 +120,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     look at, none for all; the others are listed. focus: the id of the kernel to look at first.
     watching: its passes are on the screen, and ``look`` is the name of the run shown (None: the
     first that changes something): that run is reported before the passes after it have run. looks:
-    the lookups that earlier workers sent in `Looked`; passed to a worker with its first job.
+    the lookups that earlier workers sent in `Looked`; passed to a worker with its first job. edit:
+    edited IR for the kernel that it names; see `engine.inspect.edited`.
     """
 
     id: int
@@ -137,6 +139,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     quarantined: tuple[Quarantined, ...] = ()
     limits: Limits = Limits()
     opening: Opening = Opening()
+    edit: IrEdit | None = None
     looks: dict[str, bytes] = {}
 
 

@@ -203,17 +203,7 @@ class Runner:
                 steps.done += 2
                 continue
             steps.kernel = described
-            capture = inspect.KernelCapture(
-                kernel,
-                job.backends or inspect.every_backend(),
-                config,
-                steps,
-                calls.get(inspect.call_key(kernel.kernel), ()),
-                described,
-                _shown_run(job, described.id),
-                asked=bool(job.backends),
-                recorded=job.run,
-            )
+            capture = _capture(job, steps, kernel, described, config, calls)
             captures.append(capture)
             capture.compile()
             steps.done += 1
@@ -295,6 +285,30 @@ class Runner:
             return not looked_at, before.get(id) == texts[id]
 
         return sorted(kernels, key=rank)
+
+
+def _capture(
+    job: Job,
+    steps: JobSteps,
+    kernel: Any,
+    described: KernelRecord,
+    config: Any,
+    calls: inspect.RecordedCalls,
+) -> inspect.KernelCapture:
+    """The capture of a kernel; with edited IR where the job has it."""
+    own = calls.get(inspect.call_key(kernel.kernel), ())
+    backends = job.backends or inspect.every_backend()
+    edit = job.edit
+    if edit is not None and edit.kernel == described.id:
+        backends = job.backends or (edit.backend,)
+        return inspect.EditedCapture(
+            kernel, backends, config, edit, steps, own, described, recorded=job.run
+        )
+    shown = _shown_run(job, described.id)
+    return inspect.KernelCapture(
+        kernel, backends, config, steps, own, described, shown, asked=bool(job.backends),
+        recorded=job.run,
+    )  # fmt: skip
 
 
 def _wanted(job: Job, kernel: KernelRecord) -> bool:
