@@ -201,14 +201,13 @@ def _files(look: Look) -> dict[str, Callable[[], str]]:
 
 
 def _runs(asked: Asked, compiled: CompileRecord) -> list[PassRun]:
-    """The runs of the pass asked for that had an effect, or the last; without one, of
-    cfg_optimization."""
+    """The runs of the pass asked for that had an effect, or the last; without one, those
+    of cfg_optimization, else the last of all, which shows the finished IR."""
     if not compiled.snapshots:
         return []
     if asked.pass_name is None:
         own = [r for r in compiled.runs if r.name == _OWN and r.state == "changed"]
-        last = graph_run(compiled)
-        return own or ([last] if last is not None else [])
+        return own or list(compiled.runs[-1:])
     runs = asked.runs(compiled)
     return [r for r in runs if r.state == "changed"] or runs[-1:]
 

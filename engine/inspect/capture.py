@@ -417,15 +417,9 @@ class KernelCapture:
         self.steps.updated(self.record)
 
     def _failed(self, name: str, error: ErrorRecord, partial: CompileRecord | None) -> None:
-        self.put(
-            BackendRecord(
-                backend=name,
-                status="error",
-                reason=error.message,
-                compile=partial,
-                errors=(error,),
-            )
-        )
+        self.put(BackendRecord(
+            backend=name, status="error", reason=error.message, compile=partial, errors=(error,)
+        ))  # fmt: skip
 
 
 _STAGES: Final = ("frontend", "passes", "codegen", "load")

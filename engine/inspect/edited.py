@@ -67,7 +67,7 @@ UNEDITED: Final = " unedited"
 
 
 def replace_ir(func: Func, edit: IrEdit) -> None:
-    """Make ``func`` what the text of an edit says. Raises IRParseError at a line of that text."""
+    """Replace the IR of ``func`` by that of an edit. Raises IRParseError at a line of that text."""
     lines = edit.text.split("\n")
     for one in (func, *func.callees.values()):
         head = header(one)
@@ -232,7 +232,7 @@ class EditedCapture(KernelCapture):
         return _EditedLauncher(self, budget_s)
 
     def _judge(self) -> None:
-        """Where the IR was not replaced nothing may be taken for edited."""
+        """Record the reason for each backend whose IR was not replaced."""
         home = self._replacing.get(self.edit.backend)
         if home is None:
             return  # its error, or reason, is in the record

@@ -38,7 +38,7 @@ class EditedScreen(ListScreen):
 
     @property
     def heading(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Which IR this is."""
+        """The kernel and the pass."""
         after = self._edit.after
         where = f"after {after[3]} ({after[0]})" if after is not None else "before any pass"
         return f"edited IR of {self._edit.kernel} {where}"
