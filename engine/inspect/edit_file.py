@@ -4,7 +4,7 @@
 
     ; IR of qd-studio, to edit and run: qd-studio edit THIS_FILE
     ; kernel: nbody.py:accelerations
-    ; file: /work/nbody.py
+    ; file: /src/nbody.py
     ; backend: cpu
     ; after: ["simplify_III", 1, 0, "cfg_optimization", 0]
     ; taken from: 5f1c0de5b6f0a1b2

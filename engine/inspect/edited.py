@@ -60,7 +60,7 @@ __all__ = ["CONFLICT", "UNEDITED", "EditedCapture", "replace_ir"]
 
 CONFLICT: Final = "IrEditConflict"
 UNEDITED: Final = " unedited"
-"""What is added to the name of a backend."""
+"""The suffix of the name of a backend without the edit."""
 
 
 # ---- the IR
