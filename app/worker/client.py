@@ -52,6 +52,7 @@ from .protocol import (
     KernelDone,
     Limits,
     Looked,
+    MessageDecoder,
     Opening,
     Problem,
     Quarantined,
@@ -67,7 +68,7 @@ __all__ = ["Value", "WorkerClient"]
 
 Value = str | int | float | bool
 
-_decoder: Final = msgspec.msgpack.Decoder(FromWorker)
+_decoder: Final = MessageDecoder()
 # Seconds: for the worker to give up an old job when a new one waits, to end by itself, to come up.
 _GIVE_UP_S: Final = 2.0
 _END_S: Final = 1.0

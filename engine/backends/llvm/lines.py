@@ -139,6 +139,13 @@ class LaterTexts:
         self._machine: Final = machine
         self._level: Final = level
         self._short: Final = short
+        # Those of `optimised`, for `assembly`, which usually follows: LLVM's passes are most of the
+        # time of both, and lose a little memory each time they run.
+        self._modules: tuple[toolchain.Module, toolchain.Module] | None = None
+
+    def _both(self) -> tuple[toolchain.Module, toolchain.Module]:
+        """The module after LLVM's passes, and the same with locations."""
+        return self._module(self._source), self._module(with_locations(self._source))
 
     def _module(self, text: str) -> toolchain.Module:
         module = self._machine.parse(text)
@@ -148,15 +155,16 @@ class LaterTexts:
     def optimised(self) -> str:
         """The LLVM IR after LLVM's passes."""
         with toolchain.LOCK:
-            text = self._module(self._source).text()
-            located = self._module(with_locations(self._source)).text()
+            self._modules = plain, marked = self._both()
+            text, located = plain.text(), marked.text()
         self._lines["llvm_ir_optimized"] = of_optimised(text, located, self._lines["llvm_ir"])
         return text
 
     def assembly(self) -> str:
         """The assembly."""
         with toolchain.LOCK:
-            text = self._module(self._source).assembly()
-            located = self._module(with_locations(self._source)).assembly()
+            plain, marked = self._modules or self._both()
+            self._modules = None
+            text, located = plain.assembly(), marked.assembly()
         self._lines["asm"] = of_assembly(text, located, self._lines["llvm_ir"])
         return text
