@@ -43,7 +43,9 @@ def edit_lines(asked: Asked) -> list[str]:
     found = [(k, b, c) for k in asked.kernels() for b, c in compiles(k) if b.backend != _ORACLE]
     names = sorted({k.name for k, *_ in found})
     if len(names) != 1:
-        kernels = ", ".join(names) or "none was compiled"
+        kernels = ", ".join(names)
+        if not names:
+            raise NothingToShow("--form edit: no kernel was compiled for a backend that launches")
         raise NothingToShow(f"--form edit is of one kernel, name it with --kernel: {kernels}")
     if len(found) > 1:
         found = [x for x in found if x[1].backend == "cpu"] or found[:1]

@@ -69,6 +69,9 @@ def _file_of(app: StudioApp) -> tuple[Path, str] | None:
     if not os.path.exists(kernel.file):
         app.notify(f"{kernel.file} does not exist here: the IR could not be run.", timeout=5)
         return None
+    if backend.backend == "interp":
+        app.notify("The interpreter's IR is launched on no backend: select another one.", timeout=4)
+        return None
     if kernel.primal:
         app.notify("The IR of a gradient cannot be run apart from its kernel.", timeout=4)
         return None

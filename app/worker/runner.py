@@ -248,6 +248,8 @@ class Runner:
         self, job: Job, steps: JobSteps, capture: Any, make: bool = False
     ) -> inspect.GradientCapture | None:
         """The capture of a kernel's gradient, compiled; None if it has none."""
+        if job.edit is not None:
+            return None  # edited IR is that of the kernel itself
         features = inspect.gradient_features(capture, make=make)
         if features is None:
             return None

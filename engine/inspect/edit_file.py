@@ -117,6 +117,10 @@ def read_edit(text: str, path: str, force: bool = False) -> IrEdit:
             f"{path} has no line '; {missing[0]}: ...': make such a file with "
             "'qd-studio show FILE --panel ir --kernel K --form edit'"
         )
+    if found["backend"] == "interp":
+        raise EditFileError(
+            f"{path}: the IR of the interpreter is launched on no backend: take that of another one"
+        )
     after = _name(found["after"], path)
     return IrEdit(
         path=path, text=text, kernel=found["kernel"], file=found["file"],

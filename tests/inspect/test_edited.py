@@ -61,6 +61,7 @@ def agreements(record) -> dict[str, str]:
             and not b.backend.endswith(" unedited")}  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["front end", "cfg_optimization", "type_check"])
 def test_what_was_not_edited_is_the_same(compiled, point):
     record = captured(compiled, None if point == "front end" else at(compiled, point))
@@ -78,6 +79,7 @@ def test_an_edit_is_compiled_launched_and_compared(compiled):
     assert record.backend("cpu").launches and record.backend("cpu unedited").launches
 
 
+@pytest.mark.slow
 def test_new_operations_and_source_lines_are_kept(compiled):
     index = at(compiled, "offload")
     text = edit_text(compiled, index, "k.py:scale", "k.py", "cpu")
@@ -112,6 +114,7 @@ def test_errors_show_the_line_of_the_file(compiled, old, new, message, carets):
     assert agreements(record) == {}
 
 
+@pytest.mark.slow
 def test_an_access_outside_of_an_array_is_not_launched(compiled):
     index = at(compiled, "offload")
     text = edit_text(compiled, index, "k.py:scale", "k.py", "cpu")
@@ -125,13 +128,19 @@ def test_an_access_outside_of_an_array_is_not_launched(compiled):
     assert "out of" in record.backend("cpu").reason or "outside" in record.backend("cpu").reason
 
 
-def test_a_changed_source_is_a_conflict_and_force_overrides_it(compiled):
-    edit = (("const 2.5", "const 4.5"), ("; taken from: ", "; taken from: 0"))
-    record = captured(compiled, at(compiled, "offload"), *edit)
+CHANGED = (("const 2.5", "const 4.5"), ("; taken from: ", "; taken from: 0"))
+
+
+def test_a_changed_source_is_a_conflict(compiled):
+    record = captured(compiled, at(compiled, "offload"), *CHANGED)
     assert [e.kind for e in record.errors] == [CONFLICT] and agreements(record) == {}
     assert record.backend("cpu").status == "not_run"
     assert record.backend("cpu unedited").compile.snapshots, "the IR as it is now"
-    record = captured(compiled, at(compiled, "offload"), *edit, force=True)
+
+
+@pytest.mark.slow
+def test_force_overrides_a_conflict(compiled):
+    record = captured(compiled, at(compiled, "offload"), *CHANGED, force=True)
     assert not record.errors and agreements(record)["cpu"] == "differs"
 
 
@@ -151,6 +160,8 @@ def test_a_file_without_its_head_is_refused():
     with pytest.raises(EditFileError, match="no line '; kernel"):
         read_edit("kernel k() {\n}\n", "k.qdir")
     text = "; kernel: a\n; file: b\n; backend: cpu\n; after: [1]\n; taken from: 0\n"
+    with pytest.raises(EditFileError, match="interpreter"):
+        read_edit(text.replace("cpu", "interp"), "k.qdir")
     with pytest.raises(EditFileError, match="names no run"):
         read_edit(text, "k.qdir")
 

@@ -5,6 +5,8 @@ import json
 import pytest
 from qd_studio.app import cli
 
+pytestmark = pytest.mark.slow
+
 SOURCE = """from qd_studio import engine as qd
 import numpy as np
 
@@ -54,7 +56,6 @@ def test_an_edit_with_other_results_fails_and_a_changed_source_keeps_both(run, t
     assert now.count(" = mul ") == text.count(" = mul ") + 1
 
 
-@pytest.mark.slow
 def test_an_edit_with_the_same_results_succeeds(run, tmp_path):
     _, text, _ = run(*SHOW, "--pass", "front-end")
     (tmp_path / "k.qdir").write_text(text)
@@ -67,7 +68,6 @@ def test_an_edit_with_the_same_results_succeeds(run, tmp_path):
     assert status == 0 and names == ["cpu", "cpu unedited", "interp"]
 
 
-@pytest.mark.slow
 def test_several_backends(run, tmp_path):
     _, text, _ = run(*SHOW, "--pass", "offload")
     (tmp_path / "k.qdir").write_text(text.replace("const 1.25", "const 2.25"))
@@ -75,7 +75,6 @@ def test_several_backends(run, tmp_path):
     assert status == 1 and out.count("launched, other results") == 2
 
 
-@pytest.mark.slow
 def test_wrong_files_are_usage_errors(run, tmp_path):
     (tmp_path / "k.qdir").write_text("kernel k() {\n}\n")
     status, _, err = run("edit", "k.qdir")
