@@ -104,8 +104,7 @@ class WorkerClient:
 
         backends: names; none means all that the engine knows. run: also record the calls of the
         files' own `main`. launch: False only compiles. only: kernels to look at, by name or id.
-        opening: see there. command: kept in the record. watch: look again when a file or an
-        imported helper is saved. edit: see `Job`.
+        opening, edit: see `Job`. command: kept in the record. watch: look again after saves.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         self._session = Session.of(paths, tuple(command))

@@ -278,7 +278,7 @@ def _encodable(value: Any) -> Any:
 
 class MessageDecoder:
     """Reads message bodies. Python's collector pauses meanwhile: of a large message it would look
-    at every part again and again, which takes ten times as long as reading it."""
+    at every part again and again, ten times as long as reading lasts."""
 
     def __init__(self) -> None:
         self._decoder: Final = msgspec.msgpack.Decoder(FromWorker)
