@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "diff": Command("diff A B", ".difference", True),
     "sweep": Command("sweep FILE --option KEY", ".sweep", True),
     "whatif": Command("whatif FILE", ".whatif", True),
+    "edit": Command("edit IR_FILE", ".edit", True),
     "doctor": Command("doctor", ".doctor"),
     "cache": Command("cache ls, show, verify, clean", ".cache"),
     "stubs": Command("stubs DIRECTORY", ".stubs", True),

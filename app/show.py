@@ -23,8 +23,14 @@ from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Failure, Parser, c
 __all__ = ["NothingToShow", "main", "parser", "show"]
 
 _WIDTH: Final = 100
-_WITH_FORMS: Final = ("ir", "passes")
 _WITH_LINES: Final = ("track", "explain")
+_IR_FORMS: Final = ("exact", "readable")
+_FORMS: Final = {
+    "ir": (*_IR_FORMS, "edit"),
+    "passes": _IR_FORMS,
+    "cfg": ("drawing", "whole", "overview", "outline", "svg", "dot", "mermaid"),
+}
+"""The forms of a panel, the default first."""
 
 
 def show(
@@ -40,8 +46,8 @@ def show(
     """The panel as text that ends in a line end.
 
     kernel: a name or an id; None: all. pass_name: for passes, ir and cfg, only what this pass did,
-    ``NAME`` or ``NAME@STAGE``. form: of IR, exact or readable. line: of the source, for track;
-    0 for all. Raises NothingToShow, or KeyError for an unknown panel.
+    ``NAME`` or ``NAME@STAGE``. form: of IR or graphs, one of `_FORMS`. line: of the source, for
+    track; 0 for all. Raises NothingToShow, or KeyError for an unknown panel.
     """
     chosen = find(panel)
     width = shutil.get_terminal_size((_WIDTH, 24)).columns
@@ -71,9 +77,12 @@ def parser() -> Parser:
     add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
     add("--pass", dest="pass_name", metavar="NAME",
         help="only the runs of this pass; 'NAME@STAGE': only those of one stage")  # fmt: skip
-    add("--form", choices=["exact", "readable"],
+    add("--form", choices=list(dict.fromkeys(form for forms in _FORMS.values() for form in forms)),
         help="of the IR in ir and passes: 'exact', one op a line (default), or 'readable', with "
-             "your names, infix, and single uses inside expressions")  # fmt: skip
+             "your names, infix, and single uses inside expressions; of ir also 'edit', a file for "
+             "'qd-studio edit'; of cfg: 'drawing' (default), "
+             "'whole' without folds, 'overview' with loops as boxes, 'outline' as text, or 'svg', "
+             "'dot' and 'mermaid' for other programs")  # fmt: skip
     add("--line", type=count, default=0, metavar="N",
         help="of track and explain: only what is about line N of the file")  # fmt: skip
     add("--json", action="store_true", help="print JSON, in the form of the record")
@@ -89,6 +98,12 @@ def _panel_argument(parser: Parser) -> None:
                         help=f"one of {', '.join(names)} ({notes})")  # fmt: skip
 
 
+def _forms_of(panel: str) -> str:
+    if panel in _FORMS:
+        return f"--form of {panel} is one of {', '.join(_FORMS[panel])}"
+    return f"--form is for {', '.join(_FORMS)}, not {panel}"
+
+
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
     from .batch import failures
@@ -99,10 +114,8 @@ def main(words: list[str]) -> int:
     panel = find(options.panel)
     if panel.fault:
         raise Failure(EXIT_ENVIRONMENT, panel.fault)
-    if options.form and panel.id not in _WITH_FORMS:
-        raise Failure(
-            EXIT_USAGE, f"show: --form is for {' and '.join(_WITH_FORMS)}, not {panel.id}"
-        )
+    if options.form and options.form not in _FORMS.get(panel.id, ()):
+        raise Failure(EXIT_USAGE, f"show: {_forms_of(panel.id)}")
     if options.line and panel.id not in _WITH_LINES:
         raise Failure(EXIT_USAGE, f"show: --line is for {' and '.join(_WITH_LINES)}")
     if not options.files and not options.module:

@@ -43,10 +43,11 @@ class Selection:
     """The user's position, the same on every tab.
 
     run: the selected pass run; None for the first that changed something. op, line: held across
-    passes and tabs, -1 and 0 for none. artefact, cfg: numbers within their lists. layer: of the
+    passes and tabs, -1 and 0 for none. artefact: its number in the list. layer: of the
     caches, with its backend (``cpu offline``); empty for the most informative one. stack: of
-    the adstacks (``0.2``); empty for the one that takes most. readable: IR is in that form.
-    page: the line of Explain below which the documentation of its pass is open.
+    the adstacks (``0.2``); empty for the one that takes most. readable: IR is in that form. graph:
+    the form of control flow, one of `panels.cfg.FORMS`. page: the line of Explain below which the
+    documentation of its pass is open.
     """
 
     kernel: str = ""
@@ -56,7 +57,6 @@ class Selection:
     op: int = -1
     line: int = 0
     artefact: int = 0
-    cfg: int = 0
     layer: str = ""
     stack: str = ""
     split: bool = False
@@ -64,6 +64,7 @@ class Selection:
     whole: bool = False
     readable: bool = False
     page: str = ""
+    graph: str = "drawing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,8 @@ class Asked(NamedTuple):
     """A request to ``qd-studio show``.
 
     kernel: name or id; None for all. pass_name: ``NAME`` or ``NAME@STAGE``; None for all. width: in
-    columns. form: of IR, ``exact`` or ``readable``. line: of the source; 0 for all.
+    columns. form: of IR, ``exact`` or ``readable``; of graphs, as `show` lists them. line: of the
+    source; 0 for all.
     """
 
     record: Record

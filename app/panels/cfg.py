@@ -1,117 +1,173 @@
-"""Control-flow graphs of a compile, as lines."""
+"""The control flow of a compile before and after each pass, as lines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from itertools import pairwise
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from ...engine.inspect.record import BackendRecord, CfgRecord, CompileRecord, KernelRecord, PassRun
-from ..core.cfg_layout import CfgRow, layout, to_dot, to_mermaid, to_svg
+import msgspec
+
+from ...engine.inspect.graphs import GraphDiff, GraphError, graphs_of, pass_graphs
+from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord, PassRun
+from ..core.cfg_export import to_dot, to_mermaid, to_svg
+from ..core.cfg_layout import GraphRow, draw, outline, overview
 from ..core.lines import Line, Span, ir_spans
 from ..core.memo import by_identity
-from ..core.state import run_of
+from ..core.state import name_of, run_of, step_run
 from ..core.views.source_lines import op_lines
 from ..markup.html import Page
 from ._panel import (
     Asked,
+    Block,
     Changes,
     Look,
     Panel,
     Shown,
     Tab,
+    compiles,
     json_of_compiles,
     of_backend,
     text_of_compiles,
 )  # fmt: skip
 
-__all__ = ["PANEL", "cfg_lines", "graph_of_run", "title"]
+__all__ = ["FORMS", "PANEL", "drawn", "graph_run", "graphs", "known", "no_graph", "run_title"]
 
+FORMS: Final = ("drawing", "overview", "outline")
 _WIDEST: Final = 110
 """A wider drawing is no easier to read."""
+_OWN: Final = "cfg_optimization"
+"""The pass that works on the graph, and records it."""
+_EXPORTS: Final = {"svg": to_svg, "dot": to_dot, "mermaid": to_mermaid}
 
-
-def title(cfg: CfgRecord) -> str:
-    """``task 0, simplify_III, before cfg_optimization``."""
-    return f"task {cfg.task}, {cfg.stage}, {cfg.when} cfg_optimization"
-
-
-def graph_of_run(compiled: CompileRecord, run: PassRun | None) -> int | None:
-    """The last graph of a run of cfg_optimization; None for other runs."""
-    if run is None:
-        return None
-    found = [i for i, g in enumerate(compiled.cfgs) if g.run == run.index]
-    return found[-1] if found else None
+_listed: Final = by_identity(8)(graphs_of)
 
 
 @by_identity(16)
-def cfg_lines(
-    compiled: CompileRecord, index: int, width: int, ascii_only: bool = False
+def graphs(compiled: CompileRecord, run: PassRun) -> tuple[GraphDiff, ...]:
+    """The graphs that a run changed, or those that it ran on; see `pass_graphs`."""
+    return pass_graphs(compiled, run, _listed)
+
+
+def graph_run(compiled: CompileRecord, selected: PassRun | None = None) -> PassRun | None:
+    """The run whose graphs are shown: the selected one, else the first of cfg_optimization with an
+    effect, else the last with one, else the last."""
+    if selected is not None or not compiled.runs:
+        return selected
+    changed = [r for r in compiled.runs if r.state == "changed"]
+    own = [r for r in changed if r.name == _OWN]
+    return (own or changed[-1:] or compiled.runs[-1:])[0]
+
+
+def run_title(run: PassRun) -> str:
+    """``cfg_optimization (simplify_III, task 0)``."""
+    parts = [run.stage] if run.stage else []
+    parts += [f"round {run.round}"] if run.round > 1 else []
+    parts += [f"task {run.task}"] if run.task is not None else []
+    return f"{run.name} ({', '.join(parts)})" if parts else run.name
+
+
+@by_identity(16)
+def drawn(
+    compiled: CompileRecord, run: PassRun, width: int, form: str, whole: bool, ascii_only: bool
 ) -> list[Line]:
-    """Graph ``index`` drawn in ``width`` columns; nodes that the pass changed are marked in
-    the border with ``*``. Keys are op ids, or ("node", id) on borders."""
-    if not compiled.cfgs:
-        return [Line((("No control-flow graph: cfg_optimization did not run.", "dim"),))]
-    cfg = compiled.cfgs[index % len(compiled.cfgs)]
-    counterpart = _counterpart(compiled, index % len(compiled.cfgs))
-    other = {n.id: n for n in counterpart.nodes} if counterpart else {}
-    changed = {
-        n.id
-        for n in cfg.nodes
-        if counterpart is not None and (n.id not in other or other[n.id].lines != n.lines)
-    }
-    drawing = layout(cfg, max(40, width), max_ops=40, ascii_only=ascii_only)
+    """The graphs of a run. form: one of `FORMS`. whole: fold nothing.
+
+    Keys are op ids, ("node", graph, block) on borders, ("fold", op) on folded operations.
+    """
     lines = op_lines(compiled)
-    return [_line(cfg, row, changed, lines) for row in drawing.rows]
+    out: list[Line] = []
+    try:
+        found = graphs(compiled, run)
+    except GraphError as error:
+        return [Line(((f"No control-flow graph: {error}.", "bad"),))]
+    for number, graph in enumerate(found):
+        if form == "overview":
+            rows = overview(graph, width, lines, ascii_only=ascii_only)
+        elif form == "outline":
+            rows = outline(graph, lines)
+        else:
+            rows = draw(graph, width, whole=whole, ascii_only=ascii_only)
+        out += [Line(())] if number else []
+        head = ((graph.name, "title"), (f": {graph.summary()}", ""))
+        out.append(Line(head, ("graph", number)))
+        out += [_line(graph, number, row, lines) for row in rows]
+    return out
 
 
-def _counterpart(compiled: CompileRecord, index: int) -> CfgRecord | None:
-    cfg = compiled.cfgs[index]
-    step = 1 if cfg.when == "before" else -1
-    at = index + step
-    if 0 <= at < len(compiled.cfgs):
-        found = compiled.cfgs[at]
-        if (found.task, found.stage) == (cfg.task, cfg.stage) and found.when != cfg.when:
-            return found
-    return None
+_STYLES: Final = {
+    "added": "add", "removed": "del", "before": "del", "changed": "add", "moved": "move",
+    "left": "del",
+}  # fmt: skip
 
 
-def _line(cfg: CfgRecord, row: CfgRow, changed: set[int], lines: Mapping[int, int]) -> Line:
-    text = row.text
-    if row.node < 0:
-        return Line(((text, "dim"),))
-    node = cfg.nodes[row.node]
-    left, box, right = text[: row.start], text[row.start : row.end], text[row.end :]
-    spans: list[Span] = [(left, "warn")]
-    if row.op >= 0:
-        inner = box[1:-1]
-        spans += [(box[0], "dim"), *ir_spans(inner), (box[-1], "dim")]
-        copy = node.lines[node.ops.index(row.op)].strip()
-    else:
-        if node.id in changed and len(box) > 3:
-            box = box[:-2] + "*" + box[-1]
-        spans.append((box, "accent" if node.parallel else "dim"))
-        copy = text
-    spans.append((right, "dim"))
-    key: object = row.op if row.op >= 0 else ("node", node.id)
-    return Line(tuple(spans), key, copy, line=lines.get(row.op, 0))
+def _line(graph: GraphDiff, number: int, row: GraphRow, lines: Mapping[int, int]) -> Line:
+    key: object = row.op if row.op >= 0 else None
+    if row.op < 0 and row.block >= 0:
+        key = ("node", number, row.block)
+    line, style = lines.get(row.op, 0), _STYLES.get(row.kind, "")
+    if row.kind == "fold":
+        key = ("fold", row.op)
+    if row.op < 0 or row.kind == "fold":
+        state = graph.blocks[row.block].state if row.block >= 0 else "same"
+        body = {"same": "dim", "changed": "warn"}.get(state, style or _STYLES.get(state, ""))
+        body = "accent" if state == "same" and row.block >= 0 and _parallel(graph, row) else body
+        spans: list[Span] = [(row.left, "warn"), (row.body, body), (row.right, "dim")]
+        return Line(tuple(spans), key, row.text, folded=row.folded)
+    if not row.left:  # of the outline
+        return Line(((row.body, style),), key, row.text.strip(" +-~><"), line=line)
+    inner = row.body[1:-1]
+    spans = [(row.left, "warn"), (row.body[:1], "dim"), (inner[:3], style),
+             *((text, f"{style} {own}".strip()) for text, own in ir_spans(inner[3:])),
+             (row.body[-1:], "dim"), (row.right, "dim")]  # fmt: skip
+    return Line(tuple(spans), key, inner[3:].strip(), line=line)
 
 
-# ---- the panel
+def _parallel(graph: GraphDiff, row: GraphRow) -> bool:
+    return row.kind == "border" and graph.blocks[row.block].parallel
+
+
+# ---- the tab
+
+
+def no_graph(look: Look) -> Shown:
+    """The lines of a tab without a graph."""
+    text = "No control-flow graph: this kernel was not compiled."
+    if look.compiled is not None:
+        text = "No control-flow graph: no pass ran."
+    return Shown([Line(((text, "dim"),))])
+
+
+def shown_run(look: Look) -> PassRun | None:
+    """The run whose graphs the tab shows."""
+    compiled = look.compiled
+    if compiled is None or not compiled.snapshots:
+        return None
+    return graph_run(compiled, run_of(compiled, look.sel) if look.sel.run is not None else None)
+
+
+def request(look: Look, run: PassRun) -> tuple[CompileRecord, PassRun, int, str, bool, bool]:
+    """The arguments of `drawn` for the tab."""
+    assert look.compiled is not None
+    width = min(_WIDEST, look.width - 2)
+    return (look.compiled, run, width, look.sel.graph, look.sel.whole, look.ascii_only)
+
+
+def header(look: Look, run: PassRun) -> Line:
+    """``cfg_optimization (simplify_III, task 0), before and after``."""
+    folded = "" if look.sel.whole or look.sel.graph != "drawing" else "; unchanged parts are folded"
+    return Line(((run_title(run), "title"), (f", before and after{folded}", "dim")))
 
 
 def _draw(look: Look) -> Shown:
-    compiled = look.compiled
-    if compiled is None or not compiled.cfgs:
-        text = "No control-flow graph: this kernel was not compiled."
-        if compiled is not None:
-            text = "No control-flow graph: cfg_optimization did not run."
-        return Shown([Line(((text, "dim"),))])
-    at, op = look.sel.cfg % len(compiled.cfgs), look.sel.op
-    lines = cfg_lines(compiled, at, min(_WIDEST, look.width - 2), look.ascii_only)
-    where = f"graph {at + 1} of {len(compiled.cfgs)}  "
-    header = Line(((where, "dim"), (title(compiled.cfgs[at]), "title")))
-    return Shown(lines, [header], (at, op), op if op != -1 else None, state=_state(look))
+    run = shown_run(look)
+    if run is None:
+        return no_graph(look)
+    op = look.sel.op
+    at = (run.index, look.sel.graph, look.sel.whole, op)
+    return Shown(drawn(*request(look, run)), [header(look, run)], at, op if op != -1 else None,
+                 state=_state(look))  # fmt: skip
 
 
 def _moved(look: Look, line: Line) -> Changes:
@@ -121,96 +177,126 @@ def _moved(look: Look, line: Line) -> Changes:
 
 
 def _step(look: Look, step: int) -> Changes:
-    return {"cfg": look.sel.cfg + step}
-
-
-def _opened(look: Look) -> Changes:
-    compiled = look.compiled
-    graph = graph_of_run(compiled, run_of(compiled, look.sel)) if compiled is not None else None
-    return {} if graph is None else {"cfg": graph}
+    compiled, run = look.compiled, shown_run(look)
+    if compiled is None or run is None:
+        return {}
+    here = replace(look.sel, run=name_of(compiled, run))
+    return {"run": step_run(compiled, here, step).run}
 
 
 def _files(look: Look) -> dict[str, Callable[[], str]]:
-    """The graph in the formats of other programs."""
-    compiled = look.compiled
-    if compiled is None or not compiled.cfgs:
+    """The graphs in the formats of other programs."""
+    compiled, run = look.compiled, shown_run(look)
+    if compiled is None or run is None:
         return {}
-    graph = compiled.cfgs[look.sel.cfg % len(compiled.cfgs)]
+    found = known(compiled, run)
     return {
-        ".svg": lambda: to_svg(graph),
-        ".dot": lambda: to_dot(graph),
-        ".mmd": lambda: to_mermaid(graph),
+        ".svg": partial(to_svg, found),
+        ".dot": partial(to_dot, found),
+        ".mmd": partial(to_mermaid, found),
     }
 
 
-def _graphs(asked: Asked, compiled: CompileRecord) -> list[tuple[int, CfgRecord]]:
-    """The graphs of the pass asked for, with their indices."""
-    graphs = list(enumerate(compiled.cfgs))
-    if asked.pass_name is None or not graphs:
-        return graphs
-    runs = {run.index for run in asked.runs(compiled)}
-    return [(i, graph) for i, graph in graphs if graph.run in runs]
+# ---- show and reports
 
 
-def _text(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> list[Line]:
+def _runs(asked: Asked, compiled: CompileRecord) -> list[PassRun]:
+    """The runs of the pass asked for that had an effect, or the last; without one, those
+    of cfg_optimization, else the last of all, which shows the finished IR."""
+    if not compiled.snapshots:
+        return []
+    if asked.pass_name is None:
+        own = [r for r in compiled.runs if r.name == _OWN and r.state == "changed"]
+        return own or list(compiled.runs[-1:])
+    runs = asked.runs(compiled)
+    return [r for r in runs if r.state == "changed"] or runs[-1:]
+
+
+def known(compiled: CompileRecord, run: PassRun) -> tuple[GraphDiff, ...]:
+    """`graphs`; none if the IR cannot be read."""
+    try:
+        return graphs(compiled, run)
+    except GraphError:
+        return ()
+
+
+def _text(asked: Asked) -> Iterable[Block]:
+    export = _EXPORTS.get(asked.form)
+    if export is None:
+        return text_of_compiles(_lines)(asked)
+    text = export(tuple(_named(asked)))
+    return [("", [Line(((line, ""),)) for line in text.splitlines()])]
+
+
+def _named(asked: Asked) -> Iterator[GraphDiff]:
+    """All graphs asked for, each named by its kernel, backend and pass."""
+    for kernel in asked.kernels():
+        for backend, compiled in compiles(kernel):
+            for run in _runs(asked, compiled):
+                for graph in known(compiled, run):
+                    name = f"{kernel.name} on {backend.backend}, {graph.name}, {run_title(run)}"
+                    yield msgspec.structs.replace(graph, name=name)
+
+
+def _lines(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> list[Line]:
     out: list[Line] = []
-    for index, graph in _graphs(asked, compiled):
-        out.append(Line(((title(graph), "title"),)))
-        out += cfg_lines(compiled, index, asked.width)
+    form = asked.form if asked.form in FORMS else FORMS[0]
+    for run in _runs(asked, compiled):
+        out.append(Line(((run_title(run), "title"),)))
+        out += drawn(compiled, run, asked.width, form, asked.form == "whole", False)
     return out or [Line((("no control-flow graph was recorded", ""),))]
 
 
 def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:
-    """``{"cfgs": [CfgRecord]}``."""
-    return {"cfgs": [graph for _, graph in _graphs(asked, compiled)]}
+    """``{"cfgs": [CfgRecord], "graphs": [{"run": index, "graphs": [GraphDiff]}]}``."""
+    runs = _runs(asked, compiled)
+    indices = {run.index for run in runs}
+    cfgs = compiled.cfgs
+    if asked.pass_name is not None:
+        cfgs = tuple(g for g in cfgs if g.run in indices)
+    found = [{"run": run.index, "graphs": known(compiled, run)} for run in runs]
+    return {"cfgs": cfgs, "graphs": found}
 
 
 def _html(kernel: KernelRecord, backend: str, compiled: CompileRecord, page: Page) -> str:
-    """The graphs of each task, those that an earlier backend has left out."""
+    """The graphs of each run of cfg_optimization, those that an earlier backend has left out."""
     parts: list[str] = []
-    for first, second in pairwise((*compiled.cfgs, None)):
-        if first is None or first.when != "before":
+    for index in dict.fromkeys(g.run for g in compiled.cfgs):
+        run = next((r for r in compiled.runs if r.index == index), None)
+        if run is None:
             continue
-        after = second if second is not None and second.when == "after" else None
-        body = _figures(first, after)
-        if not page.shown_for((first.stage, first.task, body), backend):
-            heading = f"Control flow of task {first.task}, {first.stage}"
-            parts.append(page.pack.details(heading, body, "graph"))
+        for graph in known(compiled, run):
+            body = _figure(graph)
+            if not page.shown_for((run.stage, graph.name, body), backend):
+                heading = f"Control flow of {graph.name}, {run.stage}"
+                parts.append(page.pack.details(heading, body, "graph"))
     return "".join(parts)
 
 
-def _figures(before: CfgRecord, after: CfgRecord | None) -> str:
-    """Both graphs next to each other, or one where they look the same."""
-    pictures = {"before": to_svg(before)}
-    if after is not None:
-        picture = to_svg(after)
-        same = picture == pictures["before"]
-        pictures = {"before and after": picture} if same else {**pictures, "after": picture}
-    figures = "".join(
-        f"<figure>{picture}<figcaption>{caption}</figcaption></figure>"
-        for caption, picture in pictures.items()
-    )
-    return f"<div class='cfgs'>{figures}</div>"
+def _figure(graph: GraphDiff) -> str:
+    caption = f"before and after: {graph.summary()}"
+    figure = f"<figure>{to_svg([graph])}<figcaption>{caption}</figcaption></figure>"
+    return f"<div class='cfgs'>{figure}</div>"
 
 
 _state: Final = of_backend("passes")
 
 PANEL: Final = Panel(
     id="cfg",
-    help="The control-flow graph of each task, before and after cfg_optimization.",
+    help="The control-flow graph of each task before and after a pass, in one drawing.",
     order=30,
     tab=Tab(
-        keys=(("previous-pass+next-pass", "graph"), ("definition+use", "def/use"),
-              ("export", "export"), ("search", "search")),
+        keys=(("previous-pass+next-pass", "pass"), ("graph-form", "form"), ("whole", "fold"),
+              ("definition+use", "def/use"), ("export", "export"), ("search", "search")),
         state=_state,
         draw=_draw,
+        pane="qd_studio.app.tui.widgets.graphs:GraphPane",
         moved=_moved,
         step=_step,
-        opened=_opened,
         files=_files,
         ir=True,
     ),
-    text=text_of_compiles(_text),
+    text=_text,
     json=json_of_compiles(_json),
     html_of_compile=_html,
 )  # fmt: skip

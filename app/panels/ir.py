@@ -2,20 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
+from ...engine.inspect.edit_file import edit_text
 from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord
 from ..core.lines import Line
 from ..core.views.changes import listing_lines, readable_of
-from ._panel import Asked, Panel, json_of_compiles, text_of_compiles
+from ._panel import (
+    Asked,
+    Block,
+    NothingToShow,
+    Panel,
+    compiles,
+    json_of_compiles,
+    text_of_compiles,
+)
 
-__all__ = ["PANEL"]
+__all__ = ["PANEL", "edit_lines"]
+
+_ORACLE: Final = "interp"
+_FRONT_END: Final = "front-end"
+"""In place of a pass: the IR before any."""
 
 
 def _index(asked: Asked, compiled: CompileRecord) -> int:
     """The index of the listing after the last run asked for."""
     runs = asked.runs(compiled)
     return runs[-1].after if runs else len(compiled.snapshots) - 1
+
+
+def _block(asked: Asked) -> Iterable[Block]:
+    if asked.form == "edit":
+        return [("", [Line(((line, ""),)) for line in edit_lines(asked)])]
+    return text_of_compiles(_text)(asked)
+
+
+def edit_lines(asked: Asked) -> list[str]:
+    """The IR asked for as a file to edit; NothingToShow if it is of several kernels or backends."""
+    found = [(k, b, c) for k in asked.kernels() for b, c in compiles(k) if b.backend != _ORACLE]
+    names = sorted({k.name for k, *_ in found})
+    if len(names) != 1:
+        kernels = ", ".join(names)
+        if not names:
+            raise NothingToShow("--form edit: no kernel was compiled for a backend that launches")
+        raise NothingToShow(f"--form edit is of one kernel, name it with --kernel: {kernels}")
+    if len(found) > 1:
+        found = [x for x in found if x[1].backend == "cpu"] or found[:1]
+    kernel, backend, compiled = found[0]
+    if not compiled.snapshots:
+        raise NothingToShow(f"no IR of {kernel.name} was recorded")
+    runs = compiled.runs
+    if asked.pass_name == _FRONT_END or not runs:
+        at = None
+    else:
+        last = asked.runs(compiled)[-1].index
+        at = next(i for i, run in enumerate(runs) if run.index == last)
+    return edit_text(compiled, at, kernel.id, kernel.file, backend.backend).splitlines()
 
 
 def _text(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> list[Line]:
@@ -50,6 +93,6 @@ PANEL: Final = Panel(
     id="ir",
     help="The IR after all passes, or after one of them.",
     order=25,
-    text=text_of_compiles(_text),
+    text=_block,
     json=json_of_compiles(_json),
 )

@@ -210,6 +210,12 @@ class Actions:
         elif not known:
             app.notify(f"{command[0]} is not known: opened without the line {line}.", timeout=5)
 
+    async def action_edit_ir(self) -> None:
+        """Edit the IR after the selected pass, and run it."""
+        from .edit_ir import edit_ir
+
+        await edit_ir(self._app)
+
     def _source_line(self) -> tuple[str, int]:
         """The file and line of what is under the cursor; an empty path if there is none."""
         app, view = self._app, self._view

@@ -307,7 +307,7 @@ class StudioApp(Actions, App[int]):
     def select_kernel(self, kernel: str) -> None:
         """Select a kernel; op and line belong to the old one, the pass is looked for again."""
         if kernel != self.sel.kernel:
-            self.select(kernel=kernel, op=-1, line=0, cfg=0)
+            self.select(kernel=kernel, op=-1, line=0)
             self.settle()
 
     def open_kernel(self, kernel: str) -> None:

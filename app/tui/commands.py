@@ -70,6 +70,9 @@ _COMMANDS: Final = (
             "app.write_screenshot", "everywhere"),
     Command("edit", "v", "Edit", "Open the source line in the editor of VISUAL or EDITOR.",
             "app.edit", "everywhere"),
+    Command("edit-ir", "i", "Edit the IR", "Open the IR after the selected pass in your editor; "
+            "then check, launch and time it next to the unedited kernel.", "app.edit_ir",
+            "everywhere"),
     Command("log", "o", "Log", "Show the output of user code and of the engine.", "app.log",
             "everywhere"),
     Command("config", "c", "Options", "See all compile options; change some and compare.",
@@ -106,10 +109,10 @@ _COMMANDS: Final = (
     Command("previous-tab", "shift+tab", "Previous tab", "Go to the previous tab.",
             "screen.tab(-1)", "kernel"),
     Command("next-pass", "right_square_bracket", "Next pass",
-            "Step to the next pass with an effect (on CFG and Code: the next graph or text).",
+            "Step to the next pass with an effect (on Code: the next text).",
             "screen.step(1)", "kernel"),
     Command("previous-pass", "left_square_bracket", "Previous pass",
-            "Step back (on CFG and Code: the previous graph or text).", "screen.step(-1)",
+            "Step back (on Code: the previous text).", "screen.step(-1)",
             "kernel"),
     Command("next-hunk", "right_curly_bracket", "Next change", "Jump to the next changed lines.",
             "screen.hunk(1)", "kernel"),
@@ -134,13 +137,15 @@ _COMMANDS: Final = (
             "screen.flip('split')", "kernel"),
     Command("noops", "z", "Show no-ops", "Show or fold passes without effect.",
             "screen.flip('fold_noops')", "kernel"),
-    Command("whole", "x", "Whole listing", "Show or fold unchanged lines of the diff.",
+    Command("whole", "x", "Whole listing", "Show or fold unchanged lines of the diff or graph.",
             "screen.flip('whole')", "kernel"),
     Command("form", "f", "Readable IR", "Show the IR on Passes in its readable form, with your "
             "names and infix, or one operation a line.", "screen.flip('readable')", "kernel"),
     Command("what-if", "W", "What if", "On Explain: compile as if the assumptions of the remark "
             "under the cursor held, check the results, and measure the gain.", "screen.what_if",
             "kernel"),
+    Command("graph-form", "O", "Form of the graph", "Show control flow as a drawing, as an "
+            "overview with loops as boxes, or as an outline.", "screen.graph_form", "kernel"),
     Command("backend", "b", "Next backend", "Show the next backend's compile.",
             "screen.next_backend", "kernel"),
     Command("measure", "M", "Measure the machine", "On Cost: measure bandwidth, arithmetic and "

@@ -6,9 +6,11 @@ events come, the app handles them together and paints once.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
@@ -16,10 +18,22 @@ from textual.message import Message
 if TYPE_CHECKING:
     from ..worker.client import WorkerClient
 
-__all__ = ["Computed", "Computer", "EventsReady", "Link"]
+__all__ = ["Computed", "Computer", "EventsReady", "Link", "paused_collector"]
 
 Post = Callable[[Message], Any]
 Start = Callable[[Callable[[object], object]], "WorkerClient"]
+
+
+@contextlib.contextmanager
+def paused_collector() -> Generator[None]:
+    """Python's collector does not run: long work makes many objects and no garbage in circles."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
 
 
 class EventsReady(Message):
@@ -107,5 +121,6 @@ class Computer:
                 while self._wanted is None:
                     self._condition.wait()
                 work, self._wanted = self._wanted, None
-            work()
+            with paused_collector():
+                work()
             self._post(Computed())

@@ -61,12 +61,12 @@ class AssumingClient(WorkerClient):
         super()._start_job()
 
     def _send_job(self, files: set[str], skip: list[str], once_more: set[str]) -> None:
-        before = self._template
-        self._template = replace(before, assume=self._now or self._every)
+        before = self.template
+        self.template = replace(before, assume=self._now or self._every)
         try:
             super()._send_job(files, skip, once_more)
         finally:
-            self._template = before
+            self.template = before
 
     def _cancel(self) -> None:
         self._waiting.clear()

@@ -1,7 +1,6 @@
 """The studio's side of the worker: starts it, feeds it, times it, and survives it.
 
-    client = WorkerClient(["kernels.py"], config={"fast_math": False}, backends=("cpu", "interp"),
-                          on_event=handle)
+    client = WorkerClient(["kernels.py"], {"fast_math": False}, ("cpu", "interp"), handle)
     client.request_refresh(["kernels.py"])    # after a save; None means everything
     client.set_config({"opt_level": 0})       # run again with other options
     client.stop()
@@ -17,8 +16,8 @@ What happens when the worker ends or hangs
 What happens when a file is saved while the worker is busy
     The worker is asked to give its job up, which it does between any two passes and anywhere in
     code of the user. Code generation and launches cannot be interrupted: a worker that does not
-    answer at once is killed, and the job goes to a standby one, which a client that watches
-    its files keeps ready, with everything loaded, as soon as there is time for that.
+    answer at once is killed, and the job goes to a standby one, which a client that watches its
+    files keeps ready.
 """
 
 from __future__ import annotations
@@ -52,6 +51,7 @@ from .protocol import (
     KernelDone,
     Limits,
     Looked,
+    MessageDecoder,
     Opening,
     Problem,
     Quarantined,
@@ -60,13 +60,14 @@ from .protocol import (
 from .standby import StandbyWorker, WakePipe
 
 if TYPE_CHECKING:
+    from ...engine.inspect.edit_file import IrEdit
     from ..watch import Watcher
 
 __all__ = ["Value", "WorkerClient"]
 
 Value = str | int | float | bool
 
-_decoder: Final = msgspec.msgpack.Decoder(FromWorker)
+_decoder: Final = MessageDecoder()
 # Seconds: for the worker to give up an old job when a new one waits, to end by itself, to come up.
 _GIVE_UP_S: Final = 2.0
 _END_S: Final = 1.0
@@ -97,26 +98,26 @@ class WorkerClient:
         command: Iterable[str] = (),
         watch: bool = False,
         peaks: bool = False,
+        edit: IrEdit | None = None,
     ) -> None:
         """Start at once: a worker, and a first look at all ``files``.
 
         backends: names; none means all that the engine knows. run: also record the calls of the
         files' own `main`. launch: False only compiles. only: kernels to look at, by name or id.
-        opening, peaks: of `Job`. command: kept in the record. watch: look again after a save.
+        opening, peaks, edit: of `Job`. command: kept in the record. watch: look again after a save.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         self._session = Session.of(paths, tuple(command))
-        self._template = Job(
+        self.template = Job(
             id=0, files=paths, config=dict(config or {}), labels=labels_of(paths),
             backends=tuple(backends), run=run, launch=launch, only=tuple(only),
-            limits=limits or Limits(), opening=opening or Opening(), peaks=peaks,
+            limits=limits or Limits(), opening=opening or Opening(), peaks=peaks, edit=edit,
         )  # fmt: skip
         self._emit: Final = on_event
         self._requests: deque[Callable[[], None]] = deque()
         self._wake_pipe: Final = WakePipe()
         self._stopping = False
-        self.failure: Exception | None = None
-        """The error that ended the client, if it was not asked to stop."""
+        self.failure: Exception | None = None  # what ended the client, if it was not asked to stop
         self._watching: Final = watch
         # State of the thread below; no other thread touches it.
         self._watcher: Watcher | None = None
@@ -244,7 +245,7 @@ class WorkerClient:
         self._wanted.update(known if paths is None else self._session.paths_touched_by(paths))
 
     def _set(self, **fields: object) -> None:
-        self._template = msgspec.structs.replace(self._template, **fields)
+        self.template = msgspec.structs.replace(self.template, **fields)
 
     def _change(self, **fields: object) -> None:
         self._set(**fields)
@@ -272,7 +273,7 @@ class WorkerClient:
         superseding = self._job is not None
         self._last_id += 1
         self._job = msgspec.structs.replace(
-            self._template,
+            self.template,
             id=self._last_id,
             files=tuple(s.path for s in self._session.states if s.path in files),
             skip=tuple(skip),
@@ -329,7 +330,7 @@ class WorkerClient:
                 self._deadline = None
                 if message.limit_s:
                     reason = message.late_text()
-                    self._arm(message.limit_s + self._template.limits.grace_s, reason)
+                    self._arm(message.limit_s + self.template.limits.grace_s, reason)
                 self._emit(events.Progress(message.text, message.done, message.total))
             case FileLoaded():
                 self._loaded(message)

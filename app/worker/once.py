@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from ...engine.inspect.record import Record
 from .assuming import AssumingClient
 from .client import Value
 from .events import Event, RecordUpdated
 from .protocol import Assume, Limits, Opening
+
+if TYPE_CHECKING:
+    from ...engine.inspect.edit_file import IrEdit
 
 __all__ = ["WorkerError", "collect"]
 
@@ -33,6 +37,7 @@ def collect(
     command: Iterable[str] = (),
     peaks: bool = False,
     assume: Iterable[Assume] = (),
+    edit: IrEdit | None = None,
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
 
@@ -52,6 +57,7 @@ def collect(
         run=run, launch=launch, only=only, limits=limits, opening=opening, command=command,
         peaks=peaks,
         assume=assume,
+        edit=edit,
     )  # fmt: skip
     try:
         while not complete.wait(0.2) and client.alive:

@@ -23,6 +23,7 @@ every pass would cost more than many passes do, and since it must outlive the wo
 
 from __future__ import annotations
 
+import gc
 import mmap
 import re
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from ...engine.inspect.edit_file import IrEdit
 from ...engine.inspect.record import (
     ConfigEntry,
     ErrorRecord,
@@ -53,6 +55,7 @@ __all__ = [
     "KernelDone",
     "Limits",
     "Looked",
+    "MessageDecoder",
     "Opening",
     "Problem",
     "Quarantined",
@@ -131,7 +134,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     first that changes something): that run is reported before the passes after it have run. looks:
     the lookups that earlier workers sent in `Looked`; passed to a worker with its first job. peaks:
     the speed of a backend that is not known is measured, once for the machine.
-    assume: assumptions to try once the kernels have been launched.
+    assume: assumptions to try once the kernels have been launched. edit:
+    edited IR for the kernel that it names; see `engine.inspect.edited`.
     """
 
     id: int
@@ -149,6 +153,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     quarantined: tuple[Quarantined, ...] = ()
     limits: Limits = Limits()
     opening: Opening = Opening()
+    edit: IrEdit | None = None
     looks: dict[str, bytes] = {}
     peaks: bool = False
     assume: tuple[Assume, ...] = ()
@@ -258,6 +263,7 @@ FromWorker = Hello | Working | FileLoaded | KernelDone | Looked | Problem | Devi
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _MAX_FRAME: Final = 1 << 30
+_LARGE: Final = 1 << 16
 
 
 def frame(message: ToWorker | FromWorker) -> bytes:
@@ -282,6 +288,25 @@ def _encodable(value: Any) -> Any:
         items = cast("dict[Any, Any]", value).items()
         return {_encodable(key): _encodable(part) for key, part in items}
     return value
+
+
+class MessageDecoder:
+    """Reads message bodies. Python's collector pauses meanwhile: of a large message it would look
+    at every part again and again, ten times as long as reading lasts."""
+
+    def __init__(self) -> None:
+        self._decoder: Final = msgspec.msgpack.Decoder(FromWorker)
+
+    def decode(self, body: bytes) -> FromWorker:
+        """The message of a body."""
+        pause = len(body) > _LARGE and gc.isenabled()
+        if pause:
+            gc.disable()
+        try:
+            return self._decoder.decode(body)
+        finally:
+            if pause:
+                gc.enable()
 
 
 class Unframer:

@@ -203,17 +203,7 @@ class Runner:
                 steps.done += 2
                 continue
             steps.kernel = described
-            capture = inspect.KernelCapture(
-                kernel,
-                job.backends or inspect.every_backend(),
-                config,
-                steps,
-                calls.get(inspect.call_key(kernel.kernel), ()),
-                described,
-                _shown_run(job, described.id),
-                asked=bool(job.backends),
-                recorded=job.run,
-            )
+            capture = _capture(job, steps, kernel, described, config, calls)
             captures.append(capture)
             capture.compile()
             steps.done += 1
@@ -271,6 +261,8 @@ class Runner:
         self, job: Job, steps: JobSteps, capture: Any, make: bool = False
     ) -> inspect.GradientCapture | None:
         """The capture of a kernel's gradient, compiled; None if it has none."""
+        if job.edit is not None:
+            return None  # edited IR is that of the kernel itself
         features = inspect.gradient_features(capture, make=make)
         if features is None:
             return None
@@ -319,6 +311,30 @@ def _measure_peaks(
         every = [backend for capture in captures for backend in capture.backends]
         names = [b.backend for b in every if b.status == "ok" and not b.unlaunched]
         inspect.ensure_peaks(dict.fromkeys(names), config, steps)
+
+
+def _capture(
+    job: Job,
+    steps: JobSteps,
+    kernel: Any,
+    described: KernelRecord,
+    config: Any,
+    calls: inspect.RecordedCalls,
+) -> inspect.KernelCapture:
+    """The capture of a kernel; with edited IR where the job has it."""
+    own = calls.get(inspect.call_key(kernel.kernel), ())
+    backends = job.backends or inspect.every_backend()
+    edit = job.edit
+    if edit is not None and edit.kernel == described.id:
+        backends = job.backends or (edit.backend,)
+        return inspect.EditedCapture(
+            kernel, backends, config, edit, steps, own, described, recorded=job.run
+        )
+    shown = _shown_run(job, described.id)
+    return inspect.KernelCapture(
+        kernel, backends, config, steps, own, described, shown, asked=bool(job.backends),
+        recorded=job.run,
+    )  # fmt: skip
 
 
 def _wanted(job: Job, kernel: KernelRecord) -> bool:

@@ -12,7 +12,7 @@ from .process import WorkerProcess
 from .protocol import Hello
 
 if TYPE_CHECKING:
-    import msgspec
+    from .protocol import MessageDecoder
 
 __all__ = ["StandbyWorker", "WakePipe"]
 
@@ -66,7 +66,7 @@ class StandbyWorker:
             self._process = WorkerProcess()
             self._selector.register(self._process.fds["message"], EVENT_READ, "standby")
 
-    def read(self, decoder: msgspec.msgpack.Decoder[object]) -> None:
+    def read(self, decoder: MessageDecoder) -> None:
         """Read what the standby worker says: that it is up, or nothing, which is its end."""
         if self._process is None:
             return

@@ -7,6 +7,7 @@ constant in the file changes, and the clock runs from the write until the new co
 painted.
 """
 
+import json
 import statistics
 import subprocess
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from .generated import kernel_source
 from .model import Options, Section, Target
+from .studio_parts import LINES, percentile
 from .terminal import Terminal
 
 SAMPLE = Path(__file__).parents[2] / "sample_kernels" / "nbody.py"
@@ -102,6 +104,7 @@ def measure(options: Options) -> list[Section]:
     if not Path(command(options)[0]).exists():
         section.notes.append("qd-studio is not installed beside this interpreter.")
         return [section]
+
     bare = interpreter_start_ms(options)
     subjects = {
         "start to first paint": lambda: [first_paint_ms(options) for _ in range(options.processes)],
@@ -129,4 +132,30 @@ def measure(options: Options) -> list[Section]:
         Target(f"Save to repainted diff, {STATEMENTS} statements", 100.0,
                medians.get(f"save to painted diff, {STATEMENTS} statements"), " ms"),
     ]  # fmt: skip
-    return [section]
+    return [section, parts(options)]
+
+
+def parts(options: Options) -> Section:
+    """What a save and a key cost in CPU time; see `studio_parts`."""
+    section = Section("The studio, by part (milliseconds of CPU time)", ["what", "time"])
+    done = subprocess.run(
+        [options.ours, "-m", "bench.studio_parts", "--json"], capture_output=True, text=True,
+        cwd=Path(__file__).parents[1], check=False,
+    )  # fmt: skip
+    if done.returncode:
+        section.notes.append(f"studio_parts failed: {done.stderr.strip().splitlines()[-1:]}")
+        return section
+    found = json.loads(done.stdout)
+    totals: dict[str, float] = {}
+    for size, took in found["save"].items():
+        totals[size] = sum(took.values())
+        section.rows += [[f"{size} statements: {name}", ms] for name, ms in took.items()]
+        section.rows.append([f"{size} statements: save to diff", totals[size]])
+    late = percentile(found["key"], 0.95)
+    section.rows.append([f"key to paint, {LINES} lines, 95th percentile", late])
+    section.raw["key to paint"] = found["key"]
+    section.targets = [
+        Target("Save to diff, 10000 statements, CPU time", 1000.0, totals.get("10000"), " ms"),
+        Target("Key to paint, 95th percentile", 50.0, late, " ms"),
+    ]
+    return section

@@ -233,6 +233,7 @@ _LAZY: Final = {
     "count_as_user": "faults",
     "error_at": "faults",
     "error_record": "faults",
+    "EditedCapture": "edited",
     "every_backend": "settings",
     "expand": "settings",
     "Explanation": "explaining",

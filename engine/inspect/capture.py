@@ -52,6 +52,7 @@ from .texts import artefacts_of
 
 if TYPE_CHECKING:
     from ..lang.kernel import Kernel
+    from ..passes.manager import Instrument
     from .caches import PastLookups
 
 __all__ = ["KernelCapture", "capture_ir", "capture_kernel"]
@@ -299,9 +300,13 @@ class KernelCapture:
             request = self.request(backend, spec_keys)._replace(noalias=noalias)
             text = f"compiling {self.kernel.name} for {backend}"
             with self.steps.step("compile", text, backend=backend, kind="compile"):
-                found, _ = compile_for(request, self._target(backend))
+                found, _ = compile_for(request, self._target(backend), self.instruments(backend))
             self._compiled[key] = found
         return found
+
+    def instruments(self, name: str) -> tuple[Instrument, ...]:
+        """More instruments of a compile for a backend, before the recorder."""
+        return ()
 
     # ---- parts
 
@@ -378,8 +383,9 @@ class KernelCapture:
         try:
             with self.steps.step("compile", text, backend=name, kind="compile"):
                 compiled, self.injected[name] = compile_for(
-                    self.request(name, self._spec_keys), self._target(name), (recorder,), began
-                )
+                    self.request(name, self._spec_keys), self._target(name),
+                    (*self.instruments(name), recorder), began,
+                )  # fmt: skip
                 record = _compile_record(recorder, compiled, self.kernel)
         except BackendUnavailableError as error:
             self.put(BackendRecord(backend=name, status="absent", reason=error.message))
@@ -411,15 +417,9 @@ class KernelCapture:
         self.steps.updated(self.record)
 
     def _failed(self, name: str, error: ErrorRecord, partial: CompileRecord | None) -> None:
-        self.put(
-            BackendRecord(
-                backend=name,
-                status="error",
-                reason=error.message,
-                compile=partial,
-                errors=(error,),
-            )
-        )
+        self.put(BackendRecord(
+            backend=name, status="error", reason=error.message, compile=partial, errors=(error,)
+        ))  # fmt: skip
 
 
 _STAGES: Final = ("frontend", "passes", "codegen", "load")

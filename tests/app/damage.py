@@ -25,7 +25,7 @@ from pathlib import Path
 
 import msgspec
 from qd_studio.app import show
-from qd_studio.app.core import cfg_layout, metrics, rules, state
+from qd_studio.app.core import cfg_export, metrics, rules, state
 from qd_studio.app.core.views import (
     adstacks,
     changes,
@@ -264,11 +264,13 @@ def _backend(record, kernel, backend, sel):
     out.append(_text(source.source_lines(record, kernel, compiled)))
     if compiled is not None:
         out += _passes(compiled, sel)
-        for i in range(len(compiled.cfgs)):
-            out.append(_text(cfg.cfg_lines(compiled, i, 78)))
-            graph = compiled.cfgs[i]
-            out += [cfg_layout.to_svg(graph), cfg_layout.to_dot(graph)]
-            out.append(cfg_layout.to_mermaid(graph))
+        for run in compiled.runs:
+            if run.state == "changed":
+                out += [_text(cfg.drawn(compiled, run, 78, form, False, False))
+                        for form in cfg.FORMS]  # fmt: skip
+                graphs = cfg.known(compiled, run)
+                out += [cfg_export.to_svg(graphs), cfg_export.to_dot(graphs)]
+                out.append(cfg_export.to_mermaid(graphs))
     shown = adstacks.shown_of(record, kernel, backend.backend)
     if shown is not None:
         out += _autodiff(shown)

@@ -67,6 +67,7 @@ APP_MAY = {
     "difference": {"batch", "opening", "options", "streams", "usage"},
     "tour": {"options", "streams", "tui", "usage"},
     "plain": {"panels", "show", "streams", "usage", "worker"},
+    "edit": {"opening", "options", "streams", "usage", "worker"},
     "doctor": {"conformance", "streams", "usage"},
     "conformance": set(),
     "cache": {"streams", "usage"},

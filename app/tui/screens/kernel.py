@@ -245,7 +245,8 @@ class KernelScreen(StudioScreen):
         return self.pane
 
     def action_hunk(self, step: int) -> None:
-        self._on_passes().hunk(step)
+        if not self.shown.next_change(step):
+            self._on_passes().hunk(step)
 
     def _one_list(self) -> bool:
         """True, with a notice, if the tab has a single list."""
@@ -261,12 +262,17 @@ class KernelScreen(StudioScreen):
         if name in self.tab.flips:
             self.studio.select(**{name: not getattr(self.studio.sel, name)})
             self.paint()
-        else:
+        elif not self.shown.turn(name):
             self._on_passes().flip(name)
         if name == "readable" and self.studio.keeps:
             from ..kept import keep
 
             keep(readable=self.studio.sel.readable)
+
+    def action_graph_form(self) -> None:
+        if self.studio.sel.tab != "cfg":
+            self.action_show_tab("cfg")
+        self.shown.turn("graph")
 
     def action_widen(self, step: int) -> None:
         if self.studio.sel.tab != "passes":

@@ -59,6 +59,14 @@ class Pane:
         IR; None if that is not shown."""
         return None
 
+    def turn(self, name: str) -> bool:
+        """Change a way of showing; False if the pane does not have it."""
+        return False
+
+    def next_change(self, step: int) -> bool:
+        """Go to the next or previous change; False if the pane shows none."""
+        return False
+
     def other_pane(self) -> None:
         """Go from one list to the next."""
         raise NotImplementedError

@@ -170,7 +170,8 @@ class PassesPane(Pane, Horizontal):
             size = len(compiled.snapshots[run.after].lines)
         if size > AT_ONCE // (4 if sel.readable else 1) and not run_lines.has(*request):
             view.show([Line(((f"Comparing {size:,} lines ...", "dim"),))], header)
-            state.compute(lambda: run_lines(*request))
+            # With the places of all keys, which the screen asks for as soon as it has the lines.
+            state.compute(lambda: index_of(run_lines(*request), name))
             return
         lines = run_lines(*request)
         if self._files is not None and unseen(compiled, run, self._files):

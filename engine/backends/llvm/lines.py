@@ -141,6 +141,13 @@ class LaterTexts:
         self.remarks: Final = dict[str, tuple[remarks.OpRemark, ...]]()
         self._level: Final = level
         self._short: Final = short
+        # Those of `optimised`, for `assembly`, which usually follows: LLVM's passes are most of the
+        # time of both, and lose a little memory each time they run.
+        self._modules: tuple[toolchain.Module, toolchain.Module] | None = None
+
+    def _both(self) -> tuple[toolchain.Module, toolchain.Module]:
+        """The module after LLVM's passes, and the same with locations."""
+        return self._module(self._source), self._module(with_locations(self._source))
 
     def _module(self, text: str) -> toolchain.Module:
         module = self._machine.parse(text)
@@ -150,10 +157,16 @@ class LaterTexts:
     def optimised(self) -> str:
         """The LLVM IR after LLVM's passes."""
         with toolchain.LOCK:
-            text = self._module(self._source).text()
-            located, found = remarks.collected(
-                lambda: self._module(with_locations(self._source)).text(), self._lines["llvm_ir"]
-            )
+            plain = self._module(self._source)
+            modules: list[toolchain.Module] = []
+
+            def text_with_locations() -> str:
+                modules.append(self._module(with_locations(self._source)))
+                return modules[0].text()
+
+            located, found = remarks.collected(text_with_locations, self._lines["llvm_ir"])
+            self._modules = plain, modules[0]
+            text = plain.text()
         self._lines["llvm_ir_optimized"] = of_optimised(text, located, self._lines["llvm_ir"])
         self.remarks["llvm_ir_optimized"] = found
         return text
@@ -161,7 +174,8 @@ class LaterTexts:
     def assembly(self) -> str:
         """The assembly."""
         with toolchain.LOCK:
-            text = self._module(self._source).assembly()
-            located = self._module(with_locations(self._source)).assembly()
+            plain, marked = self._modules or self._both()
+            self._modules = None
+            text, located = plain.assembly(), marked.assembly()
         self._lines["asm"] = of_assembly(text, located, self._lines["llvm_ir"])
         return text

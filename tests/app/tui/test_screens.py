@@ -33,7 +33,7 @@ async def test_every_screen_draws_at_every_size(record, size):
         assert "agreement" in home
         await press(pilot, "enter")
         wanted = {
-            "source": "x[i] = x[i] * s", "passes": "simplify_I", "cfg": "graph 1 of",
+            "source": "x[i] = x[i] * s", "passes": "simplify_I", "cfg": "before and after",
             "launch": "backend" if record.kernels[0].backends[0].launches else "launched",
             "code": "text 1 of 3", "caches": "layer", "autodiff": "has no gradient",
         }  # fmt: skip
