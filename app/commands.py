@@ -43,9 +43,10 @@ COMMANDS: Final = {
     "doctor": Command("doctor", ".doctor"),
     "cache": Command("cache ls, show, verify, clean", ".cache"),
     "stubs": Command("stubs DIRECTORY", ".stubs", True),
+    "bisect": Command("bisect FILE --kernel K", ".bisect", True),
     "completion": Command("completion SHELL", ".completion", True),
 }
-LATER: Final = ("bisect",)
+LATER: Final[tuple[str, ...]] = ()
 """Commands that are planned: reported as such, not as missing files."""
 
 

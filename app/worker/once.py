@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from ...engine.inspect.record import Record
 from .client import Value, WorkerClient
 from .events import Event, RecordUpdated
-from .protocol import Limits, Opening
+from .protocol import Limits, Opening, Study
 
 __all__ = ["WorkerError", "collect"]
 
@@ -30,6 +30,7 @@ def collect(
     limits: Limits | None = None,
     opening: Opening | None = None,
     command: Iterable[str] = (),
+    study: Study | None = None,
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
 
@@ -47,6 +48,7 @@ def collect(
     client = WorkerClient(
         files, config, backends, listen,
         run=run, launch=launch, only=only, limits=limits, opening=opening, command=command,
+        study=study,
     )  # fmt: skip
     try:
         while not complete.wait(0.2) and client.alive:

@@ -15,6 +15,7 @@ from .store import RecordFileError, canonical, dumps, load, loads, save, schema,
 
 if TYPE_CHECKING:
     from .arguments import Call
+    from .bisect import bisect_capture, bisect_kernel
     from .caches import PastLookups, dry_caches
     from .capture import KernelCapture, capture_ir, capture_kernel
     from .compare import (
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
         opencl_machine,
     )
     from .readable import Readable, readable_ir
+    from .record_bisection import Bisection
     from .recorder import Recorder, ShownRun
     from .settings import (
         BackendInfo,
@@ -79,12 +81,14 @@ if TYPE_CHECKING:
     from .tool import cpu_features, tool_info
 
 __all__ = [
-    "BackendComparison", "BackendInfo", "CacheFault", "CacheFolder", "CacheRemoval", "Caches",
+    "BackendComparison", "BackendInfo", "Bisection", "CacheFault", "CacheFolder", "CacheRemoval",
+    "Caches",
     "CachesBusyError", "Call", "Comparison", "CudaComponent", "CudaDeviceInfo", "CudaMachine",
     "Diff", "DiffRow", "GradientCapture", "KernelCapture", "KernelComparison", "LaunchReached",
     "LayerFolder", "Listing", "OpenclDeviceInfo", "OpenclMachine", "OptionInfo", "PastLookups",
     "Readable", "RecordFileError", "RecordedCalls", "Recorder", "ShownRun", "StepLimit", "Steps",
-    "Subject", "backends", "cache_folder", "call_key", "canonical", "capture_ir", "capture_kernel",
+    "Subject", "backends", "bisect_capture", "bisect_kernel", "cache_folder",
+    "call_key", "canonical", "capture_ir", "capture_kernel",
     "compare_compiles", "compare_kernels", "compare_records", "count_as_user", "cpu_features",
     "cuda_machine", "describe", "diff_listings", "diff_pass", "diff_renumbered", "diff_text",
     "dry_caches", "dumps", "effective_config", "ensure_program", "error_at", "error_record",
@@ -96,6 +100,9 @@ __all__ = [
 
 _LAZY: Final = {
     "BackendInfo": "settings",
+    "Bisection": "record_bisection",
+    "bisect_capture": "bisect",
+    "bisect_kernel": "bisect",
     "CacheFolder": "folders",
     "LayerFolder": "folders",
     "cache_folder": "folders",

@@ -139,10 +139,10 @@ class KernelCapture:
     def launch(self, budget_s: float = 0.4) -> KernelRecord:
         """Launch on every backend that compiled; ``budget_s``: seconds of timing a workload."""
         self.generate_texts(binary=False)
-        self._launcher(budget_s).run()
+        self.launcher(budget_s).run()
         return self._publish()
 
-    def _launcher(self, budget_s: float) -> Launcher:
+    def launcher(self, budget_s: float) -> Launcher:
         return Launcher(self, budget_s)
 
     def generate_texts(self, binary: bool = True) -> KernelRecord:

@@ -81,7 +81,7 @@ class TooLong(Exception):
         self.loop = loop
 
 
-class _Outcome:
+class Outcome:
     """The outcome of a launch: contents of arrays and fields, then results.
 
     names: one for each. results: the indices of what the kernel writes or returns.
@@ -128,7 +128,7 @@ class Round:
     contents: Contents
     spec_keys: tuple[Any, ...]
     first: bool
-    oracle: _Outcome | None = None
+    oracle: Outcome | None = None
     unchecked: str = ""
     unfit: ErrorRecord | None = None
     failure: ErrorRecord | None = None
@@ -157,7 +157,7 @@ class Launcher:
         if not self._names:
             return
         for index, case in enumerate(self._capture.cases):
-            found = self._made(case, index == 0)
+            found = self.round_of(case, index == 0)
             if found is None:
                 continue
             names = self._kernel.decl.fn.__globals__
@@ -193,7 +193,7 @@ class Launcher:
 
     # ---- one case
 
-    def _made(self, case: LaunchCase, first: bool) -> Round | None:
+    def round_of(self, case: LaunchCase, first: bool) -> Round | None:
         """Fresh arguments, or None when they cannot be made (which is recorded)."""
         made = self._capture.made(case)
         if made is None:
@@ -214,13 +214,13 @@ class Launcher:
             return
         try:
             compiled, given = self.ready(ORACLE, found)
-            interpret = self._interpreter(compiled, given, found, None if shown else discard)
+            interpret = self.interpreter(compiled, given, found, None if shown else discard)
             with self.limited(ORACLE, found, "interpret"):
                 most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
                 began = time.perf_counter_ns()
                 results = interpret(most)
                 first_us = (time.perf_counter_ns() - began) / 1e3
-            found.oracle = self._outcome(compiled, given, results)
+            found.oracle = self.outcome(compiled, given, results)
         except (TooLong, StepLimit) as late:
             self._late(found, shown, late.loop if isinstance(late, TooLong) else None)
         except Exception as raised:
@@ -283,7 +283,7 @@ class Launcher:
                 place.wait()
                 first_us = (time.perf_counter_ns() - began) / 1e3
                 place.fetch()
-            ours = self._outcome(compiled, given, results)
+            ours = self.outcome(compiled, given, results)
         except (Exception, StepLimit) as raised:
             state.errors.append(self._error(raised, name))
             return
@@ -333,14 +333,14 @@ class Launcher:
         """`starter` for the launches that are timed on a backend."""
         return self.starter(compiled, place, found)
 
-    def _interpreter(
+    def interpreter(
         self, compiled: FullCompile, given: Inputs, found: Round, print_fn: _Printer | None
     ) -> Callable[[int], tuple[Any, ...]]:
         """Return a function that interprets ``given`` with a limited number of steps."""
         program = interp.compile_func(compiled.func, counted=True)
         return partial(counted, program, given.values, print_fn)
 
-    def _outcome(self, compiled: FullCompile, given: Inputs, results: tuple[Any, ...]) -> _Outcome:
+    def outcome(self, compiled: FullCompile, given: Inputs, results: tuple[Any, ...]) -> Outcome:
         names: list[str | Named] = []
         kept: list[Any] = []
         meta = compiled.executable.meta
@@ -366,7 +366,7 @@ class Launcher:
             names.append("yielded")
             returned.append(np.int32(results[-1]))
         written.update(range(len(kept), len(kept) + len(meta.results)))
-        return _Outcome(names, [*kept, *returned], written)
+        return Outcome(names, [*kept, *returned], written)
 
     def _check(
         self,

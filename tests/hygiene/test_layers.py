@@ -64,6 +64,7 @@ APP_MAY = {
     "open": {"application", "options", "report", "streams", "tui", "usage"},
     "show": {"batch", "opening", "options", "panels", "streams", "usage"},
     "difference": {"batch", "opening", "options", "streams", "usage"},
+    "bisect": {"opening", "options", "streams", "usage", "worker"},
     "doctor": {"conformance", "streams", "usage"},
     "conformance": set(),
     "cache": {"streams", "usage"},
