@@ -44,6 +44,7 @@ COMMANDS: Final = {
     "cache": Command("cache ls, show, verify, clean", ".cache"),
     "stubs": Command("stubs DIRECTORY", ".stubs", True),
     "bisect": Command("bisect FILE --kernel K", ".bisect", True),
+    "repro": Command("repro FILE --kernel K --out PATH", ".repro", True),
     "completion": Command("completion SHELL", ".completion", True),
 }
 LATER: Final[tuple[str, ...]] = ()

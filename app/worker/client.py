@@ -106,7 +106,7 @@ class WorkerClient:
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         self._session = Session.of(paths, tuple(command))
-        self._template = Job(
+        self.template = Job(
             id=0, files=paths, config=dict(config or {}), labels=labels_of(paths),
             backends=tuple(backends), run=run, launch=launch, only=tuple(only), study=study,
             limits=limits or Limits(), opening=opening or Opening(),
@@ -242,7 +242,7 @@ class WorkerClient:
         self._wanted.update(touched)
 
     def _set(self, **fields: object) -> None:
-        self._template = msgspec.structs.replace(self._template, **fields)
+        self.template = msgspec.structs.replace(self.template, **fields)
 
     def _change(self, **fields: object) -> None:
         self._set(**fields)
@@ -270,7 +270,7 @@ class WorkerClient:
         superseding = self._job is not None
         self._last_id += 1
         self._job = msgspec.structs.replace(
-            self._template,
+            self.template,
             id=self._last_id,
             files=tuple(s.path for s in self._session.states if s.path in files),
             skip=tuple(skip),
@@ -327,7 +327,7 @@ class WorkerClient:
                 self._deadline = None
                 if message.limit_s:
                     reason = message.late_text()
-                    self._arm(message.limit_s + self._template.limits.grace_s, reason)
+                    self._arm(message.limit_s + self.template.limits.grace_s, reason)
                 self._emit(events.Progress(message.text, message.done, message.total))
             case FileLoaded():
                 self._loaded(message)

@@ -8,6 +8,7 @@ import msgspec
 
 from ...engine.inspect.bisect import bisect_backends
 from ...engine.inspect.predicates import command_predicate
+from ...engine.inspect.reproducer import reproducer_of
 from .protocol import Studied, Study
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def study(asked: Study, steps: JobSteps, capture: KernelCapture) -> None:
     capture.compile()
     steps.send_kernel(capture.record, final=False)
     predicate = command_predicate(asked.predicate) if asked.predicate else None
-    answer = bisect_backends(capture, asked.backend, predicate)
+    find = reproducer_of if asked.kind == "repro" else bisect_backends
+    answer = find(capture, asked.backend, predicate)
     steps.send_kernel(capture.record, final=True)
     data = msgspec.json.encode(answer)
     steps.send(Studied(job=steps.job.id, kernel=capture.record.id, answer=data))

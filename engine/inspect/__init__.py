@@ -63,8 +63,9 @@ if TYPE_CHECKING:
         opencl_machine,
     )
     from .readable import Readable, readable_ir
-    from .record_bisection import Bisection
+    from .record_bisection import Bisection, Reproducer
     from .recorder import Recorder, ShownRun
+    from .reproducer import check_reproducer, reproducer_of
     from .settings import (
         BackendInfo,
         OptionInfo,
@@ -86,21 +87,25 @@ __all__ = [
     "CachesBusyError", "Call", "Comparison", "CudaComponent", "CudaDeviceInfo", "CudaMachine",
     "Diff", "DiffRow", "GradientCapture", "KernelCapture", "KernelComparison", "LaunchReached",
     "LayerFolder", "Listing", "OpenclDeviceInfo", "OpenclMachine", "OptionInfo", "PastLookups",
-    "Readable", "RecordFileError", "RecordedCalls", "Recorder", "ShownRun", "StepLimit", "Steps",
+    "Readable", "RecordFileError", "RecordedCalls", "Recorder",
+    "Reproducer", "ShownRun", "StepLimit", "Steps",
     "Subject", "backends", "bisect_capture", "bisect_kernel", "cache_folder",
-    "call_key", "canonical", "capture_ir", "capture_kernel",
+    "call_key", "canonical", "capture_ir", "capture_kernel", "check_reproducer",
     "compare_compiles", "compare_kernels", "compare_records", "count_as_user", "cpu_features",
     "cuda_machine", "describe", "diff_listings", "diff_pass", "diff_renumbered", "diff_text",
     "dry_caches", "dumps", "effective_config", "ensure_program", "error_at", "error_record",
     "every_backend", "expand", "gradient_features", "gradient_name", "has_functions",
     "is_user_file", "kernel_id", "kernels_called", "kernels_in", "lacking", "load", "loads",
     "lost_device", "opencl_machine", "options", "parse_setting", "readable_ir", "record",
-    "recorded_calls", "save", "schema", "schema_text", "self_test", "tool_info",
+    "recorded_calls", "reproducer_of", "save", "schema", "schema_text", "self_test", "tool_info",
 ]  # fmt: skip
 
 _LAZY: Final = {
     "BackendInfo": "settings",
     "Bisection": "record_bisection",
+    "Reproducer": "record_bisection",
+    "check_reproducer": "reproducer",
+    "reproducer_of": "reproducer",
     "bisect_capture": "bisect",
     "bisect_kernel": "bisect",
     "CacheFolder": "folders",

@@ -43,7 +43,9 @@ from .trials import Judge, Predicate, State, States, Trials, UnjudgedError
 if TYPE_CHECKING:
     from .capture import KernelCapture
 
-__all__ = ["Bisection", "ChangedOp", "bisect_backends", "bisect_capture", "bisect_kernel"]
+__all__ = [
+    "Bisection", "ChangedOp", "bisect_backends", "bisect_capture", "bisect_kernel", "same_fault",
+]  # fmt: skip
 
 _REWRITE_TRIALS: Final = 300
 _REWRITE_S: Final = 15.0
@@ -89,6 +91,15 @@ def bisect_capture(
     return _Bisector(capture, backend, predicate).run()
 
 
+def same_fault(capture: KernelCapture, found: Bisection) -> bool:
+    """True if the kernel of ``capture`` is wrong because of the same part as ``found``."""
+    if found.evidence not in ("ir", "race"):
+        capture.compile()
+    again = _Bisector(capture, found.backend, None, found).run()
+    parts = (again.state, again.part, again.evidence, again.pass_name)
+    return parts == (found.state, found.part, found.evidence, found.pass_name)
+
+
 def bisect_backends(
     capture: KernelCapture, backend: str = "", predicate: Predicate | None = None
 ) -> Bisection:
@@ -119,9 +130,16 @@ class _Bisector:
     """One bisection."""
 
     def __init__(
-        self, capture: KernelCapture, backend: str, predicate: Predicate | None
+        self, capture: KernelCapture, backend: str, predicate: Predicate | None,
+        like: Bisection | None = None,
     ) -> None:  # fmt: skip
+        """like: only a fault of this kind and pass is looked for, and its changes are not."""
         self._capture = capture
+        self._like = "" if like is None else like.evidence
+        # Where no pass changes what the IR means, only the states around one pass are needed.
+        draws = like is not None and (" rand" in like.before or " launch_seed" in like.before)
+        alone = like is not None and like.evidence == "ir" and not draws
+        self._name = like.pass_name if like is not None and alone else ""
         self._backend = backend
         self._predicate = predicate
         self._began = time.monotonic()
@@ -132,13 +150,20 @@ class _Bisector:
     def run(self) -> Bisection:
         """Go through the kernel's cases until one is wrong."""
         record = next((b for b in self._capture.backends if b.backend == self._backend), None)
-        if record is None or record.status != "ok" or record.unlaunched:
+        if self._ir_only:
+            self._capture.prepare()
+        elif record is None or record.status != "ok" or record.unlaunched:
             why = "it was not compiled" if record is None else record.unlaunched or record.reason
             return self._result("unknown", reason=f"{self._backend}: {why}")
         result, late = self._cases(_STEPS)
         if result.state == "unknown" and late:
             result, _ = self._cases(ORACLE_STEPS_FIRST)
         return result
+
+    @property
+    def _ir_only(self) -> bool:
+        """True if nothing is compiled or launched."""
+        return self._like in ("ir", "race")
 
     def _cases(self, most: int) -> tuple[Bisection, bool]:
         """(the result, True if some case needs more steps of the interpreter than ``most``)."""
@@ -150,7 +175,9 @@ class _Bisector:
             if found is None:
                 reasons.append(f"{case.label}: its arguments could not be made")
                 continue
-            self._trials = Trials(self._capture, launcher, found, self._backend, most)
+            self._trials = Trials(
+                self._capture, launcher, found, self._backend, most, self._ir_only
+            )
             try:
                 result = self._case(self._trials)
             except (UnjudgedError, StepLimit) as error:
@@ -176,10 +203,14 @@ class _Bisector:
         source = self._source_at_fault(trials, judges[0])
         if source is not None:
             return source
-        self._observed = self._launched(trials, judges[-1])
+        # Before anything is launched: code of wrong IR may hang, or write where it must not.
         for judge, (start, end) in zip(judges, spans, strict=True):
             if end > start and self._state_at(judge, end):
                 return self._wrong_ir(judge, start, end)
+        if self._like == "ir":
+            return None
+        if not self._ir_only:
+            self._observed = self._launched(trials, judges[-1])
         # Also where the result is right: on this machine, this time.
         race = self._race(trials, *spans[-1])
         if race is not None or not self._observed:
@@ -189,12 +220,12 @@ class _Bisector:
     def _all_states(self, trials: Trials) -> list[State]:
         """The IR after each run, as the backend's compile makes it."""
         request = self._capture.request(self._backend, tuple(trials.spec_keys))
-        build = make_ir(request)
+        build = trials.build or make_ir(request)
         build.func.noalias = trials.noalias
         config = request.config
         if build.func.autodiff != "none" and config.opt_level == 0:
             config = config.replace(opt_level=1)
-        states = States()
+        states = States(self._name)
         run_passes(build.func, config, request.backend.pipeline(config), (states,))
         return states.found
 
@@ -256,7 +287,7 @@ class _Bisector:
                 "unknown", reason=f"one of {names}: the IR in between cannot be interpreted",
                 before=before.text, after=after.text,
             )  # fmt: skip
-        end = time.monotonic() + _REWRITE_S
+        end = time.monotonic() + (0.0 if self._like else _REWRITE_S)
         with self._step(f"what {after.name} changed"):
             changes = smallest(
                 before.text, after.text, judge.text, _REWRITE_TRIALS, lambda: time.monotonic() < end
@@ -318,7 +349,7 @@ class _Bisector:
             more = sorted(conflicts(trials, parse(text)) - allowed)
             return ", ".join(more)
 
-        end = time.monotonic() + _REWRITE_S
+        end = time.monotonic() + (0.0 if self._like else _REWRITE_S)
         changes = smallest(
             before.text, after.text, racing, _REWRITE_TRIALS, lambda: time.monotonic() < end
         )

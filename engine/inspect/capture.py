@@ -107,7 +107,7 @@ class KernelCapture:
 
     def compile(self) -> KernelRecord:
         """Compile for every backend."""
-        self._prepare()
+        self.prepare()
         for name in self._backends:
             target = self._target(name)
             if not (target.compiles if self.asked else target.launches):
@@ -121,7 +121,7 @@ class KernelCapture:
                 self.steps.updated(self._publish())
         return self._publish()
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """Find out what to launch with, and from that what to compile for."""
         try:
             decl, instance = self.kernel.decl, self.instance

@@ -108,7 +108,7 @@ class GradientCapture(KernelCapture):
         primal.has_gradient(record.id)
         self._publish()
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """The cases of the primal; of those it was launched with, those that have gradients."""
         primal = self.primal
         fields = primal.uses_gradient_fields()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Bisection", "ChangedOp"]
+__all__ = ["Bisection", "ChangedOp", "Reproducer"]
 
 
 class ChangedOp(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,3 +62,19 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True):
         rounds = f", round {self.round}" if self.round else ""
         task = "" if self.task is None else f", task {self.task}"
         return f"{self.pass_name} ({self.stage}{rounds}{task})"
+
+
+class Reproducer(msgspec.Struct, frozen=True, kw_only=True):
+    """A small script that shows a wrong result.
+
+    bisection: of the kernel in the script. script: its text; empty if there is none, then reason
+    says why. lines: of the kernel in it, lines_before: of the kernel as it was. trials: versions
+    that were tried.
+    """
+
+    bisection: Bisection
+    script: str = ""
+    reason: str = ""
+    lines: int = 0
+    lines_before: int = 0
+    trials: int = 0

@@ -16,12 +16,22 @@ from ..backends.interp import InterpretedKernel
 from ..errors import IRParseError, QuadrantsAssertionError, QuadrantsUnsupportedError
 from ..ir import Func, parse, to_text, verify
 from ..passes.manager import Instrument, PassCx, Run
-from ..runtime.compile import FullCompile
+from ..runtime.compile import FullCompile, make_ir
 from .agreement import Named, compare
-from .launching import ORACLE_STEPS_FIRST, Launcher, Outcome, Round, TooLong, counted, discard
+from .launching import (
+    ORACLE,
+    ORACLE_STEPS_FIRST,
+    Launcher,
+    Outcome,
+    Round,
+    TooLong,
+    counted,
+    discard,
+)
 from .placing import placed
 
 if TYPE_CHECKING:
+    from ..frontend.build import BuildResult
     from .capture import KernelCapture
 
 __all__ = ["Judge", "Predicate", "State", "States", "Trials", "UnjudgedError", "values_of"]
@@ -51,15 +61,26 @@ class State(NamedTuple):
 
 
 class States(Instrument):
-    """Keeps the IR after every run that changed it, in ``found``, the frontend's IR first."""
+    """Keeps the IR after every run that changed it, in ``found``, the frontend's IR first.
 
-    def __init__(self) -> None:
+    only: the name of a pass: what others did counts as done by the run before it.
+    """
+
+    def __init__(self, only: str = "") -> None:
         self.found: list[State] = []
+        self._only = only
+
+    def before(self, run: Run, func: Func) -> bool:
+        if run.name == self._only:
+            self.found.append(State(to_text(func, locs=True)))
+        return True
 
     def begin(self, func: Func, cx: PassCx) -> None:
         self.found.append(State(to_text(func, locs=True)))
 
     def after(self, run: Run, func: Func) -> None:
+        if self._only not in ("", run.name):
+            return
         # What the IR says counts, not what the pass says of itself.
         text = to_text(func, locs=True)
         if text != self.found[-1].text:
@@ -70,11 +91,12 @@ class States(Instrument):
 
 class Trials:
     """See the module docstring. compiled: the kernel for the case, on the backend. most: steps
-    of the interpreter with the frontend's IR."""
+    of the interpreter with the frontend's IR. light: nothing is compiled, so nothing can be
+    launched."""
 
     def __init__(
         self, capture: KernelCapture, launcher: Launcher, found: Round, backend: str,
-        most: int = ORACLE_STEPS_FIRST,
+        most: int = ORACLE_STEPS_FIRST, light: bool = False,
     ) -> None:  # fmt: skip
         self.capture: Final = capture
         self.backend: Final = backend
@@ -83,9 +105,22 @@ class Trials:
         self.most: Final = most
         self._launcher: Final = launcher
         self._found: Final = found
-        self.compiled, given = launcher.ready(backend, found)
+        self.build: BuildResult | None = None
+        if light:
+            self.compiled = self._uncompiled(found.spec_keys)
+            given = launcher.inputs(self.compiled, found)
+        else:
+            self.compiled, given = launcher.ready(backend, found)
         self.noalias: Final = not given.overlap()
         self.spec_keys: Final = found.spec_keys
+
+    def _uncompiled(self, spec_keys: tuple[Any, ...]) -> FullCompile:
+        """The kernel without any pass; it is there for its parameters."""
+        request = self.capture.request(ORACLE, spec_keys)
+        self.build = make_ir(request)
+        artifact = request.backend.lower(self.build.func, request.config)
+        executable = request.backend.load(artifact)
+        return FullCompile(artifact, executable, {}, self.build.func, self.build)
 
     def interpret(self, func: Func, most: int = 0) -> Outcome:
         """The outcome of IR of any stage, in at most ``most`` steps; 0: what is usual. Raises

@@ -65,6 +65,7 @@ APP_MAY = {
     "show": {"batch", "opening", "options", "panels", "streams", "usage"},
     "difference": {"batch", "opening", "options", "streams", "usage"},
     "bisect": {"opening", "options", "streams", "usage", "worker"},
+    "repro": {"bisect", "opening", "options", "streams", "usage"},
     "doctor": {"conformance", "streams", "usage"},
     "conformance": set(),
     "cache": {"streams", "usage"},
