@@ -30,7 +30,7 @@ def plain_arguments(args: Sequence[Any]) -> list[Any] | None:
             value = value.to_numpy()
         if not is_plain(value):
             return None
-        out.append(np.array(value) if isinstance(value, np.ndarray) else value)
+        out.append(cast("Array", value).copy() if isinstance(value, np.ndarray) else value)
     return out
 
 
@@ -75,8 +75,8 @@ def _plainer(value: Any) -> Iterator[Any]:
         if array.size:
             yield np.zeros_like(array)
             yield np.ones_like(array)
-            count: Array = np.arange(array.size).reshape(array.shape) % 7
-            yield count.astype(array.dtype)
+            count: Any = np.arange(array.size).reshape(array.shape)
+            yield cast("Array", count % 7).astype(array.dtype)
             if array.dtype.kind == "f":
                 with np.errstate(all="ignore"):
                     yield np.round(array).astype(array.dtype)
@@ -103,6 +103,8 @@ def text_of(value: Any) -> str:
     if array.size > 2 and _same(flat, (np.arange(array.size) % 7).astype(array.dtype)):
         text = f"(np.arange({array.size}) % 7).astype({kind})"
         return text if array.ndim == 1 else f"{text}.reshape({array.shape})"
+    if not array.size:
+        return f"np.zeros({shape}, {kind})"
     if array.size <= _SHOWN:
         return f"np.array({_nested(array.tolist())}, {kind})"
     data = base64.b85encode(zlib.compress(array.tobytes(), 9)).decode()

@@ -8,9 +8,13 @@ bodies of the functions.
 from __future__ import annotations
 
 import ast
+import contextlib
 import copy
 import linecache
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.util import resolve_name
+from types import ModuleType
 from typing import Any, Final, NamedTuple, cast
 
 from .. import alias
@@ -51,31 +55,80 @@ class Slice(NamedTuple):
 
 
 def slice_of(kernel: Any) -> Slice:
-    """The part of its file that a kernel needs. NotSlicedError if that is not all it needs."""
+    """The part of its file, and of modules next to it, that a kernel needs. NotSlicedError if that
+    is not all it needs."""
     decl = kernel.decl
-    text = "".join(linecache.getlines(decl.file))
+    name = decl.fn.__name__
+    if decl.is_method:
+        raise NotSlicedError(f"{decl.name} is a method: only functions are cut out of a file")
+    own = [s for s in _tree(decl.file, decl.name).body if isinstance(s, _Function)]
+    if not any(s.name == name for s in own):
+        why = "made inside of a function: only kernels of a module's top level are cut out"
+        raise NotSlicedError(f"{decl.name} is {why}")
+    imports: list[ast.stmt] = []
+    body: list[ast.stmt] = []
+    _cut(decl.file, decl.fn.__globals__, {name}, decl.name, imports, body)
+    bound = [one for s in body for one in set(_bound(s)) if isinstance(s, _Function | ast.ClassDef)]
+    twice = {one for one in bound if bound.count(one) > 1}
+    if twice:
+        raise NotSlicedError(f"{decl.name}: two modules define {min(twice)}")
+    texts = dict.fromkeys(map(ast.unparse, imports))
+    return Slice(tuple([ast.parse(text).body[0] for text in texts]), tuple(body), name)
+
+
+def _tree(file: str, kernel: str) -> ast.Module:
     try:
-        tree = ast.parse(text)
+        return ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
-        raise NotSlicedError(f"the source of {decl.name} is not at hand") from None
-    own = [s for s in tree.body if isinstance(s, _Function) and s.name == decl.fn.__name__]
-    if decl.is_method or not own:
-        what = "a method" if decl.is_method else "made inside of a function"
-        raise NotSlicedError(
-            f"{decl.name} is {what}: only kernels of a module's top level are cut out"
-        )
+        raise NotSlicedError(f"the source of {kernel} is not at hand") from None
+
+
+def _cut(
+    file: str, module: Mapping[str, Any], names: set[str], kernel: str, imports: list[ast.stmt],
+    body: list[ast.stmt],
+) -> None:  # fmt: skip
+    """Add the statements of a module that ``names`` need, those of its own modules before them."""
+    tree = _tree(file, kernel)
     binds: dict[str, list[ast.stmt]] = {}
     for statement in tree.body:
         for name in _bound(statement):
             binds.setdefault(name, []).append(statement)
-    chosen = _needed(own[-1], binds)
+    chosen: set[ast.stmt] = set()
+    for name in names:
+        if name not in binds:
+            raise NotSlicedError(f"{kernel} uses {name}, which {file} does not define")
+        chosen |= _needed(binds[name][-1], binds)
     places = [s for s in tree.body if _is_placing(s) and _names(s) & _assigned(chosen)]
     for place in places:
         chosen |= _needed(place, binds)
-    body = [s for s in tree.body if s in chosen]
-    imports = [_import(s, decl) for s in body if isinstance(s, ast.Import | ast.ImportFrom)]
-    rest = [s for s in body if not isinstance(s, ast.Import | ast.ImportFrom)]
-    return Slice(tuple(imports), tuple(rest), decl.fn.__name__)
+    used = {name for s in chosen for name in _names(s)} | names
+    for statement in [s for s in tree.body if s in chosen]:
+        if not isinstance(statement, ast.Import | ast.ImportFrom):
+            body.append(statement)
+            continue
+        source = _module_of(statement, module)
+        if source is None:
+            imports.append(_import(statement, kernel))
+            continue
+        assert isinstance(statement, ast.ImportFrom)
+        wanted = {n.name for n in statement.names if (n.asname or n.name) in used}
+        if any(n.asname for n in statement.names if n.name in wanted):
+            raise NotSlicedError(f"{kernel} uses a function of {statement.module} by another name")
+        _cut(source.__file__ or "", vars(source), wanted, kernel, imports, body)
+
+
+def _module_of(statement: ast.stmt, module: Mapping[str, Any]) -> ModuleType | None:
+    """The module of the user that names are imported from; None for other imports."""
+    if not isinstance(statement, ast.ImportFrom):
+        return None
+    name = "." * statement.level + (statement.module or "")
+    if not statement.level and _is_there(name):
+        return None
+    with contextlib.suppress(ImportError):
+        found = sys.modules.get(resolve_name(name, module.get("__package__")))
+        if found is not None and found.__file__:
+            return found
+    return None
 
 
 def _needed(start: ast.stmt, binds: dict[str, list[ast.stmt]]) -> set[ast.stmt]:
@@ -124,12 +177,12 @@ def _is_placing(statement: ast.stmt) -> bool:
     )
 
 
-def _import(statement: ast.Import | ast.ImportFrom, decl: Any) -> ast.stmt:
+def _import(statement: ast.Import | ast.ImportFrom, kernel: str) -> ast.stmt:
     """The import, of this package where the file uses another name of it."""
     if isinstance(statement, ast.ImportFrom):
         module = statement.module or ""
         if statement.level or not _is_there(module):
-            raise NotSlicedError(f"{decl.name} uses the module {'.' * statement.level}{module}")
+            raise NotSlicedError(f"{kernel} uses the module {'.' * statement.level}{module}")
         if alias.serves(module):
             return ast.ImportFrom(_ENGINE + module.partition(".")[1], statement.names, 0)
         return statement
@@ -138,7 +191,7 @@ def _import(statement: ast.Import | ast.ImportFrom, decl: Any) -> ast.stmt:
             parent = [ast.alias("engine", name.asname or name.name)]
             return ast.ImportFrom("qd_studio", parent, 0)
         if not _is_there(name.name):
-            raise NotSlicedError(f"{decl.name} uses the module {name.name}")
+            raise NotSlicedError(f"{kernel} uses the module {name.name}")
     return statement
 
 

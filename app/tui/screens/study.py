@@ -64,7 +64,7 @@ class StudyScreen(ListScreen):
 
     def _heard(self, event: Event) -> None:
         if isinstance(event, Progress | Failed | Studied | Exited | RecordUpdated):
-            self.app.call_later(self._take, event)
+            self.studio.call_later(self._take, event)
 
     def _take(self, event: Event) -> None:
         if not self.is_attached:
