@@ -66,6 +66,9 @@ class States(Instrument):
     only: the name of a pass: what others did counts as done by the run before it.
     """
 
+    # As for the recorder of a capture: a pass without anything to do is called all the same.
+    wants_remarks = True
+
     def __init__(self, only: str = "") -> None:
         self.found: list[State] = []
         self._only = only

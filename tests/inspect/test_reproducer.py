@@ -132,7 +132,7 @@ def test_a_planted_fault_is_named_and_reproduced(seed, tmp_path):
     with fault.plant():
         capture = KernelCapture(fault.kernel, ("cpu",), CompileConfig(), calls=fault.calls)
         capture.compile()
-        made = reproducer_of(capture, "cpu", seconds=6.0)
+        made = reproducer_of(capture, "cpu", seconds=15.0)
     assert made.script, made.reason
     assert made.lines <= 20
     script = tmp_path / "repro.py"

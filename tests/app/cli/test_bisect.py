@@ -1,6 +1,7 @@
 """`qd-studio bisect`: its output and its exit codes."""
 
 import json
+import subprocess
 import sys
 
 import pytest
@@ -84,3 +85,19 @@ def test_a_command_judges(bisect, tmp_path):
     assert status == 1 and "wrong because of frontend" in out
     status, out, _ = bisect(*words, "--predicate", "/no/such/command")
     assert status == 4 and "/no/such/command cannot be run" in out
+
+
+def test_a_script_is_written(bisect, tmp_path, capsys):
+    words = ("a.py", "--backend", "cpu")
+    status = cli.main(["repro", *words, "--kernel", "step", "--out", "r.py"])
+    _, err = capsys.readouterr()
+    assert status == 1 and "wrote r.py: " in err and "wrong because of die" in err
+    text = (tmp_path / "r.py").read_text()
+    assert "def step(" in text and "# The IR before die (simplify_III, round 1" in text
+    done = subprocess.run([sys.executable, "r.py"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (
+        0, "step on cpu: the result is right",  # the fault is in a.py
+    )  # fmt: skip
+    assert cli.main(["repro", *words, "--kernel", "fill"]) == 0
+    assert cli.main(["repro", *words, "--kernel", "step", "--out", "no/r.py"]) == 3
+    assert "repro: cannot write" in capsys.readouterr().err
