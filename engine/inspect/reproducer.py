@@ -100,7 +100,7 @@ class _Maker:
     def made(self) -> Reproducer:
         """Make it small, and write it."""
         if not self._fails(self._slice, self._args, self._fields):
-            why = "cut out of its file, the kernel is right: it needs what the script has not"
+            why = "cut out of its file, the kernel is right: it needs what the script lacks"
             return Reproducer(bisection=self._found, reason=why)
         before = kernel_lines(self._slice)
         while time.monotonic() < self._end:
@@ -292,7 +292,7 @@ def _options(config: CompileConfig) -> Iterator[tuple[str, Any]]:
 
 
 def _fields_of(kernel: Any, found: Slice, contents: Any) -> dict[str, Any]:
-    """What the fields that the kernel names hold."""
+    """The values of the fields that the kernel names."""
     names = {name for s in found.body for name in _bound_names(s)}
     module = kernel.decl.fn.__globals__
     out: dict[str, Any] = {}

@@ -1,6 +1,6 @@
 """The part of a user's file that a kernel needs, as statements, and smaller versions of it.
 
-`slice_of` takes the top-level statements that bind what the kernel uses, and what these use in
+`slice_of` collects the top-level statements that bind what the kernel uses, and what these use in
 turn: imports, constants, types, fields, functions. `smaller` yields versions with less in the
 bodies of the functions.
 """
@@ -17,8 +17,6 @@ from importlib.util import resolve_name
 from types import ModuleType
 from typing import Any, Final, NamedTuple, cast
 
-from .. import alias
-
 __all__ = ["NotSlicedError", "Slice", "kernel_lines", "slice_of", "smaller"]
 
 _ENGINE: Final = "qd_studio.engine"
@@ -28,7 +26,7 @@ _Function = ast.FunctionDef
 
 
 class NotSlicedError(Exception):
-    """Raised for a kernel that cannot stand in a file of its own; the message says why."""
+    """Raised for a kernel that cannot be in a file of its own; the message says why."""
 
 
 class Slice(NamedTuple):
@@ -183,11 +181,13 @@ def _import(statement: ast.Import | ast.ImportFrom, kernel: str) -> ast.stmt:
         module = statement.module or ""
         if statement.level or not _is_there(module):
             raise NotSlicedError(f"{kernel} uses the module {'.' * statement.level}{module}")
-        if alias.serves(module):
-            return ast.ImportFrom(_ENGINE + module.partition(".")[1], statement.names, 0)
+        if _is_engine(module):
+            return ast.ImportFrom(
+                ".".join(filter(None, (_ENGINE, module.partition(".")[2]))), statement.names, 0
+            )
         return statement
     for name in statement.names:
-        if alias.serves(name.name):
+        if _is_engine(name.name):
             parent = [ast.alias("engine", name.asname or name.name)]
             return ast.ImportFrom("qd_studio", parent, 0)
         if not _is_there(name.name):
@@ -195,10 +195,16 @@ def _import(statement: ast.Import | ast.ImportFrom, kernel: str) -> ast.stmt:
     return statement
 
 
+def _is_engine(module: str) -> bool:
+    """True for another name of this package, under which the file was loaded."""
+    found = sys.modules.get(module.partition(".")[0])
+    return found is not None and (found.__name__ + ".").startswith(_ENGINE + ".")
+
+
 def _is_there(module: str) -> bool:
     """True for a module of this package, of Python, or of NumPy."""
     first = module.partition(".")[0]
-    return first in _OTHERS or first == "qd_studio" or alias.serves(module)
+    return first in _OTHERS or first == "qd_studio" or _is_engine(module)
 
 
 def kernel_lines(found: Slice) -> int:

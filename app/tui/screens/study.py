@@ -79,7 +79,7 @@ class StudyScreen(ListScreen):
             case Exited(expected=False):
                 self._doing = f"the worker ended: {event.reason}"
             case RecordUpdated(complete=True) if not self._lines:
-                self._doing = "the worker gave no answer"
+                self._doing = "the worker ended without an answer"
             case _:
                 return
         self.paint()
