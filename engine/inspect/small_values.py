@@ -75,8 +75,7 @@ def _plainer(value: Any) -> Iterator[Any]:
         if array.size:
             yield np.zeros_like(array)
             yield np.ones_like(array)
-            count: Any = np.arange(array.size).reshape(array.shape)
-            yield cast("Array", count % 7).astype(array.dtype)
+            yield _counted(array)
             if array.dtype.kind == "f":
                 with np.errstate(all="ignore"):
                     yield np.round(array).astype(array.dtype)
@@ -85,6 +84,12 @@ def _plainer(value: Any) -> Iterator[Any]:
         yield from (0.0, 1.0, 2.0, 0.5)
     elif isinstance(value, int) and not isinstance(value, bool):
         yield from (x for x in (0, 1, 2) if x < abs(value))
+
+
+def _counted(array: Array) -> Array:
+    """0 to 6, over and over."""
+    numbers: list[int] = [i % 7 for i in range(array.size)]
+    return np.array(numbers).reshape(array.shape).astype(array.dtype)
 
 
 def text_of(value: Any) -> str:
