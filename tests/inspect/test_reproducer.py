@@ -17,7 +17,7 @@ from qd_studio.engine.inspect.small_values import text_of
 from tests.fuzz.frontends import load_file
 
 from .miscompiles import FAULTS, planted
-from .seeded import seeded
+from .seeded import PLAIN, seeded
 
 
 def run(path):
@@ -130,7 +130,7 @@ def test_a_planted_fault_is_named_and_reproduced(seed, tmp_path):
     fault, found = seeded(seed, tmp_path)
     assert (found.state, found.pass_name, found.stage) == ("found", fault.pass_name, fault.phase)
     with fault.plant():
-        capture = KernelCapture(fault.kernel, ("cpu",), CompileConfig(), calls=fault.calls)
+        capture = KernelCapture(fault.kernel, ("cpu",), PLAIN, calls=fault.calls)
         capture.compile()
         made = reproducer_of(capture, "cpu", seconds=15.0)
     assert made.script, made.reason
