@@ -46,10 +46,12 @@ COMMANDS: Final = {
     "doctor": Command("doctor", ".doctor"),
     "cache": Command("cache ls, show, verify, clean", ".cache"),
     "stubs": Command("stubs DIRECTORY", ".stubs", True),
+    "bisect": Command("bisect FILE --kernel K", ".bisect", True),
+    "repro": Command("repro FILE --kernel K --out PATH", ".repro", True),
     "completion": Command("completion SHELL", ".completion", True),
     "tour": Command("tour", ".tour", True),
 }
-LATER: Final = ("bisect",)
+LATER: Final[tuple[str, ...]] = ()
 """Commands that are planned: reported as such, not as missing files."""
 
 

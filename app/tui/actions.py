@@ -304,6 +304,14 @@ class Actions:
         if client is not None:
             client.cancel()
 
+    def action_study(self, kind: str) -> None:
+        """Find out what makes the selected kernel's result wrong; see `StudyScreen`."""
+        from .screens.study import StudyScreen
+
+        client, kernel = self._client(), self._app.sel.kernel
+        if client is not None and kernel and not isinstance(self._app.screen, StudyScreen):
+            self._app.push_screen(StudyScreen(client, kernel, kind, _free))
+
     def change_option(self, name: str, value: Value) -> None:
         """Compile with another value of an option, for this session only."""
         client = self._client()

@@ -73,6 +73,10 @@ _COMMANDS: Final = (
     Command("edit-ir", "i", "Edit the IR", "Open the IR after the selected pass in your editor; "
             "then check, launch and time it next to the unedited kernel.", "app.edit_ir",
             "everywhere"),
+    Command("bisect", "X", "Why wrong", "Find the pass that makes the kernel's result wrong.",
+            "app.study('bisect')", "everywhere"),
+    Command("reproduce", "P", "Reproduce", "Write a small script that shows the wrong result.",
+            "app.study('repro')", "everywhere"),
     Command("log", "o", "Log", "Show the output of user code and of the engine.", "app.log",
             "everywhere"),
     Command("config", "c", "Options", "See all compile options; change some and compare.",

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from selectors import EVENT_READ, DefaultSelector
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -55,12 +55,12 @@ from .protocol import (
     Opening,
     Problem,
     Quarantined,
+    Studied,
     Working,
-)
+)  # fmt: skip
 from .standby import StandbyWorker, WakePipe
 
 if TYPE_CHECKING:
-    from ...engine.inspect.edit_file import IrEdit
     from ..watch import Watcher
 
 __all__ = ["Value", "WorkerClient"]
@@ -69,15 +69,12 @@ Value = str | int | float | bool
 
 _decoder: Final = MessageDecoder()
 # Seconds: for the worker to give up an old job when a new one waits, to end by itself, to come up.
-_GIVE_UP_S: Final = 2.0
-_END_S: Final = 1.0
+_GIVE_UP_S, _END_S = 2.0, 1.0
 # The same when a standby worker is there to take over.
 _YIELD_S: Final = 0.03
 _START_S: Final = 60.0
-_MAX_RESTARTS: Final = 20
-_TRIES: Final = 2
-_SUPERSEDED: Final = "a newer request came while it was busy"
-_CANCELLED: Final = "cancelled"
+_MAX_RESTARTS, _TRIES = 20, 2
+_SUPERSEDED, _CANCELLED = "a newer request came while it was busy", "cancelled"
 
 
 class WorkerClient:
@@ -97,21 +94,20 @@ class WorkerClient:
         opening: Opening | None = None,
         command: Iterable[str] = (),
         watch: bool = False,
-        peaks: bool = False,
-        edit: IrEdit | None = None,
+        **more: Any,
     ) -> None:
         """Start at once: a worker, and a first look at all ``files``.
 
         backends: names; none means all that the engine knows. run: also record the calls of the
         files' own `main`. launch: False only compiles. only: kernels to look at, by name or id.
-        opening, peaks, edit: of `Job`. command: kept in the record. watch: look again after a save.
+        command: kept in the record. watch: look again after a save. more: fields of `Job`.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         self._session = Session.of(paths, tuple(command))
         self.template = Job(
             id=0, files=paths, config=dict(config or {}), labels=labels_of(paths),
             backends=tuple(backends), run=run, launch=launch, only=tuple(only),
-            limits=limits or Limits(), opening=opening or Opening(), peaks=peaks, edit=edit,
+            limits=limits or Limits(), opening=opening or Opening(), **more,
         )  # fmt: skip
         self._emit: Final = on_event
         self._requests: deque[Callable[[], None]] = deque()
@@ -347,6 +343,8 @@ class WorkerClient:
                         self._emit(events.Stale((kernel.id,), why))
             case Looked():
                 self._looks = {**self._looks, **message.looks}
+            case Studied():
+                self._emit(events.Studied(message.kernel, message.answer))
             case Problem():
                 self._session = self._session.file_problem(message.path, message.error)
                 self._emit(events.Failed(message.error))

@@ -16,6 +16,7 @@ __all__ = [
     "RecordUpdated",
     "Stale",
     "Started",
+    "Studied",
 ]
 
 
@@ -78,6 +79,14 @@ class Stale:
 
 
 @dataclass(frozen=True, slots=True)
+class Studied:
+    """The answer of a study about the kernel of this id, as JSON."""
+
+    kernel: str
+    answer: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Exited:
     """A worker process ended. expected: it was asked to. Another starts when there is work."""
 
@@ -86,5 +95,5 @@ class Exited:
 
 
 Event = (
-    Started | KernelUpdated | RecordUpdated | Progress | Log | Failed | Stale | Exited
+    Started | KernelUpdated | RecordUpdated | Progress | Log | Failed | Stale | Studied | Exited
 )  # fmt: skip

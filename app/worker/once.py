@@ -11,7 +11,7 @@ from ...engine.inspect.record import Record
 from .assuming import AssumingClient
 from .client import Value
 from .events import Event, RecordUpdated
-from .protocol import Assume, Limits, Opening
+from .protocol import Assume, Limits, Opening, Study
 
 if TYPE_CHECKING:
     from ...engine.inspect.edit_file import IrEdit
@@ -38,6 +38,7 @@ def collect(
     peaks: bool = False,
     assume: Iterable[Assume] = (),
     edit: IrEdit | None = None,
+    study: Study | None = None,
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
 
@@ -58,6 +59,7 @@ def collect(
         peaks=peaks,
         assume=assume,
         edit=edit,
+        study=study,
     )  # fmt: skip
     try:
         while not complete.wait(0.2) and client.alive:

@@ -12,6 +12,7 @@ code and are read as text. One job is in work at a time:
           ◀──────────── FileLoaded   what a file holds, its kernels not yet compiled
           ◀──────────── KernelDone   compiled; again with launches; `final` when nothing will follow
           ◀──────────── Looked       the cache lookups, to compare the next look with
+          ◀──────────── Studied      the answer of a study, where the job asks for one
           ◀──────────── JobDone
       Job ─────────────────────▶     also in the middle of a job: the worker drops the old one
 
@@ -59,6 +60,8 @@ __all__ = [
     "Opening",
     "Problem",
     "Quarantined",
+    "Studied",
+    "Study",
     "ToWorker",
     "Unframer",
     "Working",
@@ -123,6 +126,18 @@ class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
     launch: int = 0
 
 
+class Study(msgspec.Struct, frozen=True, kw_only=True):
+    """A question about one kernel, answered in place of a look; see `studies`.
+
+    kind: bisect or repro. backend: the one whose result is wrong; empty for the first that is
+    wrong. predicate: a command that judges results; empty for the interpreter.
+    """
+
+    kind: str
+    backend: str = ""
+    predicate: str = ""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     """Look at ``files``. skip: ids of kernels whose records the studio has and that still hold.
 
@@ -135,7 +150,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     the lookups that earlier workers sent in `Looked`; passed to a worker with its first job. peaks:
     the speed of a backend that is not known is measured, once for the machine.
     assume: assumptions to try once the kernels have been launched. edit:
-    edited IR for the kernel that it names; see `engine.inspect.edited`.
+    edited IR for the kernel that it names; see `engine.inspect.edited`. study: what to
+    find out about the kernels of ``only``.
     """
 
     id: int
@@ -157,6 +173,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     looks: dict[str, bytes] = {}
     peaks: bool = False
     assume: tuple[Assume, ...] = ()
+    study: Study | None = None
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
@@ -226,6 +243,14 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True, tag="looked"):
     looks: dict[str, bytes]
 
 
+class Studied(msgspec.Struct, frozen=True, kw_only=True, tag="studied"):
+    """The answer of a study, as JSON, for the kernel of this id."""
+
+    job: int
+    kernel: str
+    answer: bytes
+
+
 class Problem(msgspec.Struct, frozen=True, kw_only=True, tag="problem"):
     """A failure that belongs to a file, not to one kernel; the job goes on."""
 
@@ -259,7 +284,9 @@ class JobDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
 
 
 ToWorker = Job
-FromWorker = Hello | Working | FileLoaded | KernelDone | Looked | Problem | DeviceLost | JobDone
+FromWorker = (
+    Hello | Working | FileLoaded | KernelDone | Looked | Studied | Problem | DeviceLost | JobDone
+)  # fmt: skip
 
 _encoder: Final = msgspec.msgpack.Encoder()
 _MAX_FRAME: Final = 1 << 30

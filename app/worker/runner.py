@@ -204,6 +204,8 @@ class Runner:
                 continue
             steps.kernel = described
             capture = _capture(job, steps, kernel, described, config, calls)
+            if _studied(job, steps, capture):
+                continue
             captures.append(capture)
             capture.compile()
             steps.done += 1
@@ -341,6 +343,16 @@ def _wanted(job: Job, kernel: KernelRecord) -> bool:
     """True if the job asks for the kernel, or for its gradient."""
     names = (kernel.id, kernel.name)
     return not job.only or bool({*names, *map(inspect.gradient_name, names)} & set(job.only))
+
+
+def _studied(job: Job, steps: JobSteps, capture: inspect.KernelCapture) -> bool:
+    """Answer the question that the job asks; False if it asks none."""
+    if job.study is None:
+        return False
+    from .studies import study
+
+    study(job.study, steps, capture)
+    return True
 
 
 def _shown_run(job: Job, id: str) -> inspect.ShownRun | None:

@@ -16,6 +16,7 @@ from .store import RecordFileError, canonical, dumps, load, loads, save, schema,
 if TYPE_CHECKING:
     from .arguments import Call
     from .assuming import ASSUMPTIONS, SUGGESTED, assumption, suggested, try_assumptions, what_if
+    from .bisect import bisect_capture, bisect_kernel
     from .caches import PastLookups, dry_caches
     from .capture import KernelCapture, capture_ir, capture_kernel
     from .compare import (
@@ -65,7 +66,9 @@ if TYPE_CHECKING:
     )
     from .peak_bench import ensure_peaks
     from .readable import Readable, readable_ir
+    from .record_bisection import Bisection, Reproducer
     from .recorder import Recorder, ShownRun
+    from .reproducer import check_reproducer, reproducer_of
     from .settings import (
         BackendInfo,
         OptionInfo,
@@ -87,6 +90,7 @@ __all__ = [
     "SUGGESTED",
     "BackendComparison",
     "BackendInfo",
+    "Bisection",
     "CacheFault",
     "CacheFolder",
     "CacheRemoval",
@@ -114,6 +118,7 @@ __all__ = [
     "RecordFileError",
     "RecordedCalls",
     "Recorder",
+    "Reproducer",
     "ShownRun",
     "StepLimit",
     "Steps",
@@ -122,11 +127,14 @@ __all__ = [
     "Tracker",
     "assumption",
     "backends",
+    "bisect_capture",
+    "bisect_kernel",
     "cache_folder",
     "call_key",
     "canonical",
     "capture_ir",
     "capture_kernel",
+    "check_reproducer",
     "compare_compiles",
     "compare_kernels",
     "compare_records",
@@ -167,6 +175,7 @@ __all__ = [
     "readable_ir",
     "record",
     "recorded_calls",
+    "reproducer_of",
     "save",
     "schema",
     "schema_text",
@@ -181,6 +190,12 @@ __all__ = [
 
 _LAZY: Final = {
     "BackendInfo": "settings",
+    "Bisection": "record_bisection",
+    "Reproducer": "record_bisection",
+    "check_reproducer": "reproducer",
+    "reproducer_of": "reproducer",
+    "bisect_capture": "bisect",
+    "bisect_kernel": "bisect",
     "CacheFolder": "folders",
     "LayerFolder": "folders",
     "cache_folder": "folders",

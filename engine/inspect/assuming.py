@@ -246,7 +246,7 @@ class _Side(Launcher):
             place.wait()
             took = (time.perf_counter_ns() - began) / 1e3
             place.fetch()
-        return self._outcome(compiled, given.values, results), took
+        return self.outcome(compiled, given.values, results), took
 
     def interpreted(self, found: Round) -> Any:
         """The interpreter's results; None if they take too long."""
@@ -255,13 +255,13 @@ class _Side(Launcher):
             code = interp.compile_func(compiled.func, counted=True)
             with self.limited(ORACLE, found, "interpret"):
                 results = counted(code, given.values, discard, ORACLE_STEPS_FIRST)
-            return self._outcome(compiled, given.values, results)
+            return self.outcome(compiled, given.values, results)
         except (TooLong, StepLimit):
             return None
 
     def round(self, index: int) -> Round | None:
         """Arguments of the case with this index."""
-        return self._made(self._capture.cases[index], index == 0)
+        return self.round_of(self._capture.cases[index], index == 0)
 
     def contender(self, name: str, found: Round, first_us: float) -> tuple[Contender, Placed]:
         """Return what is launched again and again."""

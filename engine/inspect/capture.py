@@ -108,7 +108,7 @@ class KernelCapture:
 
     def compile(self) -> KernelRecord:
         """Compile for every backend."""
-        self._prepare()
+        self.prepare()
         for name in self._backends:
             target = self._target(name)
             if not (target.compiles if self.asked else target.launches):
@@ -122,7 +122,7 @@ class KernelCapture:
                 self.steps.updated(self._publish())
         return self._publish()
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """Find out what to launch with, and from that what to compile for."""
         try:
             decl, instance = self.kernel.decl, self.instance
@@ -140,10 +140,10 @@ class KernelCapture:
     def launch(self, budget_s: float = 0.4) -> KernelRecord:
         """Launch on every backend that compiled; ``budget_s``: seconds of timing a workload."""
         self.generate_texts(binary=False)
-        self._launcher(budget_s).run()
+        self.launcher(budget_s).run()
         return self._publish()
 
-    def _launcher(self, budget_s: float) -> Launcher:
+    def launcher(self, budget_s: float) -> Launcher:
         return Launcher(self, budget_s)
 
     def generate_texts(self, binary: bool = True) -> KernelRecord:

@@ -337,7 +337,7 @@ class _EditedLauncher(Launcher):
             with self.limited(ORACLE, found, "interpret"):
                 most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
                 results = counted(program, given.values, discard, most)
-            ours = self._outcome(compiled, given.values, results)
+            ours = self.outcome(compiled, given.values, results)
         except (TooLong, StepLimit):
             state.uncompared.append(found.case.label)
             return

@@ -97,7 +97,7 @@ class GradientCapture(KernelCapture):
         primal.has_gradient(record.id)
         self._publish()
 
-    def _prepare(self) -> None:
+    def prepare(self) -> None:
         """The cases of the primal; of those it was launched with, those that have gradients."""
         primal = self.primal
         fields = primal.uses_gradient_fields()
@@ -142,7 +142,7 @@ class GradientCapture(KernelCapture):
             self._stacks = Stacks(current, self.config)
         return self._stacks
 
-    def _launcher(self, budget_s: float) -> Launcher:
+    def launcher(self, budget_s: float) -> Launcher:
         return _GradientLauncher(self, budget_s)
 
 
@@ -172,8 +172,8 @@ class _GradientLauncher(Launcher):
         # Rounds are kept, so that no other can reuse the id of one.
         self._keep: Final[list[Round]] = []
 
-    def _made(self, case: LaunchCase, first: bool) -> Round | None:
-        found = super()._made(case, first)
+    def round_of(self, case: LaunchCase, first: bool) -> Round | None:
+        found = super().round_of(case, first)
         if found is None or not self._gradient.fits(found.spec_keys):
             return None
         start = self._starts[id(found)] = self._forward(found)
@@ -291,7 +291,7 @@ class _GradientLauncher(Launcher):
         sources = self._sources(place.given, found)
         return lambda: stacks.launch(executable, place.values, SEED, sources)
 
-    def _interpreter(
+    def interpreter(
         self,
         compiled: FullCompile,
         given: Inputs,

@@ -72,7 +72,7 @@ ORACLE_STEPS_FIRST: Final = 20_000_000
 _Printer = Callable[[str], object]
 
 
-class _Outcome:
+class Outcome:
     """The outcome of a launch: contents of arrays and fields, then results.
 
     names: one for each. results: the indices of what the kernel writes or returns.
@@ -120,7 +120,7 @@ class Round:
     contents: Contents
     spec_keys: tuple[Any, ...]
     first: bool
-    oracle: _Outcome | None = None
+    oracle: Outcome | None = None
     unchecked: str = ""
     unfit: ErrorRecord | None = None
     failure: ErrorRecord | None = None
@@ -151,7 +151,7 @@ class Launcher:
         if not self._names:
             return
         for index, case in enumerate(self._capture.cases):
-            found = self._made(case, index == 0)
+            found = self.round_of(case, index == 0)
             if found is None:
                 continue
             names = self._kernel.decl.fn.__globals__
@@ -187,7 +187,7 @@ class Launcher:
 
     # ---- one case
 
-    def _made(self, case: LaunchCase, first: bool) -> Round | None:
+    def round_of(self, case: LaunchCase, first: bool) -> Round | None:
         """Fresh arguments, or None when they cannot be made (which is recorded)."""
         made = self._capture.made(case)
         if made is None:
@@ -208,13 +208,13 @@ class Launcher:
             return
         try:
             compiled, given = self.ready(ORACLE, found)
-            interpret = self._interpreter(compiled, given, found, None if shown else discard)
+            interpret = self.interpreter(compiled, given, found, None if shown else discard)
             with self.limited(ORACLE, found, "interpret"):
                 most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
                 began = time.perf_counter_ns()
                 results = interpret(most)
                 first_us = (time.perf_counter_ns() - began) / 1e3
-            found.oracle = self._outcome(compiled, given.values, results)
+            found.oracle = self.outcome(compiled, given.values, results)
         except (TooLong, StepLimit) as late:
             self._late(found, shown, late.loop if isinstance(late, TooLong) else None)
         except Exception as raised:
@@ -277,7 +277,7 @@ class Launcher:
                 place.wait()
                 first_us = (time.perf_counter_ns() - began) / 1e3
                 place.fetch()
-            ours = self._outcome(compiled, given.values, results)
+            ours = self.outcome(compiled, given.values, results)
         except (Exception, StepLimit) as raised:
             state.errors.append(self._error(raised, name))
             return
@@ -330,16 +330,16 @@ class Launcher:
         """`starter` for the launches that are timed on a backend."""
         return self.starter(compiled, place, found)
 
-    def _interpreter(
+    def interpreter(
         self, compiled: FullCompile, given: Inputs, found: Round, print_fn: _Printer | None
     ) -> Callable[[int], tuple[Any, ...]]:
         """Return a function that interprets ``given`` with a limited number of steps."""
         program = interp.compile_func(compiled.func, counted=True)
         return partial(counted, program, given.values, print_fn)
 
-    def _outcome(
+    def outcome(
         self, compiled: FullCompile, values: Sequence[Any], results: tuple[Any, ...]
-    ) -> _Outcome:
+    ) -> Outcome:
         names: list[str | Named] = []
         kept: list[Any] = []
         meta = compiled.executable.meta
@@ -365,7 +365,7 @@ class Launcher:
             names.append("yielded")
             returned.append(np.int32(results[-1]))
         written.update(range(len(kept), len(kept) + len(meta.results)))
-        return _Outcome(names, [*kept, *returned], written)
+        return Outcome(names, [*kept, *returned], written)
 
     def _exact(self, found: Round) -> list[Any] | None:
         """The results computed in f64 throughout (see `widened`); None if there are none."""
@@ -377,7 +377,7 @@ class Launcher:
             with suppress(Exception, StepLimit), self.limited(ORACLE, found, "interpret"):
                 made = run_widened(compiled.func, given.values, ORACLE_STEPS_FIRST)
                 if made is not None:
-                    found.exact = self._outcome(compiled, *made).values
+                    found.exact = self.outcome(compiled, *made).values
         return found.exact or None
 
     def _check(

@@ -68,6 +68,8 @@ APP_MAY = {
     "tour": {"options", "streams", "tui", "usage"},
     "plain": {"panels", "show", "streams", "usage", "worker"},
     "edit": {"opening", "options", "streams", "usage", "worker"},
+    "bisect": {"opening", "options", "streams", "usage", "worker"},
+    "repro": {"bisect", "opening", "options", "streams", "usage"},
     "doctor": {"conformance", "streams", "usage"},
     "conformance": set(),
     "cache": {"streams", "usage"},

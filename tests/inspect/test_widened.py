@@ -61,14 +61,14 @@ def test_a_long_sum_agrees_and_a_wrong_one_does_not(monkeypatch):
     found = agreement()
     assert found.state == "ok" and "the interpreter's own rounding" in found.reason
     assert found.max_abs > 10
-    usual = launching.Launcher._outcome
+    usual = launching.Launcher.outcome
 
     def wrong(self, compiled, values, results):
         if compiled.artifact.backend == "cpu":
             results = tuple(r * 1.01 for r in results)
         return usual(self, compiled, values, results)
 
-    monkeypatch.setattr(launching.Launcher, "_outcome", wrong)
+    monkeypatch.setattr(launching.Launcher, "outcome", wrong)
     found = agreement()
     assert found.state == "differs" and found.reason == ""
 

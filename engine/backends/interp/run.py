@@ -147,7 +147,11 @@ class InterpretedKernel:
     tasks over arrays. claims: how often the last launch passed an `ad_stack_claim`.
     """
 
-    def __init__(self, func: Func, debug: bool, counted: bool, least: int | None) -> None:
+    def __init__(
+        self, func: Func, debug: bool, counted: bool, least: int | None,
+        make: type[emit.Emitter] = emit.Emitter,
+    ) -> None:  # fmt: skip
+        """make: the class that emits the source. See `compile_func` for the others."""
         self.vectors: Final[list[VectorTask]] = []
 
         def vector(task: Op) -> VectorTask | None:
@@ -156,7 +160,7 @@ class InterpretedKernel:
                 self.vectors.append(found)
             return found
 
-        emitter = emit.Emitter(func, debug, counted, vector)
+        emitter = make(func, debug, counted, vector)
         self.func: Final = func
         self.counted: Final = counted
         self._scalar: Final = emitter.run()

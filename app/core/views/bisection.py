@@ -1,0 +1,60 @@
+"""The result of a bisection as lines: for ``qd-studio bisect`` and for its screen."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from ....engine.inspect.record_bisection import Bisection, ChangedOp
+from ..lines import Line, Span, ir_spans
+
+__all__ = ["bisection_lines"]
+
+_EVIDENCE = {
+    "ir": "the interpreter runs the IR before it right, and after it wrong",
+    "race": "after it, iterations of a parallel loop compete; before it they do not",
+    "exposed": "all IR is right; without this run and those after it, so is the code",
+    "code": "all IR is right, and the code is wrong even without optional passes",
+}
+
+
+def bisection_lines(found: Bisection, texts: Mapping[str, str] | None = None) -> Iterator[Line]:
+    """The culprit, what it did, and how that is known. texts: of source files, by path."""
+    name = found.kernel + (f" on {found.backend}" if found.backend else "")
+    style = {"found": "bad", "agrees": "ok"}.get(found.state, "warn")
+    word = {"found": "wrong because of ", "agrees": "nothing is wrong", "unknown": "unknown"}
+    head: list[Span] = [(f"{name}: ", "title"), (word[found.state], style)]
+    if found.state == "found":
+        head.append((found.title(), style))
+    yield Line(tuple(head))
+    facts = [
+        ("reason", found.reason),
+        ("evidence", _EVIDENCE.get(found.evidence, "") if found.part == "pass" else ""),
+        ("after it", found.difference),
+        ("on the backend", found.observed if found.observed != found.difference else ""),
+        ("with", found.workload),
+    ]
+    for label, text in facts:
+        if text:
+            yield Line(((f"  {label:<15}", "dim"), (text, "")))
+    for change in found.changes:
+        yield from _change(change, texts or {})
+    if found.more:
+        yield Line(((f"  and {found.more} more changes of the same run", "dim"),))
+    if found.state != "unknown":
+        took = f"{found.trials} runs over {found.states} states of the IR, {found.seconds:.1f} s"
+        yield Line(((f"  {took}", "dim"),))
+
+
+def _change(change: ChangedOp, texts: Mapping[str, str]) -> Iterator[Line]:
+    if change.line:
+        where = f"{os.path.basename(change.file)}:{change.line}"
+        lines = texts.get(change.file, "").split("\n")
+        source = lines[change.line - 1].strip() if 0 < change.line <= len(lines) else ""
+        yield Line(((f"  {where}  ", "accent"), (source, "")), line=change.line)
+    if change.before == change.after:
+        yield Line((("    > ", "move"), *ir_spans(change.before), ("  moved", "dim")), row="move")
+        return
+    for mark, text, row in (("-", change.before, "del"), ("+", change.after, "add")):
+        if text:
+            yield Line(((f"    {mark} ", row), *ir_spans(text)), copy=text, row=row)

@@ -1,0 +1,130 @@
+"""Conflicts between iterations of parallel loops, found by running IR of any stage once.
+
+The interpreter runs iterations one after the other, so a lost atomic changes nothing in what it
+computes. `conflicts` notes which iteration reads and writes each element: where two iterations of
+one parallel loop touch the same element, and one of them writes it without an atomic, the order in
+which they run decides the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..analysis import is_parallel, needs_blocks
+from ..backends.interp.emit import Emitter
+from ..backends.interp.run import InterpretedKernel
+from ..errors import QuadrantsUnsupportedError
+from ..ir import Block, Func, Op
+from ..ir import codes as C
+from .trials import Trials, UnjudgedError
+
+__all__ = ["conflicts"]
+
+_STEPS: Final = 400_000
+
+
+class _Tracker:
+    """The iteration that last touched each element, in the parallel loop that runs.
+
+    found: the parameters whose elements iterations compete for.
+    """
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+        self._iteration = -1
+        self._plain: dict[tuple[str, int], int] = {}
+        self._readers: dict[tuple[str, int], int] = {}
+        self._atomics: dict[tuple[str, int], int] = {}
+
+    def begin(self) -> None:
+        """A parallel loop starts, or is over."""
+        self._iteration = -1
+        for each in (self._plain, self._readers, self._atomics):
+            each.clear()
+
+    def iteration(self) -> None:
+        """The next iteration starts."""
+        self._iteration += 1
+
+    def touch(self, kind: str, memory: str, index: int) -> None:
+        """The iteration touches an element. kind: r(ead), w(rite) or a(tomic)."""
+        now = self._iteration
+        if now < 0:
+            return
+        key = memory, index
+        others = {"r": (self._plain, self._atomics), "a": (self._plain, self._readers),
+                  "w": (self._plain, self._readers, self._atomics)}[kind]  # fmt: skip
+        if any(each.get(key, now) != now for each in others):
+            self.found.add(memory)
+        own = {"r": self._readers, "w": self._plain, "a": self._atomics}[kind]
+        own[key] = now
+
+
+class _TrackingEmitter(Emitter):
+    """Emits a call to the tracker before every access to memory that iterations share."""
+
+    tracker: _Tracker
+
+    def __init__(
+        self, func: Func, debug: bool, counted: bool, vector: Callable[[Op], Any] | None = None
+    ) -> None:
+        super().__init__(func, debug, counted, None)
+        self.names.update(
+            track=self.tracker.touch,
+            track_loop=self.tracker.begin,
+            track_next=self.tracker.iteration,
+        )
+        self._bodies: set[int] = set()
+
+    def emit(self, op: Op) -> None:
+        parallel = op.code in (C.RANGE_FOR, C.OFFLOADED) and _is_parallel(self.func, op)
+        if parallel:
+            if needs_blocks(op.regions[-1]):
+                raise QuadrantsUnsupportedError("races: iterations wait for each other")
+            self._bodies.add(id(op.regions[-1]))
+            self.line("track_loop()")
+        elif self.callee is None and (
+            C.ATOMIC[op.code] or op.code in (C.GLOBAL_LOAD, C.GLOBAL_STORE)
+        ):
+            self._access(op)
+        super().emit(op)
+        if parallel:
+            self.op = op
+            self.line("track_loop()")
+
+    def block(self, block: Block) -> None:
+        if id(block) in self._bodies:
+            self.line("track_next()")
+        super().block(block)
+
+    def _access(self, op: Op) -> None:
+        pointer = op.args[0]
+        if pointer.code == C.ALLOCA:
+            return
+        memory = self.memory(pointer)
+        if memory[0] in "mgt":
+            kind = "a" if C.ATOMIC[op.code] else "r" if op.code == C.GLOBAL_LOAD else "w"
+            self.line(f"track({kind!r}, {memory!r}, {self.values[pointer]})")
+
+
+def _is_parallel(func: Func, op: Op) -> bool:
+    if op.code == C.OFFLOADED:
+        return op.attr.kind != "serial"
+    return is_parallel(func, op)
+
+
+def conflicts(trials: Trials, func: Func) -> frozenset[str]:
+    """The parameters whose elements iterations of a parallel loop compete for.
+
+    UnjudgedError if the kernel cannot be followed in that way.
+    """
+    tracker = _Tracker()
+    make = type("Tracking", (_TrackingEmitter,), {"tracker": tracker})
+    try:
+        program = InterpretedKernel(func, True, True, None, make)
+    except QuadrantsUnsupportedError as error:
+        raise UnjudgedError(error.message) from None
+    trials.run(program, _STEPS)
+    names = {f"{kind}{i}": p.name for i, p in enumerate(func.params) for kind in "mg"}
+    return frozenset(names.get(memory, "the buffer between tasks") for memory in tracker.found)

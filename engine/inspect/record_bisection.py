@@ -1,0 +1,80 @@
+"""The result of `bisect`, as plain data."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["Bisection", "ChangedOp", "Reproducer"]
+
+
+class ChangedOp(msgspec.Struct, frozen=True, kw_only=True):
+    """An op that the culprit changed. before, after: its line of IR, empty where there is none; the
+    same text if it was moved. file, line, col: of the user's source, if known."""
+
+    op: int
+    before: str
+    after: str
+    file: str = ""
+    line: int = 0
+    col: int = 0
+    func: str = ""
+
+
+class Bisection(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a bisection.
+
+    state: found, agrees (nothing is wrong) or unknown. reason: of a state that is not found. part:
+    the part at fault: frontend, pass, or code. evidence: why: ir (the interpreter computes
+    something else after the pass), race (iterations compete after the pass), exposed (the code is
+    wrong only with the pass), or code. run: the index among the runs of the compile. stage, round,
+    task, pass_name: of the run. changes: the fewest changes that make the IR wrong. more: of them,
+    not in ``changes``. difference: what is wrong after the culprit. observed: what is wrong on the
+    backend. states: the states of the IR. trials: interpretations and launches. before, after: the
+    IR around the culprit.
+    """
+
+    kernel: str
+    backend: str
+    state: str
+    reason: str = ""
+    workload: str = ""
+    part: str = ""
+    evidence: str = ""
+    run: int = -1
+    stage: str = ""
+    round: int = 0
+    task: int | None = None
+    pass_name: str = ""
+    changes: tuple[ChangedOp, ...] = ()
+    more: int = 0
+    difference: str = ""
+    observed: str = ""
+    states: int = 0
+    trials: int = 0
+    seconds: float = 0.0
+    before: str = ""
+    after: str = ""
+
+    def title(self) -> str:
+        """The culprit in words."""
+        if self.part != "pass":
+            return {"code": f"code generation of {self.backend}"}.get(self.part, self.part)
+        rounds = f", round {self.round}" if self.round else ""
+        task = "" if self.task is None else f", task {self.task}"
+        return f"{self.pass_name} ({self.stage}{rounds}{task})"
+
+
+class Reproducer(msgspec.Struct, frozen=True, kw_only=True):
+    """A small script that shows a wrong result.
+
+    bisection: of the kernel in the script. script: its text; empty if there is none, then reason
+    says why. lines: of the kernel in it, lines_before: of the kernel as it was. trials: versions
+    that were tried.
+    """
+
+    bisection: Bisection
+    script: str = ""
+    reason: str = ""
+    lines: int = 0
+    lines_before: int = 0
+    trials: int = 0

@@ -1,0 +1,313 @@
+"""A small script that shows a wrong result: `reproducer_of`, and what such a script calls.
+
+The script has the part of the user's file that the kernel needs, the options, the arguments, and
+the IR before the pass at fault. Statements, expressions, extents and values are dropped as long as
+a bisection names the same culprit. `check_reproducer` is what the script runs: it bisects again,
+and its result is the exit status.
+"""
+
+from __future__ import annotations
+
+import linecache
+import time
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..config import OPTIONS, CompileConfig
+from ..ir import parse, to_text
+from .arguments import Call, LaunchCase
+from .bisect import bisect_backends, bisect_kernel, same_fault
+from .contents import installed
+from .record_bisection import Bisection, Reproducer
+from .small_values import is_plain, plain_arguments, smaller_arguments, text_of
+from .source_slice import NotSlicedError, Slice, kernel_lines, slice_of, smaller
+from .steps import Steps
+
+if TYPE_CHECKING:
+    from .capture import KernelCapture
+    from .trials import Predicate
+
+__all__ = ["Reproducer", "check_reproducer", "reproducer_of"]
+
+_SHRINK_S: Final = 25.0
+_EXITS: Final = {"agrees": 0, "found": 1}
+_NOT_JUDGED: Final = 4
+
+
+def reproducer_of(
+    capture: KernelCapture, backend: str = "", predicate: Predicate | None = None,
+    seconds: float = _SHRINK_S,
+) -> Reproducer:  # fmt: skip
+    """A script for what `bisect_backends` finds. seconds: for making it small."""
+    found = bisect_backends(capture, backend, predicate)
+    if found.state != "found":
+        return Reproducer(bisection=found, reason=found.reason)
+    if found.part == "frontend" or predicate is not None:
+        why = "a script judges with the interpreter, and the predicate is another judge"
+        return Reproducer(bisection=found, reason=why)
+    if capture.record.primal:
+        return Reproducer(bisection=found, reason="it is a gradient: scripts have kernels alone")
+    case = next(case for case in capture.cases if case.label == found.workload)
+    try:
+        return _Maker(capture, found, case, seconds).made()
+    except NotSlicedError as error:
+        return Reproducer(bisection=found, reason=str(error))
+
+
+def check_reproducer(
+    kernel: Any, arguments: Sequence[Any], backend: str, pass_name: str = ""
+) -> int:
+    """Bisect again and print what is found; the exit status of a script.
+
+    pass_name: the culprit when the script was made.
+    """
+    found = bisect_kernel(kernel, backend, calls=[Call(tuple(arguments))])
+    word = {"found": f"wrong because of {found.title()}", "agrees": "the result is right"}
+    print(f"{found.kernel} on {backend}: {word.get(found.state, 'unknown')}")
+    if found.part == "pass" and pass_name and found.pass_name != pass_name:
+        print(f"  it was {pass_name} when this script was made")
+    for text in (found.reason, found.difference):
+        if text:
+            print(f"  {text}")
+    for change in found.changes:
+        print(
+            f"  line {change.line}: {change.before or '(nothing)'} -> {change.after or '(nothing)'}"
+        )
+    return _EXITS.get(found.state, _NOT_JUDGED)
+
+
+class _Maker:
+    """Makes one script."""
+
+    def __init__(
+        self, capture: KernelCapture, found: Bisection, case: LaunchCase, seconds: float
+    ) -> None:  # fmt: skip
+        self._capture = capture
+        self._found = found
+        self._end = time.monotonic() + seconds
+        self._trials = 0
+        self._tried: set[str] = set()
+        made = capture.made(case)
+        args = None if made is None else plain_arguments(made[0])
+        if args is None:
+            raise NotSlicedError(
+                "a script can state numbers and arrays of numbers as arguments only"
+            )
+        self._args = args
+        self._slice = slice_of(capture.kernel)
+        self._fields = _fields_of(capture.kernel, self._slice, made[1] if made else None)
+
+    def made(self) -> Reproducer:
+        """Make it small, and write it."""
+        if not self._fails(self._slice, self._args, self._fields):
+            why = "cut out of its file, the kernel is right: it needs what the script lacks"
+            return Reproducer(bisection=self._found, reason=why)
+        before = kernel_lines(self._slice)
+        while time.monotonic() < self._end:
+            size = len(self._slice.text()), sum(len(text_of(a)) for a in self._args)
+            self._shrink_source()
+            self._drop_parameters()
+            self._shrink_values()
+            if size == (len(self._slice.text()), sum(len(text_of(a)) for a in self._args)):
+                break
+        self._found = self._again()
+        return Reproducer(
+            bisection=self._found, script=self._script(), lines=kernel_lines(self._slice),
+            lines_before=before, trials=self._trials,
+        )  # fmt: skip
+
+    # ---- smaller
+
+    def _shrink_values(self) -> None:
+        changed = True
+        while changed and time.monotonic() < self._end:
+            changed = False
+            for args in smaller_arguments(self._args):
+                if time.monotonic() > self._end:
+                    break
+                if self._fails(self._slice, args, self._fields):
+                    self._args, changed = args, True
+                    break
+        names = list(self._fields)
+        for i, value in enumerate(self._fields.values()):
+            for values in smaller_arguments([value]):
+                fields = {**self._fields, names[i]: values[0]}
+                same = values[0].shape == value.shape
+                if (
+                    same
+                    and time.monotonic() < self._end
+                    and self._fails(self._slice, self._args, fields)
+                ):
+                    self._fields = fields
+                    break
+
+    def _shrink_source(self) -> None:
+        skipped = 0
+        changed = True
+        while changed and time.monotonic() < self._end:
+            changed = False
+            for at, version in enumerate(_from(smaller(self._slice), skipped)):
+                if time.monotonic() > self._end:
+                    return
+                if len(version.text()) < len(self._slice.text()) and self._fails(
+                    version, self._args, self._fields
+                ):
+                    # What failed before is likely to fail again: go on from here, then start over.
+                    self._slice, changed, skipped = version, True, skipped + at
+                    break
+            else:
+                if skipped:
+                    changed, skipped = True, 0
+
+    def _drop_parameters(self) -> None:
+        import ast
+        import copy
+
+        for i in reversed(range(len(self._args))):
+            kernel = copy.deepcopy(self._slice.kernel)
+            used = {n.id for s in kernel.body for n in ast.walk(s) if isinstance(n, ast.Name)}
+            if kernel.args.defaults or kernel.args.args[i].arg in used:
+                continue
+            del kernel.args.args[i]
+            body = tuple([kernel if s is self._slice.kernel else s for s in self._slice.body])
+            version = self._slice._replace(body=body)
+            args = [*self._args[:i], *self._args[i + 1 :]]
+            if self._fails(version, args, self._fields):
+                self._slice, self._args = version, args
+
+    # ---- trials
+
+    def _fails(self, version: Slice, args: Sequence[Any], fields: dict[str, Any]) -> bool:
+        """True if the same culprit is found for this version."""
+        tried = version.text() + repr([text_of(v) for v in (*args, *fields.values())])
+        if tried in self._tried:
+            return False
+        self._tried.add(tried)
+        self._trials += 1
+        try:
+            with self._capture.steps.step(
+                "bisect", f"making {self._capture.record.name} smaller: trial {self._trials}",
+                backend=self._found.backend, kind="compile",
+            ):  # fmt: skip
+                capture = self._captured(version, args, fields)
+                return same_fault(capture, self._found)
+        except Exception:  # no kernel
+            return False
+
+    def _captured(
+        self, version: Slice, args: Sequence[Any], fields: dict[str, Any]
+    ) -> KernelCapture:
+        from .capture import KernelCapture
+
+        name = f"<reproducer {self._trials}>"
+        text = version.text()
+        lines = text.splitlines(keepends=True)
+        linecache.cache[name] = (len(text), None, lines, name)
+        module: dict[str, Any] = {"__name__": "reproducer", "__file__": name}
+        try:
+            exec(compile(text, name, "exec"), module)
+            for field, values in fields.items():
+                module[field].from_numpy(values)
+            capture = KernelCapture(
+                module[version.name], (self._found.backend,), self._capture.config, Steps(),
+                [Call(tuple(args))],
+            )  # fmt: skip
+            capture.prepare()
+            return capture
+        finally:
+            linecache.cache.pop(name, None)
+
+    def _again(self) -> Bisection:
+        """The bisection of the small version; of the whole kernel if that says something else."""
+        from .bisect import bisect_capture
+
+        capture = self._captured(self._slice, self._args, self._fields)
+        capture.compile()
+        found = bisect_capture(capture, self._found.backend)
+        same = found.state == "found" and found.pass_name == self._found.pass_name
+        return found if same else self._found
+
+    # ---- the script
+
+    def _script(self) -> str:
+        found = self._found
+        qd = self._engine()
+        init = [f"arch={qd}.{found.backend.partition(':')[0]}"]
+        init += [f"{name}={value!r}" for name, value in _options(self._capture.config)]
+        text = self._slice.text(f"\n{qd}.init({', '.join(init)})")
+        if f"import engine as {qd}" not in text:
+            text = f"from qd_studio import engine as {qd}\n{text}"
+        values = [f"    {text_of(value)}," for value in self._args]
+        fields = [f"{name}.from_numpy({text_of(value)})" for name, value in self._fields.items()]
+        packed = any("b85decode" in value for value in (*values, *fields))
+        head = ["import base64", "import sys", "import zlib"] if packed else ["import sys"]
+        if "import numpy as np\n" not in text:
+            head += ["", "import numpy as np"]
+        out = [*_docstring(found), *head, text.rstrip(), "", ""]
+        out += [*fields, "arguments = [", *values, "]", ""]
+        where = f"The IR before {found.title()}" if found.part == "pass" else "The finished IR"
+        before = to_text(parse(found.before)) if found.before else ""
+        out += [f"# {where}.", f"IR = {_quoted(before)}", "", 'if __name__ == "__main__":']
+        culprit = f", {found.pass_name!r}" if found.pass_name else ""
+        call = f"{self._slice.name}, arguments, {found.backend!r}{culprit}"
+        out += ["    from qd_studio.engine.inspect import check_reproducer", ""]
+        return "\n".join([*out, f"    sys.exit(check_reproducer({call}))", ""])
+
+    def _engine(self) -> str:
+        """The name of the engine in the script."""
+        for line in self._slice.text().splitlines():
+            if line.startswith("from qd_studio import engine"):
+                return line.rpartition(" ")[2]
+        return "qd"
+
+
+def _docstring(found: Bisection) -> list[str]:
+    facts = [f"{text}\n" for text in (found.difference or found.observed, found.reason) if text]
+    text = "\n".join([
+        f"{found.kernel} on {found.backend}: wrong because of {found.title()}.", "", *facts,
+        "Exit status: 1 while the result is wrong, 0 if it is right, 4 if that cannot be said.", "",
+    ])  # fmt: skip
+    return [_quoted(text), ""]
+
+
+def _quoted(text: str) -> str:
+    """A text of several lines as a literal."""
+    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return f'"""{escaped}"""'
+
+
+def _from(versions: Iterator[Slice], skipped: int) -> Iterator[Slice]:
+    for _ in range(skipped):
+        next(versions, None)
+    return versions
+
+
+def _options(config: CompileConfig) -> Iterator[tuple[str, Any]]:
+    """The options that are not at their defaults."""
+    plain = CompileConfig()
+    for name in OPTIONS:
+        value = getattr(config, name)
+        if name != "arch" and value != getattr(plain, name):
+            yield name, value
+
+
+def _fields_of(kernel: Any, found: Slice, contents: Any) -> dict[str, Any]:
+    """The values of the fields that the kernel names."""
+    names = {name for s in found.body for name in _bound_names(s)}
+    module = kernel.decl.fn.__globals__
+    out: dict[str, Any] = {}
+    with installed(contents or {}):
+        for name in sorted(names):
+            value = module.get(name)
+            if hasattr(value, "from_numpy") and hasattr(value, "to_numpy"):
+                held = value.to_numpy()
+                if not is_plain(held):
+                    raise NotSlicedError(f"the field {name} holds more than an array of numbers")
+                out[name] = held
+    return out
+
+
+def _bound_names(statement: Any) -> Iterator[str]:
+    for target in getattr(statement, "targets", ()):
+        if hasattr(target, "id"):
+            yield target.id

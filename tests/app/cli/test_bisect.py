@@ -1,0 +1,103 @@
+"""`qd-studio bisect`: its output and its exit codes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from qd_studio.app import cli
+
+pytestmark = pytest.mark.slow
+
+FILE = """from qd_studio import engine as qd
+from qd_studio.engine.ir import codes as C, walk
+from qd_studio.engine.passes import registry
+
+
+@qd.kernel
+def step(x: qd.types.NDArray[qd.f32, 1], a: qd.f32):
+    for i in x:
+        x[i] = a - x[i]
+
+
+@qd.kernel
+def fill(x: qd.types.NDArray[qd.f32, 1]):
+    for i in x:
+        x[i] = 1.0
+
+
+info = registry.get("die")
+
+
+def wrong(func, cx):
+    changed = info.fn(func, cx)
+    if cx.phase == "simplify_III" and cx.round == 1:
+        for op in walk(func.body):
+            if op.code == C.SUB:
+                op.args = op.args[::-1]
+                changed = True
+    return changed
+
+
+registry._passes["die"] = info._replace(fn=wrong)
+"""
+
+
+@pytest.fixture
+def bisect(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.py").write_text(FILE)
+
+    def run(*words):
+        status = cli.main(["bisect", *words])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+def test_names_the_pass_and_the_line(bisect):
+    status, out, _ = bisect("a.py", "--kernel", "step", "--backend", "cpu")
+    assert status == 1
+    assert "step on cpu: wrong because of die (simplify_III, round 1" in out
+    assert "a.py:9  x[i] = a - x[i]" in out
+    status, out, _ = bisect("a.py", "--kernel", "step", "--backend", "cpu", "--json")
+    found = json.loads(out)
+    assert (status, found["version"], found["pass_name"], found["evidence"]) == (1, 1, "die", "ir")
+    assert found["changes"][0]["line"] == 9
+
+
+def test_what_is_right_and_what_cannot_be_asked(bisect, tmp_path):
+    assert bisect("a.py", "--kernel", "fill", "--backend", "cpu")[0] == 0
+    status, _, err = bisect("a.py")
+    assert status == 2 and "name a kernel with --kernel: step, fill" in err
+    status, _, err = bisect("a.py", "--kernel", "stop")
+    assert status == 2 and "there is no kernel 'stop'; there are: step, fill" in err
+    status, _, err = bisect("gone.py")
+    assert status != 0 and "there is no such file" in err
+
+
+def test_a_command_judges(bisect, tmp_path):
+    judge = tmp_path / "judge.py"
+    judge.write_text("import sys, numpy\nsys.exit(int(numpy.load(sys.argv[1])['x'][0] < 9.0))\n")
+    words = ("a.py", "--kernel", "fill", "--backend", "cpu")
+    status, out, _ = bisect(*words, "--predicate", f"{sys.executable} {judge}")
+    assert status == 1 and "wrong because of frontend" in out
+    status, out, _ = bisect(*words, "--predicate", "/no/such/command")
+    assert status == 4 and "/no/such/command cannot be run" in out
+
+
+def test_a_script_is_written(bisect, tmp_path, capsys):
+    words = ("a.py", "--backend", "cpu")
+    status = cli.main(["repro", *words, "--kernel", "step", "--out", "r.py"])
+    _, err = capsys.readouterr()
+    assert status == 1 and "wrote r.py: " in err and "wrong because of die" in err
+    text = (tmp_path / "r.py").read_text()
+    assert "def step(" in text and "# The IR before die (simplify_III, round 1" in text
+    done = subprocess.run([sys.executable, "r.py"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (
+        0, "step on cpu: the result is right",  # the fault is in a.py
+    )  # fmt: skip
+    assert cli.main(["repro", *words, "--kernel", "fill"]) == 0
+    assert cli.main(["repro", *words, "--kernel", "step", "--out", "no/r.py"]) == 3
+    assert "repro: cannot write" in capsys.readouterr().err

@@ -1,0 +1,99 @@
+"""The screen of a bisection: one key from the row of a kernel, with a worker of its own."""
+
+import msgspec
+from qd_studio.app.tui.screens import study
+from qd_studio.app.worker.events import Failed, Progress, Studied
+from qd_studio.engine.inspect.record import ErrorRecord
+from qd_studio.engine.inspect.record_bisection import Bisection, ChangedOp, Reproducer
+
+from tests.app.records import make_record
+from tests.app.tui.pilot import SIZES, press, studio, text_of
+
+FOUND = Bisection(
+    kernel="scale", backend="cpu", state="found", part="pass", evidence="ir", stage="simplify_II",
+    round=1, pass_name="die", difference="x[0]: got 1.0, interpreter 2.0", states=9, trials=6,
+    changes=(ChangedOp(op=4, before="<f32> $4 = mul $1, $2", after="", file="k.py", line=3),),
+)  # fmt: skip
+
+
+class Worker:
+    def __init__(self):
+        self.stopped = False
+
+    def stop(self):
+        self.stopped = True
+
+
+class Link:
+    client = object()
+
+    def take(self):
+        return []
+
+    def close(self):
+        pass
+
+
+async def opened(monkeypatch, app, pilot, key):
+    """(the worker, what it is asked, the callback for its events)."""
+    asked = []
+    worker = Worker()
+
+    def start(client, kernel, question, on_event):
+        asked.extend((kernel, question, on_event))
+        return worker
+
+    monkeypatch.setattr(study, "start_study", start)
+    app.link = Link()
+    await press(pilot, key)
+    return worker, asked
+
+
+async def until(pilot, app, text):
+    for _ in range(100):
+        if text in text_of(app):
+            return
+        await pilot.pause(0.02)
+    raise AssertionError(text_of(app))
+
+
+async def test_one_key_bisects_the_kernel_of_the_row(monkeypatch):
+    record = make_record()
+    async with studio(record, SIZES[0]) as (app, pilot):
+        worker, (kernel, question, tell) = await opened(monkeypatch, app, pilot, "X")
+        assert (kernel, question.kind) == (record.kernels[0].id, "bisect")
+        tell(Progress("bisecting scale: the reference", 0, 0))
+        await until(pilot, app, "bisecting scale: the reference")
+        tell(Studied(kernel, msgspec.json.encode(FOUND)))
+        await until(pilot, app, "wrong because of die (simplify_II, round 1)")
+        assert "x[0]: got 1.0, interpreter 2.0" in text_of(app)
+        assert "- <f32> $4 = mul $1, $2" in text_of(app)
+        await press(pilot, "escape")
+        assert worker.stopped
+
+
+async def test_a_script_is_written(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    async with studio(make_record()) as (app, pilot):
+        _, (kernel, question, tell) = await opened(monkeypatch, app, pilot, "P")
+        assert question.kind == "repro"
+        made = Reproducer(bisection=FOUND, script="print(1)\n", lines=4)
+        tell(Studied(kernel, msgspec.json.encode(made)))
+        await until(pilot, app, "4 lines of kernel")
+        assert (tmp_path / "repro_scale.py").read_text() == "print(1)\n"
+
+
+async def test_errors_of_the_worker_are_shown(monkeypatch):
+    async with studio(make_record()) as (app, pilot):
+        _, (kernel, _, tell) = await opened(monkeypatch, app, pilot, "P")
+        tell(Failed(ErrorRecord(kind="E", message="no module named gone", stage="import")))
+        await until(pilot, app, "no module named gone")
+        none = Reproducer(bisection=msgspec.structs.replace(FOUND), reason="it is a gradient")
+        tell(Studied(kernel, msgspec.json.encode(none)))
+        await until(pilot, app, "no script: it is a gradient")
+
+
+async def test_a_saved_session_has_no_worker():
+    async with studio(make_record()) as (app, pilot):
+        await press(pilot, "X")
+        assert "what makes the result wrong" not in text_of(app)
