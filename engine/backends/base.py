@@ -83,6 +83,36 @@ __all__ = [
 B = TypeVar("B", bound="ArgumentBuffer")
 
 
+class FirstCode(Protocol):
+    """Code of the first tier, which is quick to make and slow to run.
+
+    code: machine code. pending: the code that `Artifact.later` returns, in the making.
+    """
+
+    @property
+    def code(self) -> bytes: ...
+
+    @property
+    def pending(self) -> PendingCode: ...
+
+
+class PendingCode(Protocol):
+    """Code that another thread or process is making."""
+
+    @property
+    def ready(self) -> bool:
+        """True if `Artifact.later` returns at once."""
+        ...
+
+    def settled(self, wait: bool) -> bool:
+        """True if the code is there. wait: until it is."""
+        ...
+
+    def then(self, call: Callable[[], None], keeps: bool = False) -> None:
+        """Call ``call`` once the code is there, on any thread. keeps: it writes to a cache."""
+        ...
+
+
 @dataclass(slots=True)
 class Artifact:
     """The result of one compile.
@@ -92,8 +122,8 @@ class Artifact:
     lines: for a text, the id of the IR op that each line came from, -1 for none; empty where that
     is not known. Those of a lazy text come with the text.
     code: machine code, as the toolchain returned it. later: returns it where `code` is still empty,
-    because it costs less after a launch; see `machine_code`. facts: what the backend's own `load`
-    needs. locations: source locations that the code refers to by index (see
+    because it costs less after a launch; see `machine_code`. first: code that can be launched
+    until then. facts: what the backend's own `load` needs. locations: source locations that the code refers to by index (see
     `Backend.keeps_locations`).
     """
 
@@ -108,6 +138,7 @@ class Artifact:
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
     locations: tuple[Loc, ...] = ()
     later: Callable[[], bytes] | None = None
+    first: FirstCode | None = None
 
     def machine_code(self) -> bytes:
         """The code, made now if need be."""
