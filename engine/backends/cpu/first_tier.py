@@ -11,8 +11,8 @@ so other threads cannot go on, and none of them may be inside a call that could 
 that waits in the standard library does not. In all other cases the launch waits for full code:
 
 * other threads are at work; the arrays are large; launches have taken as long as full code;
-* never in the first tier: kernels that print, call real functions, take time stamps or have tasks
-  that run several times (graphs, checkpoints), and systems without POSIX threads.
+* never in the first tier: kernels that print, call real functions, take time stamps, have
+  checkpoints or tasks that run several times, and systems without POSIX threads.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class FirstTier(NamedTuple):
 def first_tier(func: Func, kernel: KernelText, job: CodeJob) -> FirstCode | None:
     """First-tier code, with full code begun in the background; None where there is none."""
     meta = kernel.meta
-    if func.callees or meta.prints or meta.timed or meta.graph or repeats(func) or labels_of(func):
+    if func.callees or meta.prints or meta.timed or repeats(func) or labels_of(func):
         return None
     if not native.has_posix_threads():
         return None
