@@ -101,7 +101,11 @@ class PendingCode(Protocol):
 
     @property
     def ready(self) -> bool:
-        """True if `Artifact.later` returns at once."""
+        """True if `finish` returns at once."""
+        ...
+
+    def finish(self) -> bytes:
+        """The code, waited for. It is `Artifact.later`."""
         ...
 
     def settled(self, wait: bool) -> bool:
@@ -123,8 +127,8 @@ class Artifact:
     is not known. Those of a lazy text come with the text.
     code: machine code, as the toolchain returned it. later: returns it where `code` is still empty,
     because it costs less after a launch; see `machine_code`. first: code that can be launched
-    until then. facts: what the backend's own `load` needs. locations: source locations that the code refers to by index (see
-    `Backend.keeps_locations`).
+    until then. facts: what the backend's own `load` needs. locations: source locations that the
+    code refers to by index (see `Backend.keeps_locations`).
     """
 
     backend: str

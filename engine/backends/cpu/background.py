@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
@@ -87,9 +88,7 @@ class Pending:
     def finish(self) -> bytes:
         """The code, made here or waited for. Raises what LLVM raises."""
         while not self.ready:
-            if _take(self):
-                self.made_here()
-            elif not self._done.wait(5.0) and _helper_is_gone(self):
+            if _take(self) or (not self._done.wait(5.0) and _helper_is_gone(self)):
                 self.made_here()
         if self._error is not None:
             raise self._error
@@ -173,10 +172,8 @@ class _Process:
     def close(self) -> None:
         """Close the pipes; the process then ends after its job."""
         for file in (self.to, self.out):
-            try:
+            with suppress(OSError):
                 os.close(file)
-            except OSError:
-                pass
 
     def end(self, kill: bool = False) -> None:
         """End the process and wait for that."""

@@ -105,6 +105,11 @@ class TieredExecutable(CpuExecutable):
             self._entry()
         return self._arguments
 
+    @property
+    def is_full(self) -> bool:
+        """True once it launches full code."""
+        return self._full is not None
+
     def _entry(self) -> Any:
         """The entry of full code, which is waited for."""
         if self._full is None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import marshal
 import os
 import select
+from contextlib import suppress
 from typing import Any, Final
 
 __all__ = ["BOOT", "message", "receive", "serve"]
@@ -69,10 +70,8 @@ def serve() -> None:
     # What a library prints must not end up between the results.
     out = os.dup(1)
     os.dup2(2, 1)
-    try:
+    with suppress(OSError):
         os.nice(_NICE)
-    except OSError:
-        pass
     from ..base import Target
     from .code import CodeJob, full_code
 

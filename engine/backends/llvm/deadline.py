@@ -27,6 +27,9 @@ LATE: Final = -1
 _FUEL: Final = 20_000
 """Operations between two looks at the clock: 20 to 50 us of first-tier code."""
 
+START = 0
+"""Operations before the first look: none, since short chunks would never look. Tests set more."""
+
 _LIBRARY: Final = """
 @qd.deadline = internal global i64 0, align 8
 
@@ -94,7 +97,10 @@ def with_deadline(kernel: KernelText, clock: int) -> str:
                 line = line.replace(f" %{name} ]", f" %{part} ]")
         out.append(line)
         if line == "entry:":
-            out += ["  %qd.fuel = alloca i64, align 8", "  store i64 0, ptr %qd.fuel, align 8"]
+            out += [
+                "  %qd.fuel = alloca i64, align 8",
+                f"  store i64 {START}, ptr %qd.fuel, align 8",
+            ]
     symbol = kernel.symbol
     library = _LIBRARY.format(
         clock=clock, late=LATE, fuel=_FUEL, entry=entry_symbol(symbol), symbol=symbol

@@ -131,8 +131,8 @@ class LaterTexts:
     """
 
     def __init__(
-        self, source: str, lines: dict[str, tuple[int, ...]], machine: Callable[[], toolchain.Machine],
-        level: int, short: bool = False,
+        self, source: str, lines: dict[str, tuple[int, ...]],
+        machine: Callable[[], toolchain.Machine], level: int, short: bool = False,
     ) -> None:  # fmt: skip
         self._source: Final = source
         self._lines: Final = lines
