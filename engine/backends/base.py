@@ -146,8 +146,9 @@ class Artifact:
 
     def machine_code(self) -> bytes:
         """The code, made now if need be."""
-        if self.later is not None:
-            self.code, self.later = self.later(), None
+        later = self.later  # once: another thread may make it, too
+        if later is not None:
+            self.code, self.later = later(), None
         return self.code
 
     @property

@@ -24,10 +24,11 @@ from functools import cache
 from typing import Any, Final
 
 from ... import logs as log
+from ..forking import HANDLERS, ForkHandler
 from .code import CodeJob, full_code
 from .helper import BOOT, message, receive
 
-__all__ = ["Pending", "available", "submit"]
+__all__ = ["COMPLETING", "Pending", "available", "background_thread", "submit"]
 
 _AT_EXIT: Final = 0.3
 _IDLE: Final = 8.0
@@ -42,13 +43,13 @@ class Pending:
     """The full code of one kernel, which may be in the making.
 
     estimate: seconds that it takes to make. spent: seconds that launches of first-tier code took so
-    far. kept: a cache waits for it.
+    far. kept: a cache waits for it. lost: the helper could not make it.
     """
 
     def __init__(self, job: CodeJob) -> None:
         self.estimate: Final = _FIXED + _PER_LINE * job.text.count("\n")
         self.spent = 0.0
-        self.kept = False
+        self.kept = self.lost = False
         self._job: CodeJob | None = job
         self._code: bytes | None = None
         self._error: Exception | None = None
@@ -87,9 +88,12 @@ class Pending:
 
     def finish(self) -> bytes:
         """The code, made here or waited for. Raises what LLVM raises."""
-        while not self.ready:
-            if _take(self) or (not self._done.wait(5.0) and _helper_is_gone(self)):
-                self.made_here()
+        with COMPLETING:
+            while not self.ready:
+                if _take(self) or self.lost or _forgotten(self):
+                    self.made_here()
+                else:
+                    self._done.wait(0.1)
         if self._error is not None:
             raise self._error
         assert self._code is not None
@@ -128,6 +132,8 @@ class Pending:
             self._done = threading.Event()
 
 
+COMPLETING: Final = threading.RLock()
+"""Held while a thread needs full code: it may be inside of LLVM, for which a fork waits."""
 _lock = threading.Lock()
 """Held for moments, around the state of `Pending` and of this module."""
 _wake = threading.Condition(_lock)
@@ -245,8 +251,8 @@ def _take(pending: Pending) -> bool:
         return False
 
 
-def _helper_is_gone(pending: Pending) -> bool:
-    """True if no one works on a job that was begun: its thread has not survived."""
+def _forgotten(pending: Pending) -> bool:
+    """True if no one works on a job that was begun: its thread has not survived a fork."""
     with _lock:
         return not pending.ready and (_running is not pending or _thread is None)
 
@@ -307,13 +313,11 @@ def _died(process: _Process | None, pending: Pending, error: Exception) -> None:
 
 
 def _failed(pending: Pending, why: str) -> None:
-    from ...errors import QuadrantsInternalError
-
     log.warn(
         f"a kernel keeps its unoptimised code: {why}. tiered=False compiles in the process.",
         once=True,
     )
-    pending.settle(None, QuadrantsInternalError(why))
+    pending.lost = True
 
 
 def _at_exit() -> None:
@@ -337,17 +341,18 @@ def _at_exit() -> None:
 
 
 def _before_fork() -> None:
-    _passing.acquire()
-    _lock.acquire()
+    for lock in (COMPLETING, _passing, _lock):
+        lock.acquire()
 
 
 def _after_fork() -> None:
-    _lock.release()
-    _passing.release()
+    for lock in (_lock, _passing, COMPLETING):
+        lock.release()
 
 
 def _in_child() -> None:
     global _lock, _passing, _process, _running, _thread, _wake
+    COMPLETING.release()
     _lock, _passing = threading.Lock(), threading.Lock()
     _wake = threading.Condition(_lock)
     if _process is not None:
@@ -360,7 +365,4 @@ def _in_child() -> None:
 
 
 atexit.register(_at_exit)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child
-    )  # fmt: skip
+HANDLERS.append(ForkHandler(_before_fork, _after_fork, _in_child))

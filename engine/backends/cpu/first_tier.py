@@ -89,7 +89,7 @@ class TieredExecutable(CpuExecutable):
         self._facts: Final = facts
         self._pending: Final = first.pending
         code = native.load(first.code, (first.entry,))
-        self._first: Final = code
+        self._first: native.Code | None = code
         self._enter_first: Final = _FIRST(code.addresses[first.entry])
         self._written: Final = _written(artifact.meta, facts["layout"])
         self._full: Any = None
@@ -112,19 +112,22 @@ class TieredExecutable(CpuExecutable):
 
     def _entry(self) -> Any:
         """The entry of full code, which is waited for."""
-        if self._full is None:
-            self._artifact.machine_code()
-            self._full = self._loaded(self._artifact.code, self._facts["symbol"])
-            self._arguments.enter = self._full
+        with background.COMPLETING:
+            if self._full is None:
+                code = self._artifact.machine_code()
+                self._full = self._arguments.enter = self._loaded(code, self._facts["symbol"])
+                # No thread is inside of it: each keeps Python's lock.
+                self._first = None
         return self._full
 
     def _enter(self, args: CpuArguments) -> int:
         """Launch a packed buffer."""
         pending = self._pending
-        if self._full is not None or pending.ready or pending.overdue or not _alone():
+        if pending.ready or pending.overdue or not _alone():
             return self._entry()(args)
         copies = self._copies(args.view)
-        if copies is None:
+        first = self._first  # from here on no other thread runs
+        if copies is None or first is None:
             return self._entry()(args)
         struct.pack_into("<q", args.view, abi.ERROR, 0)
         buffer = bytes(args.view)
