@@ -331,7 +331,11 @@ def _at_exit() -> None:
         if fitting and _take(fitting[0]):
             fitting[0].made_here()
         elif running is not None and not running.ready:
-            running.wait(left)
+            # The helper may still be starting.
+            if running.estimate < left:
+                running.made_here()
+            else:
+                running.wait(left)
         elif not fitting:
             break
     _ending = True
