@@ -95,4 +95,5 @@ def _no_options_from_outside(monkeypatch):
     for name in list(os.environ):
         if name.startswith("QD_"):
             monkeypatch.delenv(name)
-    monkeypatch.setenv("QD_TIERED", "0")  # full code at once: what is observed is no matter of time
+    # Full code at once: what tests observe must be no matter of time.
+    monkeypatch.setenv("QD_TIERED", "0")

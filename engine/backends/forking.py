@@ -1,5 +1,8 @@
-"""What backends do around a fork. The program's own handler calls it, within the locks that compiles
-hold: the other way round the two would wait for each other."""
+"""What backends do around a fork.
+
+The program's own handler calls it, within the locks that compiles hold: the other way round, the
+two would wait for each other.
+"""
 
 from __future__ import annotations
 

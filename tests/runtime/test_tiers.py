@@ -1,6 +1,5 @@
 """The two tiers of the CPU: quickly made code first, full code from a helper process."""
 
-import json
 import os
 import signal
 import subprocess
@@ -43,7 +42,7 @@ def collect(a: qd.types.ndarray(qd.i64, 1), n: qd.i32) -> qd.i64:
 
 @qd.kernel
 def counted(a: qd.types.ndarray(qd.i32, 1)):
-    for i in a:
+    for _ in a:
         qd.atomic_add(a[0], 1)
 
 
@@ -193,7 +192,7 @@ def test_many_threads_launch_while_the_code_changes():
 
     @qd.kernel
     def counted(a: qd.types.ndarray(qd.i32, 1)):
-        for i in a:
+        for _ in a:
             qd.atomic_add(a[0], 1)
 
     def work():
@@ -320,13 +319,14 @@ def test_a_program_that_ends_at_once_leaves_its_full_code(tmp_path):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("1.0")
     assert entries()
-    warm = """
-    from qd_studio.engine.backends.cpu import first_tier
-    (variant,) = set(scale.launchers.variants.values())
-    assert type(variant.executable).__name__ == "CpuExecutable"
-    """
-    done, _ = run(tmp_path, "")
-    assert done.returncode == 0, done.stderr
+    done, _ = run(
+        tmp_path,
+        """
+        (variant,) = set(scale.launchers.variants.values())
+        assert type(variant.executable).__name__ == "CpuExecutable"
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("1.0")
 
 
