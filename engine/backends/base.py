@@ -50,10 +50,12 @@ if TYPE_CHECKING:
     from ..config import CompileConfig
     from ..ir import Func, Loc
     from ..pipeline_kind import PipelineKind
+    from .tiers import FirstCode
 
 __all__ = [
     "ABSENT",
     "BUILT",
+    "FORK_HANDLERS",
     "ArgumentBuffer",
     "ArgumentPool",
     "Artifact",
@@ -82,39 +84,12 @@ __all__ = [
 
 B = TypeVar("B", bound="ArgumentBuffer")
 
+FORK_HANDLERS: Final[list[tuple[Callable[[], None], Callable[[], None], Callable[[], None]]]] = []
+"""What backends do before a fork, and after it in the parent and in the child.
 
-class FirstCode(Protocol):
-    """Code of the first tier, which is quick to make and slow to run.
-
-    code: machine code. pending: the code that `Artifact.later` returns, in the making.
-    """
-
-    @property
-    def code(self) -> bytes: ...
-
-    @property
-    def pending(self) -> PendingCode: ...
-
-
-class PendingCode(Protocol):
-    """Code that another thread or process is making."""
-
-    @property
-    def ready(self) -> bool:
-        """True if `finish` returns at once."""
-        ...
-
-    def finish(self) -> bytes:
-        """The code, waited for. It is `Artifact.later`."""
-        ...
-
-    def settled(self, wait: bool) -> bool:
-        """True if the code is there. wait: until it is."""
-        ...
-
-    def then(self, call: Callable[[], None], keeps: bool = False) -> None:
-        """Call ``call`` once the code is there, on any thread. keeps: it writes to a cache."""
-        ...
+The program's own handler calls them within the locks that compiles hold: the other way round, the
+two would wait for each other.
+"""
 
 
 @dataclass(slots=True)

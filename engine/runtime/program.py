@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from .. import logs as log
 from ..backends import base
-from ..backends.forking import HANDLERS
 from ..cache.offline import Offline
 from ..config import CompileConfig, DebugSwitches, Origin, resolve, wanted_arches
 from ..errors import QuadrantsRuntimeError
@@ -217,8 +216,8 @@ def _before_fork() -> None:
     if _current is not None:
         _current.hold()
         _forking.append(_current)
-    for handler in HANDLERS:
-        handler.before()
+    for before, _, _ in base.FORK_HANDLERS:
+        before()
     chaining.acquire()  # it is held for moments, and nothing is waited for meanwhile
     if recording.recorder is not None:
         recording.recorder.before_fork()  # the last: all other locks may be held around its own
@@ -227,16 +226,16 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     if recording.recorder is not None:
         recording.recorder.after_fork()
-    for handler in HANDLERS:
-        handler.parent()
+    for _, in_parent, _ in base.FORK_HANDLERS:
+        in_parent()
     _released()
 
 
 def _in_child() -> None:
     if recording.recorder is not None:
         recording.recorder.in_child()
-    for handler in HANDLERS:
-        handler.child()
+    for _, _, in_child in base.FORK_HANDLERS:
+        in_child()
     _released()
 
 

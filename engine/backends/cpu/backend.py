@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ...config import CompileConfig
 from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
-from ..base import Artifact, Caps, FirstCode, HostDevice, Target, only_this_machine
+from ..base import Artifact, Caps, HostDevice, Target, only_this_machine
 from ..injected import NO_CACHE, InjectedCache
 from ..llvm import toolchain
 
 if TYPE_CHECKING:
     from ...ir import Func
+    from ..tiers import FirstCode
     from .executable import CpuExecutable
 
 __all__ = ["BACKEND", "CpuBackend"]

@@ -24,7 +24,7 @@ from functools import cache
 from typing import Any, Final
 
 from ... import logs as log
-from ..forking import HANDLERS, ForkHandler
+from ..base import FORK_HANDLERS
 from .code import CodeJob, full_code
 from .helper import BOOT, message, receive
 
@@ -369,4 +369,4 @@ def _in_child() -> None:
 
 
 atexit.register(_at_exit)
-HANDLERS.append(ForkHandler(_before_fork, _after_fork, _in_child))
+FORK_HANDLERS.append((_before_fork, _after_fork, _in_child))

@@ -27,7 +27,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...ir import Func
-from ..base import Artifact, FirstCode, KernelMeta
+from ..base import Artifact, KernelMeta
 from ..flow import labels_of, repeats
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
@@ -40,6 +40,7 @@ from .executable import CpuExecutable
 
 if TYPE_CHECKING:
     from ..llvm.kernel import KernelText
+    from ..tiers import FirstCode
 
 __all__ = ["FirstTier", "TieredExecutable", "first_tier"]
 
@@ -55,7 +56,7 @@ _FIRST: Final = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int6
 
 
 class FirstTier(NamedTuple):
-    """See `base.FirstCode`. entry: the function to call."""
+    """See `tiers.FirstCode`. entry: the function to call."""
 
     code: bytes
     pending: background.Pending
