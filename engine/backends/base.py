@@ -85,7 +85,7 @@ __all__ = [
 B = TypeVar("B", bound="ArgumentBuffer")
 
 FORK_HANDLERS: Final[list[tuple[Callable[[], None], Callable[[], None], Callable[[], None]]]] = []
-"""What backends do before a fork, and after it in the parent and in the child.
+"""The functions of backends to call before a fork, and after it in the parent and in the child.
 
 The program's own handler calls them within the locks that compiles hold: the other way round, the
 two would wait for each other.

@@ -211,6 +211,34 @@ def test_many_threads_launch_while_the_code_changes():
     qd.reset()
 
 
+@pytest.mark.parametrize("ready", [False, True])
+def test_code_in_memory_whose_full_code_is_pending_or_ready_is_launched(ready):
+    """A second program finds the code of the first."""
+    a = np.ones(10, np.float32)
+    with no_helper():
+        for expected in (3.0, 7.0):
+            qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
+            scale(a, 2.0)
+            assert a[0] == expected
+            found = executable(scale)
+            assert (type(found) is CpuExecutable) == (ready and expected == 7.0)
+            if ready and expected == 3.0:
+                found._pending.finish()
+            qd.reset()
+
+
+def test_a_program_without_tiers_completes_the_code_that_another_began():
+    a = np.ones(10, np.float32)
+    with no_helper():
+        qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
+        scale(a, 2.0)
+        qd.init(arch=qd.cpu, tiered=False, offline_cache=False)
+        scale(a, 2.0)
+        assert type(executable(scale)) is CpuExecutable
+        assert a[0] == 7.0
+        qd.reset()
+
+
 def test_a_program_may_end_while_its_code_is_made():
     for _ in range(5):
         qd.init(arch=qd.cpu, tiered=True, offline_cache=False)

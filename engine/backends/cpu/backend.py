@@ -107,6 +107,7 @@ class CpuBackend:
 
             if not artifact.first.pending.ready:
                 return TieredExecutable(artifact, facts, cache)
+        artifact.machine_code()
         return CpuExecutable(artifact, facts["symbol"], facts["threads"], facts["layout"], cache)
 
 

@@ -3,7 +3,7 @@
 `submit` queues a `Pending`. One daemon thread starts the process, passes it one job after the other
 and hands on the results: first to the executables, then to the caches. `Pending.finish` is for a
 caller that needs the code now: a job that has not begun is then done in this process, and one that
-has begun is waited for. So no caller waits longer than a compile takes.
+has begun is waited for. So no caller waits longer than for a compile.
 
 At the end of the process code that caches wait for is finished for `_AT_EXIT` seconds at most: here
 what is estimated to fit, and in the helper what it has begun. The helper is then killed. A forked
@@ -36,13 +36,13 @@ _IDLE: Final = 8.0
 _DEATHS: Final = 3
 """Helpers that may die before there are no more first tiers in this process."""
 _FIXED, _PER_LINE = 0.005, 0.00006
-"""Seconds that LLVM takes for full code: for a kernel, and for each line of its text."""
+"""Seconds that LLVM needs for full code: for a kernel, and for each line of its text."""
 
 
 class Pending:
     """The full code of one kernel, which may be in the making.
 
-    estimate: seconds that it takes to make. spent: seconds that launches of first-tier code took so
+    estimate: seconds that it needs to be made. spent: seconds that launches of first-tier code took so
     far. kept: a cache waits for it. lost: the helper could not make it.
     """
 
@@ -63,7 +63,7 @@ class Pending:
 
     @property
     def overdue(self) -> bool:
-        """True if launches have taken as long as the code takes to make, and no one makes it."""
+        """True if launches have spent the time of a compile, and no one has begun it."""
         return self.spent > self.estimate and self in _queue
 
     def settled(self, wait: bool) -> bool:

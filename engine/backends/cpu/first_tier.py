@@ -1,9 +1,9 @@
 """First-tier code: what the first launches of a kernel run while its full code is being made.
 
 A launch of first-tier code is a transaction. It has a deadline, a fraction of the time that full
-code takes to make; when that has passed, everything is restored, and the launch runs again with
+code needs to be made; when that has passed, everything is restored, and the launch runs again with
 full code, which is waited for. So no launch stays in slow code, whatever its loops do, and a call
-never takes much longer than a compile and a launch.
+is never much longer than a compile and a launch.
 
 What a launch may write is copied before: the argument buffer, and the arrays that the kernel
 writes. That is right only if no one else writes to them meanwhile. The launch keeps Python's lock,

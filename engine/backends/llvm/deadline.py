@@ -50,8 +50,8 @@ stop:
 refuel:
   store i64 {fuel}, ptr %fuel, align 8
   %error = load atomic i64, ptr %kernarg monotonic, align 8
-  %told = icmp eq i64 %error, {late}
-  ret i1 %told
+  %ends = icmp eq i64 %error, {late}
+  ret i1 %ends
 }}
 
 define i32 @{entry}(ptr %kernarg, i64 %deadline) noinline nounwind {{
