@@ -15,6 +15,7 @@ from qd_studio.engine.backends.cpu import background, first_tier
 from qd_studio.engine.backends.cpu.code import CodeJob, full_code
 from qd_studio.engine.backends.cpu.executable import CpuExecutable
 from qd_studio.engine.backends.llvm import toolchain
+from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.runtime.compile import compile_kernel
 
 from tests.fuzz.tiers import interrupted, no_helper
@@ -44,6 +45,12 @@ def collect(a: qd.types.ndarray(qd.i64, 1), n: qd.i32) -> qd.i64:
 def counted(a: qd.types.ndarray(qd.i32, 1)):
     for _ in a:
         qd.atomic_add(a[0], 1)
+
+
+@pytest.fixture(autouse=True)
+def nothing_in_memory():
+    """Forget what other tests have compiled."""
+    IN_PROCESS.clear()
 
 
 @pytest.fixture

@@ -42,7 +42,7 @@ _FIXED, _PER_LINE = 0.005, 0.00006
 class Pending:
     """The full code of one kernel, which may be in the making.
 
-    estimate: seconds that it needs to be made. spent: seconds that launches of first-tier code took so
+    estimate: seconds that it needs to be made. spent: seconds of launches of first-tier code so
     far. kept: a cache waits for it. lost: the helper could not make it.
     """
 
