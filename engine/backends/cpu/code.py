@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ..base import Target
 from ..llvm import toolchain
-from .native import finish
+from . import native
 
 __all__ = ["CodeJob", "first_code", "full_code"]
 
@@ -32,11 +32,11 @@ def full_code(job: CodeJob) -> bytes:
         module = toolchain.machine(job.target, job.level).parse(job.text, verify=job.verify)
         module.optimise(job.level, job.short)
         object_code = module.object_code()
-    return finish(object_code, job.symbols)
+    return native.finish(object_code, job.symbols)
 
 
 def first_code(text: str, symbol: str, target: Target) -> bytes:
     """The code of the first tier: no pipeline, and LLVM's fastest code generator."""
     with toolchain.LOCK:
         object_code = toolchain.machine(target, 0).parse(text).object_code()
-    return finish(object_code, (symbol,))
+    return native.finish(object_code, (symbol,))
