@@ -72,10 +72,10 @@ def launches(
         if made.first is None:
             return None
         executable = cpu.load(made, _Tiered())
-        assert isinstance(executable, first_tier.TieredExecutable)
+        if not isinstance(executable, first_tier.TieredExecutable):
+            return None  # a helper of an earlier program was quicker
         whole = launch(executable)
         with interrupted(operations):
             executable = cpu.load(cpu.lower(func, config, _Tiered()), _Tiered())
             stopped = launch(executable)
-        assert isinstance(executable, first_tier.TieredExecutable)
-        return whole, stopped, executable.is_full
+        return whole, stopped, getattr(executable, "is_full", True)
