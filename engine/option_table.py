@@ -185,6 +185,13 @@ class OptionTable:
         quiet=(0, 1),
     )
 
+    tiered: bool = option(
+        False,
+        "Launch quickly generated code first, while LLVM optimises in the background; if off, the "
+        "first call waits for LLVM.",
+        scope="cpu",
+    )
+
     # CPU
     cpu_max_num_threads: int = option(
         available_cpus,

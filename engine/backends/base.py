@@ -50,10 +50,12 @@ if TYPE_CHECKING:
     from ..config import CompileConfig
     from ..ir import Func, Loc
     from ..pipeline_kind import PipelineKind
+    from .tiers import FirstCode
 
 __all__ = [
     "ABSENT",
     "BUILT",
+    "FORK_HANDLERS",
     "ArgumentBuffer",
     "ArgumentPool",
     "Artifact",
@@ -82,6 +84,13 @@ __all__ = [
 
 B = TypeVar("B", bound="ArgumentBuffer")
 
+FORK_HANDLERS: Final[list[tuple[Callable[[], None], Callable[[], None], Callable[[], None]]]] = []
+"""The functions of backends to call before a fork, and after it in the parent and in the child.
+
+The program's own handler calls them within the locks that compiles hold: the other way round, the
+two would wait for each other.
+"""
+
 
 @dataclass(slots=True)
 class Artifact:
@@ -93,9 +102,9 @@ class Artifact:
     is not known. Those of a lazy text come with the text. remarks: for a text, what the compiler
     that made it says about it (`llvm.remarks.OpRemark`); known when ``lines`` are.
     code: machine code, as the toolchain returned it. later: returns it where `code` is still empty,
-    because it costs less after a launch; see `machine_code`. facts: what the backend's own `load`
-    needs. locations: source locations that the code refers to by index (see
-    `Backend.keeps_locations`).
+    because it costs less after a launch; see `machine_code`. first: code that can be launched
+    until then. facts: what the backend's own `load` needs. locations: source locations that the
+    code refers to by index (see `Backend.keeps_locations`).
     """
 
     backend: str
@@ -112,11 +121,13 @@ class Artifact:
         default_factory=dict[str, "tuple[tuple[str, int, str], ...]"]
     )
     later: Callable[[], bytes] | None = None
+    first: FirstCode | None = None
 
     def machine_code(self) -> bytes:
         """The code, made now if need be."""
-        if self.later is not None:
-            self.code, self.later = self.later(), None
+        later = self.later  # once: another thread may make it, too
+        if later is not None:
+            self.code, self.later = later(), None
         return self.code
 
     @property

@@ -44,7 +44,13 @@ class PtxJob(NamedTuple):
 
 
 class InjectedCache:
-    """Caches for one compile. This one keeps nothing."""
+    """Caches for one compile. This one keeps nothing.
+
+    tiered: the compile is for launches of a program, which may begin with code that is quick to
+    make (`base.Artifact.first`).
+    """
+
+    tiered: bool = False
 
     def library(self, name: str, make: Callable[[], bytes], use: Callable[[bytes], T]) -> T:
         """``use`` of runtime library code: code that is the same for all kernels of a process.

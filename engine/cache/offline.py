@@ -155,6 +155,12 @@ class Offline:
         """Write an entry now or, where its code comes later, in `finish`."""
         if artifact.later is None:
             return _write(store, slot, artifact, about)
+        if artifact.first is not None:
+            known = about()  # as below
+            artifact.first.pending.then(
+                lambda: _write_full(store, slot, artifact, known), keeps=True
+            )
+            return False
         if not self._late:
             atexit.register(self.finish)  # before the device that has the code ends
         facts = about()  # now: it would keep the objects alive that the kernel was compiled for
@@ -194,6 +200,12 @@ class Offline:
         from .ptx import PtxLayers
 
         return PtxLayers(self._config, self._backend.name, bypass)
+
+
+def _write_full(store: Store, slot: Slot, artifact: Artifact, about: dict[str, Any]) -> None:
+    """Write an entry whose code was made in the background."""
+    artifact.machine_code()
+    _write(store, slot, artifact, lambda: about)
 
 
 def _write(store: Store, slot: Slot, artifact: Artifact, about: About) -> bool:

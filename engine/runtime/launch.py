@@ -245,8 +245,11 @@ class Launchers:
         late = compiled.chained.get(kind)
         if late is not None:
             late.needed(args)
+        first = variant.compiled.artifact.first
         if kind not in compiled.seen and not _hurried:
             compiled.seen.add(kind)
+        elif first is not None and not first.pending.settled(wait=_hurried > 0):
+            pass  # a stub would call the code of the first tier for ever
         elif kind not in compiled.chained and len(compiled.chained) < _CHAIN:
             self._chain(compiled, kernel, kind, args)
         if compiled.chained and not self.observed.in_process:

@@ -216,6 +216,8 @@ def _before_fork() -> None:
     if _current is not None:
         _current.hold()
         _forking.append(_current)
+    for before, _, _ in base.FORK_HANDLERS:
+        before()
     chaining.acquire()  # it is held for moments, and nothing is waited for meanwhile
     if recording.recorder is not None:
         recording.recorder.before_fork()  # the last: all other locks may be held around its own
@@ -224,12 +226,16 @@ def _before_fork() -> None:
 def _after_fork() -> None:
     if recording.recorder is not None:
         recording.recorder.after_fork()
+    for _, in_parent, _ in base.FORK_HANDLERS:
+        in_parent()
     _released()
 
 
 def _in_child() -> None:
     if recording.recorder is not None:
         recording.recorder.in_child()
+    for _, _, in_child in base.FORK_HANDLERS:
+        in_child()
     _released()
 
 

@@ -113,6 +113,8 @@ def test_the_rooms_that_make_code_ask_nothing_else():
         ]
         if path.parent.name in ("cuda", "opencl"):
             continue  # which look for toolkits and devices, not for how to make code
+        if path.name == "background.py":
+            continue  # which starts a process with it
         wrong += [f"{path} reads {word}" for word in ("os.environ", "os.getenv") if word in text]
     assert wrong == []
 

@@ -99,6 +99,7 @@ class Server:
 
     def __init__(self, hash_seed: int) -> None:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(OPTIONS)}
+        clean["QD_TIERED"] = "0"  # entries are written at the call
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.caches.fork_server"], cwd=ROOT, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
@@ -169,6 +170,7 @@ class Runs:
 
     def environment(self, **env: str) -> dict[str, str]:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(OPTIONS)}
+        clean["QD_TIERED"] = "0"  # entries are written at the call
         return {**clean, "XDG_CACHE_HOME": str(self.home), "OMP_NUM_THREADS": "1",
                 **self.env, **env}  # fmt: skip
 

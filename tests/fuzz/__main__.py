@@ -13,8 +13,8 @@ import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 
-from .campaign import LEVELS, part, part_on_cuda, part_on_opencl, run
-from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, VARIANTS
+from .campaign import LEVELS, part, part_of_tiers, part_on_cuda, part_on_opencl, run
+from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, TIER_VARIANTS, VARIANTS
 from .runner import Tally
 
 
@@ -27,6 +27,7 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help="do not make failing kernels small")
     parser.add_argument("--thorough", action="store_true", help="LLVM optimises every compile")
     parser.add_argument("--cuda", action="store_true", help="with CUDA in place of the CPU")
+    parser.add_argument("--tiers", action="store_true", help="first-tier code alone")
     parser.add_argument("--opencl", choices=tuple(OPENCL_VARIANTS), help="with OpenCL")
     args = parser.parse_args()
     start = time.perf_counter()
@@ -34,13 +35,17 @@ def main() -> int:
     end = args.seed + args.count
     step = 20
     variants = OPENCL_VARIANTS.get(args.opencl, CUDA_VARIANTS if args.cuda else VARIANTS)
-    if args.jobs == 1 and not args.cuda and not args.opencl:
+    if args.tiers:
+        variants = TIER_VARIANTS
+    if args.jobs == 1 and not (args.cuda or args.opencl or args.tiers):
         seeds = range(args.seed, end)
         tally, failures = run(seeds, args.level, _say, not args.keep, thorough=args.thorough)
     else:
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
             job, more = (part_on_cuda, ()) if args.cuda else (part, (args.thorough,))
+            if args.tiers:
+                job, more = part_of_tiers, ()
             if args.opencl:
                 job, more = part_on_opencl, (args.opencl,)
             parts = [

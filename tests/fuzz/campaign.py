@@ -20,7 +20,7 @@ from tests.backend_variants.backends import opencl
 from tests.cuda_sim import launching
 
 from .cases import case_of
-from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, VARIANTS, Variant
+from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, TIER_VARIANTS, VARIANTS, Variant
 from .containers import Containers
 from .frontends import build, built_case, containers, load
 from .generate import generate
@@ -31,7 +31,8 @@ from .shrink import shrink
 from .source import program_source
 
 __all__ = [
-    "LEVELS", "check_seed", "part", "part_on_cuda", "part_on_opencl", "report", "run", "shrunk",
+    "LEVELS", "check_seed", "part", "part_of_tiers", "part_on_cuda", "part_on_opencl",
+    "report", "run", "shrunk",
 ]  # fmt: skip
 
 LEVELS = ("source", "ir")
@@ -187,6 +188,11 @@ def chosen(variants: tuple[Variant, ...], seed: int) -> tuple[Variant, ...]:
 def part(begin: int, end: int, level: str, small: bool, thorough: bool) -> tuple[Tally, list[str]]:
     """`run` for another process: seeds from ``begin`` up to ``end``, without a word."""
     return run(range(begin, end), level, lambda text: None, small, thorough=thorough)
+
+
+def part_of_tiers(begin: int, end: int, level: str, small: bool) -> tuple[Tally, list[str]]:
+    """`part` for first-tier code."""
+    return run(range(begin, end), level, lambda text: None, small, TIER_VARIANTS, True)
 
 
 def part_on_cuda(begin: int, end: int, level: str, small: bool) -> tuple[Tally, list[str]]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from qd_studio.engine import passes
 from qd_studio.engine.config import CompileConfig
 
-__all__ = ["CUDA_VARIANTS", "OPENCL_VARIANTS", "VARIANTS", "Variant"]
+__all__ = ["CUDA_VARIANTS", "OPENCL_VARIANTS", "TIER_VARIANTS", "VARIANTS", "Variant"]
 
 
 class Variant(NamedTuple):
@@ -17,7 +17,7 @@ class Variant(NamedTuple):
     do not run. pieces: cut parallel loops into pieces however small they are. errors: the kernel
     may fail with an assertion, on all backends alike. plain: it is a matter of our own passes, so
     LLVM need not optimise what they give, which takes most of the time (see `quick`).
-    target: the backend.
+    target: the backend. tiers: with first-tier code, see `tiers`.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Variant(NamedTuple):
     errors: bool = False
     plain: bool = False
     target: str = "cpu"
+    tiers: bool = False
 
     @property
     def fast(self) -> bool:
@@ -120,3 +121,13 @@ def _for_opencl(mapping: str) -> tuple[Variant, ...]:
 
 
 OPENCL_VARIANTS = {mapping: _for_opencl(mapping) for mapping in ("chunks", "lanes")}
+
+TIER_VARIANTS = tuple(
+    Variant(f"first tier, {name}", options, pieces=pieces, errors="debug" in options, tiers=True)
+    for name, options, pieces in (
+        ("all passes", {}, False),
+        ("small pieces", {}, True),
+        ("fast_math", {"fast_math": True}, False),
+        ("debug", {"debug": True, "cpu_max_num_threads": 1}, False),
+    )
+)

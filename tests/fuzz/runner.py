@@ -175,11 +175,29 @@ def interpret(
 
 def execute(c: Case, func: ir.Func, variant: Variant) -> Outcome:
     """The variant's backend on finished IR."""
+    if variant.tiers:
+        return _execute_tiers(c, func, variant)
     backend = find(variant.target)
     executable = backend.load(backend.lower(func, variant.config()))
     if variant.target != "cpu":
         return outcome(c, lambda v: launching.launch(executable, v, 1))
     return outcome(c, lambda v: executable.launch(v, 1))
+
+
+def _execute_tiers(c: Case, func: ir.Func, variant: Variant) -> Outcome:
+    """First-tier code, which without ``fast_math`` must leave the bits of full code."""
+    from .tiers import launches
+
+    made = launches(
+        func, variant.config(), lambda executable: outcome(c, lambda v: executable.launch(v, 1))
+    )
+    if made is None:
+        return execute(c, func, variant._replace(tiers=False))
+    whole, stopped, was_stopped = made
+    what = difference(c, whole, stopped, c.fast_rtol if variant.fast else 0.0)
+    if what:
+        raise AssertionError(f"first tier and {'stopped' if was_stopped else 'again'}: {what}")
+    return whole
 
 
 @contextmanager

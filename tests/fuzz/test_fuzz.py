@@ -14,7 +14,7 @@ from qd_studio.engine.types import i32
 from . import campaign, runner
 from .campaign import make
 from .cases import arguments, case_of
-from .configs import VARIANTS
+from .configs import TIER_VARIANTS, VARIANTS
 from .frontends import build, built_case, containers, load
 from .generate import generate
 from .lower import lower
@@ -134,3 +134,15 @@ def test_a_wrong_backend_is_reported_from_a_wrong_pass(monkeypatch):
     monkeypatch.setattr(runner, "execute", wrong)
     failure = runner.check(case_of(p), lower(p), Tally(), VARIANTS[:1], stages=False)
     assert failure is not None and failure.what.endswith("backend at fault)")
+
+
+@pytest.mark.parametrize(
+    "seeds", [range(6, 9), range(20, 24)], ids=lambda r: f"{r.start}-{r.stop - 1}"
+)
+def test_kernels_agree_in_first_tier_code_that_is_interrupted(seeds):
+    tally, failures = campaign.run(
+        seeds, tell=lambda text: None, small=False, variants=TIER_VARIANTS, thorough=True
+    )
+    assert not failures, "\n".join(failures)
+    assert tally.programs + tally.skipped == len(seeds)
+    assert TIER_VARIANTS[0].name in tally.by_config

@@ -14,6 +14,7 @@ from ..llvm import toolchain
 
 if TYPE_CHECKING:
     from ...ir import Func
+    from ..tiers import FirstCode
     from .executable import CpuExecutable
 
 __all__ = ["BACKEND", "CpuBackend"]
@@ -66,7 +67,7 @@ class CpuBackend:
         from ..llvm.kernel import lower_kernel
         from ..llvm.lines import LaterTexts
         from ..llvm.short import is_short
-        from .native import finish
+        from .code import CodeJob, full_code
 
         threads = config.cpu_max_num_threads
         kernel = lower_kernel(
@@ -75,12 +76,13 @@ class CpuBackend:
         target = self.target(config)
         level = config.external_optimization_level if config.opt_level else 0
         short = is_short(func, level)
-        with toolchain.LOCK:
-            machine = toolchain.machine(target, level)
-            module = machine.parse(kernel.text, verify=config.debug)
-            module.optimise(level, short)
-            object_code = module.object_code()
-        code = finish(object_code, (kernel.symbol,))
+        job = CodeJob(kernel.text, (kernel.symbol,), target, level, short, config.debug)
+        first: FirstCode | None = None
+        if cache.tiered and level:
+            from .first_tier import first_tier
+
+            first = first_tier(func, kernel, job)
+        code = b"" if first else full_code(job)
         artifact = Artifact(
             self.name, target, kernel.meta, {"llvm_ir": kernel.text}, code,
             {"llvm_ir": kernel.ids},
@@ -88,7 +90,11 @@ class CpuBackend:
             facts={"symbol": kernel.symbol, "layout": kernel.layout,
                    "threads": threads},
         )  # fmt: skip
-        later = LaterTexts(kernel.text, artifact.lines, machine, level, short)
+        if first is not None:
+            artifact.first, artifact.later = first, first.pending.finish
+        later = LaterTexts(
+            kernel.text, artifact.lines, lambda: toolchain.machine(target, level), level, short
+        )
         artifact.lazy.update(llvm_ir_optimized=later.optimised, asm=later.assembly)
         artifact.remarks = later.remarks
         return artifact
@@ -97,6 +103,12 @@ class CpuBackend:
         from .executable import CpuExecutable
 
         facts: dict[str, Any] = artifact.facts
+        if artifact.first is not None and artifact.later is not None and cache.tiered:
+            from .first_tier import TieredExecutable
+
+            if not artifact.first.pending.ready:
+                return TieredExecutable(artifact, facts, cache)
+        artifact.machine_code()
         return CpuExecutable(artifact, facts["symbol"], facts["threads"], facts["layout"], cache)
 
 

@@ -23,11 +23,12 @@ class CpuExecutable:
 
     def __init__(
         self, artifact: Artifact, symbol: str, threads: int, layout: abi.ArgumentLayout,
-        cache: InjectedCache = NO_CACHE,
+        cache: InjectedCache = NO_CACHE, enter: Callable[[CpuArguments], int] | None = None,
     ) -> None:  # fmt: skip
+        """enter: launches a packed buffer, in place of the artifact's code."""
         self.meta: KernelMeta = artifact.meta
-        self._code: Final = native.load(artifact.code, (symbol,))
-        enter: Callable[[CpuArguments], int] = _ENTRY(self._code.addresses[symbol])
+        self._code: native.Code | None = None
+        enter = enter or self._loaded(artifact.code, symbol)
         handle = register_printer(self.meta)
         if handle:
             weakref.finalize(self, forget_printer, handle)
@@ -35,7 +36,12 @@ class CpuExecutable:
             self.meta, layout, enter, native.native(cache), threads, handle
         )
 
-    def arguments(self, stream: int = 0) -> CpuBufferPool:
+    def _loaded(self, code: bytes, symbol: str) -> Callable[[CpuArguments], int]:
+        """The entry of code, which stays in memory as long as this object."""
+        self._code = native.load(code, (symbol,))
+        return _ENTRY(self._code.addresses[symbol])
+
+    def arguments(self, stream: int = 0) -> CpuBufferPool | None:
         """See `base.Executable`. All streams of the host are one."""
         return self._arguments
 

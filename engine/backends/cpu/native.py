@@ -25,7 +25,7 @@ from . import host, processor, relocatable
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["Code", "Native", "finish", "load", "native"]
+__all__ = ["Code", "Native", "finish", "has_posix_threads", "load", "native"]
 
 _lock: Final = threading.Lock()
 
@@ -116,7 +116,7 @@ def _python_pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="qd")
 
 
-def _has_posix_threads() -> bool:
+def has_posix_threads() -> bool:
     try:
         return os.name == "posix" and bool(ctypes.CDLL(None).pthread_create)
     except (OSError, AttributeError):
@@ -169,5 +169,5 @@ def native(cache: InjectedCache = NO_CACHE) -> Native:
     if _native is None:
         with _lock:
             if _native is None:
-                _native = make_native(_has_posix_threads(), cache)
+                _native = make_native(has_posix_threads(), cache)
     return _native

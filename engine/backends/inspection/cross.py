@@ -68,7 +68,7 @@ class CrossBackend(InspectionBackend):
         kernel = lower_kernel(func, config.fast_math, "", False, config.cpu_max_num_threads)
         machine = _machine(self.target(config), level)
         lines = {"llvm_ir": kernel.ids}
-        later = LaterTexts(kernel.text, lines, machine, level)
+        later = LaterTexts(kernel.text, lines, lambda: machine, level)
         with toolchain.LOCK:
             module = machine.parse(kernel.text, verify=config.debug)
             module.optimise(level)

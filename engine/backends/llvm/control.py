@@ -54,6 +54,7 @@ def _while(e: Emitter, op: Op) -> None:
     head, out = e.label("while"), e.label("endwhile")
     e.jump(head)
     e.place(head)
+    e.may_stop(len(op.regions[0].ops) + 1)
     e.loops.append((head, out))
     e.run(op.regions[0])
     e.loops.pop()
@@ -139,6 +140,7 @@ def _open_loop(
     inside = e.value(f"icmp {test} {ty} {counter}, {last}")
     e.branch(inside, body, out)
     e.place(body)
+    e.may_stop(len(op.regions[-1].ops) + 1)
     if ty == "i32":
         e.loop_values[op.id, axis] = Counter(counter, e.value(f"sext i32 {counter} to i64"))
     else:

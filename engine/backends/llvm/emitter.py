@@ -210,6 +210,7 @@ class Emitter(Statements):
         self.stack = 0
         self._names: dict[int, int] = {}
         self._labels = 0
+        self.stops: Final[list[tuple[int, int]]] = []
         self.loops: list[tuple[str, str]] = []
         """Of each open loop: where `continue` goes, where leaving it goes."""
 
@@ -261,6 +262,10 @@ class Emitter(Statements):
         self.ids.append(-1)
         self.block = label
         self.ended = False
+
+    def may_stop(self, weight: int) -> None:
+        """Note that first-tier code checks its deadline at this position; see `deadline`."""
+        self.stops.append((len(self.lines), weight))
 
     def jump(self, label: str) -> None:
         if not self.ended:

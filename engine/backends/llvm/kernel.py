@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ...ir import Block, Callee, Func, Op, walk
@@ -39,7 +40,8 @@ __all__ = ["KernelText", "lower_kernel"]
 class KernelText(NamedTuple):
     """A kernel as LLVM IR.
 
-    ids: for each line the id of its op, -1 for none. symbol: the entry function.
+    ids: for each line the id of its op, -1 for none. symbol: the entry function. stops: see
+    `deadline.with_deadline`.
     """
 
     text: str
@@ -47,6 +49,7 @@ class KernelText(NamedTuple):
     symbol: str
     meta: KernelMeta
     layout: abi.ArgumentLayout
+    stops: tuple[tuple[int, int], ...] = ()
 
 
 _MONOTONIC: Final = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") else 1
@@ -58,8 +61,14 @@ class _Module:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.ids: list[int] = []
+        self.stops: list[tuple[int, int]] = []
 
-    def add(self, lines: list[str], ids: list[int] | None = None) -> None:
+    def add(
+        self, lines: list[str], ids: list[int] | None = None,
+        stops: Sequence[tuple[int, int]] = (),
+    ) -> None:  # fmt: skip
+        at = len(self.lines)
+        self.stops += [(at + line, weight) for line, weight in stops]
         self.lines += lines
         self.ids += ids if ids is not None else [-1] * len(lines)
 
@@ -115,7 +124,7 @@ class _Kernel:
         what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
         self.module.add(["", what, f"define internal void @{name}.body({', '.join(params)}) #1 {{"])
         self.module.add(["entry:", *body.head])
-        self.module.add(body.lines, body.ids)
+        self.module.add(body.lines, body.ids, body.stops)
         for label, lines in body.tail.items():
             self.module.add([f"{label}:", *lines])
         self.module.add(["stop:", "  ret void", "}"])
@@ -136,6 +145,7 @@ class _Kernel:
             for slot in slots:
                 entry.param(*slot)
             entry.line(f"call void @{name}.body({call})")
+        entry.may_stop(0)
         self.stamp(index + 1)
         if body.asserts:
             self._stop_if_failed()
@@ -240,14 +250,14 @@ class _Kernel:
             module.add(["", self._overlap_table(arrays, set(written))])
         module.add(["", f"define i32 @{self.symbol}(ptr noalias noundef align 64 %kernarg) #0 {{"])
         module.add([*head, *entry.head])
-        module.add(entry.lines, entry.ids)
+        module.add(entry.lines, entry.ids, entry.stops)
         if self.labels:
             module.add(no_yield())
         module.add([f"  ret i32 {abi.DONE}"])
         if state.fails:
             module.add(["failed:", f"  ret i32 {abi.ASSERTED}"])
         module.add(["}"])
-        module.add(self.module.lines, self.module.ids)
+        module.add(self.module.lines, self.module.ids, self.module.stops)
         self._tail(module)
         meta = KernelMeta(
             func.name, func.params, func.results, func.global_tmp_size, written, func.noalias,
@@ -255,8 +265,9 @@ class _Kernel:
             tuple(state.reports), self.timed, func.graph, flow_of(func), self.labels,
         )  # fmt: skip
         return KernelText(
-            "\n".join(module.lines) + "\n", tuple(module.ids), self.symbol, meta, state.layout
-        )
+            "\n".join(module.lines) + "\n", tuple(module.ids), self.symbol, meta, state.layout,
+            tuple(module.stops),
+        )  # fmt: skip
 
     def _overlap_check(self, arrays: list[int], written: set[int]) -> list[str]:
         return [

@@ -9,7 +9,7 @@ it must equal the text that is shown, line by line, once they are taken out. Whe
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from . import remarks, toolchain
@@ -127,13 +127,13 @@ class LaterTexts:
     """Texts of a compile that few look at, made when asked for, and the op of each of their lines.
 
     source: the LLVM IR. lines: of the artifact (`base.Artifact.lines`), which gets those of the
-    text when it is made. level, short: of LLVM's passes. remarks: of these passes, by text; filled
-    with ``lines``.
+    text when it is made. machine: returns the target machine. level, short: of LLVM's passes.
+    remarks: of these passes, by text; filled with ``lines``.
     """
 
     def __init__(
-        self, source: str, lines: dict[str, tuple[int, ...]], machine: toolchain.Machine,
-        level: int, short: bool = False,
+        self, source: str, lines: dict[str, tuple[int, ...]],
+        machine: Callable[[], toolchain.Machine], level: int, short: bool = False,
     ) -> None:  # fmt: skip
         self._source: Final = source
         self._lines: Final = lines
@@ -150,7 +150,7 @@ class LaterTexts:
         return self._module(self._source), self._module(with_locations(self._source))
 
     def _module(self, text: str) -> toolchain.Module:
-        module = self._machine.parse(text)
+        module = self._machine().parse(text)
         module.optimise(self._level, self._short)
         return module
 

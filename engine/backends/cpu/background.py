@@ -1,0 +1,372 @@
+"""Full code made in the background, by a helper process (`helper`), while first-tier code runs.
+
+`submit` queues a `Pending`. One daemon thread starts the process, passes it one job after the other
+and hands on the results: first to the executables, then to the caches. `Pending.finish` is for a
+caller that needs the code now: a job that has not begun is then done in this process, and one that
+has begun is waited for. So no caller waits longer than for a compile.
+
+At the end of the process code that caches wait for is finished for `_AT_EXIT` seconds at most: here
+what is estimated to fit, and in the helper what it has begun. The helper is then killed. A forked
+child has a queue of its own, with the jobs that were not done.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from typing import Any, Final
+
+from ... import logs as log
+from ..base import FORK_HANDLERS
+from .code import CodeJob, full_code
+from .helper import BOOT, message, receive
+
+__all__ = ["COMPLETING", "Pending", "available", "background_thread", "submit"]
+
+_AT_EXIT: Final = 0.3
+_IDLE: Final = 8.0
+"""Seconds without a job after which the helper is ended; less than its own limit."""
+_DEATHS: Final = 3
+"""Helpers that may die before there are no more first tiers in this process."""
+_FIXED, _PER_LINE = 0.005, 0.00006
+"""Seconds that LLVM needs for full code: for a kernel, and for each line of its text."""
+
+
+class Pending:
+    """The full code of one kernel, which may be in the making.
+
+    estimate: seconds that it needs to be made. spent: seconds of launches of first-tier code so
+    far. kept: a cache waits for it. lost: the helper could not make it.
+    """
+
+    def __init__(self, job: CodeJob) -> None:
+        self.estimate: Final = _FIXED + _PER_LINE * job.text.count("\n")
+        self.spent = 0.0
+        self.kept = self.lost = False
+        self._job: CodeJob | None = job
+        self._code: bytes | None = None
+        self._error: Exception | None = None
+        self._then: list[Callable[[], None]] = []
+        self._done = threading.Event()
+
+    @property
+    def ready(self) -> bool:
+        """True if `finish` returns at once."""
+        return self._done.is_set()
+
+    @property
+    def overdue(self) -> bool:
+        """True if launches have spent the time of a compile, and no one has begun it."""
+        return self.spent > self.estimate and self in _queue
+
+    def settled(self, wait: bool) -> bool:
+        """True if the full code is there. wait: until it is."""
+        if wait and not self.ready:
+            self.finish()
+        return self.ready
+
+    def wait(self, seconds: float) -> None:
+        """Wait until the code is there, at most so long."""
+        self._done.wait(seconds)
+
+    def then(self, call: Callable[[], None], keeps: bool = False) -> None:
+        """Call ``call`` once there is code, on any thread. keeps: it writes to a cache."""
+        with _lock:
+            if not self.ready:
+                self._then.append(call)
+                self.kept |= keeps
+                return
+        if self._code is not None:
+            call()
+
+    def finish(self) -> bytes:
+        """The code, made here or waited for. Raises what LLVM raises."""
+        with COMPLETING:
+            while not self.ready:
+                if _take(self) or self.lost or _forgotten(self):
+                    self.made_here()
+                else:
+                    self._done.wait(0.1)
+        if self._error is not None:
+            raise self._error
+        assert self._code is not None
+        return self._code
+
+    def made_here(self) -> None:
+        """Make the code in this thread."""
+        job = self._job
+        if job is None:
+            return
+        try:
+            self.settle(full_code(job))
+        except Exception as error:
+            self.settle(None, error)
+
+    def settle(self, code: bytes | None, error: Exception | None = None) -> None:
+        """Note the result and pass it on. The first result counts."""
+        with _lock:
+            if self.ready:
+                return
+            self._code, self._error, self._job = code, error, None
+            calls, self._then = self._then, []
+            self._done.set()
+        for call in calls if code is not None else ():
+            try:
+                call()
+            except Exception as failure:
+                log.warn(f"full code of a kernel was not passed on: {failure!r}", once=True)
+
+    def job(self) -> CodeJob | None:
+        return self._job
+
+    def renew(self) -> None:
+        """In a forked child: no thread of the parent holds or will set the event."""
+        if not self.ready:
+            self._done = threading.Event()
+
+
+COMPLETING: Final = threading.RLock()
+"""Held while a thread needs full code: it may be inside of LLVM, for which a fork waits."""
+_lock = threading.Lock()
+"""Held for moments, around the state of `Pending` and of this module."""
+_wake = threading.Condition(_lock)
+_passing = threading.Lock()
+"""Held while a result is passed on; a fork waits for it."""
+_queue: Final[list[Pending]] = []
+_running: Pending | None = None
+_thread: threading.Thread | None = None
+_process: _Process | None = None
+_deaths = 0
+_ending = False
+
+
+class _Process:
+    """A helper process and its pipes."""
+
+    def __init__(self) -> None:
+        folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+        engine = __name__.rpartition(".backends.")[0]
+        paths = [path for path in sys.path if os.path.isabs(path)]
+        flags = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
+        words = [sys.executable, *flags, "-c", BOOT, engine, folder, *paths]
+        into, self.to = os.pipe()
+        self.out, result = os.pipe()
+        try:
+            null = os.open(os.devnull, os.O_WRONLY)
+            actions = [
+                (os.POSIX_SPAWN_DUP2, into, 0), (os.POSIX_SPAWN_DUP2, result, 1),
+                (os.POSIX_SPAWN_DUP2, null, 2),
+            ]  # fmt: skip
+            try:
+                self.pid = os.posix_spawn(words[0], words, os.environ, file_actions=actions)
+            finally:
+                os.close(null)
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(into)
+            os.close(result)
+
+    def close(self) -> None:
+        """Close the pipes; the process then ends after its job."""
+        for file in (self.to, self.out):
+            with suppress(OSError):
+                os.close(file)
+
+    def end(self, kill: bool = False) -> None:
+        """End the process and wait for that."""
+        try:
+            if kill:
+                os.kill(self.pid, signal.SIGKILL)
+            else:
+                self.close()
+            os.waitpid(self.pid, 0)
+        except OSError:
+            pass
+        if kill:
+            self.close()
+
+    def ask(self, pending: Pending) -> tuple[Any, ...] | None:
+        """The result of a job; None for one that is done by now. EOFError if it died."""
+        job = pending.job()
+        if job is None:
+            return None
+        data = memoryview(message((0, (job.text, job.symbols, tuple(job.target), *job[3:]))))
+        try:
+            while data:
+                data = data[os.write(self.to, data) :]
+            return receive(self.out)
+        except OSError:
+            raise EOFError from None
+
+
+@cache
+def available() -> bool:
+    """True if a helper process can be started: not in a program that brings its own Python."""
+    name = os.path.basename(sys.executable or "").lower()
+    here = os.path.isfile(__file__) and not getattr(sys, "frozen", False)
+    return here and name.startswith(("python", "pypy")) and hasattr(os, "posix_spawn")
+
+
+def submit(job: CodeJob) -> Pending | None:
+    """Queue a job; None where there can be no helper process."""
+    global _thread
+    if _ending or _deaths >= _DEATHS or not available():
+        return None
+    pending = Pending(job)
+    with _lock:
+        _queue.append(pending)
+        _wake.notify()
+        _ensure_thread()
+    return pending
+
+
+def _ensure_thread() -> None:
+    global _thread
+    if _thread is None and _queue:
+        _thread = threading.Thread(target=_work, name="qd-background", daemon=True)
+        _thread.start()
+
+
+def background_thread() -> int | None:
+    """The identity of the thread that passes jobs on; it touches no array."""
+    thread = _thread
+    return thread.ident if thread is not None else None
+
+
+def _take(pending: Pending) -> bool:
+    """Take a job out of the queue, to do it here; False if it has begun."""
+    with _lock:
+        if pending in _queue:
+            _queue.remove(pending)
+            return True
+        return False
+
+
+def _forgotten(pending: Pending) -> bool:
+    """True if no one works on a job that was begun: its thread has not survived a fork."""
+    with _lock:
+        return not pending.ready and (_running is not pending or _thread is None)
+
+
+def _next() -> Pending | None:
+    """Wait for the next job: that whose launches have taken most time, else the first."""
+    global _running, _thread
+    with _lock:
+        if not _queue:
+            _wake.wait(_IDLE)
+        if not _queue or _ending:
+            _thread = None
+            return None
+        _running = max(_queue, key=lambda pending: pending.spent)
+        _queue.remove(_running)
+        return _running
+
+
+def _work() -> None:
+    """The thread: pass jobs to a process and results on."""
+    global _process, _running
+    process: _Process | None = None
+    while (pending := _next()) is not None:
+        try:
+            if process is None:
+                process = _process = _Process()
+            found = process.ask(pending)
+        except (EOFError, OSError) as error:
+            if _ending:
+                return
+            process = _died(process, pending, error)
+            continue
+        if found is not None:
+            result = found[1]
+            with _passing:
+                if isinstance(result, bytes):
+                    pending.settle(result)
+                else:
+                    _failed(pending, result)
+        with _lock:
+            _running = None
+    _process = None
+    if process is not None:
+        process.end()
+
+
+def _died(process: _Process | None, pending: Pending, error: Exception) -> None:
+    """The helper died, or could not be started: its kernel keeps its first-tier code."""
+    global _deaths, _process, _running
+    _deaths += 1
+    _process = None
+    if process is not None:
+        process.end(kill=True)
+    what = "cannot be started" if process is None else "died"
+    _failed(pending, f"the process that compiles in the background {what} ({error!r})")
+    with _lock:
+        _running = None
+
+
+def _failed(pending: Pending, why: str) -> None:
+    log.warn(
+        f"a kernel keeps its unoptimised code: {why}. tiered=False compiles in the process.",
+        once=True,
+    )
+    pending.lost = True
+
+
+def _at_exit() -> None:
+    """Finish some of what caches wait for; see the module docstring."""
+    global _ending
+    end = time.monotonic() + _AT_EXIT
+    while (left := end - time.monotonic()) > 0:
+        with _lock:
+            fitting = [p for p in _queue if p.kept and p.estimate < left]
+            running = _running if _running is not None and _running.kept else None
+        if fitting and _take(fitting[0]):
+            fitting[0].made_here()
+        elif running is not None and not running.ready:
+            # The helper may still be starting.
+            if running.estimate < left:
+                running.made_here()
+            else:
+                running.wait(left)
+        elif not fitting:
+            break
+    _ending = True
+    process = _process
+    if process is not None:
+        process.end(kill=True)
+
+
+def _before_fork() -> None:
+    for lock in (COMPLETING, _passing, _lock):
+        lock.acquire()
+
+
+def _after_fork() -> None:
+    for lock in (_lock, _passing, COMPLETING):
+        lock.release()
+
+
+def _in_child() -> None:
+    global _lock, _passing, _process, _running, _thread, _wake
+    COMPLETING.release()
+    _lock, _passing = threading.Lock(), threading.Lock()
+    _wake = threading.Condition(_lock)
+    if _process is not None:
+        _process.close()
+    if _running is not None and not _running.ready:
+        _queue.append(_running)
+    _process = _running = _thread = None
+    for pending in _queue:
+        pending.renew()
+
+
+atexit.register(_at_exit)
+FORK_HANDLERS.append((_before_fork, _after_fork, _in_child))

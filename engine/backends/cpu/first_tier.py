@@ -1,0 +1,197 @@
+"""First-tier code: what the first launches of a kernel run while its full code is being made.
+
+A launch of first-tier code is a transaction. It has a deadline, a fraction of the time that full
+code needs to be made; when that has passed, everything is restored, and the launch runs again with
+full code, which is waited for. So no launch stays in slow code, whatever its loops do, and a call
+is never much longer than a compile and a launch.
+
+What a launch may write is copied before: the argument buffer, and the arrays that the kernel
+writes. That is right only if no one else writes to them meanwhile. The launch keeps Python's lock,
+so other threads cannot go on, and none of them may be inside a call that could write: a thread
+that waits in the standard library does not. In all other cases the launch waits for full code:
+
+* other threads are at work; the arrays are large; launches have taken as long as full code;
+* never in the first tier: kernels that print, call real functions, take time stamps, have
+  checkpoints or tasks that run several times, and systems without POSIX threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import struct
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ...ir import Func
+from ..base import Artifact, KernelMeta
+from ..flow import labels_of, repeats
+from ..injected import NO_CACHE, InjectedCache
+from ..kernarg import abi
+from ..llvm.deadline import LATE, entry_symbol, with_deadline
+from ..llvm.text import SIZE
+from . import background, native
+from .arguments import CpuArguments, CpuBufferPool
+from .code import CodeJob, first_code
+from .executable import CpuExecutable
+
+if TYPE_CHECKING:
+    from ..llvm.kernel import KernelText
+    from ..tiers import FirstCode
+
+__all__ = ["FirstTier", "TieredExecutable", "first_tier"]
+
+_COPIED: Final = 16 << 20
+"""The most bytes that are copied before a launch: some milliseconds."""
+_SHARE: Final = 0.25
+"""The time of one launch, as a share of that to make full code."""
+_LEAST, _MOST = 0.002, 0.25
+"""Limits of that time, in seconds."""
+
+_FIRST: Final = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
+"""The entry of first-tier code, called with Python's lock held."""
+
+
+class FirstTier(NamedTuple):
+    """See `tiers.FirstCode`. entry: the function to call."""
+
+    code: bytes
+    pending: background.Pending
+    entry: str
+
+
+def first_tier(func: Func, kernel: KernelText, job: CodeJob) -> FirstCode | None:
+    """First-tier code, with full code begun in the background; None where there is none."""
+    meta = kernel.meta
+    if func.callees or meta.prints or meta.timed or repeats(func) or labels_of(func):
+        return None
+    if not native.has_posix_threads():
+        return None
+    pending = background.submit(job)
+    if pending is None:
+        return None
+    text = with_deadline(kernel, time.CLOCK_MONOTONIC)
+    entry = entry_symbol(kernel.symbol)
+    return FirstTier(first_code(text, entry, job.target), pending, entry)
+
+
+class TieredExecutable(CpuExecutable):
+    """A kernel that begins with first-tier code."""
+
+    def __init__(
+        self, artifact: Artifact, facts: dict[str, Any], cache: InjectedCache = NO_CACHE
+    ) -> None:
+        first = artifact.first
+        assert isinstance(first, FirstTier)
+        self._artifact: Final = artifact
+        self._facts: Final = facts
+        self._pending: Final = first.pending
+        code = native.load(first.code, (first.entry,))
+        self._first: native.Code | None = code
+        self._enter_first: Final = _FIRST(code.addresses[first.entry])
+        self._written: Final = _written(artifact.meta, facts["layout"])
+        self._full: Any = None
+        super().__init__(
+            artifact, facts["symbol"], facts["threads"], facts["layout"], cache, self._enter
+        )
+
+    def arguments(self, stream: int = 0) -> CpuBufferPool | None:
+        """See `base.Executable`. Stubs are made once they can call full code."""
+        if self._full is None:
+            if not self._pending.ready:
+                return None
+            self._entry()
+        return self._arguments
+
+    @property
+    def is_full(self) -> bool:
+        """True once it launches full code."""
+        return self._full is not None
+
+    def _entry(self) -> Any:
+        """The entry of full code, which is waited for."""
+        with background.COMPLETING:
+            if self._full is None:
+                code = self._artifact.machine_code()
+                self._full = self._arguments.enter = self._loaded(code, self._facts["symbol"])
+                # No thread is inside of it: each keeps Python's lock.
+                self._first = None
+        return self._full
+
+    def _enter(self, args: CpuArguments) -> int:
+        """Launch a packed buffer."""
+        pending = self._pending
+        if pending.ready or pending.overdue or not _alone():
+            return self._entry()(args)
+        copies = self._copies(args.view)
+        first = self._first  # from here on no other thread runs
+        if copies is None or first is None:
+            return self._entry()(args)
+        struct.pack_into("<q", args.view, abi.ERROR, 0)
+        buffer = bytes(args.view)
+        began = time.monotonic_ns()
+        share = min(max(_SHARE * pending.estimate, _LEAST), _MOST)
+        code = self._enter_first(args, began + int(share * 1e9))
+        pending.spent += (time.monotonic_ns() - began) * 1e-9
+        if struct.unpack_from("<q", args.view, abi.ERROR)[0] != LATE:
+            return code
+        args.view[:] = buffer
+        for address, saved in copies:
+            ctypes.memmove(address, saved, len(saved))
+        return self._entry()(args)
+
+    def _copies(self, view: memoryview) -> list[tuple[int, bytes]] | None:
+        """Addresses and contents of what a launch may write; None if that is much."""
+        spans: list[tuple[int, int]] = []
+        total = 0
+        for at, extents, ndim, size in self._written:
+            (address,) = struct.unpack_from("<Q", view, at)
+            for axis in range(ndim):
+                size *= struct.unpack_from("<i", view, extents + 8 * axis)[0]
+            if address and size > 0:
+                spans.append((address, size))
+                total += size
+        if total > _COPIED:
+            return None
+        return [(address, ctypes.string_at(address, size)) for address, size in spans]
+
+
+def _written(meta: KernelMeta, layout: abi.ArgumentLayout) -> list[tuple[int, int, int, int]]:
+    """For all memory that a kernel may write: the offsets of its address and of its extents in the
+    argument buffer, the number of extents, the size of an element (of a field, of all of it)."""
+    found: list[tuple[int, int, int, int]] = []
+    for i in meta.written:
+        param, at = meta.params[i], layout.params[i]
+        size = SIZE[param.dtype.name]
+        if param.layout is not None:
+            found.append((at, 0, 0, size * param.layout.span))
+            continue
+        extents = at + 8 * (1 + param.needs_grad)
+        size *= math.prod(param.element_shape)
+        found += [(at + 8 * k, extents, param.ndim, size) for k in range(1 + param.needs_grad)]
+    return found
+
+
+_STANDARD: Final = os.path.dirname(os.__file__) + os.sep
+_PACKAGES: Final = ("site-packages", "dist-packages")
+_WAITING: Final = tuple(f"{os.sep}{name}{os.sep}" for name in ("execnet", "ipykernel", "zmq"))
+"""Packages whose threads wait for messages, and write to no array."""
+
+
+def _alone() -> bool:
+    """True if no other thread can be inside a call that writes to arrays."""
+    mine = (threading.get_ident(), background.background_thread())
+    for thread, frame in sys._current_frames().items():  # pyright: ignore[reportPrivateUsage]
+        if thread not in mine and not _waits(frame.f_code.co_filename):
+            return False
+    return True
+
+
+def _waits(file: str) -> bool:
+    """True for a file of code that writes to no array of the program."""
+    if any(name in file for name in _PACKAGES):
+        return any(name in file for name in _WAITING)
+    return file.startswith((_STANDARD, "<frozen "))

@@ -1,0 +1,45 @@
+"""The types of code that is launched before the full code of a kernel is there.
+
+`base` knows them by name alone, so that a program whose code is in a cache does not load them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+__all__ = ["FirstCode", "PendingCode"]
+
+
+class FirstCode(Protocol):
+    """Code of the first tier, which is quick to make and slow to run.
+
+    code: machine code. pending: the code that `base.Artifact.later` returns, in the making.
+    """
+
+    @property
+    def code(self) -> bytes: ...
+
+    @property
+    def pending(self) -> PendingCode: ...
+
+
+class PendingCode(Protocol):
+    """Code that another thread or process is making."""
+
+    @property
+    def ready(self) -> bool:
+        """True if `finish` returns at once."""
+        ...
+
+    def finish(self) -> bytes:
+        """The code, waited for. It is `base.Artifact.later`."""
+        ...
+
+    def settled(self, wait: bool) -> bool:
+        """True if the code is there. wait: until it is."""
+        ...
+
+    def then(self, call: Callable[[], None], keeps: bool = False) -> None:
+        """Call ``call`` once the code is there, on any thread. keeps: it writes to a cache."""
+        ...

@@ -1,0 +1,417 @@
+"""The two tiers of the CPU: quickly made code first, full code from a helper process."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine.backends.cpu import background, first_tier
+from qd_studio.engine.backends.cpu.code import CodeJob, full_code
+from qd_studio.engine.backends.cpu.executable import CpuExecutable
+from qd_studio.engine.backends.llvm import toolchain
+from qd_studio.engine.cache.in_process import IN_PROCESS
+from qd_studio.engine.runtime.compile import compile_kernel
+
+from tests.fuzz.tiers import interrupted, no_helper
+
+pytestmark = pytest.mark.skipif(not background.available(), reason="no helper process here")
+
+
+@qd.kernel
+def scale(a: qd.types.ndarray(qd.f32, 1), s: qd.f32):
+    for i in a:
+        a[i] = a[i] * s + 1.0
+
+
+@qd.kernel
+def collect(a: qd.types.ndarray(qd.i64, 1), n: qd.i32) -> qd.i64:
+    found = qd.i64(0)
+    for i in range(n):
+        k = 0
+        while k < 50:
+            a[i % a.shape[0]] += k * i
+            k += 1
+        found += a[i % a.shape[0]]
+    return found
+
+
+@qd.kernel
+def counted(a: qd.types.ndarray(qd.i32, 1)):
+    for _ in a:
+        qd.atomic_add(a[0], 1)
+
+
+@pytest.fixture(autouse=True)
+def nothing_in_memory():
+    """Forget what other tests have compiled."""
+    IN_PROCESS.clear()
+
+
+@pytest.fixture
+def tiered():
+    """A program with both tiers, whose helper makes nothing by itself."""
+    with no_helper():
+        qd.init(arch=qd.cpu, tiered=True, offline_cache=False, fast_math=False)
+        yield
+        qd.reset()
+
+
+def executable(kernel):
+    """The executable of the only variant of a kernel."""
+    (variant,) = set(kernel.launchers.variants.values())
+    return variant.executable
+
+
+def collected(n, shape=7):
+    """What `collect` leaves."""
+    a = np.zeros(shape, np.int64)
+    found = 0
+    for i in range(n):
+        a[i % shape] += 1225 * i
+        found += int(a[i % shape])
+    return a, found
+
+
+def test_the_first_launches_run_quick_code_and_later_ones_full_code(tiered):
+    a = qd.ndarray(qd.f32, shape=100)
+    for _ in range(3):
+        scale(a, 0.5)
+    found = executable(scale)
+    assert isinstance(found, first_tier.TieredExecutable)
+    assert not found.is_full
+    assert found.arguments() is None  # no stub may keep the quick code
+    found._pending.finish()
+    for _ in range(3):
+        scale(a, 0.5)
+    assert found.is_full
+    assert "launch stub" in scale._hot.__code__.co_filename
+    expected = np.zeros(100, np.float32)
+    for _ in range(6):
+        expected = expected * np.float32(0.5) + np.float32(1)
+    assert np.array_equal(a.to_numpy(), expected)
+
+
+@pytest.mark.parametrize("operations", [0, 3, 100, 1000, 4000])
+def test_an_interrupted_launch_leaves_nothing_behind(tiered, operations):
+    a = qd.ndarray(qd.i64, shape=7)
+    with interrupted(operations):
+        found = collect(a, 200)
+    expected, total = collected(200)
+    assert found == total
+    assert np.array_equal(a.to_numpy(), expected)
+    assert executable(collect).is_full
+
+
+def test_a_long_launch_does_not_stay_in_quick_code(tiered):
+    a = qd.ndarray(qd.i64, shape=7)
+    collect(a, 10)
+    assert not executable(collect).is_full
+    a.fill(0)
+    n = 3_000_000
+    # Each element holds a sum of numbers that are all in one class modulo its size.
+    expected = sum(1225 * i * ((n - 1 - i) // 7 + 1) for i in range(n))
+    assert (collect(a, n) - expected) % 2**64 == 0
+    assert executable(collect).is_full
+
+
+def test_large_arrays_are_written_by_full_code_alone(tiered, monkeypatch):
+    monkeypatch.setattr(first_tier, "_COPIED", 4 * 99)
+    a = qd.ndarray(qd.f32, shape=100)
+    scale(a, 0.5)
+    assert executable(scale).is_full
+
+
+def test_launches_that_take_as_long_as_the_compile_end_the_first_tier(tiered):
+    a = qd.ndarray(qd.f32, shape=100)
+    scale(a, 0.5)
+    executable(scale)._pending.spent = 10.0
+    scale(a, 0.5)
+    assert executable(scale).is_full
+
+
+def test_other_threads_at_work_keep_launches_out_of_the_first_tier(tiered, monkeypatch):
+    monkeypatch.undo()
+    stop = threading.Event()
+
+    def work():
+        while not stop.is_set():
+            sum(range(100))
+
+    from qd_studio.engine.backends.cpu.first_tier import _waits
+
+    assert _waits(threading.__file__)
+    assert not _waits(np.__file__)
+    assert not _waits(__file__)
+    thread = threading.Thread(target=work)
+    alone = first_tier.__dict__["_alone"]
+    assert alone()  # the fixture's
+    thread.start()
+    try:
+        import importlib.util
+
+        spec = importlib.util.find_spec(first_tier.__name__)
+        fresh = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(fresh)
+        assert not all(fresh._alone() for _ in range(20))
+    finally:
+        stop.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("kind", ["prints", "calls", "off", "plain", "profiled"])
+def test_kernels_that_have_no_first_tier(kind):
+    options = {
+        "off": {"tiered": False}, "plain": {"external_optimization_level": 0},
+        "profiled": {"kernel_profiler": True},
+    }.get(kind, {})  # fmt: skip
+    with no_helper():
+        qd.init(arch=qd.cpu, offline_cache=False, **{"tiered": True, **options})
+
+        @qd.real_func
+        def twice(x: qd.i32) -> qd.i32:
+            return 2 * x
+
+        @qd.kernel
+        def prints(a: qd.types.ndarray(qd.i32, 1)):
+            print(a[0])
+
+        @qd.kernel
+        def calls(a: qd.types.ndarray(qd.i32, 1)):
+            for i in a:
+                a[i] = twice(i)
+
+        kernel = {"prints": prints, "calls": calls}.get(kind, counted)
+        kernel(qd.ndarray(qd.i32, shape=3))
+        assert not isinstance(executable(kernel), first_tier.TieredExecutable)
+        qd.reset()
+
+
+def test_many_threads_launch_while_the_code_changes():
+    qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
+    a = qd.ndarray(qd.i32, shape=10)
+    a.fill(0)
+
+    @qd.kernel
+    def counted(a: qd.types.ndarray(qd.i32, 1)):
+        for _ in a:
+            qd.atomic_add(a[0], 1)
+
+    def work():
+        for _ in range(300):
+            counted(a)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (variant,) = counted.launchers.variants.values()
+    variant.compiled.artifact.machine_code()
+    counted(a)
+    assert a.to_numpy()[0] == 4 * 300 * 10 + 10
+    qd.reset()
+
+
+@pytest.mark.parametrize("ready", [False, True])
+def test_code_in_memory_whose_full_code_is_pending_or_ready_is_launched(ready):
+    """A second program finds the code of the first."""
+    a = np.ones(10, np.float32)
+    with no_helper():
+        for expected in (3.0, 7.0):
+            qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
+            scale(a, 2.0)
+            assert a[0] == expected
+            found = executable(scale)
+            assert (type(found) is CpuExecutable) == (ready and expected == 7.0)
+            if ready and expected == 3.0:
+                found._pending.finish()
+            qd.reset()
+
+
+def test_a_program_without_tiers_completes_the_code_that_another_began():
+    a = np.ones(10, np.float32)
+    with no_helper():
+        qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
+        scale(a, 2.0)
+        qd.init(arch=qd.cpu, tiered=False, offline_cache=False)
+        scale(a, 2.0)
+        assert type(executable(scale)) is CpuExecutable
+        assert a[0] == 7.0
+        qd.reset()
+
+
+def test_a_program_may_end_while_its_code_is_made():
+    for _ in range(5):
+        qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
+        a = qd.ndarray(qd.f32, shape=10)
+        scale(a, 2.0)
+        assert a.to_numpy()[3] == 1.0
+        qd.reset()
+
+
+def test_what_a_capture_reports_is_full_code():
+    with no_helper():
+        qd.init(arch=qd.cpu, tiered=True)
+        scale(qd.ndarray(qd.f32, shape=10), 2.0)
+        variant = next(iter(scale.launchers.variants.values()))
+        found = compile_kernel(variant._request)
+        assert type(found.executable) is CpuExecutable
+        assert found.artifact.code
+        assert not executable(scale).is_full
+        qd.reset()
+
+
+# --- the helper process
+
+
+def job(text="define i32 @k(ptr %kernarg) {\n  ret i32 0\n}\n"):
+    return CodeJob(text, ("k",), toolchain.host_target(), 2, False, False)
+
+
+def settled(pending, seconds=60.0):
+    end = time.monotonic() + seconds
+    while not pending.ready and not pending.lost and time.monotonic() < end:
+        time.sleep(0.01)
+    return pending.ready
+
+
+def test_the_helper_makes_the_same_code_as_the_process():
+    pending = background.submit(job())
+    called = threading.Event()
+    pending.then(called.set)
+    assert settled(pending)
+    assert pending.finish() == full_code(job())
+    assert called.wait(10)
+
+
+def test_what_the_helper_refuses_is_said_once_and_raised_when_it_is_needed(capfd):
+    first, second = background.submit(job("nonsense")), background.submit(job("nonsense"))
+    assert not settled(first)
+    assert not settled(second)
+    assert capfd.readouterr().err.count("a kernel keeps its unoptimised code") <= 1
+    with pytest.raises(qd.QuadrantsInternalError, match="LLVM refuses"):
+        first.finish()
+
+
+def test_a_helper_that_dies_loses_no_kernel():
+    assert settled(background.submit(job()))
+    os.kill(background._process.pid, signal.SIGKILL)
+    pending = background.submit(job())
+    settled(pending)
+    assert pending.finish() == full_code(job())
+    assert settled(background.submit(job()))
+    background._deaths = 0
+
+
+# --- processes
+
+PROGRAM = """
+import os, sys, time
+from qd_studio import engine as qd
+
+@qd.kernel
+def scale(a: qd.types.ndarray(qd.f32, 1), s: qd.f32):
+    for i in a:
+        a[i] = a[i] * s + 1.0
+
+qd.init(arch=qd.cpu, log_level="warn")
+a = qd.ndarray(qd.f32, shape=10)
+scale(a, 2.0)
+{more}
+print(a.to_numpy()[0])
+"""
+
+
+def run(tmp_path, more="", **variables):
+    """Run the program with tiers; the finished process and its seconds."""
+    file = tmp_path / "program.py"
+    file.write_text(PROGRAM.format(more=textwrap.dedent(more)))
+    environment = {**os.environ, "QD_TIERED": "1", **variables}
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, str(file)], capture_output=True, text=True, env=environment, timeout=120
+    )
+    return done, time.monotonic() - began
+
+
+def entries():
+    """The entries of the offline cache on disk."""
+    found = []
+    for folder, _, files in os.walk(os.environ["XDG_CACHE_HOME"]):
+        if f"{os.sep}offline" in folder:
+            found += files
+    return found
+
+
+def test_a_program_that_ends_at_once_leaves_its_full_code(tmp_path):
+    done, _ = run(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("1.0")
+    assert entries()
+    done, _ = run(
+        tmp_path,
+        """
+        (variant,) = set(scale.launchers.variants.values())
+        assert type(variant.executable).__name__ == "CpuExecutable"
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("1.0")
+
+
+def test_a_fork_during_a_compile_leaves_both_processes_working(tmp_path):
+    done, _ = run(
+        tmp_path,
+        """
+        pid = os.fork()
+        scale(a, 2.0)
+        (variant,) = set(scale.launchers.variants.values())
+        variant.compiled.artifact.machine_code()
+        scale(a, 2.0)
+        assert a.to_numpy()[0] == 7.0
+        if not pid:
+            os._exit(0)
+        assert os.waitpid(pid, 0)[1] == 0
+        """,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("7.0")
+
+
+def test_the_helper_ends_with_a_killed_process(tmp_path):
+    file = tmp_path / "program.py"
+    more = """
+from qd_studio.engine.backends.cpu import background
+while background._process is None and background._running is None:
+    time.sleep(0.01)
+while background._process is None:
+    time.sleep(0.01)
+print(background._process.pid, flush=True)
+time.sleep(100)
+"""
+    file.write_text(PROGRAM.format(more=more))
+    process = subprocess.Popen(
+        [sys.executable, str(file)], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "QD_TIERED": "1"},
+    )  # fmt: skip
+    helper = int(process.stdout.readline())
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    for _ in range(1000):
+        try:
+            os.kill(helper, 0)
+            with open(f"/proc/{helper}/stat") as stat:
+                if stat.read().rpartition(")")[2].split()[0] == "Z":
+                    break
+        except OSError:
+            break
+        time.sleep(0.05)
+    else:
+        raise AssertionError("the helper lives on")
