@@ -4,8 +4,9 @@
 
 Each program launches kernels with a few objects and changes what these hold in between, by lot:
 it binds, swaps and frees arrays, changes numbers, shapes and types, replaces records, makes new
-fields, ends the program. It runs three times: as it is; without the launches that `runtime.kept`
-keeps; and with every launch on the slow path. All results and errors must be equal.
+fields, ends the program. It runs four times: as it is; without the launches that `runtime.kept`
+keeps; with every launch on the slow path; and in the interpreter. All results and errors must be
+equal.
 """
 
 import argparse
@@ -21,165 +22,49 @@ from unittest import mock
 
 import numpy as np
 from qd_studio import engine as qd
-from qd_studio.engine.runtime import kept, launch, stub
+from qd_studio.engine.runtime import kept, stub
+
+from tests.runtime import relaunch_kernels
+from tests.runtime.relaunch_kernels import (
+    CLASSES,
+    field_of,
+    loop_of,
+    step_of,
+    templated,
+    touch_of,
+    two_of,
+)
 
 __all__ = ["MODES", "main", "run"]
-
-F32 = qd.types.NDArray[qd.f32, 1]
-vec2 = qd.types.vector(2, qd.f32)
-
-
-@dataclasses.dataclass(frozen=True)
-class Inner:
-    z: F32
-    k: qd.i32
-
-
-@dataclasses.dataclass
-class Loose:
-    z: F32
-    k: qd.i32
-
-
-@dataclasses.dataclass(frozen=True)
-class Frozen:
-    a: F32
-    b: F32
-    c: qd.Tensor
-    inner: Inner
-    v: vec2
-
-
-@dataclasses.dataclass
-class Mutable:
-    a: F32
-    b: F32
-    c: qd.Tensor
-    inner: Loose
-    v: vec2
-
-
-@dataclasses.dataclass(frozen=True)
-class Mixed:
-    a: F32
-    b: F32
-    c: qd.Tensor
-    inner: Loose
-    v: vec2
-
-
-@dataclasses.dataclass
-class Outer:
-    a: F32
-    b: F32
-    c: qd.Tensor
-    inner: Inner
-    v: vec2
-
-
-@qd.data_oriented
-class Sim:
-    def __init__(self, a, b, c, inner, v):
-        self.a, self.b, self.c, self.inner, self.v = a, b, c, inner, v
-
-    @qd.kernel
-    def step(self, dt: qd.f32) -> qd.f32:
-        for i in range(self.a.shape[0]):
-            self.a[i] += self.b[i] * dt + self.inner.k + self.c[i] + self.inner.z[i]
-        return self.a[0] + 100 * self.a.shape[0]
-
-
-@qd.data_oriented(template_primitives=False)
-class Lifted(Sim):
-    pass
-
-
-@qd.data_oriented
-class Part:
-    def __init__(self, z, k):
-        self.z, self.k = z, k
-
-
-def _step_of(cls):
-    @qd.kernel
-    def step(s: cls, dt: qd.f32, out: F32) -> qd.f32:
-        for i in range(s.a.shape[0]):
-            s.a[i] += s.b[i] * dt + s.inner.k + s.v[0] + s.c[i] + s.inner.z[i]
-        for i in range(out.shape[0]):
-            out[i] = s.a[0] + s.v[1]
-        return s.a[0] + 100 * s.a.shape[0]
-
-    return step
-
-
-def _two_of(cls):
-    @qd.kernel
-    def two(s: cls, t: cls, dt: qd.f32) -> qd.f32:
-        for i in range(s.a.shape[0]):
-            s.a[i] = t.a[i] * dt + s.b[i] + t.b[i] + t.inner.k + s.c[i] + t.inner.z[i]
-        return s.a[0] + t.a[0]
-
-    return two
-
-
-def _grad_of(cls):
-    @qd.kernel
-    def looped(s: cls, dt: qd.f32):
-        for i in range(s.a.shape[0]):
-            x = s.b[i]
-            for _ in range(qd.cast(s.inner.z[0], qd.i32)):
-                x = x * dt + qd.sin(x)
-            s.a[i] = x + s.c[i] + s.inner.k
-
-    return looped
-
-
-FIELD: Any = None
-
-
-def _field_of(cls):
-    @qd.kernel
-    def fielded(s: cls, dt: qd.f32) -> qd.f32:
-        for i in range(s.a.shape[0]):
-            FIELD[i] += s.a[i] * dt + s.b[i] + s.c[i] + s.inner.z[i] + s.inner.k
-        return FIELD[0]
-
-    return fielded
-
-
-@qd.kernel
-def templated(s: qd.template(), dt: qd.f32) -> qd.f32:
-    for i in range(s.a.shape[0]):
-        s.a[i] += s.b[i] * dt + s.inner.k + s.c[i] + s.inner.z[i]
-    return s.a[0]
-
-
-CLASSES: dict[str, tuple[Any, Any]] = {
-    "frozen": (Frozen, Inner), "mutable": (Mutable, Loose), "mixed": (Mixed, Loose),
-    "outer": (Outer, Inner), "sim": (Sim, Part), "lifted": (Lifted, Part),
-    "sim of records": (Sim, Loose), "sim of frozen ones": (Sim, Inner),
-}  # fmt: skip
-
 
 class World:
     """The state of one program. log: all that can be seen of it. rng: the same in each mode."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, arch: Any = qd.cpu) -> None:
         self.rng = rng
+        self.arch = arch
         self.log: list[Any] = []
+        self.view: Any = None
         self.kind = rng.choice([*CLASSES])
         self.cls, self.inner = CLASSES[self.kind]
         self.begin()
 
     def begin(self) -> None:
-        global FIELD
-        qd.init(arch=qd.cpu, cpu_max_num_threads=1, log_level="error")
+        qd.init(arch=self.arch, cpu_max_num_threads=1, fast_math=False,
+                ad_stack_experimental_enabled=True, log_level="error")  # fmt: skip
         record = dataclasses.is_dataclass(self.cls)
-        FIELD = qd.field(qd.f32, 16)
+        self.grads = self.rng.random() < 0.5
+        self.new_field()
         cls = self.cls if record else qd.template()
-        self.kernels = [_step_of(cls), _two_of(cls)] if record else [templated]
-        self.kernels = [*self.kernels, _field_of(cls), _grad_of(cls)]
+        self.kernels = [step_of(cls), two_of(cls)] if record else [templated]
+        self.kernels = [*self.kernels, field_of(cls), loop_of(cls), touch_of(cls)]
         self.objects = [self.made(), self.made()]
+
+    def new_field(self) -> None:
+        builder = qd.FieldsBuilder()
+        relaunch_kernels.FIELD = qd.field(qd.f32)
+        builder.dense(qd.i, 16).place(relaunch_kernels.FIELD)
+        self.tree = builder.finalize()
 
     def array(self, n: int = 0, dtype: Any = None) -> Any:
         rng, n = self.rng, n or 3
@@ -195,7 +80,7 @@ class World:
         return made
 
     def ndarray(self, n: int = 3) -> Any:
-        made = qd.ndarray(qd.f32, n)
+        made = qd.ndarray(qd.f32, n, needs_grad=self.grads)
         made.fill(self.rng.randrange(1, 5))
         return made
 
@@ -205,12 +90,17 @@ class World:
         return self.cls(*arrays, c, self.part(), [0.5, self.rng.randrange(4)])
 
     def tensor(self) -> Any:
-        made = qd.tensor(qd.f32, 3)
+        made = qd.tensor(qd.f32, 3, needs_grad=self.grads)
         made.fill(self.rng.randrange(1, 5))
         return made
 
     def part(self) -> Any:
-        return self.inner(self.ndarray(), self.rng.randrange(4))
+        return self.inner(self.ndarray(), self.bounds(), self.rng.randrange(4))
+
+    def bounds(self) -> Any:
+        made = qd.ndarray(qd.i32, self.rng.randrange(1, 4))
+        made.fill(self.rng.randrange(1, 9))
+        return made
 
     # ---- changes
 
@@ -326,12 +216,40 @@ class World:
         self.log.append(float(made[0]))
 
     def field_content(self) -> None:
-        FIELD[0] = self.rng.randrange(5)
+        relaunch_kernels.FIELD[0] = self.rng.randrange(5)
 
     def field(self) -> None:
         """Bind the field that kernels use to another one, which compiled kernels do not see."""
-        global FIELD
-        FIELD = qd.field(qd.f32, 16)
+        self.new_field()
+
+    def destroy(self) -> None:
+        self.tree.destroy()
+        self.new_field()
+
+    def bound(self) -> None:
+        one = self.rng.choice(self.objects).inner
+        way, value = self.rng.randrange(4), self.rng.randrange(1, 60)
+        if way == 0:
+            self.put(one, "n", self.bounds())
+        elif way == 1:
+            one.n[0] = value
+        elif way == 2:  # memory of another library, whose writes are not counted
+            self.view = np.from_dlpack(one.n)
+            self.view[0] = value
+        else:
+            self.put(one, "n", np.full(2, value, np.int32))
+
+    def bound_of_view(self) -> None:
+        if self.view is not None:
+            self.view[0] = self.rng.randrange(1, 60)
+
+    def gradient(self) -> None:
+        owner, name = self.owner()
+        array = getattr(owner, name)
+        if self.rng.random() < 0.5:
+            array.grad.fill(self.rng.randrange(4))
+        else:
+            array.grad = self.ndarray()
 
     def end(self) -> None:
         old = self.objects
@@ -357,6 +275,9 @@ class World:
                 self.log.append(out.tolist())
             elif kernel.__name__ == "two":
                 self.log.append(kernel(one, two, dt))
+            elif kernel.__name__ == "looped" and self.grads:
+                kernel(one, dt)
+                kernel.grad(one, dt)
             else:
                 self.log.append(kernel(one, dt))
 
@@ -365,6 +286,8 @@ class World:
             for array in (one.a, one.b, one.c, one.inner.z):
                 self.log.append(np.asarray(array if isinstance(array, np.ndarray)
                                            else array.to_numpy()).tolist())  # fmt: skip
+                if self.grads and getattr(array, "grad", None) is not None:
+                    self.log.append(array.grad.to_numpy().tolist())
 
     def do(self, what: Callable[[], None]) -> None:
         state = self.rng.getstate()
@@ -382,6 +305,7 @@ class World:
             self.resize_all, self.share, self.free, self.renew, self.number, self.number,
             self.vector, self.whole, self.exchange, self.inner_of_both, self.content, self.content,
             self.class_of, self.fields, self.field_content, self.field,
+            self.destroy, self.bound, self.bound, self.bound_of_view, self.gradient,
         ]  # fmt: skip
         for _ in range(self.rng.randrange(3, 14)):
             repeat = self.rng.randrange(1, 4)
@@ -413,14 +337,15 @@ def _slow() -> Iterator[None]:
         yield
 
 
-MODES = {"as it is": _as_it_is, "nothing kept": _nothing_kept, "the slow path": _slow}
+MODES = {"as it is": _as_it_is, "nothing kept": _nothing_kept, "the slow path": _slow,
+         "the interpreter": _as_it_is}
 
 
 def run(seed: int, mode: str) -> tuple[str, list[Any]]:
     """What a program shows."""
-    assert launch  # whose stubs are patched where they are imported
     with MODES[mode]():
-        world = World(random.Random(seed))
+        arch = qd.interp if mode == "the interpreter" else qd.cpu
+        world = World(random.Random(seed), arch)
         try:
             world.play()
         finally:
