@@ -16,7 +16,7 @@ import random
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 from unittest import mock
 
@@ -36,6 +36,7 @@ from tests.runtime.relaunch_kernels import (
 )
 
 __all__ = ["MODES", "main", "run"]
+
 
 class World:
     """The state of one program. log: all that can be seen of it. rng: the same in each mode."""
@@ -159,7 +160,6 @@ class World:
         self.put(owner, name, None)
         del owner
         gc.collect()
-        one, name = self.owner()
         for thing, member in [(o, m) for o in list(self.objects) for m in "abc"]:
             if getattr(thing, member) is None:
                 self.put(thing, member, self.ndarray())
@@ -204,10 +204,8 @@ class World:
     def class_of(self) -> None:
         """Give an object another class with the same members."""
         one = self.rng.choice(self.objects)
-        try:
+        with suppress(TypeError):
             one.__class__ = type(one.__class__.__name__, (one.__class__,), {})
-        except TypeError:
-            pass
 
     def fields(self) -> None:
         """Place fields between two launches."""
@@ -312,7 +310,7 @@ class World:
             for _ in range(repeat):
                 self.do(self.launch)
             last = self.rng.choice(changes)
-            for change in ([self.end] if self.rng.random() < 0.04 else [last]):
+            for change in [self.end] if self.rng.random() < 0.04 else [last]:
                 self.log.append(change.__name__)
                 self.do(change)
             self.do(self.launch)
@@ -337,8 +335,12 @@ def _slow() -> Iterator[None]:
         yield
 
 
-MODES = {"as it is": _as_it_is, "nothing kept": _nothing_kept, "the slow path": _slow,
-         "the interpreter": _as_it_is}
+MODES = {
+    "as it is": _as_it_is,
+    "nothing kept": _nothing_kept,
+    "the slow path": _slow,
+    "the interpreter": _as_it_is,
+}
 
 
 def run(seed: int, mode: str) -> tuple[str, list[Any]]:
