@@ -34,7 +34,7 @@ from typing import Final
 
 from . import ending, streams
 from . import options as options_of
-from .commands import LATER, is_command, load
+from .commands import is_command, load
 from .opening import split_arguments
 from .parsers import main_parser
 from .usage import (
@@ -84,8 +84,6 @@ def _run(words: list[str]) -> int:
     if is_command(words):
         return load(words[0]).main(words[1:])
     parser = main_parser()
-    if words and words[0] in LATER and not os.path.exists(words[0]):
-        parser.error(f"this version has no command {words[0]!r}")
     own, arguments = split_arguments(words)
     options = parser.parse_args(own)
     options.arguments = arguments

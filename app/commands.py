@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 
 from .usage import Parser
 
-__all__ = ["COMMANDS", "LATER", "Command", "CommandModule", "is_command", "load"]
+__all__ = ["COMMANDS", "Command", "CommandModule", "is_command", "load"]
 
 
 class Command(NamedTuple):
@@ -51,8 +51,6 @@ COMMANDS: Final = {
     "completion": Command("completion SHELL", ".completion", True),
     "tour": Command("tour", ".tour", True),
 }
-LATER: Final[tuple[str, ...]] = ()
-"""Commands that are planned: reported as such, not as missing files."""
 
 
 def is_command(words: Sequence[str]) -> bool:

@@ -26,7 +26,7 @@ KEYMAPS: Final[Mapping[str, Mapping[str, str]]] = {
     "default": {},
     "vim": {
         "page-up": "pageup,ctrl+b,ctrl+u", "page-down": "pagedown,ctrl+f,ctrl+d",
-        "left": "left,h,0", "right": "right,l,dollar_sign",
+        "left": "left,h,circumflex_accent", "right": "right,l,dollar_sign",
         "back": "escape,ctrl+o", "palette": "colon,ctrl+p",
         "definition": "d,ctrl+right_square_bracket", "use": "D,asterisk",
     },

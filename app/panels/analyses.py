@@ -123,7 +123,7 @@ def _html(kernel: KernelRecord, page: Page) -> str:
 PANEL: Final = Panel(
     id="analyses",
     help="The numbers and remarks of analyses that other packages add.",
-    order=85,
+    order=87,
     tab=Tab(draw=_draw, state=of_backend("passes")) if analyses() else None,
     text=text_of_compiles(_text),
     json=json_of_compiles(_json),

@@ -83,11 +83,12 @@ def _options(record: Record) -> str:
     for file, entries in found:
         of = f" of {file}" if file else ""
         options = ", ".join(f"{e.name}={e.value} ({e.origin})" for e in entries)
-        if options or len(found) == 1:
+        if options or len(found) < 10:
             lines.append(f'<p class="facts">Options{esc(of)}: {esc(options or "the defaults")}</p>')
     if len(found) == 1:
         return lines[0]
-    title = f"Options of {len(found)} files: {len(lines)} with others than the defaults"
+    others = sum(bool(entries) for _, entries in found)
+    title = f"Options of {len(found)} files: {others} with others than the defaults"
     return f"<details><summary>{title}</summary>{''.join(lines)}</details>"
 
 

@@ -73,7 +73,7 @@ _COMMANDS: Final = (
     Command("edit-ir", "i", "Edit the IR", "Open the IR after the selected pass in your editor; "
             "then check, launch and time it next to the unedited kernel.", "app.edit_ir",
             "everywhere"),
-    Command("bisect", "X", "Why wrong", "Find the pass that makes the kernel's result wrong.",
+    Command("bisect", "A", "Why wrong", "Find the pass that makes the kernel's result wrong.",
             "app.study('bisect')", "everywhere"),
     Command("reproduce", "P", "Reproduce", "Write a small script that shows the wrong result.",
             "app.study('repro')", "everywhere"),
@@ -229,7 +229,7 @@ _NAMES: Final = {
     "left_square_bracket": "[", "right_curly_bracket": "}", "left_curly_bracket": "{",
     "less_than_sign": "<", "greater_than_sign": ">", "escape": "esc", "pageup": "pgup",
     "pagedown": "pgdn", "full_stop": ".", "comma": ",", "semicolon": ";",
-    "dollar_sign": "$", "asterisk": "*",
+    "circumflex_accent": "^", "dollar_sign": "$", "asterisk": "*",
 }  # fmt: skip
 
 

@@ -29,8 +29,7 @@ from .values import InstanceValue
 
 __all__ = [
     "TO_TEXT", "array_attribute_doubt", "call_doubt", "doubt_of", "is_known", "is_of_language",
-    "methods_of_values",
-    "numeric", "operation_doubt", "result_doubt",
+    "makes_text", "methods_of_values", "numeric", "operation_doubt", "result_doubt", "writes_to",
 ]  # fmt: skip
 
 _ENGINE: Final = __name__.removesuffix("frontend.computed")
@@ -138,6 +137,12 @@ _OF_ARRAYS: Final = _names(
     "mean min nonzero prod ravel repeat reshape round searchsorted squeeze std sum swapaxes take "
     "tobytes tolist trace transpose var conjugate is_integer"
 )
+_BEFORE_OUT: Final = {
+    "all": 1, "any": 1, "argmax": 1, "argmin": 1, "clip": 2, "conjugate": 0, "cumprod": 2,
+    "cumsum": 2, "dot": 1, "max": 1, "mean": 2, "min": 1, "prod": 2, "round": 1, "std": 2, "sum": 2,
+    "take": 2, "trace": 4, "var": 2,
+}  # fmt: skip
+"""Methods of an array that take one to write to, and how many arguments come before that."""
 _FACTS: Final = _names(
     "T dtype imag itemsize nbytes ndim real shape size strides"
 )  # fmt: skip
@@ -150,6 +155,13 @@ def methods_of_values() -> frozenset[str]:
     """Names of methods of plain values that change nothing and run no code."""
     found = frozenset[str]().union(*_METHODS.values(), _OF_ARRAYS)
     return found - {"format", "format_map"}
+
+
+def makes_text(fn: Any) -> bool:
+    """True if a function that `is_known`, or a method of this name, makes a text of numbers."""
+    if isinstance(fn, str):
+        return fn in ("hex", "to_bytes", "tobytes")
+    return any(fn is one for one in (bin, bytes, chr, hex, oct))
 
 
 # ---- operands
@@ -374,9 +386,14 @@ def is_known(fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 def _is_known_method(fn: Any, owner: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
     if isinstance(owner, np.ndarray | np.generic):
-        arrays = any(isinstance(a, np.ndarray) for a in args[1:])  # one may be written to
-        return fn.__name__ in _OF_ARRAYS and not arrays and not {"out", "where"} & kwargs.keys()
+        named = {"out", "where"} & kwargs.keys()
+        return fn.__name__ in _OF_ARRAYS and not named and not writes_to(fn.__name__, len(args))
     return fn.__name__ in _METHODS.get(_kind(owner), ())
+
+
+def writes_to(method: str, count: int) -> bool:
+    """True if a method of an array writes to one of so many arguments."""
+    return count > _BEFORE_OUT.get(method, count)
 
 
 def _is_known_of_numpy(fn: Any, kwargs: Mapping[str, Any]) -> bool:

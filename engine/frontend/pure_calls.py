@@ -408,6 +408,10 @@ class _Follower:
             if owner is _PLAIN:
                 if node.keywords:
                     raise _Doubt("a method has arguments by name")
+                many = any(isinstance(a, ast.Starred) for a in node.args)
+                if computed.writes_to(func.attr, 9 if many else len(node.args)):
+                    raise _Doubt("a method may write to an argument")
+                self.seen.texts |= computed.makes_text(func.attr)
                 self.arguments(node)
                 return _PLAIN
         fn = self.meaning(func, True)
@@ -439,6 +443,7 @@ class _Follower:
         """A call of a function in C, or of one of the language."""
         if fn in computed.TO_TEXT or fn in (set, frozenset, isinstance, issubclass, type):
             raise _Doubt("it calls a function whose result depends on more than values")
+        self.seen.texts |= computed.makes_text(fn)
         self.arguments(node)
         operands = [None for a in node.args if not isinstance(a, ast.Starred)]
         starred = len(operands) != len(node.args)

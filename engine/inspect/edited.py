@@ -228,7 +228,7 @@ class EditedCapture(KernelCapture):
             super().launch(budget_s)
         return self._with_unedited()
 
-    def _launcher(self, budget_s: float) -> Launcher:
+    def launcher(self, budget_s: float) -> Launcher:
         return _EditedLauncher(self, budget_s)
 
     def _judge(self) -> None:

@@ -296,13 +296,15 @@ class Tracker:
     def _step(self, at: int, run: PassRun, op: int, events: list[Event]) -> int:
         """The events of one run that changed something; the op that has the value afterwards."""
         now = self.at(run.after)
+        seen = {op}  # a damaged record may lead round in a circle
         for _ in range(_LIMIT):
             rules, into, how = self._rewrites[at].get(op, ([], -2, ""))
             before = self.text(run.before, op)
             if op in now:
                 self._stayed(at, run, op, rules, events)
                 return op
-            if into >= 0 and into != op:
+            if into >= 0 and into not in seen:
+                seen.add(into)
                 if rules:
                     events.append(
                         self._event("rewritten", at, op, op, _several(rules), before=before)
@@ -479,11 +481,12 @@ def _owners(shot: Snapshot) -> dict[int, int]:
 
 def _chain(owners: Mapping[int, int], op: int, known: Mapping[int, int]) -> Iterator[int]:
     """The ops around ``op``, innermost first, that ``known`` has as well."""
-    op = owners.get(op, -1)
-    while op >= 0:
+    for _ in owners:  # a damaged record may lead round in a circle
+        op = owners.get(op, -1)
+        if op < 0:
+            return
         if op in known:
             yield op
-        op = owners.get(op, -1)
 
 
 def _lanes(artefact: Artefact, lines: Sequence[int]) -> tuple[int, ...]:

@@ -295,7 +295,9 @@ class Checks:
             f"    if key is not {spec_key}: {miss}",
         )
         wrong = wrong_order(param, name)
-        of_host = not self.owner.decl.options.graph  # which the slow path refuses
+        # The slow path refuses NumPy arrays in a graph, and in place of an object's own arrays.
+        own = isinstance(self.variant.spec_keys[binding.arg], InstanceKey)
+        of_host = not self.owner.decl.options.graph and (not own or isinstance(seen, np.ndarray))
         if not self._on_host:  # an array of the host is copied to the device and back
             self.lines.add(f"elif c is ndarray: return slow({self.again})")
         elif of_host and not param.needs_grad and not key.needs_dual and wrong:

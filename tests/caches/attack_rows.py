@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 from typing import NamedTuple
 
+from tests.caches.attack_names import alias_program
 from tests.caches.attack_values import ROWS, Row
 
 __all__ = ["REACHES", "Program", "generated"]
@@ -154,6 +155,16 @@ def _program(row: Row, use: str, reach: str, numbers: list[int]) -> Program:
     return Program(row.kind, name, body, row.kept and reach in KEPT, module)
 
 
+def _of_aliases(rng: random.Random) -> Program:
+    name, body, texts = alias_program(rng)
+    body += KERNEL.replace("a[i] =", "LOCALSa[i] =")
+    for key, text in texts.items():
+        body = body.replace(key, text)
+    for k, number in enumerate(rng.sample(range(2, 9), 4), 1):
+        body = body.replace(f"§{k}", str(number))
+    return Program("alias", name, body, False)
+
+
 def generated(rng: random.Random, count: int, only: str = "") -> list[Program]:
     """So many different programs, each kind as often as the others as far as there are as many."""
     found: dict[str, list[Program]] = {}
@@ -164,6 +175,8 @@ def generated(rng: random.Random, count: int, only: str = "") -> list[Program]:
                 program = _program(row, use, reach, numbers)
                 if only in f"{program.kind}: {program.name}":
                     found.setdefault(row.kind, []).append(program)
+    drawn = [_of_aliases(rng) for _ in range(count)]
+    found["alias"] = [one for one in drawn if only in f"{one.kind}: {one.name}"]
     for programs in found.values():
         rng.shuffle(programs)
     out: list[Program] = []

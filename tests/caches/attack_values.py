@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tests.caches.attack_names import NAME_ROWS
 from tests.caches.attack_state import STATE_ROWS
 
 __all__ = ["ROWS", "Row"]
@@ -342,5 +343,5 @@ ROWS: list[Row] = [
     *ATTRIBUTES,
     *CLASSES,
     *ENUMS,
-    *[Row(*row) for row in STATE_ROWS],
+    *[Row(*row) for row in (*STATE_ROWS, *NAME_ROWS)],
 ]

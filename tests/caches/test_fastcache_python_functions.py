@@ -4,7 +4,12 @@ Rows are those of `test_fastcache_captures`: the head of a program, an expressio
 edit, and the value after that.
 """
 
+import sys
+
 import pytest
+from qd_studio import engine as qd
+
+from tests.caches.lab import kernel
 
 pytestmark = pytest.mark.filterwarnings("ignore:.PURE.VIOLATION")
 
@@ -245,6 +250,18 @@ NEVER = {
     "the text of an array as bytes": (
         "A = np.array([1.0])\n\ndef f():\n    return len(b'%a' % A)\n", "1.0 * f()", 11.0,
     ),
+    "the text of an array by a format that is made": (
+        "A = np.array([1.0])\n\ndef f():\n    return len((chr(37) + chr(115)) % A)\n",
+        "1.0 * f()", 4.0,
+    ),
+    "an array that a method writes": (
+        "A = np.array([2.0])\nB = np.array([1.0])\n\n"
+        "def f():\n    x = B[0] + 0\n    A.conjugate(B)\n    return x\n", "f()", 1.0,
+    ),
+    "an array that a sum is written to": (
+        "A = np.array([2.0])\nB = np.array(1.0)\n\n"
+        "def f():\n    x = B + 0\n    A.sum(0, None, B)\n    return x\n", "float(f())", 1.0,
+    ),
     "other code than its text": (
         "\ndef g():\n    return N\nN = 2\n\ndef f():\n    return 1\n"
         "f.__code__ = f.__code__.replace("
@@ -265,6 +282,20 @@ NEVER = {
     ),
     "a set": ("S = [1, 2]\n\ndef f():\n    return [x for x in {1, 2}][0]\n", "1.0 * f()", 1.0),
 }  # fmt: skip
+
+
+def test_the_limit_on_the_digits_of_texts(lab):
+    """It decides whether the function has a result at all."""
+    lab.write("\ndef f():\n    return int('1' * 800) % 7\n" + kernel("1.0 * qd.static(f())"))
+    assert lab.warm() == 4.0
+    usual = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(700)
+    try:
+        with pytest.raises(qd.QuadrantsCompilationError, match="700 digits"):
+            lab.run()
+    finally:
+        sys.set_int_max_str_digits(usual)
+    assert lab.run().state == "hit"
 
 
 @pytest.mark.parametrize("name", KEPT)

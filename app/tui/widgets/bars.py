@@ -113,7 +113,8 @@ class TabBar(Bar):
         self._ends = []
         for i, name in enumerate(self._names, 1):
             style = "reverse bold" if name == self._current else ""
-            text.append(form.format(i, name), style=style)
+            number = i % 10 if i <= 10 else ""  # the keys of the others are in the help
+            text.append(form.format(number, name), style=style)
             text.append(" ")
             self._ends.append(len(text))
         return text

@@ -5,7 +5,8 @@ For kernels marked ``fastcache=True``. The key is made of what is known when a k
     kernel, module           qualified name; module and file name
     autodiff                 the mode of differentiation, such as a gradient
     engine ... config.*      as in the offline cache
-    python, coverage         version of Python, which parses the source; QD_KERNEL_COVERAGE
+    python, coverage         version of Python, which parses the source, and its limit on digits if
+                             that is set; QD_KERNEL_COVERAGE
     noalias                  whether written arrays are assumed to overlap nothing
     source                   digest of the kernel's own lines, decorators included
     signature                the declarations of its parameters and results
@@ -183,7 +184,7 @@ def parts_for(
         Part("graph", " ".join(map(str, decl.options))),
         Part("module", _module(decl, modules)),
         *offline.common,
-        Part("python", "{}.{}".format(*sys.version_info)),
+        Part("python", _python()),
         Part("coverage", "kcov" if os.environ.get("QD_KERNEL_COVERAGE") == "1" else ""),
         Part("noalias", str(noalias)),
         Part("source", source),
@@ -191,6 +192,13 @@ def parts_for(
         Part("closure", _closure(decl, modules)),
         *arguments,
     )
+
+
+def _python() -> str:
+    """The version of Python; with the limit on the digits of texts, unless it is the usual one."""
+    version = "{}.{}".format(*sys.version_info)
+    digits = sys.get_int_max_str_digits()
+    return version if digits == sys.int_info.default_max_str_digits else f"{version} {digits}"
 
 
 def _module(decl: KernelDecl, modules: Modules) -> str:

@@ -248,7 +248,6 @@ def test_rules_that_cannot_be_read_are_a_sentence(path, tmp_path, capsys, conten
         (["open", "nothing.qds"], 2, "cannot read nothing.qds"),
         (["show", "k.py", "--panel", "nothing"], 2, "--panel"),
         (["doctor", "--nonsense"], 2, "--nonsense"),
-        (["bisect", "a.py"], 2, "has no command 'bisect'"),
         (["diff", "a.json", "b.json"], 2, "cannot read a.json"),
         (["diff"], 2, "FILE"),
         (["diff", "a.py"], 2, "one side: name a second one, or give an option of one side"),

@@ -95,7 +95,7 @@ def test_a_step_through_passes_holds_the_survivor(record):
 async def test_track_steps_through_events_and_opens_their_pass(record, size):
     async with studio(record, size) as (app, pilot):
         app.select(line=line_of(reused, "# the same"), op=-1)
-        await press(pilot, "enter", "8")
+        await press(pilot, "enter", "9")
         assert "born" in text_of(app)
         first = app.sel.run
         await press(pilot, "right_square_bracket", "right_square_bracket")
@@ -109,7 +109,7 @@ async def test_explain_opens_the_page_of_a_pass_and_asks_for_assumptions(missed,
     asked = []
     async with studio(missed, (120, 40)) as (app, pilot):
         app.select(line=line)
-        await press(pilot, "enter", "9")
+        await press(pilot, "enter", "0")
         assert "hoist_conditional" in text_of(app)
         monkeypatch.setattr(
             app, "_client", lambda: type("C", (), {"what_if": lambda self, x: asked.extend(x)})()

@@ -36,7 +36,7 @@ async def test_the_text_is_found_and_shown_at_its_place(record, size):
         await press(pilot, "F", *"x[i] + 1")
         await until(pilot, app, "1 lines")
         await press(pilot, "enter")
-        await until(pilot, app, "1 source")
+        await until(pilot, app, "x[i] + 1.0")
         assert app.sel.line == 17 and app.sel.kernel.endswith("shift")
         await press(pilot, "F", *"global_store")
         await until(pilot, app, "cpu ")

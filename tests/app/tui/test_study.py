@@ -60,7 +60,7 @@ async def until(pilot, app, text):
 async def test_one_key_bisects_the_kernel_of_the_row(monkeypatch):
     record = make_record()
     async with studio(record, SIZES[0]) as (app, pilot):
-        worker, (kernel, question, tell) = await opened(monkeypatch, app, pilot, "X")
+        worker, (kernel, question, tell) = await opened(monkeypatch, app, pilot, "A")
         assert (kernel, question.kind) == (record.kernels[0].id, "bisect")
         tell(Progress("bisecting scale: the reference", 0, 0))
         await until(pilot, app, "bisecting scale: the reference")
@@ -95,5 +95,5 @@ async def test_errors_of_the_worker_are_shown(monkeypatch):
 
 async def test_a_saved_session_has_no_worker():
     async with studio(make_record()) as (app, pilot):
-        await press(pilot, "X")
+        await press(pilot, "A")
         assert "what makes the result wrong" not in text_of(app)
