@@ -275,6 +275,9 @@ class Actions:
             self._app.notify(f"Compiling for {names}.", timeout=3, markup=False)
 
     def action_cancel(self) -> None:
+        screen = self._app.screen
+        if isinstance(screen, StudioScreen) and screen.cancel():
+            return
         client = self._client()
         if client is not None:
             client.cancel()

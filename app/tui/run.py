@@ -11,6 +11,7 @@ import gc
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..worker.protocol import Limits, Opening
     from .app import StudioApp
     from .tour import Tour
+    from .versus import Measure
 
 __all__ = [
     "THEMES",
@@ -125,7 +127,21 @@ def run_studio(
             opening=opening, command=command, watch=True,
         )  # fmt: skip
 
-    return _run(files, start, None, theme, no_color, config, keymap, chosen, tour)
+    def measure(
+        path: str,
+        config: Mapping[str, Value],
+        only: str,
+        on_event: Callable[[Any], object],
+        cancelled: threading.Event,
+    ) -> Record:
+        from ..worker.once import collect
+
+        return collect(
+            [path], config, chosen, on_event, run=run, limits=limits, opening=opening,
+            only=[only] if only else [], command=command, cancelled=cancelled,
+        )  # fmt: skip
+
+    return _run(files, start, None, theme, no_color, config, keymap, chosen, tour, measure)
 
 
 def open_session(
@@ -150,6 +166,7 @@ def _run(
     keymap: str | None,
     backends: tuple[str, ...] = (),
     tour: Tour | None = None,
+    measure: Measure | None = None,
 ) -> int:
     ascii_only = prepare(theme, no_color)
     # Nothing made while the first screen comes up is garbage; the app turns this on again.
@@ -166,6 +183,7 @@ def _run(
     app.keeps = True
     app.options.update(config or {})
     app.backends = backends
+    app.measure = measure
     return _shown(app)
 
 

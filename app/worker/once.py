@@ -11,7 +11,11 @@ from .client import Value, WorkerClient
 from .events import Event, RecordUpdated
 from .protocol import Limits, Opening
 
-__all__ = ["WorkerError", "collect"]
+__all__ = ["CancelledError", "WorkerError", "collect"]
+
+
+class CancelledError(RuntimeError):
+    """The look was given up before it was complete."""
 
 
 class WorkerError(RuntimeError):
@@ -30,10 +34,12 @@ def collect(
     limits: Limits | None = None,
     opening: Opening | None = None,
     command: Iterable[str] = (),
+    cancelled: threading.Event | None = None,
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
 
-    KeyboardInterrupt stops the worker, too. WorkerError if no worker can be started.
+    KeyboardInterrupt stops the worker, too; so does ``cancelled``, set by another thread: then
+    CancelledError is raised. WorkerError if no worker can be started.
     """
     complete = threading.Event()
     last: list[Record] = []
@@ -50,7 +56,8 @@ def collect(
     )  # fmt: skip
     try:
         while not complete.wait(0.2) and client.alive:
-            pass
+            if cancelled is not None and cancelled.is_set():
+                raise CancelledError
     finally:
         client.stop()
     if not last:
