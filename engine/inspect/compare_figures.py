@@ -57,8 +57,9 @@ class Figure(msgspec.Struct, frozen=True):
 class Timing(msgspec.Struct, frozen=True):
     """Launch time with one workload.
 
-    verdict: ``better``, ``worse`` (of two backends ``faster``, ``slower``), ``within noise``,
-    or ``unknown`` with the reason. ratio: after over before. band: its uncertainty; None if that is not known.
+    verdict: ``better``, ``worse`` (of two backends ``faster``, ``slower``), ``within noise``, or
+    ``unknown`` with the reason. ratio: after over before. band: its uncertainty; None if that is
+    not known.
     """
 
     workload: str

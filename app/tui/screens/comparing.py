@@ -22,7 +22,7 @@ from .lists import ListScreen
 
 if TYPE_CHECKING:
     from ....engine.inspect.compare import BackendComparison
-    from ....engine.inspect.record import KernelRecord
+    from ....engine.inspect.record import KernelRecord, Record
 
 __all__ = ["AtPassScreen", "CompareScreen", "VersusScreen"]
 
@@ -144,7 +144,11 @@ class CompareScreen(ListScreen):
             f"The IR of {save.name} was dropped to save memory: passes are not compared."
         )  # fmt: skip
         saves = self.studio.saves
-        return Given(save.name, lambda talk, cancelled: saves.record(save), note)
+
+        def record(talk: object, cancelled: object) -> Record:
+            return saves.record(save)
+
+        return Given(save.name, record, note)
 
     def _with_revision(self, revision: str) -> None:
         """Before: the revision; after: what the others are compared with, too."""

@@ -34,8 +34,8 @@ class HomeScreen(StudioScreen):
     """
     KEYS = (
         ("choose", "open"), ("changes", "changes"), ("compare", "compare"), ("search", "search"),
-        ("config", "options"), ("log", "log"), ("save", "save"), ("palette", "commands"), ("help", "help"),
-        ("quit", "quit"),
+        ("config", "options"), ("log", "log"), ("save", "save"),
+        ("palette", "commands"), ("help", "help"), ("quit", "quit"),
     )  # fmt: skip
     MORE = (("choose", "open"), ("more-backends", "backends"), *KEYS[1:])
     """The same where the matrix has no room for all backends."""
