@@ -76,7 +76,7 @@ class Saves:
             del self._kept[: -self._most]
 
     def pack(self) -> None:
-        """Pack all but the newest, and drop what is too much. Takes a while for large records."""
+        """Pack all but the newest, and drop what is too much. Slow for large records."""
         with self._packing:
             for save in self.all()[:-1]:
                 record = save.record
@@ -139,7 +139,7 @@ def _without_listings(record: Record) -> Record:
 
 
 def changed_by(before: Record, after: Record) -> str:
-    """What a save changed, in a line: an option, or the first changed line of a file."""
+    """Return what a save changed, in a line: an option, or the first changed line of a file."""
     parts = _options(before, after)
     texts = {f.path: f.text for f in before.files}
     changed = [f for f in after.files if f.path in texts and f.text != texts[f.path]]

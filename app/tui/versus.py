@@ -114,13 +114,12 @@ class Sides:
 
 
 def _missing(kernel: str, where: str, record: Record) -> str:
-    """Why a side has no such kernel."""
-    from ..batch import failures
-
+    """Return why a side has no such kernel."""
     name = kernel.rpartition(":")[2]
-    failed = failures(record)
-    if failed and not record.kernels:
-        return f"{where} has no kernels: {failed[0]}"
+    if record.errors and not record.kernels:
+        error = record.errors[0]
+        said = error.message.splitlines()[0] if error.message else error.kind
+        return f"{where} has no kernels: line {error.line}: {said}"
     there = ", ".join(k.name for k in record.kernels) or "none"
     return f"{where} has no kernel {name}; there are: {there}"
 
@@ -132,7 +131,7 @@ def _of(record: Record, id: str) -> KernelRecord | None:
 def compiled_side(
     measure: Measure, path: str, revision: str, config: Mapping[str, Value], kernel: KernelRecord
 ) -> Callable[[Callable[[str], object], threading.Event], Record]:
-    """How to get the record of a file as of a revision of git (empty: as it is now)."""
+    """Return what gets the record of a file as of a revision of git (empty: as it is now)."""
 
     def record(talk: Callable[[str], object], cancelled: threading.Event) -> Record:
         from ..revisions import file_at

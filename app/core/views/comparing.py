@@ -1,4 +1,4 @@
-"""What a kernel can be compared with, and two compiles of it side by side, as lines."""
+"""The list of what a kernel can be compared with, and two compiles of it side by side, as lines."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def choices(
     newest = saves[-1].number if saves else 0
     for save in reversed(saves):
         out.append(_save_line(save, marked, newest))
-    out += [Line(()), _head(f"Revisions of git, compiled anew and compared with save {marked}")]
+    out += [Line(()), _head(f"Revisions of git, compiled and compared with save {marked}")]
     if isinstance(revisions, str):
         out.append(Line(((f"    {revisions}", "dim"),)))
     else:
@@ -61,7 +61,7 @@ def choices(
             text = "    It was compiled for one backend at most; B compiles for all."
             out.append(Line(((text, "dim"),)))
     if options:
-        title = f"Options, compiled anew: save {marked} with another value of one"
+        title = f"Options: save {marked} with another value of one"
         out += [Line(()), _head(title),
                 Line((("    NAME=VALUE ...", ""),), ("ask", "option"))]  # fmt: skip
     return out
