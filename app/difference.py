@@ -9,12 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import io
 import json
-import os
-import subprocess
-import tarfile
-import tempfile
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +20,7 @@ from . import streams
 from .core.lines import plain
 from .core.visible import visible_json
 from .opening import split_arguments
+from .revisions import NoRevisionError, file_at, split
 from .usage import (
     EXIT_ENVIRONMENT,
     EXIT_FAILED,
@@ -161,42 +157,19 @@ def _report_failures(names: list[str], records: list[Record]) -> bool:
     return failed
 
 
-# ---- revisions of git
-
-
 @contextlib.contextmanager
 def _file(name: str) -> Generator[str]:
     """The path of a file; for FILE@REVISION in a copy of its repository, which is removed after."""
-    path, at, revision = name.rpartition("@")
-    if not at or not path or os.path.exists(name):
+    path, revision = split(name)
+    if not revision and path == name:
         yield name
         return
-    folder = os.path.dirname(os.path.abspath(path))
-    while not os.path.isdir(folder):  # the revision may have folders that are gone
-        folder = os.path.dirname(folder)
-    top = os.path.realpath(_git(name, folder, "rev-parse", "--show-toplevel").decode().strip())
-    commit = _git(name, folder, "rev-parse", "--verify", "--quiet", "--end-of-options",
-                  f"{revision}^{{commit}}", fault=f"there is no revision {revision!r}")  # fmt: skip
-    inner = os.path.relpath(os.path.realpath(path), top)
-    packed = _git(name, top, "archive", "--format=tar", commit.decode().strip())
-    with tempfile.TemporaryDirectory(prefix="qd-studio-") as copy:
-        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-            archive.extractall(copy, filter="data")
-        found = os.path.join(copy, inner)
-        if not os.path.exists(found):
-            raise Failure(EXIT_USAGE, f"diff: {name}: that revision has no file {inner}")
-        yield found
-
-
-def _git(name: str, folder: str, *words: str, fault: str = "") -> bytes:
     try:
-        done = subprocess.run(["git", "-C", folder, *words], capture_output=True, check=False)
-    except OSError as error:
-        raise Failure(EXIT_ENVIRONMENT, f"diff: {name}: git cannot be run: {error}") from None
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise Failure(EXIT_USAGE, f"diff: {name}: {fault or (said[0] if said else 'git failed')}")
-    return done.stdout
+        with file_at(path, revision) as found:
+            yield found
+    except NoRevisionError as error:
+        code = EXIT_ENVIRONMENT if error.environment else EXIT_USAGE
+        raise Failure(code, f"diff: {name}: {error}") from None
 
 
 # ---- output

@@ -300,6 +300,9 @@ class Actions:
         app.notify(f"Measuring with {', '.join(names)}.", timeout=4, markup=False)
 
     def action_cancel(self) -> None:
+        screen = self._app.screen
+        if isinstance(screen, StudioScreen) and screen.cancel():
+            return
         client = self._client()
         if client is not None:
             client.cancel()

@@ -13,10 +13,11 @@ import gc
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual.app import App, SystemCommand
@@ -28,6 +29,7 @@ from textual.screen import Screen
 from ...engine.inspect.record import Record, RunName
 from ..core.edits import Edits, looked
 from ..core.pending import finished_record
+from ..core.saves import Saves
 from ..core.state import History, Selection, remember, settle
 from ..core.tour import Where
 from ..core.visible import visible, visible_line
@@ -42,6 +44,9 @@ from .styles import AsciiFilter
 from .tour import Tour, TourBar
 from .widgets.bars import PromptBar
 from .widgets.lines import LineView
+
+if TYPE_CHECKING:
+    from .versus import Measure
 
 __all__ = ["StudioApp"]
 
@@ -96,6 +101,10 @@ class StudioApp(Actions, App[int]):
         self.edits = Edits()
         self.look_settings: dict[str, Any] = {}  # how files are looked at, for sweeps
         self.config_base: Record | None = None  # measured with the options at the start
+        self.saves = Saves()
+        if start is None:
+            self._keep_save()
+        self.measure: Measure | None = None  # a look of its own; None: nothing can be compiled
         self.sel = settle(self.record, Selection())
         self._focus: tuple[str, bool, RunName | None] = ("", False, None)
         self.complete = start is None
@@ -214,6 +223,7 @@ class StudioApp(Actions, App[int]):
                 if event.complete:
                     self.history = remember(self.history, event.record)
                     self.edits = looked(self.edits, event.record)
+                    self._keep_save()
                     self._looks += 1
                     self._busy_since, self._progress = None, "ready"
             elif isinstance(event, ev.KernelUpdated):
@@ -235,6 +245,11 @@ class StudioApp(Actions, App[int]):
         if changed:
             self.settle()
             self.repaint()
+
+    def _keep_save(self) -> None:
+        self.saves.add(self.record, time.strftime("%H:%M:%S"))
+        if len(self.saves.all()) > 1:
+            threading.Thread(target=self.saves.pack, name="studio-pack", daemon=True).start()
 
     def on_computed(self, message: Computed) -> None:
         self.repaint()

@@ -33,6 +33,8 @@ SCOPES: Final = {
     "list": "In any list or listing",
     "home": "On the matrix of kernels",
     "kernel": "On a kernel",
+    "compare": "On the list of what to compare with",
+    "versus": "On a comparison",
     "application": "On the kernels of an application",
     "config": "On the options",
 }
@@ -109,6 +111,9 @@ _COMMANDS: Final = (
     Command("changes", "d", "What the save did", "Compare the kernel with its state before the "
             "last save: what differs, and the diff where the compiles part.", "screen.edit",
             "home"),
+    Command("compare", "D", "Compare with", "Compare the kernel with any of the last saves, a "
+            "revision of git, another option value, or its backends with each other.",
+            "screen.compare", "home"),
     Command("next-tab", "tab", "Next tab", "Go to the next tab.", "screen.tab(1)", "kernel"),
     Command("previous-tab", "shift+tab", "Previous tab", "Go to the previous tab.",
             "screen.tab(-1)", "kernel"),
@@ -159,6 +164,12 @@ _COMMANDS: Final = (
             "kernel"),
     Command("previous-kernel", "K", "Previous kernel", "Show the previous kernel.",
             "screen.kernel(-1)", "kernel"),
+    Command("compare-from", "m", "Compare from here", "Compare the others with the save under the "
+            "cursor, not with the newest.", "screen.mark", "compare"),
+    Command("versus-backend", "b", "Next backend", "Show the passes on the next backend.",
+            "screen.step", "versus"),
+    Command("versus-whole", "x", "All passes", "Show or hide passes without an effect.",
+            "screen.whole", "versus"),
     Command("sort-next", "right_square_bracket", "Sort by the next column",
             "Sort the kernels by the next column.", "screen.sort(1)", "application"),
     Command("sort-previous", "left_square_bracket", "Sort by the previous column",

@@ -11,6 +11,7 @@ import gc
 import os
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ..worker.protocol import Limits, Opening
     from .app import StudioApp
     from .tour import Tour
+    from .versus import Measure
 
 __all__ = [
     "THEMES",
@@ -126,7 +128,22 @@ def run_studio(
         )  # fmt: skip
 
     looks = {"run": run, "limits": limits, "opening": opening}
-    return _run(files, start, None, theme, no_color, config, keymap, chosen, tour, looks)
+
+    def measure(
+        path: str,
+        config: Mapping[str, Value],
+        only: str,
+        on_event: Callable[[Any], object],
+        cancelled: threading.Event,
+    ) -> Record:
+        from ..worker.once import collect
+
+        return collect(
+            [path], config, chosen, on_event, run=run, limits=limits, opening=opening,
+            only=[only] if only else [], command=command, cancelled=cancelled,
+        )  # fmt: skip
+
+    return _run(files, start, None, theme, no_color, config, keymap, chosen, tour, looks, measure)
 
 
 def open_session(
@@ -152,6 +169,7 @@ def _run(
     backends: tuple[str, ...] = (),
     tour: Tour | None = None,
     looks: Mapping[str, Any] | None = None,
+    measure: Measure | None = None,
 ) -> int:
     ascii_only = prepare(theme, no_color)
     # Nothing made while the first screen comes up is garbage; the app turns this on again.
@@ -169,6 +187,7 @@ def _run(
     app.options.update(config or {})
     app.backends = backends
     app.look_settings.update(looks or {})
+    app.measure = measure
     return _shown(app)
 
 

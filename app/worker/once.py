@@ -16,7 +16,11 @@ from .protocol import Assume, Limits, Opening, Study
 if TYPE_CHECKING:
     from ...engine.inspect.edit_file import IrEdit
 
-__all__ = ["WorkerError", "collect"]
+__all__ = ["CancelledError", "WorkerError", "collect"]
+
+
+class CancelledError(RuntimeError):
+    """The look was given up before it was complete."""
 
 
 class WorkerError(RuntimeError):
@@ -39,10 +43,12 @@ def collect(
     assume: Iterable[Assume] = (),
     edit: IrEdit | None = None,
     study: Study | None = None,
+    cancelled: threading.Event | None = None,
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
 
-    KeyboardInterrupt stops the worker, too. WorkerError if no worker can be started.
+    KeyboardInterrupt stops the worker, too; so does ``cancelled``, set by another thread: then
+    CancelledError is raised. WorkerError if no worker can be started.
     """
     complete = threading.Event()
     last: list[Record] = []
@@ -63,7 +69,8 @@ def collect(
     )  # fmt: skip
     try:
         while not complete.wait(0.2) and client.alive:
-            pass
+            if cancelled is not None and cancelled.is_set():
+                raise CancelledError
     finally:
         client.stop()
     if not last:

@@ -24,8 +24,17 @@ from difflib import SequenceMatcher
 from typing import Final
 
 import msgspec
+from msgspec.structs import replace
 
-from .compare_figures import CodeState, Figure, Timing, code_of, figures_of, timings_of
+from .compare_figures import (
+    CodeState,
+    Figure,
+    Timing,
+    code_of,
+    figures_of,
+    timings_in_turns,
+    timings_of,
+)
 from .record import (
     BackendRecord,
     CompileRecord,
@@ -38,7 +47,8 @@ from .record import (
 
 __all__ = [
     "AlignedPass", "BackendComparison", "Comparison", "KernelComparison", "OptionChange",
-    "canonical_text", "compare_compiles", "compare_kernels", "compare_records", "same_ir",
+    "canonical_text", "compare_backends", "compare_compiles", "compare_kernels", "compare_records",
+    "same_ir",
 ]  # fmt: skip
 
 _NUMBER: Final = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\$\d+""")
@@ -302,6 +312,20 @@ def compare_kernels(
     return KernelComparison(
         new.name, old.id, new.id, change, state, "; ".join(reasons), signature, options,
         tuple(backends),
+    )  # fmt: skip
+
+
+def compare_backends(kernel: KernelRecord, before: str, after: str) -> KernelComparison:
+    """Compare two backends of one record of a kernel, whose launches were made in turns.
+
+    KeyError if it has no such backend.
+    """
+    sides = {b.backend: b for b in kernel.backends}
+    old, new = sides[before], sides[after]
+    found = _compare_backends(old, new, (kernel, kernel), "")
+    found = replace(found, timings=timings_in_turns(old, new))
+    return KernelComparison(
+        kernel.name, kernel.id, kernel.id, "kept", found.state, backends=(found,)
     )  # fmt: skip
 
 

@@ -15,9 +15,12 @@ import msgspec
 
 from .machine_load import unlike
 from .record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord
-from .verdicts import noise_of
+from .verdicts import DEVICE_TIME, Rival, noise_of, verdicts_of
 
-__all__ = ["CodeState", "Figure", "Timing", "code_of", "figures_of", "timings_of"]
+__all__ = [
+    "CodeState", "Figure", "Timing", "code_of", "figures_of", "timing_of", "timings_in_turns",
+    "timings_of",
+]  # fmt: skip
 
 _QUOTED: Final = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
 _NUMBERED: Final = re.compile(_QUOTED + r"|\$\d+|\b[vxp]\d+_?\b")
@@ -54,8 +57,9 @@ class Figure(msgspec.Struct, frozen=True):
 class Timing(msgspec.Struct, frozen=True):
     """Launch time with one workload.
 
-    verdict: ``better``, ``worse``, ``within noise``, or ``unknown`` with the reason. ratio: after
-    over before. band: its uncertainty; None if that is not known.
+    verdict: ``better``, ``worse`` (of two backends ``faster``, ``slower``), ``within noise``, or
+    ``unknown`` with the reason. ratio: after over before. band: its uncertainty; None if that is
+    not known.
     """
 
     workload: str
@@ -121,6 +125,9 @@ def figures_of(old: BackendRecord, new: BackendRecord, code: str) -> tuple[Figur
     if code == "same":
         before.pop("code bytes", None)
         after.pop("code bytes", None)
+    if "statements" not in before or "statements" not in after:  # no listings on one side
+        before.pop("statements", None)
+        after.pop("statements", None)
     return tuple(
         Figure(name, before.get(name), after.get(name))
         for name in dict.fromkeys([*before, *after])
@@ -199,13 +206,15 @@ def timings_of(
             why = "they were launched with different arguments"
         if not why and old.backend != new.backend:
             why = "two backends of two runs: the matrix compares launches made in turns"
-        found = _timing(other, launch, why, alike)
+        found = timing_of(other, launch, why, alike)
         if found is not None:
             out.append(found)
     return tuple(out)
 
 
-def _timing(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Timing | None:
+def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Timing | None:
+    """Launches of two runs with the same arguments; None without times. why, alike: `timings_of`'s
+    reason why they cannot be compared, and whether the code is the same."""
     device = old.by_device and new.by_device and old.method == new.method
     clock = "device time" if device else "wall clock"
     before, after = (x.samples_us if device else x.waits_us for x in (old, new))
@@ -228,3 +237,24 @@ def _timing(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Timi
         if abs(ratio - 1.0) > band:
             verdict = "worse" if ratio > 1.0 else "better"
     return Timing(new.workload, clock, *middles, ratio, band, verdict, why)
+
+
+def timings_in_turns(old: BackendRecord, new: BackendRecord) -> tuple[Timing, ...]:
+    """The workloads that two backends of one record were launched with, in turns."""
+    if any("launches" in side.earlier for side in (old, new)):
+        return ()
+    before = {launch.workload: launch for launch in old.launches}
+    out: list[Timing] = []
+    for launch in new.launches:
+        other = before.get(launch.workload)
+        if other is None:
+            continue
+        rivals = [Rival(x.backend, y, x.device) for x, y in ((old, other), (new, launch))]
+        for found in verdicts_of(rivals):
+            device = found.clock == DEVICE_TIME
+            middles = [median(x.samples_us if device else x.waits_us) for x in (other, launch)]
+            out.append(
+                Timing(launch.workload, found.clock, middles[0], middles[1], found.ratio,
+                       found.band, found.verdict)
+            )  # fmt: skip
+    return tuple(out)

@@ -111,7 +111,7 @@ class Contender:
         took = self._turn()
         if took is not None:
             self.first_us = took.waited_us if self.first_us is None else self.first_us
-            self._likely_us = took.waited_us if self._likely_us is None else self._likely_us
+            self._seen(took)
             self._warmup += 1
         return True
 
@@ -124,7 +124,13 @@ class Contender:
             self._count(took)
         return True
 
+    def _seen(self, took: Took) -> None:
+        """A stall makes no launch slow: the fastest so far counts."""
+        before = self._likely_us
+        self._likely_us = took.waited_us if before is None else min(before, took.waited_us)
+
     def _count(self, took: Took) -> None:
+        self._seen(took)
         self._us.append(took.us)
         if took.host_us is not None:
             self._host_us.append(took.host_us)

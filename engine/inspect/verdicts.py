@@ -19,6 +19,11 @@ estimated in two ways, and the larger estimate counts:
 The band is three standard errors, yet at least 2 % of the ratio, and more where there are fewer
 than five pairs: then deviations say little. A ratio within the band around 1 is within noise.
 
+Times of a busy machine often have two levels, and a median falls on one or the other by chance. So
+the pairs must say the same as the medians, by a sign test: of n pairs all (below nine), or more
+than n/2 + 1.5 sqrt(n), three standard errors, must be on the side of the ratio. If they are not,
+the band is as wide as the ratio is away from 1.
+
 Launches of two runs belong to no common moment. There the noise of each counts in full
 (`noise_of`): three deviations, or the range of the blocks' medians, whichever is more. What slows
 down a whole run shows in neither: see `machine_load`.
@@ -62,6 +67,8 @@ def verdict_between(ours: Sequence[float], theirs: Sequence[float]) -> tuple[flo
     alone = ratio * math.hypot(_relative_error(ours), _relative_error(theirs))
     least = next(width for pairs, width in _LEAST if n >= pairs)
     band = max(_ERRORS * alone, _ERRORS * _of_blocks(ours[:n], theirs[:n]), least * ratio)
+    if not _pairs_agree(ours[:n], theirs[:n], ratio > 1.0):
+        band = max(band, abs(ratio - 1.0))
     if abs(ratio - 1.0) <= band:
         return ratio, band, "within noise"
     return ratio, band, "slower" if ratio > 1.0 else "faster"
@@ -90,6 +97,15 @@ def _median_error(values: Sequence[float]) -> float:
     middle = median(values)
     deviation = _OF_NORMAL * median(abs(v - middle) for v in values)
     return _OF_MEDIAN * deviation / math.sqrt(len(values))
+
+
+def _pairs_agree(ours: Sequence[float], theirs: Sequence[float], slower: bool) -> bool:
+    """True if clearly more than half of the pairs are on this side of 1."""
+    n = len(ours)
+    pairs = zip(ours, theirs, strict=True)
+    alike = sum(a > b if slower else a < b for a, b in pairs)
+    # n/2 + 1.5 sqrt(n) is more than n for fewer than nine.
+    return alike == n or alike > n / 2 + _ERRORS / 2 * math.sqrt(n)
 
 
 def _of_blocks(ours: Sequence[float], theirs: Sequence[float]) -> float:

@@ -131,6 +131,14 @@ def test_who_has_spent_the_budget_leaves_and_the_others_go_on(clock):
     assert n == {"fast": 200, "slow": 3, "too slow": 1}
 
 
+def test_a_stall_makes_no_launch_a_slow_one(clock):
+    stalls = iter([20_000.0])
+    one = timing.Contender(lambda: clock.spend(next(stalls, 100.0)), lambda: None, 0.01)
+    timing.measure_together([one])
+    record = one.record("w")
+    assert record.n >= 3 and record.median_us == 100.0
+
+
 def test_a_first_launch_that_had_to_make_something_is_no_slow_one(clock):
     spent = []
 

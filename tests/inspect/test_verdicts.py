@@ -61,6 +61,15 @@ def test_a_machine_that_changes_its_speed_widens_the_band():
     assert band > 0.1 and verdict == "within noise", (ratio, band)
 
 
+def test_medians_that_fall_on_two_levels_by_chance_are_noise():
+    """A machine with two speeds: no pair differs, yet the medians do."""
+    rng = random.Random(4)
+    theirs = [x + rng.gauss(0, 0.1) for x in [100.0] * 101 + [93.0] * 99]
+    ours = [x + rng.gauss(0, 0.1) for x in [100.0] * 99 + [93.0] * 101]
+    ratio, band, verdict = verdict_between(ours, theirs)
+    assert ratio < 0.98 and verdict == "within noise" and band >= 1 - ratio
+
+
 def test_drift_that_both_share_costs_nothing():
     drift = [1 + i / 100 for i in range(100)]
     ours = [112 * d for d in drift]

@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from ....engine.inspect.compare import BackendComparison, Comparison, KernelComparison
 from ....engine.inspect.compare_figures import Figure, Timing
 from ....engine.inspect.diff import diff_renumbered
-from ....engine.inspect.record import CompileRecord, KernelRecord, Record, Snapshot
+from ....engine.inspect.record import CompileRecord, KernelRecord, PassRun, Record, Snapshot
 from .. import format as fmt
 from ..lines import Line, Span
-from .changes import diff_lines
+from .changes import diff_lines, listing_lines
 
 __all__ = [
-    "comparison_lines", "compiles_of", "kernel_lines", "pair_of", "parted", "parted_lines",
-    "summary", "times_text",
+    "aligned_lines", "comparison_lines", "compiles_of", "kernel_lines", "pair_of", "parted",
+    "parted_lines", "summary", "times_text",
 ]  # fmt: skip
 
 _WORDS = {"same": "no change", "differs": "differs", "unknown": "unknown"}
 _STYLES = {"same": "dim", "differs": "warn", "unknown": "warn"}
-_VERDICTS = {"better": "ok", "worse": "warn"}
+_VERDICTS = {"better": "ok", "worse": "warn", "faster": "ok", "slower": "warn"}
 
 
 def _delta(figure: Figure) -> str:
@@ -163,22 +163,88 @@ def _backend_lines(backend: BackendComparison) -> Iterator[Line]:
 
 
 def parted_lines(
-    found: BackendComparison, old: CompileRecord, new: CompileRecord, width: int = 0
+    found: BackendComparison,
+    old: CompileRecord,
+    new: CompileRecord,
+    width: int = 0,
+    at: int | None = None,
 ) -> Sequence[Line]:
     """The IR of both after the pass at which they part, as a diff; empty if they do not part.
 
-    width: of each of two columns, 0 for one.
+    width: of each of two columns, 0 for one. at: after this of the aligned passes instead; the
+    whole listing, if it is the same in both.
     """
-    if found.parting < 0:
+    at = found.parting if at is None else at
+    if at < 0:
         return ()
-    before = old.snapshots[_place(old, [p.before for p in found.passes[: found.parting + 1]])]
-    after = new.snapshots[_place(new, [p.after for p in found.passes[: found.parting + 1]])]
+    before = old.snapshots[_place(old, [p.before for p in found.passes[: at + 1]])]
+    after = new.snapshots[_place(new, [p.after for p in found.passes[: at + 1]])]
+    if found.passes[at].same:
+        return listing_lines(new, after)
     diff, renamed = diff_renumbered(before, after)
     # Locations of the old listing are in a table of its own.
     renamed = Snapshot(
         lines=renamed.lines, ids=renamed.ids, locs=(-1,) * len(renamed.lines), ops=renamed.ops
     )
     return diff_lines(new, renamed, after, diff, width=width)
+
+
+# ---- the passes of both
+
+
+def aligned_lines(
+    found: BackendComparison, old: CompileRecord, new: CompileRecord, whole: bool = False
+) -> list[Line]:
+    """The passes of both compiles side by side; the one at which they part is marked.
+
+    Keys are ``("pass", index)``. whole: also passes that had no effect in either.
+    """
+    out: list[Line] = []
+    hidden = 0
+    for i, each in enumerate(found.passes):
+        runs = _run(old, each.before), _run(new, each.after)
+        turning = i in (found.parting, found.meeting)
+        # The front end is no run, and is always there.
+        quiet = i > 0 and all(r is None or r.state in ("noop", "skipped") for r in runs)
+        if quiet and not turning and not whole:
+            hidden += 1
+            continue
+        out += _hidden(hidden)
+        hidden = 0
+        sign = "=" if each.same else "≠"
+        effects = [_effect(r) for r in runs] if i > 0 else ["", ""]
+        mark = "they part here: " if i == found.parting else ""
+        mark = "the same from here on: " if i == found.meeting else mark
+        spans = (
+            ("  ▶ " if i == found.parting else "    ", "warn"),
+            (sign, "dim" if each.same else "warn"),
+            (f" {effects[0]:<14}{effects[1]:<14}", "num"),
+            (mark, "ok" if each.same else "warn"),
+            (each.title(), "" if not each.same or not quiet else "dim"),
+        )
+        out.append(Line(spans, ("pass", i)))
+    return out + _hidden(hidden)
+
+
+def _hidden(count: int) -> list[Line]:
+    if not count:
+        return []
+    word = "pass" if count == 1 else "passes"
+    return [Line(((f"      … {count} {word} without an effect in either", "dim"),))]
+
+
+def _run(compiled: CompileRecord, at: int) -> PassRun | None:
+    return compiled.runs[at] if at >= 0 else None
+
+
+def _effect(run: PassRun | None) -> str:
+    if run is None:
+        return "not run"
+    if run.state != "changed":
+        return "no effect" if run.state == "noop" else run.state
+    parts = [f"{sign}{n}" for sign, n in (("+", run.added), ("-", run.removed),
+             ("~", run.rewritten), (">", run.moved)) if n]  # fmt: skip
+    return " ".join(parts) or "changed"
 
 
 def _place(compiled: CompileRecord, runs: Sequence[int]) -> int:

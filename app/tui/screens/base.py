@@ -96,6 +96,10 @@ class StudioScreen(Screen[None]):
         """One level out within this screen; False at the top."""
         return False
 
+    def cancel(self) -> bool:
+        """Give up work that this screen has begun; False if there is none."""
+        return False
+
     # --- search ----------------------------------------------------------------------------
 
     def open_search(self) -> None:

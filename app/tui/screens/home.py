@@ -33,9 +33,9 @@ class HomeScreen(StudioScreen):
     HomeScreen #detail { height: auto; max-height: 35%; border-top: solid $panel-lighten-2; }
     """
     KEYS = (
-        ("choose", "open"), ("changes", "changes"), ("search", "search"), ("config", "options"),
-        ("log", "log"), ("save", "save"), ("palette", "commands"), ("help", "help"),
-        ("quit", "quit"),
+        ("choose", "open"), ("changes", "changes"), ("compare", "compare"), ("search", "search"),
+        ("config", "options"), ("log", "log"), ("save", "save"),
+        ("palette", "commands"), ("help", "help"), ("quit", "quit"),
     )  # fmt: skip
     MORE = (("choose", "open"), ("more-backends", "backends"), *KEYS[1:])
     """The same where the matrix has no room for all backends."""
@@ -104,6 +104,12 @@ class HomeScreen(StudioScreen):
             self.studio.notify("Save the file: it is compared with what is shown now.", timeout=4)
         else:
             self.studio.push_screen(EditScreen())
+
+    def action_compare(self) -> None:
+        """Choose what to compare the selected kernel with."""
+        from .comparing import CompareScreen
+
+        self.studio.push_screen(CompareScreen())
 
     def action_more_backends(self) -> None:
         """The next page of the matrix; after the last one the first."""

@@ -1,0 +1,94 @@
+"""Files as of a revision of git: FILE@REVISION is the file, with all that it imports from its
+repository, as it was then."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Generator, Sequence
+from typing import NamedTuple
+
+__all__ = ["Commit", "NoRevisionError", "commits", "file_at", "split"]
+
+_FORMAT = "%h%x09%cr%x09%s"
+
+
+class NoRevisionError(ValueError):
+    """There is no such file in git. environment: True if git itself cannot be run."""
+
+    def __init__(self, text: str, environment: bool = False) -> None:
+        super().__init__(text)
+        self.environment = environment
+
+
+class Commit(NamedTuple):
+    """revision: as git knows it, such as ``HEAD~2``. touched: it changed the file."""
+
+    revision: str
+    hash: str
+    when: str
+    subject: str
+    touched: bool
+
+
+def split(name: str) -> tuple[str, str]:
+    """(file, revision) of FILE@REVISION; the revision is empty if ``name`` is a file."""
+    path, at, revision = name.rpartition("@")
+    if not at or not path or os.path.exists(name):
+        return name, ""
+    return path, revision
+
+
+@contextlib.contextmanager
+def file_at(path: str, revision: str) -> Generator[str]:
+    """The path of a file in a copy of its repository as of ``revision``, removed afterwards.
+
+    Raises NoRevisionError.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    while not os.path.isdir(folder):  # the revision may have folders that are gone
+        folder = os.path.dirname(folder)
+    top = os.path.realpath(_git(folder, "rev-parse", "--show-toplevel").decode().strip())
+    commit = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options",
+                  f"{revision}^{{commit}}", fault=f"there is no revision {revision!r}")  # fmt: skip
+    inner = os.path.relpath(os.path.realpath(path), top)
+    packed = _git(top, "archive", "--format=tar", commit.decode().strip())
+    with tempfile.TemporaryDirectory(prefix="qd-studio-") as copy:
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(copy, filter="data")
+        found = os.path.join(copy, inner)
+        if not os.path.exists(found):
+            raise NoRevisionError(f"that revision has no file {inner}")
+        yield found
+
+
+def commits(path: str, most: int = 20) -> Sequence[Commit]:
+    """The last commits of the repository of a file, the newest first. Raises NoRevisionError."""
+    folder, name = os.path.split(os.path.abspath(path))
+    log = ("log", "--first-parent", f"-n{most}")
+    lines = _git(folder, *log, f"--format={_FORMAT}").decode(errors="replace").splitlines()
+    own = _git(folder, *log, "--format=%h", "--", name).decode().split()
+    out: list[Commit] = []
+    for i, line in enumerate(lines):
+        short, when, subject = line.split("\t", 2)
+        revision = f"HEAD~{i}" if i else "HEAD"
+        out.append(Commit(revision, short, when, subject, short in own))
+    return out
+
+
+def _git(folder: str, *words: str, fault: str = "") -> bytes:
+    try:
+        done = subprocess.run(
+            ["git", "-C", folder, *words], capture_output=True, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except OSError as error:
+        raise NoRevisionError(f"git cannot be run: {error}", True) from None
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise NoRevisionError(fault or (said[0] if said else "git failed"))
+    return done.stdout
