@@ -11,6 +11,7 @@ import ctypes
 import itertools
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -295,8 +296,11 @@ class Checks:
             f"    if key is not {spec_key}: {miss}",
         )
         wrong = wrong_order(param, name)
-        # The slow path refuses NumPy arrays in a graph, and in place of an object's own arrays.
+        # The slow path refuses NumPy arrays in a graph, and in place of an object's own arrays,
+        # except for members of its records.
         own = isinstance(self.variant.spec_keys[binding.arg], InstanceKey)
+        if own and binding.path:
+            own = not is_dataclass(follow(self.args[binding.arg], binding.path[:-1]))
         of_host = not self.owner.decl.options.graph and (not own or isinstance(seen, np.ndarray))
         if not self._on_host:  # an array of the host is copied to the device and back
             self.lines.add(f"elif c is ndarray: return slow({self.again})")
