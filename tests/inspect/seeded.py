@@ -71,7 +71,8 @@ def seeded(seed: int, folder: Path) -> tuple[Seeded, Any]:
         plant = partial(planted, pass_name, FAULTS[kind], partial(_matches, phase), make)
         with plant():
             found = bisect_kernel(kernel, "cpu", PLAIN, calls=calls)
-        unfit = ("takes too long", "fails on the kernel itself", "arguments are not known")
+        unfit = ("takes too long", "fails on the kernel itself", "arguments are not known",
+                 "arguments could not be made")  # fmt: skip
         late = any(text in found.reason for text in unfit)
         if found.state == "agrees" or (found.state == "unknown" and late):
             continue
