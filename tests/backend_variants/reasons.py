@@ -60,6 +60,7 @@ _ON_NO_DEVICE: dict[str, str] = {
         lang/test_interop::test_members_of_soa_structs_can_be_shared
         lang/test_interop::test_no_conversion_without_a_copy
         lang/test_interop::test_dlpack_shares_the_memory
+        runtime/test_relaunches::test_what_is_kept_between_launches_changes_nothing
         lang/test_interop::test_dlpack_of_interleaved_fields_has_strides
         lang/test_interop::test_dlpack_of_other_types
         lang/test_interop::test_dlpack_keeps_the_memory
