@@ -118,7 +118,7 @@ def test_the_example_says_something_in_every_field():
         same = [f for f in record._fields if f in defaults and getattr(record, f) == defaults[f]]
         assert same == (["layout", "grad"] if isinstance(record, Param) else [])
     empty = [f.name for f in dataclasses.fields(ARTIFACT) if not getattr(ARTIFACT, f.name)]
-    assert empty == ["texts", "lines", "lazy", "remarks", "later"]  # not kept
+    assert empty == ["texts", "lines", "lazy", "remarks", "later", "first"]  # not kept
 
 
 def test_every_field_comes_back():
