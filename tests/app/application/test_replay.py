@@ -276,7 +276,7 @@ def lost(x: qd.types.ndarray(qd.f32, 1)):
         x[i] += 1.0
 
 
-big = np.ones(1_000_000, np.float32)
+big = np.ones(24_000_000, np.float32)
 a = np.ones(20_000, np.float32)
 for _ in range(5):
     work(a)
