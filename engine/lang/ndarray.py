@@ -17,7 +17,12 @@ import numpy as np
 
 from ..backends.array_memory import ArrayMemory, DeviceArray, view_of
 from ..backends.base import Device
-from ..errors import QuadrantsAssertionError, QuadrantsIndexError, QuadrantsRuntimeError
+from ..errors import (
+    QuadrantsAssertionError,
+    QuadrantsIndexError,
+    QuadrantsRuntimeError,
+    QuadrantsRuntimeTypeError,
+)
 from ..frontend.specialization import NdarrayKey, ndarray_key
 from ..runtime import program
 from ..types import (
@@ -82,6 +87,15 @@ The specialization key and the memory of an array whose program has ended are No
 """
 
 
+def _kind(array: Ndarray) -> tuple[object, ...]:
+    return array.dtype, array.shape, array.element_shape, array.layout
+
+
+def _described(array: Ndarray) -> str:
+    order = "" if array.layout is None else f" with the axes {array.layout} in memory"
+    return f"{array.element_type} {array.shape}{order}"
+
+
 class Ndarray(ArrayHandle, Exchanges):
     """An array of numbers, vectors or matrices; made by `ndarray`.
 
@@ -91,8 +105,8 @@ class Ndarray(ArrayHandle, Exchanges):
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "_data", "_elements", "_extents", "_key", "_memory",
-        "_program", "_ready", "_writes", "dtype", "dual", "element_shape", "grad", "layout",
+        "__dict__", "__weakref__", "_data", "_dual", "_elements", "_extents", "_grad", "_key",
+        "_memory", "_program", "_ready", "_writes", "dtype", "element_shape", "layout",
     )  # fmt: skip
 
     def __init__(
@@ -121,14 +135,20 @@ class Ndarray(ArrayHandle, Exchanges):
         self._memory: ArrayMemory | None = memory
         self._data: Array | DeviceArray | None = data
         self._elements: Elements = elements_of(data, [*back, *tail] if axes else None)
-        key = ndarray_key(dtype, len(shape), needs_grad, element_shape, axes, needs_dual)
+        self._grad = Ndarray(dtype, shape, False, element_shape, axes) if needs_grad else None
+        self._dual = Ndarray(dtype, shape, False, element_shape, axes) if needs_dual else None
+        key = self._new_key()
         self._key: NdarrayKey | None = key
         # Launchers read it in one step: another thread may end the program at any time, and the
         # memory must live as long as the launch.
         self._ready: Ready = key, memory.address, shape, self._writes, data
-        self.grad: Final = Ndarray(dtype, shape, False, element_shape, axes) if needs_grad else None
-        self.dual: Final = Ndarray(dtype, shape, False, element_shape, axes) if needs_dual else None
         owner.own(self)
+
+    def _new_key(self) -> NdarrayKey:
+        return ndarray_key(
+            self.dtype, len(self._extents), self.has_grad(), self.element_shape, self.layout,
+            self.has_dual(),
+        )  # fmt: skip
 
     def program_ended(self) -> None:
         """Free the memory; the array is of no use from here on."""
@@ -199,13 +219,57 @@ class Ndarray(ArrayHandle, Exchanges):
             raise AttributeError("an ndarray of numbers has no attribute 'm'")
         return self.element_shape[1] if len(self.element_shape) == 2 else 1
 
+    @property
+    def grad(self) -> Ndarray | None:
+        """The array of gradients, or None.
+
+        May be set to another array of the same type and shape, which launches then write to, or to
+        None. QuadrantsRuntimeTypeError for anything else.
+        """
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Ndarray | None) -> None:
+        self._grad = self._companion("grad", value)
+        self._renew_key()
+
+    @property
+    def dual(self) -> Ndarray | None:
+        """The array of duals, or None; may be set as `grad` may."""
+        return self._dual
+
+    @dual.setter
+    def dual(self, value: Ndarray | None) -> None:
+        self._dual = self._companion("dual", value)
+        self._renew_key()
+
+    def _companion(self, name: str, value: Any) -> Ndarray | None:
+        """A launch indexes both arrays alike: one that is smaller would be written outside."""
+        if value is None:
+            return None
+        if not isinstance(value, Ndarray):
+            found = type(value).__name__
+        elif _kind(value) == _kind(self) and self.dtype.is_real:
+            return value
+        else:
+            found = f"{_described(value)} for one of {_described(self)}"
+        raise QuadrantsRuntimeTypeError(
+            f"{name} of an ndarray must be an ndarray of the same type and shape, not {found}",
+            hint=f"x.{name} = qd.ndarray(x.element_type, x.shape), or x.{name}.from_numpy(...)",
+        )
+
+    def _renew_key(self) -> None:
+        if self._key is not None:
+            self._key = self._new_key()
+            self._ready = (self._key, *self._ready[1:])
+
     def has_grad(self) -> bool:
-        """True if it was made with ``needs_grad``."""
-        return self.grad is not None
+        """True if there is memory for gradients."""
+        return self._grad is not None
 
     def has_dual(self) -> bool:
-        """True if it was made with ``needs_dual``."""
-        return self.dual is not None
+        """True if there is memory for duals."""
+        return self._dual is not None
 
     def __repr__(self) -> str:
         state = "" if self._data is not None else ", no longer valid"

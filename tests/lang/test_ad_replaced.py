@@ -172,3 +172,27 @@ def test_mistakes():
     for decorator in (qd.ad.grad_replaced, qd.ad.no_grad):
         with pytest.raises(TypeError, match="decorates a Python function, not 3"):
             decorator(3)
+
+
+def test_an_ndarray_may_get_other_gradients():
+    @qd.kernel
+    def squares(x: qd.types.ndarray(qd.f32, 1), y: qd.types.ndarray(qd.f32, 1)):
+        for i in x:
+            y[0] += x[i] * x[i]
+
+    x, y = qd.ndarray(qd.f32, 3), qd.ndarray(qd.f32, 1, needs_grad=True)
+    x.fill(2.0)
+    y.grad.fill(1.0)
+    for other in (qd.ndarray(qd.f32, 3), qd.ndarray(qd.f32, 3)):
+        x.grad = other
+        squares(x, y)
+        squares.grad(x, y)
+        assert other.to_numpy().tolist() == [4.0, 4.0, 4.0]
+    wrong = (
+        qd.ndarray(qd.f32, 2), qd.ndarray(qd.f64, 3), qd.ndarray(qd.types.vector(2, qd.f32), 3),
+        np.zeros(3, np.float32),
+    )  # fmt: skip
+    for value in wrong:
+        with pytest.raises(TypeError, match="same type and shape"):
+            x.grad = value
+    assert x.grad is other
