@@ -1,5 +1,5 @@
-"""Estimates of the time that a job of the worker still lasts: from the job before of the same files,
-or from what it has done so far.
+"""Estimates of the time that a job of the worker still lasts: from the job before of the same
+files, or from what it has done so far.
 
     pace = JobPace(files, past, launches=True)
     pace.loaded("k.py", {"k.py:step": 12})        # its kernels, with their number of lines
@@ -7,9 +7,10 @@ or from what it has done so far.
     pace.left(now)                                 # seconds, or None
     pace.end(now); pace.took                       # for the next job
 
-There are three bases, the best first: the time of each step in the job before; for files that were
+There are four bases, the best first: the time of each step in the job before; for files that were
 never looked at, the time by line of the kernels that are done; for a compile, the time by statement
-of an earlier compile of at least a tenth of the size. Without one of them there is no estimate.
+of an earlier compile of at least a tenth of the size; the mean time of the files that are done.
+Without one of them there is no estimate.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ class JobPace:
         self._step: Step | None = None
         self._since = 0.0
         self._began: float | None = None
+        self._file_began = 0.0
         self._scaled = [0.0, 0.0]
 
     # ---- events
@@ -108,6 +110,8 @@ class JobPace:
         before, self._step, self.statements = self._step, step, 0
         if self._began is None:
             self._began = now
+        if before is None or before.file != step.file:
+            self._file_began = now
         if before is not None and before.file != step.file:
             self._known.pop(before.file, None)
             for kernel in self._kernels.get(before.file, {}).values():
@@ -174,19 +178,15 @@ class JobPace:
         if step is None or self._began is None:
             return None
         at = self._files.index(step.file) if step.file in self._files else 0
+        rest = [self._known.get(file) for file in self._files[at + 1 :]]
         total = self._left_in(step.file, now)
-        if total is None:
+        if (total is None or None in rest) and not at:
             return None
-        unknown = 0
-        for file in self._files[at + 1 :]:
-            known = self._known.get(file)
-            if known is None:
-                unknown += 1
-            else:
-                total += self._scale * _sum(known)
-        if unknown and at:
-            total += unknown * (now - self._began) / (at + 1)
-        return None if unknown and not at else total
+        # Files that were never looked at are taken to be like those that are done.
+        each = (self._file_began - self._began) / at if at else 0.0
+        if total is None:
+            total = max(0.0, each - (now - self._file_began))
+        return total + sum(each if known is None else self._scale * _sum(known) for known in rest)
 
     @property
     def _scale(self) -> float:

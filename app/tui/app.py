@@ -29,7 +29,7 @@ from textual.screen import Screen
 from ...engine.inspect.record import Record, RunName
 from ..core.edits import Edits, looked
 from ..core.pending import finished_record
-from ..core.saves import Saves
+from ..core.saves import MOST, Saves
 from ..core.state import History, Selection, remember, settle
 from ..core.tour import Where
 from ..core.visible import visible, visible_line
@@ -67,7 +67,7 @@ class StudioApp(Actions, App[int]):
     files: what is looked at. start: makes the worker client, given a callback for its events;
     None shows ``record`` only (a saved session). theme: one of `palettes.THEMES`, if not the one
     that Textual starts with. keymap: command id -> keys; keymap_problems: what
-    is wrong with the file it came from.
+    is wrong with the file it came from. keep_saves: how many; 0 for the usual number.
     """
 
     TITLE = "qd-studio"
@@ -88,6 +88,7 @@ class StudioApp(Actions, App[int]):
         keymap: Mapping[str, str] | None = None,
         keymap_problems: Sequence[str] = (),
         keymap_path: str = "keymap.toml",
+        keep_saves: int = 0,
     ) -> None:
         super().__init__()
         for own in THEMES:
@@ -101,7 +102,7 @@ class StudioApp(Actions, App[int]):
         self.edits = Edits()
         self.look_settings: dict[str, Any] = {}  # how files are looked at, for sweeps
         self.config_base: Record | None = None  # measured with the options at the start
-        self.saves = Saves()
+        self.saves = Saves(keep_saves or MOST)
         if start is None:
             self._keep_save()
         self.measure: Measure | None = None  # a look of its own; None: nothing can be compiled

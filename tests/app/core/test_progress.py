@@ -121,6 +121,15 @@ def test_a_large_kernel_is_estimated_by_its_statements():
         assert pace.compiles == {"cpu": (statements, 3.0)}
 
 
+def test_files_are_taken_to_be_like_those_that_are_done():
+    files = [f"{i}.py" for i in range(4)]
+    pace, seen = JobPace(files, PastTimes(), plain=False), []
+    for now, file in enumerate(files):
+        pace.step(2.0 * now, Step(file, "k", "launch", "cpu", "timing k"))
+        seen.append((pace.left(2.0 * now), pace.left(2.0 * now + 1.0)))
+    assert seen == [(None, None), (6.0, 5.0), (4.0, 3.0), (2.0, 1.0)]
+
+
 def test_the_kernel_and_the_file_are_counted():
     pace = JobPace(["f.py"], PastTimes())
     seen = []
