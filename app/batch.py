@@ -25,14 +25,16 @@ def measured(
     files: Iterable[str],
     command: tuple[str, ...],
     talk: Callable[[str], object],
+    heard: Callable[[Event], object] = lambda event: None,
     **settings: Any,
 ) -> Record:
     """Return a complete record of ``files``; ``talk`` receives a line for each thing that happens
-    meanwhile."""
+    meanwhile, ``heard`` every event."""
 
     said: set[str] = set()
 
     def listen(event: Event) -> None:
+        heard(event)
         if isinstance(event, KernelUpdated) and event.final:
             talk(f"{event.kernel.id}: {_outcome(event.kernel)}")
         elif isinstance(event, Failed):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["asked", "main", "parser"]
 
 _EXITS = {"agrees": EXIT_OK, "found": EXIT_FAILED, "unknown": EXIT_NOT_JUDGED}
-_EVERY_S = 1.0
-"""Seconds between lines about progress."""
 
 
 def parser() -> Parser:
@@ -84,7 +81,8 @@ def main(words: list[str]) -> int:
 
 def asked(options: argparse.Namespace, kind: str) -> tuple[bytes, Record]:
     """(the answer to a study, the record of the file)."""
-    from .worker.events import Failed, Progress, Studied
+    from . import progress
+    from .worker.events import Failed, Studied
     from .worker.once import WorkerError, collect
     from .worker.protocol import Study
 
@@ -98,23 +96,21 @@ def asked(options: argparse.Namespace, kind: str) -> tuple[bytes, Record]:
     )
     answers: list[bytes] = []
     faults: list[str] = []
-    said = [time.monotonic()]
 
     def listen(event: Event) -> None:
         if isinstance(event, Studied):
             answers.append(event.answer)
         elif isinstance(event, Failed):
             faults.append(event.error.rendered or event.error.message)
-        elif isinstance(event, Progress) and time.monotonic() - said[-1] > _EVERY_S:
-            said.append(time.monotonic())
-            streams.talk_line(event.text)
+        line.heard(event)
 
     only = [options.kernel] if options.kernel else []
     try:
-        record = collect(
-            options.files, on_event=listen, only=only, study=study, command=("qd-studio", kind),
-            **settings,
-        )  # fmt: skip
+        with progress.line() as line:
+            record = collect(
+                options.files, on_event=listen, only=only, study=study,
+                command=("qd-studio", kind), **settings,
+            )  # fmt: skip
     except WorkerError as error:
         raise Failure(EXIT_ENVIRONMENT, str(error)) from None
     for fault in dict.fromkeys(faults):

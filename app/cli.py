@@ -155,6 +155,7 @@ def _studio(options: argparse.Namespace, words: list[str]) -> int:
         theme=options.theme,
         keymap=options.keymap,
         command=command,
+        keep_saves=options.keep_saves,
         **settings,
     )
 

@@ -80,10 +80,12 @@ def main(words: list[str]) -> int:
 
 
 def _record(source: str, settings: dict[str, Any]) -> Record:
+    from . import progress
     from .worker.once import WorkerError, collect
 
     try:
-        return collect([source], command=("qd-studio", "edit"), **settings)
+        with progress.line() as line:
+            return collect([source], on_event=line.heard, command=("qd-studio", "edit"), **settings)
     except WorkerError as error:
         raise Failure(EXIT_ENVIRONMENT, str(error)) from None
 

@@ -108,11 +108,13 @@ def opening(options: argparse.Namespace) -> Opening:
 
 def measured(files: list[str], words: list[str], settings: dict[str, Any]) -> Record:
     """The record of these files. words: of the command line."""
-    from . import batch
+    from . import batch, progress
     from .worker.once import WorkerError
 
     try:
-        return batch.measured(files, ("qd-studio", *words), streams.talk, **settings)
+        with progress.line() as line:
+            command = ("qd-studio", *words)
+            return batch.measured(files, command, streams.talk, line.heard, **settings)
     except WorkerError as error:
         raise Failure(EXIT_ENVIRONMENT, str(error)) from None
 

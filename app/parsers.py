@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 from . import options as options_of
 from . import streams
 from .commands import COMMANDS
-from .usage import Parser
+from .core.keymap import LEAST_SAVES
+from .usage import Parser, count
 
 __all__ = ["main_parser"]
 
@@ -48,6 +49,9 @@ def main_parser() -> Parser:
         "'task.2.loads<=4@cfg_optimization in step': of kernel step, task 2 has at most 4 loads "
         "after that pass; may be repeated; also require under [tool.qd-studio]")  # fmt: skip
     options_of.screen(parser)
+    add("--keep-saves", type=_saves, default=0, metavar="N",
+        help="keep the newest N saves, to compare with them (D); default: keep-saves in "
+        "keymap.toml, or 50")  # fmt: skip
     add("--plain", action="store_true",
         help="a dialogue in lines of text, for screen readers and terminals without a screen; "
         "`help` names its commands")  # fmt: skip
@@ -58,6 +62,13 @@ def main_parser() -> Parser:
         help="print the commands, options and keys as JSON and exit")  # fmt: skip
     add("--version", action=_Version, help="print the version and exit")
     return parser
+
+
+def _saves(text: str) -> int:
+    value = count(text)
+    if value < LEAST_SAVES:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of {LEAST_SAVES} or more")
+    return value
 
 
 class _Version(argparse.Action):

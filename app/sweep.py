@@ -57,6 +57,8 @@ def parser() -> Parser:
 
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
+    from . import progress
+    from .core.progress import forms
     from .core.sweeps import reference_first
     from .sweeping import measure, sweeps_in
 
@@ -73,10 +75,11 @@ def main(words: list[str]) -> int:
     if len(values) < 2:
         raise Failure(EXIT_USAGE, f"sweep: name another value than {now}: {info.name}=VALUE,...")
 
-    def progress(done: int, total: int, text: str) -> None:
-        streams.talk_line(f"{done + 1}/{total} {text}")
-
-    records = measure(options.files, info.name, values, settings, options.rounds, progress)
+    with progress.line() as line:
+        records = measure(
+            options.files, info.name, values, settings, options.rounds,
+            lambda state: line.show(forms(state)),
+        )  # fmt: skip
     found = sweeps_in(info.name, values, records, options.kernel)
     if not found:
         return _nothing(records[0][0], options.kernel)
@@ -130,6 +133,7 @@ def _usual(info: OptionInfo, now: Value) -> list[Value]:
 
 def _present(files: Sequence[str], info: OptionInfo, settings: dict[str, Any]) -> Value:
     """The value that the files are compiled with: of the command line, or as they set it."""
+    from . import progress
     from .worker.once import WorkerError, collect
 
     given = settings["config"].get(info.name)
@@ -137,7 +141,8 @@ def _present(files: Sequence[str], info: OptionInfo, settings: dict[str, Any]) -
         return given
     try:
         own: dict[str, Any] = {**settings, "launch": False, "backends": ("interp",)}
-        record = collect(files, **own)
+        with progress.line() as line:
+            record = collect(files, on_event=line.heard, **own)
     except WorkerError as error:
         raise Failure(EXIT_ENVIRONMENT, str(error)) from None
     for entries in (*(f.config for f in record.files), record.config):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..engine.inspect.record import Record
+from .core.progress import Rate, State
 from .core.sweeps import Sweep, Value, sweep_of, visits
-from .worker.once import collect
+from .worker.events import Event, Progress
+from .worker.once import CancelledError, collect
 
 __all__ = ["measure", "sweeps_in"]
 
@@ -18,25 +22,37 @@ def measure(
     values: Sequence[Value],
     settings: dict[str, Any],
     rounds: int = 2,
-    progress: Callable[[int, int, str], object] = lambda done, total, text: None,
-    stopped: Callable[[], bool] = lambda: False,
+    progress: Callable[[State], object] = lambda state: None,
+    cancelled: threading.Event | None = None,
 ) -> list[list[Record]]:
     """The records by round, then by value, in the order of ``values``.
 
-    progress: called with (looks done, all looks, what comes). stopped: asked before each look; the
-    rounds that are complete are returned.
+    progress: called with what is done now and how far it is. cancelled: when it is set, the look in
+    work is given up, and the rounds that are complete are returned.
     """
     out: list[list[Record]] = []
-    total, done = rounds * len(values), 0
+    total, done, setting = rounds * len(values), 0, ""
     config = dict(settings.get("config") or {})
+    rate = Rate(time.monotonic())
+
+    def heard(event: Event) -> None:
+        if isinstance(event, Progress):
+            say(f"{setting}: {event.text}")
+
+    def say(text: str) -> None:
+        left = rate.left(time.monotonic(), done, total)
+        progress(State(text, f"look {done + 1} of {total}", "", left))
+
     for order in visits(values, rounds):
         found: dict[Value, Record] = {}
         for value in order:
-            if stopped():
-                return out
-            progress(done, total, f"{option}={value}")
+            setting = f"{option}={value}"
+            say(setting)
             own: dict[str, Any] = {**settings, "config": {**config, option: value}}
-            found[value] = collect(files, **own)
+            try:
+                found[value] = collect(files, on_event=heard, cancelled=cancelled, **own)
+            except CancelledError:
+                return out
             done += 1
         out.append([found[value] for value in values])
     return out

@@ -9,7 +9,7 @@ import msgspec
 from ...engine.inspect.application.lines import expensive_lines
 from ...engine.inspect.application.model import ExpensiveLines
 from ...engine.inspect.application.store import ApplicationFile
-from .. import streams
+from .. import progress, streams
 from ..core.lines import plain
 from ..core.views.applications import expensive_table
 
@@ -18,7 +18,15 @@ __all__ = ["print_lines", "to_text"]
 
 def print_lines(file: ApplicationFile, most: int, as_json: bool) -> None:
     """Count, and print a table or JSON."""
-    found = expensive_lines(file, most, streams.talk_line)
+    with progress.line() as line:
+
+        def counting(text: str, done: int, total: int) -> None:
+            if line.live:
+                line.counted(text, done, total, "kernel")
+            else:  # the studio shows these lines
+                streams.talk_line(f"{text}, {done + 1} of {total}")
+
+        found = expensive_lines(file, most, counting)
     if as_json:
         streams.write(json.dumps(msgspec.to_builtins(found), indent=1) + "\n", True)
     else:

@@ -11,7 +11,7 @@ import msgspec
 
 from ...engine import inspect
 from ...engine.inspect.application import replay as replaying
-from .. import streams
+from .. import progress, streams
 from ..core import format as fmt
 from ..core.lines import plain, table
 from ..core.visible import visible_line
@@ -77,11 +77,13 @@ def main(words: Sequence[str]) -> int:
     if not usable:
         return EXIT_ENVIRONMENT
     found: list[replaying.Replayed] = []
-    for one in replaying.replay(
-        file, usable, names=options.kernel, against=options.against, seconds=options.seconds
-    ):
-        found.append(one)
-        streams.talk_line(f"{one.kernel}: {one.backend} {one.state}")
+    with progress.line() as line:
+        for one in replaying.replay(
+            file, usable, names=options.kernel, against=options.against, seconds=options.seconds,
+            progress=lambda text, done, total: line.counted(text, done, total, "result"),
+        ):  # fmt: skip
+            found.append(one)
+            streams.talk_line(f"{one.kernel}: {one.backend} {one.state}")
     if options.json:
         streams.write(json.dumps(msgspec.to_builtins(found), indent=1) + "\n", True)
     else:

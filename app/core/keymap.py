@@ -6,7 +6,8 @@
 
 The left side is the id of a command (the help screen shows them), the right side one key or a list
 of keys, as Textual names them (``ctrl+n``, ``f5``, ``space``) or as the character that is typed.
-``keymap = "vim"`` (or ``"emacs"``) starts from that key map. An entry that cannot be used is
+``keymap = "vim"`` (or ``"emacs"``) starts from that key map. ``keep-saves = 100`` is the number of
+saves that are kept for comparisons. An entry that cannot be used is
 ignored and reported; the report of an unknown id names the nearest one. Pure: the caller reads the
 file.
 """
@@ -18,10 +19,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, cast
 
-__all__ = ["CHOICE", "KEYMAPS", "KeyMap", "keymap_of"]
+__all__ = ["CHOICE", "KEEP_SAVES", "KEYMAPS", "LEAST_SAVES", "KeyMap", "keymap_of"]
 
 CHOICE: Final = "keymap"
 """The entry of a file that names one of `KEYMAPS`."""
+KEEP_SAVES: Final = "keep-saves"
+"""The entry of a file with the number of saves to keep."""
+LEAST_SAVES: Final = 2
+"""The newest save, and one to compare it with."""
 KEYMAPS: Final[Mapping[str, Mapping[str, str]]] = {
     "default": {},
     "vim": {
@@ -44,10 +49,12 @@ With alt only letters: many terminals send ``alt+<`` as escape and then ``<``.
 
 
 class KeyMap(NamedTuple):
-    """keys: command id -> keys separated by commas. problems: a line each, for the user."""
+    """keys: command id -> keys separated by commas. problems: a line each, for the user. saves: how
+    many to keep; 0 if the file does not say."""
 
     keys: dict[str, str]
     problems: tuple[str, ...]
+    saves: int = 0
 
 
 _CHARACTERS: Final = {
@@ -81,7 +88,7 @@ def keymap_of(
         chosen = "default"
     keys = dict(KEYMAPS[chosen])
     for id, value in values.items():
-        if id == CHOICE:
+        if id in (CHOICE, KEEP_SAVES):
             continue
         if id not in scopes:
             near = difflib.get_close_matches(id, scopes, 1, 0.0)
@@ -98,7 +105,11 @@ def keymap_of(
         if named:
             keys[id] = ",".join(named)
     problems += _clashes(keys, scopes)
-    return KeyMap(keys, tuple(problems))
+    saves = values.get(KEEP_SAVES, 0)
+    if KEEP_SAVES in values and (type(saves) is not int or saves < LEAST_SAVES):
+        problems.append(f"{KEEP_SAVES}: {saves!r} is not a number of {LEAST_SAVES} or more")
+        saves = 0
+    return KeyMap(keys, tuple(problems), saves)
 
 
 def _clashes(keys: Mapping[str, str], scopes: Mapping[str, tuple[str, str]]) -> Iterable[str]:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ...engine.inspect.record import ConfigEntry, Record
 from .memo import by_identity
 
-__all__ = ["Save", "Saves", "changed_by"]
+__all__ = ["MOST", "Save", "Saves", "changed_by"]
 
 MOST: Final = 50
 BUDGET: Final = 64 << 20

@@ -55,7 +55,8 @@ class Actions:
     # --- where -----------------------------------------------------------------------------
 
     def action_leave(self) -> None:
-        """One level out: of the search, of its marks, within the screen, of the screen."""
+        """One level out: of the search, of its marks, within the screen, of the screen; at the top,
+        of what the worker does."""
         screen = self._app.screen
         if isinstance(screen, StudioScreen) and (
             screen.close_search() or screen.clear_search() or screen.back()
@@ -63,6 +64,8 @@ class Actions:
             return
         if len(self._app.screen_stack) > 1:
             self._app.pop_screen()
+        elif self._app.busy:
+            self.action_cancel()
 
     def action_tour_next(self) -> None:
         from .tour import Tour

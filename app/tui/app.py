@@ -29,7 +29,7 @@ from textual.screen import Screen
 from ...engine.inspect.record import Record, RunName
 from ..core.edits import Edits, looked
 from ..core.pending import finished_record
-from ..core.saves import Saves
+from ..core.saves import MOST, Saves
 from ..core.state import History, Selection, remember, settle
 from ..core.tour import Where
 from ..core.visible import visible, visible_line
@@ -52,7 +52,7 @@ __all__ = ["StudioApp"]
 
 Value = str | int | float | bool
 # Seconds of work before the title says how to give it up.
-_LONG_S = 2.0
+_LONG_S = 0.5
 
 
 def _kernel_screen() -> Screen[Any]:
@@ -67,7 +67,7 @@ class StudioApp(Actions, App[int]):
     files: what is looked at. start: makes the worker client, given a callback for its events;
     None shows ``record`` only (a saved session). theme: one of `palettes.THEMES`, if not the one
     that Textual starts with. keymap: command id -> keys; keymap_problems: what
-    is wrong with the file it came from.
+    is wrong with the file it came from. keep_saves: how many; 0 for the usual number.
     """
 
     TITLE = "qd-studio"
@@ -88,6 +88,7 @@ class StudioApp(Actions, App[int]):
         keymap: Mapping[str, str] | None = None,
         keymap_problems: Sequence[str] = (),
         keymap_path: str = "keymap.toml",
+        keep_saves: int = 0,
     ) -> None:
         super().__init__()
         for own in THEMES:
@@ -101,7 +102,7 @@ class StudioApp(Actions, App[int]):
         self.edits = Edits()
         self.look_settings: dict[str, Any] = {}  # how files are looked at, for sweeps
         self.config_base: Record | None = None  # measured with the options at the start
-        self.saves = Saves()
+        self.saves = Saves(keep_saves or MOST)
         if start is None:
             self._keep_save()
         self.measure: Measure | None = None  # a look of its own; None: nothing can be compiled
@@ -117,7 +118,7 @@ class StudioApp(Actions, App[int]):
         self.keeps = False  # the choice of a form of IR, for the next start
         self._looks = 0
         self.keymap_path = keymap_path
-        self._progress = "" if start is None else "starting the worker"
+        self._progress: Sequence[str] = ("" if start is None else "starting the worker",)
         self._busy_since: float | None = None if start is None else 0.0
         self._keys = dict(keymap or {})
         self._keymap_problems = keymap_problems
@@ -212,9 +213,15 @@ class StudioApp(Actions, App[int]):
         from ..worker import events as ev
 
         assert self.link is not None
-        changed = False
+        changed = moved = False
         log = list(self.record.log)
         for event in self.link.take():
+            if isinstance(event, ev.Progress):
+                moved = True
+                self._progress = event.forms
+                if self._busy_since is None:
+                    self._busy_since = self._now()
+                continue
             changed = True
             if isinstance(event, ev.RecordUpdated):
                 self.record = event.record
@@ -225,26 +232,23 @@ class StudioApp(Actions, App[int]):
                     self.edits = looked(self.edits, event.record)
                     self._keep_save()
                     self._looks += 1
-                    self._busy_since, self._progress = None, "ready"
+                    self._busy_since, self._progress = None, ("ready",)
             elif isinstance(event, ev.KernelUpdated):
                 kernels = tuple(
                     event.kernel if k.id == event.kernel.id else k for k in self.record.kernels
                 )
                 self.record = _with(self.record, kernels=kernels)
-            elif isinstance(event, ev.Progress):
-                total = f" {event.done}/{event.total}" if event.total else ""
-                self._progress = f"{event.text}{total}"
-                if self._busy_since is None:
-                    self._busy_since = self._now()
             elif isinstance(event, ev.Log):
                 log.append(event.line)
             elif isinstance(event, ev.Exited) and not event.expected:
-                self._progress = f"worker ended: {event.reason}"
+                self._progress = (f"worker ended: {event.reason}",)
         if len(log) != len(self.record.log):
             self.record = _with(self.record, log=tuple(log))
         if changed:
             self.settle()
             self.repaint()
+        elif moved:  # the title alone: keys must not wait for lists that are the same
+            self._show_progress()
 
     def _keep_save(self) -> None:
         self.saves.add(self.record, time.strftime("%H:%M:%S"))
@@ -259,12 +263,22 @@ class StudioApp(Actions, App[int]):
         self._computer.ask(work)
 
     @property
-    def status(self) -> str:
-        """The worker's current activity, for the right end of the title."""
+    def status(self) -> Sequence[str]:
+        """The worker's current activity, for the right end of the title; the longest form first."""
+        screen = self.screen
+        if isinstance(screen, StudioScreen) and screen.activity:
+            back = self.key_name("back")
+            return (f"{screen.activity[0]}  {back} cancels", *screen.activity)
+        if not self.busy:
+            return self._progress
+        key = self.key_name("back" if len(self.screen_stack) == 1 else "cancel")
+        return (*(f"{form}  {key} cancels" for form in self._progress[:1]), *self._progress)
+
+    @property
+    def busy(self) -> bool:
+        """True if the worker has worked for so long that one may want to give it up."""
         since = self._busy_since
-        if since is not None and since and self._now() - since > _LONG_S:
-            return f"{self._progress}  {self.key_name('cancel')} cancels"
-        return self._progress
+        return bool(since) and self._now() - (since or 0.0) > _LONG_S
 
     @staticmethod
     def _now() -> float:

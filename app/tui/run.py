@@ -115,8 +115,10 @@ def run_studio(
     keymap: str | None = None,
     command: Sequence[str] = (),
     tour: Tour | None = None,
+    keep_saves: int = 0,
 ) -> int:
-    """Open the live studio on ``files``; return the exit code. tour: None: if it is a first one."""
+    """Open the live studio on ``files``; return the exit code. tour: None: if it is a first one.
+    keep_saves: 0: as the key map says."""
     chosen = tuple(backends)
 
     def start(on_event: Callable[[Any], object]) -> WorkerClient:
@@ -143,7 +145,10 @@ def run_studio(
             only=[only] if only else [], command=command, cancelled=cancelled,
         )  # fmt: skip
 
-    return _run(files, start, None, theme, no_color, config, keymap, chosen, tour, looks, measure)
+    return _run(
+        files, start, None, theme, no_color, config, keymap, chosen, tour, looks, measure,
+        keep_saves,
+    )  # fmt: skip
 
 
 def open_session(
@@ -170,6 +175,7 @@ def _run(
     tour: Tour | None = None,
     looks: Mapping[str, Any] | None = None,
     measure: Measure | None = None,
+    keep_saves: int = 0,
 ) -> int:
     ascii_only = prepare(theme, no_color)
     # Nothing made while the first screen comes up is garbage; the app turns this on again.
@@ -178,9 +184,9 @@ def _run(
     from .kept import kept
     from .tour import Tour, first_start
 
-    app = StudioApp(
-        files, start, record, ascii_only=ascii_only, theme=own_theme(theme), **_keys(keymap)
-    )
+    settings = _keys(keymap)
+    settings["keep_saves"] = keep_saves or settings["keep_saves"]
+    app = StudioApp(files, start, record, ascii_only=ascii_only, theme=own_theme(theme), **settings)
     app.tour = tour or (Tour(offered=True) if start is not None and first_start() else None)
     app.sel = replace(app.sel, readable=bool(kept().get("readable", True)))
     app.keeps = True
@@ -227,7 +233,8 @@ def _keys(chosen: str | None) -> dict[str, Any]:
     path = _keymap_path()
     text, problem = _keymap_text(path)
     keymap = KeyMap({}, (problem,)) if problem else read_keymap(text or "", chosen)
-    return {"keymap": keymap.keys, "keymap_problems": keymap.problems, "keymap_path": path}
+    return {"keymap": keymap.keys, "keymap_problems": keymap.problems, "keymap_path": path,
+            "keep_saves": keymap.saves}  # fmt: skip
 
 
 def _keymap_path() -> str:
@@ -279,4 +286,4 @@ def read_keymap(text: str, base: str | None = None) -> KeyMap:
     if not values and base is None:  # before the first screen, nothing is loaded for nothing
         return KeyMap({}, (fault,) if fault else ())
     found = keymap_of(values, {c.id: (c.scope, c.keys) for c in all_commands()}, base)
-    return KeyMap(found.keys, (fault, *found.problems)) if fault else found
+    return found._replace(problems=(fault, *found.problems)) if fault else found

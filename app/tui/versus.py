@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ...engine.inspect.compare import KernelComparison, compare_backends
@@ -44,7 +44,7 @@ class Given(NamedTuple):
     """A side that has its record, or how to get it. note: what it lacks."""
 
     name: str
-    record: Callable[[Callable[[str], object], threading.Event], Record]
+    record: Callable[[Callable[..., object], threading.Event], Record]
     note: str = ""
 
 
@@ -52,7 +52,7 @@ class Sides:
     """Two sides, before and after, and what comes of them.
 
     names: of both. backends: those of one record are compared, not two records. Either `result` or
-    `fault` is there in the end; `progress` meanwhile.
+    `fault` is there in the end; `progress`, forms of one text, meanwhile.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Sides:
         self.title = f"{self.names[0]} -> {self.names[1]}"
         self.result: Result | None = None
         self.fault = ""
-        self.progress = "comparing"
+        self.progress: Sequence[str] = ("comparing",)
         self.cancelled = threading.Event()
         self._before, self._after = before, after
         self._kernel = kernel
@@ -75,8 +75,8 @@ class Sides:
     def _run(self, said: Callable[[], object]) -> None:
         from ..worker.once import CancelledError, WorkerError
 
-        def talk(text: str) -> None:
-            self.progress = text
+        def talk(*texts: str) -> None:
+            self.progress = texts
             said()
 
         try:
@@ -88,7 +88,7 @@ class Sides:
         if not self.cancelled.is_set() or self.fault:
             said()
 
-    def _compared(self, talk: Callable[[str], object]) -> Result:
+    def _compared(self, talk: Callable[..., object]) -> Result:
         notes = tuple(side.note for side in (self._before, self._after) if side.note)
         new = self._after.record(talk, self.cancelled)
         if self._backends is not None:
@@ -130,17 +130,16 @@ def _of(record: Record, id: str) -> KernelRecord | None:
 
 def compiled_side(
     measure: Measure, path: str, revision: str, config: Mapping[str, Value], kernel: KernelRecord
-) -> Callable[[Callable[[str], object], threading.Event], Record]:
+) -> Callable[[Callable[..., object], threading.Event], Record]:
     """Return what gets the record of a file as of a revision of git (empty: as it is now)."""
 
-    def record(talk: Callable[[str], object], cancelled: threading.Event) -> Record:
+    def record(talk: Callable[..., object], cancelled: threading.Event) -> Record:
         from ..revisions import file_at
         from ..worker import events as ev
 
         def heard(event: object) -> None:
             if isinstance(event, ev.Progress):
-                total = f" {event.done}/{event.total}" if event.total else ""
-                talk(f"{revision or 'other options'}: {event.text}{total}")
+                talk(*(f"{revision or 'other options'}: {text}" for text in event.forms))
 
         def look(file: str) -> Record:
             found = measure(file, config, kernel.name, heard, cancelled)

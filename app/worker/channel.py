@@ -24,6 +24,7 @@ from ...engine.inspect.record import ErrorRecord, KernelRecord
 from .packing import Packer
 from .protocol import (
     AFRESH,
+    Counts,
     DeviceLost,
     FlightRecorder,
     FromWorker,
@@ -121,6 +122,7 @@ class JobSteps(inspect.Steps):
         self.tainted = False
         self._kind = ""
         self._line = 0
+        self._counts = Counts()
         self._packer: Final = Packer()
         self._limits: Final = {
             "import": job.limits.import_s,
@@ -142,6 +144,7 @@ class JobSteps(inspect.Steps):
         self.give_way()
         self._line = 0
         self._flight.note("")
+        self._count(Counts())
         limit = self._limits.get(kind, 0.0)
         kernel = self.kernel
         self._channel.send(
@@ -237,10 +240,20 @@ class JobSteps(inspect.Steps):
             for fd in (null, *saved):
                 os.close(fd)
 
-    def passing(self, text: str) -> None:
+    def passing(self, text: str, statements: int = 0) -> None:
         # Between two passes nothing is half done: a good moment to give up an old job.
         self.give_way()
         self._flight.note(text)
+        if statements:
+            self._count(Counts(self._counts.done + 1, 0, statements, "pass"))
+
+    def counted(self, done: int, total: int = 0, unit: str = "") -> None:
+        self.give_way()
+        self._count(Counts(done, total, 0, unit))
+
+    def _count(self, counts: Counts) -> None:
+        self._counts = counts
+        self._flight.count(counts)
 
     def at_line(self, line: int) -> None:
         """Note the statement of the file that is executed next."""

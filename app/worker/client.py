@@ -27,37 +27,21 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
 from selectors import EVENT_READ, DefaultSelector
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from ...engine.inspect.record import ErrorRecord, LogLine, Record, RunName
+from ...engine.inspect.record import ErrorRecord, RunName
 from ..core.session import Session, labels_of
 from . import events
 from .events import Event
-from .exit_status import crash_error, how_it_ended, quarantine, undone, why_stale
+from .exit_status import crash_error, how_it_ended, quarantine, undone
+from .listening import Listener
+from .pace import EVERY_S
 from .packing import Unpacker
 from .process import WorkerProcess
-from .protocol import (
-    DeviceLost,
-    FileLoaded,
-    FromWorker,
-    Hello,
-    Job,
-    JobDone,
-    KernelDone,
-    Limits,
-    Looked,
-    MessageDecoder,
-    Opening,
-    Problem,
-    Quarantined,
-    Studied,
-    Working,
-)  # fmt: skip
+from .protocol import Job, JobDone, Limits, MessageDecoder, Opening, Working
 from .standby import StandbyWorker, WakePipe
 
 if TYPE_CHECKING:
@@ -77,7 +61,7 @@ _MAX_RESTARTS, _TRIES = 20, 2
 _SUPERSEDED, _CANCELLED = "a newer request came while it was busy", "cancelled"
 
 
-class WorkerClient:
+class WorkerClient(Listener):
     """See the module docstring."""
 
     def __init__(
@@ -103,13 +87,12 @@ class WorkerClient:
         command: kept in the record. watch: look again after a save. more: fields of `Job`.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
-        self._session = Session.of(paths, tuple(command))
-        self.template = Job(
+        template = Job(
             id=0, files=paths, config=dict(config or {}), labels=labels_of(paths),
             backends=tuple(backends), run=run, launch=launch, only=tuple(only),
             limits=limits or Limits(), opening=opening or Opening(), **more,
         )  # fmt: skip
-        self._emit: Final = on_event
+        super().__init__(on_event, Session.of(paths, tuple(command)), template)
         self._requests: deque[Callable[[], None]] = deque()
         self._wake_pipe: Final = WakePipe()
         self._stopping = False
@@ -121,18 +104,9 @@ class WorkerClient:
         self._selector: Final = DefaultSelector()
         self._standby: Final = StandbyWorker(self._selector)
         self._wanted: set[str] = set(paths)
-        self._job: Job | None = None
-        self._job_began = 0.0
-        self._unpacker = Unpacker()
         self._last_id = 0
-        self._final: set[str] = set()
-        self._quarantined: tuple[Quarantined, ...] = ()
-        self._looks: dict[str, bytes] = {}
         self._looks_before = self._looks
-        self._step: Working | None = None
-        self._deadline: float | None = None
-        self._late_reason = self._killed_for = ""
-        self._restarts = self._job_restarts = 0
+        self._killed_for = ""
         self._thread = threading.Thread(target=self._run, name="worker-client", daemon=True)
         self._thread.start()
 
@@ -215,6 +189,8 @@ class WorkerClient:
         if self._wanted:
             self._start_job()
         timeout = None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        if self._step is not None:
+            timeout = EVERY_S if timeout is None else min(timeout, EVERY_S)
         ready = {key.data for key, _ in self._selector.select(timeout)}
         if "wake" in ready:
             self._wake_pipe.drain()
@@ -233,6 +209,8 @@ class WorkerClient:
             if ended:
                 self._worker_ended(worker)
                 return
+        if self._step is not None and (moved := self._pace.poll(worker.flight)) is not None:
+            self._emit(moved)
         if self._deadline is not None and time.monotonic() > self._deadline:
             self._kill(worker, self._late_reason)
 
@@ -280,6 +258,7 @@ class WorkerClient:
         self._final.intersection_update(self._session.ids_in(kept))
         self._job_began = time.monotonic()
         self._step = None
+        self._pace.begin(self._job)
         self._unpacker = Unpacker()
         self._worker.reset_output_limit()
         self._worker.send(self._job)
@@ -296,11 +275,6 @@ class WorkerClient:
             id for id, k in found if k is None or not k.gradient or k.gradient in self._final
         )
 
-    def _arm(self, seconds: float, reason: str) -> None:
-        """Kill the worker for ``reason`` if nothing disarms or re-arms the clock in time."""
-        self._deadline = time.monotonic() + seconds
-        self._late_reason = reason
-
     def _spawn(self) -> None:
         """Get a worker: the standby one, or a new one."""
         self._worker, hello = self._standby.take()
@@ -311,77 +285,12 @@ class WorkerClient:
         if hello is not None:
             self._handle(hello)
 
-    # ---- events from the worker
-
-    def _handle(self, message: FromWorker) -> None:
-        if isinstance(message, Hello):
-            self._session = replace(self._session, tool=message.tool)
-            self._emit(events.Started(message.pid, self._restarts))
-            return
-        if self._job is None or message.job != self._job.id:
-            return  # of a job that was given up
-        match message:
-            case Working():
-                self._step = message
-                self._deadline = None
-                if message.limit_s:
-                    reason = message.late_text()
-                    self._arm(message.limit_s + self.template.limits.grace_s, reason)
-                self._emit(events.Progress(message.text, message.done, message.total))
-            case FileLoaded():
-                self._loaded(message)
-            case KernelDone():
-                update = self._unpacker.unpack(message.kernel, message.again)
-                self._session = self._session.kernel_updated(update, message.final)
-                if message.final:
-                    self._final.add(message.kernel.id)
-                kernel = self._session.kernel(message.kernel.id)
-                if kernel is not None:
-                    self._emit(events.KernelUpdated(kernel, message.final))
-                    if kernel.stale and message.final:
-                        why = why_stale(kernel.errors, kernel.name)
-                        self._emit(events.Stale((kernel.id,), why))
-            case Looked():
-                self._looks = {**self._looks, **message.looks}
-            case Studied():
-                self._emit(events.Studied(message.kernel, message.answer))
-            case Problem():
-                self._session = self._session.file_problem(message.path, message.error)
-                self._emit(events.Failed(message.error))
-            case DeviceLost():  # a new worker does what is left, but not the launch at fault
-                self._quarantined, self._step = (*self._quarantined, *message.quarantined), None
-                self._job = msgspec.structs.replace(self._job, files=message.files)
-                self._job_restarts = 0
-            case JobDone():
-                self._done(message)
-
-    def _loaded(self, message: FileLoaded) -> None:
-        if message.config:
-            self._session = replace(self._session, config=message.config)
-        path, files, errors = message.path, message.files, message.errors
-        now = self._session
-        if message.ok:
-            kernels, partial = message.kernels, message.partial
-            now = now.file_loaded(path, files, kernels, errors, self._final, partial)
-        else:
-            now = now.file_failed(path, files, errors)
-        self._session = now
-        for error in message.errors:
-            self._emit(events.Failed(error))
-        if not message.ok:
-            self._emit_stale(path, errors)
-        self._follow()
-        self._emit(events.RecordUpdated(self._record(), complete=False))
-
-    def _emit_stale(self, path: str, errors: tuple[ErrorRecord, ...]) -> None:
-        if ids := self._session.ids_in({path}):
-            self._emit(events.Stale(ids, why_stale(errors, os.path.basename(path))))
-
     def _done(self, message: JobDone) -> None:
         if self._worker is not None:
             for stream in ("stdout", "stderr"):
                 self._log(self._worker.output(stream))
             self._log(self._worker.unfinished_output())
+        self._pace.end(not message.given_up)
         self._job = None
         self._step = None
         self._deadline = None
@@ -389,17 +298,6 @@ class WorkerClient:
         self._emit(events.RecordUpdated(self._record(message.elapsed_ms), complete=True))
         if self._watching and not self._stopping:
             self._standby.start()
-
-    def _record(self, elapsed_ms: float | None = None) -> Record:
-        if elapsed_ms is None:
-            elapsed_ms = (time.monotonic() - self._job_began) * 1e3
-        created = datetime.now(UTC).isoformat(timespec="seconds")
-        return self._session.record(created, round(elapsed_ms, 3))
-
-    def _log(self, lines: Iterable[LogLine]) -> None:
-        for line in lines:
-            self._session = self._session.logged(line)
-            self._emit(events.Log(line))
 
     # ---- the end of a worker
 
@@ -429,6 +327,7 @@ class WorkerClient:
         # A worker may end by itself after a job, to start afresh.
         expected = self._killed_for == _SUPERSEDED or (status == 0 and step is None)
         self._emit(events.Exited(reason, expected))
+        self._pace.end(False)
         if job is None:
             return  # between jobs: the next one starts a worker
         self._job_restarts += 1

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...engine.inspect.record import ErrorRecord, KernelRecord, LogLine, Record
+from ..core.progress import State, forms
 
 __all__ = [
     "Event",
@@ -49,11 +51,20 @@ class RecordUpdated:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The worker's current activity. total 0: unknown."""
+    """The worker's current activity. total 0: unknown. state: the same in words, with an estimate
+    of the time left where there is a basis for one; see `core.progress`."""
 
     text: str
     done: int
     total: int
+    state: State | None = None
+
+    @property
+    def forms(self) -> Sequence[str]:
+        """It in words, the longest form first."""
+        if self.state is not None:
+            return forms(self.state)
+        return (f"{self.text} {self.done}/{self.total}" if self.total else self.text,)
 
 
 @dataclass(frozen=True, slots=True)

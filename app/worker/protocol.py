@@ -27,8 +27,9 @@ from __future__ import annotations
 import gc
 import mmap
 import re
+import struct
 from collections.abc import Sequence
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -46,6 +47,7 @@ from ...engine.inspect.steps import late_text
 __all__ = [
     "AFRESH",
     "Assume",
+    "Counts",
     "DeviceLost",
     "FileLoaded",
     "FlightRecorder",
@@ -379,20 +381,45 @@ def launch_in(note: str) -> int:
     return int(found[2] or 0) if found else 0
 
 
-class FlightRecorder:
-    """A short text in a file that two processes map: the pass that runs, readable after a crash."""
+class Counts(NamedTuple):
+    """The progress of a step: done of total (0: unknown), of what, and the statements of the IR."""
 
-    SIZE: Final = 256
+    done: int = 0
+    total: int = 0
+    statements: int = 0
+    unit: str = ""
+
+
+_COUNTS: Final = struct.Struct("<III20s")
+_MOST: Final = (1 << 32) - 1
+
+
+class FlightRecorder:
+    """A short text in a file that two processes map: the pass that runs, readable after a crash.
+    Next to it the `Counts` of the step, which change too often for messages."""
+
+    _TEXT: Final = 256
+    SIZE: Final = _TEXT + _COUNTS.size
 
     def __init__(self, fd: int) -> None:
         """``fd``: a file of at least SIZE bytes, open for reading and writing."""
         self._map = mmap.mmap(fd, self.SIZE)
 
+    def count(self, counts: Counts) -> None:
+        """Replace the counts."""
+        numbers = (min(max(n, 0), _MOST) for n in counts[:3])
+        _COUNTS.pack_into(self._map, self._TEXT, *numbers, counts.unit.encode()[:20])
+
+    def counts(self) -> Counts:
+        """The counts last set, by whichever process. One that is being written may be mixed."""
+        done, total, statements, unit = _COUNTS.unpack_from(self._map, self._TEXT)
+        return Counts(done, total, statements, unit.rstrip(b"\0").decode("utf-8", "replace"))
+
     def note(self, text: str) -> None:
         """Replace the text; cut off if too long."""
-        data = text.encode("utf-8", "replace")[: self.SIZE - 1]
+        data = text.encode("utf-8", "replace")[: self._TEXT - 1]
         self._map[: len(data) + 1] = data + b"\0"
 
     def read(self) -> str:
         """The text last noted, by whichever process."""
-        return self._map[:].split(b"\0", 1)[0].decode("utf-8", "replace")
+        return self._map[: self._TEXT].split(b"\0", 1)[0].decode("utf-8", "replace")

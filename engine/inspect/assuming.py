@@ -221,6 +221,7 @@ class _Silent(Steps):
         self.step = steps.step
         self.silent = steps.silent
         self.passing = steps.passing
+        self.counted = steps.counted
         self.quarantined = steps.quarantined
 
     def updated(self, kernel: KernelRecord) -> None:

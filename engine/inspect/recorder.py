@@ -70,10 +70,10 @@ class LocTable:
 class Recorder(Instrument):
     """See the module docstring.
 
-    progress: called with "stage/pass" before each run. done: called when the last pass has run.
-    shown, seen: ``seen`` is called once, as soon as the run ``shown`` is over. snapshots, runs,
-    cfgs, tasks, metrics, origins: what was seen so far; complete after `end`, and as far as it came
-    when a pass failed.
+    progress: called with "stage/pass" and the number of statements before each run. done: called
+    when the last pass has run. shown, seen: ``seen`` is called once, as soon as the run ``shown``
+    is over. snapshots, runs, cfgs, tasks, metrics, origins: what was seen so far; complete after
+    `end`, and as far as it came when a pass failed.
     """
 
     wants_remarks = True
@@ -81,7 +81,7 @@ class Recorder(Instrument):
 
     def __init__(
         self,
-        progress: Callable[[str], object] | None = None,
+        progress: Callable[[str, int], object] | None = None,
         done: Callable[[], object] | None = None,
         shown: ShownRun | None = None,
         seen: Callable[[], object] | None = None,
@@ -114,7 +114,7 @@ class Recorder(Instrument):
     def before(self, run: Run, func: Func) -> bool:
         self._phase = run.stage
         if self._progress is not None:
-            self._progress(f"{run.stage}/{run.name}")
+            self._progress(f"{run.stage}/{run.name}", self.snapshots[self._now].ops)
         return True
 
     def after(self, run: Run, func: Func) -> None:

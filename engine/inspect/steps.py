@@ -46,9 +46,13 @@ class Steps:
         """Enclose launches that repeat others, whose output would only repeat theirs."""
         yield
 
-    def passing(self, text: str) -> None:
+    def passing(self, text: str, statements: int = 0) -> None:
         """Called with the next part of a compile: a pass, as "stage/pass", or another part, as in
-        `ErrorRecord.stage`."""
+        `ErrorRecord.stage`. statements: of the IR that a pass gets."""
+
+    def counted(self, done: int, total: int = 0, unit: str = "") -> None:
+        """Called within a step when ``done`` parts of it are done. total: of how many, 0 if that is
+        not known. unit: the word for one part, such as trial."""
 
     def quarantined(self, backend: str, stage: str) -> ErrorRecord | None:
         """The error to report in place of doing ``stage``, if it is known to be fatal."""

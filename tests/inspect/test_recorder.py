@@ -93,13 +93,13 @@ def test_a_failing_pass_keeps_what_came_before(monkeypatch):
     broken = registry.get("lower_access")._replace(fn=fail)
     monkeypatch.setitem(registry._passes, "lower_access", broken)
     reported = []
-    recorder = Recorder(reported.append)
+    recorder = Recorder(lambda *run: reported.append(run))
     with pytest.raises(Exception, match="a fault"):
         passes.run(make_func(), CompileConfig(), PipelineKind.CPU, (recorder,))
     last = recorder.runs[-1]
     assert (last.name, last.state, last.before) == ("lower_access", "failed", last.after)
     assert "offloaded" in "".join(recorder.snapshots[last.after].lines)
-    assert reported[-1] == "lower_access/lower_access"
+    assert reported[-1] == ("lower_access/lower_access", recorder.snapshots[last.before].ops)
 
 
 def test_call_sites_come_before_what_was_inlined_there():

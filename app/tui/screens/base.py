@@ -27,6 +27,8 @@ class StudioScreen(Screen[None]):
     """A screen with a title, one or more line views, a search line and a key bar.
 
     KEYS: what the key bar shows, as (command ids, word). scope: of the screen's own commands.
+    activity: forms of a text about work that the screen has begun and that ends when it is left;
+    empty if there is none. It is shown in place of the worker's activity.
     """
 
     DEFAULT_CSS = """
@@ -36,6 +38,7 @@ class StudioScreen(Screen[None]):
     KEYS: ClassVar[Sequence[tuple[str, str]]] = ()
     scope: ClassVar[str] = ""
     AUTO_FOCUS = None
+    activity: Sequence[str] = ()
 
     def __init__(self) -> None:
         super().__init__()
@@ -87,10 +90,10 @@ class StudioScreen(Screen[None]):
         for view in self.query(LineView):
             view.restyle()
 
-    def title_right(self, text: str) -> None:
+    def title_right(self, forms: Sequence[str]) -> None:
         """Show the worker's current activity."""
         for bar in self.query(TitleBar):
-            bar.set(right=text)
+            bar.set(right=forms)
 
     def back(self) -> bool:
         """One level out within this screen; False at the top."""

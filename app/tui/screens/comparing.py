@@ -254,7 +254,7 @@ class VersusScreen(ListScreen):
         shown = self._shown
         if shown is None:
             key = self.studio.key_name("cancel")
-            return [Line(((f"{sides.progress} ...", ""), (f"  {key} cancels", "dim")))], []
+            return [Line(((f"{sides.progress[0]} ...", ""), (f"  {key} cancels", "dim")))], []
         result, backend = shown
         notes = [Line(((note, "warn"),)) for note in result.notes]
         if backend is None:
@@ -266,6 +266,8 @@ class VersusScreen(ListScreen):
         ), notes  # fmt: skip
 
     def paint(self) -> None:
+        sides = self._sides
+        self.activity = () if sides.fault or sides.result is not None else sides.progress
         super().paint()
         shown = self._shown
         if shown is not None and shown[1] is not None and not self._placed:

@@ -76,9 +76,9 @@ class EditedScreen(ListScreen):
 
         def heard(event: object) -> None:
             if isinstance(event, events.Progress):
-                self._later(turn, event.text, None)
+                self._later(turn, event.forms, None)
             elif isinstance(event, events.RecordUpdated) and event.complete:
-                self._later(turn, "", event.record)
+                self._later(turn, (), event.record)
 
         like = like or Job(id=0, files=())
         client = WorkerClient(
@@ -90,14 +90,14 @@ class EditedScreen(ListScreen):
         else:
             self._client = client
 
-    def _later(self, turn: int, doing: str, record: Record | None) -> None:
+    def _later(self, turn: int, doing: Sequence[str], record: Record | None) -> None:
         if self.is_attached:
             self.app.call_later(self._heard, turn, doing, record)  # pyright: ignore[reportUnknownMemberType]
 
-    def _heard(self, turn: int, doing: str, record: Record | None) -> None:
+    def _heard(self, turn: int, doing: Sequence[str], record: Record | None) -> None:
         if turn != self._turn:
             return
-        self._doing = doing
+        self.activity, self._doing = doing, doing[0] if doing else ""
         if record is not None:
             found = next((k for k in record.kernels if k.id == self._edit.kernel), None)
             self._found = found

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 
 from ...core.forms import accepts, is_toggled, stepped, sweep_values
 from ...core.lines import Line
+from ...core.progress import State, forms
 from ...core.state import kernel_of
 from ...core.views.misc import config_of
 from ...core.views.option_forms import ab_lines, form_lines
@@ -220,7 +221,7 @@ class SweepScreen(StudioScreen):
     def paint(self) -> None:
         option, _, kernel = self._sweep
         title = (("qd-studio", "bold"), ("  ", ""), (f"sweep of {option}, {kernel}", ""))
-        self.query_one(TitleBar).set(title, "")
+        self.query_one(TitleBar).set(title, self.studio.status)
         self.query_one("#list", LineView).show(self._lines, [])
 
     def _measure(self) -> None:
@@ -238,20 +239,23 @@ class SweepScreen(StudioScreen):
             "only": [kernel],
         }  # fmt: skip
         try:
-            records = measure(
-                studio.files, option, values, settings, 2, self._progress, self._left.is_set
-            )
+            records = measure(studio.files, option, values, settings, 2, self._progress, self._left)
             found = sweeps_in(option, values, records, kernel) if not self._left.is_set() else []
         except Exception as error:  # such as a worker that cannot be started
+            self.activity = ()
             self._show([Line(((f"{type(error).__name__}: {error}", "bad"),))])
             return
         lines: list[Line] = []
         for sweep in found:
             lines += [*sweep_lines(sweep, studio.size.width, studio.ascii_only), Line(())]
+        self.activity = ()
         self._show(lines or [Line((("Nothing was launched.", "warn"),))])
 
-    def _progress(self, done: int, total: int, text: str) -> None:
-        self._show([Line(((f"{done + 1}/{total}  {text}", "dim"),))])
+    def _progress(self, state: State) -> None:
+        self.activity = forms(state)
+        leave = self.studio.key_name("back")
+        lines = [Line(((self.activity[0], ""),)), Line(((f"{leave} cancels", "dim"),))]
+        self._show(lines)
 
     def _show(self, lines: list[Line]) -> None:
         if not self._left.is_set():

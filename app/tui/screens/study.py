@@ -72,13 +72,17 @@ class StudyScreen(ListScreen):
         match event:
             case Progress():
                 self._doing = event.text
+                self.activity = event.forms
             case Failed():
                 self._faults += (event.error.rendered or event.error.message).splitlines()
             case Studied():
+                self.activity = ()
                 self._answered(event.answer)
             case Exited(expected=False):
+                self.activity = ()
                 self._doing = f"the worker ended: {event.reason}"
             case RecordUpdated(complete=True) if not self._lines:
+                self.activity = ()
                 self._doing = "the worker ended without an answer"
             case _:
                 return

@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from ...core.progress import fitting
 from ...core.visible import visible_line
 from ..commands import command, key_names
 
@@ -41,15 +42,19 @@ class TitleBar(Bar):
     def __init__(self) -> None:
         super().__init__()
         self._left: Sequence[tuple[str, str]] = ()
-        self._right = ""
+        self._right: Sequence[str] = ("",)
 
     def set(
-        self, left: Sequence[tuple[str, str]] | None = None, right: str | None = None
-    ) -> None:  # fmt: skip
-        """Change one side or both. left: texts with Rich styles."""
+        self,
+        left: Sequence[tuple[str, str]] | None = None,
+        right: str | Sequence[str] | None = None,
+    ) -> None:
+        """Change one side or both. left: texts with Rich styles. right: forms of one text; the
+        first that fits is shown."""
         before = self._left, self._right
         self._left = self._left if left is None else left
-        self._right = self._right if right is None else right
+        if right is not None:
+            self._right = (right,) if isinstance(right, str) else right
         if before != (self._left, self._right):
             self._paint()
 
@@ -58,9 +63,7 @@ class TitleBar(Bar):
 
     def _paint(self) -> None:
         width = max(1, self.size.width - 2)
-        right = visible_line(self._right)
-        if len(right) > max(0, width - 24):
-            right = right[: max(0, width - 25)] + "…"
+        right = visible_line(fitting(self._right, width - 24))
         text = Text(no_wrap=True)
         for part, style in self._left:
             text.append(visible_line(part), style=style)

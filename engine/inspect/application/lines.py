@@ -42,9 +42,12 @@ def _time_us(site: Site) -> float:
 
 
 def expensive_lines(
-    file: ApplicationFile, most: int = 5, progress: Callable[[str], object] = lambda text: None
+    file: ApplicationFile,
+    most: int = 5,
+    progress: Callable[[str, int, int], object] = lambda text, done, total: None,
 ) -> ExpensiveLines:
-    """The ``most`` most expensive lines of a recorded application."""
+    """The ``most`` most expensive lines of a recorded application. progress: called with what is
+    counted next, how many compiled kernels are done, and of how many at most."""
     open_device(base.find(_BACKEND), config_for(CompileConfig(), _BACKEND))
     rows = [
         (sum(map(_time_us, compiled.sites)), kernel, compiled)
@@ -62,7 +65,7 @@ def expensive_lines(
         if len(ranked) >= most and rest < ranked[most - 1]:
             left = len(rows) - number
             break
-        progress(f"counting {kernel.qualname}, {number + 1} of {len(rows)}")
+        progress(f"counting {kernel.qualname}", number, len(rows))
         lines, lost = _lines(file, kernel, compiled, us)
         counted += not lines[0].reason
         unmapped += lost

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import io
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
@@ -67,20 +67,26 @@ class Replayed(msgspec.Struct, frozen=True):
 def replay(
     file: ApplicationFile, backends: Sequence[str], *, names: Sequence[str] = (),
     against: str = "recorded", seconds: float = 0.1,
+    progress: Callable[[str, int, int], object] = lambda text, done, total: None,
 ) -> Iterator[Replayed]:  # fmt: skip
     """Replay the kernels of a record, one result for each, compiled form and backend.
 
     names: only kernels with one of these names; all if empty. against: one of `AGAINST`; what
     takes the interpreter too long is compared with the record. seconds: to time each launch for.
+    progress: called with what comes next, how many results there are, and of how many.
     """
     for name in backends:  # before code for others: PoCL looks for its own tables in memory
         open_device(base.find(split(name)[0]), config_for(CompileConfig(), name))
-    for kernel in file.about.kernels:
-        if names and kernel.name not in names and kernel.qualname not in names:
-            continue
-        for compiled in _different(kernel):
-            for backend in backends:
-                yield _replayed(file, kernel, compiled, backend, against, seconds)
+    chosen = [
+        (kernel, compiled, backend)
+        for kernel in file.about.kernels
+        if not names or kernel.name in names or kernel.qualname in names
+        for compiled in _different(kernel)
+        for backend in backends
+    ]
+    for done, (kernel, compiled, backend) in enumerate(chosen):
+        progress(f"replaying {kernel.qualname} on {backend}", done, len(chosen))
+        yield _replayed(file, kernel, compiled, backend, against, seconds)
 
 
 def _different(kernel: Kernel) -> Iterator[Compile]:

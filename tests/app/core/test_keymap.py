@@ -14,7 +14,8 @@ SCOPES = {
 
 def test_keys_are_taken_by_name_or_as_typed():
     found = keymap_of({"quit": "X", "next-pass": ["]", "ctrl+n", "f5"]}, SCOPES)
-    assert found == ({"quit": "X", "next-pass": "right_square_bracket,ctrl+n,f5"}, ())
+    assert found == ({"quit": "X", "next-pass": "right_square_bracket,ctrl+n,f5"}, (), 0)
+    assert keymap_of({"keep-saves": 200}, SCOPES) == ({}, (), 200)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,8 @@ def test_keys_are_taken_by_name_or_as_typed():
         ({"quit": 3}, "quit: 3 is not a key"),
         ({"quit": "ctrl+"}, "quit: 'ctrl+' is not a key"),
         ({"quit": [""]}, "quit: '' is not a key"),
+        ({"keep-saves": 1}, "keep-saves: 1 is not a number of 2 or more"),
+        ({"keep-saves": True}, "keep-saves: True is not a number of 2 or more"),
         ({"quit": "j"}, "j means both quit and line-down"),
         ({"next-pass": "q"}, "q means both quit and next-pass"),
     ],
@@ -40,6 +43,15 @@ def test_a_file_that_is_no_toml_is_reported():
     found = read_keymap("quit = ")
     assert found.keys == {} and len(found.problems) == 1
     assert read_keymap('quit = "X"').keys == {"quit": "X"}
+
+
+def test_the_number_of_saves_is_an_option_too(capsys):
+    parse = cli.main_parser().parse_args
+    assert parse(["k.py", "--keep-saves", "200"]).keep_saves == 200
+    assert parse(["k.py"]).keep_saves == 0  # as the file says
+    with pytest.raises(SystemExit):
+        parse(["k.py", "--keep-saves", "1"])
+    assert "1 is not a number of 2 or more" in capsys.readouterr().err
 
 
 def test_a_file_without_end_of_nesting_is_a_problem_not_a_crash():

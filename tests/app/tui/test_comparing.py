@@ -164,6 +164,23 @@ def test_old_saves_are_packed_then_lose_their_ir_then_go():
     assert not backend.figures and backend.timings
 
 
+def test_the_memory_of_300_saves_is_that_of_the_newest():
+    saves, sizes = Saves(most=12), []
+    for number in range(300):
+        saves.add(make_record(cpu_us=float(1000 + number)), "12:00:00")
+        saves.pack()
+        sizes.append(saves.bytes)
+    assert [save.number for save in saves.all()] == list(range(289, 301))
+    assert max(sizes[20:]) < 1.02 * sizes[20]
+    # With little room the oldest have no IR any more, and the rest is there.
+    small = Saves(most=12, budget=sizes[-1] * 3 // 4)
+    for number in range(300):
+        small.add(make_record(cpu_us=float(1000 + number)), "12:00:00")
+        small.pack()
+    assert len(small.all()) == 12 and not small.all()[0].listings
+    assert small.bytes <= sizes[-1] * 3 // 4
+
+
 def test_what_a_save_changed_is_said_in_a_line():
     base = make_record()
     assert changed_by(base, base) == "the same source, compiled again"

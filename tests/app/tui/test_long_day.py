@@ -41,7 +41,7 @@ async def test_memory_does_not_grow_with_saves(tmp_path):
     record = p.record.__wrapped__(str(tmp_path))
     body = msgspec.msgpack.encode(record)
     assert b"const 3.25" in body
-    async with studio(record, (120, 40)) as (app, pilot):
+    async with studio(record, (120, 40), keep_saves=20) as (app, pilot):
         app.link = Link()
         await press(pilot, "enter", "2")
         blocks = []
@@ -61,4 +61,6 @@ async def test_memory_does_not_grow_with_saves(tmp_path):
         # Half of the saves fill what is remembered; a save has several thousand objects.
         middle = blocks[len(blocks) // 2 - 1]
         assert blocks[-1] < 1.1 * middle, blocks
+        kept = app.saves.all()
+        assert len(kept) == 20 and kept[-1].number == saves + 1
         app.link = None

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 from qd_studio.app import sweeping
 from qd_studio.app.core.edits import Edits, looked
+from qd_studio.app.core.progress import State
 from qd_studio.app.core.views.option_forms import ab_lines
 from qd_studio.engine.inspect import record as rec
 
@@ -85,9 +86,9 @@ async def test_keys_step_values_and_go_back_to_the_start():
 async def test_a_sweep_is_one_key(monkeypatch):
     asked = []
 
-    def measure(files, option, values, settings, rounds, progress, stopped):
+    def measure(files, option, values, settings, rounds, progress, cancelled):
         asked.append((option, values, settings["only"]))
-        progress(0, 2, "fast_math=True")
+        progress(State("fast_math=True", "look 1 of 2"))
         return [[timed(100), timed(80, text="a")]]
 
     monkeypatch.setattr(sweeping, "measure", measure)

@@ -59,6 +59,9 @@ def test_the_flight_recorder_is_shared_and_bounded():
     assert ours.read() == "x"
     theirs.note("é" * 1000)
     assert ours.read().startswith("é" * 100)
+    assert ours.counts() == protocol.Counts()
+    theirs.count(protocol.Counts(3, 80, 1 << 40, "pass"))
+    assert ours.counts() == (3, 80, (1 << 32) - 1, "pass") and ours.read().startswith("é" * 100)
 
 
 @given(st.lists(st.text("ab\n", min_size=1, max_size=40), max_size=10))
