@@ -181,17 +181,18 @@ def variant(of: KernelCapture, backend: str, side: Side) -> KernelCapture:
 # ---- figures
 
 
-def measure(capture: KernelCapture, metric: str) -> float:
-    """The figure of a compiled capture; UnjudgedError if it is not known."""
+def measure(capture: KernelCapture, metric: str, backend: str = "") -> float:
+    """The figure of a compiled capture; UnjudgedError if it is not known. backend: of several."""
+    record = next(b for b in capture.backends if backend in ("", b.backend))
     if metric == "bytes":
         return _moved(capture)
     if metric not in COUNTED:
         capture.generate_texts(binary=metric == "code-bytes")
-    counts = counts_of(capture.backends[0])
+        record = next(b for b in capture.backends if b.backend == record.backend)
+    counts = counts_of(record)
     name = _OF_CODE.get(metric, metric.replace("_", " "))
     if name not in counts:
-        backend = capture.backends[0].backend
-        raise UnjudgedError(f"{metric} of the code for {backend} is not known here")
+        raise UnjudgedError(f"{metric} of the code for {record.backend} is not known here")
     return counts[name]
 
 

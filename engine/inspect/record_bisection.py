@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Bisection", "ChangedOp", "Commit", "Reproducer"]
+from .record_launch import LaunchRecord
+
+__all__ = ["Bisection", "ChangedOp", "Commit", "Judged", "Reproducer"]
 
 
 class ChangedOp(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +89,23 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True):
         rounds = f", round {self.round}" if self.round else ""
         task = "" if self.task is None else f", task {self.task}"
         return f"{self.pass_name} ({self.stage}{rounds}{task})"
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on a kernel of one revision.
+
+    state: right, wrong, measured, or unknown with the reason. value: of the metric, for
+    ``backend``. launch: of the metric ``time``. results: an archive of arrays. modules: files of
+    Python that were imported.
+    """
+
+    state: str
+    reason: str = ""
+    backend: str = ""
+    value: float = 0.0
+    launch: LaunchRecord | None = None
+    results: bytes = b""
+    modules: tuple[str, ...] = ()
 
 
 class Reproducer(msgspec.Struct, frozen=True, kw_only=True):
