@@ -238,8 +238,19 @@ class _Search:
     def _causes_of_bad(self) -> Iterator[_Cause]:
         """Without these the bad side is good."""
         for one in self._causes(self._bad, True):
-            if not self._is_bad(one.value):
+            if not self._is_bad(one.value) and self._closes(one):
                 yield one
+
+    def _closes(self, cause: _Cause) -> bool:
+        """True if both sides are alike without the run: what helps both is no difference."""
+        good, bad = self._value(self._good), self._value(self._bad)
+        try:
+            other = self._value(self._good.skipping(cause.key))
+        except UnjudgedError:
+            return True
+        if self._timed:
+            return cause.value / other < math.sqrt(bad / good)
+        return cause.value - other < (bad - good) / 2
 
     def _causes_of_good(self) -> Iterator[_Cause]:
         """Without these the good side is bad."""
@@ -265,22 +276,27 @@ class _Search:
         return out
 
     def _causes(self, side: Side, judged: bool, only: Collection[str] = ()) -> Iterator[_Cause]:
-        """Each optional pass, each in a stage, each run left out. judged: of times, only runs of
-        passes whose absence makes a difference are looked at. only: of these passes."""
+        """Each optional pass in each stage left out, then single runs of those that matter.
+        judged: such a one turns good into bad, or bad into good. only: of these passes."""
         runs = [(key, run) for key, run in self._runs(side) if not only or run.name in only]
+        base = self._value(side)
         useful: set[RunKey] = set()
-        for size in (1, 2, 5):
+        found = False
+        # A pass in a stage, then its single runs; whole passes only if that shows nothing.
+        for size in (2, 5, 1):
             groups: dict[RunKey, PassRun] = {}
             for key, run in runs[:_MOST_RUNS]:
                 groups.setdefault(key[:size], run)
             for key, run in groups.items():
-                if self._late or (self._timed and size > 1 and key[: size // 2] not in useful):
+                if self._late or (size == 5 and key[:2] not in useful) or (size == 1 and found):
                     continue
                 try:
                     value = self._value(side.skipping(key))
                 except UnjudgedError:
                     continue
-                if self._timed and value != (1.0 if not judged else self._value(side)):
+                wanted = value < base if not judged else self._is_bad(value) != self._is_bad(base)
+                found = found or wanted
+                if wanted:
                     useful.add(key)
                 yield _Cause(key, value, run, False)
 
