@@ -16,6 +16,7 @@ from .opening import split_arguments
 from .usage import (
     EXIT_ENVIRONMENT,
     EXIT_FAILED,
+    EXIT_INTERRUPTED,
     EXIT_NOT_JUDGED,
     EXIT_OK,
     EXIT_USAGE,
@@ -25,9 +26,11 @@ from .usage import (
 
 if TYPE_CHECKING:
     from ..engine.inspect.record import Record
+    from ..engine.inspect.record_bisection import Bisection
     from .worker.events import Event
+    from .worker.protocol import Study
 
-__all__ = ["asked", "main", "parser"]
+__all__ = ["arguments", "asked", "main", "one_file", "parser"]
 
 _EXITS = {"agrees": EXIT_OK, "found": EXIT_FAILED, "unknown": EXIT_NOT_JUDGED}
 
@@ -37,12 +40,23 @@ def parser() -> Parser:
     made = Parser(
         prog="qd-studio bisect",
         description="Find what makes the result of a kernel wrong: the pass, its round, the "
-        "operation and your line. The interpreter runs the IR between passes.",
+        "operation and your line. The interpreter runs the IR between passes. With --metric, find "
+        "what makes the kernel larger or slower. With revisions of git, find the commit.",
         epilog="Exit codes: 0 nothing is wrong, 1 found, 2 usage, 3 no worker can be run here, 4 "
         "it could not be found out.",
     )
     arguments(made)
-    made.add_argument("--json", action="store_true", help="print JSON")
+    add = made.add_argument
+    add("--metric", metavar="METRIC", default="",
+        help="what became worse, in place of results: time, statements, loads, stores, "
+        "instructions, registers, spills, vector-width, bytes (that a launch moves), code-bytes, "
+        "or another count of the IR, such as atomics")  # fmt: skip
+    for option, default in (("--good", "as it is"), ("--bad", "as it is, or HEAD")):
+        add(option, metavar="SIDE", default=None,
+            help="a revision of git, such as HEAD~20; or, with --metric, compile options and "
+            "passes to leave out, such as 'opt_level=3,without=simplify'; "
+            f"default: {default}")  # fmt: skip
+    add("--json", action="store_true", help="print JSON")
     common.common(made)
     return made
 
@@ -67,33 +81,106 @@ def main(words: list[str]) -> int:
     own, after = split_arguments(words)
     options = parser().parse_args(own)
     options.arguments = after
-    answer, record = asked(options, "bisect")
-    found = msgspec.json.decode(answer, type=Bisection)
+    study, revisions = _question(options)
+    texts: dict[str, str] = {}
+    if revisions is not None:
+        found = _between(options, study, revisions)
+    else:
+        answer, record = asked(options, study)
+        found = msgspec.json.decode(answer, type=Bisection)
+        texts = {file.path: file.text for file in record.files}
     if options.json:
         data = {"version": 1, **msgspec.to_builtins(found)}
         text = json.dumps(data, indent=1, ensure_ascii=False)
         streams.write(visible_json(text) + "\n", True)
     else:
-        texts = {file.path: file.text for file in record.files}
         streams.write(plain(list(bisection_lines(found, texts))))
     return _EXITS[found.state]
 
 
-def asked(options: argparse.Namespace, kind: str) -> tuple[bytes, Record]:
+def _question(options: argparse.Namespace) -> tuple[Study, tuple[str, str] | None]:
+    """(what to ask, the good and bad revision if the question is about these)."""
+    from ..engine.inspect.metrics import check_metric, parse_side
+    from .worker.protocol import Study
+
+    good, bad = options.good, options.bad
+    given = [side for side in (good, bad) if side is not None]
+    settings = [side for side in given if "=" in side or not side]
+    try:
+        if options.metric:
+            check_metric(options.metric)
+        for side in settings:
+            parse_side(side)
+    except (ValueError, KeyError) as error:
+        raise Failure(EXIT_USAGE, f"bisect: {error.args[0]}") from None
+    if settings and len(settings) < len(given):
+        why = "--good and --bad are both revisions of git, or both options such as fast_math=0"
+        raise Failure(EXIT_USAGE, f"bisect: {why}")
+    if options.metric and options.predicate:
+        raise Failure(EXIT_USAGE, "bisect: name a metric or a predicate, not both")
+    if given and not settings:
+        if good is None:
+            raise Failure(EXIT_USAGE, "bisect: --bad is a revision; name a good one with --good")
+        study = Study(kind="judge", predicate=options.predicate, metric=options.metric)
+        return study, (good, bad or "HEAD")
+    if settings and not options.metric:
+        why = "options of --good and --bad need --metric; --config sets those of a wrong result"
+        raise Failure(EXIT_USAGE, f"bisect: {why}")
+    start = good if good is not None else "" if bad is not None else None
+    return Study(
+        kind="bisect", predicate=options.predicate, metric=options.metric, good=start,
+        bad=bad or "",
+    ), None  # fmt: skip
+
+
+def _between(options: argparse.Namespace, study: Study, revisions: tuple[str, str]) -> Bisection:
+    """The first bad commit between two revisions."""
+    from ..engine.inspect.record_bisection import Judged
+    from .history import bisect_commits
+    from .revisions import NoRevisionError
+
+    common.opening(options)
+    name = one_file(options, "bisect")
+    given = argparse.Namespace(**vars(options))
+
+    def judged(path: str) -> Judged:
+        given.files, given.module = [path], []
+        try:
+            answer, _ = asked(given, study)
+        except Failure as error:
+            if error.status in (EXIT_ENVIRONMENT, EXIT_INTERRUPTED):
+                raise
+            return Judged(state="unknown", reason=str(error))
+        return msgspec.json.decode(answer, type=Judged)
+
+    try:
+        found = bisect_commits(name, *revisions, judged, options.metric, streams.talk_line)
+    except NoRevisionError as error:
+        status = EXIT_ENVIRONMENT if error.environment else EXIT_USAGE
+        raise Failure(status, f"bisect: {error}") from None
+    return msgspec.structs.replace(found, kernel=options.kernel or found.kernel)
+
+
+def one_file(options: argparse.Namespace, kind: str) -> str:
+    """The file that is named. Failure if it is not one."""
+    if len(options.files) != 1:
+        raise Failure(EXIT_USAGE, f"{kind}: name one file")
+    return options.files[0]
+
+
+def asked(options: argparse.Namespace, study: Study) -> tuple[bytes, Record]:
     """(the answer to a study, the record of the file)."""
     from . import progress
     from .worker.events import Failed, Studied
     from .worker.once import WorkerError, collect
-    from .worker.protocol import Study
 
+    kind = "bisect" if study.kind == "judge" else study.kind
     options.opening = common.opening(options)
-    if len(options.files) != 1:
-        raise Failure(EXIT_USAGE, f"{kind}: name one file")
+    one_file(options, kind)
     settings: dict[str, Any] = common.settings(options)
     backends = settings["backends"]
-    study = Study(
-        kind=kind, backend=backends[0] if len(backends) == 1 else "", predicate=options.predicate
-    )
+    if len(backends) == 1:
+        study = msgspec.structs.replace(study, backend=backends[0])
     answers: list[bytes] = []
     faults: list[str] = []
 
@@ -113,11 +200,13 @@ def asked(options: argparse.Namespace, kind: str) -> tuple[bytes, Record]:
             )  # fmt: skip
     except WorkerError as error:
         raise Failure(EXIT_ENVIRONMENT, str(error)) from None
-    for fault in dict.fromkeys(faults):
+    for fault in dict.fromkeys(faults) if study.kind != "judge" else ():
         streams.talk(fault)
     kernels = [k.name for k in record.kernels]
     if len(answers) > 1:
         raise Failure(EXIT_USAGE, f"{kind}: name a kernel with --kernel: {', '.join(kernels)}")
+    if not answers and study.kind == "judge" and faults:
+        raise Failure(EXIT_NOT_JUDGED, faults[0].strip().splitlines()[-1])
     if not answers:
         if options.kernel and options.kernel not in [*kernels, *(k.id for k in record.kernels)]:
             there = ", ".join(kernels) or "none"

@@ -37,11 +37,12 @@ def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
     from ..engine.inspect.record_bisection import Reproducer
     from .core.views.bisection import bisection_lines
+    from .worker.protocol import Study
 
     own, after = split_arguments(words)
     options = parser().parse_args(own)
     options.arguments = after
-    answer, record = asked(options, "repro")
+    answer, record = asked(options, Study(kind="repro", predicate=options.predicate))
     made = msgspec.json.decode(answer, type=Reproducer)
     texts = {file.path: file.text for file in record.files}
     streams.talk(plain(list(bisection_lines(made.bisection, texts))).rstrip())

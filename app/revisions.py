@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Generator, Sequence
 from typing import NamedTuple
 
-__all__ = ["Commit", "NoRevisionError", "commits", "file_at", "split"]
+__all__ = ["Commit", "NoRevisionError", "commits", "file_at", "git", "split"]
 
 _FORMAT = "%h%x09%cr%x09%s"
 
@@ -52,11 +52,11 @@ def file_at(path: str, revision: str) -> Generator[str]:
     folder = os.path.dirname(os.path.abspath(path))
     while not os.path.isdir(folder):  # the revision may have folders that are gone
         folder = os.path.dirname(folder)
-    top = os.path.realpath(_git(folder, "rev-parse", "--show-toplevel").decode().strip())
-    commit = _git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options",
+    top = os.path.realpath(git(folder, "rev-parse", "--show-toplevel").decode().strip())
+    commit = git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options",
                   f"{revision}^{{commit}}", fault=f"there is no revision {revision!r}")  # fmt: skip
     inner = os.path.relpath(os.path.realpath(path), top)
-    packed = _git(top, "archive", "--format=tar", commit.decode().strip())
+    packed = git(top, "archive", "--format=tar", commit.decode().strip())
     with tempfile.TemporaryDirectory(prefix="qd-studio-") as copy:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(copy, filter="data")
@@ -70,8 +70,8 @@ def commits(path: str, most: int = 20) -> Sequence[Commit]:
     """The last commits of the repository of a file, the newest first. Raises NoRevisionError."""
     folder, name = os.path.split(os.path.abspath(path))
     log = ("log", "--first-parent", f"-n{most}")
-    lines = _git(folder, *log, f"--format={_FORMAT}").decode(errors="replace").splitlines()
-    own = _git(folder, *log, "--format=%h", "--", name).decode().split()
+    lines = git(folder, *log, f"--format={_FORMAT}").decode(errors="replace").splitlines()
+    own = git(folder, *log, "--format=%h", "--", name).decode().split()
     out: list[Commit] = []
     for i, line in enumerate(lines):
         short, when, subject = line.split("\t", 2)
@@ -80,7 +80,8 @@ def commits(path: str, most: int = 20) -> Sequence[Commit]:
     return out
 
 
-def _git(folder: str, *words: str, fault: str = "") -> bytes:
+def git(folder: str, *words: str, fault: str = "") -> bytes:
+    """What git prints when called in a folder. NoRevisionError, with ``fault`` if it fails."""
     try:
         done = subprocess.run(
             ["git", "-C", folder, *words], capture_output=True, check=False,

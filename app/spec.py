@@ -24,7 +24,7 @@ KINDS: Final = {
     "FILE.toml": "file", "FILE.qds": "record", "FOLDER": "folder", "K": "kernel", "KEY": "text",
     "KEY=VALUE": "setting", "MIB": "number", "N": "number", "NAME": "text", "NAMES": "backends",
     "PATH": "file", "RECORD": "record", "RULE": "text", "S": "number", "SCRIPT": "file",
-    "SECONDS": "number", "SESSION": "record", "WHAT": "text",
+    "METRIC": "text", "SECONDS": "number", "SESSION": "record", "SIDE": "text", "WHAT": "text",
 }  # fmt: skip
 """The kind of value by metavar. A value with choices is a choice, whatever its metavar."""
 

@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from ..lang.kernel import Kernel
 
 __all__ = [
-    "ASSUMPTIONS", "SUGGESTED", "Assumption", "assumption", "suggested", "try_assumptions",
+    "ASSUMPTIONS", "SUGGESTED", "Assumption", "ScratchLauncher", "ScratchSteps", "assumption",
+    "suggested", "try_assumptions",
     "what_if",
 ]  # fmt: skip
 
@@ -206,14 +207,14 @@ def try_assumptions(
         for one in suggested(compiled) if text == SUGGESTED else [text]:
             if (backend, one) not in done:
                 done[backend, one] = what_if(
-                    subject, one, backend, capture.config, steps=_Silent(capture.steps),
+                    subject, one, backend, capture.config, steps=ScratchSteps(capture.steps),
                     calls=calls, described=capture.record, budget_s=budget_s,
                 )  # fmt: skip
     capture.record = msgspec.structs.replace(capture.record, what_ifs=tuple(done.values()))
     return capture.record
 
 
-class _Silent(Steps):
+class ScratchSteps(Steps):
     """Steps of a scratch capture, whose records are not those of the kernel."""
 
     def __init__(self, steps: Steps) -> None:
@@ -228,7 +229,7 @@ class _Silent(Steps):
         pass
 
 
-class _Side(Launcher):
+class ScratchLauncher(Launcher):
     """One of the two captures, launched once and then timed."""
 
     def overlaps(self, name: str, found: Round) -> bool:
@@ -321,7 +322,10 @@ class _Pair:
             return msgspec.structs.replace(found, reason=f"a launch failed: {text}")
 
     def _launched(self, found: WhatIfRecord) -> WhatIfRecord:
-        a, b = _Side(self.plain, self.budget_s), _Side(self.other, self.budget_s)
+        a, b = (
+            ScratchLauncher(self.plain, self.budget_s),
+            ScratchLauncher(self.other, self.budget_s),
+        )
         name = self.backend
         if self.made.noalias:
             rounds = map(a.round, range(len(self.plain.cases)))
@@ -353,7 +357,7 @@ class _Pair:
         return again if abs(again.ratio - 1.0) < abs(found.ratio - 1.0) else found
 
     def _timed(
-        self, sides: tuple[_Side, _Side], rounds: tuple[Round, Round],
+        self, sides: tuple[ScratchLauncher, ScratchLauncher], rounds: tuple[Round, Round],
         first_us: tuple[float, float], found: WhatIfRecord,
     ) -> WhatIfRecord:  # fmt: skip
         """Time both in turns, on fresh copies of the arguments."""
@@ -381,7 +385,7 @@ class _Pair:
             found, verdict=said.verdict, ratio=said.ratio, band=said.band, clock=said.clock
         )
 
-    def _checked(self, a: _Side, b: _Side, found: WhatIfRecord) -> WhatIfRecord:
+    def _checked(self, a: ScratchLauncher, b: ScratchLauncher, found: WhatIfRecord) -> WhatIfRecord:
         """Compare the results of the first case with the interpreter's."""
         rounds = a.round(0), b.round(0)
         if rounds[0] is None or rounds[1] is None:

@@ -18,8 +18,8 @@ from .record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord
 from .verdicts import DEVICE_TIME, Rival, noise_of, verdicts_of
 
 __all__ = [
-    "CodeState", "Figure", "Timing", "code_of", "figures_of", "timing_of", "timings_in_turns",
-    "timings_of",
+    "CodeState", "Figure", "Timing", "code_of", "counts_of", "figures_of", "timing_of",
+    "timings_in_turns", "timings_of",
 ]  # fmt: skip
 
 _QUOTED: Final = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
@@ -121,7 +121,7 @@ def _renamed(names: re.Pattern[str], text: str) -> str:
 
 def figures_of(old: BackendRecord, new: BackendRecord, code: str) -> tuple[Figure, ...]:
     """The counts that differ. code: the state of the code; names in it have a size, too."""
-    before, after = _figures(old), _figures(new)
+    before, after = counts_of(old), counts_of(new)
     if code == "same":
         before.pop("code bytes", None)
         after.pop("code bytes", None)
@@ -135,7 +135,7 @@ def figures_of(old: BackendRecord, new: BackendRecord, code: str) -> tuple[Figur
     )
 
 
-def _figures(backend: BackendRecord) -> dict[str, int]:
+def counts_of(backend: BackendRecord) -> dict[str, int]:
     """Counts by name, as texts show them."""
     compiled = backend.compile
     if compiled is None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Bisection", "ChangedOp", "Reproducer"]
+from .record_launch import LaunchRecord
+
+__all__ = ["Bisection", "ChangedOp", "Commit", "Judged", "Reproducer"]
 
 
 class ChangedOp(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,17 +22,32 @@ class ChangedOp(msgspec.Struct, frozen=True, kw_only=True):
     func: str = ""
 
 
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit of the user's repository. files: those of the kernel that it changed. left: commits
+    that could not be judged, any of which may be the first bad one instead."""
+
+    hash: str
+    subject: str
+    author: str = ""
+    date: str = ""
+    files: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
 class Bisection(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a bisection.
 
     state: found, agrees (nothing is wrong) or unknown. reason: of a state that is not found. part:
-    the part at fault: frontend, pass, or code. evidence: why: ir (the interpreter computes
+    the part at fault: frontend, pass, code, or commit. evidence: why: ir (the interpreter computes
     something else after the pass), race (iterations compete after the pass), exposed (the code is
-    wrong only with the pass), or code. run: the index among the runs of the compile. stage, round,
-    task, pass_name: of the run. changes: the fewest changes that make the IR wrong. more: of them,
-    not in ``changes``. difference: what is wrong after the culprit. observed: what is wrong on the
-    backend. states: the states of the IR. trials: interpretations and launches. before, after: the
-    IR around the culprit.
+    wrong only with the pass), code, metric (a figure is worse with it), or commit. run: the index
+    among the runs of the compile. stage, round, task, pass_name: of the run. changes: the fewest
+    changes that make the IR wrong. more: of them, not in ``changes``. difference: what is wrong
+    after the culprit. observed: what is wrong on the backend. states: the states of the IR. trials:
+    interpretations, launches and compiles. before, after: the IR around the culprit.
+
+    metric: what became worse; empty for results. good, bad: the figures. sides: what was compared.
+    settings: the differences of the sides that matter. commit: the first bad one.
     """
 
     kernel: str
@@ -54,14 +71,41 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     before: str = ""
     after: str = ""
+    metric: str = ""
+    good: str = ""
+    bad: str = ""
+    sides: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+    commit: Commit | None = None
 
     def title(self) -> str:
         """The culprit in words."""
+        if self.part == "commit" and self.commit is not None:
+            return f"commit {self.commit.hash} ({self.commit.subject})"
         if self.part != "pass":
             return {"code": f"code generation of {self.backend}"}.get(self.part, self.part)
+        if not self.stage:
+            return f"{self.pass_name} (all its runs)"
         rounds = f", round {self.round}" if self.round else ""
         task = "" if self.task is None else f", task {self.task}"
         return f"{self.pass_name} ({self.stage}{rounds}{task})"
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """The verdict on a kernel of one revision.
+
+    state: right, wrong, measured, or unknown with the reason. value: of the metric, for
+    ``backend``. launch: of the metric ``time``. results: an archive of arrays. modules: files of
+    Python that were imported.
+    """
+
+    state: str
+    reason: str = ""
+    backend: str = ""
+    value: float = 0.0
+    launch: LaunchRecord | None = None
+    results: bytes = b""
+    modules: tuple[str, ...] = ()
 
 
 class Reproducer(msgspec.Struct, frozen=True, kw_only=True):

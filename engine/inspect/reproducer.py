@@ -10,24 +10,32 @@ from __future__ import annotations
 
 import linecache
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from ..config import OPTIONS, CompileConfig
 from ..ir import parse, to_text
+from ..lang.ndarray import Ndarray, ndarray
+from ..runtime import program
+from ..types import FieldHandle, from_numpy
 from .arguments import Call, LaunchCase
-from .bisect import bisect_backends, bisect_kernel, same_fault
+from .bisect import bisect_backends, bisect_capture, same_fault
 from .contents import installed
+from .differentiable import gradient_features
+from .gradients import GradientCapture
 from .record_bisection import Bisection, Reproducer
-from .small_values import is_plain, plain_arguments, smaller_arguments, text_of
+from .small_values import NamedField, is_plain, plain_arguments, smaller_arguments, text_of
 from .source_slice import NotSlicedError, Slice, kernel_lines, slice_of, smaller
 from .steps import Steps
+from .value_slice import slice_of_values
 
 if TYPE_CHECKING:
     from .capture import KernelCapture
     from .trials import Predicate
 
-__all__ = ["Reproducer", "check_reproducer", "reproducer_of"]
+__all__ = ["Reproducer", "captured", "check_reproducer", "reproducer_of"]
 
 _SHRINK_S: Final = 25.0
 _EXITS: Final = {"agrees": 0, "found": 1}
@@ -45,8 +53,6 @@ def reproducer_of(
     if found.part == "frontend" or predicate is not None:
         why = "a script judges with the interpreter, and the predicate is another judge"
         return Reproducer(bisection=found, reason=why)
-    if capture.record.primal:
-        return Reproducer(bisection=found, reason="it is a gradient: scripts have kernels alone")
     case = next(case for case in capture.cases if case.label == found.workload)
     try:
         return _Maker(capture, found, case, seconds).made()
@@ -54,14 +60,44 @@ def reproducer_of(
         return Reproducer(bisection=found, reason=str(error))
 
 
+def captured(
+    kernel: Any, arguments: Sequence[Any], backend: str, config: CompileConfig,
+    differentiable: Sequence[int] | None = None,
+) -> KernelCapture:  # fmt: skip
+    """The prepared capture of a kernel with these arguments; of its gradient if
+    ``differentiable`` is not None: the indices of arrays that get gradients."""
+    from .capture import KernelCapture
+
+    args = list(arguments)
+    for i in differentiable or ():
+        array = np.asarray(args[i])
+        args[i] = ndarray(from_numpy(array.dtype), array.shape, needs_grad=True)
+        args[i].from_numpy(array)
+    capture = KernelCapture(kernel, (backend,), config, Steps(), [Call(tuple(args))])
+    if differentiable is None:
+        capture.prepare()
+        return capture
+    capture.compile()
+    keys = gradient_features(capture, make=True)
+    if keys is None:
+        raise ValueError(f"{kernel.decl.name} has no gradient for these arguments")
+    gradient = GradientCapture(capture, keys)
+    gradient.prepare()
+    return gradient
+
+
 def check_reproducer(
-    kernel: Any, arguments: Sequence[Any], backend: str, pass_name: str = ""
-) -> int:
+    kernel: Any, arguments: Sequence[Any], backend: str, pass_name: str = "",
+    differentiable: Sequence[int] | None = None,
+) -> int:  # fmt: skip
     """Bisect again and print what is found; the exit status of a script.
 
-    pass_name: the culprit when the script was made.
+    pass_name: the culprit when the script was made. differentiable: for the kernel's gradient, the
+    indices of arrays that get gradients; None for the kernel itself.
     """
-    found = bisect_kernel(kernel, backend, calls=[Call(tuple(arguments))])
+    capture = captured(kernel, arguments, backend, program.current().config, differentiable)
+    capture.compile()
+    found = bisect_capture(capture, backend)
     word = {"found": f"wrong because of {found.title()}", "agrees": "the result is right"}
     print(f"{found.kernel} on {backend}: {word.get(found.state, 'unknown')}")
     if found.part == "pass" and pass_name and found.pass_name != pass_name:
@@ -87,15 +123,29 @@ class _Maker:
         self._end = time.monotonic() + seconds
         self._trials = 0
         self._tried: set[str] = set()
-        made = capture.made(case)
-        args = None if made is None else plain_arguments(made[0])
-        if args is None:
+        self._gradient: Final = isinstance(capture, GradientCapture)
+        made = _made(capture, case)
+        self._differentiable: tuple[int, ...] = ()
+        args = list(made[0])
+        if self._gradient:
+            own = args[capture.kernel.decl.is_method :]
+            self._differentiable = tuple([i for i, a in enumerate(own) if _has_grad(a)])
+        try:
+            if capture.kernel.decl.is_method or any(isinstance(a, FieldHandle) for a in args):
+                raise NotSlicedError("values are needed")
+            self._slice = slice_of(capture.kernel)
+            names = {name for s in self._slice.body for name in _bound_names(s)}
+            module = capture.kernel.decl.fn.__globals__
+            self._fields = _contents_of({n: module.get(n) for n in sorted(names)}, made[1])
+        except NotSlicedError:
+            self._slice, fields, args = slice_of_values(capture.kernel, args)
+            self._fields = _contents_of(fields, made[1])
+        plain = plain_arguments(args)
+        if plain is None:
             raise NotSlicedError(
-                "a script can state numbers and arrays of numbers as arguments only"
+                "a script can state numbers, arrays of numbers and fields as arguments only"
             )
-        self._args = args
-        self._slice = slice_of(capture.kernel)
-        self._fields = _fields_of(capture.kernel, self._slice, made[1] if made else None)
+        self._args = plain
 
     def made(self) -> Reproducer:
         """Make it small, and write it."""
@@ -168,12 +218,18 @@ class _Maker:
             used = {n.id for s in kernel.body for n in ast.walk(s) if isinstance(n, ast.Name)}
             if kernel.args.defaults or kernel.args.args[i].arg in used:
                 continue
+            if i in self._differentiable:
+                continue
             del kernel.args.args[i]
             body = tuple([kernel if s is self._slice.kernel else s for s in self._slice.body])
             version = self._slice._replace(body=body)
             args = [*self._args[:i], *self._args[i + 1 :]]
+            known = self._differentiable
+            self._differentiable = tuple([d - (d > i) for d in known])
             if self._fails(version, args, self._fields):
                 self._slice, self._args = version, args
+            else:
+                self._differentiable = known
 
     # ---- trials
 
@@ -197,8 +253,6 @@ class _Maker:
     def _captured(
         self, version: Slice, args: Sequence[Any], fields: dict[str, Any]
     ) -> KernelCapture:
-        from .capture import KernelCapture
-
         name = f"<reproducer {self._trials}>"
         text = version.text()
         lines = text.splitlines(keepends=True)
@@ -208,19 +262,16 @@ class _Maker:
             exec(compile(text, name, "exec"), module)
             for field, values in fields.items():
                 module[field].from_numpy(values)
-            capture = KernelCapture(
-                module[version.name], (self._found.backend,), self._capture.config, Steps(),
-                [Call(tuple(args))],
+            given = [module[a.name] if isinstance(a, NamedField) else a for a in args]
+            return captured(
+                module[version.name], given, self._found.backend, self._capture.config,
+                self._differentiable if self._gradient else None,
             )  # fmt: skip
-            capture.prepare()
-            return capture
         finally:
             linecache.cache.pop(name, None)
 
     def _again(self) -> Bisection:
         """The bisection of the small version; of the whole kernel if that says something else."""
-        from .bisect import bisect_capture
-
         capture = self._captured(self._slice, self._args, self._fields)
         capture.compile()
         found = bisect_capture(capture, self._found.backend)
@@ -249,6 +300,8 @@ class _Maker:
         before = to_text(parse(found.before)) if found.before else ""
         out += [f"# {where}.", f"IR = {_quoted(before)}", "", 'if __name__ == "__main__":']
         culprit = f", {found.pass_name!r}" if found.pass_name else ""
+        if self._gradient:
+            culprit += f", differentiable={self._differentiable!r}"
         call = f"{self._slice.name}, arguments, {found.backend!r}{culprit}"
         out += ["    from qd_studio.engine.inspect import check_reproducer", ""]
         return "\n".join([*out, f"    sys.exit(check_reproducer({call}))", ""])
@@ -291,14 +344,22 @@ def _options(config: CompileConfig) -> Iterator[tuple[str, Any]]:
             yield name, value
 
 
-def _fields_of(kernel: Any, found: Slice, contents: Any) -> dict[str, Any]:
-    """The values of the fields that the kernel names."""
-    names = {name for s in found.body for name in _bound_names(s)}
-    module = kernel.decl.fn.__globals__
+def _made(capture: KernelCapture, case: LaunchCase) -> tuple[tuple[Any, ...], Any]:
+    made = capture.made(case)
+    if made is None:
+        raise NotSlicedError("the arguments cannot be made again")
+    return made
+
+
+def _has_grad(value: Any) -> bool:
+    return isinstance(value, Ndarray) and value.grad is not None
+
+
+def _contents_of(fields: Mapping[str, Any], contents: Any) -> dict[str, Any]:
+    """The values of fields, by name."""
     out: dict[str, Any] = {}
     with installed(contents or {}):
-        for name in sorted(names):
-            value = module.get(name)
+        for name, value in fields.items():
             if hasattr(value, "from_numpy") and hasattr(value, "to_numpy"):
                 held = value.to_numpy()
                 if not is_plain(held):

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-__all__ = ["is_plain", "plain_arguments", "smaller_arguments", "text_of"]
+__all__ = ["NamedField", "is_plain", "plain_arguments", "smaller_arguments", "text_of"]
 
 _SHOWN: Final = 64
 Array = np.ndarray[Any, Any]
@@ -26,6 +26,9 @@ def plain_arguments(args: Sequence[Any]) -> list[Any] | None:
     """The arguments as numbers and arrays of NumPy; None if some are something else."""
     out: list[Any] = []
     for value in args:
+        if isinstance(value, NamedField):
+            out.append(value)
+            continue
         if not is_plain(value) and hasattr(value, "to_numpy"):
             value = value.to_numpy()
         if not is_plain(value):
@@ -42,6 +45,13 @@ def smaller_arguments(args: Sequence[Any]) -> Iterator[list[Any]]:
             if _same(plain, value):
                 break  # what follows is less plain
             yield [*args[:i], plain, *args[i + 1 :]]
+
+
+class NamedField:
+    """An argument that is a field of the script."""
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -94,6 +104,8 @@ def _counted(array: Array) -> Array:
 
 def text_of(value: Any) -> str:
     """A Python expression of the value."""
+    if isinstance(value, NamedField):
+        return value.name
     if not isinstance(value, np.ndarray):
         return _number(value.item() if isinstance(value, np.generic) else value)
     array = cast("Array", value)

@@ -172,3 +172,62 @@ def planted(pass_name, fault, when, make_random):
         yield
     finally:
         registry._passes[pass_name] = info
+
+
+# ---- worse code with the right result
+
+
+def loaded_again(func, random):
+    """Each use of a loaded value loads it anew, where nothing is stored in between."""
+    ops = [o for o in _of(func, C.GLOBAL_LOAD) if o.type.is_real]
+    op = _pick(random, ops)
+    if op is None:
+        return False
+    block = op.block
+    again = func.new_op(C.GLOBAL_LOAD, op.type, op.args, op.attr, op.loc, block, 0)
+    most = func.new_op(C.MAX, op.type, (op, again), None, op.loc, block, 0)
+    at = block.ops.index(op)
+    block.ops[at : at + 1] = [op, again, most]
+    for user in walk(func.body):
+        if user is not most:
+            user.args = tuple([most if a is op else a for a in user.args])
+    return True
+
+
+def computed_in_steps(func, random):
+    """A float is multiplied by 1 and shifted by 0, a hundred times over."""
+    op = _pick(random, [o for o in _of(func, C.ADD, C.SUB, C.MUL) if o.type.is_real])
+    if op is None:
+        return False
+    block = op.block
+    made, last = [], op
+    for _ in range(25):
+        zero = func.new_op(C.SUB, op.type, (last, last), None, op.loc, block, 0)
+        last = func.new_op(C.ADD, op.type, (last, zero), None, op.loc, block, 0)
+        made += [zero, last]
+    at = block.ops.index(op) + 1
+    block.ops[at:at] = made
+    own = set(made)
+    for user in walk(func.body):
+        if user not in own:
+            user.args = tuple([last if a is op else a for a in user.args])
+    return True
+
+
+def idle_atomic(func, random):
+    """After a store of a float, zero is added to the same element, atomically."""
+    stores = [o for o in _of(func, C.GLOBAL_STORE) if o.args[1].type.is_real]
+    op = _pick(random, stores)
+    if op is None:
+        return False
+    block, dtype = op.block, op.args[1].type
+    zero = func.new_op(C.CONST, dtype, (), 0.0, op.loc, block, 0)
+    add = func.new_op(C.ATOMIC_ADD, dtype, (op.args[0], zero), None, op.loc, block, 0)
+    at = block.ops.index(op) + 1
+    block.ops[at:at] = [zero, add]
+    return True
+
+
+WASTE = {
+    f.__name__: f for f in (loaded_again, computed_in_steps, idle_atomic)
+}  # fmt: skip

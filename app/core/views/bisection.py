@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from ....engine.inspect.record_bisection import Bisection, ChangedOp
+from ....engine.inspect.record_bisection import Bisection, ChangedOp, Commit
 from ..lines import Line, Span, ir_spans
 
 __all__ = ["bisection_lines"]
@@ -15,6 +15,7 @@ _EVIDENCE = {
     "race": "after it, iterations of a parallel loop compete; before it they do not",
     "exposed": "all IR is right; without this run and those after it, so is the code",
     "code": "all IR is right, and the code is wrong even without optional passes",
+    "metric": "",
 }
 
 
@@ -22,12 +23,18 @@ def bisection_lines(found: Bisection, texts: Mapping[str, str] | None = None) ->
     """The culprit, what it did, and how that is known. texts: of source files, by path."""
     name = found.kernel + (f" on {found.backend}" if found.backend else "")
     style = {"found": "bad", "agrees": "ok"}.get(found.state, "warn")
-    word = {"found": "wrong because of ", "agrees": "nothing is wrong", "unknown": "unknown"}
+    wrong = f"worse in {found.metric}" if found.metric else "wrong"
+    none = f"{found.metric} is not worse" if found.metric else "nothing is wrong"
+    word = {"found": f"{wrong} because of ", "agrees": none, "unknown": "unknown"}
     head: list[Span] = [(f"{name}: ", "title"), (word[found.state], style)]
     if found.state == "found":
         head.append((found.title(), style))
     yield Line(tuple(head))
     facts = [
+        ("figures", f"{found.good} -> {found.bad}" if found.good and found.bad else ""),
+        ("sides", " | ".join(found.sides)),
+        ("what matters", ", ".join(found.settings)),
+        *_commit(found.commit),
         ("reason", found.reason),
         ("evidence", _EVIDENCE.get(found.evidence, "") if found.part == "pass" else ""),
         ("after it", found.difference),
@@ -42,8 +49,25 @@ def bisection_lines(found: Bisection, texts: Mapping[str, str] | None = None) ->
     if found.more:
         yield Line(((f"  and {found.more} more changes of the same run", "dim"),))
     if found.state != "unknown":
-        took = f"{found.trials} runs over {found.states} states of the IR, {found.seconds:.1f} s"
+        over = "trials" if found.metric or found.commit else ""
+        took = (
+            f"{found.trials} {over}"
+            if over
+            else f"{found.trials} runs over {found.states} states of the IR"
+        )
+        if found.seconds:
+            took += f", {found.seconds:.1f} s"
         yield Line(((f"  {took}", "dim"),))
+
+
+def _commit(commit: Commit | None) -> list[tuple[str, str]]:
+    if commit is None:
+        return []
+    return [
+        ("author", f"{commit.author}, {commit.date}"),
+        ("files", ", ".join(commit.files)),
+        ("or one of", "; ".join(commit.left)),
+    ]
 
 
 def _change(change: ChangedOp, texts: Mapping[str, str]) -> Iterator[Line]:
@@ -52,6 +76,9 @@ def _change(change: ChangedOp, texts: Mapping[str, str]) -> Iterator[Line]:
         lines = texts.get(change.file, "").split("\n")
         source = lines[change.line - 1].strip() if 0 < change.line <= len(lines) else ""
         yield Line(((f"  {where}  ", "accent"), (source, "")), line=change.line)
+    if change.op < 0 and change.before[:1].isdigit():
+        yield Line((("    ", ""), (f"{change.before} -> {change.after}", "")))
+        return
     if change.before == change.after:
         yield Line((("    > ", "move"), *ir_spans(change.before), ("  moved", "dim")), row="move")
         return
