@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from ..readable import local_names, readable_ir
 from ..record import Artefact, BindingRecord, CompileRecord, FileRecord
 
-__all__ = ["Facts", "LoopFact", "ReadableCode", "Row", "facts_of", "split_operands"]
+__all__ = ["Facts", "LoopFact", "ReadableCode", "Row", "about_loop", "facts_of", "split_operands"]
 
 
 class ReadableCode(NamedTuple):
@@ -53,7 +53,7 @@ class LoopFact(NamedTuple):
 class Facts(NamedTuple):
     """params: parameters by the name that generated code has for them. values: local variables by
     the op whose value they hold. variables: by the op that allocates them. loops: by op. types: of
-    the values of ops. users: of each op, the ops that use it. ops: by line of the text."""
+    the values of ops. ops: by line of the text. lines: of the user's file, by line of the text."""
 
     params: Mapping[str, BindingRecord]
     values: Mapping[int, str]
@@ -61,10 +61,23 @@ class Facts(NamedTuple):
     loops: Mapping[int, LoopFact]
     types: Mapping[int, str]
     ops: Sequence[int]
+    lines: Sequence[int]
 
     def op(self, row: int) -> int:
         """The op that line ``row`` is from; -1 if it is not known."""
         return self.ops[row] if row < len(self.ops) else -1
+
+    def loop(self, rows: Iterable[int]) -> LoopFact | None:
+        """The user's loop that all of these lines, which branch back, are from; None if the text
+        does not say which, or it has several axes."""
+        at = list(rows)
+        ops = {self.op(row) for row in at}
+        found = self.loops.get(next(iter(ops))) if len(ops) == 1 else None
+        if found is None:
+            lines = {self.lines[row] if row < len(self.lines) else 0 for row in at}
+            here = [x for x in self.loops.values() if x.line and {x.line} == lines]
+            found = here[0] if len(here) == 1 and here[0].text == ("while",) else None
+        return found if found is not None and len(found.text) == 1 else None
 
 
 _FOR: Final = re.compile(r"(?:for|each) ([\w$\[\], ]+?) in (.*)")
@@ -105,7 +118,8 @@ def facts_of(compiled: CompileRecord, artefact: Artefact, files: Iterable[FileRe
                 types[op] = match[1]
                 if match[2]:
                     variables[op] = match[2]
-    return Facts(params, local_names(compiled), variables, loops, types, artefact.ops)
+    known = [_line(compiled, loc) for loc in artefact.lines]
+    return Facts(params, local_names(compiled), variables, loops, types, artefact.ops, known)
 
 
 _TYPED: Final = re.compile(r" *<(\*?\w+)> \$\d+ [=:] \w+(?:(?<=alloca) \['(\w+)'\])?")
@@ -138,6 +152,21 @@ def _note_loop(loops: dict[int, LoopFact], op: int, text: str, line: int) -> Non
         times.append(max(0, int(ends[2]) - int(ends[1])) if ends else 0)
     texts = tuple([f"{name} in {part}" for name, part in zip(names, ranges, strict=True)])
     loops[op] = LoopFact(names, texts, line, tuple(times))
+
+
+def about_loop(loop: LoopFact | None, axis: int = 0) -> str:
+    """``loop: for k in 0..8, line 12, 8 iterations``; ``loop`` for one that is not known."""
+    if loop is None:
+        return "loop"
+    text = loop.text[axis]
+    if "$" in text:  # bounds of the task, which only the IR has names for
+        text = text.partition(" in ")[0]
+    parts = [f"loop: {text if text == 'while' else f'for {text}'}"]
+    if loop.line:
+        parts.append(f"line {loop.line}")
+    if axis < len(loop.times) and loop.times[axis]:
+        parts.append(f"{loop.times[axis]:,} iterations")
+    return ", ".join(parts)
 
 
 def split_operands(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ..record import Artefact
-from .common import Facts, LoopFact, Row
+from .common import Facts, LoopFact, Row, about_loop
 from .llvm_names import names_in, source_values
 from .llvm_places import Places
 from .llvm_text import Function, Inst, blocks_of, functions_of, plain_type
@@ -161,6 +161,8 @@ class _Writer:
             return f"-{args[0]}"
         if inst.op == "alloca":
             return "var"
+        if inst.op == "atomicrmw":
+            return f"atomic {inst.what} {self.places.at(inst.args[0])}, {args[1]}"
         name = self._called(inst.what) if inst.op == "call" else inst.op
         return f"{name}({', '.join(args)})"
 
@@ -193,8 +195,8 @@ class _Writer:
     def _about(self, loop: CodeLoop, blocks: Sequence[Block]) -> str:
         head = blocks[loop.head]
         index = self._index(head)
-        found = index or self._by_branch(loop, blocks)
-        parts = [_of_source(*found)] if found is not None else ["loop"]
+        latches = [self._last(blocks[i]) for i in loop.latches]
+        parts = [about_loop(*(index or (self.facts.loop(latches),)))]
         step = self._step(head)
         if self._is_vectorised(loop, blocks):
             lanes = self._lanes(loop, blocks)
@@ -216,14 +218,6 @@ class _Writer:
                 if loop is not None and end == len(match[1]) and int(match[2]) < len(loop.names):
                     found.append((loop, int(match[2])))
         return found[0] if len(found) == 1 else None
-
-    def _by_branch(self, loop: CodeLoop, blocks: Sequence[Block]) -> tuple[LoopFact, int] | None:
-        """The user's loop that the branches back are from; of several axes, none is named."""
-        ops = {self.facts.op(self._last(blocks[i])) for i in loop.latches}
-        loop_fact = self.facts.loops.get(ops.pop()) if len(ops) == 1 else None
-        if loop_fact is None or len(loop_fact.text) != 1:
-            return None
-        return loop_fact, 0
 
     def _last(self, block: Block) -> int:
         """The line of the last instruction of a block."""
@@ -263,15 +257,3 @@ class _Writer:
                     found.update(_VECTOR.findall(inst.type))
         return int(found.pop()) if len(found) == 1 else 0
 
-
-def _of_source(loop: LoopFact, axis: int) -> str:
-    """``for k in 0..8, line 12, 8 iterations``."""
-    text = loop.text[axis]
-    if "$" in text:  # bounds of the task, which only the IR has names for
-        text = text.partition(" in ")[0]
-    parts = [f"loop: {text if text == 'while' else f'for {text}'}"]
-    if loop.line:
-        parts.append(f"line {loop.line}")
-    if axis < len(loop.times) and loop.times[axis]:
-        parts.append(f"{loop.times[axis]:,} iterations")
-    return ", ".join(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
@@ -18,6 +19,9 @@ _ELEMENTS: Final = {
     "u1": "i8", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16", "i32": "i32", "u32": "i32",
     "i64": "i64", "u64": "i64", "f16": "half", "f32": "float", "f64": "double",
 }  # fmt: skip
+
+
+_FLOAT: Final = re.compile(r"(?<![\w.%])-?\d\.\d+e[+-]\d+")
 
 
 class _Sum(NamedTuple):
@@ -143,9 +147,4 @@ class Places:
 
 def _constant(text: str) -> str:
     """A constant of LLVM IR; decimal floats in their shortest form."""
-    if "e+" in text or "e-" in text:
-        try:
-            return repr(float(text))
-        except ValueError:
-            return text
-    return text
+    return _FLOAT.sub(lambda m: repr(float(m[0])), text) if "e" in text else text

@@ -56,6 +56,7 @@ _TAIL: Final = re.compile(r"(?:, ![\w.]+ !\d+|, align \d+|, !\w[\w.]* ![{][}])+$
 _DEFINE: Final = re.compile(r'define .*?@([\w.$-]+|"[^"]*")\((.*)\)')
 _LABEL: Final = re.compile(r'([\w.$-]+|"[^"]*"):(?:\s*;.*)?$')
 _TARGET: Final = re.compile(r'label %([\w.$-]+|"[^"]*")')
+_ORDER: Final = re.compile(r"(?: syncscope\([^)]*\))? (?:monotonic|acquire|release|acq_rel|seq_cst)$")
 _ADDRESS_SPACE: Final = re.compile(r" addrspace\(\d+\)")
 _VECTOR: Final = re.compile(r"<(\d+) x (\w+)>$")
 
@@ -129,6 +130,17 @@ def _read_memory(name: str, op: str, rest: str) -> Inst | None:
     if op == "getelementptr":
         parts = split_operands(rest)
         return Inst(name, op, "ptr", tuple(map(_operand, parts[1:])), parts[0])
+    if op == "atomicrmw":
+        what, _, rest = rest.removeprefix("volatile ").partition(" ")
+        parts = split_operands(_ORDER.sub("", rest))
+        return Inst(name, op, _typed(parts[1])[0], tuple(map(_operand, parts[:2])), what)
+    if op in ("extractelement", "insertelement", "shufflevector", "freeze"):
+        parts = split_operands(rest)
+        last = _typed(parts[0])[0]
+        type = last[last.index(" x ") + 3 : -1] if op == "extractelement" else last
+        # The length of a shuffled vector is that of its mask.
+        type = "" if op == "shufflevector" else type
+        return Inst(name, op, type, tuple(map(_operand, parts)))
     if op == "br":
         parts = split_operands(rest)
         return Inst(name, op, "", tuple(map(_operand, parts)))
