@@ -1,7 +1,7 @@
-"""LLVM IR in a form for people: infix, places of arrays, the user's names, loops with their source.
+"""LLVM IR in a form for people: infix, places of arrays, the user's names, loops of the source.
 
-Each instruction stays on a line of its own, in its place. Attributes, flags, metadata, alignment and
-declarations are left out or folded; the raw text has them.
+Each instruction stays on a line of its own, in its place. Attributes, flags, metadata, alignment
+and declarations are left out or folded; the raw text has them.
 """
 
 from __future__ import annotations
@@ -196,7 +196,8 @@ class _Writer:
         head = blocks[loop.head]
         index = self._index(head)
         latches = [self._last(blocks[i]) for i in loop.latches]
-        parts = [about_loop(*(index or (self.facts.loop(latches),)))]
+        found = index or (self.facts.loop(latches), 0)
+        parts = [about_loop(*found)]
         step = self._step(head)
         if self._is_vectorised(loop, blocks):
             lanes = self._lanes(loop, blocks)
@@ -243,7 +244,9 @@ class _Writer:
         for i in loop.latches:
             match = _PROPERTY.search(self.lines[self._last(blocks[i])])
             for node in re.findall(r"!\d+", self.nodes.get(match[1], "")) if match else ():
-                if "llvm.loop.isvectorized" in self.nodes.get(node, "") and self._lanes(loop, blocks):
+                if "llvm.loop.isvectorized" in self.nodes.get(node, "") and self._lanes(
+                    loop, blocks
+                ):
                     return True
         return False
 
@@ -256,4 +259,3 @@ class _Writer:
                 if inst is not None and inst.op != "phi":
                     found.update(_VECTOR.findall(inst.type))
         return int(found.pop()) if len(found) == 1 else 0
-

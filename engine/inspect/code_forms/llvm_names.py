@@ -21,21 +21,19 @@ from typing import Final
 from .common import Facts
 from .llvm_text import Function, Inst
 
-__all__ = ["names_in", "source_values"]
+__all__ = ["names_in", "param_name", "source_values"]
 
 _PARAM: Final = re.compile(r"(p|a|n\d+)\.(\w+?)(\.wide)?$")
 _NUMBERED: Final = re.compile(r"v(\d+)((?:\.\d+)?)$")
 _INDEX: Final = re.compile(r"i(\d+)\.(\d+)$")
-_COMMUTES: Final = frozenset(
-    {"add", "mul", "and", "or", "xor", "fadd", "fmul", "call"}
-)
+_COMMUTES: Final = frozenset({"add", "mul", "and", "or", "xor", "fadd", "fmul", "call"})
 _BITS: Final = {
     "u1": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16", "i32": "i32", "u32": "i32",
     "i64": "i64", "u64": "i64", "f16": "half", "f32": "float", "f64": "double",
 }  # fmt: skip
 
 
-def _param_name(facts: Facts, name: str) -> str:
+def param_name(facts: Facts, name: str) -> str:
     """The user's text for a value that every function gets from the argument buffer."""
     match = _PARAM.match(name)
     param = facts.params.get(match[2]) if match is not None else None
@@ -89,7 +87,7 @@ def names_in(
     wanted: dict[str, str] = {}
     defined = {x.name: x for x in function.insts.values() if x.name}
     for name in [*(name for name, _ in function.params), *defined]:
-        text = _param_name(facts, name)
+        text = param_name(facts, name)
         if text:
             wanted[name] = text
     checked = _Checked(facts, function, source) if source is not None else None
@@ -110,9 +108,7 @@ def names_in(
     free = {text for name, text in wanted.items() if _PARAM.match(name)}
     # A parameter and its copy of another width are the same number.
     return {
-        name: text
-        if claims[text] == 1 or _PARAM.match(name)
-        else f"{text}${name}"
+        name: text if claims[text] == 1 or _PARAM.match(name) else f"{text}${name}"
         for name, text in wanted.items()
         if text not in free or _PARAM.match(name) or claims[text] > 1
     }

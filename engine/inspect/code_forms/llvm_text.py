@@ -36,27 +36,31 @@ class Function(NamedTuple):
     labels: dict[int, str]
 
 
-_FLAGS: Final = frozenset(
-    "nuw nsw exact disjoint fast reassoc nnan ninf nsz arcp contract afn samesign nneg inbounds "
-    "nusw tail musttail notail fastcc".split()
-)
+_FLAGS: Final = frozenset({
+    "nuw", "nsw", "exact", "disjoint", "fast", "reassoc", "nnan", "ninf", "nsz", "arcp",
+    "contract", "afn", "samesign", "nneg", "inbounds", "nusw", "tail", "musttail", "notail",
+    "fastcc",
+})  # fmt: skip
 _TYPE: Final = re.compile(
     r"(?:ptr(?: addrspace\(\d+\))?|<[^<>]+>|\[[^\]]+\]|\{[^}]*\}|[a-z]\w*)(?= |$|,|\))"
 )
-_BINARY: Final = frozenset(
-    "add sub mul sdiv udiv srem urem shl lshr ashr and or xor fadd fsub fmul fdiv frem".split()
-)
-_CAST: Final = frozenset(
-    "sext zext trunc fpext fptrunc sitofp uitofp fptosi fptoui ptrtoint inttoptr bitcast "
-    "addrspacecast".split()
-)
+_BINARY: Final = frozenset({
+    "add", "sub", "mul", "sdiv", "udiv", "srem", "urem", "shl", "lshr", "ashr", "and", "or",
+    "xor", "fadd", "fsub", "fmul", "fdiv", "frem",
+})  # fmt: skip
+_CAST: Final = frozenset({
+    "sext", "zext", "trunc", "fpext", "fptrunc", "sitofp", "uitofp", "fptosi", "fptoui",
+    "ptrtoint", "inttoptr", "bitcast", "addrspacecast",
+})  # fmt: skip
 _NAMES: Final = {"half": "f16", "float": "f32", "double": "f64"}
 _NAMED: Final = re.compile(r'  %([\w.$-]+|"[^"]*") = (.*)')
 _TAIL: Final = re.compile(r"(?:, ![\w.]+ !\d+|, align \d+|, !\w[\w.]* ![{][}])+$")
 _DEFINE: Final = re.compile(r'define .*?@([\w.$-]+|"[^"]*")\((.*)\)')
 _LABEL: Final = re.compile(r'([\w.$-]+|"[^"]*"):(?:\s*;.*)?$')
 _TARGET: Final = re.compile(r'label %([\w.$-]+|"[^"]*")')
-_ORDER: Final = re.compile(r"(?: syncscope\([^)]*\))? (?:monotonic|acquire|release|acq_rel|seq_cst)$")
+_ORDER: Final = re.compile(
+    r"(?: syncscope\([^)]*\))? (?:monotonic|acquire|release|acq_rel|seq_cst)$"
+)
 _ADDRESS_SPACE: Final = re.compile(r" addrspace\(\d+\)")
 _VECTOR: Final = re.compile(r"<(\d+) x (\w+)>$")
 
@@ -196,7 +200,7 @@ def _param(text: str) -> tuple[str, str]:
 
 def blocks_of(lines: Sequence[str], function: Function) -> list[Block]:
     """The blocks of a function; the first may have no label."""
-    starts = [i for i in function.labels]
+    starts = list(function.labels)
     first = function.start + 1
     if not starts or lines_before(lines, first, starts[0]):
         starts.insert(0, first)

@@ -50,13 +50,15 @@ def loops_of(blocks: Sequence[Block]) -> list[CodeLoop]:
     out: list[CodeLoop] = []
     for head, latches, inside in found:
         nested = [other for at, _, other in found if at != head and other < inside]
-        out.append(CodeLoop(head, latches, frozenset(inside), frozenset(inside.difference(*nested))))
+        out.append(
+            CodeLoop(head, latches, frozenset(inside), frozenset(inside.difference(*nested)))
+        )
     return out
 
 
 def _retreating(blocks: Sequence[Block]) -> tuple[dict[int, list[int]], set[int]]:
-    """Branches to a block that is on the path from the entry: by target, the blocks that they leave;
-    and all blocks that can be reached."""
+    """Branches to a block that is on the path from the entry: by target, the blocks that they
+    leave; and all blocks that can be reached."""
     backs: dict[int, list[int]] = {}
     open_, done = set[int](), set[int]()
     stack: list[tuple[int, int]] = [(0, 0)] if blocks else []

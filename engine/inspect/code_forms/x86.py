@@ -1,18 +1,22 @@
 """x86-64 assembly in a form for people: loops with their source, memory operands as sums.
 
 Registers keep their names: debug information says of which line an instruction is, not which
-variable a register holds. Operands of memory are ``[rbx + rcx*4 + 8]``, the result of an instruction
-comes first, and moves, sums and products of one source are infix.
+variable a register holds. Arguments are named where they are loaded: in a function that gets the
+argument buffer, while a register holds the address of that. Operands of memory are
+``[rbx + rcx*4 + 8]``, the result of an instruction comes first, and moves, sums and products of one
+source are infix.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ..record import Artefact
 from .common import Facts, Row, about_loop, split_operands
+from .llvm_names import param_name as _param_name
 from .loops import Block, CodeLoop, loops_of
 
 __all__ = ["rows"]
@@ -27,25 +31,110 @@ _WIDTH: Final = {"x": 128, "y": 256, "z": 512}
 _VECTOR: Final = re.compile(r"%([xyz])mm\d+")
 _TWO: Final = {"add": "+=", "sub": "-=", "and": "&=", "or": "|=", "xor": "^=", "imul": "*="}
 _THREE: Final = {"vadd": "+", "vsub": "-", "vmul": "*", "vdiv": "/"}
+_SLOT: Final = re.compile(
+    r"  %((?:p|a|n\d+)\.\w+)\.at = getelementptr inbounds i8, ptr %kernarg, i64 (\d+)"
+)
+_KEPT: Final = ("rbx", "rbp", "r12", "r13", "r14", "r15")
+"""Registers that a called function restores."""
+_FIRST: Final = "rdi"
+"""The register of the first parameter."""
 _KIND: Final = {"ss": "f32", "sd": "f64", "ps": "f32", "pd": "f64"}
 
 
 def rows(facts: Facts, artefact: Artefact, source: Artefact | None) -> list[Row]:
     """The lines of assembly."""
     lines = artefact.text.splitlines()
+    if "%r" not in artefact.text:  # of another processor
+        return [Row(line) for line in lines]
     out = [_row(line) for line in lines]
     starts = [i for i, line in enumerate(lines) if _is_function(lines, i)]
+    ir = source.text if source is not None else ""
+    slots = {int(m[2]): _param_name(facts, m[1]) for m in _SLOT.finditer(ir)}
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         _note_loops(out, facts, lines, start, end)
+        if _gets_buffer(lines[start][:-1], ir):
+            _name_slots(out, lines, start, end, slots)
     return out
+
+
+def _gets_buffer(name: str, ir: str) -> bool:
+    """True if the first parameter is the argument buffer, in its usual register: LLVM may change
+    that for functions that only this module calls."""
+    head = re.search(rf"define (internal )?.*@{re.escape(name)}\(ptr .*?%kernarg[,)]", ir)
+    return head is not None and (not head[1] or f"ptr @{name}," in ir)
+
+
+def _name_slots(
+    out: list[Row], lines: Sequence[str], start: int, end: int, slots: Mapping[int, str]
+) -> None:
+    """Add the names of arguments to operands of memory in the buffer."""
+    text = [_INST.match(line) for line in lines[start:end]]
+    written = Counter(
+        reg for inst in text if inst is not None and not _FRAME.match(inst[1])
+        for reg in _written(inst)
+    )  # fmt: skip
+    holds, always, first = {_FIRST}, set[str](), True
+    for i, inst in enumerate(text, start):
+        if inst is None:
+            if i > start and _LABEL.match(lines[i]):
+                # Control may come from elsewhere, where other registers hold it.
+                if first:
+                    always = {reg for reg in holds if reg in _KEPT and written[reg] == 1}
+                first, holds = False, set(always)
+            continue
+        if not _FRAME.match(inst[1]):
+            out[i] = _with_slots(out[i], holds, slots)
+        args = split_operands(inst[2] or "")
+        copy = inst[1] == "movq" and len(args) == 2 and args[0].lstrip("%") in holds
+        holds.difference_update(_written(inst))
+        if inst[1].startswith("call"):
+            holds.intersection_update(_KEPT)
+        elif copy and re.fullmatch(r"%r\w+", args[1]):
+            holds.add(args[1][1:])
+
+
+def _with_slots(row: Row, holds: Iterable[str], slots: Mapping[int, str]) -> Row:
+    text = row.text
+    for reg in holds:
+        for match in re.finditer(rf"\[{reg} \+ (\d+)\]", text):
+            name = slots.get(int(match[1]))
+            if name:
+                text = text.replace(match[0], f"[{match[0][1:-1]}: {name}]")
+    return row._replace(text=text)
+
+
+_FAMILY: Final = re.compile(
+    r"%(?:[re]?(ax|bx|cx|dx|si|di|bp|sp)|(r\d+)[dwb]?|([abcd])[lh]|(si|di|bp)l)$"
+)
+
+
+def _written(inst: re.Match[str]) -> list[str]:
+    """The registers of 64 bits that an instruction may change, besides those of a call."""
+    op, args = inst[1], split_operands(inst[2] or "")
+    if _FRAME.match(op) and op.startswith("push"):
+        return []
+    if op.startswith(("div", "idiv", "mul", "cqto", "cltd", "cltq", "cqt", "rep", "cpuid", "rdtsc",
+                      "cmpxchg", "lock", "xchg", "xadd", "imul")) and len(args) < 3:  # fmt: skip
+        return ["rax", "rdx", "rcx", "rsi", "rdi", "rbx", *map(_family, args)]
+    if op.startswith(("cmp", "test", "j", "ucomi", "vucomi", "vcomi", "comi")):
+        return []
+    return [_family(arg) for arg in args[-1:]]
+
+
+def _family(arg: str) -> str:
+    """``%edi``: rdi; empty for what is no general register."""
+    match = _FAMILY.match(arg)
+    if match is None:
+        return ""
+    name = match[1] or match[2] or match[4] or f"{match[3]}x"
+    return name if match[2] else f"r{name}"
 
 
 def _is_function(lines: Sequence[str], i: int) -> bool:
     """True for the label of a function, which directives declare above."""
     match = _LABEL.match(lines[i])
-    return match is not None and any(
-        f"{match[1]},@function" in line for line in lines[max(0, i - 4) : i]
-    )
+    near = "\n".join(lines[max(0, i - 4) : i])
+    return match is not None and f"{match[1]},@function" in near
 
 
 def _row(line: str) -> Row:
@@ -113,9 +202,7 @@ def _text(op: str, args: list[str]) -> str:
 # ---- loops
 
 
-def _note_loops(
-    out: list[Row], facts: Facts, lines: Sequence[str], start: int, end: int
-) -> None:
+def _note_loops(out: list[Row], facts: Facts, lines: Sequence[str], start: int, end: int) -> None:
     blocks = _blocks(lines, start, end)
     for loop in loops_of(blocks):
         head = blocks[loop.head].start
