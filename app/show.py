@@ -28,6 +28,7 @@ _IR_FORMS: Final = ("exact", "readable")
 _FORMS: Final = {
     "ir": (*_IR_FORMS, "edit"),
     "passes": _IR_FORMS,
+    "code": _IR_FORMS,
     "cfg": ("drawing", "whole", "overview", "outline", "svg", "dot", "mermaid"),
 }
 """The forms of a panel, the default first."""
@@ -78,8 +79,8 @@ def parser() -> Parser:
     add("--pass", dest="pass_name", metavar="NAME",
         help="only the runs of this pass; 'NAME@STAGE': only those of one stage")  # fmt: skip
     add("--form", choices=list(dict.fromkeys(form for forms in _FORMS.values() for form in forms)),
-        help="of the IR in ir and passes: 'exact', one op a line (default), or 'readable', with "
-             "your names, infix, and single uses inside expressions; of ir also 'edit', a file for "
+        help="of ir, passes and code: 'exact', the text itself (default), or 'readable', with "
+             "your names and infix; of ir also 'edit', a file for "
              "'qd-studio edit'; of cfg: 'drawing' (default), "
              "'whole' without folds, 'overview' with loops as boxes, 'outline' as text, or 'svg', "
              "'dot' and 'mermaid' for other programs")  # fmt: skip

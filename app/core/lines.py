@@ -22,6 +22,7 @@ __all__ = [
     "Line",
     "Span",
     "cell",
+    "code_form_spans",
     "code_spans",
     "copy_text",
     "index_of",
@@ -170,6 +171,18 @@ _READABLE: Final = re.compile(
 def readable_spans(text: str) -> tuple[Span, ...]:
     """A line of IR in the readable form, by token."""
     return _highlight(_READABLE, text)
+
+
+_CODE: Final = re.compile(
+    r"""(?P<comment>(?<=:)\s\sloop.*$)|(?P<str>"[^"]*")|(?P<id>[%@$][\w.$-]+|^[\w.$-]+:)"""
+    r"""|(?P<const>(?<![\w.%])-?\d[\w.+-]*)|(?P<op>\b[a-z_][\w.]*(?=\())"""
+    r"""|(?P<kw>\b(?:function|goto|if|else|not|var|return|call|atomic|from)\b)"""
+)
+
+
+def code_form_spans(text: str) -> tuple[Span, ...]:
+    """A line of generated code in the readable form, by token."""
+    return _highlight(_CODE, text)
 
 
 def ir_spans(text: str) -> tuple[Span, ...]:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape as esc
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from ...engine.inspect.record import Artefact, BackendRecord, CompileRecord, KernelRecord
-from ..core.lines import LazyLines, Line, code_spans
+from ...engine.inspect.record import (
+    Artefact,
+    BackendRecord,
+    CompileRecord,
+    FileRecord,
+    KernelRecord,
+)
+from ..core.lines import LazyLines, Line, code_form_spans, code_spans
 from ..core.memo import by_identity
 from ..core.views.machine import facts, machine_lines, machine_table
 from ..core.views.source_lines import gutter, user_lines
@@ -25,7 +31,14 @@ from ._panel import (
     text_of_compiles,
 )  # fmt: skip
 
-__all__ = ["PANEL", "CodeLines", "artefacts_of", "code_lines", "in_order", "title_of"]
+if TYPE_CHECKING:
+    from ...engine.inspect.code_forms import ReadableCode
+
+__all__ = ["PANEL", "CodeLines", "artefacts_of", "code_lines", "in_order", "readable_of",
+           "title_of"]  # fmt: skip
+
+_READABLE: Final = ("llvm", "ptx", "asm")
+"""Languages of texts that have a readable form."""
 
 _TITLES: Final = {
     "opencl_c": "OpenCL C", "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR",
@@ -52,12 +65,19 @@ def in_order(artefacts: Sequence[Artefact]) -> list[Artefact]:
 
 
 @by_identity(16)
-def code_lines(backend: BackendRecord | None, index: int) -> Sequence[Line]:
-    """Artefact ``index``, keyed by line number, with `Line.line` where the backend reports it."""
+def code_lines(
+    backend: BackendRecord | None, index: int, files: tuple[FileRecord, ...] | None = None,
+    whole: bool = True,
+) -> Sequence[Line]:  # fmt: skip
+    """Artefact ``index``, keyed by the line number of its text, with `Line.line` where the backend
+    reports it. files: those of the record, for the readable form; None for the text as it is.
+    whole: fold nothing of the readable form."""
     names = artefacts_of(backend)
     if backend is None or backend.compile is None or not names:
         return [Line((("This backend made no code that can be shown.", "dim"),))]
     artefact = in_order(backend.compile.artefacts)[index % len(names)]
+    if files is not None and artefact.language in _READABLE:
+        return _readable_lines(backend.compile, artefact, files, whole)
     texts = artefact.text.expandtabs(8).splitlines()
     lines = _user_lines(backend.compile, artefact, len(texts))
 
@@ -67,10 +87,46 @@ def code_lines(backend: BackendRecord | None, index: int) -> Sequence[Line]:
 
     width = 5 + max(map(len, texts), default=0)
     out = CodeLines(range(len(texts)), build, texts.__getitem__, width)
-    if any(lines):
-        for i in range(len(lines) - 1, -1, -1):
-            out.first[lines[i]] = i
-        out.first.pop(0, None)
+    out.begin(lines)
+    return out
+
+
+@by_identity(16)
+def readable_of(
+    compiled: CompileRecord, artefact: Artefact, files: tuple[FileRecord, ...], whole: bool
+) -> ReadableCode:
+    """The readable form of a text; see `engine.inspect.code_forms`."""
+    # Imported with the IR, which the first screen does without.
+    from ...engine.inspect.code_forms import readable_code
+
+    return readable_code(compiled, artefact, files, whole=whole)
+
+
+def _readable_lines(
+    compiled: CompileRecord, artefact: Artefact, files: tuple[FileRecord, ...], whole: bool
+) -> CodeLines:
+    found = readable_of(compiled, artefact, files, whole)
+    known = _user_lines(compiled, artefact, found.ends[-1] if found.ends else 0)
+    texts = [text.expandtabs(8) for text in found.lines]
+    lines = [0 if hidden else known[row]
+             for row, hidden in zip(found.rows, found.folded, strict=True)]  # fmt: skip
+
+    def build(i: int) -> Line:
+        if found.folded[i]:
+            spans = (gutter(0), (f"{'':>7}{texts[i]}", "dim"))
+            return Line(spans, ("fold", found.rows[i]), texts[i], folded=found.folded[i])
+        spans = code_form_spans(texts[i])
+        types = (f"{found.types[i]:>6} ", "type")
+        return Line((gutter(lines[i]), types, *spans), found.rows[i], texts[i], line=lines[i])
+
+    def text(i: int) -> str:
+        return f"{texts[i]}\n{found.folded[i]}" if found.folded[i] else texts[i]
+
+    keys = [("fold", row) if hidden else row
+            for row, hidden in zip(found.rows, found.folded, strict=True)]  # fmt: skip
+    out = CodeLines(keys, build, text, 12 + max(map(len, texts), default=0))
+    out.row_of = found.place
+    out.begin(lines)
     return out
 
 
@@ -82,18 +138,35 @@ def _user_lines(compiled: CompileRecord, artefact: Artefact, count: int) -> list
 
 
 class CodeLines(LazyLines):
-    """Lines of generated code. first: where each of the user's lines begins."""
+    """Lines of generated code. first: where each of the user's lines begins. row_of: the line that
+    shows a line of the text, where that is not the line of that number."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.first: dict[int, int] = {}
+        self.row_of: Callable[[int], int] | None = None
+
+    def begin(self, lines: Sequence[int]) -> None:
+        """Note where each of the user's ``lines`` begins."""
+        for i in range(len(lines) - 1, -1, -1):
+            self.first[lines[i]] = i
+        self.first.pop(0, None)
+
+    def place(self, key: object) -> int | None:
+        if isinstance(key, tuple):
+            key = cast("tuple[object, ...]", key)[-1]
+        if not isinstance(key, int) or not len(self):
+            return None
+        return self.row_of(key) if self.row_of is not None else min(key, len(self) - 1)
 
 
 # ---- the panel
 
 
 def _draw(look: Look) -> Shown:
-    lines = code_lines(look.backend, look.sel.artefact)
+    sel = look.sel
+    files = look.record.files if sel.readable else None
+    lines = code_lines(look.backend, sel.artefact, files, sel.whole or not sel.readable)
     if not isinstance(lines, CodeLines):
         return Shown(lines)
     names = artefacts_of(look.backend)
@@ -101,6 +174,7 @@ def _draw(look: Look) -> Shown:
     header = Line((
         (f"text {at + 1} of {len(names)}  ", "dim"), (title_of(names[at]), "title"),
         (f"  {len(lines):,} lines", "dim"),
+        ("  readable form" if lines.row_of is not None else "", "dim"),
     ))  # fmt: skip
     # The resources of the machine code stay at the top, where there is room for both.
     table = machine_lines(look.backend) if names[at] in ("ptx", "sass") else []
@@ -114,6 +188,11 @@ def _draw(look: Look) -> Shown:
     )
 
 
+def _chosen(look: Look, line: Line) -> Changes:
+    """Unfold."""
+    return {"whole": True, "tab": "code"} if line.folded else {}
+
+
 def _moved(look: Look, line: Line) -> Changes:
     return {"line": line.line} if line.line else {}
 
@@ -125,13 +204,26 @@ def _step(look: Look, step: int) -> Changes:
 def _text(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> list[Line]:
     out = machine_lines(backend)
     for index, artefact in enumerate(in_order(compiled.artefacts)):
-        out += [Line(((f"-- {artefact.name}", "title"),)), *code_lines(backend, index)]
+        out += [Line(((f"-- {artefact.name}", "title"),)), *code_lines(
+            backend, index, asked.readable_files, False)]  # fmt: skip
     return out or [Line((("this backend keeps no code", ""),))]
 
 
 def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:
-    """``{"artefacts": [Artefact], "machine": MachineRecord or null}``."""
-    return {"artefacts": compiled.artefacts, "machine": compiled.machine}
+    """``{"artefacts": [Artefact], "machine": MachineRecord or null}``.
+
+    In the readable form also ``"readable"``: by the name of a text that has one, the sequences of
+    `engine.inspect.ReadableCode` by name.
+    """
+    out: dict[str, object] = {"artefacts": compiled.artefacts, "machine": compiled.machine}
+    if asked.readable_files is not None:
+        files = asked.readable_files
+        out["readable"] = {
+            x.name: readable_of(compiled, x, files, False)._asdict()
+            for x in compiled.artefacts
+            if x.language in _READABLE
+        }
+    return out
 
 
 def _markdown(kernel: KernelRecord) -> list[str]:
@@ -193,9 +285,11 @@ PANEL: Final = Panel(
     "spills, memory and occupancy.",
     order=50,
     tab=Tab(
-        keys=(("previous-pass+next-pass", "text"), ("backend", "backend"), ("search", "search"),
-              ("copy-all", "copy")),
+        keys=(("previous-pass+next-pass", "text"), ("backend", "backend"), ("form", "form"),
+              ("whole", "fold"), ("search", "search"), ("copy-all", "copy")),
         state=_state,
+        chosen=_chosen,
+        flips=("readable", "whole"),
         draw=_draw,
         moved=_moved,
         step=_step,

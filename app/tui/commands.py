@@ -146,10 +146,12 @@ _COMMANDS: Final = (
             "screen.flip('split')", "kernel"),
     Command("noops", "z", "Show no-ops", "Show or fold passes without effect.",
             "screen.flip('fold_noops')", "kernel"),
-    Command("whole", "x", "Whole listing", "Show or fold unchanged lines of the diff or graph.",
+    Command("whole", "x", "Whole listing", "Show or fold unchanged lines of the diff or graph, and "
+            "what the readable form of code leaves out.",
             "screen.flip('whole')", "kernel"),
-    Command("form", "f", "Readable IR", "Show the IR on Passes in its readable form, with your "
-            "names and infix, or one operation a line.", "screen.flip('readable')", "kernel"),
+    Command("form", "f", "Readable form", "Show the IR on Passes, or LLVM IR, PTX and assembly "
+            "on Code, in the readable form, with your names and infix, or as it is.",
+            "screen.flip('readable')", "kernel"),
     Command("what-if", "W", "What if", "On Explain: compile as if the assumptions of the remark "
             "under the cursor held, check the results, and measure the gain.", "screen.what_if",
             "kernel"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .bisect import bisect_capture, bisect_kernel
     from .caches import PastLookups, dry_caches
     from .capture import KernelCapture, capture_ir, capture_kernel
+    from .code_forms import ReadableCode, readable_code
     from .compare import (
         BackendComparison,
         Comparison,
@@ -115,6 +116,7 @@ __all__ = [
     "OptionInfo",
     "PastLookups",
     "Readable",
+    "ReadableCode",
     "RecordFileError",
     "RecordedCalls",
     "Recorder",
@@ -172,6 +174,7 @@ __all__ = [
     "parse_setting",
     "pass_page",
     "pass_summary",
+    "readable_code",
     "readable_ir",
     "record",
     "recorded_calls",
@@ -215,6 +218,8 @@ _LAZY: Final = {
     "PastLookups": "caches",
     "LaunchReached": "discover",
     "Readable": "readable",
+    "ReadableCode": "code_forms",
+    "readable_code": "code_forms",
     "readable_ir": "readable",
     "RecordedCalls": "discover",
     "Recorder": "recorder",

@@ -45,7 +45,7 @@ from .readable_ops import (
 )
 from .record import CompileRecord, FileRecord, LocRecord, Snapshot
 
-__all__ = ["Readable", "readable_ir"]
+__all__ = ["Readable", "local_names", "readable_ir"]
 
 _WEIGHT: Final = 20
 """The most ops in one expression, without constants, parameters and indices."""
@@ -97,7 +97,7 @@ def readable_ir(
     A listing that is not IR of this version is returned as it is.
     """
     try:
-        return _Writer(snapshot, _locals(compiled), _loops(compiled, files)).run()
+        return _Writer(snapshot, local_names(compiled), _loops(compiled, files)).run()
     except (ValueError, SyntaxError, LookupError, TypeError, RecursionError, MemoryError):
         return _as_it_is(snapshot)
 
@@ -111,7 +111,7 @@ def _as_it_is(shot: Snapshot) -> Readable:
 # ---- names
 
 
-def _locals(compiled: CompileRecord) -> dict[int, str]:
+def local_names(compiled: CompileRecord) -> dict[int, str]:
     """By op: the name of the local variable that the frontend put its value into."""
     names: dict[int, str] = {}
     variables: dict[int, str] = {}

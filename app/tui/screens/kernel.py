@@ -22,6 +22,7 @@ from ...core.views.explained import assumptions_at, explained
 from ...core.views.source_lines import user_lines
 from ...core.views.tracks import held_op
 from ...panels import Changes, Tab, tabs
+from ...panels.code import CodeLines
 from ..commands import bindings, is_known
 from ..widgets.bars import KeyBar, TabBar, TitleBar
 from ..widgets.lines import LineView
@@ -209,7 +210,9 @@ class KernelScreen(StudioScreen):
         self.paint()
         self._focus_tab()
         if row >= 0 and isinstance(self.shown, LinesPane):
-            self.shown.move(row)
+            lines = self.shown.lines
+            at = lines.place(row) if isinstance(lines, CodeLines) else row
+            self.shown.move(row if at is None else at)
 
     def action_tab(self, step: int) -> None:
         names = list(self._tabs)

@@ -91,6 +91,12 @@ class LinesPane(Pane, LineView):
         self.tab = panel.tab
         # What the cursor was last put on, so that it is put there only once.
         self._put: object = None
+        if "whole" in self.tab.flips:
+            self.unfold = self._unfold
+
+    def _unfold(self) -> None:
+        self.studio.select(whole=True)
+        self.paint()
 
     def _draw(self) -> Shown:
         look = self.subject()
