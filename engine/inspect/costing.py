@@ -3,7 +3,7 @@
 From the amounts of `counting` and the speed of the machine (`peaks`) follow times that a task
 cannot beat, all of them for the data and operations that were counted::
 
-    bandwidth    bytes of the touched cache lines / bandwidth of memory of that size
+    bandwidth    bytes that travel / bandwidth: to the second cache, and beyond it (see `travel`)
     arithmetic   operations / peak rate, or the longest chain of dependent operations
     latency      loads that wait for another load * latency; atomic operations
     launch       the launch of a kernel that does nothing
@@ -32,6 +32,7 @@ from .record_launch import LaunchRecord
 
 if TYPE_CHECKING:
     from .line_counts import LineAmounts, LineKey
+    from .travel import Travel
 
 __all__ = ["TYPICAL", "Counted", "costs_of", "speed_of"]
 
@@ -60,6 +61,14 @@ _BASIC: Final = ("bandwidth", "arithmetic", "chain", "chases", "atomics")
 _PER_CYCLE: Final = 1.5
 """Operations of a thread without vectors for each step of a chain (half a cycle)."""
 _ATOMIC_STEPS: Final = 40
+_NEAR: Final = {64: 512 << 10, 32: 16 << 20}
+"""Data for which the bandwidth of the nearest shared level is known, by what travels at least."""
+_RESIDENT: Final = 1 << 16
+"""Threads of a device that wait at the same time."""
+_CELLS: Final = 64
+"""Cells that a device updates at the same time."""
+_FASTER: Final = 1.5
+"""Data is in a cache if it is read this much faster than memory."""
 
 
 class Counted(NamedTuple):
@@ -67,7 +76,8 @@ class Counted(NamedTuple):
 
     memory: bytes of the cache lines that are touched. exact: the lines whose amounts are no upper
     limits; None for all. method, reason: of `CostRecord`. tasks: of the CPU's code. chunks: by
-    task, into how many parts it was divided for threads.
+    task, into how many parts it was divided for threads. iterations: by task, those of its
+    parallel loop.
     """
 
     lines: tuple[LineAmounts, ...] = ()
@@ -79,6 +89,7 @@ class Counted(NamedTuple):
     exact: frozenset[LineKey] | None = None
     tasks: tuple[TaskRecord, ...] = ()
     chunks: Mapping[int, int] = {}
+    iterations: Mapping[int, int] = {}
 
 
 class _Times(NamedTuple):
@@ -152,6 +163,10 @@ class _Model:
         self._peaks: Final = peaks or TYPICAL
         self._known: Final = peaks is not None
         self._speed: Final = speed_of(self._peaks, counted.memory)
+        near = min(max(1, counted.memory), _NEAR.get(self._peaks.unit, 512 << 10))
+        self._near: Final = speed_of(self._peaks, near)
+        last = (self._peaks.memory or TYPICAL.memory)[-1]
+        self._cached: Final = self._known and self._speed.read_gbps > _FASTER * last.read_gbps
         self._lines: Final[dict[int, list[LineAmounts]]] = {}
         for line in counted.lines:
             self._lines.setdefault(line.key.task, []).append(line)
@@ -185,30 +200,64 @@ class _Model:
 
     # ---- times
 
+    @property
+    def _is_host(self) -> bool:
+        """True if the launch is on the processor that counted."""
+        return self._peaks.backend in ("", "cpu")
+
+    def _waiting(self, task: int) -> int:
+        """The threads of a task that wait side by side."""
+        if self._is_host:
+            return self._parallel(task)
+        return max(1, min(self._counted.iterations.get(task, 1), _RESIDENT))
+
     def _parallel(self, task: int) -> int:
         """The threads that work on a task."""
         chunks = self._counted.chunks.get(task, self._peaks.threads)
         return max(1, min(chunks, self._peaks.threads))
 
     def _times(self, line: LineAmounts) -> _Times:
-        peaks, speed = self._peaks, self._speed
-        threads = self._parallel(line.key.task)
-        alone = max(1, peaks.threads) // threads
-        read = line.load_bytes if line.moved_read is None else line.moved_read
-        written = line.store_bytes if line.moved_written is None else line.moved_written
+        peaks = self._peaks
+        threads = self._waiting(line.key.task)
+        alone = max(1, peaks.threads) // threads if self._is_host else 1
         wide = peaks.gflops / peaks.gflops_f64 - 1 if peaks.gflops_f64 else 1.0
         work = max(0, line.cycles - line.loads - line.stores - 19 * line.atomics)
         step_us = peaks.step_ns / 1e3
-        latency_us = speed.latency_ns / 1e3
+        latency_us = self._speed.latency_ns / 1e3
         return _Times(
-            bandwidth=(read / speed.read_gbps + written / speed.write_gbps) / 1e3,
+            bandwidth=self._bandwidth(line),
             arithmetic=alone * (work + wide * line.wide) / peaks.gflops / 1e3,
             chain=line.chain * step_us / threads,
             chases=line.chases * latency_us / threads,
             scalar=line.cycles * step_us / _PER_CYCLE / threads,
             gathers=line.gathers * latency_us / _IN_FLIGHT / threads,
-            atomics=line.atomics * _ATOMIC_STEPS * step_us / threads,
+            atomics=self._atomics(line, threads),
         )
+
+    def _bandwidth(self, line: LineAmounts) -> float:
+        """Microseconds for what travels for a line."""
+        read = line.load_bytes if line.moved_read is None else line.moved_read
+        written = line.store_bytes if line.moved_written is None else line.moved_written
+        travel = _travel(line, self._peaks)
+        near, far = self._near, self._speed
+        if travel is None:
+            return (read / far.read_gbps + written / far.write_gbps) / 1e3
+        return max(
+            travel.near_read / near.read_gbps + travel.near_written / near.write_gbps,
+            travel.far_read / far.read_gbps + travel.far_written / far.write_gbps,
+        ) / 1e3  # fmt: skip
+
+    def _atomics(self, line: LineAmounts, threads: int) -> float:
+        """Microseconds of atomic operations: those on the same cell wait for each other."""
+        each_us = self._peaks.atomic_ns / 1e3
+        apart = line.atomics * _ATOMIC_STEPS * self._peaks.step_ns / 1e3 / threads
+        if not line.atomics or not each_us:
+            return apart
+        size = max(1, line.store_bytes // max(1, line.stores))
+        cells = max(1, (line.written_bytes or line.store_bytes) // size)
+        if self._is_host:
+            return max(apart, line.atomics * each_us / cells)
+        return line.atomics * each_us / min(cells, _CELLS)
 
     def _sum(self, lines: Iterable[LineAmounts]) -> _Times:
         total = _Times()
@@ -228,7 +277,7 @@ class _Model:
         kinds = [_best(one, 1e-9) if self._known else "" for one in times]
         return [
             _line_cost(line, self._exact(line), None if us is None else us * share,
-                       _KINDS.get(kind, ""))
+                       _KINDS.get(kind, ""), _travel(line, self._peaks))
             for line, share, kind in zip(lines, shares, kinds, strict=True)
         ]  # fmt: skip
 
@@ -274,10 +323,28 @@ class _Model:
             # The shortest launch has least to do with what else the machine did.
             shortest = us * whole / max(self._launch.median_us, 1e-9) - launch_us
             limit, because, by = self._limit(max(shortest, 1e-3), times)
+            if limit == "bandwidth":
+                because += self._excess(index)
         made = TaskCost(
-            task=index, us=us, timed=timed, limited_by=limit, because=because, least_us=least
-        )
+            task=index, us=us, timed=timed, limited_by=limit, because=because, least_us=least,
+            cached=self._cached,
+        )  # fmt: skip
         return made, by
+
+    def _excess(self, task: int) -> str:
+        """What is notable about the bytes that travel: more than asked for, or none from memory."""
+        lines = self._lines.get(task, ())
+        asked = sum(line.load_bytes + line.store_bytes for line in lines)
+        found = [_travel(line, self._peaks) for line in lines]
+        bytes = sum(max(x[0] + x[1], x[2] + x[3]) for x in found if x)
+        out = "; the data stays in cache" if self._cached else ""
+        if asked and bytes > 1.5 * asked:
+            kind = "cache lines" if self._peaks.unit > 32 else "sectors"
+            out += (
+                f"; {bytes / asked:.2g} times the bytes asked for travel, in whole {kind} of "
+                f"{self._peaks.unit} bytes"
+            )
+        return out
 
     def _launch_us(self, tasks: Iterable[int]) -> float:
         """Microseconds of a launch of tasks that do nothing."""
@@ -333,7 +400,14 @@ _REASONS: Final = {
 }
 
 
-def _line_cost(line: LineAmounts, exact: bool, us: float | None, kind: str) -> LineCost:
+def _travel(line: LineAmounts, peaks: PeaksRecord) -> Travel | None:
+    """What travels for a line on this machine or device; None if that is not known."""
+    return (line.device if peaks.unit <= 32 else line.host) or None
+
+
+def _line_cost(
+    line: LineAmounts, exact: bool, us: float | None, kind: str, travel: Travel | None
+) -> LineCost:
     key = line.key
     inlined = (key.inner_file, key.inner_line) != (key.file, key.line)
     return LineCost(
@@ -344,6 +418,8 @@ def _line_cost(line: LineAmounts, exact: bool, us: float | None, kind: str) -> L
         stores=line.stores, atomics=line.atomics, load_bytes=line.load_bytes,
         store_bytes=line.store_bytes, read_bytes=line.read_bytes,
         written_bytes=line.written_bytes, moved_read=line.moved_read,
-        moved_written=line.moved_written, gathers=line.gathers, chases=line.chases,
+        moved_written=line.moved_written,
+        near_bytes=None if travel is None else travel.near_read + travel.near_written,
+        far_bytes=None if travel is None else travel.far_read + travel.far_written, gathers=line.gathers, chases=line.chases,
         chain=line.chain, cycles=line.cycles, wide=line.wide,
     )  # fmt: skip

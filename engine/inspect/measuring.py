@@ -30,6 +30,7 @@ from .clocks import HostClock
 from .closed_form import bounded
 from .costing import Counted
 from .counting import Amounts, Instrumented, instrument
+from .peaks import threads_of
 from .placing import Placed, placed
 from .record_compile import TaskRecord
 from .steps import StepLimit
@@ -153,7 +154,7 @@ def amounts_of(
     by_line = Counted(
         lines=counted.lines, memory=counted.memory, bytes=counted.bytes, flops=counted.flops,
         method="counted" if counted.lines else "", reason=counted.no_flops or counted.no_bytes,
-        tasks=tasks, chunks=counted.chunks,
+        tasks=tasks, chunks=counted.chunks, iterations=counted.iterations,
     )  # fmt: skip
     return msgspec.structs.replace(workload, **changes), by_line
 
@@ -239,7 +240,7 @@ def _made_to_count(
     compiled: FullCompile, config: CompileConfig, by_line: bool = True
 ) -> tuple[FullCompile, Instrumented]:
     """The kernel with counters, compiled in the same way."""
-    counters = instrument(compiled.func, by_line)
+    counters = instrument(compiled.func, by_line, threads_of(_COUNTER, config))
     backend = base.find(_COUNTER)
     artifact = backend.lower(counters.func, config)
     executable = backend.load(artifact)
