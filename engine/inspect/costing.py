@@ -51,7 +51,7 @@ TYPICAL: Final = PeaksRecord(
 _SURE: Final = 0.4
 _LIKELY: Final = 0.2
 _LEAST: Final = 0.2
-_TOO_LONG: Final = {"chain": 1.6, "scalar": 1.6, "gathers": 4.0, "atomics": 4.0}
+_TOO_LONG: Final = {"chain": 1.6, "scalar": 1.6, "gathers": 4.0, "jumps": 2.5, "atomics": 4.0}
 """An estimate that exceeds the measured time by this factor is wrong."""
 _IN_FLIGHT: Final = 24
 """Independent loads that one thread waits for at a time."""
@@ -77,7 +77,7 @@ class Counted(NamedTuple):
     memory: bytes of the cache lines that are touched. exact: the lines whose amounts are no upper
     limits; None for all. method, reason: of `CostRecord`. tasks: of the CPU's code. chunks: by
     task, into how many parts it was divided for threads. iterations: by task, those of its
-    parallel loop.
+    parallel loop. device: what differs on a device, where atomic operations stay; None for nothing.
     """
 
     lines: tuple[LineAmounts, ...] = ()
@@ -90,6 +90,7 @@ class Counted(NamedTuple):
     tasks: tuple[TaskRecord, ...] = ()
     chunks: Mapping[int, int] = {}
     iterations: Mapping[int, int] = {}
+    device: Counted | None = None
 
 
 class _Times(NamedTuple):
@@ -101,6 +102,7 @@ class _Times(NamedTuple):
     chases: float = 0.0
     scalar: float = 0.0
     gathers: float = 0.0
+    jumps: float = 0.0
     atomics: float = 0.0
 
     def of(self, names: Iterable[str]) -> dict[str, float]:
@@ -231,6 +233,7 @@ class _Model:
             chases=line.chases * latency_us / threads,
             scalar=line.cycles * step_us / _PER_CYCLE / threads,
             gathers=line.gathers * latency_us / _IN_FLIGHT / threads,
+            jumps=self._jumps(line, latency_us / threads),
             atomics=self._atomics(line, threads),
         )
 
@@ -246,6 +249,16 @@ class _Model:
             travel.near_read / near.read_gbps + travel.near_written / near.write_gbps,
             travel.far_read / far.read_gbps + travel.far_written / far.write_gbps,
         ) / 1e3  # fmt: skip
+
+    def _jumps(self, line: LineAmounts, latency_us: float) -> float:
+        """Microseconds for cache lines far from the one before, which no CPU fetches in advance.
+
+        Stores become visible in order, each after the one before.
+        """
+        travel = line.host
+        if not travel or not self._is_host:
+            return 0.0
+        return (travel.jumps_read / _IN_FLIGHT + travel.jumps_written) * latency_us
 
     def _atomics(self, line: LineAmounts, threads: int) -> float:
         """Microseconds of atomic operations: those on the same cell wait for each other."""
@@ -360,12 +373,12 @@ class _Model:
         found = _best(sure, _SURE)
         if found == "bandwidth" and parts["chases"] >= _SURE and parts["bandwidth"] < 0.6:
             found = "chases"
-        for names in (("chain",), ("scalar", "gathers", "atomics")):
+        for names in (("chain",), ("scalar", "gathers", "jumps", "atomics")):
             likely = {n: parts[n] for n in names if parts[n] <= _TOO_LONG[n]}
             found = found or _best(likely, _LIKELY)
         found = found or _best(sure, _LEAST)
         by = [*_SURE_NAMES, "atomics"]
-        by += [n for n in ("chain", "scalar", "gathers") if n == found]
+        by += [n for n in ("chain", "scalar", "gathers", "jumps") if n == found]
         if not found:
             shares = ", ".join(f"{_NAMES[n]} {v:.0%}" for n, v in sure.items())
             return "unknown", f"no resource is near its limit: {shares} of the time", _BASIC
@@ -384,7 +397,8 @@ def _best(several: Mapping[str, float], least: float) -> str:
 
 _KINDS: Final = {
     "bandwidth": "bandwidth", "arithmetic": "arithmetic", "chain": "arithmetic",
-    "scalar": "arithmetic", "chases": "latency", "gathers": "latency", "atomics": "latency",
+    "scalar": "arithmetic", "chases": "latency", "gathers": "latency", "jumps": "latency",
+    "atomics": "latency",
 }  # fmt: skip
 _NAMES: Final = {"bandwidth": "bandwidth", "arithmetic": "peak arithmetic", "chases": "latency"}
 _REASONS: Final = {
@@ -396,6 +410,8 @@ _REASONS: Final = {
     "{part:.0%} of the time",
     "gathers": "at {latency:.3g} ns a load, loads from addresses that were loaded need {part:.0%} "
     "of the time",
+    "jumps": "at {latency:.3g} ns a cache line, accesses far from each other need {part:.0%} of "
+    "the time",
     "atomics": "atomic operations need {part:.0%} of the time",
 }
 
@@ -420,6 +436,7 @@ def _line_cost(
         written_bytes=line.written_bytes, moved_read=line.moved_read,
         moved_written=line.moved_written,
         near_bytes=None if travel is None else travel.near_read + travel.near_written,
-        far_bytes=None if travel is None else travel.far_read + travel.far_written, gathers=line.gathers, chases=line.chases,
+        far_bytes=None if travel is None else travel.far_read + travel.far_written,
+        gathers=line.gathers, chases=line.chases,
         chain=line.chain, cycles=line.cycles, wide=line.wide,
     )  # fmt: skip

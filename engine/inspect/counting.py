@@ -128,7 +128,9 @@ class Instrumented(NamedTuple):
         touched = lines_touched(self.marks, marks)
         lines = line_amounts(self.segments, runs, touched, not self.no_bytes, self.found)
         if touched.read or touched.written:
-            sizes = {mark.param: len(m) * mark.size for mark, m in zip(self.marks, marks, strict=True)}
+            sizes = {
+                mark.param: len(m) * mark.size for mark, m in zip(self.marks, marks, strict=True)
+            }
             executed = {op: n for s, n in zip(self.segments, runs, strict=False) for op in s.ops}
             lines = travels(lines, self.trace, order, sizes, executed)
         moved = None if self.no_bytes else touched.bytes
@@ -180,7 +182,9 @@ def instrument(func: Func, by_line: bool = True, threads: int = 1) -> Instrument
         dict.fromkeys((*kind, keys[op]) for op, several in accesses.items() for kind in several)
     )
     numbers = {kind: first + 1 + i for i, kind in enumerate(kinds)}
-    trace = _trace_of(copy, accesses if by_line else {}, keys, found, first + 1 + len(kinds), threads)
+    trace = _trace_of(
+        copy, accesses if by_line else {}, keys, found, first + 1 + len(kinds), threads
+    )
     copy.params = (
         *copy.params,
         Param("executions counted", "ndarray", i64, 1),
@@ -311,7 +315,13 @@ class _Writer:
         for number, variable in local.items():
             self._to_memory(number, self._emit(C.LOCAL_LOAD, (variable,), None, i64))
         self._trace.end(self._emit)
-        body.ops = [*local.values(), *begun, *body.ops, *self._ops, *([last] if last is not None else ())]
+        body.ops = [
+            *local.values(),
+            *begun,
+            *body.ops,
+            *self._ops,
+            *([last] if last is not None else ()),
+        ]
 
     def _counted(self, block: Block) -> None:
         """Rewrite a block and those inside of it."""

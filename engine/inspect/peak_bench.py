@@ -70,7 +70,7 @@ def measure_peaks(backend: str, config: CompileConfig, steps: Steps) -> PeaksRec
             memory = bench.on_cpu(threads) if backend == "cpu" else bench.on_device()
             gflops, wide = bench.arithmetic(np.float32), bench.arithmetic(np.float64)
             step_ns = bench.chain()
-            atomic_ns = bench.atomic()
+            atomic_ns = 0.0 if backend == "cpu" else bench.atomic()
     except (QuadrantsRuntimeError, MemoryError, OSError):
         return None
     return PeaksRecord(

@@ -45,7 +45,7 @@ class PeaksRecord(RecordPart, frozen=True, kw_only=True):
         int, about("Bytes that travel at least: a cache line of a CPU, a sector of a GPU.")
     ] = 64
     atomic_ns: Annotated[
-        float, about("Time of an atomic operation, all on one cell; 0 if not measured.")
+        float, about("Time of an atomic operation of a device, all on one cell; 0 if not measured.")
     ] = 0.0
 
 

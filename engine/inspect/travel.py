@@ -34,6 +34,7 @@ LINE: Final = 64
 SECTOR: Final = 32
 _WARP: Final = 32
 _PAGE: Final = 4096
+_NEAR_LINES: Final = 8
 
 
 class Cache(NamedTuple):
@@ -53,20 +54,25 @@ L2: Final = Cache(1024, 16)
 
 
 class Travel(NamedTuple):
-    """Bytes that travel; see the module docstring."""
+    """Bytes that travel; see the module docstring. jumps: loads and stores that need another cache
+    line more than `_NEAR_LINES` from the one before, by an op on a CPU."""
 
     near_read: int
     near_written: int
     far_read: int
     far_written: int
+    jumps_read: int = 0
+    jumps_written: int = 0
 
 
 class _Shares(NamedTuple):
-    """By access: lines for an execution: loaded the first time, again, and written back."""
+    """By access: lines for an execution: loaded the first time, again,
+    written back, and loaded from far away."""
 
     first: Any
     again: Any
     back: Any
+    jumps: Any
 
 
 def travels(
@@ -143,7 +149,17 @@ class _Recorded:
         first[entry[~same]] = True
         again[entry[same & (distance > cache.ways)]] = True
         back = self._back(real, slot << 44 | line, first | again)
-        return _Shares(self._sum(first), self._sum(again), self._sum(back))
+        jumps = self._far_apart(real) & (first | again)
+        return _Shares(self._sum(first), self._sum(again), self._sum(back), self._sum(jumps))
+
+    def _far_apart(self, real: Any) -> Any:
+        """The entries whose cache line is far from that of the same access before."""
+        order = real[np.argsort(self.slot[real] * len(self.accesses) + self.access[real],
+                                kind="stable")]  # fmt: skip
+        out = np.zeros(len(self.access), bool)
+        line = self.address[order] // LINE
+        out[order[1:]] = np.abs(np.diff(line)) > _NEAR_LINES
+        return out
 
     def _back(self, real: Any, line: Any, loaded: Any) -> Any:
         """The entries that write to a line first after it was loaded."""
@@ -225,7 +241,15 @@ def _of_task(
             *_past(found.accesses, several, scale, shares[1], most, memory <= L2.size),
         ]
         pairs = zip(host, (*least, *least), strict=True)
-        out[key] = Travel(*(max(pair) for pair in pairs)), _on_device(found.accesses, several, scale, asked, dense, most)
+        jumps = [0.0, 0.0]
+        for i in several:
+            written = not found.accesses[i].read
+            jumps[written] += scale[i] * shares[0].jumps[i]
+        bytes = [max(pair) for pair in pairs]
+        out[key] = (
+            Travel(*bytes, round(jumps[0]), round(jumps[1])),
+            _on_device(found.accesses, several, scale, asked, dense, most),
+        )
     return out
 
 
