@@ -245,9 +245,10 @@ def _of_task(
         for i in several:
             written = not found.accesses[i].read
             jumps[written] += scale[i] * shares[0].jumps[i]
-        bytes = [max(pair) for pair in pairs]
+        near_read, near_written, far_read, far_written = (max(pair) for pair in pairs)
+        far_apart = round(jumps[0]), round(jumps[1])
         out[key] = (
-            Travel(*bytes, round(jumps[0]), round(jumps[1])),
+            Travel(near_read, near_written, far_read, far_written, *far_apart),
             _on_device(found.accesses, several, scale, asked, dense, most),
         )
     return out

@@ -43,8 +43,8 @@ class LineSum(NamedTuple):
     """The costs of one line of a kernel in all tasks, or of one line of code inlined there.
 
     us: estimated; None if not known. share: of the kernel's time. bytes: of distinct elements;
-    None if not known. asked: bytes that loads and stores ask for. travel: bytes that travel past the
-    first cache; None if not known. inner: the lines of inlined code.
+    None if not known. asked: bytes that loads and stores ask for. travel: bytes that travel past
+    the first cache; None if not known. inner: the lines of inlined code.
     """
 
     file: str
