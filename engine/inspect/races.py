@@ -24,6 +24,8 @@ from .trials import Trials, UnjudgedError
 __all__ = ["conflicts", "first_conflict"]
 
 _STEPS: Final = 400_000
+_MANY_STEPS: Final = 5 * _STEPS
+"""For a question of the user's, who waits for the answer."""
 
 
 class _Tracker:
@@ -148,11 +150,13 @@ def first_conflict(
 ) -> tuple[str, int, int, int] | None:
     """The first element that iterations of chosen loops compete for: parameter, element, and the
     two iterations, counted from 0. Raises as `conflicts` does."""
-    first = _followed(trials, func, lambda _, op: chosen(op)).first
+    first = _followed(trials, func, lambda _, op: chosen(op), _MANY_STEPS).first
     return None if first is None else (_name(func, first[0]), *first[1:])
 
 
-def _followed(trials: Trials, func: Func, chosen: Callable[[Func, Op], bool]) -> _Tracker:
+def _followed(
+    trials: Trials, func: Func, chosen: Callable[[Func, Op], bool], most: int = _STEPS
+) -> _Tracker:
     tracker = _Tracker()
     members = {"tracker": tracker, "chosen": staticmethod(chosen)}
     make = type("Tracking", (_TrackingEmitter,), members)
@@ -160,7 +164,7 @@ def _followed(trials: Trials, func: Func, chosen: Callable[[Func, Op], bool]) ->
         program = InterpretedKernel(func, True, True, None, make)
     except QuadrantsUnsupportedError as error:
         raise UnjudgedError(error.message) from None
-    trials.run(program, _STEPS, tracker.given)
+    trials.run(program, most, tracker.given)
     return tracker
 
 
