@@ -39,8 +39,8 @@ def parser() -> Parser:
     add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
     add("--assume", action="append", default=[], metavar="WHAT",
         help="an assumption: noalias, no_checks, fast_math, hoist_conditional, cache_elements, "
-        "flat_ifs, unroll=LINE, block_dim=N, or any compile option as OPTION=VALUE; may be "
-        "repeated; default: those that the remarks about the kernel suggest")  # fmt: skip
+        "flat_ifs, unroll=LINE, independent=LINE, block_dim=N, or any compile option as "
+        "OPTION=VALUE; may be repeated; default: those that the remarks suggest")  # fmt: skip
     add("--json", action="store_true", help="print JSON, in the form of the record")
     common.common(made)
     return made

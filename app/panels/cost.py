@@ -127,7 +127,7 @@ def _json(asked: Asked, kernel: KernelRecord, backend: BackendRecord) -> dict[st
     return {"costs": backend.costs, "peaks": backend.peaks} if backend.costs else None
 
 
-_HEADS: Final = ("line", "time", "share", "limit", "runs", "bytes", "operations")
+_HEADS: Final = ("line", "time", "share", "limit", "runs", "bytes", "travel", "operations")
 
 
 def _rows(backend: BackendRecord) -> list[list[str]]:

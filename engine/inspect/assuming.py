@@ -4,13 +4,16 @@
     print(found.verdict, found.ratio, found.agreement, found.change)
 
 An assumption is one of `ASSUMPTIONS`, a loop to unroll (``unroll=12``, the line of the loop), a
-block size (``block_dim=256``), or any compile option (``max_vector_width=4``). The kernel is
+loop whose iterations do not depend on each other (``independent=12``), a block size
+(``block_dim=256``), or any compile option (``max_vector_width=4``). The kernel is
 compiled once as it is and once with the assumption, in scratch: nothing of the user's changes, and
 no cache is written. Both are launched in turns with the same arguments, so that their times belong
 to the same moments; a verdict other than ``within noise`` must hold in two measurements.
 The results with the assumption are compared with the interpreter's, which runs the kernel without
 it, or, where that takes too long, with the results without it. So an assumption that is false for
 these arguments shows as ``differs``.
+
+Independent iterations are also checked by element with each of the arguments (`independence`).
 
 Where the generated code is the same there is nothing to time: the verdict is ``same code``. Where
 an assumption cannot be made the verdict is ``cannot``, with the reason.
@@ -34,6 +37,7 @@ from .compare_figures import code_of, figures_of
 from .describing import subject_of
 from .discover import Subject
 from .explaining import explanations
+from .independence import Marking, MarkingCapture, carried
 from .launching import ORACLE, ORACLE_STEPS_FIRST, Launcher, Round, TooLong, counted, discard
 from .placing import Placed, placed
 from .record import BackendRecord, CompileRecord, KernelRecord
@@ -41,6 +45,7 @@ from .record_what_if import WhatIfCount, WhatIfRecord
 from .settings import parse_setting
 from .steps import StepLimit, Steps
 from .timing import Contender, measure_together, share
+from .trials import Trials, UnjudgedError
 from .unrolling import NotUnrolledError, unrolled
 from .verdicts import Rival, verdicts_of
 
@@ -56,7 +61,8 @@ __all__ = [
 
 class Assumption(NamedTuple):
     """title: in words. options: compile options that make it. change: what to write for it.
-    noalias: arrays of a launch do not overlap. unroll: the line of a loop; 0 for none."""
+    noalias: arrays of a launch do not overlap. unroll, independent: the line of a loop; 0 for
+    none."""
 
     name: str
     title: str
@@ -64,6 +70,7 @@ class Assumption(NamedTuple):
     change: str
     noalias: bool = False
     unroll: int = 0
+    independent: int = 0
 
 
 ASSUMPTIONS: Final = {
@@ -105,15 +112,22 @@ def assumption(text: str, backend: str = "cpu") -> Assumption:
     name, given, value = text.partition("=")
     if not given and name in ASSUMPTIONS:
         return ASSUMPTIONS[name]
-    if name in ("unroll", "block_dim"):
+    if name in ("unroll", "independent", "block_dim"):
         number = int(value) if value.isdecimal() else 0
         if not number:
-            what = "the line of a loop" if name == "unroll" else "a number of threads"
+            what = "a number of threads" if name == "block_dim" else "the line of a loop"
             raise ValueError(f"{name} needs {what}, such as {name}=64, not {value!r}")
         if name == "unroll":
             return Assumption(
                 text, f"the loop at line {number} is unrolled", {},
                 f"use qd.static(range(...)) at line {number}", unroll=number,
+            )  # fmt: skip
+        if name == "independent":
+            return Assumption(
+                text, f"iterations of the loop at line {number} do not depend on each other", {},
+                f"make the loop at line {number} the outermost one, without serialize=True: its "
+                "iterations then run in parallel; or let it write to another array than it reads",
+                independent=number,
             )  # fmt: skip
         host = backend.partition(":")[0] in ("cpu", "interp", "cross")
         option = "default_cpu_block_dim" if host else "default_gpu_block_dim"
@@ -122,7 +136,9 @@ def assumption(text: str, backend: str = "cpu") -> Assumption:
             f"qd.loop_config(block_dim={number}) before the loop",
         )  # fmt: skip
     if not given:
-        known = ", ".join((*ASSUMPTIONS, "unroll=LINE", "block_dim=N", "any OPTION=VALUE"))
+        known = ", ".join(
+            (*ASSUMPTIONS, "unroll=LINE", "independent=LINE", "block_dim=N", "any OPTION=VALUE")
+        )
         raise ValueError(f"there is no assumption {text!r}; there are: {known}")
     try:
         option, parsed = parse_setting(text)
@@ -170,7 +186,10 @@ def what_if(
             return _cannot(found, str(error))
     steps = steps or Steps()
     plain = KernelCapture(subject, (backend,), config, steps, calls, described)
-    other = KernelCapture(changed, (backend,), config.replace(**options), steps, calls, described)
+    kind = MarkingCapture if made.independent else KernelCapture
+    other = kind(changed, (backend,), config.replace(**options), steps, calls, described)
+    if isinstance(other, MarkingCapture):
+        other.marking = Marking(made.independent)
     pair = _Pair(plain, other, backend, budget_s, made)
     return pair.run(found)
 
@@ -299,6 +318,8 @@ class _Pair:
                 reason = (record.reason or _first_error(capture)).splitlines()[0]
                 return _cannot(found, f"the kernel does not compile {which} it: {reason}")
             records.append(record)
+        if isinstance(self.other, MarkingCapture) and self.other.marking.why:
+            return _cannot(found, f"{self.plain.kernel.name} {self.other.marking.why}")
         before, after = records
         assert before.compile is not None
         assert after.compile is not None
@@ -336,6 +357,10 @@ class _Pair:
                 "it holds already: the arrays of the launches do not overlap, and the code is made "
                 "for that; the accesses that may conflict are in one array or field",
             )
+        if isinstance(self.other, MarkingCapture):
+            wrong, found = self._carried(a, self.other, found)
+            if wrong:
+                return _cannot(found, wrong)
         found = self._checked(a, b, found)
         last = len(self.plain.cases) - 1
         rounds = a.round(last), b.round(last)
@@ -355,6 +380,28 @@ class _Pair:
                 again, verdict="unknown", reason="two measurements disagree: the machine is busy",
             )  # fmt: skip
         return again if abs(again.ratio - 1.0) < abs(found.ratio - 1.0) else found
+
+    def _carried(
+        self, side: _Side, other: MarkingCapture, found: WhatIfRecord
+    ) -> tuple[str, WhatIfRecord]:
+        """How iterations that are assumed to be independent depend on each other; else empty."""
+        for i in range(len(self.plain.cases)):
+            one = side.round(i)
+            if one is None:
+                continue
+            try:
+                trials = Trials(self.plain, side, one, self.backend, light=True)
+                wrong = carried(trials, other.marking)
+            except (UnjudgedError, TooLong, StepLimit) as error:
+                why = str(error) or "it takes too long"
+                text = f"{one.case.label}: iterations were not followed: {why}"
+            else:
+                if wrong:
+                    return f"{wrong} ({one.case.label})", found
+                text = f"{one.case.label}: no two iterations touch an element that one writes"
+            compared = f"{found.compared}; {text}" if found.compared else text
+            found = msgspec.structs.replace(found, compared=compared)
+        return "", found
 
     def _timed(
         self, sides: tuple[ScratchLauncher, ScratchLauncher], rounds: tuple[Round, Round],

@@ -3,7 +3,7 @@
 From the amounts of `counting` and the speed of the machine (`peaks`) follow times that a task
 cannot beat, all of them for the data and operations that were counted::
 
-    bandwidth    bytes of the touched cache lines / bandwidth of memory of that size
+    bandwidth    bytes that travel / bandwidth: to the second cache, and beyond it (see `travel`)
     arithmetic   operations / peak rate, or the longest chain of dependent operations
     latency      loads that wait for another load * latency; atomic operations
     launch       the launch of a kernel that does nothing
@@ -32,6 +32,7 @@ from .record_launch import LaunchRecord
 
 if TYPE_CHECKING:
     from .line_counts import LineAmounts, LineKey
+    from .travel import Travel
 
 __all__ = ["TYPICAL", "Counted", "costs_of", "speed_of"]
 
@@ -50,7 +51,7 @@ TYPICAL: Final = PeaksRecord(
 _SURE: Final = 0.4
 _LIKELY: Final = 0.2
 _LEAST: Final = 0.2
-_TOO_LONG: Final = {"chain": 1.6, "scalar": 1.6, "gathers": 4.0, "atomics": 4.0}
+_TOO_LONG: Final = {"chain": 1.6, "scalar": 1.6, "gathers": 4.0, "jumps": 2.5, "atomics": 4.0}
 """An estimate that exceeds the measured time by this factor is wrong."""
 _IN_FLIGHT: Final = 24
 """Independent loads that one thread waits for at a time."""
@@ -60,6 +61,14 @@ _BASIC: Final = ("bandwidth", "arithmetic", "chain", "chases", "atomics")
 _PER_CYCLE: Final = 1.5
 """Operations of a thread without vectors for each step of a chain (half a cycle)."""
 _ATOMIC_STEPS: Final = 40
+_NEAR: Final = {64: 512 << 10, 32: 16 << 20}
+"""Data for which the bandwidth of the nearest shared level is known, by what travels at least."""
+_RESIDENT: Final = 1 << 16
+"""Threads of a device that wait at the same time."""
+_CELLS: Final = 64
+"""Cells that a device updates at the same time."""
+_FASTER: Final = 1.5
+"""Data is in a cache if it is read this much faster than memory."""
 
 
 class Counted(NamedTuple):
@@ -67,7 +76,8 @@ class Counted(NamedTuple):
 
     memory: bytes of the cache lines that are touched. exact: the lines whose amounts are no upper
     limits; None for all. method, reason: of `CostRecord`. tasks: of the CPU's code. chunks: by
-    task, into how many parts it was divided for threads.
+    task, into how many parts it was divided for threads. iterations: by task, those of its
+    parallel loop. device: what differs on a device, where atomic operations stay; None for nothing.
     """
 
     lines: tuple[LineAmounts, ...] = ()
@@ -79,6 +89,8 @@ class Counted(NamedTuple):
     exact: frozenset[LineKey] | None = None
     tasks: tuple[TaskRecord, ...] = ()
     chunks: Mapping[int, int] = {}
+    iterations: Mapping[int, int] = {}
+    device: Counted | None = None
 
 
 class _Times(NamedTuple):
@@ -90,6 +102,7 @@ class _Times(NamedTuple):
     chases: float = 0.0
     scalar: float = 0.0
     gathers: float = 0.0
+    jumps: float = 0.0
     atomics: float = 0.0
 
     def of(self, names: Iterable[str]) -> dict[str, float]:
@@ -152,6 +165,10 @@ class _Model:
         self._peaks: Final = peaks or TYPICAL
         self._known: Final = peaks is not None
         self._speed: Final = speed_of(self._peaks, counted.memory)
+        near = min(max(1, counted.memory), _NEAR.get(self._peaks.unit, 512 << 10))
+        self._near: Final = speed_of(self._peaks, near)
+        last = (self._peaks.memory or TYPICAL.memory)[-1]
+        self._cached: Final = self._known and self._speed.read_gbps > _FASTER * last.read_gbps
         self._lines: Final[dict[int, list[LineAmounts]]] = {}
         for line in counted.lines:
             self._lines.setdefault(line.key.task, []).append(line)
@@ -185,30 +202,75 @@ class _Model:
 
     # ---- times
 
+    @property
+    def _is_host(self) -> bool:
+        """True if the launch is on the processor that counted."""
+        return self._peaks.backend in ("", "cpu")
+
+    def _waiting(self, task: int) -> int:
+        """The threads of a task that wait side by side."""
+        if self._is_host:
+            return self._parallel(task)
+        return max(1, min(self._counted.iterations.get(task, 1), _RESIDENT))
+
     def _parallel(self, task: int) -> int:
         """The threads that work on a task."""
         chunks = self._counted.chunks.get(task, self._peaks.threads)
         return max(1, min(chunks, self._peaks.threads))
 
     def _times(self, line: LineAmounts) -> _Times:
-        peaks, speed = self._peaks, self._speed
-        threads = self._parallel(line.key.task)
-        alone = max(1, peaks.threads) // threads
-        read = line.load_bytes if line.moved_read is None else line.moved_read
-        written = line.store_bytes if line.moved_written is None else line.moved_written
+        peaks = self._peaks
+        threads = self._waiting(line.key.task)
+        alone = max(1, peaks.threads) // threads if self._is_host else 1
         wide = peaks.gflops / peaks.gflops_f64 - 1 if peaks.gflops_f64 else 1.0
         work = max(0, line.cycles - line.loads - line.stores - 19 * line.atomics)
         step_us = peaks.step_ns / 1e3
-        latency_us = speed.latency_ns / 1e3
+        latency_us = self._speed.latency_ns / 1e3
         return _Times(
-            bandwidth=(read / speed.read_gbps + written / speed.write_gbps) / 1e3,
+            bandwidth=self._bandwidth(line),
             arithmetic=alone * (work + wide * line.wide) / peaks.gflops / 1e3,
             chain=line.chain * step_us / threads,
             chases=line.chases * latency_us / threads,
             scalar=line.cycles * step_us / _PER_CYCLE / threads,
             gathers=line.gathers * latency_us / _IN_FLIGHT / threads,
-            atomics=line.atomics * _ATOMIC_STEPS * step_us / threads,
+            jumps=self._jumps(line, latency_us / threads),
+            atomics=self._atomics(line, threads),
         )
+
+    def _bandwidth(self, line: LineAmounts) -> float:
+        """Microseconds for what travels for a line."""
+        read = line.load_bytes if line.moved_read is None else line.moved_read
+        written = line.store_bytes if line.moved_written is None else line.moved_written
+        travel = _travel(line, self._peaks)
+        near, far = self._near, self._speed
+        if travel is None:
+            return (read / far.read_gbps + written / far.write_gbps) / 1e3
+        return max(
+            travel.near_read / near.read_gbps + travel.near_written / near.write_gbps,
+            travel.far_read / far.read_gbps + travel.far_written / far.write_gbps,
+        ) / 1e3  # fmt: skip
+
+    def _jumps(self, line: LineAmounts, latency_us: float) -> float:
+        """Microseconds for cache lines far from the one before, which no CPU fetches in advance.
+
+        Stores become visible in order, each after the one before.
+        """
+        travel = line.host
+        if not travel or not self._is_host:
+            return 0.0
+        return (travel.jumps_read / _IN_FLIGHT + travel.jumps_written) * latency_us
+
+    def _atomics(self, line: LineAmounts, threads: int) -> float:
+        """Microseconds of atomic operations: those on the same cell wait for each other."""
+        each_us = self._peaks.atomic_ns / 1e3
+        apart = line.atomics * _ATOMIC_STEPS * self._peaks.step_ns / 1e3 / threads
+        if not line.atomics or not each_us:
+            return apart
+        size = max(1, line.store_bytes // max(1, line.stores))
+        cells = max(1, (line.written_bytes or line.store_bytes) // size)
+        if self._is_host:
+            return max(apart, line.atomics * each_us / cells)
+        return line.atomics * each_us / min(cells, _CELLS)
 
     def _sum(self, lines: Iterable[LineAmounts]) -> _Times:
         total = _Times()
@@ -228,7 +290,7 @@ class _Model:
         kinds = [_best(one, 1e-9) if self._known else "" for one in times]
         return [
             _line_cost(line, self._exact(line), None if us is None else us * share,
-                       _KINDS.get(kind, ""))
+                       _KINDS.get(kind, ""), _travel(line, self._peaks))
             for line, share, kind in zip(lines, shares, kinds, strict=True)
         ]  # fmt: skip
 
@@ -274,10 +336,28 @@ class _Model:
             # The shortest launch has least to do with what else the machine did.
             shortest = us * whole / max(self._launch.median_us, 1e-9) - launch_us
             limit, because, by = self._limit(max(shortest, 1e-3), times)
+            if limit == "bandwidth":
+                because += self._excess(index)
         made = TaskCost(
-            task=index, us=us, timed=timed, limited_by=limit, because=because, least_us=least
-        )
+            task=index, us=us, timed=timed, limited_by=limit, because=because, least_us=least,
+            cached=self._cached,
+        )  # fmt: skip
         return made, by
+
+    def _excess(self, task: int) -> str:
+        """What is notable about the bytes that travel: more than asked for, or none from memory."""
+        lines = self._lines.get(task, ())
+        asked = sum(line.load_bytes + line.store_bytes for line in lines)
+        found = [_travel(line, self._peaks) for line in lines]
+        bytes = sum(max(x[0] + x[1], x[2] + x[3]) for x in found if x)
+        out = "; the data stays in cache" if self._cached else ""
+        if asked and bytes > 1.5 * asked:
+            kind = "cache lines" if self._peaks.unit > 32 else "sectors"
+            out += (
+                f"; {bytes / asked:.2g} times the bytes asked for travel, in whole {kind} of "
+                f"{self._peaks.unit} bytes"
+            )
+        return out
 
     def _launch_us(self, tasks: Iterable[int]) -> float:
         """Microseconds of a launch of tasks that do nothing."""
@@ -293,12 +373,12 @@ class _Model:
         found = _best(sure, _SURE)
         if found == "bandwidth" and parts["chases"] >= _SURE and parts["bandwidth"] < 0.6:
             found = "chases"
-        for names in (("chain",), ("scalar", "gathers", "atomics")):
+        for names in (("chain",), ("scalar", "gathers", "jumps", "atomics")):
             likely = {n: parts[n] for n in names if parts[n] <= _TOO_LONG[n]}
             found = found or _best(likely, _LIKELY)
         found = found or _best(sure, _LEAST)
         by = [*_SURE_NAMES, "atomics"]
-        by += [n for n in ("chain", "scalar", "gathers") if n == found]
+        by += [n for n in ("chain", "scalar", "gathers", "jumps") if n == found]
         if not found:
             shares = ", ".join(f"{_NAMES[n]} {v:.0%}" for n, v in sure.items())
             return "unknown", f"no resource is near its limit: {shares} of the time", _BASIC
@@ -317,7 +397,8 @@ def _best(several: Mapping[str, float], least: float) -> str:
 
 _KINDS: Final = {
     "bandwidth": "bandwidth", "arithmetic": "arithmetic", "chain": "arithmetic",
-    "scalar": "arithmetic", "chases": "latency", "gathers": "latency", "atomics": "latency",
+    "scalar": "arithmetic", "chases": "latency", "gathers": "latency", "jumps": "latency",
+    "atomics": "latency",
 }  # fmt: skip
 _NAMES: Final = {"bandwidth": "bandwidth", "arithmetic": "peak arithmetic", "chases": "latency"}
 _REASONS: Final = {
@@ -329,11 +410,20 @@ _REASONS: Final = {
     "{part:.0%} of the time",
     "gathers": "at {latency:.3g} ns a load, loads from addresses that were loaded need {part:.0%} "
     "of the time",
+    "jumps": "at {latency:.3g} ns a cache line, accesses far from each other need {part:.0%} of "
+    "the time",
     "atomics": "atomic operations need {part:.0%} of the time",
 }
 
 
-def _line_cost(line: LineAmounts, exact: bool, us: float | None, kind: str) -> LineCost:
+def _travel(line: LineAmounts, peaks: PeaksRecord) -> Travel | None:
+    """What travels for a line on this machine or device; None if that is not known."""
+    return (line.device if peaks.unit <= 32 else line.host) or None
+
+
+def _line_cost(
+    line: LineAmounts, exact: bool, us: float | None, kind: str, travel: Travel | None
+) -> LineCost:
     key = line.key
     inlined = (key.inner_file, key.inner_line) != (key.file, key.line)
     return LineCost(
@@ -344,6 +434,9 @@ def _line_cost(line: LineAmounts, exact: bool, us: float | None, kind: str) -> L
         stores=line.stores, atomics=line.atomics, load_bytes=line.load_bytes,
         store_bytes=line.store_bytes, read_bytes=line.read_bytes,
         written_bytes=line.written_bytes, moved_read=line.moved_read,
-        moved_written=line.moved_written, gathers=line.gathers, chases=line.chases,
+        moved_written=line.moved_written,
+        near_bytes=None if travel is None else travel.near_read + travel.near_written,
+        far_bytes=None if travel is None else travel.far_read + travel.far_written,
+        gathers=line.gathers, chases=line.chases,
         chain=line.chain, cycles=line.cycles, wide=line.wide,
     )  # fmt: skip

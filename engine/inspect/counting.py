@@ -36,8 +36,10 @@ import numpy as np
 from ..ir import Block, Func, Op, Param, all_ops, normalize, parse, to_text, walk
 from ..ir import codes as C
 from ..types import i64, pointer_to, u8, void
+from .access_trace import Access, Trace, TraceOps, parallel_bodies
 from .dependences import Dependences, dependences
 from .line_counts import LineAmounts, LineKey, is_flop, line_amounts, line_key, lines_touched
+from .travel import travels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,7 +59,8 @@ class UncountableError(Exception):
 class Amounts(NamedTuple):
     """The amounts of one launch. bytes, flops: None if ``no_bytes`` or ``no_flops`` says why.
     lines: by source line; empty if nothing was counted. memory: bytes of the cache lines that are
-    touched. chunks: by task, into how many parts it was divided for threads."""
+    touched. chunks: by task, into how many parts it was divided for threads. iterations: by task,
+    those of its parallel loop."""
 
     bytes: int | None
     flops: int | None
@@ -66,6 +69,7 @@ class Amounts(NamedTuple):
     lines: tuple[LineAmounts, ...] = ()
     memory: int = 0
     chunks: Mapping[int, int] = {}
+    iterations: Mapping[int, int] = {}
 
 
 class Segment(NamedTuple):
@@ -90,7 +94,8 @@ class Instrumented(NamedTuple):
     """A function with counters, which are its last parameters.
 
     The first of these counts how often each of ``segments`` is executed. marks: the others, in
-    order. no_bytes: why there are no marks. found: the dependences among the ops.
+    order; the last two are those of ``trace``, if it has tasks. no_bytes: why there are no marks.
+    found: the dependences among the ops.
     """
 
     func: Func
@@ -98,6 +103,7 @@ class Instrumented(NamedTuple):
     marks: tuple[Mark, ...]
     no_bytes: str
     found: Dependences
+    trace: Trace
 
     def space(self, values: Sequence[Any]) -> int:
         """The bytes of all marks for a launch on ``values``."""
@@ -108,19 +114,30 @@ class Instrumented(NamedTuple):
         return [
             np.zeros(max(1, len(self.segments)), np.int64),
             *(np.zeros(max(1, values[mark.param].size), np.uint8) for mark in self.marks),
+            *self.trace.arrays(),
         ]
 
     def amounts(self, counters: Sequence[Any]) -> Amounts:
         """Return the amounts of a launch with these counters."""
+        marks, order = counters[1:-2], counters[-2:]
         runs: list[int] = counters[0].tolist()
         flops = sum(
             n * sum(map(is_flop, segment.ops))
             for segment, n in zip(self.segments, runs, strict=False)
         )
-        touched = lines_touched(self.marks, counters[1:])
+        touched = lines_touched(self.marks, marks)
         lines = line_amounts(self.segments, runs, touched, not self.no_bytes, self.found)
+        if touched.read or touched.written:
+            sizes = {
+                mark.param: len(m) * mark.size for mark, m in zip(self.marks, marks, strict=True)
+            }
+            executed = {op: n for s, n in zip(self.segments, runs, strict=False) for op in s.ops}
+            lines = travels(lines, self.trace, order, sizes, executed)
         moved = None if self.no_bytes else touched.bytes
-        return Amounts(moved, flops, self.no_bytes, "", lines, touched.memory, self._chunks(runs))
+        return Amounts(
+            moved, flops, self.no_bytes, "", lines, touched.memory, self._chunks(runs),
+            self._iterations(runs),
+        )  # fmt: skip
 
     def _chunks(self, runs: Sequence[int]) -> dict[int, int]:
         """The number of times that the body of each task was entered."""
@@ -129,11 +146,24 @@ class Instrumented(NamedTuple):
             out.setdefault(segment.task, n)
         return out
 
+    def _iterations(self, runs: Sequence[int]) -> dict[int, int]:
+        """The number of times that the body of each task's parallel loop was entered."""
+        parallel = {id(body) for task in self.func.tasks() for body in parallel_bodies(task)}
+        out: dict[int, int] = {}
+        seen: set[int] = set()
+        for segment, n in zip(self.segments, runs, strict=False):
+            body = id(segment.ops[0].block)
+            if body in parallel and body not in seen:
+                seen.add(body)
+                out[segment.task] = max(out.get(segment.task, 0), n)
+        return out
 
-def instrument(func: Func, by_line: bool = True) -> Instrumented:
+
+def instrument(func: Func, by_line: bool = True, threads: int = 1) -> Instrumented:
     """A copy of a finished function (stage ``accesses``) with counters.
 
-    by_line: elements are marked for each source line, not only for the launch.
+    by_line: elements are marked for each source line, not only for the launch. threads: that
+    execute it.
     """
     copy = parse(to_text(func))
     for mine, theirs in zip(all_ops(copy), all_ops(func), strict=True):
@@ -152,6 +182,9 @@ def instrument(func: Func, by_line: bool = True) -> Instrumented:
         dict.fromkeys((*kind, keys[op]) for op, several in accesses.items() for kind in several)
     )
     numbers = {kind: first + 1 + i for i, kind in enumerate(kinds)}
+    trace = _trace_of(
+        copy, accesses if by_line else {}, keys, found, first + 1 + len(kinds), threads
+    )
     copy.params = (
         *copy.params,
         Param("executions counted", "ndarray", i64, 1),
@@ -159,13 +192,32 @@ def instrument(func: Func, by_line: bool = True) -> Instrumented:
             Param(f"{copy.params[n].name} {'written' if w else 'read'} {i}", "ndarray", u8, 1)
             for i, (n, w, _) in enumerate(kinds)
         ),
+        *trace.params(),
     )
     marked = {op: [numbers[*kind, keys[op]] for kind in kinds_of] for op, kinds_of in
               accesses.items()}  # fmt: skip
-    writer = _Writer(copy, first, marked, tasks)
+    writer = _Writer(copy, first, marked, tasks, trace)
     writer.kernel()
     marks = tuple([Mark(n, w, copy.params[n].dtype.size, key) for n, w, key in kinds])
-    return Instrumented(copy, tuple(writer.segments), marks, no_bytes, found)
+    return Instrumented(copy, tuple(writer.segments), marks, no_bytes, found, trace.trace())
+
+
+def _trace_of(
+    func: Func, accesses: dict[Op, list[tuple[int, bool]]], keys: Mapping[Op, LineKey | None],
+    found: Dependences, first: int, threads: int,
+) -> TraceOps:  # fmt: skip
+    """The trace of all accesses. first: the number of its first parameter."""
+    out: dict[Op, Access] = {}
+    for op, kinds in accesses.items():
+        key, param = keys[op], kinds[0][0]
+        if key is not None:
+            written = {w for _, w in kinds}
+            out[op] = Access(
+                key, op, param, func.params[param].dtype.size, False in written, True in written,
+                op in found.gathers,
+            )  # fmt: skip
+    tasks = [None if _leaves_early(task.regions[1]) else task for task in func.tasks()]
+    return TraceOps(out, tasks, first, threads)
 
 
 def tasks_of_ops(func: Func) -> dict[Op, int]:
@@ -220,12 +272,14 @@ class _Writer:
     """Puts the counters into a function. marks: of an access, the parameters that it marks."""
 
     def __init__(
-        self, func: Func, first: int, marks: dict[Op, list[int]], tasks: dict[Op, int]
-    ) -> None:
+        self, func: Func, first: int, marks: dict[Op, list[int]], tasks: dict[Op, int],
+        trace: TraceOps,
+    ) -> None:  # fmt: skip
         self._func: Final = func
         self._first: Final = first
         self._marks: Final = marks
         self._tasks: Final = tasks
+        self._trace: Final = trace
         self.segments: Final[list[Segment]] = []
         self._ops: list[Op] = []
         self._block = func.body
@@ -233,29 +287,41 @@ class _Writer:
         self._local: dict[int, Op] | None = None
 
     def kernel(self) -> None:
+        numbers = {task: i for i, task in enumerate(self._func.tasks())}
         for root in self._func.roots():
             for task in root.ops:
                 if task.code == C.OFFLOADED:
-                    self._task(task.regions[1])
+                    self._task(task, numbers[task])
         for callee in self._func.callees.values():
             self._local = None
             self._counted(callee.body)
 
-    def _task(self, body: Block) -> None:
+    def _task(self, task: Op, number: int) -> None:
         """Count in variables, and add these to the counters at the end, if every path gets
         there."""
+        body = task.regions[1]
         self._local = None
         if _leaves_early(body):
             self._counted(body)
             return
         local: dict[int, Op] = {}
         self._local = local
+        self._ops, self._block = [], body
+        self._trace.begin(number, task, self._emit)
+        begun = self._ops
         self._counted(body)
         last = body.ops.pop() if body.ops and C.END[body.ops[-1].code] else None
         self._ops, self._block = [], body
         for number, variable in local.items():
             self._to_memory(number, self._emit(C.LOCAL_LOAD, (variable,), None, i64))
-        body.ops = [*local.values(), *body.ops, *self._ops, *([last] if last is not None else ())]
+        self._trace.end(self._emit)
+        body.ops = [
+            *local.values(),
+            *begun,
+            *body.ops,
+            *self._ops,
+            *([last] if last is not None else ()),
+        ]
 
     def _counted(self, block: Block) -> None:
         """Rewrite a block and those inside of it."""
@@ -263,10 +329,14 @@ class _Writer:
         part: list[Op] = []
         own: list[Op] = []
         ops = block.ops
+        self._ops, self._block = [], block
+        self._trace.block(block, self._emit)
+        part += self._ops
         for op in ops:
             self._ops, self._block = [], block
             for number in self._marks.get(op, ()):
                 self._mark(number, op.args[0])
+            self._trace.access(op, self._emit)
             part += self._ops
             part.append(op)
             own.append(op)

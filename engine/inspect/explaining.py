@@ -93,11 +93,11 @@ _ADVICE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
      "An iteration may read or write what another one writes, so they cannot run side by "
      "side. Write "
      "to another array than you read from, or keep the value that is carried in a local variable.",
-     ("noalias",)),
+     ("independent", "noalias")),
     (r"cannot identify array bounds",
      "The addresses are not a simple function of the loop's index, such as an index that was "
      "loaded "
-     "from an array. LLVM cannot check that they differ.", ("noalias",)),
+     "from an array. LLVM cannot check that they differ.", ("independent", "noalias")),
     (r"clobbered by",
      "A store in between may change what is loaded. Keep the value in a local variable if it does "
      "not.", ("noalias",)),
@@ -184,8 +184,9 @@ def _made(
         if rule is not None:
             _, advice, names = rule
             line = place.line if place is not None else 0
-            assume = tuple([f"unroll={line}" if x == "unroll" else x for x in names])
-            assume = tuple([x for x in assume if x != "unroll=0"])
+            loops = ("unroll", "independent")
+            assume = tuple([f"{x}={line}" if x in loops else x for x in names])
+            assume = tuple([x for x in assume if not x.endswith("=0")])
     return Explanation(
         by=by, kind=kind, pass_name=remark.pass_name, text=text, op=remark.op,
         file=place.file if place is not None else "", line=place.line if place is not None else 0,

@@ -56,6 +56,8 @@ class LaunchCosts:
         if name not in self._peaks:
             self._peaks[name] = peaks_of(name, capture.config)
         times = self._task_times(one, found, launch)
+        if name != "cpu" and counted.device is not None:
+            counted = counted.device
         costs = costs_of(launch, counted, self._peaks[name], times)
         self._costs.setdefault(name, []).append(costs)
 

@@ -144,6 +144,7 @@ class Launcher:
         self._verdicts: Final[list[VerdictRecord]] = []
         # Of a compile, the one with counters, by line or not.
         self.counting: Final[dict[tuple[FullCompile, bool], tuple[FullCompile, Instrumented]]] = {}
+        self.scattering: Final[dict[tuple[tuple[Any, ...], bool], FullCompile]] = {}
         self._costs: Final = LaunchCosts(self, capture)
 
     def run(self) -> None:

@@ -20,6 +20,7 @@ from .dependences import Dependences, latency
 
 if TYPE_CHECKING:
     from .counting import Mark, Segment
+    from .travel import Travel
 
 __all__ = [
     "CACHE_LINE", "LineAmounts", "LineKey", "Touched", "cost", "is_flop", "line_amounts",
@@ -97,6 +98,10 @@ class LineAmounts(NamedTuple):
     chain: int
     wide: int
     """Operations on numbers of 64 bits among ``flops``."""
+    host: Travel | None = None
+    """Bytes that travel through the caches of a CPU; None if not known."""
+    device: Travel | None = None
+    """The same of a GPU."""
 
 
 class Touched(NamedTuple):

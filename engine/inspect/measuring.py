@@ -25,21 +25,27 @@ from ..cache.codec import decode, encode
 from ..cache.locations import functions_of
 from ..cache.offline import UNREADABLE
 from ..errors import QuadrantsRuntimeError
+from ..ir import all_ops
+from ..ir import codes as C
+from ..passes.manager import Instrument
 from ..runtime.compile import FullCompile, make_ir
 from .clocks import HostClock
 from .closed_form import bounded
 from .costing import Counted
 from .counting import Amounts, Instrumented, instrument
+from .peaks import threads_of
 from .placing import Placed, placed
 from .record_compile import TaskRecord
 from .steps import StepLimit
-from .targets import NoCaches
+from .targets import NoCaches, compile_for, target_of
 from .timing import Contender, measure_together, share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..config import CompileConfig
+    from ..ir import Func
+    from ..passes.manager import Run
     from .capture import KernelCapture
     from .launching import Launcher, Round
     from .record import WorkloadRecord
@@ -150,16 +156,41 @@ def amounts_of(
         )
     compiled = capture.record.backend(_COUNTER)
     tasks = compiled.compile.tasks if compiled is not None and compiled.compile else ()
-    by_line = Counted(
-        lines=counted.lines, memory=counted.memory, bytes=counted.bytes, flops=counted.flops,
-        method="counted" if counted.lines else "", reason=counted.no_flops or counted.no_bytes,
-        tasks=tasks, chunks=counted.chunks,
-    )  # fmt: skip
+    by_line = _by_line(counted, tasks)
+    if by_line.method and any(_has_atomics(one) for one in found.started):
+        parallel = _counted(launcher, capture, found, scatters=True)
+        if parallel.lines:
+            by_line = by_line._replace(device=_by_line(parallel, tasks))
     return msgspec.structs.replace(workload, **changes), by_line
 
 
-def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amounts:
-    """Count by a launch with counters on the CPU; see `counting`."""
+def _by_line(counted: Amounts, tasks: tuple[TaskRecord, ...]) -> Counted:
+    return Counted(
+        lines=counted.lines, memory=counted.memory, bytes=counted.bytes, flops=counted.flops,
+        method="counted" if counted.lines else "", reason=counted.no_flops or counted.no_bytes,
+        tasks=tasks, chunks=counted.chunks, iterations=counted.iterations,
+    )  # fmt: skip
+
+
+def _has_atomics(one: Started) -> bool:
+    """True for the code of a device with atomic operations, of which a CPU may need none."""
+    if one.name in (_ORACLE, _COUNTER):
+        return False
+    return any(C.ATOMIC[op.code] for op in all_ops(one.compiled.func))
+
+
+class _Scatters(Instrument):
+    """Leaves atomic operations to all threads, as devices do."""
+
+    def before(self, run: Run, func: Func) -> bool:
+        """False for the pass that would run them on one thread."""
+        return run.name != "serialize_scatter"
+
+
+def _counted(
+    launcher: Launcher, capture: KernelCapture, found: Round, scatters: bool = False
+) -> Amounts:
+    """Count by a launch with counters on the CPU; see `counting`. scatters: see `_Scatters`."""
     steps, stage = capture.steps, f"counting {found.case.label}"
     why = steps.quarantined("", stage)
     if why is not None:
@@ -176,6 +207,8 @@ def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amount
     try:
         with steps.step(stage, text, kind="launch"), steps.silent():
             compiled, given = launcher.ready(_COUNTER, found)
+            if scatters:
+                compiled = _scattering(launcher, capture, found, given.overlap())
             counting, counters = _with_counters(launcher, capture, compiled, given.values)
             arrays = counters.counters(given.values)
             given.values.extend(arrays)
@@ -183,6 +216,18 @@ def _counted(launcher: Launcher, capture: KernelCapture, found: Round) -> Amount
             return counters.amounts(arrays)
     except (Exception, StepLimit) as error:
         return _unknown_bytes((str(error) or type(error).__name__).splitlines()[0])
+
+
+def _scattering(
+    launcher: Launcher, capture: KernelCapture, found: Round, overlap: bool
+) -> FullCompile:
+    """The kernel compiled for the CPU with the atomic operations of devices."""
+    key = found.spec_keys, overlap
+    if key not in launcher.scattering:
+        request = capture.request(_COUNTER, found.spec_keys)._replace(noalias=not overlap)
+        target = target_of(capture.config, _COUNTER)
+        launcher.scattering[key] = compile_for(request, target, (_Scatters(),))[0]
+    return launcher.scattering[key]
 
 
 def _is_short(launcher: Launcher, found: Round) -> bool:
@@ -239,7 +284,7 @@ def _made_to_count(
     compiled: FullCompile, config: CompileConfig, by_line: bool = True
 ) -> tuple[FullCompile, Instrumented]:
     """The kernel with counters, compiled in the same way."""
-    counters = instrument(compiled.func, by_line)
+    counters = instrument(compiled.func, by_line, threads_of(_COUNTER, config))
     backend = base.find(_COUNTER)
     artifact = backend.lower(counters.func, config)
     executable = backend.load(artifact)

@@ -24,7 +24,9 @@ from .placing import placed
 from .record_cost import CacheLevel, PeaksRecord
 from .record_launch import LaunchRecord
 from .steps import Steps
+from .targets import opened
 from .timing import measure
+from .travel import LINE, SECTOR
 
 __all__ = ["ensure_peaks", "measure_peaks"]
 
@@ -37,6 +39,7 @@ _DEVICE_SIZES: Final = (1 << 20, 16 << 20, 512 << 20)
 _MOVED: Final = 32 << 20
 """Bytes that a launch on the CPU moves at least."""
 _STEPS: Final = 50_000
+_TICKETS: Final = 1 << 16
 _IDLE_S: Final = 3e-4
 """Time between launches in which threads fall asleep."""
 _CHAIN_CYCLES: Final = 8
@@ -67,13 +70,23 @@ def measure_peaks(backend: str, config: CompileConfig, steps: Steps) -> PeaksRec
             memory = bench.on_cpu(threads) if backend == "cpu" else bench.on_device()
             gflops, wide = bench.arithmetic(np.float32), bench.arithmetic(np.float64)
             step_ns = bench.chain()
+            atomic_ns = 0.0 if backend == "cpu" else bench.atomic()
     except (QuadrantsRuntimeError, MemoryError, OSError):
         return None
     return PeaksRecord(
         backend=backend, device=device_name(backend), threads=threads, memory=memory,
         created=time.strftime("%Y-%m-%d %H:%M:%S"), gflops=gflops, gflops_f64=wide,
         step_ns=step_ns, launch_us=launch_us, wake_us=max(launch_us, wake_us),
+        unit=_unit(backend), atomic_ns=atomic_ns,
     )  # fmt: skip
+
+
+def _unit(backend: str) -> int:
+    """Bytes that travel at least: a cache line, also where OpenCL works on a CPU, or a sector."""
+    if backend == "cpu":
+        return LINE
+    hardware = getattr(opened(backend), "hardware", None)
+    return LINE if getattr(hardware, "kind", "") == "cpu" else SECTOR
 
 
 class _Bench:
@@ -132,6 +145,13 @@ class _Bench:
 
         us = self._best_us(chain, (np.full(1, 0.3, np.float32), _STEPS))
         return us * 1e3 / _STEPS / _CHAIN_CYCLES
+
+    def atomic(self) -> float:
+        """Nanoseconds of an atomic operation, where all of them are on one cell."""
+        from .peak_kernels import tickets
+
+        out = np.zeros(_TICKETS, np.int32)
+        return self._best_us(tickets, (np.zeros(1, np.int32), out)) * 1e3 / _TICKETS
 
     def _latency(self, size: int) -> float:
         """Nanoseconds of a load that waits for the one before, in memory of this size."""

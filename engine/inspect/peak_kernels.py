@@ -9,13 +9,14 @@
 
 from typing import Any, Final
 
+from ..lang.atomics import atomic_add
 from ..lang.kernel import kernel
 from ..lang.loops import static
 from ..types import NDArray, f32, f64, i32
 
 __all__ = [
     "POLYNOMIAL_FLOPS", "chain", "chase", "copy", "copy_parts", "nothing", "polynomial",
-    "polynomial_wide", "sum_parts", "total", "wake",
+    "polynomial_wide", "sum_parts", "tickets", "total", "wake",
 ]  # fmt: skip
 
 F32: Any = NDArray[f32, 1]
@@ -122,3 +123,10 @@ def copy(x: F32, y: F32):
     """Reads of one array and writes of another one."""
     for i in range(y.shape[0]):
         y[i] = x[i]
+
+
+@kernel
+def tickets(count: I32, out: I32):
+    """Atomic operations on one cell whose results are used, so that none can be left out."""
+    for i in range(out.shape[0]):
+        out[i] = atomic_add(count[0], 1)

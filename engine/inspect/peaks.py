@@ -22,7 +22,7 @@ from .tool import cpu_name
 
 __all__ = ["device_name", "keep_peaks", "peaks_of", "threads_of"]
 
-_FORMAT: Final = 1
+_FORMAT: Final = 2
 _known: Final[dict[str, PeaksRecord]] = {}
 """Measurements of this process, by path: the directory may be read-only."""
 

@@ -8,8 +8,10 @@ which they run decides the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
+
+import numpy as np
 
 from ..analysis import is_parallel, needs_blocks
 from ..backends.interp.emit import Emitter
@@ -19,23 +21,36 @@ from ..ir import Block, Func, Op
 from ..ir import codes as C
 from .trials import Trials, UnjudgedError
 
-__all__ = ["conflicts"]
+__all__ = ["conflicts", "first_conflict"]
 
 _STEPS: Final = 400_000
+_MANY_STEPS: Final = 5 * _STEPS
+"""For a question of the user's, who waits for the answer."""
 
 
 class _Tracker:
     """The iteration that last touched each element, in the parallel loop that runs.
 
-    found: the parameters whose elements iterations compete for.
+    found: the parameters whose elements iterations compete for. first: the first such element:
+    parameter, element, the iteration before and the one that then touched it.
     """
 
     def __init__(self) -> None:
         self.found: set[str] = set()
+        self.first: tuple[str, int, int, int] | None = None
         self._iteration = -1
+        # By element: its address, as arrays of a launch may overlap.
         self._plain: dict[tuple[str, int], int] = {}
         self._readers: dict[tuple[str, int], int] = {}
         self._atomics: dict[tuple[str, int], int] = {}
+        self._starts: dict[str, tuple[int, int]] = {}
+
+    def given(self, values: Sequence[Any]) -> None:
+        """The values that the kernel works on."""
+        self._starts = {
+            f"m{i}": (value.ctypes.data, value.itemsize)
+            for i, value in enumerate(values) if isinstance(value, np.ndarray)
+        }  # fmt: skip
 
     def begin(self) -> None:
         """A parallel loop starts, or is over."""
@@ -53,10 +68,16 @@ class _Tracker:
         if now < 0:
             return
         key = memory, index
+        start = self._starts.get(memory)
+        if start is not None:
+            key = "", start[0] + start[1] * index
         others = {"r": (self._plain, self._atomics), "a": (self._plain, self._readers),
                   "w": (self._plain, self._readers, self._atomics)}[kind]  # fmt: skip
-        if any(each.get(key, now) != now for each in others):
-            self.found.add(memory)
+        for each in others:
+            before = each.get(key, now)
+            if before != now:
+                self.found.add(memory)
+                self.first = self.first or (memory, index, before, now)
         own = {"r": self._readers, "w": self._plain, "a": self._atomics}[kind]
         own[key] = now
 
@@ -65,6 +86,7 @@ class _TrackingEmitter(Emitter):
     """Emits a call to the tracker before every access to memory that iterations share."""
 
     tracker: _Tracker
+    chosen: Callable[[Func, Op], bool]
 
     def __init__(
         self, func: Func, debug: bool, counted: bool, vector: Callable[[Op], Any] | None = None
@@ -78,7 +100,7 @@ class _TrackingEmitter(Emitter):
         self._bodies: set[int] = set()
 
     def emit(self, op: Op) -> None:
-        parallel = op.code in (C.RANGE_FOR, C.OFFLOADED) and _is_parallel(self.func, op)
+        parallel = op.code in (C.RANGE_FOR, C.OFFLOADED) and self.chosen(self.func, op)
         if parallel:
             if needs_blocks(op.regions[-1]):
                 raise QuadrantsUnsupportedError("races: iterations wait for each other")
@@ -119,12 +141,33 @@ def conflicts(trials: Trials, func: Func) -> frozenset[str]:
 
     UnjudgedError if the kernel cannot be followed in that way.
     """
+    tracker = _followed(trials, func, _is_parallel)
+    return frozenset(_name(func, memory) for memory in tracker.found)
+
+
+def first_conflict(
+    trials: Trials, func: Func, chosen: Callable[[Op], bool]
+) -> tuple[str, int, int, int] | None:
+    """The first element that iterations of chosen loops compete for: parameter, element, and the
+    two iterations, counted from 0. Raises as `conflicts` does."""
+    first = _followed(trials, func, lambda _, op: chosen(op), _MANY_STEPS).first
+    return None if first is None else (_name(func, first[0]), *first[1:])
+
+
+def _followed(
+    trials: Trials, func: Func, chosen: Callable[[Func, Op], bool], most: int = _STEPS
+) -> _Tracker:
     tracker = _Tracker()
-    make = type("Tracking", (_TrackingEmitter,), {"tracker": tracker})
+    members = {"tracker": tracker, "chosen": staticmethod(chosen)}
+    make = type("Tracking", (_TrackingEmitter,), members)
     try:
         program = InterpretedKernel(func, True, True, None, make)
     except QuadrantsUnsupportedError as error:
         raise UnjudgedError(error.message) from None
-    trials.run(program, _STEPS)
+    trials.run(program, most, tracker.given)
+    return tracker
+
+
+def _name(func: Func, memory: str) -> str:
     names = {f"{kind}{i}": p.name for i, p in enumerate(func.params) for kind in "mg"}
-    return frozenset(names.get(memory, "the buffer between tasks") for memory in tracker.found)
+    return names.get(memory, "the buffer between tasks")

@@ -41,6 +41,12 @@ class PeaksRecord(RecordPart, frozen=True, kw_only=True):
     wake_us: Annotated[
         float, about("Launch of a parallel kernel that does nothing, with threads asleep.")
     ] = 0.0
+    unit: Annotated[
+        int, about("Bytes that travel at least: a cache line of a CPU, a sector of a GPU.")
+    ] = 64
+    atomic_ns: Annotated[
+        float, about("Time of an atomic operation of a device, all on one cell; 0 if not measured.")
+    ] = 0.0
 
 
 class LineCost(RecordPart, frozen=True, kw_only=True):
@@ -68,6 +74,13 @@ class LineCost(RecordPart, frozen=True, kw_only=True):
         int | None, about("Bytes of the cache lines read, shared ones divided among lines.")
     ] = None
     moved_written: Annotated[int | None, about("The same of written ones.")] = None
+    near_bytes: Annotated[
+        int | None,
+        about("Bytes that travel past the first cache, in whole cache lines, or sectors of a GPU."),
+    ] = None
+    far_bytes: Annotated[
+        int | None, about("Bytes that travel past the second cache, on a GPU past all caches.")
+    ] = None
     gathers: Annotated[int, about("Loads whose address is computed from another load.")] = 0
     chases: Annotated[
         int, about("Loads whose address is computed from the same load, an iteration before.")
@@ -101,6 +114,9 @@ class TaskCost(RecordPart, frozen=True, kw_only=True):
         about("Limit: bandwidth, arithmetic, latency, launch, or unknown; empty if not looked at."),
     ] = ""
     because: Annotated[str, about("Reason of the limit.")] = ""
+    cached: Annotated[
+        bool, about("True if the data of the launch stays in a cache that is faster than memory.")
+    ] = False
     least_us: Annotated[
         dict[str, float],
         about("By limit: the time that the machine needs for the counted amounts."),

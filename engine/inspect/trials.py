@@ -7,7 +7,7 @@ the interpreter computes with IR that is known to be right, or what a predicate 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -135,10 +135,15 @@ class Trials:
         run = self._launcher.interpreter(full, given, self._found, discard)
         return self._launcher.outcome(full, given.values, run(most or _MORE_STEPS * self.most))
 
-    def run(self, program: InterpretedKernel, most: int) -> None:
-        """Run IR that was made ready in another way; its outcome is dropped."""
+    def run(
+        self, program: InterpretedKernel, most: int,
+        given_values: Callable[[Sequence[Any]], object] = lambda _: None,
+    ) -> None:  # fmt: skip
+        """Run IR that was made ready in another way; its outcome is dropped. given_values: called
+        with the values that it works on."""
         self.runs += 1
         given = self._launcher.inputs(self.compiled, self._found)
+        given_values(given.values)
         counted(program, given.values, discard, most)
 
     def launch(self, compiled: FullCompile) -> Outcome:

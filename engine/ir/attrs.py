@@ -30,6 +30,7 @@ class ForAttr(NamedTuple):
     strictly_serialized: never run in parallel, keep the order of iterations. reversed: from the
         last iteration to the first. trip: of a root loop with adstacks, how often it runs, as the
         text of an `adstack.size_expr`. cold: it has few iterations, not worth much code.
+    independent: accesses to arrays in different iterations are assumed not to depend on each other.
     """
 
     axes: tuple[int, ...] | None = None
@@ -40,6 +41,7 @@ class ForAttr(NamedTuple):
     loop_name: str = ""
     trip: str = ""
     cold: bool = False
+    independent: bool = False
 
 
 class TaskAttr(NamedTuple):

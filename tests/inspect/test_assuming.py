@@ -34,6 +34,19 @@ def infinite(a: F32):
         a[i] = a[i] * 0.0
 
 
+@qd.kernel
+def shifted(a: F32, back: qd.types.ndarray(dtype=qd.i32, ndim=1)):
+    for _ in range(1):
+        for i in range(a.shape[0] // 2):  # over itself
+            x = a[i + back[0]]
+            a[i] = x * x + 0.5 * x + qd.sqrt(x)
+
+
+def moved(back):
+    a = np.linspace(0.5, 2.0, 4096, dtype=np.float32)
+    return a, np.array([back], np.int32)
+
+
 @infinite.workload(n=[64])
 def infinities(n):
     return np.full(n, np.inf, np.float32)
@@ -121,11 +134,55 @@ def test_overlapping_arrays_are_named_as_the_reason():
     assert "it is false: an array that a launch writes overlaps another" in found.reason
 
 
+def independent(kernel, text, workload, **options):
+    """Tried with one of the kernel's cases only."""
+    line = line_of(kernel, text)
+    before = list(kernel.workloads)
+    try:
+        kernel.workloads.clear()
+        kernel.workload()(workload)
+        return tried(kernel, f"independent={line}", **options), line
+    finally:
+        kernel.workloads[:] = before
+
+
+def test_independent_iterations_are_computed_together_if_the_data_allows_it():
+    found, line = independent(shifted, "# over itself", lambda: moved(2048))
+    assert found.verdict in ("faster", "slower", "within noise", "unknown"), found
+    assert found.agreement == "ok"
+    assert "no two iterations touch an element that one writes" in found.compared
+    assert f"make the loop at line {line} the outermost one" in found.change
+
+
+def test_iterations_that_depend_on_each_other_are_named():
+    found, line = independent(shifted, "# over itself", lambda: moved(1))
+    assert found.verdict == "cannot"
+    assert f"iterations 0 and 1 of the loop at line {line} touch element 1 of a" in found.reason
+
+
+def test_a_loop_in_order_becomes_parallel_if_its_iterations_are_independent():
+    line = line_of(bumped, "for i in range(1, 64)")
+    found = tried(bumped, f"independent={line}")
+    assert found.verdict == "cannot" and "touch element 1 of" in found.reason
+    apart = lambda: (np.zeros(64, np.float32), np.zeros(64, np.float32))  # noqa: E731
+    found, _ = independent(bumped, "for i in range(1, 64)", apart)
+    assert found.verdict != "cannot" and found.agreement in ("ok", "unchecked"), found
+
+
+def test_loops_that_cannot_be_assumed_independent_have_their_reason():
+    found = tried(divided, f"independent={line_of(divided, 'for i in a')}")
+    assert found.verdict == "cannot" and "in parallel already" in found.reason
+    found = tried(divided, "independent=1")
+    assert found.verdict == "cannot" and "no for loop at line 1" in found.reason
+
+
 def test_unknown_assumptions_are_errors_that_list_the_known_ones():
     with pytest.raises(ValueError, match="there are: noalias, no_checks, fast_math"):
         inspect.assumption("faster")
     with pytest.raises(ValueError, match="unroll needs the line of a loop"):
         inspect.assumption("unroll=x")
+    with pytest.raises(ValueError, match="independent needs the line of a loop"):
+        inspect.assumption("independent=")
     with pytest.raises(ValueError, match="colour"):
         inspect.assumption("colour=3")
     assert inspect.assumption("block_dim=64", "cuda").options == {"default_gpu_block_dim": 64}

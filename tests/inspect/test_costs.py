@@ -12,6 +12,7 @@ from qd_studio.engine.inspect import consistency, measuring, peak_bench, peaks
 from qd_studio.engine.inspect.costing import Counted, costs_of, speed_of
 from qd_studio.engine.inspect.line_counts import LineAmounts, LineKey
 from qd_studio.engine.inspect.record import CacheLevel, LaunchRecord, PeaksRecord, TaskRecord
+from qd_studio.engine.inspect.travel import Travel
 
 F32 = qd.types.NDArray[qd.f32, 1]
 I32 = qd.types.NDArray[qd.i32, 1]
@@ -139,6 +140,131 @@ def test_a_walk_along_pointers_is_a_chase():
     assert step.read_bytes == 12
 
 
+# ---- bytes that travel
+
+V3 = qd.types.NDArray[qd.types.vector(3, qd.f32), 1]
+SIDE = 256
+
+
+@qd.kernel
+def strided(x: F32, y: F32):
+    for i in range(x.shape[0] // 16):
+        y[16 * i] = x[16 * i]
+
+
+@qd.kernel
+def transposed(x: M32, y: M32):
+    for i, j in qd.ndrange(x.shape[0], x.shape[1]):
+        y[j, i] = x[i, j]
+
+
+@qd.kernel
+def gathered(at: I32, x: F32, y: F32):
+    for i in range(y.shape[0]):
+        y[i] = x[at[i]]
+
+
+@qd.kernel
+def component(x: V3, y: F32):
+    for i in range(y.shape[0]):
+        y[i] = x[i][1]
+
+
+@qd.kernel
+def near_neighbours(x: F32, y: F32):
+    for i in range(1, x.shape[0] - 1):
+        y[i] = x[i - 1] + x[i] + x[i + 1]
+
+
+@qd.kernel
+def branched(x: F32, y: F32):
+    for i in range(x.shape[0]):
+        if i % 32 == 0:
+            y[i] = x[i]
+
+
+def ones(*shape):
+    return np.ones(shape, np.float32)
+
+
+LONG = 1 << 14
+SPREAD = np.random.default_rng(1).permutation(LONG).astype(np.int32)
+
+
+@pytest.mark.parametrize(("kernel", "args", "host", "device"), [
+    (strided, (ones(LONG), ones(LONG)), (4 * LONG, 4 * LONG), (2 * LONG, 2 * LONG)),
+    # Columns of 256 rows, 1024 bytes from each other, have places for 32 lines in the first cache.
+    (transposed, (ones(SIDE, SIDE), ones(SIDE, SIDE)), (4 * SIDE**2, 64 * SIDE**2),
+     (4 * SIDE**2, 32 * SIDE**2)),
+    (gathered, (np.arange(LONG, dtype=np.int32), ones(LONG), ones(LONG)), (8 * LONG, 4 * LONG),
+     (8 * LONG, 4 * LONG)),
+    (gathered, (SPREAD, ones(LONG), ones(LONG)), None, (36 * LONG, 4 * LONG)),
+    (component, (ones(LONG, 3), ones(LONG)), (12 * LONG, 4 * LONG), (12 * LONG, 4 * LONG)),
+    (near_neighbours, (ones(LONG), ones(LONG)), (4 * LONG, 4 * LONG), None),
+    (branched, (ones(LONG), ones(LONG)), (2 * LONG, 2 * LONG), (LONG, LONG)),
+], ids=["strided", "transposed", "gathered in order", "gathered", "component", "neighbours",
+        "branched"])  # fmt: skip
+def test_whole_cache_lines_and_sectors_travel(kernel, args, host, device):
+    seen = []
+
+    def kept(launch, counted, *rest):
+        seen.append(counted)
+        return costs_of(launch, counted, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("qd_studio.engine.inspect.launch_costs.costs_of", kept)
+        found = cost(kernel, *args)
+    lines = [line for line in seen[-1].lines if line.loads or line.stores]
+    for wanted, name in ((host, "host"), (device, "device")):
+        if wanted is not None:
+            parts = [getattr(line, name) for line in lines]
+            near = [sum(x.near_read for x in parts), sum(x.near_written for x in parts)]
+            assert near == pytest.approx(wanted, rel=0.01), name
+    known = [line.near_bytes for line in found.lines if line.loads or line.stores]
+    assert None not in known
+    if host is not None:
+        assert sum(known) == pytest.approx(sum(host), rel=0.01)
+
+
+def test_members_of_structs_in_fields_bring_their_neighbours_along():
+    particle = qd.types.struct(x=qd.f32, v=qd.types.vector(3, qd.f32))
+    qd.init(qd.cpu)
+    p = particle.field(shape=(LONG,))
+
+    @qd.kernel
+    def moved():
+        for i in range(LONG):
+            p[i].x += 0.5
+
+    found = cost(moved)
+    (line,) = [line for line in found.lines if line.loads]
+    assert (line.load_bytes, line.store_bytes) == (4 * LONG, 4 * LONG)
+    per_struct = line.near_bytes // (2 * LONG)
+    assert per_struct in (4, 16)  # apart from the other members, or among them
+
+
+def test_a_walk_far_apart_waits_for_cache_lines():
+    amounts = {"loads": N, "stores": N, "cycles": 2 * N, "load_bytes": 4 * N, "store_bytes": 4 * N}
+    travel = Travel(4 * N, 64 * N, 4 * N, 64 * N, 0, N)
+    task = limit(30_000.0, host=travel, **amounts).tasks[0]
+    assert task.limited_by == "latency" and "far from each other" in task.because
+    found = limit(8000.0, host=travel, memory=1 << 26, **amounts)
+    assert found.tasks[0].limited_by == "bandwidth"
+    assert "8.5 times the bytes asked for travel" in found.tasks[0].because
+    assert found.lines[0].near_bytes == 68 * N and not found.tasks[0].cached
+    in_cache = limit(900.0, host=travel, memory=1 << 15, **amounts).tasks[0]
+    assert in_cache.cached and "stays in cache" in in_cache.because
+
+
+def test_a_device_has_sectors_and_waits_for_one_cell():
+    device = msgspec.structs.replace(PEAKS, backend="cuda", unit=32, threads=0, atomic_ns=2.0)
+    amounts = {"atomics": N, "loads": N, "stores": N, "load_bytes": 4 * N, "store_bytes": 4 * N,
+               "written_bytes": 4, "device": Travel(N, N, 32, 32)}  # fmt: skip
+    found = limit(2200.0, peaks=device, **amounts)
+    assert found.tasks[0].limited_by == "latency" and "atomic" in found.tasks[0].because
+    assert found.lines[0].near_bytes == 2 * N
+
+
 def test_without_memory_for_marks_by_line_bytes_of_lines_are_not_known(monkeypatch):
     monkeypatch.setattr(measuring, "_MARKS", 100)
     found = cost(steps, np.ones(64, np.float32), np.ones(64, np.float32), 2.0)
@@ -156,7 +282,7 @@ PEAKS = PeaksRecord(
 )  # fmt: skip
 
 
-def limit(us, memory=1 << 26, chunks=4, **amounts):
+def limit(us, memory=1 << 26, chunks=4, peaks=PEAKS, **amounts):
     """What limits a kernel with one line."""
     none = dict.fromkeys(LineAmounts._fields, 0)
     line = LineAmounts(**(none | {"key": LineKey(0, "k.py", 3, "k.py", 3), "instructions": 1}
@@ -166,7 +292,7 @@ def limit(us, memory=1 << 26, chunks=4, **amounts):
     task = TaskRecord(index=0, kind="range_for", name="t", ops=3)
     counted = Counted(lines=(line,), memory=memory, method="counted", tasks=(task,),
                       chunks={0: chunks})  # fmt: skip
-    return costs_of(launch, counted, PEAKS)
+    return costs_of(launch, counted, peaks)
 
 
 N = 1 << 20

@@ -43,7 +43,8 @@ class LineSum(NamedTuple):
     """The costs of one line of a kernel in all tasks, or of one line of code inlined there.
 
     us: estimated; None if not known. share: of the kernel's time. bytes: of distinct elements;
-    None if not known. asked: bytes that loads and stores ask for. inner: the lines of inlined code.
+    None if not known. asked: bytes that loads and stores ask for. travel: bytes that travel past
+    the first cache; None if not known. inner: the lines of inlined code.
     """
 
     file: str
@@ -57,6 +58,7 @@ class LineSum(NamedTuple):
     bytes: int | None
     asked: int
     exact: bool
+    travel: int | None = None
     inner: tuple[LineSum, ...] = ()
 
 
@@ -119,8 +121,15 @@ def _sum(
         instructions=sum(x.instructions for x in several), flops=sum(x.flops for x in several),
         bytes=sum(known) if len(known) == len(bytes) else None,
         asked=sum(x.load_bytes + x.store_bytes for x in several),
-        exact=all(x.exact for x in several),
+        exact=all(x.exact for x in several), travel=_travel(several),
     )  # fmt: skip
+
+
+def _travel(several: Sequence[LineCost]) -> int | None:
+    """Bytes that travel for lines that touch arrays; None if that is not known of one of them."""
+    found = [x.near_bytes for x in several if x.loads or x.stores]
+    known = [b for b in found if b is not None]
+    return sum(known) if len(known) == len(found) else None
 
 
 def unmapped(cost: CostRecord) -> float:
@@ -273,21 +282,24 @@ def task_lines(kernel: KernelRecord, backend: BackendRecord, cost: CostRecord) -
     return out
 
 
-def amounts(one: LineSum) -> tuple[str, str, str]:
-    """(executions, bytes, operations) as text; limits are marked as such."""
+def amounts(one: LineSum) -> tuple[str, str, str, str]:
+    """(executions, bytes, bytes that travel, operations) as text; limits are marked as such."""
     at_most = "" if one.exact else "<="
     if one.bytes is None:
         bytes = f"<={fmt.size(one.asked)}" if one.asked else ""
     else:
         bytes = f"{at_most}{fmt.size(one.bytes)}" if one.bytes else ""
     flops = f"{at_most}{fmt.count(one.flops)}" if one.flops else ""
-    return f"{at_most}{fmt.count(one.runs)}", bytes, flops
+    travel = fmt.size(one.travel) if one.travel else ""
+    if travel and one.asked and one.travel and one.travel > 1.5 * one.asked:
+        travel += f" x{one.travel / one.asked:.2g}"
+    return f"{at_most}{fmt.count(one.runs)}", bytes, travel, flops
 
 
 def line_table(cost: CostRecord, files: Sequence[FileRecord], all_lines: bool = True) -> list[Line]:
     """The lines of a kernel by time, code inlined into one below it."""
-    head = (f"{'line':>6} {'time':>9} {'share':>6}  {'limit':<10} {'runs':>9} {'bytes':>11} "
-            f"{'flops':>9}  source")  # fmt: skip
+    head = (f"{'line':>6} {'time':>9} {'share':>6}  {'limit':<10} {'runs':>9} {'bytes':>10} "
+            f"{'travel':>12} {'flops':>8}  source")  # fmt: skip
     out = [Line(((head, "head"),))]
     sums = line_sums(cost)
     for one in sums:
@@ -304,14 +316,14 @@ def line_table(cost: CostRecord, files: Sequence[FileRecord], all_lines: bool = 
 
 
 def _line(one: LineSum, number: str, text: str) -> Line:
-    runs, bytes, flops = amounts(one)
+    runs, bytes, travel, flops = amounts(one)
     share = f"{one.share:.1%}" if one.us is not None else ""
     return Line(
         (
             (f"{number:>6} ", "gutter"), (f"{fmt.duration_us(one.us):>9} ", "num"),
             (f"{share:>6}  ", heat_style(one.share)),
             (f"{one.limited_by:<10} ", STYLES.get(one.limited_by, "")),
-            (f"{runs:>9} {bytes:>11} {flops:>9}  ", ""), (text, ""),
+            (f"{runs:>9} {bytes:>10} {travel:>12} {flops:>8}  ", ""), (text, ""),
         ),
         one.line, text, line=one.line,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from ...types import DataType, Type, f64, i64, u64, void
 from ..base import AssertSite, PrintSite
 from ..kernarg import abi
 from .dialect import ORDERED, declared_call
+from .hints import SCALAR
 from .memory_ops import in_memory, note_written
 from .scalars import convert
 from .text import MEMORY, VALUE
@@ -92,11 +93,14 @@ def nest(
         ends = bounds[2 * axis : 2 * axis + 2]
         opened.append(_open_loop(e, op, axis, ends, axis in counted, reverse))
     e.loops.append((opened[-1].latch, opened[-1].out))
+    begin = len(e.lines)
     e.run(op.regions[-1])
     e.loops.pop()
     e.op_id = op.id
     inner = order[-1]
     hint = e.loop_hint(op, inner, bounds[2 * inner : 2 * inner + 2], len(order))
+    if op.code == C.RANGE_FOR and op.attr.independent and hint != SCALAR:
+        hint = _independent(e, op, begin)
     for loop in reversed(opened):
         e.jump(loop.latch)
         e.place(loop.latch)
@@ -105,6 +109,28 @@ def nest(
         e.line(f"br label %{loop.head}{e.state.loop_property(hint)}")
         hint = ""
         e.place(loop.out)
+
+
+def _independent(e: Emitter, op: Op, begin: int) -> str:
+    """The property of a loop whose accesses to arrays do not depend on each other, with a group of
+    these accesses. Those to variables have none: LLVM looks at what depends on them."""
+    ids = {
+        x.id for x in walk(op.regions[-1])
+        if x.code in (C.GLOBAL_LOAD, C.GLOBAL_STORE) and _base(x).code == C.ARG_ADDR
+    }  # fmt: skip
+    group = e.state.access_group()
+    for i in range(begin, len(e.lines)):
+        text = e.lines[i]
+        if e.ids[i] in ids and (" = load " in text or text.lstrip().startswith("store ")):
+            e.lines[i] = f"{text}, !llvm.access.group !{group}"
+    return f'!{{!"llvm.loop.parallel_accesses", !{group}}}'
+
+
+def _base(access: Op) -> Op:
+    pointer = access.args[0]
+    while pointer.code == C.SHIFT_PTR:
+        pointer = pointer.args[0]
+    return pointer
 
 
 class _Loop(NamedTuple):

@@ -139,6 +139,12 @@ class ModuleState:
         self.properties.append((number, text))
         return f", !llvm.loop !{number}"
 
+    def access_group(self) -> int:
+        """The number of fresh metadata for a group of accesses to memory."""
+        number = _FIRST_PROPERTY + 2 * len(self.properties)
+        self.properties.append((number, "distinct !{}"))
+        return number + 1
+
 
 class _Values(dict[int, str]):
     """Operand texts by op id. An offset kept in two parts is summed where its value is wanted."""
