@@ -28,6 +28,7 @@ __all__ = [
     "ir_spans",
     "mark_spans",
     "plain",
+    "prose_spans",
     "python_spans",
     "readable_spans",
     "search_text",
@@ -175,6 +176,14 @@ def readable_spans(text: str) -> tuple[Span, ...]:
 def ir_spans(text: str) -> tuple[Span, ...]:
     """A line of IR, by token."""
     return _highlight(_IR, text)
+
+
+_IN_PROSE: Final = re.compile(r"""(?P<id>\$\d+)|(?P<str>'[^']*')""")
+
+
+def prose_spans(text: str) -> tuple[Span, ...]:
+    """A sentence about IR: only values and names in quotes are marked."""
+    return _highlight(_IN_PROSE, text)
 
 
 def _highlight(pattern: re.Pattern[str], text: str) -> tuple[Span, ...]:
