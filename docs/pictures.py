@@ -51,7 +51,7 @@ STOPS = (
     Stop("", ("escape", "k", "enter", "8", "M"), "GFLOP/s"),
     Stop("cost", (), "ready"),
     Stop("", ("0",), "stays in loop", "is in an if"),
-    Stop("explain", ("W",), "of the time"),
+    Stop("explain", ("W",), "what if hoist"),
     Stop("edit", ("escape", "escape", SAVE), "parts at"),
     Stop("changes", ("d",), "parts at"),
     Stop("passes", ("escape", "enter", "2", *("right_square_bracket",) * 2), "simplify_I"),
