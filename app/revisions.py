@@ -91,5 +91,7 @@ def git(folder: str, *words: str, fault: str = "") -> bytes:
         raise NoRevisionError(f"git cannot be run: {error}", True) from None
     if done.returncode:
         said = done.stderr.decode(errors="replace").strip().splitlines()
+        if said and "not a git repository" in said[0]:
+            fault = "the file is in no repository of git"
         raise NoRevisionError(fault or (said[0] if said else "git failed"))
     return done.stdout

@@ -1,66 +1,163 @@
-"""Take the pictures of the studio: `python docs/pictures.py [NAME ...]`.
+"""Take the pictures of the tour: `python docs/pictures.py [NAME ...]`.
 
-Makes a report over one sample and opens it in the studio, as `qd-studio open` does. Presses keys
-through Textual's pilot and writes the screen to `docs/pictures/NAME.svg`. Times and the name of the
-processor are those of the machine that takes the pictures, so no test compares them; the release
-checklist says when to run this.
+Opens a copy of `docs/tour_kernels.py` in the studio, with a worker and measurements, and walks
+through it as `docs/tour.md` does: presses keys through Textual's pilot, edits the file, and writes
+the screen to `docs/pictures/NAME.svg`. Times and the name of the processor are those of the machine
+that takes the pictures, so no test compares them; take them on a machine that is idle. The release
+checklist says when. With names, only these pictures are written; the walk is the same.
 """
 
 import argparse
 import asyncio
+import functools
+import os
 import re
-import subprocess
-import sys
 import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
-
-from qd_studio.app.tui.app import StudioApp
-from qd_studio.engine.inspect.record import Record
-from qd_studio.engine.inspect.store import load
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "pictures"
-SAMPLE = "sample_kernels/jacobi.py"
-BACKENDS = "cpu,opencl,cuda:sm_90"
-SIZE = (120, 40)
+SAMPLE = ROOT / "docs" / "tour_kernels.py"
+BACKENDS = ("cpu", "opencl")
+SIZE = (120, 32)
+EDIT = (
+    """            if d * d < 0.25:
+                pull += d / (d * d + reach[0])
+""",
+    """            pull += qd.select(d * d < 0.25, d / (d * d + reach[0]), 0.0)
+""",
+)
+SAVE = "save"
+"""In place of a key: change the file as the tour does."""
 
 
-class Picture(NamedTuple):
-    """keys: pressed on the first screen, one after another; `t` switches to the light theme."""
+class Stop(NamedTuple):
+    """keys: pressed one after another. until: a text that the screen then shows. find: a text whose
+    line is then selected. name: of the picture; empty: none is taken."""
 
     name: str
-    keys: tuple[str, ...]
+    keys: tuple[str, ...] = ()
+    until: str = ""
+    find: str = ""
 
 
-PICTURES = (
-    Picture("matrix", ()),
-    Picture("source", ("enter", "1")),
-    Picture("passes", ("enter", "2")),
-    Picture("passes-light", ("enter", "2", "t")),
-    Picture("launch", ("enter", "4")),
-    Picture("code", ("enter", "5")),
+STOPS = (
+    Stop("matrix", (), "ready"),
+    Stop("bisect", ("j", "A"), "wrong because of"),
+    Stop("", ("escape", "k", "enter", "8", "M"), "GFLOP/s"),
+    Stop("cost", (), "ready"),
+    Stop("", ("0",), "stays in loop", "is in an if"),
+    Stop("explain", ("W",), "what if hoist"),
+    Stop("edit", ("escape", "escape", SAVE), "parts at"),
+    Stop("changes", ("d",), "parts at"),
+    Stop("passes", ("escape", "enter", "2", *("right_square_bracket",) * 2), "simplify_I"),
+    Stop("", ("1",), "Pull", "d = x[j]"),
+    Stop("track", ("9",), "born"),
+    Stop("cfg", ("3",), "block"),
+    Stop("launch", ("4",), "median"),
+    Stop("code", ("5",), "text"),
+    Stop("", ("escape", "c"), "fast_math", "fast_math"),
+    Stop("options", ("enter",), "ready"),
+    Stop("compare", ("escape", "D"), "Revisions of git"),
+    Stop("find", ("escape", "F", *"reach"), "lines"),
 )
 
 
-def made_record(folder: Path) -> Record:
-    """The record of a report over the sample."""
-    out = folder / "record.json"
-    command = [sys.executable, "-c", "from qd_studio.app.cli import main; main()", "--report"]
-    command += ["--backend", BACKENDS, "--out", str(out), SAMPLE]
-    subprocess.run(command, cwd=ROOT, check=True)
-    return load(out)
+class Walk:
+    """The studio on a copy of the sample. stopped: called at each stop."""
+
+    def __init__(self, app: Any, pilot: Any, path: Path) -> None:
+        self.app, self.pilot, self.path = app, pilot, path
+
+    async def walk(self, stopped: Callable[[Stop], Awaitable[None]]) -> None:
+        """Make every stop in turn."""
+        for stop in STOPS:
+            await self.make(stop)
+            await stopped(stop)
+
+    async def make(self, stop: Stop) -> None:
+        """Press the keys of a stop, and wait until the screen is as it should be."""
+        for key in stop.keys:
+            if key == SAVE:
+                text = self.path.read_text(encoding="utf-8")
+                assert EDIT[0] in text
+                self.path.write_text(text.replace(*EDIT), encoding="utf-8")
+            else:
+                await self.pilot.press(key)
+            await self.pilot.pause(0.1)
+        await self.shows(stop.until)
+        if stop.find:
+            view = self.app.screen.view
+            texts = ["".join(text for text, _ in line.spans) for line in view.lines]
+            view.move(next(i for i, text in enumerate(texts) if stop.find in text))
+            await self.pilot.pause(0.2)
+
+    async def shows(self, text: str, seconds: float = 40) -> None:
+        """Wait until the screen shows ``text``, and whatever is computed for it is there."""
+        end = time.monotonic() + seconds
+        while text not in (shown := self.text()) or "Comparing ..." in shown:
+            if time.monotonic() > end:
+                raise SystemExit(f"the screen does not show {text!r}:\n{shown}")
+            await self.pilot.pause(0.1)
+        await self.pilot.pause(0.3)
+
+    def text(self) -> str:
+        """The text of the screen."""
+        strips = self.app.screen._compositor.render_strips()
+        return "\n".join(strip.text.rstrip() for strip in strips)
 
 
-async def taken(record: Record, picture: Picture) -> str:
-    """The screen as SVG."""
-    app = StudioApp([SAMPLE], None, record)
-    async with app.run_test(size=SIZE) as pilot:
-        await pilot.pause()
-        for key in picture.keys:
-            await pilot.press(key)
-            await pilot.pause()
-        return app.export_screenshot(title="qd-studio")
+async def walked(
+    stopped: Callable[[Walk, Stop], Awaitable[None]],
+    size: tuple[int, int] = SIZE,
+    theme: str | None = "dark",
+    no_color: bool = False,
+) -> None:
+    """Walk through a new studio."""
+    # Textual settles its colours when it is imported.
+    from qd_studio.app.tui import run
+
+    ascii_only = run.prepare(theme, no_color)
+    from qd_studio.app.tui.app import StudioApp
+    from qd_studio.app.worker.assuming import AssumingClient
+    from qd_studio.app.worker.once import collect
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / SAMPLE.name
+        path.write_bytes(SAMPLE.read_bytes())
+        os.chdir(folder)
+
+        def start(on_event: Any) -> AssumingClient:
+            return AssumingClient(
+                [str(path)], backends=BACKENDS, on_event=on_event, watch=True,
+                command=("qd-studio", path.name),
+            )  # fmt: skip
+
+        def measure(path: str, config: Any, only: str, on_event: Any, cancelled: Any) -> Any:
+            return collect(
+                [path], config, BACKENDS, on_event, only=[only] if only else [],
+                cancelled=cancelled,
+            )  # fmt: skip
+
+        app = StudioApp([str(path)], start, ascii_only=ascii_only, theme=run.own_theme(theme))
+        app.measure = measure
+        app.backends = BACKENDS
+        app.sel = replace(app.sel, readable=True)  # as at the first start
+        async with app.run_test(size=size) as pilot:
+            walk = Walk(app, pilot, path)
+            await walk.walk(functools.partial(stopped, walk))
+        if app.link is not None:
+            app.link.close()
+        os.chdir(ROOT)
+
+
+def _rounded(tag: re.Match[str]) -> str:
+    """A tag with numbers of one place after the point; the text of the screen is between tags."""
+    return re.sub(r"(\d+\.\d)\d+", r"\1", tag[0])
 
 
 def smaller(svg: str) -> str:
@@ -73,7 +170,7 @@ def smaller(svg: str) -> str:
     svg = re.sub(r' clip-path="url\(#t-line-\d+\)"', "", svg)
     svg = re.sub(r'<clipPath id="t-line-\d+">.*?</clipPath>\s*', "", svg, flags=re.S)
     svg = svg.replace("Fira Code", "ui-monospace, Menlo, Consolas")
-    svg = re.sub(r"(\d+\.\d)\d+", r"\1", svg)
+    svg = re.sub(r"<[^>]*>", _rounded, svg)
     return "\n".join(line.strip() for line in svg.splitlines() if line.strip()) + "\n"
 
 
@@ -81,16 +178,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     names = parser.parse_args().names
-    if unknown := set(names) - {picture.name for picture in PICTURES}:
+    known = {stop.name for stop in STOPS if stop.name}
+    if unknown := set(names) - known:
         parser.error(f"no picture is called {', '.join(sorted(unknown))}")
     FOLDER.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder:
-        record = made_record(Path(folder))
-    for picture in PICTURES:
-        if not names or picture.name in names:
-            svg = smaller(asyncio.run(taken(record, picture)))
-            (FOLDER / f"{picture.name}.svg").write_text(svg, encoding="utf-8")
-            print(f"{picture.name}.svg: {len(svg) // 1024} KiB")
+
+    async def stopped(walk: Walk, stop: Stop) -> None:
+        if stop.name and (not names or stop.name in names):
+            svg = smaller(walk.app.export_screenshot(title="qd-studio"))
+            (FOLDER / f"{stop.name}.svg").write_text(svg, encoding="utf-8")
+            print(f"{stop.name}.svg: {len(svg) // 1024} KiB")
+
+    asyncio.run(walked(stopped))
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ __all__ = [
     "first_line",
     "launch_time",
     "marks",
+    "number",
     "pass_label",
     "run_place",
     "samples_of",
@@ -86,6 +87,11 @@ def _digits(value: float) -> str:
     if value >= 100:
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def number(value: float) -> str:
+    """Three digits, and all of those before the point: ``0.0156``, ``42.3``, ``1,020``."""
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
 
 
 def count(n: float) -> str:

@@ -29,6 +29,7 @@ __all__ = [
     "ir_spans",
     "mark_spans",
     "plain",
+    "prose_spans",
     "python_spans",
     "readable_spans",
     "search_text",
@@ -188,6 +189,14 @@ def code_form_spans(text: str) -> tuple[Span, ...]:
 def ir_spans(text: str) -> tuple[Span, ...]:
     """A line of IR, by token."""
     return _highlight(_IR, text)
+
+
+_IN_PROSE: Final = re.compile(r"""(?P<id>\$\d+)|(?P<str>'[^']*')""")
+
+
+def prose_spans(text: str) -> tuple[Span, ...]:
+    """A sentence about IR: only values and names in quotes are marked."""
+    return _highlight(_IN_PROSE, text)
 
 
 def _highlight(pattern: re.Pattern[str], text: str) -> tuple[Span, ...]:

@@ -47,7 +47,7 @@ def cost_lines(
     if backend.peaks is None and hint:
         out.append(Line(((hint, "accent"),)))
     out.append(Line(()))
-    out += costs.task_lines(kernel, backend, cost)
+    out += costs.task_lines(kernel, backend, cost, width)
     out.append(Line(()))
     if cost.lines:
         out += [*costs.line_table(cost, files), Line(())]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from ....engine.inspect.compare import BackendComparison, Comparison, KernelComparison
@@ -157,9 +158,12 @@ def _backend_lines(backend: BackendComparison) -> Iterator[Line]:
         yield Line(((f"    agreement  {before} -> {after}", "warn"),))
     for timing in backend.timings:
         band = "" if timing.band is None else f", band {timing.band:.2f}"
-        text = f"{times_text(timing)}  {timing.ratio:.2f}x by {timing.clock}{band}"
+        text = f"{times_text(timing, False)}  {timing.ratio:.2f}x by {timing.clock}{band}"
         style = _VERDICTS.get(timing.verdict, "dim")
         yield Line(((f"    {timing.workload}: {text}", style),))
+        if timing.verdict == "unknown":
+            for part in textwrap.wrap(timing.reason, 70):
+                yield Line(((f"      {part}", "dim"),))
 
 
 def parted_lines(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -229,16 +230,16 @@ def machine_text(peaks: PeaksRecord | None) -> str:
             "as on a typical one."
         )
     levels = ", ".join(
-        f"{level.read_gbps:.3g}/{level.write_gbps:.3g} GB/s at {fmt.size(level.size)}"
-        for level in peaks.memory
+        f"{fmt.number(x.read_gbps)}/{fmt.number(x.write_gbps)} GB/s at {fmt.size(x.size)}"
+        for x in peaks.memory
     )
     threads = f", {fmt.counted(peaks.threads, 'thread')}" if peaks.threads else ""
     wake = f", with sleeping threads {fmt.duration_us(peaks.wake_us)}" if peaks.wake_us else ""
     last = peaks.memory[-1].latency_ns if peaks.memory else 0.0
     return (
         f"{peaks.device or peaks.backend}{threads}, measured {peaks.created}: read/write {levels}; "
-        f"load after load {last:.3g} ns; {peaks.gflops:.3g} GFLOP/s f32, {peaks.gflops_f64:.3g} "
-        f"f64; launch {fmt.duration_us(peaks.launch_us)}{wake}"
+        f"load after load {fmt.number(last)} ns; {fmt.number(peaks.gflops)} GFLOP/s f32, "
+        f"{fmt.number(peaks.gflops_f64)} f64; launch {fmt.duration_us(peaks.launch_us)}{wake}"
     )
 
 
@@ -263,8 +264,10 @@ def task_rows(
 _TIMED: Final = {"launch": "", "measured": "", "estimated": " estimated"}
 
 
-def task_lines(kernel: KernelRecord, backend: BackendRecord, cost: CostRecord) -> list[Line]:
-    """A line a task: its time, what limits it, and why."""
+def task_lines(
+    kernel: KernelRecord, backend: BackendRecord, cost: CostRecord, room: int = 0
+) -> list[Line]:
+    """A line a task: its time, what limits it, and why; below it where there is no room."""
     out: list[Line] = []
     rows = task_rows(kernel, backend, cost)
     width = max((len(name) for _, name, _ in rows), default=0)
@@ -273,12 +276,16 @@ def task_lines(kernel: KernelRecord, backend: BackendRecord, cost: CostRecord) -
         limit = f"limited by {task.limited_by}" if task.limited_by else ""
         if task.limited_by == "unknown":
             limit = "limit not known"
-        out.append(Line((
+        spans: tuple[Span, ...] = (
             (f"{name:<{width}} ", "accent"), (f"{place:<9} ", "dim"),
             (f"{time:>8}{_TIMED.get(task.timed, '')}  ", "num"),
             (f"{limit}  " if limit else "", STYLES.get(task.limited_by, "")),
-            (task.because, "dim"),
-        )))  # fmt: skip
+        )  # fmt: skip
+        fits = not room or sum(len(text) for text, _ in spans) + len(task.because) < room
+        out.append(Line((*spans, (task.because, "dim")) if fits else spans))
+        if not fits:
+            parts = textwrap.wrap(task.because, max(40, room - 3))
+            out += [Line(((f"  {part}", "dim"),)) for part in parts]
     return out
 
 
@@ -382,9 +389,9 @@ def roofline_lines(
     out = [Line(((f"{'GFLOP/s':>9}", "dim"),))]
     for i, cells in enumerate(grid):
         y = bottom * (top / bottom) ** (1 - i / (rows - 1))
-        label = f"{y:9.3g}" if i in (0, rows - 1, rows // 2) else " " * 9
+        label = f"{fmt.number(y):>9}" if i in (0, rows - 1, rows // 2) else " " * 9
         out.append(Line(((f"{label} {'|' if ascii_only else '│'}", "dim"), ("".join(cells), ""))))
-    axis = f"{low:.3g} FLOP/byte".ljust(columns - 6) + f"{high:.3g}".rjust(6)
+    axis = f"{fmt.number(low)} FLOP/byte".ljust(columns - 6) + fmt.number(high).rjust(6)
     out.append(Line(((" " * 11 + axis, "dim"),)))
     out.append(Line((("X ", "accent"), (_below_roof(peaks, cost, point), ""))))
     return out
@@ -394,9 +401,9 @@ def _below_roof(peaks: PeaksRecord, cost: CostRecord, point: Point) -> str:
     gbps = speed_of(peaks, cost.memory).read_gbps
     roof = min(peaks.gflops, gbps * point.intensity)
     return (
-        f"{point.label}: {point.intensity:.3g} FLOP/byte, {point.rate:.3g} GFLOP/s, "
-        f"{point.rate / roof:.0%} of what {gbps:.3g} GB/s (reads of {fmt.size(cost.memory)}) and "
-        f"{peaks.gflops:.3g} GFLOP/s allow"
+        f"{point.label}: {fmt.number(point.intensity)} FLOP/byte, {fmt.number(point.rate)} "
+        f"GFLOP/s, {point.rate / roof:.0%} of what {fmt.number(gbps)} GB/s (reads of "
+        f"{fmt.size(cost.memory)}) and {fmt.number(peaks.gflops)} GFLOP/s allow"
     )
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from ....engine.inspect.explaining import Explanation, explanations, pass_page, pass_summary
 from ....engine.inspect.record import CompileRecord, KernelRecord, Record, WhatIfRecord
-from ..lines import Line, Span, ir_spans, python_spans
+from ..lines import Line, Span, prose_spans, python_spans
 from ..memo import by_identity
 from .what_if import what_if_lines, what_if_style, what_if_text
 
@@ -83,7 +83,7 @@ def _remark(one: Explanation, width: int, tried: Mapping[str, WhatIfRecord]) -> 
     out: list[Line] = []
     for part in parts:
         own = part.removeprefix(name) if not out else part
-        spans = ((own, "dim"),) if faded else ir_spans(own)
+        spans = ((own, "dim"),) if faded else prose_spans(own)
         start: tuple[Span, ...] = ((_PAD, "gutter"),)
         if not out:
             title = "dim" if faded else "title"

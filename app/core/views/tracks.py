@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ....engine.inspect.record import CompileRecord, KernelRecord, Record, RunName
 from ....engine.inspect.tracking import CodePlace, Event, Track, Tracker
 from ..format import counted
-from ..lines import Line, Span, cell, ir_spans, python_spans
+from ..lines import Line, Span, cell, ir_spans, prose_spans, python_spans
 from ..memo import by_identity
 from ..state import names_of
 
@@ -24,6 +25,7 @@ _STYLES: Final = {
     "failed": "bad",
 }  # fmt: skip
 _KIND: Final = 10
+_IR_LINE: Final = re.compile(r"(?:<\*?\w+> )?\$\d+ [=:] ")
 _WHERE: Final = 38
 
 
@@ -138,7 +140,7 @@ def _heading(track: Track, ascii_only: bool) -> Line:
 def _row(track: Track, key: Place, where: str, kind: str, style: str, text: str) -> Line:
     spans = (
         ("     ", "gutter"), (cell(where, _WHERE) + " ", "dim"), (cell(kind, _KIND) + " ", style),
-        *ir_spans(text),
+        *(ir_spans(text) if _IR_LINE.match(text) else prose_spans(text)),
     )  # fmt: skip
     return Line(spans, key, text, line=track.line)
 

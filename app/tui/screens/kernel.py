@@ -338,6 +338,8 @@ class KernelScreen(StudioScreen):
         line = view.current if isinstance(view, LineView) else None
         if look is not None and look.compiled is not None and line is not None:
             self.studio.try_assumptions(assumptions_at(explained(look.compiled), line))
+            if isinstance(view, LineView):  # what is found appears below the remark
+                view.reveal_block(3)
 
     def action_next_backend(self) -> None:
         kernel = kernel_of(self.studio.record, self.studio.sel)

@@ -303,6 +303,17 @@ class LineView(ScrollView, can_focus=True):
         else:
             self._scroll(y=self.cursor if self.cursor < top else self.cursor - page + 1)
 
+    def reveal_block(self, more: int) -> None:
+        """Scroll so that the lines of the cursor's key, and ``more`` below them, can be seen."""
+        if (now := self.current) is None:
+            return
+        last = self.cursor
+        while last + 1 < len(self.lines) and self.lines[last + 1].key == now.key:
+            last += 1
+        wanted = min(self.cursor, last + more + 1 - self.page)
+        if wanted > self.scroll_offset.y:
+            self._scroll(y=wanted)
+
     def _scroll(self, x: float | None = None, y: float | None = None) -> None:
         self.scroll_to(x=x, y=y, animate=False, immediate=True, force=True)
 
