@@ -320,9 +320,9 @@ class Emitter(Statements):
         """The result of an integer division whose divisor is no constant, with its origin hidden.
 
         Such a division is conditional to LLVM even where its operands are the same in a whole loop.
-        Its vectoriser still takes an address that follows from them for that of all lanes, divides
-        in the first lane alone, and only if that lane's condition holds. A zero that LLVM does not
-        know keeps each lane's address its own.
+        For LLVM's vectoriser, an address that follows from them is still that of all lanes; it
+        divides in the first lane alone, and only if that lane's condition holds. A zero that LLVM
+        does not know keeps each lane's address its own.
         """
         zero = f"%zero.{ty}"
         if zero not in self.loaded:
