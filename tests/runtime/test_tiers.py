@@ -322,6 +322,19 @@ def settled(pending, seconds=60.0):
     return pending.ready
 
 
+def test_code_that_is_passed_on_waits_for_no_fork():
+    """A fork has taken the first lock, and waits until a result is passed on."""
+    pending = background.Pending(job())
+    found = []
+    pending.then(lambda: found.append(pending.finish()))
+    thread = threading.Thread(target=lambda: pending.settle(b"code"), daemon=True)
+    with background.COMPLETING:
+        thread.start()
+        thread.join(10)
+        assert found == [b"code"]
+    thread.join()
+
+
 def test_the_helper_makes_the_same_code_as_the_process():
     pending = background.submit(job())
     called = threading.Event()
