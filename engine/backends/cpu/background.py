@@ -88,7 +88,7 @@ class Pending:
 
     def finish(self) -> bytes:
         """The code, made here or waited for. Raises what LLVM raises."""
-        # Not where there is code: a fork holds the lock, and waits for the thread that passes it on.
+        # Not where there is code: a fork holds the lock while it waits for who passes that on.
         with COMPLETING if not self.ready else nullcontext():
             while not self.ready:
                 if _take(self) or self.lost or _forgotten(self):
