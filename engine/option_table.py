@@ -185,11 +185,13 @@ class OptionTable:
         quiet=(0, 1),
     )
 
-    tiered: bool = option(
-        False,
-        "Launch quickly generated code first, while LLVM optimises in the background; if off, the "
-        "first call waits for LLVM.",
+    tiered: str = option(
+        "auto",
+        "Launch quickly generated code first, while LLVM optimises in the background. `auto`: "
+        "where both return the same bits, which is so without `fast_math`, and for kernels that "
+        "compute with no floats. `off`: the first call waits for LLVM.",
         scope="cpu",
+        choices=("auto", "on", "off"),
     )
 
     # CPU

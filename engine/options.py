@@ -11,6 +11,7 @@ import operator
 import os
 import re
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Literal, TypeVar, cast
 
 T = TypeVar("T")
@@ -95,6 +96,10 @@ _PARSE: dict[type, Callable[[str], Any]] = {
 _EXPECTED = {bool: "0 or 1", int: "an integer", float: "a number", str: "a string"}
 
 
+_STATES = {True: "on", False: "off"}
+"""Values of a switch that has more states than two, by what a user may pass for them."""
+
+
 class Option:
     """One option, as `option_table.py` states it; the name is that of the class attribute.
 
@@ -161,7 +166,8 @@ class Option:
     def parse(self, text: str) -> Any:
         """The value of environment text. ValueError, naming the variable, if it has none."""
         try:
-            value = _PARSE[self.type](text.strip())
+            text = text.strip()
+            value = self._state(text, _parse_bool) or _PARSE[self.type](text)
         except (ValueError, TypeError):
             value = None
         if value is None or not self._fits(value):
@@ -174,13 +180,20 @@ class Option:
         TypeError or ValueError if it does not fit.
         """
         try:
-            converted = _COERCE[self.type](value)
+            converted = self._state(value, _as_bool) or _COERCE[self.type](value)
         except (TypeError, ValueError):
             raise TypeError(f"{self.name} must be {self.expected}, not {value!r}") from None
         if not self._fits(converted):
             near = did_you_mean(converted, self.choices) if isinstance(converted, str) else ""
             raise ValueError(f"{self.name} must be {self.expected}, not {converted!r}{near}")
         return converted
+
+    def _state(self, value: Any, as_bool: Callable[[Any], bool]) -> str:
+        """For a switch of more than two states: the state that a truth value stands for."""
+        if "off" in self.choices:
+            with suppress(TypeError, ValueError):
+                return _STATES[as_bool(value)]
+        return ""
 
     def _fits(self, value: Any) -> bool:
         if self.choices:

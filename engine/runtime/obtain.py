@@ -81,7 +81,8 @@ def _obtained(
     else:
         layers = _Asked(program, cache, arguments, first)
         # The variant for arrays that overlap is rare, and a recorder reports full code.
-        cache.tiered = program.config.tiered and first is None and recording.recorder is None
+        tiered = program.config.tiered != "off"
+        cache.tiered = tiered and first is None and recording.recorder is None
     try:
         compiled = compile_kernel(request, layers, program.instruments)
     except QuadrantsCompilationError as error:

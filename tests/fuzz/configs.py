@@ -39,7 +39,12 @@ class Variant(NamedTuple):
         return self._replace(options=options) if self.plain else self
 
     def config(self) -> CompileConfig:
-        return CompileConfig(**{"fast_math": False, "cpu_max_num_threads": 2, **self.options})
+        own = {
+            "fast_math": False,
+            "cpu_max_num_threads": 2,
+            "tiered": "on" if self.tiers else "off",
+        }
+        return CompileConfig(**{**own, **self.options})
 
 
 def _variants() -> tuple[Variant, ...]:

@@ -77,3 +77,24 @@ def test_a_reduction_that_no_iteration_makes_touches_nothing():
     guarded_sum(x, out, 1)
     guarded_sum(x, out, -(1 << 30))
     assert out.tolist() == [0, 70000]
+
+
+@qd.kernel
+def picked(
+    flags: qd.types.ndarray(qd.i32, 2), table: qd.types.ndarray(qd.i32, 1),
+    out: qd.types.ndarray(qd.i32, 2), x: qd.u32, y: qd.u32,
+):  # fmt: skip
+    """A condition decides which iterations of a row use its remainder as an index."""
+    for i, j in qd.ndrange(flags.shape[0], flags.shape[1]):
+        if flags[i, j] != 0:
+            start = (x + qd.cast(i, qd.u32)) % y
+            out[i, j] = table[2 * qd.cast(start, qd.i32) + j]
+
+
+def test_an_index_that_only_some_iterations_divide_for():
+    flags, table = np.ones((4, 100), np.int32), np.arange(200, dtype=np.int32)
+    flags[:, ::4] = flags[:, 5::8] = 0
+    out = np.full((4, 100), -1, np.int32)
+    picked(flags, table, out, 17, 5)
+    rows, columns = np.indices(flags.shape)
+    assert np.array_equal(out, np.where(flags, 2 * ((17 + rows) % 5) + columns, -1))

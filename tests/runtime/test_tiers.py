@@ -7,6 +7,7 @@ import sys
 import textwrap
 import threading
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -86,10 +87,12 @@ def test_the_first_launches_run_quick_code_and_later_ones_full_code(tiered):
     assert isinstance(found, first_tier.TieredExecutable)
     assert not found.is_full
     assert found.arguments() is None  # no stub may keep the quick code
+    quick = weakref.ref(found._first)
     found._pending.finish()
     for _ in range(3):
         scale(a, 0.5)
     assert found.is_full
+    assert quick() is None  # and its memory is free
     assert "launch stub" in scale._hot.__code__.co_filename
     expected = np.zeros(100, np.float32)
     for _ in range(6):
@@ -195,6 +198,41 @@ def test_kernels_that_have_no_first_tier(kind):
         qd.reset()
 
 
+@qd.kernel
+def moved(a: qd.types.ndarray(qd.f32, 1), b: qd.types.ndarray(qd.i64, 1), n: qd.i32):
+    for i in a:
+        if i < n and a[i] > 0.5:
+            a[i] = qd.cast(b[i] * n, qd.f32)
+
+
+@qd.kernel
+def root(a: qd.types.ndarray(qd.f32, 1), n: qd.i32):
+    for i in range(n):
+        a[i] = qd.sqrt(a[i])
+
+
+@pytest.mark.parametrize(
+    ("kernel", "options", "quick"),
+    [
+        # Of floats that are only moved, compared and converted there is one result.
+        ("moved", {}, True), ("scale", {}, False), ("root", {}, False),
+        ("scale", {"fast_math": False}, True), ("root", {"fast_math": False}, True),
+        ("scale", {"tiered": True}, True), ("moved", {"tiered": False}, False),
+    ],
+)  # fmt: skip
+def test_kernels_whose_tiers_return_the_same_bits_have_them_by_default(
+    monkeypatch, kernel, options, quick
+):
+    monkeypatch.delenv("QD_TIERED")
+    with no_helper():
+        qd.init(arch=qd.cpu, offline_cache=False, **options)
+        a, b = qd.ndarray(qd.f32, shape=10), qd.ndarray(qd.i64, shape=10)
+        chosen = {"moved": moved, "scale": scale, "root": root}[kernel]
+        chosen(*{"moved": (a, b, 3), "scale": (a, 2.0), "root": (a, 3)}[kernel])
+        assert isinstance(executable(chosen), first_tier.TieredExecutable) == quick
+        qd.reset()
+
+
 def test_many_threads_launch_while_the_code_changes():
     qd.init(arch=qd.cpu, tiered=True, offline_cache=False)
     a = qd.ndarray(qd.i32, shape=10)
@@ -284,6 +322,19 @@ def settled(pending, seconds=60.0):
     return pending.ready
 
 
+def test_code_that_is_passed_on_waits_for_no_fork():
+    """A fork has taken the first lock, and waits until a result is passed on."""
+    pending = background.Pending(job())
+    found = []
+    pending.then(lambda: found.append(pending.finish()))
+    thread = threading.Thread(target=lambda: pending.settle(b"code"), daemon=True)
+    with background.COMPLETING:
+        thread.start()
+        thread.join(10)
+        assert found == [b"code"]
+    thread.join()
+
+
 def test_the_helper_makes_the_same_code_as_the_process():
     pending = background.submit(job())
     called = threading.Event()
@@ -323,6 +374,7 @@ def scale(a: qd.types.ndarray(qd.f32, 1), s: qd.f32):
     for i in a:
         a[i] = a[i] * s + 1.0
 
+{before}
 qd.init(arch=qd.cpu, log_level="warn")
 a = qd.ndarray(qd.f32, shape=10)
 scale(a, 2.0)
@@ -331,10 +383,10 @@ print(a.to_numpy()[0])
 """
 
 
-def run(tmp_path, more="", **variables):
+def run(tmp_path, more="", before="", **variables):
     """Run the program with tiers; the finished process and its seconds."""
     file = tmp_path / "program.py"
-    file.write_text(PROGRAM.format(more=textwrap.dedent(more)))
+    file.write_text(PROGRAM.format(before=before, more=textwrap.dedent(more)))
     environment = {**os.environ, "QD_TIERED": "1", **variables}
     began = time.monotonic()
     done = subprocess.run(
@@ -387,6 +439,35 @@ def test_a_fork_during_a_compile_leaves_both_processes_working(tmp_path):
     assert done.stdout.startswith("7.0")
 
 
+STUCK = """
+from qd_studio.engine.backends.cpu import background
+background.BOOT = "import time; time.sleep(1000)"
+"""
+"""The helper never answers."""
+
+PENDING = """
+(variant,) = set(scale.launchers.variants.values())
+pending = variant.executable._pending
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "said"),
+    [
+        ("qd.sync()\nassert not pending.ready", 0, ""),
+        pytest.param("qd.reset()\nqd.init(arch=qd.cpu)", 0, "", marks=pytest.mark.slow),
+        ("os.kill(os.getpid(), 2)\ntime.sleep(60)", -2, "KeyboardInterrupt"),
+        pytest.param("raise OSError('mine')", 1, "OSError: mine", marks=pytest.mark.slow),
+    ],
+    ids=["exit", "init", "interrupt", "exception"],
+)  # fmt: skip
+def test_nothing_waits_for_the_helper(tmp_path, more, status, said):
+    more += "\na = qd.ndarray(qd.f32, shape=10)"
+    done, _ = run(tmp_path, PENDING + more, before=STUCK)
+    assert done.returncode == status, done.stderr
+    assert said in done.stderr if said else not done.stderr, done.stderr
+
+
 def test_the_helper_ends_with_a_killed_process(tmp_path):
     file = tmp_path / "program.py"
     more = """
@@ -398,7 +479,7 @@ while background._process is None:
 print(background._process.pid, flush=True)
 time.sleep(100)
 """
-    file.write_text(PROGRAM.format(more=more))
+    file.write_text(PROGRAM.format(before="", more=more))
     process = subprocess.Popen(
         [sys.executable, str(file)], stdout=subprocess.PIPE, text=True,
         env={**os.environ, "QD_TIERED": "1"},

@@ -67,6 +67,7 @@ class CpuBackend:
         from ..llvm.kernel import lower_kernel
         from ..llvm.lines import LaterTexts
         from ..llvm.short import is_short
+        from ..llvm.text import FAST
         from .code import CodeJob, full_code
 
         threads = config.cpu_max_num_threads
@@ -78,7 +79,7 @@ class CpuBackend:
         short = is_short(func, level)
         job = CodeJob(kernel.text, (kernel.symbol,), target, level, short, config.debug)
         first: FirstCode | None = None
-        if cache.tiered and level:
+        if cache.tiered and level and (config.tiered == "on" or FAST not in kernel.text):
             from .first_tier import first_tier
 
             first = first_tier(func, kernel, job)

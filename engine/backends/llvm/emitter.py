@@ -322,6 +322,20 @@ class Emitter(Statements):
         self.head.append(f"  {name} = alloca {ty}, align {align}{space}")
         return f"{self.private}{name}"
 
+    def divided(self, ty: str, result: str) -> str:
+        """The result of an integer division whose divisor is no constant, with its origin hidden.
+
+        Such a division is conditional to LLVM even where its operands are the same in a whole loop.
+        For LLVM's vectoriser, an address that follows from them is still that of all lanes; it
+        divides in the first lane alone, and only if that lane's condition holds. A zero that LLVM
+        does not know keeps each lane's address its own.
+        """
+        zero = f"%zero.{ty}"
+        if zero not in self.loaded:
+            self.loaded[zero] = zero
+            self.head.append(f'  {zero} = call {ty} asm "", "=r,0"({ty} 0)')
+        return self.value(f"or {ty} {result}, {zero}")
+
     def clear(self, pointer: str, align: int, size: int, value: int = 0) -> None:
         """Set bytes."""
         declared, name = memset(pointer)

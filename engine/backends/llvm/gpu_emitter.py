@@ -88,6 +88,9 @@ class GpuEmitter(Emitter):
         count = self.unrolls.get(loop.id)
         return f'!{{!"llvm.loop.unroll.count", i32 {count}}}' if count else ""
 
+    def divided(self, ty: str, result: str) -> str:
+        return result  # nothing becomes vectors
+
     def register(self, name: str) -> str:
         """A special register: tid, ctaid, nctaid; of some dialects laneid."""
         value = f"%{name}"

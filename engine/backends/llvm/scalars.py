@@ -91,7 +91,7 @@ def _divide(e: Emitter, op: Op) -> None:
             return
         none = e.value(f"icmp eq {ty} {b}, 0")
         safe = e.value(f"select i1 {none}, {ty} 1, {ty} {b}")
-        q = e.value(f"{name} {ty} {a}, {safe}")
+        q = e.divided(ty, e.value(f"{name} {ty} {a}, {safe}"))
         # x % 1 is 0 already, which is what % 0 must give.
         e.v[op.id] = q if name == "urem" else e.value(f"select i1 {none}, {ty} 0, {ty} {q}")
 
@@ -128,6 +128,8 @@ def _divide_signed(e: Emitter, code: int, t: Type, a: str, b: str, divisor: Op) 
         safe = e.value(f"select i1 {odd}, {ty} 1, {ty} {b}")
     if code in (C.DIV, C.FLOORDIV):
         q = e.value(f"sdiv {ty} {a}, {safe}")
+        if divisor.code != C.CONST:
+            q = e.divided(ty, q)
         if code == C.FLOORDIV:
             # One lower where there is a remainder and its sign is not the divisor's.
             back = e.value(f"mul {ty} {q}, {safe}")
@@ -140,6 +142,8 @@ def _divide_signed(e: Emitter, code: int, t: Type, a: str, b: str, divisor: Op) 
         q = e.value(f"select i1 {minus}, {ty} {negated}, {ty} {q}")
         return e.value(f"select i1 {none}, {ty} 0, {ty} {q}")
     r = e.value(f"srem {ty} {a}, {safe}")
+    if divisor.code != C.CONST:
+        r = e.divided(ty, r)
     if code == C.MOD:
         return r
     moved = e.value(f"add {ty} {r}, {safe}")
