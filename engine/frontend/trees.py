@@ -3,7 +3,7 @@
 A kernel with its functions has tens of thousands of nodes, each of three objects for Python's
 collector. A program that compiles dozens of kernels would keep so many that the collector visits
 all objects of the program once more: 0.4 s where large libraries are loaded. A function that
-another kernel uses is parsed again, which takes a third of a millisecond.
+another kernel uses is parsed again, in a third of a millisecond.
 """
 
 from __future__ import annotations
