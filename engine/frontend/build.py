@@ -5,7 +5,7 @@
 The function's own parameters (`Func.params`, and the numbers in its ops) are the declared scalars
 and arrays, in order, then the used parts of its other arguments and the fields it uses, in
 the order of their first use. `BuildResult.bindings` says where each comes from. Nothing is kept
-between builds but syntax trees.
+between builds, syntax trees neither (see `trees`).
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from .func_context import FuncContext
 from .real_functions import finish
 from .signature import FuncDecl, KernelDecl
 from .specialization import InstanceKey, ParamBinding, Plan, Used, ValueKey
+from .trees import trees
 from .values import StructValue
 
 __all__ = ["BuildResult", "build"]
@@ -118,6 +119,15 @@ def build(
     Raises a subclass of QuadrantsCompilationError, with the user's span, for a kernel that is
     wrong.
     """
+    with trees:
+        result = _build(decl, spec_keys, config, quiet)
+        trees.used(result.decls)
+    return result
+
+
+def _build(
+    decl: KernelDecl, spec_keys: Sequence[Any], config: CompileConfig, quiet: bool
+) -> BuildResult:
     started = time.perf_counter()
     tree = decl.src.tree
     if len(spec_keys) != len(decl.params):

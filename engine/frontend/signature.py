@@ -117,6 +117,12 @@ class _Decl:
         """The function's own lines, decorators included."""
         return self.src.text
 
+    def forget_tree(self) -> None:
+        """Free the syntax tree, and what refers to its nodes; it is made again when needed."""
+        self.src.forget_tree()
+        self._stored.clear()
+        self.indexing = None
+
     def result_types(self, config: CompileConfig) -> tuple[Any, ...]:
         """The resolved types of the result's values."""
         return tuple(resolve_type(t, config) for t in self.returns)

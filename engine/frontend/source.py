@@ -176,6 +176,10 @@ class FunctionSource:
             self._tree = self._parse()
         return self._tree
 
+    def forget_tree(self) -> None:
+        """Free the tree; see `trees`."""
+        self._tree = None
+
     def _parse(self) -> ast.FunctionDef:
         text = self._block()
         try:

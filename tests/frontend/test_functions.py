@@ -267,3 +267,30 @@ def test_functions_of_a_file_are_found_when_it_is_loaded(tmp_path):
     names = load("@qd.func\ndef f(x):\n    return x\n", tmp_path)
     assert names["f"].decl.end_line == names["f"].decl.line + 2
     assert names["f"].__name__ == "f"
+
+
+def test_syntax_trees_are_forgotten_after_a_build():
+    """Python's collector would visit their nodes; other kernels and types parse the text again."""
+    qd.init(arch=qd.cpu, offline_cache=False)
+
+    @qd.func
+    def twice(v, n: qd.template()):
+        parts = qd.Vector([v, v, v])
+        for k in qd.static(range(n)):
+            parts[k] += v
+        return parts.sum() / 3
+
+    @qd.kernel
+    def first(x: float) -> float:
+        return twice(x, 3)
+
+    @qd.kernel
+    def second(x: qd.template()) -> float:
+        return twice(x, 3) + 1
+
+    assert first(2) == 4
+    assert second(2.0) == 5
+    assert second(3.0) == 7
+    for fn in (first, second, twice):
+        assert fn.decl.src._tree is None
+        assert fn.decl.indexing is None
