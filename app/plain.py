@@ -21,12 +21,14 @@ from .core import format as fmt
 from .core.charset import spelled
 from .core.edits import Edits, changes, edit_lines, looked
 from .core.lines import plain
+from .core.saves import Saves
 from .core.views.compared import summary
 from .core.views.errors import by_backends, errors_of, headline
 from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK
 
 if TYPE_CHECKING:
     from ..engine.inspect.record import KernelRecord, Record
+    from .worker.assuming import AssumingClient
     from .worker.client import WorkerClient
     from .worker.events import Event
 
@@ -37,9 +39,17 @@ list                        a line for each kernel
 show PANEL [KERNEL] [PASS]  a panel as text; `show` alone names the panels
 find TEXT                   the lines with a text: sources, IR, code, errors, log
 changes KERNEL              what the last save did
+compare [A [B]]             two saves (by number), git revisions, NAME=VALUE or backends;
+                            `compare` alone lists them; B is the newest save if left out
+bisect [KERNEL]             find the pass that makes the result wrong
+reproduce [KERNEL [PATH]]   write a small script that shows the wrong result
+whatif KERNEL WHAT          compile as if WHAT held, such as noalias or fast_math, and measure
+measure                     measure what the machine can do, for `show cost`
+options                     every compile option and its value
 set NAME=VALUE              compile with another option, for this session
 backends NAME,NAME          compile for these backends; `all` for every one
 refresh                     import, compile and measure once more
+cancel                      stop what the worker does; ctrl+c does so in a longer command
 log                         the output of your code
 save FILE.qds               write a session
 quit                        leave; so does the end of the input
@@ -58,7 +68,8 @@ class Dialogue:
 
     def __init__(self, files: Sequence[str]) -> None:
         self.files = files
-        self.client: WorkerClient | None = None
+        self.client: AssumingClient | None = None
+        self.saves = Saves()
         self.record: Record | None = None
         self.edits = Edits()
         self.ready = threading.Event()
@@ -68,6 +79,9 @@ class Dialogue:
             "help": self._help, "list": self._list, "show": self._show, "find": self._find,
             "changes": self._changes, "set": self._set, "backends": self._backends,
             "refresh": self._refresh, "log": self._log, "save": self._save, "quit": self._quit,
+            "compare": self._compare, "bisect": self._bisect, "reproduce": self._reproduce,
+            "whatif": self._what_if, "measure": self._measure, "options": self._options,
+            "cancel": self._cancel,
         }  # fmt: skip
 
     def say(self, text: str) -> None:
@@ -82,10 +96,7 @@ class Dialogue:
         from .worker import events as ev
 
         if isinstance(event, ev.Progress):
-            now = time.monotonic()
-            if now - self._said > _EVERY_S:
-                self._said = now
-                self.say(f"... {event.text}")
+            self._working(event)
             self.ready.clear()
         elif isinstance(event, ev.Exited) and not event.expected:
             self.say(f"the worker ended: {event.reason}")
@@ -93,9 +104,20 @@ class Dialogue:
             self._said = 0.0
             self.record = event.record
             self.edits = looked(self.edits, event.record)
+            self.saves.add(event.record, time.strftime("%H:%M:%S"))
+            self.saves.pack()
             for line in self._news(event.record):
                 self.say(line)
             self.ready.set()
+
+    def _working(self, event: Event) -> None:
+        """Say now and then what a worker does, and how long that still lasts."""
+        from .worker.events import Progress
+
+        now = time.monotonic()
+        if isinstance(event, Progress) and now - self._said > _EVERY_S:
+            self._said = now
+            self.say(f"... {event.forms[0]}")
 
     def _news(self, record: Record) -> Iterator[str]:
         """Errors, then a line for each kernel: what the save did, or at first how it runs."""
@@ -128,7 +150,7 @@ class Dialogue:
             self.say(f"there is no command {name!r}: `help` names them")
             return
         command = name if name in self._commands else near[0]
-        if command not in ("help", "quit"):
+        if command not in ("help", "quit", "cancel"):
             self.ready.wait()
         self._commands[command](rest)
 
@@ -152,7 +174,8 @@ class Dialogue:
         kernel = words[1] if len(words) > 1 else None
         pass_name = words[2] if len(words) > 2 else None
         try:
-            self.say(show(self._known(), words[0], kernel, pass_name, form="readable"))
+            form = "outline" if words[0] == "cfg" else "readable"
+            self.say(show(self._known(), words[0], kernel, pass_name, form=form))
         except KeyError:
             self.say(f"there is no panel {words[0]!r}: `show` names them")
         except NothingToShow as error:
@@ -175,6 +198,82 @@ class Dialogue:
             return
         for kernel in self._named(words):
             self.say(f"{kernel.name}:\n" + plain(edit_lines(before, now, kernel.id, "", 0)))
+
+    # --- what compiles ---------------------------------------------------------------------
+
+    def _compare(self, words: list[str]) -> None:
+        from . import plain_work as work
+
+        assert self.client is not None
+        if not words:
+            self.say(work.choices(self.saves, self.client.template.files[0]))
+            return
+        try:
+            self._answer(work.compared(words, self.saves, self.client, self._working))
+        except (ValueError, RuntimeError) as error:
+            self.say(str(error))
+
+    def _bisect(self, words: list[str]) -> None:
+        self._study("bisect", words)
+
+    def _reproduce(self, words: list[str]) -> None:
+        self._study("repro", words)
+
+    def _study(self, kind: str, words: list[str]) -> None:
+        from . import plain_work as work
+
+        assert self.client is not None
+        kernel = self._one(words)
+        if kernel is not None:
+            path = words[1] if len(words) > 1 else f"repro_{kernel.name.replace('.', '_')}.py"
+            record = self._known()
+            self._answer(work.studied(kind, kernel, self.client, self._working, record, path))
+
+    def _answer(self, text: str | None) -> None:
+        self._said = 0.0
+        self.say("cancelled" if text is None else text)
+
+    def _one(self, words: list[str]) -> KernelRecord | None:
+        """The kernel that is named, or the only one."""
+        found = self._named(words[:1])
+        if len(found) > 1:
+            self.say("name a kernel: " + ", ".join(k.name for k in found))
+        return found[0] if len(found) == 1 else None
+
+    def _what_if(self, words: list[str]) -> None:
+        from ..engine.inspect import assumption
+        from .core.views.what_if import what_if_lines
+        from .worker.protocol import Assume
+
+        kernel = self._one(words)
+        if kernel is None:
+            return
+        try:
+            assumed = [Assume(text=text, kernel=kernel.id) for text in words[1:]]
+            for one in assumed:
+                assumption(one.text)
+        except ValueError as error:
+            self.say(str(error))
+            return
+        if not assumed:
+            self.say("name an assumption, such as noalias, no_checks or fast_math")
+            return
+        self._again(lambda client: client.what_if(assumed))
+        self.ready.wait()
+        found = next((k for k in self._known().kernels if k.id == kernel.id), None)
+        self.say(plain(what_if_lines(found.what_ifs)) if found is not None else "it is gone")
+
+    def _measure(self, words: list[str]) -> None:
+        self._again(lambda client: client.measure_peaks())
+
+    def _options(self, words: list[str]) -> None:
+        record = self._known()
+        entries = next((f.config for f in record.files if f.config), ()) or record.config
+        self.say("\n".join(f"{e.name}={e.value} ({e.origin})" for e in entries))
+
+    def _cancel(self, words: list[str]) -> None:
+        if self.client is not None:
+            self.client.cancel()
 
     def _set(self, words: list[str]) -> None:
         from ..engine import inspect
@@ -216,7 +315,7 @@ class Dialogue:
             return
         self.say(f"saved {os.path.abspath(path)}")
 
-    def _again(self, ask: Callable[[WorkerClient], Any]) -> None:
+    def _again(self, ask: Callable[[AssumingClient], Any]) -> None:
         assert self.client is not None
         self.ready.clear()
         ask(self.client)
@@ -259,10 +358,10 @@ _AGREES: Final = {"ok": "agrees"}
 
 def run_plain(files: Sequence[str], settings: Mapping[str, Any], command: Sequence[str]) -> int:
     """Hold the dialogue until the user leaves; return the exit code."""
-    from .worker.client import WorkerClient
+    from .worker.assuming import AssumingClient
 
     dialogue = Dialogue(files)
-    dialogue.client = client = WorkerClient(
+    dialogue.client = client = AssumingClient(
         files, on_event=dialogue.heard, command=command, watch=True, **settings
     )
     try:

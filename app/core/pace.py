@@ -25,7 +25,6 @@ StepTimes = dict[str, dict[str, float]]
 """Of a file: kernel id (empty: the file itself) -> text of a step -> seconds."""
 
 _ALL: Final = frozenset({"compile", "caches", "launch"})
-_LEAST_S: Final = 0.5
 _SCALES: Final = (0.5, 3.0)
 _SIZE: Final = 10
 """A compile says something about one of at most so many times its statements."""
@@ -95,6 +94,7 @@ class JobPace:
         self._began: float | None = None
         self._file_began = 0.0
         self._scaled = [0.0, 0.0]
+        self._quarter: Final = sum(map(_sum, self._known.values())) / 4
 
     # ---- events
 
@@ -191,10 +191,10 @@ class JobPace:
     @property
     def _scale(self) -> float:
         """The ratio of the times of now to those of the job before."""
-        before, now = self._scaled
-        if before < _LEAST_S:
-            return 1.0
-        return min(max(now / before, _SCALES[0]), _SCALES[1])
+        # As if a quarter of the job had taken its time already: the first step, an import, says
+        # little about the others.
+        before, now = (seconds + self._quarter for seconds in self._scaled)
+        return min(max(now / before, _SCALES[0]), _SCALES[1]) if before else 1.0
 
     def _left_in(self, file: str, now: float) -> float | None:
         known = self._known.get(file)

@@ -35,22 +35,27 @@ _SCRIPT: Final = """
   root.className = "unpacks";
   const unpack = async id => {
     const packed = atob(document.getElementById(id).textContent);
-    const bytes = Uint8Array.from(packed, c => c.charCodeAt(0));
+    const bytes = new Uint8Array(packed.length);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = packed.charCodeAt(i);
     const stream = new DecompressionStream("deflate"), writer = stream.writable.getWriter();
     const written = writer.write(bytes).then(() => writer.close());
     const text = await new Response(stream.readable).text();
     await written;
     return new Map(JSON.parse(text));
   };
-  const fill = async place => {
-    const [id, part] = place.dataset.z.split(":");
+  const block = id => {
     if (!blocks.has(id)) blocks.set(id, unpack(id));
+    return blocks.get(id);
+  };
+  const put = (place, parts) => {
+    if (!place.hasAttribute("data-z")) return;
+    const html = parts.get(Number(place.dataset.z.split(":")[1]));
+    place.removeAttribute("data-z");
+    place.insertAdjacentHTML("beforeend", html);
+  };
+  const fill = async place => {
     try {
-      const html = (await blocks.get(id)).get(Number(part));
-      if (place.hasAttribute("data-z")) {
-        place.removeAttribute("data-z");
-        place.insertAdjacentHTML("beforeend", html);
-      }
+      put(place, await block(place.dataset.z.split(":")[0]));
     } catch (error) {
       place.dataset.fault = String(error);
     }
@@ -79,14 +84,68 @@ _SCRIPT: Final = """
   const folds = (open) => {
     for (const fold of document.querySelectorAll("details.kernel")) fold.open = open;
   };
+  let busy = false, stopped = false;
+  const rest = () => new Promise(done => setTimeout(done, 0));
+  // A few parts at a time, from the top: the page is there and can be scrolled meanwhile.
+  const everything = async () => {
+    const groups = new Map(), shown = document.getElementById("unpacking");
+    for (const place of document.querySelectorAll("[data-z]")) {
+      const id = place.dataset.z.split(":")[0];
+      if (!groups.has(id)) groups.set(id, []);
+      groups.get(id).push(place);
+    }
+    const ids = [...groups.keys()], began = performance.now();
+    const sizes = ids.map(id => document.getElementById(id)?.textContent.length || 1);
+    const total = sizes.reduce((sum, size) => sum + size, 0);
+    let since = began, size = 0, end = Infinity;
+    // By the size of what is done; an estimate that turns out too short is not shown any longer.
+    const time = () => {
+      const now = performance.now(), left = (now - began) / size * (total - size);
+      if (size < total / 20) return "";
+      end = Math.min(end, now + left);
+      return left > 1.2 * (end - now) + 1000 ? "" :
+        `, about ${Math.max(1, Math.ceil((end - now) / 1000))} s left`;
+    };
+    busy = true;
+    stopped = false;
+    root.classList.add("unpacking");
+    for (let i = 0; i < ids.length && !stopped; i++) {
+      shown.textContent = `${i} of ${ids.length}${time()}`;
+      size += sizes[i];
+      if (i + 1 < ids.length) block(ids[i + 1]).catch(() => {});
+      let parts;
+      try {
+        parts = await block(ids[i]);
+      } catch (error) {
+        for (const place of groups.get(ids[i])) place.dataset.fault = String(error);
+        continue;
+      }
+      for (const place of groups.get(ids[i])) {
+        put(place, parts);
+        if (performance.now() - since > 40) {
+          await rest();
+          since = performance.now();
+        }
+      }
+      const fold = groups.get(ids[i])[0].closest("details.kernel");
+      if (fold) fold.open = true;
+    }
+    busy = false;
+    shown.textContent = "";
+    root.classList.remove("unpacking");
+    if (stopped) return;
+    folds(true);
+    root.className = "unpacked";
+  };
+  document.addEventListener("keydown", event => {
+    if (event.key === "Escape") stopped = true;
+  });
   const all = async () => {
     if (location.hash === "#open") folds(true);
     if (location.hash === "#fold") folds(false);
     reached();
     if (location.hash !== "#everything") return;
-    for (const place of document.querySelectorAll("[data-z]")) await fill(place);
-    folds(true);
-    root.className = "unpacked";
+    if (!busy && root.className !== "unpacked") await everything();
   };
   window.addEventListener("hashchange", all);
   document.addEventListener("click", event => {
@@ -116,6 +175,8 @@ def notice() -> str:
         '<p class="facts packed-ok">Listings and drawings are unpacked where they are looked at. '
         '<a href="#everything">Unpack everything</a> to search or print the whole page; '
         '<a href="#open" id="open">open</a> or <a href="#fold" id="fold">fold</a> all kernels.</p>'
+        '<p class="facts packed-busy">Unpacking <span id="unpacking"></span>; '
+        "the escape key stops it.</p>"
         '<p class="facts packed-all" id="everything">Everything is unpacked.</p>'
         '<p class="bad packed-not">Listings, diffs and drawings are packed in this file and are '
         "not shown here: that needs a browser that runs the script in this page and can unpack "

@@ -100,10 +100,12 @@ font:11px/13px system-ui,sans-serif;color:var(--dim);border-left:1px solid var(-
 white-space:nowrap;pointer-events:none}
 .timeline .row1{padding-top:39px}.timeline .row2{padding-top:52px}
 div[data-z]{min-height:80px}
+section{content-visibility:auto;contain-intrinsic-size:auto 50px}
 [data-fault]::after{content:"This part cannot be unpacked: " attr(data-fault);color:var(--bad)}
 :root:not(.unpacks):not(.unpacked) [data-z]::after{content:"packed; see the top of the page";
 color:var(--dim)}
-:root:not(.unpacks) .packed-ok,:root:not(.unpacked) .packed-all,.unpacks .packed-not,
+:root:not(.unpacking) .packed-busy,:root:not(.unpacks) .packed-ok,
+:root:not(.unpacked) .packed-all,.unpacks .packed-not,
 .unpacked .packed-not{display:none}
 .cfgs{display:flex;flex-wrap:wrap;gap:24px;overflow-x:auto;align-items:flex-start}
 figure{margin:8px 0}figcaption{font-size:12px;color:var(--dim)}

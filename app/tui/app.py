@@ -291,7 +291,8 @@ class StudioApp(Actions, App[int]):
     def repaint(self) -> None:
         """Show the state on the current screen."""
         screen = self.screen
-        if isinstance(screen, StudioScreen) and screen.is_mounted:
+        # While the app ends, a screen may be there without its lists.
+        if isinstance(screen, StudioScreen) and screen.is_mounted and screen.children:
             screen.paint()
         self.call_later(self.tour_moved)
 

@@ -43,6 +43,8 @@ __all__ = ["Channel", "JobSteps", "Superseded", "flush"]
 _decoder: Final = msgspec.msgpack.Decoder(ToWorker)
 # Steps that run code of the user in Python, which a newer job may interrupt anywhere.
 _INTERRUPTIBLE: Final = frozenset({"import", "run", "make", "check"})
+# Parts of a compile other than passes: those that last.
+_PARTS: Final = {"frontend": "building IR", "codegen": "generating code", "load": "loading code"}
 # A stop in the middle of these may leave the compiler in pieces: start afresh after the job.
 _FRAGILE: Final = frozenset({"compile", "launch"})
 
@@ -246,6 +248,8 @@ class JobSteps(inspect.Steps):
         self._flight.note(text)
         if statements:
             self._count(Counts(self._counts.done + 1, 0, statements, "pass"))
+        elif text in _PARTS:
+            self._count(Counts(0, 0, self._counts.statements, _PARTS[text]))
 
     def counted(self, done: int, total: int = 0, unit: str = "") -> None:
         self.give_way()

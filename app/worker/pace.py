@@ -204,12 +204,12 @@ _COMPILING: Final = ("compiling ", "asking the caches ")
 
 
 def _part(counts: Counts, total: int) -> str:
-    """``pass 34 of 80``: how far the step is."""
+    """``pass 34 of 80``: how far the step is, or ``generating code``."""
+    size = f", {counts.statements:,} statements" if counts.statements else ""
     if not counts.done:
-        return ""
+        return counts.unit and counts.unit + size
     # More than before: then the number from before says nothing.
     of = f" of {total:,}" if counts.done <= total else ""
-    size = f", {counts.statements:,} statements" if counts.statements else ""
     return f"{counts.unit or 'part'} {counts.done:,}{of}{size}"
 
 

@@ -66,7 +66,8 @@ APP_MAY = {
     "whatif": {"batch", "opening", "options", "streams", "usage", "worker"},
     "difference": {"batch", "opening", "options", "streams", "usage", "worker"},
     "tour": {"options", "streams", "tui", "usage"},
-    "plain": {"panels", "show", "streams", "usage", "worker"},
+    "plain": {"panels", "plain_work", "show", "streams", "usage", "worker"},
+    "plain_work": {"revisions", "worker"},
     "edit": {"opening", "options", "progress", "streams", "usage", "worker"},
     "bisect": {
         "history", "opening", "options", "progress", "revisions", "streams", "usage", "worker",

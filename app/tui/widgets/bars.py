@@ -63,7 +63,7 @@ class TitleBar(Bar):
 
     def _paint(self) -> None:
         width = max(1, self.size.width - 2)
-        right = visible_line(fitting(self._right, width - 24))
+        right = visible_line(fitting(self._right, width - 22))
         text = Text(no_wrap=True)
         for part, style in self._left:
             text.append(visible_line(part), style=style)

@@ -64,6 +64,14 @@ def test_only_the_pages_own_script_may_run():
     assert page.index("Content-Security-Policy") < page.index("<script>")
 
 
+def test_unpacking_everything_goes_on_in_steps_that_can_be_stopped():
+    page = report.to_html(make_record())
+    assert 'packed-busy">Unpacking <span id="unpacking"></span>; the escape key' in page
+    assert ":root:not(.unpacking) .packed-busy" in page and 'event.key === "Escape"' in page
+    # Sections that are not on the screen are not laid out.
+    assert "section{content-visibility:auto" in page
+
+
 def test_without_the_script_the_page_says_what_is_missing():
     page = report.to_html(make_record())
     assert '<p class="bad packed-not">Listings, diffs and drawings are packed' in page

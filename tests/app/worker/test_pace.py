@@ -94,6 +94,8 @@ def test_parts_of_a_step_are_counted(tmp_path):
     played = Played(tmp_path / "times.json")
     played.pace.begin(Job(id=1, files=("/k.py",)))
     played.step("bisect", "bisecting big")
+    code = played.after(0.1, Counts(0, 0, 9000, "generating code"))
+    assert code.forms[0] == "bisecting big, generating code, 9,000 statements"
     assert played.after(0.1, Counts(3, 30, 0, "trial")).forms[0] == "bisecting big, trial 3 of 30"
     assert played.after(0.1) is None or "trial 3 of 30" in played.after(0.1).forms[0]
 
