@@ -19,7 +19,8 @@ from ..config import OPTIONS, CompileConfig
 from ..ir import parse, to_text
 from ..lang.ndarray import Ndarray, ndarray
 from ..runtime import program
-from ..types import FieldHandle, from_numpy
+from ..types import FieldHandle
+from ..types.dtypes import dtype_of
 from .arguments import Call, LaunchCase
 from .bisect import bisect_backends, bisect_capture, same_fault
 from .contents import installed
@@ -71,7 +72,7 @@ def captured(
     args = list(arguments)
     for i in differentiable or ():
         array = np.asarray(args[i])
-        args[i] = ndarray(from_numpy(array.dtype), array.shape, needs_grad=True)
+        args[i] = ndarray(dtype_of(array.dtype), array.shape, needs_grad=True)
         args[i].from_numpy(array)
     capture = KernelCapture(kernel, (backend,), config, Steps(), [Call(tuple(args))])
     if differentiable is None:

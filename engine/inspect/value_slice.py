@@ -166,13 +166,11 @@ class _Slicer:
 
     def _matrix_type(self, value: Any) -> str:
         dtype = self._known.get(id(value.dtype), "")
-        shape = [n for n in (value.n, value.m) if n]
         if not dtype:
             raise NotSlicedError(f"{self._kernel} uses a matrix type without a type of numbers")
-        is_vector = value.ndim == 1 if hasattr(value, "ndim") else value.m == 1
-        if is_vector:
-            return f"{_QD}.types.vector({value.n}, {dtype})"
-        return f"{_QD}.types.matrix({', '.join(map(str, shape))}, {dtype})"
+        make = "vector" if value.ndim == 1 else "matrix"
+        sizes = ", ".join(map(str, tuple(value.shape)))
+        return f"{_QD}.types.{make}({sizes}, {dtype})"
 
     def _class(self, value: type, key: tuple[int, int]) -> ast.expr:
         import sys
