@@ -138,6 +138,7 @@ class _Bisector:
         self._like = "" if like is None else like.evidence
         # Where no pass changes what the IR means, only the states around one pass are needed.
         draws = like is not None and (" rand" in like.before or " launch_seed" in like.before)
+        draws = draws or bool(capture.record.primal)
         alone = like is not None and like.evidence == "ir" and not draws
         self._name = like.pass_name if like is not None and alone else ""
         self._backend = backend

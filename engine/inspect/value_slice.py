@@ -243,11 +243,31 @@ class _Slicer:
             except ValueError:
                 raise NotSlicedError(f"{fn.__name__} uses {one}, which has no value") from None
         me = node.args.args.pop(0).arg if own is not None else ""
+        self._annotate(node, holder, {*fn.__globals__, *inner})
         node.decorator_list = [d for d in node.decorator_list if not _is_static(d)]
         made = _Names(self, fn.__globals__, inner, own, me).visit(node)
         made.name = name
         self.body.append(made)
         return name
+
+
+    def _annotate(self, node: ast.FunctionDef, holder: Any, known: set[str]) -> None:
+        """State the types of parameters whose annotations name what only the making function
+        knew."""
+        for i, arg in enumerate(node.args.args):
+            names = set[str]() if arg.annotation is None else _loaded(arg.annotation)
+            if names <= {*known, *dir(builtins)}:
+                continue
+            decl = holder.decl.params[i + len(holder.decl.params) - len(node.args.args)]
+            dtype = self._known.get(id(decl.dtype), "")
+            shape = getattr(decl, "element_shape", None)
+            if decl.kind == "scalar" and dtype:
+                text = dtype
+            elif decl.kind == "ndarray" and dtype and not shape and decl.ndim is not None:
+                text = f"{_QD}.types.NDArray[{dtype}, {decl.ndim}]"
+            else:
+                raise NotSlicedError(f"{arg.arg}: its type was made inside of a function")
+            arg.annotation = _parsed(text)
 
 
 class _Names(ast.NodeTransformer):

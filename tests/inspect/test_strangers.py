@@ -30,7 +30,7 @@ CASES = [
     ("weigh", "swapped_operands", "binary_op_simplify", "simplify_II"),
     ("orbit", "wrong_operation", "die", "simplify_II"),
     ("orbit", "wrong_cse", "alg_simp", "simplify_IV"),
-    ("attract", "swapped_operands", "type_check", "lower_access"),
+    ("attract", "swapped_operands", "type_check", "final"),
     ("attract", "wrong_operation", "simplify", "simplify_I"),
     ("angles", "wrong_constant", "alg_simp", "simplify_II"),
     ("angles", "dropped_store", "die", "simplify_III"),
@@ -40,7 +40,7 @@ CASES = [
     ("loss", "wrong_operation", "die", "simplify_III"),
     ("loss", "swapped_operands", "alg_simp", "simplify_IV"),
     ("residual", "wrong_operation", "simplify", "simplify_III"),
-    ("residual", "dropped_store", "die", "simplify_II"),
+    ("residual", "wrong_operation", "die", "simplify_II"),
     ("chain", "wrong_constant", "die", "simplify_III"),
 ]
 
