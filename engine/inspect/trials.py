@@ -7,7 +7,7 @@ the interpreter computes with IR that is known to be right, or what a predicate 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -134,6 +134,10 @@ class Trials:
         given = self._launcher.inputs(full, self._found)
         run = self._launcher.interpreter(full, given, self._found, discard)
         return self._launcher.outcome(full, given.values, run(most or _MORE_STEPS * self.most))
+
+    def values(self) -> Sequence[Any]:
+        """Fresh copies of the arguments, by parameter."""
+        return self._launcher.inputs(self.compiled, self._found).values
 
     def run(self, program: InterpretedKernel, most: int) -> None:
         """Run IR that was made ready in another way; its outcome is dropped."""

@@ -117,7 +117,7 @@ class _Slicer:
         if isinstance(value, enum.Enum):
             value = value.value
         if isinstance(value, np.generic):
-            value = value.item()
+            value = cast(Any, value).item()
         if known is not None:
             return _parsed(known)
         if isinstance(value, _PLAIN) and not (isinstance(value, float) and not np.isfinite(value)):
@@ -149,8 +149,10 @@ class _Slicer:
         if key in self._names:
             return _parsed(self._names[key])
         text = ""
-        if isinstance(value, float | tuple | list | dict) and _is_literal(value):
-            text = repr(value) if not isinstance(value, float) else f"float('{value}')"
+        if type(value) is float:
+            text = f"float('{value}')"
+        elif type(value) in (tuple, list, dict) and _is_literal(value):
+            text = repr(value)
         elif isinstance(value, MatrixType):
             text = self._matrix_type(value)
         elif hasattr(value, "to_numpy") and type(value).__name__ in ("Vector", "Matrix"):
@@ -249,7 +251,6 @@ class _Slicer:
         made.name = name
         self.body.append(made)
         return name
-
 
     def _annotate(self, node: ast.FunctionDef, holder: Any, known: set[str]) -> None:
         """State the types of parameters whose annotations name what only the making function

@@ -42,6 +42,11 @@ CASES = [
     ("residual", "wrong_operation", "simplify", "simplify_III"),
     ("residual", "wrong_operation", "die", "simplify_II"),
     ("chain", "wrong_constant", "die", "simplify_III"),
+    ("loss", "wrong_operation", "make_adjoint", "autodiff"),
+    ("loss", "wrong_operation", "coalesce_ad_stack_loads", "autodiff"),
+    ("residual", "wrong_operation", "make_adjoint", "autodiff"),
+    ("chain", "wrong_operation", "make_adjoint", "autodiff"),
+    ("chain", "wrong_constant", "backup_ssa", "autodiff"),
 ]
 
 
