@@ -87,6 +87,7 @@ def test_a_fault_is_named_and_its_script_runs(name, fault, pass_name, phase, tmp
     assert run(script) == 0
 
 
+@pytest.mark.slow
 def test_a_script_of_a_method_runs_alone(tmp_path):
     """In a process of its own, where nothing is wrong."""
     qd.init(arch=qd.cpu)
