@@ -111,11 +111,19 @@ class _Search:
 
     def _search(self, old: str, new: str) -> Bisection:
         goods, skipped = [old], dict[str, str]()
-        bad = new
+        bad: str = new
         paths = self._imported(old) | self._imported(new)
         while True:
-            words = ["rev-list", "--bisect-all", bad, "--not", *goods, "--", *sorted(paths)]
-            found = [line.split()[0] for line in self._git(*words).splitlines()]
+            words: list[str] = [
+                "rev-list",
+                "--bisect-all",
+                bad,
+                "--not",
+                *goods,
+                "--",
+                *sorted(paths),
+            ]
+            found: list[str] = [line.split()[0] for line in self._git(*words).splitlines()]
             if not found:
                 why = "no commit between them changes the file or what it imports from here"
                 return self._result("unknown", why)
@@ -124,7 +132,7 @@ class _Search:
                 others = [one for one in found if one in skipped and one != bad]
                 first = bad if bad in found else next(x for x in found if x in skipped)
                 return self._first(first, goods, others, skipped, paths)
-            now = left[0]
+            now: str = left[0]
             if len(found) == 1 and self._same_files(now, bad, paths):
                 return self._first(now, goods, [], skipped, paths)
             more = self._imported(now) - paths

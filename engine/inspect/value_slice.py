@@ -349,14 +349,13 @@ class _Names(ast.NodeTransformer):
 
 
 def _is_space(value: Any) -> bool:
-    """True for what has members of its own: a module, an object of a data-oriented class."""
-    if isinstance(value, ModuleType):
+    """True for what has members of its own: a module, an object of a data-oriented class, or of a
+    dataclass, and an enumeration."""
+    if isinstance(value, ModuleType) or is_data_oriented(value):
         return True
-    return (
-        is_data_oriented(value)
-        or (isinstance(value, type) and issubclass(value, enum.Enum))
-        or (dataclasses.is_dataclass(value) and not isinstance(value, type))
-    )
+    if inspect.isclass(value):
+        return issubclass(value, enum.Enum)
+    return dataclasses.is_dataclass(value)
 
 
 def _loaded(node: ast.AST) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from textual import on
@@ -36,6 +36,12 @@ _QUESTIONS = {
     "vector-width": "what makes vectors narrower",
 }
 """By metric. Each optional run of a pass is left out in turn."""
+
+
+class _Ask(NamedTuple):
+    """The key of a line that asks another question."""
+
+    metric: str
 
 
 class StudyScreen(ListScreen):
@@ -68,8 +74,8 @@ class StudyScreen(ListScreen):
         event.stop()
         current = self.query_one("#list", LineView).current
         key = None if current is None else current.key
-        if isinstance(key, tuple) and key[:1] == ("ask",):
-            self._ask(str(key[1]))
+        if isinstance(key, _Ask):
+            self._ask(key.metric)
             self.paint()
 
     def _ask(self, metric: str) -> None:
@@ -127,7 +133,7 @@ class StudyScreen(ListScreen):
         self._lines += [Line(()), Line((("enter asks another question:", "dim"),))]
         for metric, text in _QUESTIONS.items():
             if metric != self._metric:
-                self._lines.append(Line(((f"  {text}", "accent"),), ("ask", metric)))
+                self._lines.append(Line(((f"  {text}", "accent"),), _Ask(metric)))
         more = "qd-studio bisect FILE --kernel K --good REVISION finds the commit"
         self._lines.append(Line(((f"  {more}", "dim"),)))
 

@@ -82,7 +82,13 @@ async def test_both_keys_ask_what_makes_it_worse(monkeypatch):
             tell(Studied(kernel, msgspec.json.encode(answer)))
             await until(pilot, app, "what makes the IR larger")
             view = app.screen.query_one("#list", LineView)
-            view.put(next(i for i, one in enumerate(view.lines) if one.key == ("ask", "loads")))
+            view.put(
+                next(
+                    i
+                    for i, one in enumerate(view.lines)
+                    if getattr(one.key, "metric", "") == "loads"
+                )
+            )
             await press(pilot, "enter")
             question, tell = asked[-2:]
             assert (question.kind, question.metric) == ("bisect", "loads")
