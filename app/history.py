@@ -87,7 +87,7 @@ class _Search:
         return None
 
     def _not_worse(self, old: Judged, new: Judged) -> str:
-        """Why the metric of ``new`` is not worse; empty if it is."""
+        """The reason that the metric of ``new`` is not worse; empty if it is."""
         from ..engine.inspect.compare_figures import timing_of
 
         if old.launch is None or new.launch is None:
@@ -114,16 +114,9 @@ class _Search:
         bad: str = new
         paths = self._imported(old) | self._imported(new)
         while True:
-            words: list[str] = [
-                "rev-list",
-                "--bisect-all",
-                bad,
-                "--not",
-                *goods,
-                "--",
-                *sorted(paths),
-            ]
-            found: list[str] = [line.split()[0] for line in self._git(*words).splitlines()]
+            words: list[str] = [bad, "--not", *goods, "--", *sorted(paths)]
+            lines = self._git("rev-list", "--bisect-all", *words).splitlines()
+            found: list[str] = [line.split()[0] for line in lines]
             if not found:
                 why = "no commit between them changes the file or what it imports from here"
                 return self._result("unknown", why)

@@ -1,7 +1,7 @@
 """Derivatives of a kernel as differences of its results, to judge its gradient: `Differences`.
 
-The kernel as written runs in the interpreter, with f64 for f32, on arguments of which one element
-is a little larger or smaller. The sum of all outputs, each weighted with its own gradient at the
+The kernel as written runs in the interpreter, with f64 for f32, and one element of an argument is
+a little larger or smaller. The sum of all outputs, each weighted with its own gradient at the
 start, changes by what the gradient of that element must be. This is done for a few elements of each
 array that the kernel only reads. Where a result depends on what an output held before, or the
 function has a kink, differences say nothing, and the element or the kernel is left out.
@@ -9,7 +9,9 @@ function has a kink, differences say nothing, and the element or the kernel is l
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +19,7 @@ import numpy as np
 from ..ir import Func
 from .contents import elements, put_elements
 from .gradients import GradientCapture
-from .interpreting import run_widened
+from .interpreting import TooLong, run_widened
 from .launching import ORACLE
 from .trials import Trials
 
@@ -26,7 +28,8 @@ __all__ = ["Differences"]
 _ELEMENTS: Final = 8
 _STEP: Final = 1e-6
 _TOLERANCE: Final = 2e-3
-_STEPS: Final = 2_000_000
+_STEPS: Final = 400_000
+_SECONDS: Final = 10.0
 
 Array = np.ndarray[Any, Any]
 
@@ -46,9 +49,12 @@ class Differences:
         self._outputs: Final = [i for i in real if self._params[i].name in written]
         self._inputs: Final = [i for i in real if self._params[i].name not in written]
         self.known: Final[dict[tuple[int, int], float]] = {}
-        after = self._run({})
-        if after is not None and self._independent(after):
-            self.known.update(self._derivatives())
+        # What takes the interpreter too long has none, or those of the first elements.
+        with suppress(TooLong):
+            after = self._run({})
+            if after is not None and self._independent(after):
+                for place, value in self._derivatives():
+                    self.known[place] = value
 
     def wrong(self, func: Func) -> str:
         """The first wrong derivative of differentiated IR in words; empty if there is none."""
@@ -74,7 +80,7 @@ class Differences:
         return np.asarray(held) if layout is None else elements(layout, np.asarray(held))
 
     def _run(self, changed: dict[int, Array]) -> list[Any] | None:
-        """What the arguments hold after the kernel, in f64; None if that cannot be run."""
+        """Return the contents of the arguments after the kernel, in f64; None without a run."""
         values: list[Any] = []
         for i, value in enumerate(self._given):
             array = np.array(value, np.float64) if i in changed else value
@@ -114,11 +120,13 @@ class Differences:
         return total
 
     def _derivatives(self) -> Iterator[tuple[tuple[int, int], float]]:
-        base = self._loss({})
+        base, end = self._loss({}), time.monotonic() + _SECONDS
         for param in self._inputs:
             values = self._elements(param).astype(np.float64)
             count = min(_ELEMENTS, values.size)
             for at in dict.fromkeys(int(n) for n in np.linspace(0, values.size - 1, count)):
+                if time.monotonic() > end:
+                    return
                 step = _STEP * max(1.0, abs(float(values.reshape(-1)[at])))
                 slopes: list[float] = []
                 for sign in (1.0, -1.0):

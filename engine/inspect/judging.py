@@ -96,7 +96,7 @@ def _agreement(capture: KernelCapture, backend: str) -> Judged:
 
 
 def _results(capture: KernelCapture) -> bytes:
-    """What the interpreter computes with the first case, as an archive of arrays; else empty."""
+    """Results of the interpreter with the first case, as an archive of arrays; empty without."""
     launcher = capture.launcher(0.0)
     if not capture.cases:
         return b""

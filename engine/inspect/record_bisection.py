@@ -24,7 +24,7 @@ class ChangedOp(msgspec.Struct, frozen=True, kw_only=True):
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """A commit of the user's repository. files: those of the kernel that it changed. left: commits
-    that could not be judged, any of which may be the first bad one instead."""
+    that could not be judged; each may be the first bad one instead."""
 
     hash: str
     subject: str

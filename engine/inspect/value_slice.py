@@ -32,6 +32,7 @@ from .source_slice import NotSlicedError, Slice
 __all__ = ["ValueSlice", "slice_of_values"]
 
 _QD: Final = "qd"
+_PACKAGE: Final = __name__.removesuffix(".inspect.value_slice")
 _PLAIN: Final = (bool, int, float, str, type(None))
 _IMPORTED: Final = ("math", "numpy", "typing", "dataclasses", "enum", "functools", "random")
 
@@ -68,10 +69,8 @@ class _Slicer:
     """Collects the statements. imports, body: of the file. fields: declared ones by name."""
 
     def __init__(self, kernel: str) -> None:
-        from .. import __name__ as own_name
-
         self._kernel: Final = kernel
-        self._package: Final = own_name
+        self._package: Final = _PACKAGE
         self.imports: set[str] = set()
         self.body: list[ast.stmt] = []
         self.fields: dict[str, Any] = {}
