@@ -135,7 +135,7 @@ def test_the_commit_of_a_result_and_of_a_figure(bisect, tmp_path):
     commit("", PLAIN)
     commit("x[i] * 2.0", "2.0 * x[i]")
     commit("2.0 * x[i]", "2.0 * x[i] + 1.0")
-    commit("+ 1.0", "+ qd.sin(x[i]) * qd.cos(x[i])")
+    commit("+ 1.0", "+ qd.sin(x[i]) * qd.cos(x[i]) * qd.exp(x[i]) * qd.tan(x[i])")
     words = ("p.py", "--backend", "cpu", "--good", "HEAD~3")
     status, out, err = bisect(*words)
     assert status == 1 and "wrong because of commit" in out and "(now 2.0 * x[i] + 1.0)" in out
@@ -143,7 +143,7 @@ def test_the_commit_of_a_result_and_of_a_figure(bisect, tmp_path):
     assert "now 2.0 * x[i]: right" in err
     status, out, _ = bisect(*words, "--metric", "statements")
     assert status == 1 and "worse in statements because of commit" in out
-    assert "(now + qd.sin(x[i]) * qd)" in out
+    assert "(now + qd.sin(x[i]) * qd.)" in out
     status, _, err = bisect("p.py", "--good", "nowhere")
     assert status == 2 and "there is no revision 'nowhere'" in err
     status, out, _ = bisect("p.py", "--backend", "cpu", "--kernel", "step.grad")
