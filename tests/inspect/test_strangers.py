@@ -73,7 +73,7 @@ def test_a_fault_is_named_and_its_script_runs(name, fault, pass_name, phase, tmp
             partial(random.Random, seed),
         )  # fmt: skip
         with plant():
-            made = reproducer_of(captured(name), "cpu", seconds=1.0)
+            made = reproducer_of(captured(name), "cpu", seconds=0.2)
         if made.bisection.state == "found":
             break
     found = made.bisection
