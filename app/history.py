@@ -87,7 +87,7 @@ class _Search:
         return None
 
     def _not_worse(self, old: Judged, new: Judged) -> str:
-        """Why the metric of ``new`` is not worse; empty if it is."""
+        """The reason that the metric of ``new`` is not worse; empty if it is."""
         from ..engine.inspect.compare_figures import timing_of
 
         if old.launch is None or new.launch is None:
@@ -111,11 +111,12 @@ class _Search:
 
     def _search(self, old: str, new: str) -> Bisection:
         goods, skipped = [old], dict[str, str]()
-        bad = new
+        bad: str = new
         paths = self._imported(old) | self._imported(new)
         while True:
-            words = ["rev-list", "--bisect-all", bad, "--not", *goods, "--", *sorted(paths)]
-            found = [line.split()[0] for line in self._git(*words).splitlines()]
+            words: list[str] = [bad, "--not", *goods, "--", *sorted(paths)]
+            lines = self._git("rev-list", "--bisect-all", *words).splitlines()
+            found: list[str] = [line.split()[0] for line in lines]
             if not found:
                 why = "no commit between them changes the file or what it imports from here"
                 return self._result("unknown", why)
@@ -124,7 +125,7 @@ class _Search:
                 others = [one for one in found if one in skipped and one != bad]
                 first = bad if bad in found else next(x for x in found if x in skipped)
                 return self._first(first, goods, others, skipped, paths)
-            now = left[0]
+            now: str = left[0]
             if len(found) == 1 and self._same_files(now, bad, paths):
                 return self._first(now, goods, [], skipped, paths)
             more = self._imported(now) - paths

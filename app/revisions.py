@@ -81,7 +81,7 @@ def commits(path: str, most: int = 20) -> Sequence[Commit]:
 
 
 def git(folder: str, *words: str, fault: str = "") -> bytes:
-    """What git prints when called in a folder. NoRevisionError, with ``fault`` if it fails."""
+    """Return the output of git in a folder. NoRevisionError, with ``fault`` if it fails."""
     try:
         done = subprocess.run(
             ["git", "-C", folder, *words], capture_output=True, check=False,

@@ -15,14 +15,15 @@ compete (`races`), which the interpreter cannot show; the code is wrong only wit
 pass (compiles with fewer passes are launched); or the backend's code generation is at fault.
 
 Some passes change what IR means: those that differentiate, and `demote_random`, which draws other
-numbers. The states between two of them are judged among themselves.
+numbers. The states between two of them are judged among themselves, and gradients also by
+`differences` of the kernel as written.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -51,6 +52,7 @@ _REWRITE_TRIALS: Final = 300
 _REWRITE_S: Final = 15.0
 _DEEPEST: Final = 8
 _CHUNKS: Final = "make_cpu_multithreaded_range_for"
+_ADJOINT: Final = "make_adjoint"
 _LATE: Final = "the interpreter takes too long"
 _STEPS: Final = 1_000_000
 """Of the interpreter with the frontend's IR. Cases that need more are tried if all do."""
@@ -93,7 +95,7 @@ def bisect_capture(
 
 def same_fault(capture: KernelCapture, found: Bisection) -> bool:
     """True if the kernel of ``capture`` is wrong because of the same part as ``found``."""
-    if found.evidence not in ("ir", "race"):
+    if found.evidence not in ("ir", "race", "differences"):
         capture.compile()
     again = _Bisector(capture, found.backend, None, found).run()
     parts = (again.state, again.part, again.evidence, again.pass_name)
@@ -138,6 +140,7 @@ class _Bisector:
         self._like = "" if like is None else like.evidence
         # Where no pass changes what the IR means, only the states around one pass are needed.
         draws = like is not None and (" rand" in like.before or " launch_seed" in like.before)
+        draws = draws or bool(capture.record.primal)
         alone = like is not None and like.evidence == "ir" and not draws
         self._name = like.pass_name if like is not None and alone else ""
         self._backend = backend
@@ -163,7 +166,7 @@ class _Bisector:
     @property
     def _ir_only(self) -> bool:
         """True if nothing is compiled or launched."""
-        return self._like in ("ir", "race")
+        return self._like in ("ir", "race", "differences")
 
     def _cases(self, most: int) -> tuple[Bisection, bool]:
         """(the result, True if some case needs more steps of the interpreter than ``most``)."""
@@ -207,6 +210,10 @@ class _Bisector:
         for judge, (start, end) in zip(judges, spans, strict=True):
             if end > start and self._state_at(judge, end):
                 return self._wrong_ir(judge, start, end)
+        if self._like != "ir" and self._predicate is None:
+            derivative = self._wrong_derivative(trials, judges[0])
+            if derivative is not None or self._like == "differences":
+                return derivative
         if self._like == "ir":
             return None
         if not self._ir_only:
@@ -293,6 +300,35 @@ class _Bisector:
                 before.text, after.text, judge.text, _REWRITE_TRIALS, lambda: time.monotonic() < end
             )
         return self._pass_result(after, before, "ir", wrong, changes)
+
+    def _wrong_derivative(self, trials: Trials, forward: Judge) -> Bisection | None:
+        """The pass that differentiates wrongly, by differences; None if none does."""
+        from .differences import Differences
+        from .gradients import GradientCapture
+
+        at = [i for i, state in enumerate(self._states) if state.phase == "autodiff"]
+        first = next((i for i in at if self._states[i].name == _ADJOINT), None)
+        if first is None or not isinstance(self._capture, GradientCapture):
+            return None
+        with self._step("differences of the kernel as written"):
+            wanted = Differences(trials, self._capture, parse(self._states[0].text))
+        wrong = wanted.wrong(parse(self._states[at[-1]].text)) if wanted.known else ""
+        if not wrong:
+            return None
+        bad = at[-1]
+        for i in reversed([i for i in at if first <= i < bad]):
+            said = wanted.wrong(parse(self._states[i].text))
+            if not said:
+                break
+            bad, wrong = i, said
+        if bad == first:  # what it was given may be wrong already
+            for i in (i for i in at if i < first):
+                with suppress(UnjudgedError):
+                    said = self._state_at(forward, i)
+                    if said:
+                        bad, wrong = i, said
+                        break
+        return self._pass_result(self._states[bad], self._states[bad - 1], "differences", wrong, [])
 
     def _search(self, good: int, bad: int, wrong_at: Callable[[int], str]) -> tuple[int, int, str]:
         """(the last right state, the first wrong one, what is wrong with it). States that cannot be

@@ -84,20 +84,19 @@ def _agreement(capture: KernelCapture, backend: str) -> Judged:
     state, why = "right", ""
     for record in capture.backends:
         said = record.agreement
-        if backend not in ("", record.backend) or record.unlaunched or said is None:
+        if backend not in ("", record.backend) or record.unlaunched or record.status == "absent":
             continue
-        failed = said.check == "failed"
-        if failed or said.state == "differs":
-            why = said.check_failure if failed else said.first_difference
+        if said is not None and said.verdict == "differs":
+            why = said.check_message if said.check == "failed" else said.first_difference
             state, why = "wrong", f"{record.backend}: {why}"
             break
-        if record.errors:
+        if record.errors and record.backend != ORACLE:
             state, why = "unknown", record.errors[0].message
     return Judged(state=state, reason=why, results=_results(capture))
 
 
 def _results(capture: KernelCapture) -> bytes:
-    """What the interpreter computes with the first case, as an archive of arrays; else empty."""
+    """Results of the interpreter with the first case, as an archive of arrays; empty without."""
     launcher = capture.launcher(0.0)
     if not capture.cases:
         return b""

@@ -24,7 +24,7 @@ class ChangedOp(msgspec.Struct, frozen=True, kw_only=True):
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
     """A commit of the user's repository. files: those of the kernel that it changed. left: commits
-    that could not be judged, any of which may be the first bad one instead."""
+    that could not be judged; each may be the first bad one instead."""
 
     hash: str
     subject: str
@@ -40,11 +40,12 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True):
     state: found, agrees (nothing is wrong) or unknown. reason: of a state that is not found. part:
     the part at fault: frontend, pass, code, or commit. evidence: why: ir (the interpreter computes
     something else after the pass), race (iterations compete after the pass), exposed (the code is
-    wrong only with the pass), code, metric (a figure is worse with it), or commit. run: the index
-    among the runs of the compile. stage, round, task, pass_name: of the run. changes: the fewest
-    changes that make the IR wrong. more: of them, not in ``changes``. difference: what is wrong
-    after the culprit. observed: what is wrong on the backend. states: the states of the IR. trials:
-    interpretations, launches and compiles. before, after: the IR around the culprit.
+    wrong only with the pass), differences (of the kernel, for its gradient), code, metric (a figure
+    is worse with it), or commit. run: the index among the runs of the compile. stage, round, task,
+    pass_name: of the run. changes: the fewest changes that make the IR wrong. more: of them, not in
+    ``changes``. difference: what is wrong after the culprit. observed: what is wrong on the
+    backend. states: the states of the IR. trials: interpretations, launches and compiles. before,
+    after: the IR around the culprit.
 
     metric: what became worse; empty for results. good, bad: the figures. sides: what was compared.
     settings: the differences of the sides that matter. commit: the first bad one.

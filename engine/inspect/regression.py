@@ -68,7 +68,7 @@ def bisect_metric(
     capture: KernelCapture, backend: str, metric: str, good: Side | None = None,
     bad: Side = AS_IT_IS,
 ) -> Bisection:  # fmt: skip
-    """What makes the kernel of ``capture`` worse on the bad side than on the good one.
+    """Find the cause that the kernel of ``capture`` is worse on the bad side than on the good one.
 
     good: None for none, see the module docstring. ValueError if there is no such metric.
     """

@@ -19,7 +19,8 @@ from ..config import OPTIONS, CompileConfig
 from ..ir import parse, to_text
 from ..lang.ndarray import Ndarray, ndarray
 from ..runtime import program
-from ..types import FieldHandle, from_numpy
+from ..types import FieldHandle
+from ..types.dtypes import dtype_of
 from .arguments import Call, LaunchCase
 from .bisect import bisect_backends, bisect_capture, same_fault
 from .contents import installed
@@ -27,7 +28,7 @@ from .differentiable import gradient_features
 from .gradients import GradientCapture
 from .record_bisection import Bisection, Reproducer
 from .small_values import NamedField, is_plain, plain_arguments, smaller_arguments, text_of
-from .source_slice import NotSlicedError, Slice, kernel_lines, slice_of, smaller
+from .source_slice import NotSlicedError, Slice, kernel_lines, slice_of, smaller, used_statements
 from .steps import Steps
 from .value_slice import slice_of_values
 
@@ -71,7 +72,7 @@ def captured(
     args = list(arguments)
     for i in differentiable or ():
         array = np.asarray(args[i])
-        args[i] = ndarray(from_numpy(array.dtype), array.shape, needs_grad=True)
+        args[i] = ndarray(dtype_of(array.dtype), array.shape, needs_grad=True)
         args[i].from_numpy(array)
     capture = KernelCapture(kernel, (backend,), config, Steps(), [Call(tuple(args))])
     if differentiable is None:
@@ -160,6 +161,7 @@ class _Maker:
             self._shrink_values()
             if size == (len(self._slice.text()), sum(len(text_of(a)) for a in self._args)):
                 break
+        self._drop_unused()
         self._found = self._again()
         return Reproducer(
             bisection=self._found, script=self._script(), lines=kernel_lines(self._slice),
@@ -230,6 +232,19 @@ class _Maker:
                 self._slice, self._args = version, args
             else:
                 self._differentiable = known
+
+    def _drop_unused(self) -> None:
+        """Leave out functions and fields that nothing uses any more."""
+        version, names = self._slice, {a.name for a in self._args if isinstance(a, NamedField)}
+        while True:
+            kept = used_statements(version, names)
+            if len(kept) == len(version.body):
+                break
+            version = version._replace(body=kept)
+        bound = {name for s in version.body for name in _bound_names(s)}
+        fields = {name: value for name, value in self._fields.items() if name in bound}
+        if len(version.body) < len(self._slice.body) and self._fails(version, self._args, fields):
+            self._slice, self._fields = version, fields
 
     # ---- trials
 

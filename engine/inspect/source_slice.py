@@ -17,7 +17,7 @@ from importlib.util import resolve_name
 from types import ModuleType
 from typing import Any, Final, NamedTuple, cast
 
-__all__ = ["NotSlicedError", "Slice", "kernel_lines", "slice_of", "smaller"]
+__all__ = ["NotSlicedError", "Slice", "kernel_lines", "slice_of", "smaller", "used_statements"]
 
 _ENGINE: Final = "qd_studio.engine"
 _OTHERS: Final = ("numpy", "math", "random", "dataclasses", "typing", "itertools", "functools",
@@ -210,6 +210,18 @@ def _is_there(module: str) -> bool:
 def kernel_lines(found: Slice) -> int:
     """Lines of the kernel, with its decorators."""
     return len(ast.unparse(found.kernel).splitlines())
+
+
+def used_statements(found: Slice, names: set[str]) -> tuple[ast.stmt, ...]:
+    """The statements that bind the kernel, one of ``names``, or what another statement uses; and
+    those that bind nothing."""
+    out: list[ast.stmt] = []
+    for statement in found.body:
+        own = set(_bound(statement))
+        others = {n for s in found.body if s is not statement for n in _names(s)}
+        if not own or own & {*others, *names, found.name}:
+            out.append(statement)
+    return tuple(out)
 
 
 # ---- smaller versions

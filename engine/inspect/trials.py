@@ -135,6 +135,10 @@ class Trials:
         run = self._launcher.interpreter(full, given, self._found, discard)
         return self._launcher.outcome(full, given.values, run(most or _MORE_STEPS * self.most))
 
+    def values(self) -> Sequence[Any]:
+        """Fresh copies of the arguments, by parameter."""
+        return self._launcher.inputs(self.compiled, self._found).values
+
     def run(
         self, program: InterpretedKernel, most: int,
         given_values: Callable[[Sequence[Any]], object] = lambda _: None,

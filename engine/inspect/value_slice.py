@@ -32,6 +32,7 @@ from .source_slice import NotSlicedError, Slice
 __all__ = ["ValueSlice", "slice_of_values"]
 
 _QD: Final = "qd"
+_PACKAGE: Final = __name__.removesuffix(".inspect.value_slice")
 _PLAIN: Final = (bool, int, float, str, type(None))
 _IMPORTED: Final = ("math", "numpy", "typing", "dataclasses", "enum", "functools", "random")
 
@@ -68,10 +69,8 @@ class _Slicer:
     """Collects the statements. imports, body: of the file. fields: declared ones by name."""
 
     def __init__(self, kernel: str) -> None:
-        from .. import __name__ as own_name
-
         self._kernel: Final = kernel
-        self._package: Final = own_name
+        self._package: Final = _PACKAGE
         self.imports: set[str] = set()
         self.body: list[ast.stmt] = []
         self.fields: dict[str, Any] = {}
@@ -117,7 +116,7 @@ class _Slicer:
         if isinstance(value, enum.Enum):
             value = value.value
         if isinstance(value, np.generic):
-            value = value.item()
+            value = cast(Any, value).item()
         if known is not None:
             return _parsed(known)
         if isinstance(value, _PLAIN) and not (isinstance(value, float) and not np.isfinite(value)):
@@ -149,8 +148,10 @@ class _Slicer:
         if key in self._names:
             return _parsed(self._names[key])
         text = ""
-        if isinstance(value, float | tuple | list | dict) and _is_literal(value):
-            text = repr(value) if not isinstance(value, float) else f"float('{value}')"
+        if type(value) is float:
+            text = f"float('{value}')"
+        elif type(value) in (tuple, list, dict) and _is_literal(value):
+            text = repr(value)
         elif isinstance(value, MatrixType):
             text = self._matrix_type(value)
         elif hasattr(value, "to_numpy") and type(value).__name__ in ("Vector", "Matrix"):
@@ -166,13 +167,11 @@ class _Slicer:
 
     def _matrix_type(self, value: Any) -> str:
         dtype = self._known.get(id(value.dtype), "")
-        shape = [n for n in (value.n, value.m) if n]
         if not dtype:
             raise NotSlicedError(f"{self._kernel} uses a matrix type without a type of numbers")
-        is_vector = value.ndim == 1 if hasattr(value, "ndim") else value.m == 1
-        if is_vector:
-            return f"{_QD}.types.vector({value.n}, {dtype})"
-        return f"{_QD}.types.matrix({', '.join(map(str, shape))}, {dtype})"
+        make = "vector" if value.ndim == 1 else "matrix"
+        sizes = ", ".join(map(str, tuple(value.shape)))
+        return f"{_QD}.types.{make}({sizes}, {dtype})"
 
     def _class(self, value: type, key: tuple[int, int]) -> ast.expr:
         import sys
@@ -245,11 +244,30 @@ class _Slicer:
             except ValueError:
                 raise NotSlicedError(f"{fn.__name__} uses {one}, which has no value") from None
         me = node.args.args.pop(0).arg if own is not None else ""
+        self._annotate(node, holder, {*fn.__globals__, *inner})
         node.decorator_list = [d for d in node.decorator_list if not _is_static(d)]
         made = _Names(self, fn.__globals__, inner, own, me).visit(node)
         made.name = name
         self.body.append(made)
         return name
+
+    def _annotate(self, node: ast.FunctionDef, holder: Any, known: set[str]) -> None:
+        """State the types of parameters whose annotations name what only the making function
+        knew."""
+        for i, arg in enumerate(node.args.args):
+            names = set[str]() if arg.annotation is None else _loaded(arg.annotation)
+            if names <= {*known, *dir(builtins)}:
+                continue
+            decl = holder.decl.params[i + len(holder.decl.params) - len(node.args.args)]
+            dtype = self._known.get(id(decl.dtype), "")
+            shape = getattr(decl, "element_shape", None)
+            if decl.kind == "scalar" and dtype:
+                text = dtype
+            elif decl.kind == "ndarray" and dtype and not shape and decl.ndim is not None:
+                text = f"{_QD}.types.NDArray[{dtype}, {decl.ndim}]"
+            else:
+                raise NotSlicedError(f"{arg.arg}: its type was made inside of a function")
+            arg.annotation = _parsed(text)
 
 
 class _Names(ast.NodeTransformer):
@@ -330,14 +348,13 @@ class _Names(ast.NodeTransformer):
 
 
 def _is_space(value: Any) -> bool:
-    """True for what has members of its own: a module, an object of a data-oriented class."""
-    if isinstance(value, ModuleType):
+    """True for what has members of its own: a module, an object of a data-oriented class, or of a
+    dataclass, and an enumeration."""
+    if isinstance(value, ModuleType) or is_data_oriented(value):
         return True
-    return (
-        is_data_oriented(value)
-        or (isinstance(value, type) and issubclass(value, enum.Enum))
-        or (dataclasses.is_dataclass(value) and not isinstance(value, type))
-    )
+    if inspect.isclass(value):
+        return issubclass(value, enum.Enum)
+    return dataclasses.is_dataclass(value)
 
 
 def _loaded(node: ast.AST) -> set[str]:

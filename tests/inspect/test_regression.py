@@ -8,7 +8,6 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import KernelCapture
-from qd_studio.engine.inspect.arguments import Call
 from qd_studio.engine.inspect.metrics import Side, check_metric, parse_side
 from qd_studio.engine.inspect.regression import bisect_metric
 
@@ -78,7 +77,7 @@ TABLE = [
     (energy, "computed_in_steps", "type_check", "final", "statements"),
     (tone, "loaded_again", "type_check", "final", "loads"),
     (springs, "loaded_again", "type_check", "final", "loads"),
-    (diffuse, "computed_in_steps", "die", "simplify_III", "instructions"),
+    (springs, "computed_in_steps", "die", "simplify_III", "instructions"),
     (springs, "computed_in_steps", "alg_simp", "simplify_IV", "statements"),
     (energy, "computed_in_steps", "extract_constant", "simplify_II", "statements"),
     (tone, "computed_in_steps", "constant_fold", "before_lower_access", "statements"),
@@ -121,21 +120,6 @@ def test_waste_without_a_good_side_is_named():
     assert (found.state, found.pass_name, found.stage) == ("found", "die", "simplify_IV")
     line = springs.decl.line + 3
     assert any(change.line == line for change in found.changes), found.changes
-
-
-@pytest.mark.slow
-def test_a_longer_time_is_named():
-    """By the rule of noise: what is within it agrees."""
-    n = 1 << 14
-    call = Call((vector(n), vector(n), 2.0, 0.01))
-    capture = KernelCapture(springs, ("cpu",), CompileConfig(fast_math=False), calls=[call])
-    capture.compile()
-    when = partial(_planted_here, "simplify_IV", lambda config: not config.quant_opt_store_fusion)
-    with planted("die", WASTE["computed_in_steps"], when, partial(random.Random, 1)):
-        found = bisect_metric(capture, "cpu", "time", GOOD, BAD)
-    assert found.state in ("found", "agrees")  # no test depends on time
-    if found.state == "found":
-        assert found.settings == ("quant_opt_store_fusion: True -> False",)
 
 
 @pytest.mark.parametrize(

@@ -88,17 +88,15 @@ def test_a_script_has_what_the_kernel_needs_and_no_more(tmp_path):
 
 def test_it_says_why_there_is_no_script(tmp_path):
     qd.init(arch=qd.cpu)
-    inner = FIELD.replace("@ti.kernel\ndef", "def make():\n  @ti.kernel\n  def")
-    head, body = inner.split("  def collect", 1)
-    body = body.replace("\n    ", "\n      ")
-    text = f"{head}  def collect{body}\n  return collect\n\n\ncollect = make()\n"
-    made, _ = of_file(tmp_path, text, "collect", "swapped_operands", "die", "simplify_II")
-    assert (made.bisection.state, made.script) == ("found", "")
-    assert "made inside of a function" in made.reason
+    made, _ = of_file(tmp_path, FIELD, "collect", "swapped_operands", "die", "simplify_II")
     kernel = load_file(tmp_path / "kernels.py", "right_ones").collect
     capture = KernelCapture(kernel, ("cpu",), CompileConfig())
     capture.compile()
     assert reproducer_of(capture, "cpu").script == ""
+    judged = reproducer_of(capture, "cpu", lambda values: False)
+    assert (judged.bisection.state, judged.script) == ("found", "")
+    assert "the predicate is another judge" in judged.reason
+    assert made.script
 
 
 @pytest.mark.parametrize(

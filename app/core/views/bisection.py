@@ -15,6 +15,7 @@ _EVIDENCE = {
     "race": "after it, iterations of a parallel loop compete; before it they do not",
     "exposed": "all IR is right; without this run and those after it, so is the code",
     "code": "all IR is right, and the code is wrong even without optional passes",
+    "differences": "the gradient after it is not what differences of the kernel say",
     "metric": "",
 }
 

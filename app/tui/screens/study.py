@@ -1,12 +1,17 @@
-"""The screen of a bisection: its progress, the culprit, and the script that shows it."""
+"""The screen of a bisection: its progress, the culprit, the script that shows it, and more to ask.
+
+It looks for what makes the result wrong at once. Below the answer are the other questions: what
+makes the kernel larger or slower. `enter` on one asks it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+from textual import on
 
 from ....engine.inspect.record_bisection import Bisection, Reproducer
 from ...core.lines import Line
@@ -14,13 +19,33 @@ from ...core.views.bisection import bisection_lines
 from ...worker.events import Event, Exited, Failed, Progress, RecordUpdated, Studied
 from ...worker.protocol import Study
 from ...worker.studying import start_study
+from ..widgets.lines import LineView
 from .lists import ListScreen
 
 __all__ = ["StudyScreen"]
 
 
+_QUESTIONS = {
+    "": "what makes the result wrong",
+    "time": "what makes a launch slower",
+    "statements": "what makes the IR larger",
+    "loads": "what makes it load more",
+    "stores": "what makes it store more",
+    "atomics": "what makes it use more atomics",
+    "instructions": "what makes the code longer",
+    "vector-width": "what makes vectors narrower",
+}
+"""By metric. Each optional run of a pass is left out in turn."""
+
+
+class _Ask(NamedTuple):
+    """The key of a line that asks another question."""
+
+    metric: str
+
+
 class StudyScreen(ListScreen):
-    """Finds what makes the result of a kernel wrong, in a worker of its own.
+    """Finds what makes a kernel wrong or worse, in a worker of its own.
 
     kind: as in `Study`. free: returns a path for a file of this name and suffix. Leaving the
     screen cancels the work.
@@ -35,17 +60,35 @@ class StudyScreen(ListScreen):
         self._kind = kind
         self._free = free
         self._worker: Any = None
+        self._metric = ""
         self._doing = "starting a worker ..."
         self._faults: list[str] = []
         self._lines: list[Line] = []
 
     def on_mount(self) -> None:
         super().on_mount()
+        self._ask("")
+
+    @on(LineView.Chosen, "#list")
+    def _chosen(self, event: LineView.Chosen) -> None:
+        event.stop()
+        current = self.query_one("#list", LineView).current
+        key = None if current is None else current.key
+        if isinstance(key, _Ask):
+            self._ask(key.metric)
+            self.paint()
+
+    def _ask(self, metric: str) -> None:
+        """Start a worker for a question."""
+        self.on_unmount()
+        self._lines, self._faults, self._metric = [], [], metric
+        self._doing = "starting a worker ..."
         record = self.studio.record
         kernel = next(k for k in record.kernels if k.id == self._kernel)
         wrong = [b.backend for b in kernel.backends
                  if b.agreement is not None and b.agreement.state == "differs"]  # fmt: skip
-        study = Study(kind=self._kind, backend=wrong[0] if wrong else "")
+        backend = wrong[0] if wrong and not metric else ""
+        study = Study(kind="bisect" if metric else self._kind, backend=backend, metric=metric)
         self._worker = start_study(self._client, kernel.id, study, self._heard)
 
     def on_unmount(self) -> None:
@@ -55,7 +98,8 @@ class StudyScreen(ListScreen):
     def content(self) -> tuple[Sequence[Line], list[Line]]:
         if self._lines:
             return self._lines, []
-        lines = [Line(((self._kernel, "title"),)), Line(((f"  {self._doing}", "dim"),))]
+        asked = f"  {_QUESTIONS[self._metric]}"
+        lines = [Line(((self._kernel, "title"), (asked, ""))), Line(((f"  {self._doing}", "dim"),))]
         lines += [Line(((f"  {text}", "bad"),)) for text in self._faults]
         leave = self.studio.key_name("back")
         return [*lines, Line(()), Line(((f"  {leave} cancels.", "dim"),))], []
@@ -89,11 +133,22 @@ class StudyScreen(ListScreen):
         self.paint()
 
     def _answered(self, answer: bytes) -> None:
+        self._show(answer)
+        self._lines += [Line(()), Line((("enter asks another question:", "dim"),))]
+        for metric, text in _QUESTIONS.items():
+            if metric != self._metric:
+                self._lines.append(Line(((f"  {text}", "accent"),), _Ask(metric)))
+        more = "qd-studio bisect FILE --kernel K --good REVISION finds the commit"
+        self._lines.append(Line(((f"  {more}", "dim"),)))
+
+    def _show(self, answer: bytes) -> None:
         texts = {file.path: file.text for file in self.studio.record.files}
-        if self._kind == "bisect":
+        if self._kind == "bisect" or self._metric:
             self._lines = list(
                 bisection_lines(msgspec.json.decode(answer, type=Bisection), texts)
             )  # fmt: skip
+            if self._metric:
+                return
             key = self.studio.key_name("reproduce")
             more = f"{key} writes a script that shows it."
             self._lines += [Line(()), Line(((more, "dim"),))]

@@ -101,3 +101,64 @@ def test_a_script_is_written(bisect, tmp_path, capsys):
     assert cli.main(["repro", *words, "--kernel", "fill"]) == 0
     assert cli.main(["repro", *words, "--kernel", "step", "--out", "no/r.py"]) == 3
     assert "repro: cannot write" in capsys.readouterr().err
+
+
+PLAIN = """import numpy as np
+from qd_studio import engine as qd
+
+
+@qd.kernel
+def step(x: qd.types.NDArray[qd.f32, 1], y: qd.types.NDArray[qd.f32, 1]):
+    for i in x:
+        y[i] = x[i] * 2.0
+
+
+@step.workload(n=[8])
+def arguments(n):
+    made = []
+    for _ in range(2):
+        made.append(qd.ndarray(qd.f32, n, needs_grad=True))
+        made[-1].from_numpy(np.linspace(0.5, 1, n).astype(np.float32))
+    return made
+"""
+
+
+def test_the_commit_of_a_result_and_of_a_figure(bisect, tmp_path):
+    def commit(old, new):
+        text = (tmp_path / "p.py").read_text().replace(old, new) if old else new
+        (tmp_path / "p.py").write_text(text)
+        words = ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", f"now {new[:20]}")
+        for each in (("add", "p.py"), words):
+            subprocess.run(["git", *each], cwd=tmp_path, check=True)
+
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    commit("", PLAIN)
+    commit("x[i] * 2.0", "2.0 * x[i]")
+    commit("2.0 * x[i]", "2.0 * x[i] + 1.0")
+    commit("+ 1.0", "+ qd.sin(x[i]) * qd.cos(x[i]) * qd.exp(x[i]) * qd.tan(x[i])")
+    words = ("p.py", "--backend", "cpu", "--good", "HEAD~3")
+    status, out, err = bisect(*words)
+    assert status == 1 and "wrong because of commit" in out and "(now 2.0 * x[i] + 1.0)" in out
+    assert "all backends agree; the results are others than before it" in out
+    assert "now 2.0 * x[i]: right" in err
+    status, out, _ = bisect(*words, "--metric", "statements")
+    assert status == 1 and "worse in statements because of commit" in out
+    assert "(now + qd.sin(x[i]) * qd.)" in out
+    status, _, err = bisect("p.py", "--good", "nowhere")
+    assert status == 2 and "there is no revision 'nowhere'" in err
+    status, out, _ = bisect("p.py", "--backend", "cpu", "--kernel", "step.grad")
+    assert status == 0 and "step.grad on cpu: nothing is wrong" in out
+
+
+def test_a_lost_figure_and_what_cannot_be_asked(bisect, tmp_path):
+    (tmp_path / "p.py").write_text(PLAIN)
+    words = ("p.py", "--backend", "cpu", "--metric", "statements")
+    status, out, _ = bisect(*words, "--good", "opt_level=3", "--bad", "debug=1,opt_level=3")
+    assert status == 1 and "worse in statements because of" in out
+    assert "what matters   debug: False -> True" in out
+    status, _, err = bisect("p.py", "--metric", "speed")
+    assert status == 2 and "there is no metric 'speed'" in err
+    status, _, err = bisect("p.py", "--good", "HEAD~1", "--bad", "opt_level=0")
+    assert status == 2 and "both revisions of git, or both options" in err
+    status, _, err = bisect("p.py", "--good", "opt_level=0")
+    assert status == 2 and "need --metric" in err

@@ -2,6 +2,7 @@
 
 import msgspec
 from qd_studio.app.tui.screens import study
+from qd_studio.app.tui.widgets.lines import LineView
 from qd_studio.app.worker.events import Failed, Progress, Studied
 from qd_studio.engine.inspect.record import ErrorRecord
 from qd_studio.engine.inspect.record_bisection import Bisection, ChangedOp, Reproducer
@@ -70,6 +71,31 @@ async def test_one_key_bisects_the_kernel_of_the_row(monkeypatch):
         assert "- <f32> $4 = mul $1, $2" in text_of(app)
         await press(pilot, "escape")
         assert worker.stopped
+
+
+async def test_both_keys_ask_what_makes_it_worse(monkeypatch):
+    for key in ("A", "P"):
+        async with studio(make_record()) as (app, pilot):
+            _, asked = await opened(monkeypatch, app, pilot, key)
+            kernel, _, tell = asked
+            answer = FOUND if key == "A" else Reproducer(bisection=FOUND, reason="none")
+            tell(Studied(kernel, msgspec.json.encode(answer)))
+            await until(pilot, app, "what makes the IR larger")
+            view = app.screen.query_one("#list", LineView)
+            view.put(
+                next(
+                    i
+                    for i, one in enumerate(view.lines)
+                    if getattr(one.key, "metric", "") == "loads"
+                )
+            )
+            await press(pilot, "enter")
+            question, tell = asked[-2:]
+            assert (question.kind, question.metric) == ("bisect", "loads")
+            worse = msgspec.structs.replace(FOUND, metric="loads", good="2", bad="3")
+            tell(Studied(kernel, msgspec.json.encode(worse)))
+            await until(pilot, app, "worse in loads because of die")
+            assert "2 -> 3" in text_of(app)
 
 
 async def test_a_script_is_written(monkeypatch, tmp_path):

@@ -1,0 +1,1 @@
+"""Kernels as users write them: methods, closures, functions of modules, fields, templates."""
