@@ -106,12 +106,17 @@ def _save(statements: int, marker: float) -> dict[str, float]:
     return {name: 1e3 * took for name, took in out.items()}
 
 
-def key_to_paint(lines: int = LINES, keys: int = 90) -> list[float]:
-    """Milliseconds of CPU time of the screen's thread from each key to the painted screen."""
+def key_to_paint(
+    lines: int = LINES, keys: int = 90, readable: bool = False, record: Any = None
+) -> list[float]:
+    """Milliseconds of CPU time of the screen's thread from each key to the painted screen.
+
+    readable: in the readable form of IR. record: what to show, `large_record` by default.
+    """
     from qd_studio.app.tui import run
     from qd_studio.app.tui.app import StudioApp
 
-    record = large_record(lines)
+    record = record if record is not None else large_record(lines)
     run.prepare(None, False)
 
     async def press() -> list[float]:
@@ -123,6 +128,11 @@ def key_to_paint(lines: int = LINES, keys: int = 90) -> list[float]:
                 await pilot.pause(0.3)
             cycle = ("down", "pagedown", "end", "up", "pageup", "right_square_bracket",
                      "right_curly_bracket", "home", "left_square_bracket")  # fmt: skip
+            if readable:
+                await pilot.press("f")
+                # It is made on another thread.
+                while len(app.screen.query_one("#diff").lines) < 100:
+                    await pilot.pause(0.3)
             for turn in range(keys):
                 start = time.thread_time()
                 await pilot.press(cycle[turn % len(cycle)])
@@ -177,6 +187,7 @@ def figures() -> dict[str, Any]:
     return {
         "save": {str(size): save_parts(size) for size in SIZES},
         "key": sorted(key_to_paint()),
+        "readable key": sorted(key_to_paint(readable=True)),
     }
 
 

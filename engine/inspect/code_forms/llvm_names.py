@@ -104,6 +104,15 @@ def names_in(
             text = checked.name(name, original)
         if text:
             wanted[name] = text
+    # A variable that is still in memory has the name; values that are stored to it do not.
+    kept = {
+        wanted[name] for name, inst in defined.items() if inst.op == "alloca" and name in wanted
+    }
+    wanted = {
+        name: text
+        for name, text in wanted.items()
+        if text not in kept or name not in defined or defined[name].op in ("alloca", "phi")
+    }
     claims = Counter(wanted.values())
     free = {text for name, text in wanted.items() if _PARAM.match(name)}
     # A parameter and its copy of another width are the same number.

@@ -47,7 +47,7 @@ def rows(facts: Facts, artefact: Artefact, source: Artefact | None) -> list[Row]
     if "%r" not in artefact.text:  # of another processor
         return [Row(line) for line in lines]
     out = [_row(line) for line in lines]
-    starts = [i for i, line in enumerate(lines) if _is_function(lines, i)]
+    starts = [i for i in range(len(lines)) if _is_function(lines, i)]
     ir = source.text if source is not None else ""
     slots = {int(m[2]): _param_name(facts, m[1]) for m in _SLOT.finditer(ir)}
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):

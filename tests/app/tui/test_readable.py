@@ -1,6 +1,9 @@
 """The readable form of IR on the tab Passes."""
 
+import json
+
 import pytest
+from qd_studio.app.show import show
 from qd_studio.app.tui.kept import kept
 
 from tests.app.tui import pilot as p
@@ -47,3 +50,57 @@ async def test_the_chosen_form_is_kept_for_the_next_start(record, tmp_path, monk
         assert kept() == {"readable": True}
         await press(pilot, "f")
         assert kept() == {"readable": False}
+
+
+def test_show_prints_code_and_graphs_in_the_readable_form(record):
+    exact, readable = (show(record, "code", form=form) for form in ("exact", "readable"))
+    assert "getelementptr" in exact and "getelementptr" not in readable
+    assert "x[i] = " in readable and "loop: for " in readable
+    found = json.loads(show(record, "code", form="readable", as_json=True))[0]
+    assert found["readable"]["llvm_ir"]["ends"][-1] == len(
+        found["artefacts"][0]["text"].splitlines()
+    )
+    exact, readable = (show(record, "cfg", form=form) for form in ("drawing", "readable"))
+    assert " = mul $" in exact and " = mul $" not in readable and " * " in readable
+
+
+async def test_one_key_switches_the_form_of_code_and_keeps_the_line(record):
+    async with studio(record, (160, 50)) as (app, pilot):
+        await press(pilot, "enter")
+        app.select(tab="code", artefact=0)
+        app.screen.action_show_tab("code")
+        await pilot.pause()
+        pane = app.screen.shown
+        raw = pane.lines
+        load = next(i for i, x in enumerate(raw) if "getelementptr inbounds float" in x.copy)
+        folded = next(i for i, x in enumerate(raw) if x.copy.startswith("declare"))
+        for row, text in ((load, "x[i]"), (folded, "declarations")):
+            pane.move(row)
+            await pilot.pause()
+            await press(pilot, "f")
+            assert app.sel.readable and text in pane.current.copy
+            assert "readable form" in "".join(x for x, _ in pane.header[0].spans)
+            await press(pilot, "f")
+            assert not app.sel.readable and pane.lines is raw
+        assert pane.lines[pane.cursor].copy.startswith("declare") or pane.cursor <= folded
+        # A search finds what is folded, and unfolds it.
+        await press(pilot, "f")
+        assert pane.search("attributes #0")
+        assert app.sel.whole and "attributes #0" in pane.current.copy
+        await press(pilot, "x")
+        assert not app.sel.whole
+
+
+async def test_one_key_switches_the_form_of_graphs(record):
+    async with studio(record, (160, 50)) as (app, pilot):
+        await press(pilot, "enter")
+        app.screen.action_show_tab("cfg")
+        await pilot.pause()
+        await press(pilot, "x")
+        pane = app.screen.shown
+        at = next(i for i, x in enumerate(pane.lines) if " = mul " in (x.copy or ""))
+        pane.move(at)
+        await pilot.pause()
+        await press(pilot, "f")
+        text = "\n".join(x.copy or "" for x in pane.lines)
+        assert " = mul " not in text and " * " in pane.current.copy
