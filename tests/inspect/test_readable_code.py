@@ -14,7 +14,7 @@ from qd_studio.engine.backends.llvm import emitter
 from qd_studio.engine.inspect.code_forms import LANGUAGES, readable_code
 from qd_studio.engine.inspect.code_forms.llvm_text import functions_of
 from qd_studio.engine.inspect.code_forms.loops import Block, loops_of
-from qd_studio.engine.inspect.record import Artefact, CompileRecord, FileRecord
+from qd_studio.engine.inspect.record import Artefact, BindingRecord, CompileRecord, FileRecord
 
 from tests.inspect import test_gradients
 from tests.samples.sample_files import KERNELS, kernel_of
@@ -341,3 +341,45 @@ def test_every_statement_about_the_samples_is_right(sample, backend):
         files = (FileRecord(path=file, sha256="", text=Path(file).read_text()),)
         for artefact in texts_of(found):
             check(found, artefact, files)
+
+
+def test_ptx_names_only_copies_that_are_the_same_number():
+    source = """\
+define ptx_kernel void @f(ptr %kernarg, i32 %n0.x, i32 %a.n, ptr addrspace(1) %p.x) {
+entry:
+  ret void
+}
+"""
+    text = """\
+.visible .entry f(
+\t.param .u64 f_param_0
+)
+{
+\tld.param.b32 \t%r1, [f_param_1];
+\tld.param.b32 \t%r2, [f_param_2];
+\tld.param.b64 \t%rd1, [f_param_3];
+\tcvt.u64.u32 \t%rd2, %r1;
+\tcvt.u64.u32 \t%rd3, %r2;
+\tcvt.s64.s32 \t%rd4, %r2;
+\tadd.s64 \t%rd5, %rd1, %rd4;
+\tst.global.b64 \t[%rd5+4], %rd2;
+\tst.global.b64 \t[%rd5], %rd3;
+\tdiv.s32 \t%r3, %r2, %r1;
+\tadd.rz.f32 \t%r4, %r3, %r3;
+\tret;
+}
+"""
+    params = (
+        BindingRecord(name="x", kind="ndarray", dtype="i64", ndim=1),
+        BindingRecord(name="n", kind="scalar", dtype="i32"),
+    )
+    texts = (
+        Artefact(name="llvm_ir", language="llvm", text=source),
+        Artefact(name="ptx", language="ptx", text=text),
+    )
+    lines = readable_code(CompileRecord(artefacts=texts, params=params), texts[1]).lines
+    assert [x.strip() for x in lines[-10:-1]] == [
+        "x.shape[0] = u64(x.shape[0])", "%rd3 = u64(n)", "n = s64(n)", "%rd5 = &x + n",
+        "x[at %rd5+4] = x.shape[0]", "x[at %rd5] = %rd3", "%r3 = div.s32(n, x.shape[0])",
+        "%r4 = add.rz.f32(%r3, %r3)", "return",
+    ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""What the record says of generated code, for its readable forms; and the form itself."""
+"""Facts of a record about generated code, for its readable forms; and the form itself."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ...backends.llvm.text import names_of
 from ..readable import local_names, readable_ir
 from ..record import Artefact, BindingRecord, CompileRecord, FileRecord
 
@@ -85,25 +86,11 @@ class Facts(NamedTuple):
 _FOR: Final = re.compile(r"(?:for|each) ([\w$\[\], ]+?) in (.*)")
 _HEAD: Final = re.compile(r"\s*(?:while\b|for\s+(\w+(?:\s*,\s*\w+)*)\s+in\b)")
 _ENDS: Final = re.compile(r"(-?\d+)\.\.(-?\d+)")
-_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_]+")
-
-
-def _written(names: Iterable[str]) -> list[str]:
-    """The names that the LLVM backends make of the names of parameters."""
-    out: list[str] = []
-    taken: set[str] = set()
-    for i, text in enumerate(names):
-        name = _FOREIGN.sub("_", text).strip("_") or f"arg{i}"
-        while name in taken:
-            name += f"_{i}"
-        taken.add(name)
-        out.append(name)
-    return out
 
 
 def facts_of(compiled: CompileRecord, artefact: Artefact, files: Iterable[FileRecord]) -> Facts:
     """The facts for one text of ``compiled``."""
-    params = dict(zip(_written(p.name for p in compiled.params), compiled.params, strict=True))
+    params = dict(zip(names_of([p.name for p in compiled.params]), compiled.params, strict=True))
     loops: dict[int, LoopFact] = {}
     types: dict[int, str] = {}
     variables: dict[int, str] = {}

@@ -44,7 +44,7 @@ def param_name(facts: Facts, name: str) -> str:
 
 
 class _Source:
-    """A function as the emitter wrote it: which value is that of which op.
+    """A function as the emitter wrote it: the op of each of its values.
 
     values: by name, the op. stores: by variable, all that is stored to it.
     """

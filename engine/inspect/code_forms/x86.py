@@ -1,7 +1,7 @@
 """x86-64 assembly in a form for people: loops with their source, memory operands as sums.
 
-Registers keep their names: debug information says of which line an instruction is, not which
-variable a register holds. Arguments are named where they are loaded: in a function that gets the
+Registers keep their names: debug information has the line of an instruction, not the variable that
+a register holds. Arguments are named where they are loaded: in a function that gets the
 argument buffer, while a register holds the address of that. Operands of memory are
 ``[rbx + rcx*4 + 8]``, the result of an instruction comes first, and moves, sums and products of one
 source are infix.
