@@ -29,7 +29,7 @@ _FORMS: Final = {
     "ir": (*_IR_FORMS, "edit"),
     "passes": _IR_FORMS,
     "code": _IR_FORMS,
-    "cfg": ("drawing", "whole", "overview", "outline", "svg", "dot", "mermaid"),
+    "cfg": ("drawing", "readable", "whole", "overview", "outline", "svg", "dot", "mermaid"),
 }
 """The forms of a panel, the default first."""
 
@@ -82,7 +82,8 @@ def parser() -> Parser:
         help="of ir, passes and code: 'exact', the text itself (default), or 'readable', with "
              "your names and infix; of ir also 'edit', a file for "
              "'qd-studio edit'; of cfg: 'drawing' (default), "
-             "'whole' without folds, 'overview' with loops as boxes, 'outline' as text, or 'svg', "
+             "'readable' with such lines, 'whole' without folds, "
+             "'overview' with loops as boxes, 'outline' as text, or 'svg', "
              "'dot' and 'mermaid' for other programs")  # fmt: skip
     add("--line", type=count, default=0, metavar="N",
         help="of track and explain: only what is about line N of the file")  # fmt: skip

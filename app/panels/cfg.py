@@ -10,12 +10,19 @@ from typing import Final
 import msgspec
 
 from ...engine.inspect.graphs import GraphDiff, GraphError, graphs_of, pass_graphs
-from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord, PassRun
+from ...engine.inspect.record import (
+    BackendRecord,
+    CompileRecord,
+    FileRecord,
+    KernelRecord,
+    PassRun,
+)
 from ..core.cfg_export import to_dot, to_mermaid, to_svg
 from ..core.cfg_layout import GraphRow, draw, outline, overview
-from ..core.lines import Line, Span, ir_spans
+from ..core.lines import Line, Span, ir_spans, readable_spans
 from ..core.memo import by_identity
 from ..core.state import name_of, run_of, step_run
+from ..core.views.changes import readable_of
 from ..core.views.source_lines import op_lines
 from ..markup.html import Page
 from ._panel import (
@@ -32,7 +39,17 @@ from ._panel import (
     text_of_compiles,
 )  # fmt: skip
 
-__all__ = ["FORMS", "PANEL", "drawn", "graph_run", "graphs", "known", "no_graph", "run_title"]
+__all__ = [
+    "FORMS",
+    "PANEL",
+    "drawn",
+    "graph_run",
+    "graphs",
+    "is_ready",
+    "known",
+    "no_graph",
+    "run_title",
+]
 
 FORMS: Final = ("drawing", "overview", "outline")
 _WIDEST: Final = 110
@@ -69,17 +86,37 @@ def run_title(run: PassRun) -> str:
 
 
 @by_identity(16)
+def _readable(
+    compiled: CompileRecord, run: PassRun, files: tuple[FileRecord, ...]
+) -> tuple[GraphDiff, ...]:
+    """`graphs` in the readable form of IR."""
+    from ...engine.inspect.readable_graphs import readable_graphs
+
+    old, new = (
+        readable_of(compiled, compiled.snapshots[i], files) for i in (run.before, run.after)
+    )
+    return readable_graphs(graphs(compiled, run), old, new, compiled.origins)
+
+
+def is_ready(compiled: CompileRecord, run: PassRun, files: tuple[FileRecord, ...] | None) -> bool:
+    """True if the graphs of a run are made already."""
+    return graphs.has(compiled, run) and (files is None or _readable.has(compiled, run, files))
+
+
+@by_identity(16)
 def drawn(
-    compiled: CompileRecord, run: PassRun, width: int, form: str, whole: bool, ascii_only: bool
-) -> list[Line]:
-    """The graphs of a run. form: one of `FORMS`. whole: fold nothing.
+    compiled: CompileRecord, run: PassRun, width: int, form: str, whole: bool, ascii_only: bool,
+    files: tuple[FileRecord, ...] | None = None,
+) -> list[Line]:  # fmt: skip
+    """The graphs of a run. form: one of `FORMS`. whole: fold nothing. files: those of the record,
+    for the readable form of IR; None for one operation a line.
 
     Keys are op ids, ("node", graph, block) on borders, ("fold", op) on folded operations.
     """
     lines = op_lines(compiled)
     out: list[Line] = []
     try:
-        found = graphs(compiled, run)
+        found = graphs(compiled, run) if files is None else _readable(compiled, run, files)
     except GraphError as error:
         return [Line(((f"No control-flow graph: {error}.", "bad"),))]
     for number, graph in enumerate(found):
@@ -92,7 +129,8 @@ def drawn(
         out += [Line(())] if number else []
         head = ((graph.name, "title"), (f": {graph.summary()}", ""))
         out.append(Line(head, ("graph", number)))
-        out += [_line(graph, number, row, lines) for row in rows]
+        spans = ir_spans if files is None else readable_spans
+        out += [_line(graph, number, row, lines, spans) for row in rows]
     return out
 
 
@@ -102,7 +140,10 @@ _STYLES: Final = {
 }  # fmt: skip
 
 
-def _line(graph: GraphDiff, number: int, row: GraphRow, lines: Mapping[int, int]) -> Line:
+def _line(
+    graph: GraphDiff, number: int, row: GraphRow, lines: Mapping[int, int],
+    highlight: Callable[[str], tuple[Span, ...]],
+) -> Line:  # fmt: skip
     key: object = row.op if row.op >= 0 else None
     if row.op < 0 and row.block >= 0:
         key = ("node", number, row.block)
@@ -119,7 +160,7 @@ def _line(graph: GraphDiff, number: int, row: GraphRow, lines: Mapping[int, int]
         return Line(((row.body, style),), key, row.text.strip(" +-~><"), line=line)
     inner = row.body[1:-1]
     spans = [(row.left, "warn"), (row.body[:1], "dim"), (inner[:3], style),
-             *((text, f"{style} {own}".strip()) for text, own in ir_spans(inner[3:])),
+             *((text, f"{style} {own}".strip()) for text, own in highlight(inner[3:])),
              (row.body[-1:], "dim"), (row.right, "dim")]  # fmt: skip
     return Line(tuple(spans), key, inner[3:].strip(), line=line)
 
@@ -147,11 +188,14 @@ def shown_run(look: Look) -> PassRun | None:
     return graph_run(compiled, run_of(compiled, look.sel) if look.sel.run is not None else None)
 
 
-def request(look: Look, run: PassRun) -> tuple[CompileRecord, PassRun, int, str, bool, bool]:
+def request(
+    look: Look, run: PassRun
+) -> tuple[CompileRecord, PassRun, int, str, bool, bool, tuple[FileRecord, ...] | None]:
     """The arguments of `drawn` for the tab."""
     assert look.compiled is not None
     width = min(_WIDEST, look.width - 2)
-    return (look.compiled, run, width, look.sel.graph, look.sel.whole, look.ascii_only)
+    return (look.compiled, run, width, look.sel.graph, look.sel.whole, look.ascii_only,
+            look.record.files if look.sel.readable else None)  # fmt: skip
 
 
 def header(look: Look, run: PassRun) -> Line:
@@ -165,9 +209,22 @@ def _draw(look: Look) -> Shown:
     if run is None:
         return no_graph(look)
     op = look.sel.op
-    at = (run.index, look.sel.graph, look.sel.whole, op)
-    return Shown(drawn(*request(look, run)), [header(look, run)], at, op if op != -1 else None,
+    at = (run.index, look.sel.graph, look.sel.whole, op, look.sel.readable)
+    lines = drawn(*request(look, run))
+    return Shown(lines, [header(look, run)], at, _shown_op(look, run, op) if op != -1 else None,
                  state=_state(look))  # fmt: skip
+
+
+def _shown_op(look: Look, run: PassRun, op: int) -> int:
+    """The op whose line shows ``op``, in the readable form another one if it is part of that."""
+    compiled = look.compiled
+    if not look.sel.readable or compiled is None:
+        return op
+    for number in (run.after, run.before):
+        found = readable_of(compiled, compiled.snapshots[number], look.record.files)
+        if op in found.line_of:
+            return found.ids[found.line_of[op]]
+    return op
 
 
 def _moved(look: Look, line: Line) -> Changes:
@@ -243,7 +300,8 @@ def _lines(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> lis
     form = asked.form if asked.form in FORMS else FORMS[0]
     for run in _runs(asked, compiled):
         out.append(Line(((run_title(run), "title"),)))
-        out += drawn(compiled, run, asked.width, form, asked.form == "whole", False)
+        out += drawn(compiled, run, asked.width, form, asked.form == "whole", False,
+                     asked.readable_files)  # fmt: skip
     return out or [Line((("no control-flow graph was recorded", ""),))]
 
 
@@ -287,7 +345,8 @@ PANEL: Final = Panel(
     order=30,
     tab=Tab(
         keys=(("previous-pass+next-pass", "pass"), ("graph-form", "form"), ("whole", "fold"),
-              ("definition+use", "def/use"), ("export", "export"), ("search", "search")),
+              ("form", "readable"), ("definition+use", "def/use"), ("export", "export"),
+              ("search", "search")),
         state=_state,
         draw=_draw,
         pane="qd_studio.app.tui.widgets.graphs:GraphPane",
@@ -295,6 +354,7 @@ PANEL: Final = Panel(
         step=_step,
         files=_files,
         ir=True,
+        flips=("readable",),
     ),
     text=_text,
     json=json_of_compiles(_json),

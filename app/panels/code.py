@@ -34,8 +34,8 @@ from ._panel import (
 if TYPE_CHECKING:
     from ...engine.inspect.code_forms import ReadableCode
 
-__all__ = ["PANEL", "CodeLines", "artefacts_of", "code_lines", "in_order", "readable_of",
-           "title_of"]  # fmt: skip
+__all__ = ["PANEL", "CodeLines", "artefacts_of", "code_lines", "in_order", "lines_of",
+           "readable_of", "request", "title_of"]  # fmt: skip
 
 _READABLE: Final = ("llvm", "ptx", "asm")
 """Languages of texts that have a readable form."""
@@ -163,10 +163,26 @@ class CodeLines(LazyLines):
 # ---- the panel
 
 
-def _draw(look: Look) -> Shown:
+def request(
+    look: Look,
+) -> tuple[BackendRecord | None, int, tuple[FileRecord, ...] | None, bool]:
+    """The arguments of `code_lines` for the tab."""
     sel = look.sel
     files = look.record.files if sel.readable else None
-    lines = code_lines(look.backend, sel.artefact, files, sel.whole or not sel.readable)
+    return look.backend, sel.artefact, files, sel.whole or not sel.readable
+
+
+def lines_of(look: Look) -> int:
+    """The number of lines of the text that the tab shows; 0 for none."""
+    compiled = look.compiled
+    if compiled is None or not compiled.artefacts:
+        return 0
+    found = in_order(compiled.artefacts)
+    return found[look.sel.artefact % len(found)].text.count("\n")
+
+
+def _draw(look: Look) -> Shown:
+    lines = code_lines(*request(look))
     if not isinstance(lines, CodeLines):
         return Shown(lines)
     names = artefacts_of(look.backend)
@@ -291,6 +307,7 @@ PANEL: Final = Panel(
         chosen=_chosen,
         flips=("readable", "whole"),
         draw=_draw,
+        pane="qd_studio.app.tui.widgets.code:CodePane",
         moved=_moved,
         step=_step,
     ),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from html import escape as esc
 from typing import Final
 
 from ...engine.inspect.edit_file import edit_text
 from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord
 from ..core.lines import Line
 from ..core.views.changes import listing_lines, readable_of
+from ..markup import markdown as md
+from ..markup.html import Page, lines_html
 from ._panel import (
     Asked,
     Block,
@@ -89,10 +92,59 @@ def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[s
     return out
 
 
+# ---- reports
+
+_OPEN: Final = 40
+"""Lines of a listing that a report shows without being asked."""
+_MOST: Final = 400
+"""Lines of a listing in Markdown, which has no packed parts."""
+_TITLE: Final = "The IR after all passes"
+
+
+def _html(kernel: KernelRecord, backend: str, compiled: CompileRecord, page: Page) -> str:
+    """The finished IR in the readable form, once if several backends have the same; the exact form
+    in a fold."""
+    if not compiled.snapshots:
+        return ""
+    last = compiled.snapshots[-1]
+    found = readable_of(compiled, last, page.record.files)
+    where = page.shown_for((_TITLE, found.lines), backend)
+    if where:
+        return f'<p class="facts">{_TITLE}: as for {esc(where)}.</p>'
+    body = lines_html(listing_lines(compiled, found))
+    exact = lines_html(listing_lines(compiled, last))
+    if len(found.lines) <= _OPEN:
+        out = f"<p>{_TITLE}:</p>{page.pack.later(body, 'readable')}"
+    else:
+        title = f"{_TITLE}, {len(found.lines):,} lines"
+        out = page.pack.details(title, body, "readable")
+    title = f"{_TITLE}, one operation a line, {len(last.lines):,} lines"
+    return out + page.pack.details(title, exact, "ir")
+
+
+def _markdown(kernel: KernelRecord) -> list[str]:
+    """The same for the first backend, both forms in folds."""
+    compiled = next((c for _, c in compiles(kernel) if c.snapshots), None)
+    if compiled is None:
+        return []
+    last = compiled.snapshots[-1]
+    found = readable_of(compiled, last, ())
+    out: list[str] = []
+    for title, lines in ((_TITLE, found.lines), (f"{_TITLE}, one operation a line", last.lines)):
+        count = f"{len(lines):,} lines"
+        if len(lines) > _MOST:
+            out += [f"{title}: {count}; the HTML report has them.", ""]
+        else:
+            out += md.folded(f"{title}, {count}", [*md.fenced("\n".join(lines)), ""])
+    return out
+
+
 PANEL: Final = Panel(
     id="ir",
     help="The IR after all passes, or after one of them.",
     order=25,
     text=_block,
     json=json_of_compiles(_json),
+    html_of_compile=_html,
+    markdown={32: _markdown},
 )

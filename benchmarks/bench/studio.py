@@ -154,8 +154,10 @@ def parts(options: Options) -> Section:
     late = percentile(found["key"], 0.95)
     section.rows.append([f"key to paint, {LINES} lines, 95th percentile", late])
     section.raw["key to paint"] = found["key"]
+    readable = percentile(found["readable key"], 0.95)
+    section.rows.append([f"the same in the readable form of IR, {LINES} lines", readable])
     section.targets = [
         Target("Save to diff, 10000 statements, CPU time", 1000.0, totals.get("10000"), " ms"),
-        Target("Key to paint, 95th percentile", 50.0, late, " ms"),
+        Target("Key to paint, 95th percentile", 50.0, max(late, readable), " ms"),
     ]
     return section

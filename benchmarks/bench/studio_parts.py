@@ -106,8 +106,13 @@ def _save(statements: int, marker: float) -> dict[str, float]:
     return {name: 1e3 * took for name, took in out.items()}
 
 
-def key_to_paint(lines: int = LINES, keys: int = 90) -> list[float]:
-    """Milliseconds of CPU time of the screen's thread from each key to the painted screen."""
+def key_to_paint(
+    lines: int = LINES, keys: int = 90, readable: bool = False, tab: str = "passes"
+) -> list[float]:
+    """Milliseconds of CPU time of the screen's thread from each key to the painted screen.
+
+    readable: in the readable form, whose key counts, too. tab: passes or code.
+    """
     from qd_studio.app.tui import run
     from qd_studio.app.tui.app import StudioApp
 
@@ -118,11 +123,20 @@ def key_to_paint(lines: int = LINES, keys: int = 90) -> list[float]:
         app = StudioApp(["large.py"], None, record)
         times: list[float] = []
         async with app.run_test(size=(120, 40)) as pilot:
-            for key in ("enter", "2", "x", "w", "end", "home"):
+            keys_there = ("2", "x", "w") if tab == "passes" else ("5",)
+            for key in ("enter", *keys_there, "end", "home"):
                 await pilot.press(key)
                 await pilot.pause(0.3)
             cycle = ("down", "pagedown", "end", "up", "pageup", "right_square_bracket",
                      "right_curly_bracket", "home", "left_square_bracket")  # fmt: skip
+            if readable:
+                start = time.thread_time()
+                await pilot.press("f")
+                times.append(1e3 * (time.thread_time() - start))
+                # It is made on another thread.
+                view = app.screen.query_one("#diff" if tab == "passes" else "#code")
+                while len(view.lines) < lines // 2:
+                    await pilot.pause(0.3)
             for turn in range(keys):
                 start = time.thread_time()
                 await pilot.press(cycle[turn % len(cycle)])
@@ -135,8 +149,9 @@ def key_to_paint(lines: int = LINES, keys: int = 90) -> list[float]:
 
 
 def large_record(lines: int) -> Any:
-    """A record of one kernel with two pass runs over IR of so many lines."""
+    """A record of one kernel: two pass runs over IR of so many lines, and LLVM IR of so many."""
     from qd_studio.engine.inspect.record import (
+        Artefact,
         BackendRecord,
         CompileRecord,
         FileRecord,
@@ -161,8 +176,15 @@ def large_record(lines: int) -> Any:
                 after=i + 1, rewritten=1)
         for i in range(2)
     )  # fmt: skip
+    code = ["define void @large(ptr %kernarg) {", "entry:"]
+    code += [f"  %v{i} = fadd reassoc float %v{max(i - 1, 0)}, %v{max(i - 2, 0)}"
+             for i in range(lines - 3)]  # fmt: skip
+    text = Artefact(name="llvm_ir", language="llvm", text="\n".join([*code, "}"]) + "\n")
     compiled = CompileRecord(
-        runs=runs, snapshots=tuple(map(shot, range(3))), locs=(LocRecord(file="large.py", line=1),)
+        artefacts=(text,),
+        runs=runs,
+        snapshots=tuple(map(shot, range(3))),
+        locs=(LocRecord(file="large.py", line=1),),
     )
     kernel = KernelRecord(
         id="large.py:large", name="large", file="large.py", line=1,
@@ -177,6 +199,7 @@ def figures() -> dict[str, Any]:
     return {
         "save": {str(size): save_parts(size) for size in SIZES},
         "key": sorted(key_to_paint()),
+        "readable key": sorted(key_to_paint(readable=True)),
     }
 
 

@@ -8,7 +8,7 @@ from textual import on
 
 from ...core.lines import Line, index_of
 from ...panels import Shown, find
-from ...panels.cfg import FORMS, drawn, graphs, header, no_graph, request, shown_run
+from ...panels.cfg import FORMS, drawn, header, is_ready, no_graph, request, shown_run
 from .lines import LineView
 from .pane import LinesPane
 
@@ -35,7 +35,7 @@ class GraphPane(LinesPane):
             return no_graph(look)
         wanted = request(look, run)
         size = len(wanted[0].snapshots[run.after].lines)
-        if size > _AT_ONCE and not graphs.has(wanted[0], run):
+        if size > _AT_ONCE and not is_ready(wanted[0], run, wanted[-1]):
             self.studio.compute(lambda: drawn(*wanted))
             text = f"Drawing the control flow of {size:,} lines ..."
             return Shown([Line(((text, "dim"),))], [header(look, run)])

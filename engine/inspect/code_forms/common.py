@@ -1,4 +1,4 @@
-"""What the record says of generated code, for its readable forms; and the form itself."""
+"""Facts of a record about generated code, for its readable forms; and the form itself."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from ...backends.llvm.text import names_of
 from ..readable import local_names, readable_ir
 from ..record import Artefact, BindingRecord, CompileRecord, FileRecord
 
@@ -42,12 +43,14 @@ class Row(NamedTuple):
 
 class LoopFact(NamedTuple):
     """A loop of the user's. names: of its indices, by axis; text: as in the readable IR, by axis;
-    line: in the user's file, 0 if it is not known; times: iterations by axis, 0 if not known."""
+    line: in the kernel, 0 if it is not known; inside: the loop is in a function that is called
+    there; times: iterations by axis, 0 if not known."""
 
     names: tuple[str, ...]
     text: tuple[str, ...]
     line: int
     times: tuple[int, ...] = ()
+    inside: bool = False
 
 
 class Facts(NamedTuple):
@@ -76,40 +79,31 @@ class Facts(NamedTuple):
         if found is None:
             lines = {self.lines[row] if row < len(self.lines) else 0 for row in at}
             here = [x for x in self.loops.values() if x.line and {x.line} == lines]
-            found = here[0] if len(here) == 1 and here[0].text == ("while",) else None
+            found = here[0] if len(here) == 1 and not here[0].names else None
         return found if found is not None and len(found.text) == 1 else None
 
 
 _FOR: Final = re.compile(r"(?:for|each) ([\w$\[\], ]+?) in (.*)")
+_HEAD: Final = re.compile(r"\s*(?:while\b|for\s+(\w+(?:\s*,\s*\w+)*)\s+in\b)")
 _ENDS: Final = re.compile(r"(-?\d+)\.\.(-?\d+)")
-_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_]+")
-
-
-def _written(names: Iterable[str]) -> list[str]:
-    """The names that the LLVM backends make of the names of parameters."""
-    out: list[str] = []
-    taken: set[str] = set()
-    for i, text in enumerate(names):
-        name = _FOREIGN.sub("_", text).strip("_") or f"arg{i}"
-        while name in taken:
-            name += f"_{i}"
-        taken.add(name)
-        out.append(name)
-    return out
 
 
 def facts_of(compiled: CompileRecord, artefact: Artefact, files: Iterable[FileRecord]) -> Facts:
     """The facts for one text of ``compiled``."""
-    params = dict(zip(_written(p.name for p in compiled.params), compiled.params, strict=True))
+    params = dict(zip(names_of([p.name for p in compiled.params]), compiled.params, strict=True))
     loops: dict[int, LoopFact] = {}
     types: dict[int, str] = {}
     variables: dict[int, str] = {}
     if compiled.snapshots:
         shot = compiled.snapshots[-1]
+        files = tuple(files)
         found = readable_ir(compiled, shot, files)
+        heads = _heads(compiled, files)
         for text, op, loc in zip(found.lines, found.ids, found.locs, strict=True):
             if op >= 0:
-                _note_loop(loops, op, text.strip(), _line(compiled, loc))
+                _note_loop(loops, op, text.strip(), _line(compiled, loc), heads.get(loc, ""))
+                if op in loops and loc >= 0 and compiled.locs[loc].parent >= 0:
+                    loops[op] = loops[op]._replace(inside=True)
         for text, op in zip(shot.lines, shot.ids, strict=True):
             if op < 0:
                 continue
@@ -135,9 +129,25 @@ def _line(compiled: CompileRecord, index: int) -> int:
     return loc.line
 
 
-def _note_loop(loops: dict[int, LoopFact], op: int, text: str, line: int) -> None:
+def _heads(compiled: CompileRecord, files: Iterable[FileRecord]) -> dict[int, str]:
+    """By location: ``while``, or ``for x``, as the loop there begins in the source."""
+    texts = {file.path: file.text.splitlines() for file in files}
+    out: dict[int, str] = {}
+    for i, loc in enumerate(compiled.locs):
+        lines = texts.get(loc.file, ())
+        match = _HEAD.match(lines[loc.line - 1]) if 0 < loc.line <= len(lines) else None
+        if match is not None:
+            out[i] = "while" if match[1] is None else f"for {match[1]}"
+    return out
+
+
+def _note_loop(
+    loops: dict[int, LoopFact], op: int, text: str, line: int, head: str
+) -> None:  # fmt: skip
+    """Note the loop that a line of readable IR begins, if it does. head: as in the source, for
+    loops that run until they are left."""
     if text.startswith("while true"):
-        loops[op] = LoopFact((), ("while",), line)
+        loops[op] = LoopFact((), (head,), line)
         return
     match = _FOR.match(text.removesuffix(" {"))
     if match is None:
@@ -161,9 +171,10 @@ def about_loop(loop: LoopFact | None, axis: int = 0) -> str:
     text = loop.text[axis]
     if "$" in text:  # bounds of the task, which only the IR has names for
         text = text.partition(" in ")[0]
-    parts = [f"loop: {text if text == 'while' else f'for {text}'}"]
+    head = text if not loop.names else f"for {text}"
+    parts = [f"loop: {head}" if head else "loop"]
     if loop.line:
-        parts.append(f"line {loop.line}")
+        parts.append(f"{'called from ' if loop.inside else ''}line {loop.line}")
     if axis < len(loop.times) and loop.times[axis]:
         parts.append(f"{loop.times[axis]:,} iterations")
     return ", ".join(parts)

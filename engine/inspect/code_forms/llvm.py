@@ -77,6 +77,7 @@ class _Writer:
         self.names = names
         self.nodes = nodes
         self.places = Places(facts, function, names)
+        self.defined = {x.name: x for x in function.insts.values() if x.name}
 
     def run(self, out: list[Row]) -> None:
         function = self.function
@@ -228,14 +229,13 @@ class _Writer:
     def _step(self, head: Block) -> int:
         """The iterations a round: the step of the only counter that LLVM made or widened."""
         steps: set[int] = set()
-        defined = {x.name: x for x in self.function.insts.values() if x.name}
         for i in range(head.start, head.end):
             inst = self.function.insts.get(i)
             if inst is None or inst.op != "phi" or not re.match(r"(i\d+\.|index|niter)", inst.name):
                 continue
             for arg in inst.args:
                 value = arg.strip("[] ").rpartition(", ")[0]
-                step = defined.get(value[1:])
+                step = self.defined.get(value[1:])
                 if step is not None and step.op == "add" and step.args[0] == f"%{inst.name}":
                     steps.add(int(step.args[1]) if step.args[1].isdigit() else 0)
         return steps.pop() if len(steps) == 1 else 0

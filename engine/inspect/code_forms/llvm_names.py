@@ -44,7 +44,7 @@ def param_name(facts: Facts, name: str) -> str:
 
 
 class _Source:
-    """A function as the emitter wrote it: which value is that of which op.
+    """A function as the emitter wrote it: the op of each of its values.
 
     values: by name, the op. stores: by variable, all that is stored to it.
     """
@@ -90,7 +90,7 @@ def names_in(
         text = param_name(facts, name)
         if text:
             wanted[name] = text
-    checked = _Checked(facts, function, source) if source is not None else None
+    checked = _Checked(facts, function, source) if source is not None and not original else None
     for name, inst in defined.items():
         if name in wanted:
             continue
@@ -101,9 +101,20 @@ def names_in(
             continue
         text = _index_name(facts, name, inst, defined)
         if not text and checked is not None:
-            text = checked.name(name, original)
+            text = checked.name(name)
+        elif not text and source is not None:
+            text = facts.values.get(source.values.get(name, -1), "")
         if text:
             wanted[name] = text
+    # A variable that is still in memory has the name; values that are stored to it do not.
+    kept = {
+        wanted[name] for name, inst in defined.items() if inst.op == "alloca" and name in wanted
+    }
+    wanted = {
+        name: text
+        for name, text in wanted.items()
+        if text not in kept or name not in defined or defined[name].op in ("alloca", "phi")
+    }
     claims = Counter(wanted.values())
     free = {text for name, text in wanted.items() if _PARAM.match(name)}
     # A parameter and its copy of another width are the same number.
@@ -180,14 +191,18 @@ class _Checked:
         return ""
 
     def _narrow(self) -> None:
-        """Begin with all; leave out those whose operands do not match, until nothing changes."""
-        changed = True
-        while changed:
-            changed = False
-            for name, base in self.base.items():
-                if name in self.right and not self._matches(self.defined[name], base):
-                    self.right.discard(name)
-                    changed = True
+        """Begin with all; leave out those whose operands do not match, and look again at what
+        uses them."""
+        users: dict[str, list[str]] = {}
+        for name in self.base:
+            for arg in _names(self.defined[name].args):
+                users.setdefault(arg, []).append(name)
+        todo = list(self.base)
+        while todo:
+            name = todo.pop()
+            if name in self.right and not self._matches(self.defined[name], self.base[name]):
+                self.right.discard(name)
+                todo += users.get(name, ())
 
     def _matches(self, inst: Inst, base: str) -> bool:
         original = self.source.insts[base]
@@ -231,10 +246,8 @@ class _Checked:
         name = value[1:]
         return name in self.right and self.base.get(name, name) == original[1:]
 
-    def name(self, name: str, original: bool) -> str:
+    def name(self, name: str) -> str:
         """The user's name of a value, empty if it is not known to be that."""
-        if original:
-            return self.facts.values.get(self.source.values.get(name, -1), "")
         base = self.base.get(name, "")
         if not base or name not in self.right:
             return ""

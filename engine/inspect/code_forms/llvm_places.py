@@ -21,6 +21,7 @@ _ELEMENTS: Final = {
 }  # fmt: skip
 
 
+_EXTENT: Final = re.compile(r"%n\d+\.")
 _FLOAT: Final = re.compile(r"(?<![\w.%])-?\d\.\d+e[+-]\d+")
 
 
@@ -48,7 +49,7 @@ class Places:
         return _constant(operand)
 
     def at(self, operand: str) -> str:
-        """What is at an address."""
+        """The place at an address."""
         found = self._known.get(operand)
         if found is None:
             found = self._known[operand] = self._find(operand)
@@ -105,7 +106,8 @@ class Places:
         inst = self._defined.get(operand[1:]) if operand.startswith("%") else None
         if inst is None or operand[1:] in self._names or not deep:
             return _Sum(text)
-        if inst.op == "sext" or (inst.op == "zext" and inst.args[0][1:] in self._names):
+        # Only of extents it is certain here that they are not negative.
+        if inst.op == "sext" or (inst.op == "zext" and _EXTENT.match(inst.args[0])):
             inner = self._sum(inst.args[0], deep - 1)
             return inner if inner.text != inst.args[0] else _Sum(text)
         if inst.op in _INFIX and inst.type == "i64":

@@ -48,8 +48,9 @@ def loops_of(blocks: Sequence[Block]) -> list[CodeLoop]:
         if head == 0 or 0 not in inside:
             found.append((head, tuple(latches), inside))
     out: list[CodeLoop] = []
+    bodies = {head: inside for head, _, inside in found}
     for head, latches, inside in found:
-        nested = [other for at, _, other in found if at != head and other < inside]
+        nested = [bodies[at] for at in inside if at != head and at in bodies]
         out.append(
             CodeLoop(head, latches, frozenset(inside), frozenset(inside.difference(*nested)))
         )

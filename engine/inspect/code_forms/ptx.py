@@ -111,6 +111,7 @@ class _Function:
                 self.insts[i] = _Inst(inst[1] or "", inst[2], args)
         self.names: dict[str, str] = {}
         self.arrays: dict[str, str] = {}
+        self.signs: dict[str, str] = {}
         if source is not None:
             self._find_names(source)
 
@@ -127,16 +128,25 @@ class _Function:
                 name = source.params[number][0] if number < len(source.params) else ""
                 if name in wanted:
                     self.names[target] = wanted[name]
+                    self.signs[target] = self._signs(name)
                     if name.startswith("p."):
                         self.arrays[target] = wanted[name]
-            elif inst.name in _COPIES and len(inst.args) == 2 and _keeps(inst):
-                self._copy(target, inst.args[1])
+            elif inst.name in _COPIES and len(inst.args) == 2:
+                if _keeps(inst, self.signs.get(inst.args[1], "")):
+                    self._copy(target, inst.args[1])
             elif inst.name == "add":
                 self._sum(target, inst.args[1:])
+
+    def _signs(self, name: str) -> str:
+        if name.startswith("n"):
+            return "su"
+        param = self.facts.params.get(name[2:])
+        return {"i32": "s", "u32": "u"}.get(param.dtype, "") if param is not None else ""
 
     def _copy(self, target: str, source: str) -> None:
         if source in self.names:
             self.names[target] = self.names[source]
+            self.signs[target] = self.signs[source]
         if source in self.arrays:
             self.arrays[target] = self.arrays[source]
 
@@ -255,13 +265,13 @@ def _written(inst: _Inst) -> list[str]:
     return re.findall(r"%\w+", inst.args[0])
 
 
-def _keeps(inst: _Inst) -> bool:
-    """True if a copy has the number that it copies: of arguments, none of which is negative where
-    it is an extent or an address; others are not made wider or narrower."""
+def _keeps(inst: _Inst, signs: str) -> bool:
+    """True if a copy of an argument is the same number. signs: ``s`` or ``u`` for the widening
+    conversions that keep it, both for an extent, which is not negative."""
     if inst.name != "cvt":
         return True
     parts = inst.op.split(".")[1:]
-    return parts in (["u64", "u32"], ["s64", "s32"])
+    return any(parts == [f"{sign}64", f"{sign}32"] for sign in signs)
 
 
 def _type(op: str) -> str:

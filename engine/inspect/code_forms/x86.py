@@ -1,7 +1,7 @@
 """x86-64 assembly in a form for people: loops with their source, memory operands as sums.
 
-Registers keep their names: debug information says of which line an instruction is, not which
-variable a register holds. Arguments are named where they are loaded: in a function that gets the
+Registers keep their names: debug information has the line of an instruction, not the variable that
+a register holds. Arguments are named where they are loaded: in a function that gets the
 argument buffer, while a register holds the address of that. Operands of memory are
 ``[rbx + rcx*4 + 8]``, the result of an instruction comes first, and moves, sums and products of one
 source are infix.
@@ -47,7 +47,7 @@ def rows(facts: Facts, artefact: Artefact, source: Artefact | None) -> list[Row]
     if "%r" not in artefact.text:  # of another processor
         return [Row(line) for line in lines]
     out = [_row(line) for line in lines]
-    starts = [i for i, line in enumerate(lines) if _is_function(lines, i)]
+    starts = [i for i in range(len(lines)) if _is_function(lines, i)]
     ir = source.text if source is not None else ""
     slots = {int(m[2]): _param_name(facts, m[1]) for m in _SLOT.finditer(ir)}
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
