@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Container, Mapping, Sequence
-from itertools import pairwise
 
 from .record import Snapshot
 
@@ -68,7 +67,7 @@ def _blocks(lines: Sequence[str], ids: Sequence[int]) -> dict[int, _Block]:
 
 def increasing(positions: Sequence[int]) -> set[int]:
     """The indices of one longest increasing subsequence."""
-    if all(a < b for a, b in pairwise(positions)):
+    if list(positions) == sorted(positions):  # no two are equal
         return set(range(len(positions)))
     tails: list[int] = []
     tail_at: list[int] = []
