@@ -1,7 +1,7 @@
 """Records which elements a launch touches, in order: the trace that `travel` reads.
 
 The counters of `counting` say how often, not in which order. So each task with a trace writes down
-the last accesses of its chunks, in rings of which no two threads use one at a time::
+the last accesses of its chunks, in rings that are used by one thread at a time::
 
     slot = chunk & (slots - 1)               (at the start of the body; 0 in a serial task)
     trace[task, slot, at & (length - 1)] = access << 40 | offset of the element; at += 1
@@ -35,7 +35,7 @@ OFFSET_BITS: Final = 40
 _LENGTH: Final = 1 << 16
 _LEAST_LENGTH: Final = 1 << 10
 _ENTRIES: Final = 1 << 22
-"""Entries of all tasks together, at most: 32 MiB, of which a launch touches what it needs."""
+"""Entries of all tasks together, at most: 32 MiB; a launch touches only those that it needs."""
 
 
 class Access(NamedTuple):

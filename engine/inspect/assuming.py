@@ -384,7 +384,7 @@ class _Pair:
     def _carried(
         self, side: _Side, other: MarkingCapture, found: WhatIfRecord
     ) -> tuple[str, WhatIfRecord]:
-        """How iterations that are assumed to be independent depend on each other; else empty."""
+        """The reason why iterations are not independent, else empty; and the record."""
         for i in range(len(self.plain.cases)):
             one = side.round(i)
             if one is None:

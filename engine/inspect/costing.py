@@ -345,7 +345,7 @@ class _Model:
         return made, by
 
     def _excess(self, task: int) -> str:
-        """What is notable about the bytes that travel: more than asked for, or none from memory."""
+        """Notes on the bytes that travel: more than asked for, or none from memory."""
         lines = self._lines.get(task, ())
         asked = sum(line.load_bytes + line.store_bytes for line in lines)
         found = [_travel(line, self._peaks) for line in lines]
@@ -417,7 +417,7 @@ _REASONS: Final = {
 
 
 def _travel(line: LineAmounts, peaks: PeaksRecord) -> Travel | None:
-    """What travels for a line on this machine or device; None if that is not known."""
+    """The bytes that travel for a line on this machine or device; None if that is not known."""
     return (line.device if peaks.unit <= 32 else line.host) or None
 
 

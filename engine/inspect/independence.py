@@ -79,7 +79,7 @@ def _loop_at(func: Func, line: int) -> tuple[Op | None, bool]:
 
 
 def carried(trials: Trials, marking: Marking) -> str:
-    """How iterations of the marked loop depend on each other with these arguments; else empty.
+    """The reason why iterations of the marked loop are not independent; else empty.
 
     UnjudgedError or TooLong if the kernel cannot be followed in that way.
     """

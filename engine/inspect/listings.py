@@ -4,14 +4,19 @@ A recorder lists the IR after every pass that did something, and most passes tou
 of an op is a function of its code, type, operands, attribute and place in the nesting; passes put
 new objects there and never change one in place. So a line is kept together with these objects and
 holds as long as the op still has the very same ones, which is cheap to ask.
+
+A pass that runs on one task changes no other one, so that the lines of the others are taken as they
+are: a kernel of 500 loops has thousands of such runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from ..ir import Block, Func, Loc, Op
+from ..ir import codes as C
 from ..ir.printer import REGION_NAMES, header, op_text, trailer
 
 __all__ = ["LineCache", "Lines"]
@@ -46,27 +51,48 @@ class LineCache:
         self._pads = ["", "  "]
         self._closers: dict[str, _Row] = {}
         self._rows: list[_Row] = []
+        # By op at the top of the kernel: its lines.
+        self._parts: dict[Op, Lines] = {}
 
-    def listing(self, func: Func) -> Lines:
-        """``func`` as `ir.listing` prints it."""
+    def listing(self, func: Func, task: Op | None = None) -> Lines:
+        """``func`` as `ir.listing` prints it. task: the only one that can have changed since the
+        listing before; None for all."""
+        if task is None or func.callees:
+            self._parts = {}
+            return self._whole(func)
+        before, parts = self._parts, dict[Op, Lines]()
+        for op in func.body.ops:
+            part = before.get(op) if op is not task and op.code == C.OFFLOADED else None
+            parts[op] = self._part(op) if part is None else part
+        self._parts = parts
+        first = header(func) + trailer(func) + " {", -1, self._number(func.loc)
+        columns = zip(((first[0],), (first[1],), (first[2],)), *parts.values(),
+                      (("}",), (-1,), (-1,)), strict=True)  # fmt: skip
+        return Lines(*[tuple(chain.from_iterable(column)) for column in columns])
+
+    def _part(self, top: Op) -> Lines:
+        """The lines of an op at the top of the kernel."""
+        self._rows = rows = list[_Row]()
+        self._lines_of((top,), 1)
+        return _columns(rows)
+
+    def _whole(self, func: Func) -> Lines:
         self._rows = rows = list[_Row]()
         for one in (func, *func.callees.values()):
             rows.append((header(one) + trailer(one) + " {", -1, self._number(one.loc)))
             self._block(one.body, 1)
             rows.append(("}", -1, -1))
-        # Not zip(*rows): its iterator for every line would keep the garbage collector busy.
-        return Lines(
-            tuple([row[0] for row in rows]),
-            tuple([row[1] for row in rows]),
-            tuple([row[2] for row in rows]),
-        )
+        return _columns(rows)
 
     def _block(self, block: Block, depth: int) -> None:
+        self._lines_of(block.ops, depth)
+
+    def _lines_of(self, ops: Iterable[Op], depth: int) -> None:
         get, add = self._known.get, self._rows.append
         if depth == len(self._pads):
             self._pads.append(self._pads[-1] + "  ")
         pad = self._pads[depth]
-        for op in block.ops:
+        for op in ops:
             entry = get(op)
             if entry is None:
                 row = self._print(op, pad)
@@ -117,3 +143,12 @@ class LineCache:
         row = (pad + text, op.id, self._number(op.loc))
         self._known[op] = (op.args, op.attr, op.code, op.type, op.loc, pad, row)
         return row
+
+
+def _columns(rows: list[_Row]) -> Lines:
+    # Not zip(*rows): its iterator for every line would keep the garbage collector busy.
+    return Lines(
+        tuple([row[0] for row in rows]),
+        tuple([row[1] for row in rows]),
+        tuple([row[2] for row in rows]),
+    )

@@ -173,7 +173,7 @@ def _by_line(counted: Amounts, tasks: tuple[TaskRecord, ...]) -> Counted:
 
 
 def _has_atomics(one: Started) -> bool:
-    """True for the code of a device with atomic operations, of which a CPU may need none."""
+    """True for the code of a device with atomic operations; a CPU may need none."""
     if one.name in (_ORACLE, _COUNTER):
         return False
     return any(C.ATOMIC[op.code] for op in all_ops(one.compiled.func))

@@ -8,12 +8,11 @@ moved as well. What both listings begin and end with is left out first: most pas
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Container, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from .record import Snapshot
 
-__all__ = ["increasing", "moved"]
+__all__ = ["ends_alike", "increasing", "moved"]
 
 _Block = tuple[int, int]
 """The op that a block belongs to, and which of its blocks; -1 for the outermost one."""
@@ -21,12 +20,7 @@ _Block = tuple[int, int]
 
 def moved(old: Snapshot, new: Snapshot) -> int:
     """The number of ops of ``new`` that are elsewhere in ``old``."""
-    start, end = 0, 0
-    least = min(len(old.ids), len(new.ids))
-    while start < least and old.ids[start] == new.ids[start]:
-        start += 1
-    while end < least - start and old.ids[-1 - end] == new.ids[-1 - end]:
-        end += 1
+    start, end = ends_alike(old.ids, new.ids)
     before = _blocks(old.lines[start : len(old.lines) - end], old.ids[start:])
     after = _blocks(new.lines[start : len(new.lines) - end], new.ids[start:])
     kept = [id for id in after if id in before]
@@ -36,6 +30,28 @@ def moved(old: Snapshot, new: Snapshot) -> int:
         i not in stay or _around(id, before, after) != _around(id, after, before)
         for i, id in enumerate(kept)
     )
+
+
+def ends_alike(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
+    """The numbers of elements that both begin with, and that what is left of both ends with."""
+    least = min(len(old), len(new))
+    start = _longest(least, lambda n, done: old[done:n] == new[done:n])
+    a, b = len(old), len(new)
+    end = _longest(
+        least - start, lambda n, done: old[a - n : a - done] == new[b - n : b - done]
+    )  # fmt: skip
+    return start, end
+
+
+def _longest(most: int, alike: Callable[[int, int], bool]) -> int:
+    """The largest number up to ``most`` that is alike. Slices are compared: fast also if long."""
+    low, step = 0, most
+    while step:
+        if low + step <= most and alike(low + step, low):
+            low += step
+        else:
+            step //= 2
+    return low
 
 
 def _around(id: int, blocks: Mapping[int, _Block], others: Container[int]) -> _Block:
@@ -68,7 +84,7 @@ def _blocks(lines: Sequence[str], ids: Sequence[int]) -> dict[int, _Block]:
 
 def increasing(positions: Sequence[int]) -> set[int]:
     """The indices of one longest increasing subsequence."""
-    if all(a < b for a, b in pairwise(positions)):
+    if list(positions) == sorted(positions):  # no two are equal
         return set(range(len(positions)))
     tails: list[int] = []
     tail_at: list[int] = []

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from ..analysis.cfg import Cfg
-from ..ir import Func, Loc, all_ops, walk
+from ..ir import Func, Loc, Op, all_ops, walk
 from ..ir.loc import UNKNOWN
 from ..passes.manager import Instrument, PassCx, Run
 from .ir_counts import KIND_CODES
 from .ir_counts import KINDS as IR_KINDS
 from .listings import LineCache
-from .moves import moved
+from .moves import ends_alike, moved
 from .record import (
     CfgNode,
     CfgRecord,
@@ -100,7 +100,6 @@ class Recorder(Instrument):
         self._seen = seen
         self._counts: Counter[tuple[str, int, int | None, str]] = Counter()
         self._known: dict[tuple[str, ...], int] = {}
-        self._ids: list[frozenset[int]] = []
         self._lines = LineCache(self.locs.number)
         self._now = -1
         self._stage = ""
@@ -120,7 +119,9 @@ class Recorder(Instrument):
     def after(self, run: Run, func: Func) -> None:
         before = self._now
         if run.changed or func.stage != self._stage:
-            self._now = self._snapshot(func)
+            tasks = func.tasks() if run.task is not None and func.stage == self._stage else []
+            task = tasks[run.task] if run.task is not None and run.task < len(tasks) else None
+            self._now = self._snapshot(func, task)
         # What the IR says counts, not what the pass says of itself.
         changed = self._now != before
         state = "skipped" if run.skipped else "changed" if changed else "noop"
@@ -168,7 +169,8 @@ class Recorder(Instrument):
 
     def _graph(self, when: str, graph: Cfg, func: Func) -> None:
         """Keep a control-flow graph, its lines as the IR prints them at this moment."""
-        shown = self._ids[self._now if when == "before" else self._snapshot(func)]
+        at = self._now if when == "before" else self._snapshot(func)
+        shown = frozenset(self.snapshots[at].ids)
         now = self._lines.now
         nodes = tuple(
             CfgNode(
@@ -204,16 +206,16 @@ class Recorder(Instrument):
                 )
             )
 
-    def _snapshot(self, func: Func) -> int:
-        """The index of the IR as it is now, printed if it was not seen before."""
-        texts, ids, locs = self._lines.listing(func)
+    def _snapshot(self, func: Func, task: Op | None = None) -> int:
+        """The index of the IR as it is now, printed if it was not seen before. task: of
+        `LineCache.listing`."""
+        texts, ids, locs = self._lines.listing(func, task)
         self._stage = func.stage
         found = self._known.get(texts)
         if found is not None:
             return found
         snapshot = Snapshot(lines=texts, ids=ids, locs=locs, ops=len(ids) - ids.count(-1))
         self.snapshots.append(snapshot)
-        self._ids.append(frozenset(ids))
         index = self._known[texts] = len(self.snapshots) - 1
         return index
 
@@ -249,11 +251,19 @@ class Recorder(Instrument):
         self._lines.replaced = {}
         if before == after:
             return 0, 0, 0, 0
-        old, new = self._ids[before], self._ids[after]
+        shots = self.snapshots[before], self.snapshots[after]
+        start, end = ends_alike(shots[0].ids, shots[1].ids)
+        old, new = (frozenset(x.ids[start : len(x.ids) - end]) - {-1} for x in shots)
         now = self._lines.now
-        kept = (id for id in replaced if id in old and id in new)
+        # Of what both begin and end with, the ops are in both.
+        there = frozenset(shots[1].ids) if len(replaced) > len(new) else frozenset[int]()
+        kept = (
+            id for id in replaced
+            if (id in new and id in old)
+            or (id not in new and id not in old and id in (there or shots[1].ids))
+        )  # fmt: skip
         rewritten = sum(1 for id in kept if now[id] != replaced[id])
-        moves = moved(self.snapshots[before], self.snapshots[after])
+        moves = moved(*shots)
         return len(new - old), len(old - new), rewritten, moves
 
 

@@ -129,7 +129,7 @@ class _Recorded:
         return np.bincount(chosen, minlength=len(self.accesses))
 
     def through(self, cache: Cache) -> _Shares:
-        """What goes past a cache, which is empty at the start of each chunk."""
+        """The lines that go past a cache, which is empty at the start of each chunk."""
         real = np.flatnonzero(self.access >= 0)
         line = self.address[real] // LINE
         slot = self.slot[real]
@@ -215,7 +215,7 @@ def _distinct(access: Any, place: Any, count: int) -> Any:
 def _of_task(
     found: _Recorded, task: int, executed: Mapping[Op, int], lines: Mapping[LineKey, LineAmounts]
 ) -> dict[LineKey, tuple[Travel, Travel]]:
-    """What travels for the lines of a task: (on a CPU, on a GPU)."""
+    """The bytes that travel for the lines of a task: (on a CPU, on a GPU)."""
     members: dict[LineKey, list[int]] = {}
     for i, access in enumerate(found.accesses):
         if access.key.task == task and executed.get(access.op):

@@ -134,6 +134,7 @@ class _Plan:
         rows = found.rows
         keep = next((i for i, r in enumerate(rows) if r.op == anchor), -1) if anchor >= 0 else -1
         inside = False
+        shown, part, keyed = self.rows, self.parts.append, self.keys.append
         groups = fold(rows, context if context is not None else len(rows), keep)
         for group in groups:
             if group.folded:
@@ -142,16 +143,20 @@ class _Plan:
                 inside = False
                 continue
             for i in range(group.start, group.end):
-                row = rows[i]
-                if row.kind == "same":
+                kind, _, _, op = rows[i]
+                if kind == "same":
                     inside = False
                 elif not inside:
                     inside = True
                     self.hunks.append(len(self.rows))
-                key = row.op if row.op >= 0 else None
-                self._add(i, 0, key)
-                if not split and row.kind in ("changed", "replaced"):
-                    self._add(i, 1, key)
+                key = op if op >= 0 else None
+                shown.append(i)
+                part(0)
+                keyed(key)
+                if not split and (kind == "changed" or kind == "replaced"):
+                    shown.append(i)
+                    part(1)
+                    keyed(key)
 
     def _add(self, row: int, part: int, key: object) -> None:
         self.rows.append(row)
