@@ -60,7 +60,7 @@ STOPS = (
     Stop("cfg", ("3",), "block"),
     Stop("launch", ("4",), "median"),
     Stop("code", ("5",), "text"),
-    Stop("", ("escape", "c"), "fast_math", "fast_math"),
+    Stop("", ("escape", "c"), "accepts", "fast_math"),
     Stop("options", ("enter",), "ready"),
     Stop("compare", ("escape", "D"), "Revisions of git"),
     Stop("find", ("escape", "F", *"reach"), "lines"),

@@ -9,7 +9,7 @@ from textual import events, on
 from textual.app import ComposeResult
 
 from ...core.edits import changes, with_edits
-from ...core.lines import Line
+from ...core.lines import Line, wrapped
 from ...core.views.errors import error_lines, errors_of
 from ...core.views.home import absent_lines, detail
 from ...core.views.matrix import matrix
@@ -151,7 +151,9 @@ class HomeScreen(StudioScreen):
         view = self.query_one("#detail", LineView)
         sel = self.studio.sel.kernel
         kernel = next((k for k in self.studio.record.kernels if k.id == sel), None)
-        lines = detail(kernel, self.studio.ascii_only) if kernel is not None else []
+        found = detail(kernel, self.studio.ascii_only) if kernel is not None else []
+        room = self.studio.size.width - 1
+        lines = [part for line in found for part in wrapped(line, room)]
         view.display = bool(lines)
         # It may have what the matrix leaves free, and a third of the screen in any case.
         matrix = self.query_one("#matrix", LineView)
