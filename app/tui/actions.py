@@ -315,11 +315,9 @@ class Actions:
         here = self._app.screen
         if client is None or not kernel or (isinstance(here, StudyScreen) and here.kind == kind):
             return
-        screen = StudyScreen(client, kernel, kind, _free)
         if isinstance(here, StudyScreen):
-            self._app.switch_screen(screen)
-        else:
-            self._app.push_screen(screen)
+            self._app.pop_screen()
+        self._app.push_screen(StudyScreen(client, kernel, kind, _free))
 
     def change_option(self, name: str, value: Value) -> None:
         """Compile with another value of an option, for this session only."""
