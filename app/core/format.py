@@ -256,7 +256,8 @@ def agreement(found: AgreementRecord | None, ascii_only: bool = False, *, full: 
     error = f"max {found.max_abs:.1e}{ulps(found)}"
     if found.state == "ok":
         text = error if found.max_abs else "exact"
-        return f"{mark} {text} {_over(found) if full else _of(found)}{check}"
+        failed = "check failed, else " if check else ""
+        return f"{mark} {failed}{text} {_over(found) if full else _of(found)}"
     where = found.first_difference.partition(": ")[0]
     at = f" at {where}" if where else ""
     return f"{mark} differs max {found.max_abs:.1e}{at}{ulps(found)}{check}"

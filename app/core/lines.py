@@ -36,6 +36,7 @@ __all__ = [
     "table",
     "text_of",
     "width_of",
+    "wrapped",
 ]
 
 Span = tuple[str, str]
@@ -140,6 +141,32 @@ def search_text(lines: Sequence[Line], index: int) -> str:
 def text_of(line: Line) -> str:
     """The line as plain text, gutters included."""
     return "".join([text for text, _ in line.spans])
+
+
+def wrapped(line: Line, width: int) -> list[Line]:
+    """A line as several that fit, broken at blanks; all but the first are indented."""
+    text, out, at = text_of(line), list[Line](), 0
+    while at < len(text) or not out:
+        room = max(10, width - (4 if out else 0))
+        end = len(text)
+        if end - at > room:
+            blank = text.rfind(" ", at + 1, at + room + 1)
+            end = blank if blank > 0 else at + room
+        part = _part(line.spans, at, end)
+        out.append(line._replace(spans=(("    ", ""), *part) if out else part))
+        at = end + 1 if text[end : end + 1] == " " else end
+    return out
+
+
+def _part(spans: Sequence[Span], start: int, end: int) -> tuple[Span, ...]:
+    out: list[Span] = []
+    at = 0
+    for text, style in spans:
+        piece = text[max(0, start - at) : max(0, end - at)]
+        at += len(text)
+        if piece:
+            out.append((piece, style))
+    return tuple(out)
 
 
 def plain(lines: Iterable[Line]) -> str:

@@ -308,7 +308,7 @@ def _cells(names: Sequence[str], row: Sequence[str], launched: bool) -> list[str
 def _kind(column: str, text: str) -> str:
     """The CSS class of a cell: numbers are aligned and not broken; wrong results are marked."""
     if column == "agreement":
-        return "bad" if text.startswith("≠") or text.endswith("check failed") else ""
+        return "bad" if text.startswith("≠") or "check failed" in text else ""
     if column in ("launch", "against"):
         return "whole"
     return "num" if column in ("device", "cold", "warm", "size", "rate") else ""

@@ -175,13 +175,21 @@ def _draw(look: Look) -> Shown:
 
 
 def _legend(look: Look) -> list[Line]:
-    """The meaning of the bars, if they are times."""
-    cost = costs.cost_of(look.backend)
-    if cost is None or not costs.shares(look.kernel, look.backend):
+    """The meaning of the columns and of the bars, and what no line has."""
+    if look.compiled is None or not look.compiled.snapshots:
         return []
-    rest = costs.unmapped(cost)
-    text = f"bars: estimated share of the time on {cost.workload}; {rest:.1%} has no source line"
-    return [Line(((f"line  statements  {text}", "dim"),))]
+    counts: list[str] = []
+    for shot in (look.compiled.snapshots[0], look.compiled.snapshots[-1]):
+        none = sum(op >= 0 > loc for op, loc in zip(shot.ids, shot.locs, strict=True))
+        counts.append(f"{none} of {shot.ops}")
+    text = f"line  statements before>after the passes; without a line: {' > '.join(counts)}"
+    out = [Line(((text, "dim"),))]
+    cost = costs.cost_of(look.backend)
+    if cost is not None and costs.shares(look.kernel, look.backend):
+        rest = costs.unmapped(cost)
+        text = f"bars: estimated share of the time on {cost.workload}; {rest:.1%} without a line"
+        out.append(Line(((text, "dim"),)))
+    return out
 
 
 def _moved(look: Look, line: Line) -> Changes:

@@ -315,8 +315,12 @@ class Actions:
         from .screens.study import StudyScreen
 
         client, kernel = self._client(), self._app.sel.kernel
-        if client is not None and kernel and not isinstance(self._app.screen, StudyScreen):
-            self._app.push_screen(StudyScreen(client, kernel, kind, _free))
+        here = self._app.screen
+        if client is None or not kernel or (isinstance(here, StudyScreen) and here.kind == kind):
+            return
+        if isinstance(here, StudyScreen):
+            self._app.pop_screen()
+        self._app.push_screen(StudyScreen(client, kernel, kind, _free))
 
     def change_option(self, name: str, value: Value) -> None:
         """Compile with another value of an option, for this session only."""

@@ -19,7 +19,10 @@ class Labels:
     """The labels of a screen while they are shown."""
 
     def __init__(self, views: Sequence[LineView]) -> None:
-        places = [(view, at) for view in views if view.can_focus for at in view.seen]
+        places = [
+            (view, at) for view in views if view.can_focus for at in view.seen
+            if any(text for text, _ in view.lines[at].spans)
+        ]  # fmt: skip
         n = len(_LETTERS)
         pairs = [a + b for a in _LETTERS for b in _LETTERS]
         names = list(_LETTERS) if len(places) <= n else pairs

@@ -280,3 +280,14 @@ def test_layers_of_the_caches_are_those_of_the_page():
     rows = re.findall(r"^\| `(\w+)(?:_<arch>)?` \|", text[: text.index("## When code")], re.M)
     assert rows == ["offline", "fastcache", "ptx_cache", "runtime"]
     assert all(is_layer(name) for name in rows)
+
+
+def test_tests_that_the_table_of_features_names_exist():
+    page = (ROOT / "docs" / "features.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+)\. .*$", page, re.M)
+    assert [int(n) for n in rows] == list(range(1, 27))
+    named = re.findall(r"`([\w/]+\.py)::(test_\w+)`", page)
+    assert len({row for row in page.splitlines() if "::test_" in row}) == 26
+    for path, name in named:
+        text = SOURCES.get(ROOT / "tests" / path, "")
+        assert re.search(rf"^(async )?def {name}\(", text, re.M), f"{path}::{name}"

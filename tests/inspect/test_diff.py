@@ -124,3 +124,11 @@ def test_every_line_of_both_sides_is_in_exactly_one_row(order, drop_old, drop_ne
     assert sorted(r.new for r in d.rows if r.new >= 0) == list(range(len(new.ids)))
     assert sorted(r.old for r in d.rows if r.old >= 0) == list(range(len(old.ids)))
     assert [r.new for r in d.rows if r.new >= 0] == list(range(len(new.ids)))
+
+
+def test_one_more_op_in_1_000_is_one_change_whatever_the_numbers():
+    texts = ["kernel k() stage=ast {", *(f"  <i32> ${i} = const {i}" for i in range(1000)), "}"]
+    more = [*texts[:500], "  <i32> $499 = const -1"]
+    more += [f"  <i32> ${i + 1} = const {i}" for i in range(499, 1000)] + ["}"]
+    old, new = lines(*texts), lines(*more)
+    assert kinds(diff_renumbered(old, new)[0]) == [("added", 499)]

@@ -1,5 +1,7 @@
 """What the recorder keeps of a compile, and that watching changes nothing."""
 
+import re
+
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import inspect, ir, passes
@@ -11,6 +13,7 @@ from qd_studio.engine.ir import codes as C
 from qd_studio.engine.pipeline_kind import PipelineKind
 
 from tests.app.records import make_func
+from tests.samples.sample_files import KERNELS, kernel_of
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +147,23 @@ def test_a_loop_around_ops_has_not_moved_them_and_passing_the_end_of_one_has():
     either = shot(["if {", " a", "} else {", "}"], [3, 1, -1, -1])
     other = shot(["if {", "} else {", " a", "}"], [3, -1, 1, -1])
     assert moved(either, other) == 1
+
+
+@pytest.mark.parametrize(("sample", "name"), [k for k in KERNELS if k[0] != "geometry"][::3][:10])
+def test_the_list_of_passes_is_the_sequence_of_dump_files(sample, name, tmp_path):
+    """Apart from runs on single tasks, which share the file of their pass."""
+    captured = inspect.capture_kernel(kernel_of(sample, name), ("cpu",), launch=False)
+    first = captured.backends[0].compile.snapshots[0]
+    recorder = Recorder()
+    dump = passes.DumpToFiles(tmp_path, simplify=True)
+    head, *rest = first.lines
+    func = ir.parse("\n".join((f"{head[:-1]}stage=ast {{", *rest)) + "\n")
+    passes.run(func, CompileConfig(), PipelineKind.CPU, (recorder, dump))
+    form = re.compile(r".*simplify_I_call(\d+)_iter(\d+)_(\d\d)_(\w+)\.ir")
+    found = [form.fullmatch(path.name).groups() for path in tmp_path.iterdir()]
+    dumped = sorted((int(call), int(round), step, name) for call, round, step, name in found)
+    listed = [(run.stage, run.round, run.name) for run in recorder.runs if run.round]
+    listed = [key for i, key in enumerate(listed) if i == 0 or key != listed[i - 1]]
+    assert [(round, name) for _, round, name in listed] == [
+        (round, name) for _, round, step, name in dumped if step != "00"
+    ]

@@ -208,7 +208,7 @@ def test_records_of_earlier_versions_say_unknown():
 def test_a_check_that_failed_is_no_agreement():
     found = AgreementRecord(state="ok", elements=4, check="failed", check_message="no")
     assert (found.state, found.verdict) == ("ok", "differs")
-    assert fmt.agreement(found) == "≠ exact over 4 elements, check failed"
+    assert fmt.agreement(found) == "≠ check failed, else exact over 4 elements"
     assert fmt.agreement(found, ascii_only=True).startswith("!= ")
 
 

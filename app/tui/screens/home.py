@@ -9,7 +9,7 @@ from textual import events, on
 from textual.app import ComposeResult
 
 from ...core.edits import changes, with_edits
-from ...core.lines import Line
+from ...core.lines import Line, wrapped
 from ...core.views.errors import error_lines, errors_of
 from ...core.views.home import absent_lines, detail
 from ...core.views.matrix import matrix
@@ -44,6 +44,7 @@ class HomeScreen(StudioScreen):
     def __init__(self) -> None:
         super().__init__()
         self._page = 0
+        self._hidden = False
 
     def body(self) -> ComposeResult:
         yield LineView(id="errors", idle_cursor=False)
@@ -79,11 +80,22 @@ class HomeScreen(StudioScreen):
             notes = [Line(((f"   {text}", "dim"),)) for text in found.notes]
             lines = [*self._rows(found.rows), Line(()), *notes, *absent_lines(record)]
             view.show(lines, found.head, self._wanted(view))
-            self.query_one(KeyBar).set(self.MORE if found.hidden else self.KEYS)
+            self._hidden = bool(found.hidden)
         else:
             view.show(self._empty(bool(errors)))
-            self.query_one(KeyBar).set(self.KEYS)
         self._paint_detail()
+        self._paint_keys()
+
+    def _paint_keys(self) -> None:
+        """The keys that matter; for a kernel with a wrong result, the one that explains it."""
+        keys = self.MORE if self._hidden else self.KEYS
+        sel = self.studio.sel.kernel
+        kernel = next((k for k in self.studio.record.kernels if k.id == sel), None)
+        if kernel is not None and any(
+            b.agreement is not None and b.agreement.verdict == "differs" for b in kernel.backends
+        ):
+            keys = (keys[0], ("bisect", "why wrong"), *keys[1:])
+        self.query_one(KeyBar).set(keys)
 
     def _rows(self, rows: list[Line]) -> list[Line]:
         """The rows with what the last save did, as soon as that is known."""
@@ -139,7 +151,9 @@ class HomeScreen(StudioScreen):
         view = self.query_one("#detail", LineView)
         sel = self.studio.sel.kernel
         kernel = next((k for k in self.studio.record.kernels if k.id == sel), None)
-        lines = detail(kernel, self.studio.ascii_only) if kernel is not None else []
+        found = detail(kernel, self.studio.ascii_only) if kernel is not None else []
+        room = self.studio.size.width - 1
+        lines = [part for line in found for part in wrapped(line, room)]
         view.display = bool(lines)
         # It may have what the matrix leaves free, and a third of the screen in any case.
         matrix = self.query_one("#matrix", LineView)
@@ -154,6 +168,7 @@ class HomeScreen(StudioScreen):
         if kernel:
             self.studio.select_kernel(kernel)
             self._paint_detail()
+            self._paint_keys()
 
     @on(LineView.Chosen, "#matrix")
     def _chosen(self, event: LineView.Chosen) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from textual.app import ComposeResult
@@ -53,6 +54,7 @@ class HelpScreen(ListScreen):
 
     def content(self) -> tuple[list[Line], list[Line]]:
         out: list[Line] = []
+        width = self.studio.size.width
         for scope, title in SCOPES.items():
             commands = by_scope(scope)
             if not commands:
@@ -60,11 +62,13 @@ class HelpScreen(ListScreen):
             out.append(Line(((title, "head"),)))
             for c in commands:
                 keys = " ".join(key_names(self.studio.keys_of(c.id)))
+                first, *more = textwrap.wrap(f"{c.help} ({c.id})", max(30, width - 39))
+                copy = f"{keys}\t{c.title}\t{c.help}"
                 spans = (
-                    (f"  {keys:<18}", "accent"), (f"{c.title:<17}", "title"), (c.help, ""),
-                    (f"  ({c.id})", "dim"),
+                    (f"  {keys:<18}", "accent"), (f"{c.title:<17}", "title"), (first, "")
                 )  # fmt: skip
-                out.append(Line(spans, c.id, f"{keys}\t{c.title}\t{c.help}"))
+                out.append(Line(spans, c.id, copy))
+                out += [Line(((" " * 37 + part, ""),), c.id, copy) for part in more]
             out.append(Line(()))
         out.append(Line((("Signs", "head"),)))
         for glyph, meaning in (

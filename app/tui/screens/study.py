@@ -52,12 +52,13 @@ class StudyScreen(ListScreen):
     """
 
     heading = "what makes the result wrong"
+    KEYS = (("reproduce", "script"), *ListScreen.KEYS)
 
     def __init__(self, client: Any, kernel: str, kind: str, free: Any) -> None:
         super().__init__()
         self._client = client
         self._kernel = kernel
-        self._kind = kind
+        self.kind = kind
         self._free = free
         self._worker: Any = None
         self._metric = ""
@@ -86,9 +87,9 @@ class StudyScreen(ListScreen):
         record = self.studio.record
         kernel = next(k for k in record.kernels if k.id == self._kernel)
         wrong = [b.backend for b in kernel.backends
-                 if b.agreement is not None and b.agreement.state == "differs"]  # fmt: skip
+                 if b.agreement is not None and b.agreement.verdict == "differs"]  # fmt: skip
         backend = wrong[0] if wrong and not metric else ""
-        study = Study(kind="bisect" if metric else self._kind, backend=backend, metric=metric)
+        study = Study(kind="bisect" if metric else self.kind, backend=backend, metric=metric)
         self._worker = start_study(self._client, kernel.id, study, self._heard)
 
     def on_unmount(self) -> None:
@@ -143,7 +144,7 @@ class StudyScreen(ListScreen):
 
     def _show(self, answer: bytes) -> None:
         texts = {file.path: file.text for file in self.studio.record.files}
-        if self._kind == "bisect" or self._metric:
+        if self.kind == "bisect" or self._metric:
             self._lines = list(
                 bisection_lines(msgspec.json.decode(answer, type=Bisection), texts)
             )  # fmt: skip

@@ -12,7 +12,7 @@ from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 
-from ...core.lines import Line, index_of
+from ...core.lines import Line, index_of, wrapped
 from ...core.pending import state_of
 from ...core.state import backend_of, kernel_of
 from ...core.views.adstacks import (
@@ -95,8 +95,9 @@ class AutodiffPane(Pane, Vertical):
         shown = self._shown()
         self._lay_out(shown)
         if shown is None:
-            texts = why_none(state.record, kernel)
-            self._view("adstack").show([Line(((text, "dim"),)) for text in texts])
+            lines = [Line(((text, "dim"),)) for text in why_none(state.record, kernel)]
+            room = state.size.width - 1
+            self._view("adstack").show([part for line in lines for part in wrapped(line, room)])
             return
         # Again each time: a save may have assigned other numbers to the ops.
         self._mark(shown, self._side, state.sel.op)

@@ -158,7 +158,8 @@ class LineView(ScrollView, can_focus=True):
             if index == self.cursor and (self._idle_cursor or self.has_focus):
                 theme = self.look
                 over = cursor_style(theme.name, theme.dark, self.has_focus)
-                strip = Strip(Segment(s.text, (s.style or Style()) + over) for s in strip)
+                mark = search_style(theme.name, theme.dark)
+                strip = Strip(Segment(s.text, _laid_over(s.style, over, mark)) for s in strip)
                 base = base + over
             if index in self._labels:
                 strip = self._labelled(strip, self._labels[index])
@@ -413,3 +414,10 @@ class LineView(ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         if self.header:
             self.refresh(Region(0, 0, self.size.width, len(self.header)))
+
+
+def _laid_over(style: Style | None, over: Style, mark: Style) -> Style:
+    """The style of a part of the line under the cursor; a match of the search keeps its own."""
+    style = style or Style()
+    match = mark.bgcolor is not None and style.bgcolor == mark.bgcolor
+    return style + over + mark if match else style + over

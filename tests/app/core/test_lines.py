@@ -252,3 +252,19 @@ def test_code_for_other_devices_is_coloured():
         "0": "const",
         "; i32": "comment",
     }
+
+
+def test_long_lines_are_broken_at_blanks_and_lose_nothing():
+    line = ln.Line((("one two ", "dim"), ("three", "ok"), (" four", "")), "key", line=3)
+    found = ln.wrapped(line, 14)
+    assert [ln.text_of(x) for x in found] == ["one two three", "    four"]
+    assert found[0].spans == (("one two ", "dim"), ("three", "ok")) and {x.key for x in found} == {
+        "key"
+    }
+    assert ln.wrapped(line, 40) == [line]
+    assert ln.wrapped(ln.Line((("x" * 25, ""),)), 12)[0].spans == (("x" * 12, ""),)
+
+
+def test_sentences_about_ir_mark_values_only():
+    spans = ln.prose_spans("$15 stays in loop $9: loads are not moved")
+    assert [text for text, style in spans if style] == ["$15", "$9"]

@@ -71,3 +71,12 @@ async def test_letters_lead_to_lines_of_every_list(record, size):
         if app.labels is not None:
             await press(pilot, "d")
             assert app.labels is None and app.screen.view.cursor != before
+
+
+async def test_a_match_under_the_cursor_can_be_read(record):
+    async with studio(record) as (app, pilot):
+        await press(pilot, "enter", "1", "slash", *"kernel", "enter")
+        source = app.screen.view
+        strip = source.render_line(source.cursor - source.scroll_offset.y + len(source.header))
+        (match,) = [s for s in strip if s.text == "kernel"]
+        assert (match.style.color.name, match.style.bgcolor.name) == ("#000000", "#f2cc60")

@@ -30,6 +30,7 @@ async def test_what_a_kernel_takes_is_in_view_when_it_is_opened(size):
         assert "object: tank" in text_of(app)
         await press(pilot, "enter", "1")
         text = text_of(app)
+        assert "without a line: " in text
         for word in ("@qd.kernel", "def scale", "comes from", "momentum", "x[i] = x[i]"):
             assert word in text, word
         source = view(app, "source")

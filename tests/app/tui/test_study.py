@@ -4,7 +4,7 @@ import msgspec
 from qd_studio.app.tui.screens import study
 from qd_studio.app.tui.widgets.lines import LineView
 from qd_studio.app.worker.events import Failed, Progress, Studied
-from qd_studio.engine.inspect.record import ErrorRecord
+from qd_studio.engine.inspect.record import AgreementRecord, ErrorRecord
 from qd_studio.engine.inspect.record_bisection import Bisection, ChangedOp, Reproducer
 
 from tests.app.records import make_record
@@ -69,8 +69,28 @@ async def test_one_key_bisects_the_kernel_of_the_row(monkeypatch):
         await until(pilot, app, "wrong because of die (simplify_II, round 1)")
         assert "x[0]: got 1.0, interpreter 2.0" in text_of(app)
         assert "- <f32> $4 = mul $1, $2" in text_of(app)
+        assert "P writes a script" in text_of(app)
+        assert "P script" in text_of(app)
+        await press(pilot, "A")  # it is there already
+        assert not worker.stopped
+        _, (_, question, _) = await opened(monkeypatch, app, pilot, "P")
+        assert worker.stopped and question.kind == "repro"
         await press(pilot, "escape")
-        assert worker.stopped
+        assert "what makes the result wrong" not in text_of(app)
+
+
+async def test_the_key_is_named_where_a_result_is_wrong():
+    record = make_record()
+    kernel = record.kernels[0]
+    wrong = AgreementRecord(state="ok", check="failed")
+    backends = tuple(msgspec.structs.replace(b, agreement=wrong) for b in kernel.backends)
+    kernels = (msgspec.structs.replace(kernel, backends=backends), *record.kernels[1:])
+    async with studio(record, SIZES[0]) as (app, pilot):
+        assert "why wrong" not in text_of(app)
+        app.record = msgspec.structs.replace(record, kernels=kernels)
+        app.repaint()
+        await pilot.pause()
+        assert "A why wrong" in text_of(app)
 
 
 async def test_both_keys_ask_what_makes_it_worse(monkeypatch):
