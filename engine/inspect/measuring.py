@@ -122,7 +122,8 @@ def _contender(
         failed = Contender(lambda: None, lambda: None, 0.0)
         failed.error = error
         return one, None, failed
-    return one, place, Contender(start, restore, budget_s, one.first_us, place.clock)
+    compared = one.name != _ORACLE
+    return one, place, Contender(start, restore, budget_s, one.first_us, place.clock, compared)
 
 
 # ---- bytes and operations

@@ -24,12 +24,13 @@ __all__ = [
 class LoadRecord(RecordPart, frozen=True, kw_only=True):
     """The load of the machine during timed launches; see `machine_load`."""
 
-    cpus: Annotated[int, about("CPUs of the machine.")] = 0
+    cpus: Annotated[int, about("CPUs that this process may use.")] = 0
     waited: Annotated[
         float | None,
         about(
-            "Seconds that ready threads of this process waited for a processor, per second of "
-            "timing; above 1 is possible with several threads. None if unknown."
+            "Seconds that ready threads of this process waited for a processor, beyond what waking "
+            "takes, per second of timing; above 1 is possible with several threads. None if "
+            "unknown."
         ),
     ] = None
     loop_us: Annotated[
@@ -55,7 +56,18 @@ class LaunchRecord(RecordPart, frozen=True, kw_only=True):
     mad_us: Annotated[float, about("Median absolute deviation.")]
     min_us: Annotated[float, about("Shortest launch.")]
     max_us: Annotated[float, about("Longest launch.")]
-    samples_us: Annotated[tuple[float, ...], about("All timed launches.")] = ()
+    samples_us: Annotated[
+        tuple[float, ...],
+        about("The timed launches in order; each the median of ``burst`` consecutive ones."),
+    ] = ()
+    burst: Annotated[
+        int,
+        about(
+            "Launches of which a sample is the median: 1 up to 200 launches, so many that there "
+            "are at most 200 samples where a comparison needed more. ``n``, median, deviation, "
+            "shortest and longest are of single launches."
+        ),
+    ] = 1
     gbps: Annotated[
         float | None,
         about("Bandwidth: the workload's ``bytes`` over the median."),
@@ -160,7 +172,9 @@ class VerdictRecord(RecordPart, frozen=True, kw_only=True):
     workload: Annotated[str, about("Label of the workload.")]
     backend: Annotated[str, about("The backend.")]
     against: Annotated[str, about("The reference backend.")]
-    ratio: Annotated[float, about("Ratio of the medians; above 1 if ``backend`` is slower.")]
+    ratio: Annotated[
+        float, about("Median of the ratios of pairs; above 1 if ``backend`` is slower.")
+    ]
     band: Annotated[float, about("Distance from 1 that is within noise.")]
     verdict: Annotated[str, about("One of faster, slower and within noise.")]
     clock: Annotated[

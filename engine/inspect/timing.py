@@ -9,6 +9,12 @@ them again, and so on, the one that begins changing from round to round. What sl
 for a while slows all of them down, and launch ``k`` of each belongs to the same moment (`verdicts`
 depends on that). Each has a budget of its own; a backend that has spent it leaves the round.
 
+A verdict needs more launches than a description. So those that are compared with the first go on
+after their number is reached, until the uncertainty of their ratio is at most `_ENOUGH`, or 1 is
+far outside of it, or the budget is spent. Precision ends it, not the verdict: looking at a verdict
+again and again until it appears would find one by chance. A record then holds medians of as many
+consecutive launches each, so that it does not grow.
+
 A `clocks.Clock` times one launch; its class depends on the backend.
 """
 
@@ -24,13 +30,17 @@ from .clocks import Clock, HostClock, Took
 from .machine_load import LoadClock
 from .record import LaunchRecord, LoadRecord
 from .steps import StepLimit
+from .verdicts import merged, uncertainty
 
 __all__ = ["Contender", "measure", "measure_together", "share"]
 
 _MAX_SAMPLES: Final = 200
 _MIN_SAMPLES: Final = 3
 _MAX_WARMUP: Final = 5
-
+_ENOUGH: Final = 0.006
+"""The uncertainty of a ratio, three standard errors, from which on more launches are of no use."""
+_FAR: Final = 4.0
+"""Or that many times as far from 1."""
 
 _HOST_CLOCK: Final = HostClock()
 
@@ -42,7 +52,8 @@ class Contender:
     and calls it in between. first_us: the time of a launch that has been made already, the first of
     the warm-up. budget_s: how long it may go on, preparing included; a launch that takes longer is
     timed once more (`settle`) and, if it still does, no further. error: why it left before its
-    time. load: of the machine meanwhile.
+    time. load: of the machine meanwhile. burst: so many launches are one sample of the record.
+    compared: it is compared with the first of those that are measured together.
     """
 
     def __init__(
@@ -52,6 +63,7 @@ class Contender:
         budget_s: float,
         first_us: float | None = None,
         clock: Clock = _HOST_CLOCK,
+        compared: bool = True,
     ) -> None:
         self.launch: Final = launch
         self.prepare: Final = prepare
@@ -60,6 +72,9 @@ class Contender:
         self.first_us = first_us
         self.error: BaseException | None = None
         self.load: LoadRecord | None = None
+        self.compared: Final = compared
+        self.burst = 1
+        self._most = _MAX_SAMPLES
         self._warmup = 0 if first_us is None else 1
         self._likely_us = first_us
         self._spent_ns = 0
@@ -98,7 +113,7 @@ class Contender:
     @property
     def _done(self) -> bool:
         n = len(self._us)
-        if self.error is not None or n >= _MAX_SAMPLES:
+        if self.error is not None or n >= self._most:
             return True
         if self.slow:
             return n >= 1
@@ -123,6 +138,24 @@ class Contender:
         if took is not None:
             self._count(took)
         return True
+
+    @property
+    def n(self) -> int:
+        """The number of timed launches."""
+        return len(self._us)
+
+    def goes_on(self, most: int) -> bool:
+        """Time up to ``most`` launches; False if it cannot."""
+        spent = self._spent_ns >= 1e9 * self.budget_s
+        if self.error is not None or self.slow or spent or self.n < self._most:
+            return False
+        self._most = most
+        return True
+
+    def samples(self, waits: bool) -> list[float]:
+        """Medians of bursts. waits: of the times that the caller waited."""
+        times = self._wall_us if waits and self._wall_us else self._us
+        return merged(times, self.burst)
 
     def _seen(self, took: Took) -> None:
         """A stall makes no launch slow: the fastest so far counts."""
@@ -168,13 +201,14 @@ class Contender:
             mad_us=_deviation(samples),
             min_us=min(samples),
             max_us=max(samples),
-            samples_us=tuple(samples),
+            samples_us=tuple(merged(samples, self.burst)),
+            burst=self.burst,
             gbps=None if bytes is None else bytes * per_us,
             gflops=None if flops is None else flops * per_us,
             host_us=statistics.median(self._host_us) if self._host_us else None,
             wall_us=wall,
             wall_mad_us=_deviation(walls) if walls else None,
-            wall_samples_us=tuple(walls),
+            wall_samples_us=tuple(merged(walls, self.burst)),
             load=self.load,
         )
 
@@ -204,16 +238,53 @@ def measure_together(contenders: Sequence[Contender]) -> None:
     gc.disable()
     clock = LoadClock()
     try:
-        first = 0
-        while sum(one.time_one() for one in (*contenders[first:], *contenders[:first])):
-            first = (first + 1) % len(contenders)
-            clock.tick()
+        _rounds(contenders, clock)
+        most = _MAX_SAMPLES
+        while _undecided(contenders, 2 * most):
+            most *= 2
+            _rounds(contenders, clock)
+        _choose_bursts(contenders)
     finally:
         if collecting:
             gc.enable()
         load = clock.record()
         for one in contenders:
             one.load = one.load if one.slow and one.load is not None else load
+
+
+def _rounds(contenders: Sequence[Contender], clock: LoadClock) -> None:
+    first = 0
+    while sum(one.time_one() for one in (*contenders[first:], *contenders[:first])):
+        first = (first + 1) % len(contenders)
+        clock.tick()
+
+
+def _choose_bursts(contenders: Sequence[Contender]) -> None:
+    """One size for all that need one: samples of one number belong to one moment."""
+    most = max(one.n for one in contenders)
+    for one in contenders:
+        one.burst = -(-most // _MAX_SAMPLES) if one.n > _MAX_SAMPLES else 1
+
+
+def _undecided(contenders: Sequence[Contender], most: int) -> bool:
+    """Let those go on that more launches can decide about; False if there are none."""
+    first, *others = [one for one in contenders if one.compared] or [None]
+    if first is None or first.n * 2 < most:
+        return False
+    _choose_bursts(contenders)
+    rivals = [one for one in others if one is not None and one.n == first.n]
+    rivals = [one for one in rivals if not _decided(one, first)]
+    if not rivals or not first.goes_on(most):
+        return False
+    return any([one.goes_on(most) for one in rivals])
+
+
+def _decided(one: Contender, first: Contender) -> bool:
+    for waits in (True, False):
+        ratio, error = uncertainty(one.samples(waits), first.samples(waits))
+        if error > _ENOUGH * ratio and abs(ratio - 1.0) < _FAR * error:
+            return False
+    return True
 
 
 def measure(
