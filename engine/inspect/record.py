@@ -286,11 +286,11 @@ VOLATILE: Final = frozenset(
     {
         "created", "elapsed_ms", "us", "frontend_ms", "passes_ms", "codegen_ms", "load_ms",
         "cold_ms", "warm_ms", "n", "first_us", "median_us", "mad_us", "min_us", "max_us",
-        "samples_us", "burst", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp", "cost_ms",
+        "samples_us", "gbps", "gflops", "warmup", "max_abs", "max_rel", "max_ulp", "cost_ms",
         "entry_created", "reused", "host_us", "memory_bytes", "assemble_ms", "replays", "updates",
         "rebuilds", "ratio", "band", "verdict", "wall_us", "wall_mad_us", "wall_samples_us",
         "hits", "waited", "loop_us", "loop_fast_us", "loop_slow_us", "timed", "limited_by",
         "because", "least_us", "read_gbps", "write_gbps", "latency_ns", "gflops_f64", "step_ns",
-        "launch_us", "wake_us",
+        "launch_us", "wake_us", "burst", "stamp", "before_us", "after_us",
     }
 )  # fmt: skip

@@ -16,8 +16,8 @@ import msgspec
 from .record_base import RecordPart, about
 
 __all__ = [
-    "AgreementRecord", "DeviceRecord", "FlowNode", "FlowRecord", "LaunchRecord", "LoadRecord",
-    "VerdictRecord",
+    "AgreementRecord", "DeviceRecord", "EarlierRecord", "FlowNode", "FlowRecord",
+    "LaunchRecord", "LoadRecord", "VerdictRecord",
 ]  # fmt: skip
 
 
@@ -39,6 +39,19 @@ class LoadRecord(RecordPart, frozen=True, kw_only=True):
     ] = 0.0
     loop_fast_us: Annotated[float, about("Fastest tenth of those times.")] = 0.0
     loop_slow_us: Annotated[float, about("Slowest tenth of those times.")] = 0.0
+
+
+class EarlierRecord(RecordPart, frozen=True, kw_only=True):
+    """Launches of an earlier compile, made in turns with those of the record; see `earlier`."""
+
+    stamp: Annotated[str, about("The ``stamp`` of the earlier launches.")]
+    before_us: Annotated[float, about("Median of the earlier compile.")]
+    after_us: Annotated[float, about("Median of this compile.")]
+    n: Annotated[int, about("Launches of the earlier compile.")]
+    ratio: Annotated[float, about("Median of the ratios of pairs; above 1 if this is slower.")]
+    band: Annotated[float, about("Distance from 1 that is within noise.")]
+    verdict: Annotated[str, about("One of faster, slower and within noise.")]
+    clock: Annotated[str, about("Compared times: ``wall clock`` or ``device time``.")]
 
 
 class LaunchRecord(RecordPart, frozen=True, kw_only=True):
@@ -97,6 +110,14 @@ class LaunchRecord(RecordPart, frozen=True, kw_only=True):
         about("Wall-clock times of the same launches, or of as many between them."),
     ] = ()
     load: Annotated[LoadRecord | None, about("Load of the machine; None if not measured.")] = None
+    stamp: Annotated[
+        str,
+        about("Name of these launches where later ones can be compared with them; else empty."),
+    ] = ""
+    earlier: Annotated[
+        EarlierRecord | None,
+        about("The compile before, launched in turns with this one; None if it was not."),
+    ] = None
 
     @property
     def by_device(self) -> bool:

@@ -9,7 +9,7 @@ them again, and so on, the one that begins changing from round to round. What sl
 for a while slows all of them down, and launch ``k`` of each belongs to the same moment (`verdicts`
 depends on that). Each has a budget of its own; a backend that has spent it leaves the round.
 
-A verdict needs more launches than a description. So those that are compared with the first go on
+A verdict needs more launches than a description. So those that are compared go on
 after their number is reached, until the uncertainty of their ratio is at most `_ENOUGH`, or 1 is
 far outside of it, or the budget is spent. Precision ends it, not the verdict: looking at a verdict
 again and again until it appears would find one by chance. A record then holds medians of as many
@@ -53,7 +53,6 @@ class Contender:
     the warm-up. budget_s: how long it may go on, preparing included; a launch that takes longer is
     timed once more (`settle`) and, if it still does, no further. error: why it left before its
     time. load: of the machine meanwhile. burst: so many launches are one sample of the record.
-    compared: it is compared with the first of those that are measured together.
     """
 
     def __init__(
@@ -63,7 +62,6 @@ class Contender:
         budget_s: float,
         first_us: float | None = None,
         clock: Clock = _HOST_CLOCK,
-        compared: bool = True,
     ) -> None:
         self.launch: Final = launch
         self.prepare: Final = prepare
@@ -72,7 +70,6 @@ class Contender:
         self.first_us = first_us
         self.error: BaseException | None = None
         self.load: LoadRecord | None = None
-        self.compared: Final = compared
         self.burst = 1
         self._most = _MAX_SAMPLES
         self._warmup = 0 if first_us is None else 1
@@ -144,13 +141,15 @@ class Contender:
         """The number of timed launches."""
         return len(self._us)
 
-    def goes_on(self, most: int) -> bool:
-        """Time up to ``most`` launches; False if it cannot."""
+    @property
+    def may_go_on(self) -> bool:
+        """True if there is time for more launches."""
         spent = self._spent_ns >= 1e9 * self.budget_s
-        if self.error is not None or self.slow or spent or self.n < self._most:
-            return False
+        return not (spent or self.slow) and self.error is None
+
+    def go_on(self, most: int) -> None:
+        """Time up to ``most`` launches."""
         self._most = most
-        return True
 
     def samples(self, waits: bool) -> list[float]:
         """Medians of bursts. waits: of the times that the caller waited."""
@@ -224,10 +223,13 @@ def share(budget_s: float, contenders: int) -> float:
     return 2.0 * budget_s / (1 + max(1, contenders))
 
 
-def measure_together(contenders: Sequence[Contender]) -> None:
+def measure_together(
+    contenders: Sequence[Contender], pairs: Sequence[tuple[Contender, Contender]] | None = None
+) -> None:
     """Launch them in turns until all have what they need; see the module docstring.
 
-    One that fails leaves with its `Contender.error`, the others go on.
+    pairs: that are compared; None: each with the first. One that fails leaves with its
+    `Contender.error`, the others go on.
     """
     for one in contenders:
         one.settle()
@@ -240,7 +242,9 @@ def measure_together(contenders: Sequence[Contender]) -> None:
     try:
         _rounds(contenders, clock)
         most = _MAX_SAMPLES
-        while _undecided(contenders, 2 * most):
+        if pairs is None:
+            pairs = [(one, contenders[0]) for one in contenders[1:]]
+        while _undecided(contenders, pairs, 2 * most):
             most *= 2
             _rounds(contenders, clock)
         _choose_bursts(contenders)
@@ -266,17 +270,20 @@ def _choose_bursts(contenders: Sequence[Contender]) -> None:
         one.burst = -(-most // _MAX_SAMPLES) if one.n > _MAX_SAMPLES else 1
 
 
-def _undecided(contenders: Sequence[Contender], most: int) -> bool:
+def _undecided(
+    contenders: Sequence[Contender], pairs: Sequence[tuple[Contender, Contender]], most: int
+) -> bool:
     """Let those go on that more launches can decide about; False if there are none."""
-    first, *others = [one for one in contenders if one.compared] or [None]
-    if first is None or first.n * 2 < most:
-        return False
     _choose_bursts(contenders)
-    rivals = [one for one in others if one is not None and one.n == first.n]
-    rivals = [one for one in rivals if not _decided(one, first)]
-    if not rivals or not first.goes_on(most):
-        return False
-    return any([one.goes_on(most) for one in rivals])
+    going: set[Contender] = set()
+    for pair in pairs:
+        # Both or none: one alone would not decide anything.
+        able = all(2 * one.n == most and (one in going or one.may_go_on) for one in pair)
+        if able and not _decided(*pair):
+            going.update(pair)
+    for one in going:
+        one.go_on(most)
+    return bool(going)
 
 
 def _decided(one: Contender, first: Contender) -> bool:

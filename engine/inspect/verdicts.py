@@ -33,7 +33,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import median, stdev
 from typing import Final, NamedTuple
 
 from .record_launch import DeviceRecord, LaunchRecord, VerdictRecord
@@ -121,7 +121,13 @@ def _of_blocks(ratios: Sequence[float]) -> float:
     if blocks < 2:
         return 0.0
     cuts = [n * i // blocks for i in range(blocks + 1)]
-    return _median_error([median(ratios[start:end]) for start, end in pairwise(cuts)])
+    middles = sorted(median(ratios[start:end]) for start, end in pairwise(cuts))
+    # Few blocks, perhaps of two levels: a median absolute deviation could be 0. A stall is one
+    # block at each end of ten.
+    ends = blocks // _BLOCKS
+    inner = middles[ends : blocks - ends]
+    clipped = [min(max(x, inner[0]), inner[-1]) for x in middles]
+    return _OF_MEDIAN * stdev(clipped) / math.sqrt(blocks)
 
 
 class Rival(NamedTuple):

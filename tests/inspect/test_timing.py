@@ -362,6 +362,6 @@ def test_the_clock_fits_the_device():
     device = Queue()
     device.call = None
     executable = type("Executable", (), {"sources": []})
-    assert isinstance(placing._clock_of(device, executable), clocks.QueueClock)
+    assert isinstance(placing.clock_of(device, executable), clocks.QueueClock)
     device.properties = 0
-    assert isinstance(placing._clock_of(device, executable), clocks.HostClock)
+    assert isinstance(placing.clock_of(device, executable), clocks.HostClock)
