@@ -29,6 +29,7 @@ import numpy as np
 
 from ..backends import base
 from ..ir import Param
+from .inputs import restorer_of
 from .interpreting import SEED
 from .placing import Placed, clock_of, device_of, placed
 from .record_launch import EarlierRecord, LaunchRecord
@@ -36,7 +37,7 @@ from .timing import Contender
 from .verdicts import DEVICE_TIME, Rival, verdicts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ..backends.base import Artifact
     from ..runtime.compile import FullCompile
@@ -134,8 +135,7 @@ class Earlier:
         if not self._keep or _size(several) > _LARGEST:
             return None
         stamp = f"{os.getpid()}.{time.time_ns():x}.{next(_number)}"
-        copies = tuple([v.copy() if isinstance(v, np.ndarray) else v for v in several])
-        return Kept(stamp, compiled.artifact, copies)
+        return Kept(stamp, compiled.artifact, tuple(_copies(several)))
 
     def keep(self, kernel: str, backend: str, label: str, kept: Kept) -> None:
         """Keep it for the next look."""
@@ -183,27 +183,24 @@ class _Values:
     """`Inputs` as far as `placed` needs them."""
 
     def __init__(self, values: Iterable[Any]) -> None:
-        self.values: Final = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
+        self.values: Final = _copies(values)
 
-    def restorer(self, written: Iterable[int]) -> Any:
-        pairs = [(self.values[i], self.values[i].copy()) for i in written]
+    def restorer(self, written: Iterable[int]) -> Callable[[], None]:
+        return restorer_of(self.values, written)
 
-        def restore() -> None:
-            for value, original in pairs:
-                np.copyto(value, original)
 
-        return restore
+def _copies(values: Iterable[Any]) -> list[Any]:
+    return [cast("Any", v).copy() if isinstance(v, np.ndarray) else v for v in values]
 
 
 def _size(values: Iterable[Any]) -> int:
-    return sum(v.nbytes for v in values if isinstance(v, np.ndarray))
+    return sum(cast("Any", v).nbytes for v in values if isinstance(v, np.ndarray))
 
 
 def _same(one: Any, other: Any) -> bool:
     """True if two values have the same bytes."""
-    if not (isinstance(one, np.ndarray) and isinstance(other, np.ndarray)):
-        return bool(np.asarray(one).tobytes() == np.asarray(other).tobytes())
-    a, b = cast("Any", one), cast("Any", other)
+    a: Any = np.ascontiguousarray(one)
+    b: Any = np.ascontiguousarray(other)
     if (a.shape, a.dtype) != (b.shape, b.dtype):
         return False
     return bool(np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8)))
