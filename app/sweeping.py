@@ -7,7 +7,6 @@ from typing import Any
 
 from ..engine.inspect.record import Record
 from .core.sweeps import Sweep, Value, sweep_of, visits
-from .worker.once import collect
 
 __all__ = ["measure", "sweeps_in"]
 
@@ -26,19 +25,21 @@ def measure(
     progress: called with (looks done, all looks, what comes). stopped: asked before each look; the
     rounds that are complete are returned.
     """
+    from .worker.turns import Look, collect_in_turns
+
+    shared = dict(settings)
+    config, backends = shared.pop("config", None) or {}, shared.pop("backends", ())
+    order = [value for one in visits(values, rounds) for value in one]
+    looks = [Look(files, {**config, option: v}, backends, keep=v == values[0]) for v in order]
+    found = collect_in_turns(
+        looks, began=lambda number: progress(number, len(order), f"{option}={order[number]}"),
+        cancelled=stopped, **shared,
+    )  # fmt: skip
     out: list[list[Record]] = []
-    total, done = rounds * len(values), 0
-    config = dict(settings.get("config") or {})
-    for order in visits(values, rounds):
-        found: dict[Value, Record] = {}
-        for value in order:
-            if stopped():
-                return out
-            progress(done, total, f"{option}={value}")
-            own: dict[str, Any] = {**settings, "config": {**config, option: value}}
-            found[value] = collect(files, **own)
-            done += 1
-        out.append([found[value] for value in values])
+    for first in range(0, len(found) - len(values) + 1, len(values)):
+        part = range(first, first + len(values))
+        by_value = {order[i]: found[i] for i in part}
+        out.append([by_value[value] for value in values])
     return out
 
 

@@ -21,7 +21,7 @@ from ..core.session import Session, labels_of
 from .assuming import AssumingClient
 from .client import Value
 from .events import Event, RecordUpdated
-from .once import CancelledError, WorkerError
+from .once import WorkerError
 
 if TYPE_CHECKING:
     from ...engine.inspect.record import Record
@@ -93,10 +93,10 @@ def collect_in_turns(
     cancelled: Callable[[], bool] = lambda: False,
     **settings: Any,
 ) -> list[Record]:
-    """The record of each look. began: called with the number of a look before it.
+    """The record of each look; of those before ``cancelled``, asked now and then, said so. began:
+    called with the number of a look before it.
 
-    settings: those of `collect` that all looks share. CancelledError if ``cancelled`` says so;
-    WorkerError if no worker can be started.
+    settings: those of `collect` that all looks share. WorkerError if no worker can be started.
     """
     several = list(looks)
     found: list[Record] = []
@@ -119,7 +119,7 @@ def collect_in_turns(
                 began(len(found))
                 client.next_look()
             if cancelled():
-                raise CancelledError
+                return found
     finally:
         client.stop()
     if len(found) == len(several):

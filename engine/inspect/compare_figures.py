@@ -251,13 +251,13 @@ def _of_turns(old: LaunchRecord, new: LaunchRecord) -> Timing | None:
         found = ours.earlier
         if found is None or not theirs.stamp or found.stamp != theirs.stamp:
             continue
-        sides, words = (found.before_us, found.after_us), ("better", "worse")
+        before, after, words = found.before_us, found.after_us, ("better", "worse")
         ratio, band = found.ratio, found.band
         if turned:
             ratio, band = 1 / ratio, band / ratio**2
-            sides, words = sides[::-1], words[::-1]
+            before, after, words = after, before, words[::-1]
         verdict = {"faster": words[0], "slower": words[1]}.get(found.verdict, found.verdict)
-        return Timing(new.workload, found.clock, *sides, ratio, band, verdict, in_turns=True)
+        return Timing(new.workload, found.clock, before, after, ratio, band, verdict, in_turns=True)
     return None
 
 

@@ -64,7 +64,7 @@ APP_MAY = {
     "open": {"application", "options", "report", "streams", "tui", "usage"},
     "show": {"batch", "opening", "options", "panels", "streams", "usage"},
     "whatif": {"batch", "opening", "options", "streams", "usage", "worker"},
-    "difference": {"batch", "opening", "options", "streams", "usage"},
+    "difference": {"batch", "opening", "options", "streams", "usage", "worker"},
     "tour": {"options", "streams", "tui", "usage"},
     "plain": {"panels", "show", "streams", "usage", "worker"},
     "edit": {"opening", "options", "streams", "usage", "worker"},
