@@ -74,7 +74,7 @@ def file_in(record: Record, path: str) -> Generator[str]:
     """The path of a file as a record has it, with its helpers: where it is if nothing has changed,
     else a copy, removed afterwards.
 
-    Raises NoRevisionError for a notebook, of which a record has only the code.
+    Raises NoRevisionError for a notebook: a record has only its code.
     """
     texts = {file.path: file.text for file in record.files}
     if path not in texts:

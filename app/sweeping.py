@@ -28,7 +28,8 @@ def measure(
     from .worker.turns import Look, collect_in_turns
 
     shared = dict(settings)
-    config, backends = shared.pop("config", None) or {}, shared.pop("backends", ())
+    config: dict[str, Value] = shared.pop("config", None) or {}
+    backends: Sequence[str] = shared.pop("backends", ())
     order = [value for one in visits(values, rounds) for value in one]
     looks = [Look(files, {**config, option: v}, backends, keep=v == values[0]) for v in order]
     found = collect_in_turns(

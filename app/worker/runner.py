@@ -29,12 +29,13 @@ class Runner:
         self._loader = Loader()
         self._texts: dict[str, str] = {}
         self._past_lookups = inspect.PastLookups()
-        self._kept = inspect.KeptLooks()
+        self._kept: inspect.KeptLooks | None = None
 
     def run(self, job: Job, steps: JobSteps) -> None:
         """Do ``job``. Superseded passes through."""
         self._past_lookups.take(job.looks)
         if job.edit is None and (job.keep or job.against):
+            self._kept = self._kept or inspect.KeptLooks()
             steps.earlier = inspect.Earlier(self._kept, job.keep, job.against, job.partners)
         steps.total = len(job.files)
         for number, path in enumerate(job.files):

@@ -10,8 +10,8 @@ or of its fields.
     look 2    compile ─ launch ─ time, in turns with what look 1 kept ─ keep
                                   └────▶  LaunchRecord.earlier, of look 2
 
-Both work on the same arrays, if the earlier code takes what the new one takes, with the same
-contents; otherwise the earlier code works on its own. Each launch record that is kept has a stamp,
+Both work on the same arrays, if the two have the same parameters with the same contents;
+otherwise the earlier code works on its own. Each launch record that is kept has a stamp,
 and `LaunchRecord.earlier` has that of the launches it was compared with.
 """
 
@@ -54,7 +54,7 @@ Key = tuple[str, str, str, str]
 
 
 class Kept(NamedTuple):
-    """What is left of a launch. values: copies, in the order of the parameters."""
+    """Code and arguments of a launch. values: copies, in the order of the parameters."""
 
     stamp: str
     artifact: Artifact
@@ -90,7 +90,7 @@ class KeptLooks:
             total -= self._kept.pop(old).bytes
 
     def find(self, look: str, kernel: str, backend: str, label: str) -> Kept | None:
-        """What a look has kept of a kernel: of this id, or else of this name if that is one."""
+        """Return what a look has kept of a kernel: of this id, or else of this name if that is one."""
         found = self._kept.get((look, kernel, backend, label))
         if found is not None:
             return found
@@ -103,7 +103,7 @@ class KeptLooks:
 
 
 class Earlier:
-    """What one look keeps, and what it is compared with.
+    """The launches that one look keeps, and those that it is compared with.
 
     keep, against: names of looks; empty for none. partners: the earlier name of a kernel by its
     present name, where these differ.

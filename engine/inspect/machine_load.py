@@ -9,7 +9,7 @@ measured next to the launches:
 * how long threads of this process were ready and waited for a processor, which Linux counts in
   nanoseconds. Elsewhere that is not known, and the spread of the fixed loop is used.
 
-Waking a thread takes a few microseconds on an idle machine, too: sixteen threads that each launch
+Waking a thread needs a few microseconds on an idle machine, too: sixteen threads that each launch
 wakes are 100 us of waiting in a launch of 30 us. So up to `_WAKING_S` each time that a thread got a
 processor do not count; a thread that another program keeps from its processor waits for
 milliseconds.
@@ -29,7 +29,7 @@ __all__ = ["LoadClock", "busy", "unlike"]
 
 _TURNS: Final = 150
 _LOOPS: Final = 3
-"""Loops of a round, the fastest of which counts: an interrupt is no load."""
+"""Loops of a round; the fastest counts: an interrupt is no load."""
 _LEAST: Final = 15
 _WAITED: Final = 0.05
 """A share of the time spent waiting for a processor from which times are not compared."""
@@ -96,7 +96,7 @@ def _waits() -> dict[str, tuple[int, int]] | None:
 
 
 def _in_excess(before: dict[str, tuple[int, int]], now: dict[str, tuple[int, int]]) -> float:
-    """Seconds of waiting beyond what waking takes. Threads that have ended are missing."""
+    """Seconds of waiting beyond the time of waking. Threads that have ended are missing."""
     total = 0.0
     for thread, (waited, slices) in now.items():
         past = before.get(thread, (0, 0))

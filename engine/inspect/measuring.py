@@ -70,7 +70,7 @@ class Started(NamedTuple):
 
 
 class Timed(NamedTuple):
-    """What one backend of a round was timed with. place: None of what could not be made ready
+    """A backend of a round, ready to be timed. place: None of what could not be made ready
     again. partner: the earlier compile. kept: what is left for the next one."""
 
     started: Started

@@ -28,8 +28,8 @@ class LoadRecord(RecordPart, frozen=True, kw_only=True):
     waited: Annotated[
         float | None,
         about(
-            "Seconds that ready threads of this process waited for a processor, beyond what waking "
-            "takes, per second of timing; above 1 is possible with several threads. None if "
+            "Seconds that ready threads of this process waited for a processor, beyond the time "
+            "of waking, per second of timing; above 1 is possible with several threads. None if "
             "unknown."
         ),
     ] = None
@@ -76,7 +76,7 @@ class LaunchRecord(RecordPart, frozen=True, kw_only=True):
     burst: Annotated[
         int,
         about(
-            "Launches of which a sample is the median: 1 up to 200 launches, so many that there "
+            "Launches in a sample, which is their median: 1 up to 200 launches, so many that there "
             "are at most 200 samples where a comparison needed more. ``n``, median, deviation, "
             "shortest and longest are of single launches."
         ),
