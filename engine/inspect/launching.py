@@ -326,6 +326,10 @@ class Launcher:
         executable = compiled.executable
         return lambda: executable.launch(place.values, SEED)
 
+    def rival_of(self, name: str, names: Sequence[str]) -> str:
+        """The one of ``names`` that launches on a backend are compared with."""
+        return names[0]
+
     def timed_starter(
         self, name: str, compiled: FullCompile, place: Placed, found: Round
     ) -> Callable[[], tuple[Any, ...]]:

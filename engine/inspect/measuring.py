@@ -124,14 +124,23 @@ def measured(
         text = f"timing {capture.kernel.name} on {names} with {found.case.label}"
         try:
             with capture.steps.step(stage, text, kind="launch"), capture.steps.silent():
-                compiled = [one for one in quick if one.started.name != _ORACLE]
-                pairs = [(one.contender, compiled[0].contender) for one in compiled[1:]]
-                pairs += [(one.contender, one.partner.contender) for one in quick if one.partner]
-                measure_together([x for one in quick for x in one.contenders], pairs)
+                contenders = [x for one in quick for x in one.contenders]
+                measure_together(contenders, _pairs(launcher, quick))
         except StepLimit as limit:
             # It came between two launches: what is there counts.
             capture.steps.passing(str(limit))
     return out
+
+
+def _pairs(launcher: Launcher, timed: Sequence[Timed]) -> list[tuple[Contender, Contender]]:
+    """Those that verdicts are about."""
+    compiled = {one.started.name: one.contender for one in timed if one.started.name != _ORACLE}
+    rivals = [
+        (one, compiled.get(launcher.rival_of(name, list(compiled))))
+        for name, one in compiled.items()
+    ]
+    out = [(one, rival) for one, rival in rivals if rival is not None and one is not rival]
+    return out + [(one.contender, one.partner.contender) for one in timed if one.partner]
 
 
 def _timed(

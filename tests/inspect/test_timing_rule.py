@@ -37,7 +37,7 @@ class Noise:
         if self.kind == "two levels":  # of the machine: both sides are slow at the same time
             return self.switched(0, now_s, 1.3, 0.01) * (1 + abs(rng.gauss(0, 0.02)))
         if self.kind == "own levels":  # of each side
-            return self.switched(side, now_s, 1.1, 0.002) * (1 + abs(rng.gauss(0, 0.02)))
+            return self.switched(side, now_s, 1.06, 0.002) * (1 + abs(rng.gauss(0, 0.02)))
         assert self.kind == "single levels"  # of each launch
         return rng.choice((1.0, 1.08)) * (1 + abs(rng.gauss(0, 0.01)))
 
