@@ -148,9 +148,12 @@ def _records(
             settings = common.settings(own)
             shared = {"run": settings["run"], "limits": settings["limits"]}
             before, after = (kernel.rpartition(":")[2] for kernel in kernels)
+            partners = {after: before} if before and after else {}
+            backends = settings["backends"]
+            if looks and len(backends) == len(looks[0].backends) == 1:
+                partners[f"@{backends[0]}"] = f"@{looks[0].backends[0]}"
             looks.append(Look(
-                own.files, settings["config"], settings["backends"], keep=not looks,
-                partners={after: before} if before != after and before and after else {},
+                own.files, settings["config"], backends, keep=not looks, partners=partners,
                 own={"opening": own.opening, "only": tuple(filter(None, [kernels[i]]))},
             ))  # fmt: skip
         files = [name for i, name in enumerate(names) if i not in found]

@@ -158,7 +158,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     edited IR for the kernel that it names; see `engine.inspect.edited`. study: what to
     find out about the kernels of ``only``. keep: the name under which launches are kept, to be
     timed in turns with those of later jobs; against: the name of those that are timed so with this
-    job's; partners: earlier names of kernels by the present ones. See `engine.inspect.earlier`.
+    job's; partners: earlier names by the present ones, see `engine.inspect.earlier`.
     """
 
     id: int

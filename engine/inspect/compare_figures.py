@@ -207,6 +207,10 @@ def timings_of(
         if args[0].get(label) != args[1].get(label):
             why = "they were launched with different arguments"
         if not why and old.backend != new.backend:
+            in_turns = _of_turns(other, launch)
+            if in_turns is not None:
+                out.append(in_turns)
+                continue
             why = "two backends of two runs: the matrix compares launches made in turns"
         found = timing_of(other, launch, why, alike)
         if found is not None:

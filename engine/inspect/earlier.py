@@ -90,7 +90,7 @@ class KeptLooks:
             total -= self._kept.pop(old).bytes
 
     def find(self, look: str, kernel: str, backend: str, label: str) -> Kept | None:
-        """Return what a look has kept of a kernel: of this id, or else of this name if that is one."""
+        """Return what a look has kept of a kernel: of this id, else of the only one of its name."""
         found = self._kept.get((look, kernel, backend, label))
         if found is not None:
             return found
@@ -105,8 +105,8 @@ class KeptLooks:
 class Earlier:
     """The launches that one look keeps, and those that it is compared with.
 
-    keep, against: names of looks; empty for none. partners: the earlier name of a kernel by its
-    present name, where these differ.
+    keep, against: names of looks; empty for none. partners: the earlier name of a kernel, or of a
+    backend with ``@`` before it, by the present one, where these differ.
     """
 
     def __init__(
@@ -123,7 +123,8 @@ class Earlier:
             return None
         head, colon, name = kernel.rpartition(":")
         before = head + colon + self._partners.get(name, name)
-        kept = self._looks.find(self._against, before, backend, label)
+        other = self._partners.get(f"@{backend}", f"@{backend}")[1:]
+        kept = self._looks.find(self._against, before, other, label)
         code = compiled.artifact.code
         if kept is None or (code and kept.artifact.code == code):
             return None
@@ -150,13 +151,14 @@ def partner_of(
     old, new = kept.artifact.meta, compiled.artifact.meta
     where = {_bare(param): i for i, param in enumerate(new.params)}
     numbers = [where.get(_bare(param), -1) for param in old.params]
-    own = -1 in numbers or old.noalias != new.noalias
+    name = kept.artifact.backend
+    own = -1 in numbers or old.noalias != new.noalias or name != compiled.artifact.backend
     for value, at in zip(kept.values, numbers, strict=True):
         if at >= 0:
             if np.shape(value) != np.shape(place.given.values[at]):
                 return None
             own = own or not _same(value, place.given.values[at])
-    executable = base.find(compiled.artifact.backend).load(kept.artifact)
+    executable = base.find(name).load(kept.artifact)
     loaded = cast("Any", SimpleNamespace(executable=executable))
     if own:
         place = placed(loaded, cast("Any", _Values(kept.values)))
