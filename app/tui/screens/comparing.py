@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -156,9 +157,10 @@ class CompareScreen(ListScreen):
         """The file as a save had it, and the options of the studio at that time."""
         from ...revisions import file_in
 
-        config = next((f.config for f in record.files if f.path == self._path), ())
+        own = os.path.abspath(self._path)
+        config = next((f.config for f in record.files if f.path == own), ())
         options = {e.name: e.value for e in config or record.config if e.origin == "studio"}
-        with file_in(record, self._path) as path:
+        with file_in(record, own) as path:
             yield path, options
 
     def _with_revision(self, revision: str) -> None:
