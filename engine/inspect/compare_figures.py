@@ -232,7 +232,7 @@ def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Ti
         return None
     middles = median(before), median(after)
     ratio = middles[1] / middles[0]
-    noises = noise_of(before), noise_of(after)
+    noises = noise_of(before, old.burst), noise_of(after, new.burst)
     band = ratio * (noises[0] + noises[1]) if noises[0] and noises[1] else None
     verdict = "unknown"
     if not why and alike:

@@ -48,6 +48,8 @@ _LARGEST: Final = 64 << 20
 """Most bytes of the arguments of a launch that is kept."""
 _MOST: Final = 256 << 20
 """Most bytes of all that is kept; the oldest go first."""
+_LONGEST_S: Final = 15.0
+"""Of all comparisons of a look: an option may change the code of every kernel of a large file."""
 _number: Final = itertools.count(1)
 Key = tuple[str, str, str, str]
 """Name of a look, id of a kernel, backend, label of a workload."""
@@ -62,7 +64,8 @@ class Kept(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        return _size(self.values)
+        texts = sum(map(len, self.artifact.texts.values()))
+        return _size(self.values) + len(self.artifact.code) + texts
 
 
 class Partner(NamedTuple):
@@ -106,7 +109,8 @@ class Earlier:
     """The launches that one look keeps, and those that it is compared with.
 
     keep, against: names of looks; empty for none. partners: the earlier name of a kernel, or of a
-    backend with ``@`` before it, by the present one, where these differ.
+    backend with ``@`` before it, by the present one, where these differ. left_s: how long kernels
+    may yet be launched for the precision of a comparison; later ones have fewer launches.
     """
 
     def __init__(
@@ -116,6 +120,7 @@ class Earlier:
         self._keep: Final = keep
         self._against: Final = against
         self._partners: Final = dict(partners or {})
+        self.left_s = _LONGEST_S
 
     def find(self, kernel: str, backend: str, label: str, compiled: FullCompile) -> Kept | None:
         """The earlier compile, if it is another one."""

@@ -15,6 +15,7 @@ Warm compiles are timed here, too.
 from __future__ import annotations
 
 import itertools
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -124,8 +125,11 @@ def measured(
         text = f"timing {capture.kernel.name} on {names} with {found.case.label}"
         try:
             with capture.steps.step(stage, text, kind="launch"), capture.steps.silent():
+                began = time.perf_counter()
                 contenders = [x for one in quick for x in one.contenders]
                 measure_together(contenders, _pairs(launcher, quick))
+                if earlier is not None and len(contenders) > len(quick):
+                    earlier.left_s -= time.perf_counter() - began
         except StepLimit as limit:
             # It came between two launches: what is there counts.
             capture.steps.passing(str(limit))
@@ -140,7 +144,9 @@ def _pairs(launcher: Launcher, timed: Sequence[Timed]) -> list[tuple[Contender, 
         for name, one in compiled.items()
     ]
     out = [(one, rival) for one, rival in rivals if rival is not None and one is not rival]
-    return out + [(one.contender, one.partner.contender) for one in timed if one.partner]
+    if launcher.earlier is not None and launcher.earlier.left_s > 0:
+        out += [(one.contender, one.partner.contender) for one in timed if one.partner]
+    return out
 
 
 def _timed(

@@ -85,13 +85,16 @@ def uncertainty(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, 
     return median(ratios), _ERRORS * max(_median_error(ratios), _of_blocks(ratios))
 
 
-def noise_of(times: Sequence[float]) -> float | None:
-    """The uncertainty of the median of one run, relative to it; None if there are too few times."""
+def noise_of(times: Sequence[float], burst: int = 1) -> float | None:
+    """The uncertainty of the median of one run, relative to it; None if there are too few times.
+
+    burst: each is the median of so many launches; the deviation that counts is that of one.
+    """
     n = len(times)
     if n < _BLOCK or median(times) <= 0.0:
         return None
     middle = median(times)
-    deviation = _OF_NORMAL * median(abs(t - middle) for t in times)
+    deviation = _OF_NORMAL * median(abs(t - middle) for t in times) * math.sqrt(burst)
     blocks = min(_BLOCKS, n // _BLOCK)
     cuts = [n * i // blocks for i in range(blocks + 1)]
     middles = [median(times[start:end]) for start, end in pairwise(cuts)]

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.inspect import earlier
+from qd_studio.engine.inspect import earlier, measuring
 from qd_studio.engine.inspect.capture import KernelCapture
 from qd_studio.engine.inspect.compare import compare_kernels
 from qd_studio.engine.inspect.earlier import Earlier, KeptLooks
@@ -120,15 +120,27 @@ def test_only_what_asks_for_it_is_kept_and_compared():
 
 def test_what_is_large_is_not_kept_and_the_oldest_goes_first(monkeypatch):
     looks = KeptLooks()
-    monkeypatch.setattr(earlier, "_MOST", 100)
+    monkeypatch.setattr(earlier, "_MOST", 110)
     monkeypatch.setattr(earlier, "_LARGEST", 60)
-    code = types.SimpleNamespace(artifact=None)
+    code = types.SimpleNamespace(artifact=types.SimpleNamespace(code=b"12", texts={"asm": "345"}))
     view = Earlier(looks, "last", "last")
     for name in ("f.py:a", "f.py:b", "g.py:b"):
         view.keep(name, "cpu", "n=1", view.copied(code, [np.ones(10, np.float32), 7]))
     assert [key[1] for key in looks._kept] == ["f.py:b", "g.py:b"]
-    assert looks.find("last", "f.py:b", "cpu", "n=1").bytes == 40
+    assert looks.find("last", "f.py:b", "cpu", "n=1").bytes == 45
     # By its name alone, if that is one: another file with it could be meant.
     assert looks.find("last", "h.py:b", "cpu", "n=1") is None
     assert looks.find("last", "f.py:b", "cpu", "n=2") is None
     assert view.copied(code, [np.ones(16, np.float32)]) is None
+
+
+def test_comparisons_of_a_look_have_a_limit_together():
+    view = Earlier(KeptLooks(), "last", "last")
+    launcher = types.SimpleNamespace(earlier=view, rival_of=lambda name, names: names[0])
+    partner = types.SimpleNamespace(contender="old")
+    one = types.SimpleNamespace(
+        started=types.SimpleNamespace(name="cpu"), contender="new", partner=partner
+    )
+    assert measuring._pairs(launcher, [one]) == [("new", "old")]
+    view.left_s = 0.0
+    assert measuring._pairs(launcher, [one]) == []

@@ -6,7 +6,7 @@ import random
 import msgspec
 import pytest
 from qd_studio.engine.inspect import clocks, machine_load, placing, timing
-from qd_studio.engine.inspect.verdicts import Rival, verdicts_of
+from qd_studio.engine.inspect.verdicts import Rival, merged, noise_of, verdicts_of
 
 
 class Clock:
@@ -174,6 +174,15 @@ def test_samples_of_longer_bursts_are_compared_with_as_many_launches():
     for rivals, ratio in (((short, long_), 2.0), ((long_, short), 0.5)):
         (found,) = verdicts_of([Rival(str(i), one) for i, one in enumerate(rivals)])
         assert found.ratio == pytest.approx(ratio)
+
+
+def test_two_runs_have_the_noise_of_single_launches_whatever_a_sample_is():
+    single = [100.0 + i % 9 for i in range(1800)]
+    bursts = merged(single, 9)
+    assert len(set(bursts)) == 1 and noise_of(bursts, 9) == 0.02
+    rng = random.Random(1)
+    wide = [rng.gauss(100.0, 5.0) for _ in range(1800)]
+    assert noise_of(merged(wide, 9), 9) == pytest.approx(noise_of(wide), rel=0.35)
 
 
 def test_waking_threads_is_no_load_and_waiting_for_others_is():
