@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..engine.inspect.record import BackendRecord, KernelRecord, Record
 from .core.failing import failures
@@ -12,7 +12,10 @@ from .core.format import backend_reason
 from .worker.events import Event, Failed, KernelUpdated
 from .worker.once import collect
 
-__all__ = ["PyprojectError", "failures", "measured", "rules_for"]
+if TYPE_CHECKING:
+    from .worker.turns import Look
+
+__all__ = ["PyprojectError", "failures", "measured", "measured_in_turns", "rules_for"]
 
 _TABLE: Final = ("fail-on", "require")
 
@@ -30,7 +33,26 @@ def measured(
 ) -> Record:
     """Return a complete record of ``files``; ``talk`` receives a line for each thing that happens
     meanwhile, ``heard`` every event."""
+    return collect(files, on_event=_listener(talk, heard), command=command, **settings)
 
+
+def measured_in_turns(
+    looks: Iterable[Look],
+    command: tuple[str, ...],
+    talk: Callable[[str], object],
+    began: Callable[[int], object],
+    heard: Callable[[Event], object] = lambda event: None,
+    **settings: Any,
+) -> list[Record]:
+    """As `measured`, of several looks whose launches are timed in turns; see `worker.turns`."""
+    from .worker.turns import collect_in_turns
+
+    return collect_in_turns(looks, _listener(talk, heard), began=began, command=command, **settings)
+
+
+def _listener(
+    talk: Callable[[str], object], heard: Callable[[Event], object]
+) -> Callable[[Event], object]:
     said: set[str] = set()
 
     def listen(event: Event) -> None:
@@ -44,7 +66,7 @@ def measured(
                 said.add(text)
                 talk(text)
 
-    return collect(files, on_event=listen, command=command, **settings)
+    return listen
 
 
 def _outcome(kernel: KernelRecord) -> str:

@@ -11,7 +11,7 @@ import argparse
 import contextlib
 import json
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -81,7 +81,7 @@ def main(words: list[str]) -> int:
     options = parser().parse_args(own)
     options.arguments = arguments
     names, kernels = _sides(options)
-    records = [_record(options, name, side) for name, side in zip(names, "ab", strict=True)]
+    records = _records(options, names, kernels)
     for name, record, kernel in zip(names, records, kernels, strict=True):
         known = [k.name for k in record.kernels]
         if kernel and not any(kernel in (k.id, k.name) for k in record.kernels):
@@ -127,22 +127,42 @@ def _is_saved(name: str) -> bool:
     return name.endswith(_SAVED)
 
 
-def _record(options: argparse.Namespace, name: str, side: str) -> Record:
-    """The record of one side."""
-    if _is_saved(name):
-        return common.saved(name)
-    own = argparse.Namespace(**vars(options))
-    own.backend = [*options.backend, *getattr(options, f"{side}_backend")]
-    own.config = [*options.config, *getattr(options, f"{side}_config")]
-    kernel = getattr(options, f"{side}_kernel") or options.kernel
-    with _file(name) as path:
-        own.files = [path]
-        own.opening = common.opening(own)
-        settings = common.settings(own)
-        settings["launch"] = not options.no_launch
-        settings["only"] = [kernel] if kernel else []
-        streams.talk(f"{name}:")
-        return common.measured(own.files, ["diff"], settings)
+def _records(
+    options: argparse.Namespace, names: list[str], kernels: tuple[str, str]
+) -> list[Record]:
+    """The records of both sides; by one worker, if both are files."""
+    from .worker.turns import Look
+
+    found = {i: common.saved(name) for i, name in enumerate(names) if _is_saved(name)}
+    looks: list[Look] = []
+    shared: dict[str, Any] = {}
+    with contextlib.ExitStack() as stack:
+        for i, (name, side) in enumerate(zip(names, "ab", strict=True)):
+            if i in found:
+                continue
+            own = argparse.Namespace(**vars(options))
+            own.backend = [*options.backend, *getattr(options, f"{side}_backend")]
+            own.config = [*options.config, *getattr(options, f"{side}_config")]
+            own.files = [stack.enter_context(_file(name))]
+            own.opening = common.opening(own)
+            settings = common.settings(own)
+            shared = {"run": settings["run"], "limits": settings["limits"]}
+            before, after = (kernel.rpartition(":")[2] for kernel in kernels)
+            partners = {after: before} if before and after else {}
+            backends = settings["backends"]
+            if looks and len(backends) == len(looks[0].backends) == 1:
+                partners[f"@{backends[0]}"] = f"@{looks[0].backends[0]}"
+            looks.append(Look(
+                own.files, settings["config"], backends, keep=not looks, partners=partners,
+                own={"opening": own.opening, "only": tuple(filter(None, [kernels[i]]))},
+            ))  # fmt: skip
+        files = [name for i, name in enumerate(names) if i not in found]
+        measured = common.measured_in_turns(
+            looks, ["diff"], lambda number: streams.talk(f"{files[number]}:"),
+            launch=not options.no_launch, **shared,
+        ) if looks else []  # fmt: skip
+    left = iter(measured)
+    return [found[i] if i in found else next(left) for i in range(2)]
 
 
 def _report_failures(names: list[str], records: list[Record]) -> bool:

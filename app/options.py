@@ -12,12 +12,15 @@ from .opening import NotOpenedError, check_text, expanded, module_file
 from .usage import EXIT_ENVIRONMENT, EXIT_OK, EXIT_USAGE, Failure, Parser, count
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..engine.inspect.record import Record
     from .worker.protocol import Opening
+    from .worker.turns import Look
 
 __all__ = [
-    "asked", "common", "measured", "no_color", "nothing_ran", "opening", "saved", "screen",
-    "settings",
+    "asked", "common", "measured", "measured_in_turns", "no_color", "nothing_ran",
+    "opening", "saved", "screen", "settings",
 ]  # fmt: skip
 
 
@@ -115,6 +118,20 @@ def measured(files: list[str], words: list[str], settings: dict[str, Any]) -> Re
         with progress.line() as line:
             command = ("qd-studio", *words)
             return batch.measured(files, command, streams.talk, line.heard, **settings)
+    except WorkerError as error:
+        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+
+
+def measured_in_turns(
+    looks: list[Look], words: list[str], began: Callable[[int], object], **settings: Any
+) -> list[Record]:
+    """The records of several looks, by one worker. words: of the command line."""
+    from . import batch
+    from .worker.once import WorkerError
+
+    try:
+        command = ("qd-studio", *words)
+        return batch.measured_in_turns(looks, command, streams.talk, began, **settings)
     except WorkerError as error:
         raise Failure(EXIT_ENVIRONMENT, str(error)) from None
 

@@ -1,5 +1,5 @@
-"""Files as of a revision of git: FILE@REVISION is the file, with all that it imports from its
-repository, as it was then."""
+"""Files as they were: FILE@REVISION is the file as of a revision of git, with all that it imports
+from its repository; a record has the texts of a file and of its helpers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import subprocess
 import tarfile
 import tempfile
 from collections.abc import Generator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ["Commit", "NoRevisionError", "commits", "file_at", "git", "split"]
+if TYPE_CHECKING:
+    from ..engine.inspect.record import Record
+
+__all__ = ["Commit", "NoRevisionError", "commits", "file_at", "file_in", "git", "split"]
 
 _FORMAT = "%h%x09%cr%x09%s"
 
@@ -64,6 +67,39 @@ def file_at(path: str, revision: str) -> Generator[str]:
         if not os.path.exists(found):
             raise NoRevisionError(f"that revision has no file {inner}")
         yield found
+
+
+@contextlib.contextmanager
+def file_in(record: Record, path: str) -> Generator[str]:
+    """The path of a file as a record has it, with its helpers: where it is if nothing has changed,
+    else a copy, removed afterwards.
+
+    Raises NoRevisionError for a notebook: a record has only its code.
+    """
+    texts = {file.path: file.text for file in record.files}
+    if path not in texts:
+        raise NoRevisionError(f"the record has no file {path}")
+    if all(_text_at(where) == text for where, text in texts.items()):
+        yield path
+        return
+    if path.endswith(".ipynb"):
+        raise NoRevisionError("it is an earlier text of a notebook")
+    top = os.path.commonpath([os.path.dirname(where) for where in texts])
+    with tempfile.TemporaryDirectory(prefix="qd-studio-") as copy:
+        for where, text in texts.items():
+            place = os.path.join(copy, os.path.relpath(where, top))
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            with open(place, "w", encoding="utf-8") as file:
+                file.write(text)
+        yield os.path.join(copy, os.path.relpath(path, top))
+
+
+def _text_at(path: str) -> str | None:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, ValueError):
+        return None
 
 
 def commits(path: str, most: int = 20) -> Sequence[Commit]:

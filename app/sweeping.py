@@ -11,7 +11,6 @@ from ..engine.inspect.record import Record
 from .core.progress import Rate, State
 from .core.sweeps import Sweep, Value, sweep_of, visits
 from .worker.events import Event, Progress
-from .worker.once import CancelledError, collect
 
 __all__ = ["measure", "sweeps_in"]
 
@@ -30,31 +29,37 @@ def measure(
     progress: called with what is done now and how far it is. cancelled: when it is set, the look in
     work is given up, and the rounds that are complete are returned.
     """
-    out: list[list[Record]] = []
-    total, done, setting = rounds * len(values), 0, ""
-    config = dict(settings.get("config") or {})
+    from .worker.turns import Look, collect_in_turns
+
+    shared = dict(settings)
+    config: dict[str, Value] = shared.pop("config", None) or {}
+    backends: Sequence[str] = shared.pop("backends", ())
+    order = [value for one in visits(values, rounds) for value in one]
+    looks = [Look(files, {**config, option: v}, backends, keep=v == values[0]) for v in order]
+    total, done = len(order), 0
     rate = Rate(time.monotonic())
+
+    def began(number: int) -> None:
+        nonlocal done
+        done = number
+        say("")
 
     def heard(event: Event) -> None:
         if isinstance(event, Progress):
-            say(f"{setting}: {event.text}")
+            say(f": {event.text}")
 
     def say(text: str) -> None:
         left = rate.left(time.monotonic(), done, total)
-        progress(State(text, f"look {done + 1} of {total}", "", left))
+        state = State(f"{option}={order[done]}{text}", f"look {done + 1} of {total}", "", left)
+        progress(state)
 
-    for order in visits(values, rounds):
-        found: dict[Value, Record] = {}
-        for value in order:
-            setting = f"{option}={value}"
-            say(setting)
-            own: dict[str, Any] = {**settings, "config": {**config, option: value}}
-            try:
-                found[value] = collect(files, on_event=heard, cancelled=cancelled, **own)
-            except CancelledError:
-                return out
-            done += 1
-        out.append([found[value] for value in values])
+    stopped = cancelled.is_set if cancelled is not None else bool
+    found = collect_in_turns(looks, heard, began=began, cancelled=stopped, **shared)
+    out: list[list[Record]] = []
+    for first in range(0, len(found) - len(values) + 1, len(values)):
+        part = range(first, first + len(values))
+        by_value = {order[i]: found[i] for i in part}
+        out.append([by_value[value] for value in values])
     return out
 
 

@@ -352,7 +352,7 @@ def _timed(
         why = unlike(now.launch, old.launch) if tripped else busy(old.launch.load)
     if why:
         return Finding(rule.text, kernel, _unjudged(rule), f"{text}: {why}")
-    noises = noise_of(now.samples), noise_of(old.samples)
+    noises = noise_of(now.samples, now.launch.burst), noise_of(old.samples, old.launch.burst)
     if tripped and (noises[0] is None or noises[1] is None):
         few = min(len(now.samples), len(old.samples))
         return Finding(

@@ -1,8 +1,8 @@
 """A sweep: one kernel compiled and launched with several values of a compile option. Pure.
 
-The first value is the reference. Values are visited in rounds, every other round backwards, so that
-a machine that gets slower slows all of them. A value is ``better`` or ``worse`` only if it is in
-every round, beyond the noise of both launches (`compare_figures`).
+The first value is the reference. Values are visited in rounds, the reference first, the others in
+every other round backwards. The launches of each are made in turns with those of the reference. A
+value is ``better`` or ``worse`` only if it is in every round, beyond the noise (`compare_figures`).
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Sweep(msgspec.Struct, frozen=True):
 
 def visits(values: Sequence[Value], rounds: int) -> list[list[Value]]:
     """The order in which values are visited, by round."""
-    return [list(values) if i % 2 == 0 else list(reversed(values)) for i in range(rounds)]
+    first, others = values[:1], values[1:]
+    return [[*first, *(others if i % 2 == 0 else reversed(others))] for i in range(rounds)]
 
 
 def reference_first(values: Sequence[Value], now: Value) -> list[Value]:

@@ -123,10 +123,11 @@ def run_studio(
 
     def start(on_event: Callable[[Any], object]) -> WorkerClient:
         from ..worker.assuming import AssumingClient
+        from ..worker.protocol import LAST
 
         return AssumingClient(
             files, config=config, backends=chosen, on_event=on_event, run=run, limits=limits,
-            opening=opening, command=command, watch=True,
+            opening=opening, command=command, watch=True, keep=LAST, against=LAST,
         )  # fmt: skip
 
     looks = {"run": run, "limits": limits, "opening": opening}

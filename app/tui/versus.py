@@ -6,14 +6,17 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from ...engine.inspect.compare import KernelComparison, compare_backends
+from msgspec.structs import replace
+
+from ...engine.inspect.compare import KernelComparison, compare_backends, compare_kernels
 from ...engine.inspect.record import KernelRecord, Record
 from ..core.edits import changes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
-__all__ = ["Given", "Measure", "Result", "Sides", "compiled_side"]
+__all__ = ["Given", "Measure", "Result", "Sides", "compiled_side", "with_times"]
 
 Value = str | int | float | bool
 
@@ -41,23 +44,33 @@ class Result(NamedTuple):
 
 
 class Given(NamedTuple):
-    """A side that has its record, or how to get it. note: what it lacks."""
+    """A side that has its record, or how to get it. note: what it lacks. again: its file, as it
+    was, and the options for it, to be launched in turns with the other side; None if it cannot."""
 
     name: str
     record: Callable[[Callable[..., object], threading.Event], Record]
     note: str = ""
+    again: Callable[[], AbstractContextManager[tuple[str, Mapping[str, Value]]]] | None = None
 
 
 class Sides:
     """Two sides, before and after, and what comes of them.
 
     names: of both. backends: those of one record are compared, not two records. Either `result` or
-    `fault` is there in the end; `progress`, forms of one text, meanwhile.
+    `fault` is there in the end; `progress`, forms of one text, meanwhile. settings: of the looks
+    that launch both in turns, where the records have no such times; None if nothing can be launched
+    here.
     """
 
     def __init__(
-        self, before: Given, after: Given, kernel: str, backends: tuple[str, str] | None = None
+        self,
+        before: Given,
+        after: Given,
+        kernel: str,
+        backends: tuple[str, str] | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
+        self._settings = settings
         self.names = backends or (before.name, after.name)
         self.title = f"{self.names[0]} -> {self.names[1]}"
         self.result: Result | None = None
@@ -81,6 +94,8 @@ class Sides:
 
         try:
             self.result = self._compared(talk)
+            if self._settings is not None and self._backends is None:
+                self._launch_in_turns(self.result, self._settings, said)
         except CancelledError:
             self.fault = "It was cancelled."
         except (WorkerError, OSError, ValueError, LookupError) as error:
@@ -111,6 +126,64 @@ class Sides:
             there = old if sides[0] is None else new
             raise LookupError(_missing(self._kernel, where, there))
         return Result(found, sides[0], sides[1], notes)
+
+    def _launch_in_turns(
+        self, found: Result, settings: Mapping[str, Any], said: Callable[[], object]
+    ) -> None:
+        """Replace times of two runs by those of launches in turns."""
+        from ..worker.once import WorkerError
+        from ..worker.turns import Look, collect_in_turns
+
+        sides = self._before.again, self._after.again
+        if sides[0] is None or sides[1] is None or not _of_two_runs(found.found):
+            return
+        self.result = found._replace(notes=(*found.notes, _LAUNCHING))
+        said()
+        names = [id.rpartition(":")[2] for id in (found.found.before, found.found.after)]
+        try:
+            with sides[0]() as (first, config), sides[1]() as (second, other):
+                own = [{"only": (name,)} for name in names]
+                partners = {names[1]: names[0]}
+                backends = settings["backends"]
+                looks = [
+                    Look([first], config, backends, keep=True, own=own[0]),
+                    Look([second], other, backends, partners=partners, own=own[1]),
+                ]
+                shared = {k: v for k, v in settings.items() if k != "backends"}
+                records = collect_in_turns(looks, cancelled=self.cancelled.is_set, **shared)
+        except (WorkerError, OSError, ValueError) as error:
+            note = f"The times are those of two runs: {error}"
+            self.result = found._replace(notes=(*found.notes, note))
+            return
+        kernels = [
+            [k for k in r.kernels if k.name == n] for r, n in zip(records, names, strict=False)
+        ]
+        if len(kernels) == 2 and kernels[0] and kernels[1]:
+            again = compare_kernels(kernels[0][0], kernels[1][0])
+            found = found._replace(found=with_times(found.found, again))
+        self.result = found
+
+
+_LAUNCHING = "Launching both in turns: the times are those of two runs until then."
+
+
+def _of_two_runs(found: KernelComparison) -> bool:
+    """True if a backend has times whose launches were not made in turns, of code that differs."""
+    return any(
+        not timing.in_turns and backend.code.state != "same" and backend.before == backend.after
+        for backend in found.backends
+        for timing in backend.timings
+    )
+
+
+def with_times(found: KernelComparison, again: KernelComparison) -> KernelComparison:
+    """The comparison with times of launches in turns, where ``again`` has such."""
+    timings = {
+        (b.before, b.after): b.timings for b in again.backends if any(t.in_turns for t in b.timings)
+    }
+    backends = [replace(b, timings=timings.get((b.before, b.after), b.timings))
+                for b in found.backends]  # fmt: skip
+    return replace(found, backends=tuple(backends))
 
 
 def _missing(kernel: str, where: str, record: Record) -> str:

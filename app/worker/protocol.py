@@ -46,6 +46,7 @@ from ...engine.inspect.steps import late_text
 
 __all__ = [
     "AFRESH",
+    "LAST",
     "Assume",
     "Counts",
     "DeviceLost",
@@ -145,6 +146,10 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     bad: str = ""
 
 
+LAST: Final = "last"
+"""The look that the next one is compared with, after a save."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     """Look at ``files``. skip: ids of kernels whose records the studio has and that still hold.
 
@@ -158,7 +163,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     the speed of a backend that is not known is measured, once for the machine.
     assume: assumptions to try once the kernels have been launched. edit:
     edited IR for the kernel that it names; see `engine.inspect.edited`. study: what to
-    find out about the kernels of ``only``.
+    find out about the kernels of ``only``. keep: the name under which launches are kept, to be
+    timed in turns with those of later jobs; against: the name of those that are timed so with this
+    job's; partners: earlier names by the present ones, see `engine.inspect.earlier`.
     """
 
     id: int
@@ -181,6 +188,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     peaks: bool = False
     assume: tuple[Assume, ...] = ()
     study: Study | None = None
+    keep: str = ""
+    against: str = ""
+    partners: dict[str, str] = {}
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):

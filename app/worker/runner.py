@@ -22,16 +22,21 @@ __all__ = ["Runner"]
 
 class Runner:
     """Works on jobs, one after the other; keeps nothing between them but loaded libraries, the
-    texts of kernels, to know which ones a save has changed, and what the caches were asked."""
+    texts of kernels, to know which ones a save has changed, what the caches were asked, and code to
+    time in turns with that of later jobs."""
 
     def __init__(self) -> None:
         self._loader = Loader()
         self._texts: dict[str, str] = {}
         self._past_lookups = inspect.PastLookups()
+        self._kept: inspect.KeptLooks | None = None
 
     def run(self, job: Job, steps: JobSteps) -> None:
         """Do ``job``. Superseded passes through."""
         self._past_lookups.take(job.looks)
+        if job.edit is None and (job.keep or job.against):
+            self._kept = self._kept or inspect.KeptLooks()
+            steps.earlier = inspect.Earlier(self._kept, job.keep, job.against, job.partners)
         steps.total = len(job.files)
         for number, path in enumerate(job.files):
             steps.file = path

@@ -253,6 +253,8 @@ _LAZY: Final = {
     "count_as_user": "faults",
     "error_at": "faults",
     "error_record": "faults",
+    "Earlier": "earlier",
+    "KeptLooks": "earlier",
     "EditedCapture": "edited",
     "every_backend": "settings",
     "expand": "settings",

@@ -1,6 +1,7 @@
 """The cost of two compiles of a kernel: counts of the IR, of the code, and times of launches.
 
-Counts are exact. Times have a band: launches of two runs belong to no common moment, so that the
+Counts are exact. Times have a band. Where the launches of both were made in turns (`earlier`), it
+is that of two backends. Otherwise launches of two runs belong to no common moment, so that the
 noise of each counts in full (`verdicts.noise_of`), and where the machine was busy, or as fast as it
 was not before (`machine_load`), the verdict is ``unknown``.
 """
@@ -59,7 +60,7 @@ class Timing(msgspec.Struct, frozen=True):
 
     verdict: ``better``, ``worse`` (of two backends ``faster``, ``slower``), ``within noise``, or
     ``unknown`` with the reason. ratio: after over before. band: its uncertainty; None if that is
-    not known.
+    not known. in_turns: the launches were made in turns (`earlier`), not in two runs.
     """
 
     workload: str
@@ -70,6 +71,7 @@ class Timing(msgspec.Struct, frozen=True):
     band: float | None
     verdict: str
     reason: str = ""
+    in_turns: bool = False
 
 
 # ---- code
@@ -205,6 +207,10 @@ def timings_of(
         if args[0].get(label) != args[1].get(label):
             why = "they were launched with different arguments"
         if not why and old.backend != new.backend:
+            in_turns = _of_turns(other, launch)
+            if in_turns is not None:
+                out.append(in_turns)
+                continue
             why = "two backends of two runs: the matrix compares launches made in turns"
         found = timing_of(other, launch, why, alike)
         if found is not None:
@@ -215,6 +221,10 @@ def timings_of(
 def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Timing | None:
     """Launches of two runs with the same arguments; None without times. why, alike: `timings_of`'s
     reason why they cannot be compared, and whether the code is the same."""
+    if not why and not alike:
+        in_turns = _of_turns(old, new)
+        if in_turns is not None:
+            return in_turns
     device = old.by_device and new.by_device and old.method == new.method
     clock = "device time" if device else "wall clock"
     before, after = (x.samples_us if device else x.waits_us for x in (old, new))
@@ -222,7 +232,7 @@ def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Ti
         return None
     middles = median(before), median(after)
     ratio = middles[1] / middles[0]
-    noises = noise_of(before), noise_of(after)
+    noises = noise_of(before, old.burst), noise_of(after, new.burst)
     band = ratio * (noises[0] + noises[1]) if noises[0] and noises[1] else None
     verdict = "unknown"
     if not why and alike:
@@ -237,6 +247,22 @@ def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Ti
         if abs(ratio - 1.0) > band:
             verdict = "worse" if ratio > 1.0 else "better"
     return Timing(new.workload, clock, *middles, ratio, band, verdict, why)
+
+
+def _of_turns(old: LaunchRecord, new: LaunchRecord) -> Timing | None:
+    """The verdict on launches that were made in turns; None if these two were not."""
+    for ours, theirs, turned in ((new, old, False), (old, new, True)):
+        found = ours.earlier
+        if found is None or not theirs.stamp or found.stamp != theirs.stamp:
+            continue
+        before, after, words = found.before_us, found.after_us, ("better", "worse")
+        ratio, band = found.ratio, found.band
+        if turned:
+            ratio, band = 1 / ratio, band / ratio**2
+            before, after, words = after, before, words[::-1]
+        verdict = {"faster": words[0], "slower": words[1]}.get(found.verdict, found.verdict)
+        return Timing(new.workload, found.clock, before, after, ratio, band, verdict, in_turns=True)
+    return None
 
 
 def timings_in_turns(old: BackendRecord, new: BackendRecord) -> tuple[Timing, ...]:
@@ -255,6 +281,6 @@ def timings_in_turns(old: BackendRecord, new: BackendRecord) -> tuple[Timing, ..
             middles = [median(x.samples_us if device else x.waits_us) for x in (other, launch)]
             out.append(
                 Timing(launch.workload, found.clock, middles[0], middles[1], found.ratio,
-                       found.band, found.verdict)
+                       found.band, found.verdict, in_turns=True)
             )  # fmt: skip
     return tuple(out)

@@ -313,6 +313,9 @@ class _EditedLauncher(Launcher):
             errors=tuple(mine.errors), reason=mine.errors[0].message if failed else "",
         ))  # fmt: skip
 
+    def rival_of(self, name: str, names: Sequence[str]) -> str:
+        return name.removesuffix(UNEDITED)
+
     def ready(self, name: str, found: Round) -> tuple[FullCompile, Any]:
         capture = self._edited
         if name != ORACLE and not name.endswith(UNEDITED):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..runtime.args import Argument
     from ..runtime.compile import FullCompile
 
-__all__ = ["Inputs", "Place"]
+__all__ = ["Inputs", "Place", "restorer_of"]
 
 Array = np.ndarray[Any, Any]
 Place = tuple[int, tuple[str, ...]]
@@ -90,13 +90,18 @@ class Inputs:
 
     def restorer(self, written: Iterable[int]) -> Callable[[], None]:
         """A function that lets the arrays and fields numbered ``written`` hold what they do now."""
-        pairs = [(self.values[i], self.values[i].copy()) for i in written]
+        return restorer_of(self.values, written)
 
-        def restore() -> None:
-            for value, original in pairs:
-                np.copyto(value, original)
 
-        return restore
+def restorer_of(values: Sequence[Any], written: Iterable[int]) -> Callable[[], None]:
+    """`Inputs.restorer`, of these values."""
+    pairs = [(values[i], values[i].copy()) for i in written]
+
+    def restore() -> None:
+        for value, original in pairs:
+            np.copyto(value, original)
+
+    return restore
 
 
 def _on_host(compiled: FullCompile, values: Sequence[Any]) -> list[Any]:

@@ -39,6 +39,7 @@ from .arguments import LaunchCase
 from .contents import Contents, elements, installed
 from .costing import Counted
 from .counting import Instrumented
+from .earlier import with_earlier
 from .faults import error_record
 from .flows import facts_of_graph, graph_facts
 from .inputs import Inputs
@@ -137,6 +138,7 @@ class Launcher:
         self._kernel: Final = capture.kernel
         self._steps: Final = capture.steps
         self._budget_s: Final = budget_s
+        self.earlier: Final = capture.steps.earlier
         self._names: Final = [
             b.backend for b in capture.backends if b.status == "ok" and not b.unlaunched
         ]
@@ -325,6 +327,10 @@ class Launcher:
         executable = compiled.executable
         return lambda: executable.launch(place.values, SEED)
 
+    def rival_of(self, name: str, names: Sequence[str]) -> str:
+        """The one of ``names`` that launches on a backend are compared with."""
+        return names[0]
+
     def timed_starter(
         self, name: str, compiled: FullCompile, place: Placed, found: Round
     ) -> Callable[[], tuple[Any, ...]]:
@@ -428,7 +434,8 @@ class Launcher:
     def _time(self, found: Round, workload: WorkloadRecord, by_line: Counted) -> None:
         """Time what was started, in turns, and compare."""
         rivals: list[Rival] = []
-        for one, place, contender in measured(self, self._capture, found, self._budget_s):
+        for timed in measured(self, self._capture, found, self._budget_s):
+            one, place, contender, partner, kept = timed
             state = self._state[one.name]
             error = contender.error
             # It has run once, in time; that a busy machine lets it not run again is no failure.
@@ -438,6 +445,9 @@ class Launcher:
             if record is None or error is not None or place is None:
                 continue
             record = msgspec.structs.replace(record, memory_bytes=place.memory_bytes)
+            record = with_earlier(record, place, partner, kept, one.name)
+            if kept is not None and self.earlier is not None:
+                self.earlier.keep(self._capture.record.id, one.name, found.case.label, kept)
             state.launches.append(record)
             state.device = place.record
             state.last = one.compiled

@@ -15,6 +15,7 @@ Warm compiles are timed here, too.
 from __future__ import annotations
 
 import itertools
+import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -33,6 +34,7 @@ from .clocks import HostClock
 from .closed_form import bounded
 from .costing import Counted
 from .counting import Amounts, Instrumented, instrument
+from .earlier import Kept, Partner, partner_of
 from .peaks import threads_of
 from .placing import Placed, placed
 from .record_compile import TaskRecord
@@ -50,7 +52,7 @@ if TYPE_CHECKING:
     from .launching import Launcher, Round
     from .record import WorkloadRecord
 
-__all__ = ["Started", "amounts_of", "measured", "warm_start"]
+__all__ = ["Started", "Timed", "amounts_of", "measured", "warm_start"]
 
 _ORACLE: Final = "interp"
 _ORACLE_BUDGET_S: Final = 0.02
@@ -74,61 +76,109 @@ class Started(NamedTuple):
     kind: str
 
 
+class Timed(NamedTuple):
+    """A backend of a round, ready to be timed. place: None of what could not be made ready
+    again. partner: the earlier compile. kept: what is left for the next one."""
+
+    started: Started
+    place: Placed | None
+    contender: Contender
+    partner: Partner | None = None
+    kept: Kept | None = None
+
+    @property
+    def contenders(self) -> list[Contender]:
+        return [self.contender, *([self.partner.contender] if self.partner else [])]
+
+
 def measured(
     launcher: Launcher, capture: KernelCapture, found: Round, budget_s: float
-) -> list[tuple[Started, Placed | None, Contender]]:
-    """Time what a round has started. Placed: None of what could not be made ready again.
+) -> list[Timed]:
+    """Time what a round has started.
 
     budget_s: seconds of a single backend; several share up to twice as much.
     """
-    each = share(budget_s, sum(one.name != _ORACLE for one in found.started))
-    out = [_contender(launcher, found, one, each) for one in found.started]
+    earlier = capture.steps.earlier
+    before = {
+        one.name: earlier.find(capture.record.id, one.name, found.case.label, one.compiled)
+        for one in found.started
+        if earlier is not None and one.name != _ORACLE
+    }
+    count = sum(1 + bool(before.get(one.name)) for one in found.started if one.name != _ORACLE)
+    each = share(budget_s, count)
+    out = [_timed(launcher, found, one, each, before.get(one.name)) for one in found.started]
     stage = f"timing {found.case.label}"
     quarantined = capture.steps.quarantined("", stage)
     if quarantined is not None:
         capture.add_error(quarantined)
         return []
-    quick: list[Contender] = []
-    for one, place, contender in out:
-        if place is None:
+    quick: list[Timed] = []
+    for one in out:
+        if one.place is None:
             continue
+        contender = one.contender
+        if contender.slow:
+            try:
+                name, kind = one.started.name, one.started.kind
+                with launcher.limited(name, found, kind), capture.steps.silent():
+                    contender.settle()
+            except StepLimit as limit:
+                contender.error = contender.error or limit
         if not contender.slow:
-            quick.append(contender)
-            continue
-        try:
-            with launcher.limited(one.name, found, one.kind), capture.steps.silent():
-                contender.settle()
-        except StepLimit as limit:
-            contender.error = contender.error or limit
-        if not contender.slow:
-            quick.append(contender)
+            quick.append(one)
     if quick:
-        names = ", ".join(one.name for one, _, contender in out if contender in quick)
+        names = ", ".join(one.started.name for one in quick)
         text = f"timing {capture.kernel.name} on {names} with {found.case.label}"
         try:
             with capture.steps.step(stage, text, kind="launch"), capture.steps.silent():
-                measure_together(quick)
+                began = time.perf_counter()
+                contenders = [x for one in quick for x in one.contenders]
+                measure_together(contenders, _pairs(launcher, quick))
+                if earlier is not None and len(contenders) > len(quick):
+                    earlier.left_s -= time.perf_counter() - began
         except StepLimit as limit:
             # It came between two launches: what is there counts.
             capture.steps.passing(str(limit))
     return out
 
 
-def _contender(
-    launcher: Launcher, found: Round, one: Started, budget_s: float
-) -> tuple[Started, Placed | None, Contender]:
+def _pairs(launcher: Launcher, timed: Sequence[Timed]) -> list[tuple[Contender, Contender]]:
+    """Those that verdicts are about."""
+    compiled = {one.started.name: one.contender for one in timed if one.started.name != _ORACLE}
+    rivals = [
+        (one, compiled.get(launcher.rival_of(name, list(compiled))))
+        for name, one in compiled.items()
+    ]
+    out = [(one, rival) for one, rival in rivals if rival is not None and one is not rival]
+    if launcher.earlier is not None and launcher.earlier.left_s > 0:
+        out += [(one.contender, one.partner.contender) for one in timed if one.partner]
+    return out
+
+
+def _timed(
+    launcher: Launcher, found: Round, one: Started, budget_s: float, before: Kept | None
+) -> Timed:
     """Return what is needed to launch again and again on the same values."""
     if one.name == _ORACLE:
         budget_s = min(budget_s, _ORACLE_BUDGET_S)
+    earlier = launcher.earlier
     try:
         place = placed(one.compiled, launcher.inputs(one.compiled, found))
-        restore = place.restorer(one.compiled.executable.meta.written)
+        kept = None
+        if earlier is not None and one.name != _ORACLE:
+            kept = earlier.copied(one.compiled, place.given.values)
+        partner, written = None, set[int]()
+        if before is not None:
+            made = partner_of(before, one.compiled, place, budget_s)
+            partner, written = made if made is not None else (None, written)
+        restore = place.restorer({*one.compiled.executable.meta.written, *written})
         start = launcher.timed_starter(one.name, one.compiled, place, found)
     except Exception as error:
         failed = Contender(lambda: None, lambda: None, 0.0)
         failed.error = error
-        return one, None, failed
-    return one, place, Contender(start, restore, budget_s, one.first_us, place.clock)
+        return Timed(one, None, failed)
+    contender = Contender(start, restore, budget_s, one.first_us, place.clock)
+    return Timed(one, place, contender, partner, kept)
 
 
 # ---- bytes and operations

@@ -22,7 +22,7 @@ from .record import DeviceRecord
 if TYPE_CHECKING:
     from ..runtime.compile import FullCompile
 
-__all__ = ["Placed", "device_of", "placed"]
+__all__ = ["Placed", "clock_of", "device_of", "placed"]
 
 _OWN: Final = 16
 """Bytes to write so that the device is in this backend's context again."""
@@ -77,7 +77,7 @@ class _Piece(NamedTuple):
     numbers: set[int]
 
 
-def _clock_of(device: Any, executable: Any) -> Clock:
+def clock_of(device: Any, executable: Any) -> Clock:
     """Return the clock for launches on a device: its own times, if it has such."""
     if hasattr(device, "queue"):
         fits = QueueClock.fits(device)
@@ -96,7 +96,7 @@ class _OnDevice(Placed):
         self._pieces: Final[list[_Piece]] = []
         self.values = list(given.values)
         self._upload()
-        self.clock = _clock_of(device, compiled.executable)
+        self.clock = clock_of(device, compiled.executable)
 
     def _upload(self) -> None:
         arrays = [

@@ -16,20 +16,21 @@ import msgspec
 from .record_base import RecordPart, about
 
 __all__ = [
-    "AgreementRecord", "DeviceRecord", "FlowNode", "FlowRecord", "LaunchRecord", "LoadRecord",
-    "VerdictRecord",
+    "AgreementRecord", "DeviceRecord", "EarlierRecord", "FlowNode", "FlowRecord",
+    "LaunchRecord", "LoadRecord", "VerdictRecord",
 ]  # fmt: skip
 
 
 class LoadRecord(RecordPart, frozen=True, kw_only=True):
     """The load of the machine during timed launches; see `machine_load`."""
 
-    cpus: Annotated[int, about("CPUs of the machine.")] = 0
+    cpus: Annotated[int, about("CPUs that this process may use.")] = 0
     waited: Annotated[
         float | None,
         about(
-            "Seconds that ready threads of this process waited for a processor, per second of "
-            "timing; above 1 is possible with several threads. None if unknown."
+            "Seconds that ready threads of this process waited for a processor, beyond the time "
+            "of waking, per second of timing; above 1 is possible with several threads. None if "
+            "unknown."
         ),
     ] = None
     loop_us: Annotated[
@@ -38,6 +39,19 @@ class LoadRecord(RecordPart, frozen=True, kw_only=True):
     ] = 0.0
     loop_fast_us: Annotated[float, about("Fastest tenth of those times.")] = 0.0
     loop_slow_us: Annotated[float, about("Slowest tenth of those times.")] = 0.0
+
+
+class EarlierRecord(RecordPart, frozen=True, kw_only=True):
+    """Launches of an earlier compile, made in turns with those of the record; see `earlier`."""
+
+    stamp: Annotated[str, about("The ``stamp`` of the earlier launches.")]
+    before_us: Annotated[float, about("Median of the earlier compile.")]
+    after_us: Annotated[float, about("Median of this compile.")]
+    n: Annotated[int, about("Launches of the earlier compile.")]
+    ratio: Annotated[float, about("Median of the ratios of pairs; above 1 if this is slower.")]
+    band: Annotated[float, about("Distance from 1 that is within noise.")]
+    verdict: Annotated[str, about("One of faster, slower and within noise.")]
+    clock: Annotated[str, about("Compared times: ``wall clock`` or ``device time``.")]
 
 
 class LaunchRecord(RecordPart, frozen=True, kw_only=True):
@@ -55,7 +69,18 @@ class LaunchRecord(RecordPart, frozen=True, kw_only=True):
     mad_us: Annotated[float, about("Median absolute deviation.")]
     min_us: Annotated[float, about("Shortest launch.")]
     max_us: Annotated[float, about("Longest launch.")]
-    samples_us: Annotated[tuple[float, ...], about("All timed launches.")] = ()
+    samples_us: Annotated[
+        tuple[float, ...],
+        about("The timed launches in order; each the median of ``burst`` consecutive ones."),
+    ] = ()
+    burst: Annotated[
+        int,
+        about(
+            "Launches in a sample, which is their median: 1 up to 200 launches, so many that there "
+            "are at most 200 samples where a comparison needed more. ``n``, median, deviation, "
+            "shortest and longest are of single launches."
+        ),
+    ] = 1
     gbps: Annotated[
         float | None,
         about("Bandwidth: the workload's ``bytes`` over the median."),
@@ -85,6 +110,14 @@ class LaunchRecord(RecordPart, frozen=True, kw_only=True):
         about("Wall-clock times of the same launches, or of as many between them."),
     ] = ()
     load: Annotated[LoadRecord | None, about("Load of the machine; None if not measured.")] = None
+    stamp: Annotated[
+        str,
+        about("Name of these launches where later ones can be compared with them; else empty."),
+    ] = ""
+    earlier: Annotated[
+        EarlierRecord | None,
+        about("The compile before, launched in turns with this one; None if it was not."),
+    ] = None
 
     @property
     def by_device(self) -> bool:
@@ -160,7 +193,9 @@ class VerdictRecord(RecordPart, frozen=True, kw_only=True):
     workload: Annotated[str, about("Label of the workload.")]
     backend: Annotated[str, about("The backend.")]
     against: Annotated[str, about("The reference backend.")]
-    ratio: Annotated[float, about("Ratio of the medians; above 1 if ``backend`` is slower.")]
+    ratio: Annotated[
+        float, about("Median of the ratios of pairs; above 1 if ``backend`` is slower.")
+    ]
     band: Annotated[float, about("Distance from 1 that is within noise.")]
     verdict: Annotated[str, about("One of faster, slower and within noise.")]
     clock: Annotated[

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from .record import ErrorRecord, KernelRecord
+
+if TYPE_CHECKING:
+    from .earlier import Earlier
 
 __all__ = ["StepLimit", "Steps", "late_text"]
 
@@ -29,7 +33,12 @@ def late_text(seconds: float, what: str, note: str = "") -> str:
 
 
 class Steps:
-    """See the module docstring; override what is of interest."""
+    """See the module docstring; override what is of interest.
+
+    earlier: compiles that launches are timed in turns with, and what is kept for later ones.
+    """
+
+    earlier: Earlier | None = None
 
     @contextmanager
     def step(

@@ -9,6 +9,12 @@ them again, and so on, the one that begins changing from round to round. What sl
 for a while slows all of them down, and launch ``k`` of each belongs to the same moment (`verdicts`
 depends on that). Each has a budget of its own; a backend that has spent it leaves the round.
 
+A verdict needs more launches than a description. So those that are compared go on
+after their number is reached, until the uncertainty of their ratio is at most `_ENOUGH`, or 1 is
+far outside of it, or the budget is spent. Precision ends it, not the verdict: looking at a verdict
+again and again until it appears would find one by chance. A record then holds medians of as many
+consecutive launches each, so that it does not grow.
+
 A `clocks.Clock` times one launch; its class depends on the backend.
 """
 
@@ -24,13 +30,17 @@ from .clocks import Clock, HostClock, Took
 from .machine_load import LoadClock
 from .record import LaunchRecord, LoadRecord
 from .steps import StepLimit
+from .verdicts import merged, uncertainty
 
 __all__ = ["Contender", "measure", "measure_together", "share"]
 
 _MAX_SAMPLES: Final = 200
 _MIN_SAMPLES: Final = 3
 _MAX_WARMUP: Final = 5
-
+_ENOUGH: Final = 0.006
+"""The uncertainty of a ratio, three standard errors, from which on more launches are of no use."""
+_FAR: Final = 4.0
+"""Or that many times as far from 1."""
 
 _HOST_CLOCK: Final = HostClock()
 
@@ -42,7 +52,7 @@ class Contender:
     and calls it in between. first_us: the time of a launch that has been made already, the first of
     the warm-up. budget_s: how long it may go on, preparing included; a launch that takes longer is
     timed once more (`settle`) and, if it still does, no further. error: why it left before its
-    time. load: of the machine meanwhile.
+    time. load: of the machine meanwhile. burst: so many launches are one sample of the record.
     """
 
     def __init__(
@@ -60,6 +70,8 @@ class Contender:
         self.first_us = first_us
         self.error: BaseException | None = None
         self.load: LoadRecord | None = None
+        self.burst = 1
+        self._most = _MAX_SAMPLES
         self._warmup = 0 if first_us is None else 1
         self._likely_us = first_us
         self._spent_ns = 0
@@ -98,7 +110,7 @@ class Contender:
     @property
     def _done(self) -> bool:
         n = len(self._us)
-        if self.error is not None or n >= _MAX_SAMPLES:
+        if self.error is not None or n >= self._most:
             return True
         if self.slow:
             return n >= 1
@@ -123,6 +135,26 @@ class Contender:
         if took is not None:
             self._count(took)
         return True
+
+    @property
+    def n(self) -> int:
+        """The number of timed launches."""
+        return len(self._us)
+
+    @property
+    def may_go_on(self) -> bool:
+        """True if there is time for more launches."""
+        spent = self._spent_ns >= 1e9 * self.budget_s
+        return not (spent or self.slow) and self.error is None
+
+    def go_on(self, most: int) -> None:
+        """Time up to ``most`` launches."""
+        self._most = most
+
+    def samples(self, waits: bool) -> list[float]:
+        """Medians of bursts. waits: of the times that the caller waited."""
+        times = self._wall_us if waits and self._wall_us else self._us
+        return merged(times, self.burst)
 
     def _seen(self, took: Took) -> None:
         """A stall makes no launch slow: the fastest so far counts."""
@@ -168,13 +200,14 @@ class Contender:
             mad_us=_deviation(samples),
             min_us=min(samples),
             max_us=max(samples),
-            samples_us=tuple(samples),
+            samples_us=tuple(merged(samples, self.burst)),
+            burst=self.burst,
             gbps=None if bytes is None else bytes * per_us,
             gflops=None if flops is None else flops * per_us,
             host_us=statistics.median(self._host_us) if self._host_us else None,
             wall_us=wall,
             wall_mad_us=_deviation(walls) if walls else None,
-            wall_samples_us=tuple(walls),
+            wall_samples_us=tuple(merged(walls, self.burst)),
             load=self.load,
         )
 
@@ -190,10 +223,13 @@ def share(budget_s: float, contenders: int) -> float:
     return 2.0 * budget_s / (1 + max(1, contenders))
 
 
-def measure_together(contenders: Sequence[Contender]) -> None:
+def measure_together(
+    contenders: Sequence[Contender], pairs: Sequence[tuple[Contender, Contender]] | None = None
+) -> None:
     """Launch them in turns until all have what they need; see the module docstring.
 
-    One that fails leaves with its `Contender.error`, the others go on.
+    pairs: that are compared; None: each with the first. One that fails leaves with its
+    `Contender.error`, the others go on.
     """
     for one in contenders:
         one.settle()
@@ -204,16 +240,58 @@ def measure_together(contenders: Sequence[Contender]) -> None:
     gc.disable()
     clock = LoadClock()
     try:
-        first = 0
-        while sum(one.time_one() for one in (*contenders[first:], *contenders[:first])):
-            first = (first + 1) % len(contenders)
-            clock.tick()
+        _rounds(contenders, clock)
+        most = _MAX_SAMPLES
+        if pairs is None:
+            pairs = [(one, contenders[0]) for one in contenders[1:]]
+        while _undecided(contenders, pairs, 2 * most):
+            most *= 2
+            _rounds(contenders, clock)
+        _choose_bursts(contenders)
     finally:
         if collecting:
             gc.enable()
         load = clock.record()
         for one in contenders:
             one.load = one.load if one.slow and one.load is not None else load
+
+
+def _rounds(contenders: Sequence[Contender], clock: LoadClock) -> None:
+    first = 0
+    while sum(one.time_one() for one in (*contenders[first:], *contenders[:first])):
+        first = (first + 1) % len(contenders)
+        clock.tick()
+
+
+def _choose_bursts(contenders: Sequence[Contender]) -> None:
+    """One size for all that need one: samples of one number belong to one moment."""
+    most = max(one.n for one in contenders)
+    for one in contenders:
+        one.burst = -(-most // _MAX_SAMPLES) if one.n > _MAX_SAMPLES else 1
+
+
+def _undecided(
+    contenders: Sequence[Contender], pairs: Sequence[tuple[Contender, Contender]], most: int
+) -> bool:
+    """Let those go on that more launches can decide about; False if there are none."""
+    _choose_bursts(contenders)
+    going: set[Contender] = set()
+    for pair in pairs:
+        # Both or none: one alone would not decide anything.
+        able = all(2 * one.n == most and (one in going or one.may_go_on) for one in pair)
+        if able and not _decided(*pair):
+            going.update(pair)
+    for one in going:
+        one.go_on(most)
+    return bool(going)
+
+
+def _decided(one: Contender, first: Contender) -> bool:
+    for waits in (True, False):
+        ratio, error = uncertainty(one.samples(waits), first.samples(waits))
+        if error > _ENOUGH * ratio and abs(ratio - 1.0) < _FAR * error:
+            return False
+    return True
 
 
 def measure(

@@ -7,22 +7,21 @@ times of it include the same parts (`LaunchRecord.method`), these are compared; 
 alone are not compared with times that include the gaps between them.
 
 The two were launched in turns (`timing.measure_together`), so that sample ``k`` of both belongs to
-the same moment. ``ratio`` is the median time of the one over that of the other. Its uncertainty is
-estimated in two ways, and the larger estimate counts:
+the same moment. ``ratio`` is the median of the pairs' ratios: what slows the machine down for a
+while slows both of a pair down. Its uncertainty is estimated in two ways, and the larger counts:
 
-* as if all samples were independent: the standard error of a median is 1.253 s / sqrt(n), where s
-  is 1.483 times the median absolute deviation; those of both medians add up as squares;
-* as it is where a machine has slow and fast times: the pairs are cut into up to ten blocks of at
-  least five consecutive ones, each block has a ratio of its own, and the standard error of the
+* as if all pairs were independent: the standard error of a median is 1.253 s / sqrt(n), where s is
+  1.483 times the median absolute deviation;
+* as it is where a machine has slow and fast times: the pairs are cut into up to twenty blocks of at
+  least five consecutive ones, each block has a median of its own, and the standard error of the
   median of these is used.
 
-The band is three standard errors, yet at least 2 % of the ratio, and more where there are fewer
-than five pairs: then deviations say little. A ratio within the band around 1 is within noise.
+The band is three standard errors, yet at least 1.5 % of the ratio, and more where there are fewer
+than fifty pairs: then deviations say little. A ratio within the band around 1 is within noise.
 
-Times of a busy machine often have two levels, and a median falls on one or the other by chance. So
-the pairs must say the same as the medians, by a sign test: of n pairs all (below nine), or more
-than n/2 + 1.5 sqrt(n), three standard errors, must be on the side of the ratio. If they are not,
-the band is as wide as the ratio is away from 1.
+Deviations say little where times have two levels. So the pairs must say the same, by a sign test:
+of n pairs all (below nine), or more than n/2 + 1.5 sqrt(n), three standard errors, must be on the
+side of the ratio. If they are not, the band is as wide as the ratio is away from 1.
 
 Launches of two runs belong to no common moment. There the noise of each counts in full
 (`noise_of`): three deviations, or the range of the blocks' medians, whichever is more. What slows
@@ -34,12 +33,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
+from statistics import median, stdev
 from typing import Final, NamedTuple
 
 from .record_launch import DeviceRecord, LaunchRecord, VerdictRecord
 
-__all__ = ["DEVICE_TIME", "WALL_CLOCK", "Rival", "noise_of", "verdict_between", "verdicts_of"]
+__all__ = [
+    "DEVICE_TIME", "WALL_CLOCK", "Rival", "merged", "noise_of", "uncertainty", "verdict_between",
+    "verdicts_of",
+]  # fmt: skip
 
 WALL_CLOCK: Final = "wall clock"
 DEVICE_TIME: Final = "device time"
@@ -49,9 +51,11 @@ _OF_NORMAL: Final = 1.4826
 _OF_MEDIAN: Final = 1.2533
 """Standard error of a median over that of a mean."""
 _ERRORS: Final = 3.0
-_LEAST: Final = ((5, 0.02), (3, 0.10), (2, 0.25), (1, 0.50))
+_LEAST: Final = ((50, 0.015), (5, 0.02), (3, 0.10), (2, 0.25), (1, 0.50))
 """From how many pairs on a band is at least that wide, relative to the ratio."""
+_LEAST_OF_RUNS: Final = 0.02
 _BLOCKS: Final = 10
+_PAIR_BLOCKS: Final = 20
 _BLOCK: Final = 5
 
 
@@ -63,10 +67,9 @@ def verdict_between(ours: Sequence[float], theirs: Sequence[float]) -> tuple[flo
     n = min(len(ours), len(theirs))
     if not n or min(median(ours), median(theirs)) <= 0.0:
         raise ValueError("a verdict needs times of both")
-    ratio = median(ours) / median(theirs)
-    alone = ratio * math.hypot(_relative_error(ours), _relative_error(theirs))
+    ratio, error = uncertainty(ours, theirs)
     least = next(width for pairs, width in _LEAST if n >= pairs)
-    band = max(_ERRORS * alone, _ERRORS * _of_blocks(ours[:n], theirs[:n]), least * ratio)
+    band = max(error, least * ratio)
     if not _pairs_agree(ours[:n], theirs[:n], ratio > 1.0):
         band = max(band, abs(ratio - 1.0))
     if abs(ratio - 1.0) <= band:
@@ -74,23 +77,29 @@ def verdict_between(ours: Sequence[float], theirs: Sequence[float]) -> tuple[flo
     return ratio, band, "slower" if ratio > 1.0 else "faster"
 
 
-def noise_of(times: Sequence[float]) -> float | None:
-    """The uncertainty of the median of one run, relative to it; None if there are too few times."""
+def uncertainty(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
+    """(ratio of launches that were made in turns, three standard errors of it)."""
+    ratios = [a / b for a, b in zip(ours, theirs, strict=False) if b > 0.0]
+    if not ratios:
+        return 1.0, math.inf
+    return median(ratios), _ERRORS * max(_median_error(ratios), _of_blocks(ratios))
+
+
+def noise_of(times: Sequence[float], burst: int = 1) -> float | None:
+    """The uncertainty of the median of one run, relative to it; None if there are too few times.
+
+    burst: each is the median of so many launches; the deviation that counts is that of one.
+    """
     n = len(times)
     if n < _BLOCK or median(times) <= 0.0:
         return None
     middle = median(times)
-    deviation = _OF_NORMAL * median(abs(t - middle) for t in times)
+    deviation = _OF_NORMAL * median(abs(t - middle) for t in times) * math.sqrt(burst)
     blocks = min(_BLOCKS, n // _BLOCK)
     cuts = [n * i // blocks for i in range(blocks + 1)]
     middles = [median(times[start:end]) for start, end in pairwise(cuts)]
     width = max(_ERRORS * deviation, max(middles) - min(middles))
-    return max(width / middle, _LEAST[0][1])
-
-
-def _relative_error(times: Sequence[float]) -> float:
-    """Standard error of the median, relative to it."""
-    return _median_error(times) / median(times)
+    return max(width / middle, _LEAST_OF_RUNS)
 
 
 def _median_error(values: Sequence[float]) -> float:
@@ -108,19 +117,20 @@ def _pairs_agree(ours: Sequence[float], theirs: Sequence[float], slower: bool) -
     return alike == n or alike > n / 2 + _ERRORS / 2 * math.sqrt(n)
 
 
-def _of_blocks(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Standard error of the median of the blocks' ratios; 0 where there are too few pairs."""
-    n = len(ours)
-    blocks = min(_BLOCKS, n // _BLOCK)
+def _of_blocks(ratios: Sequence[float]) -> float:
+    """Standard error of the median of the blocks' medians; 0 where there are too few pairs."""
+    n = len(ratios)
+    blocks = min(_PAIR_BLOCKS, n // _BLOCK)
     if blocks < 2:
         return 0.0
     cuts = [n * i // blocks for i in range(blocks + 1)]
-    ratios: list[float] = []
-    for start, end in pairwise(cuts):
-        below = median(theirs[start:end])
-        if below > 0.0:
-            ratios.append(median(ours[start:end]) / below)
-    return _median_error(ratios) if len(ratios) > 1 else 0.0
+    middles = sorted(median(ratios[start:end]) for start, end in pairwise(cuts))
+    # Few blocks, perhaps of two levels: a median absolute deviation could be 0. A stall is one
+    # block at each end of ten.
+    ends = blocks // _BLOCKS
+    inner = middles[ends : blocks - ends]
+    clipped = [min(max(x, inner[0]), inner[-1]) for x in middles]
+    return _OF_MEDIAN * stdev(clipped) / math.sqrt(blocks)
 
 
 class Rival(NamedTuple):
@@ -158,5 +168,23 @@ def _alike(one: Rival, other: Rival) -> tuple[str, Sequence[float], Sequence[flo
     # Backends report drivers in their own ways; names of devices are the same everywhere.
     same = mine.by_device and theirs.by_device and mine.method == theirs.method
     if same and devices[0] == devices[1] != "":
-        return DEVICE_TIME, mine.samples_us, theirs.samples_us
-    return WALL_CLOCK, mine.waits_us, theirs.waits_us
+        return DEVICE_TIME, *_in_step(mine, theirs, mine.samples_us, theirs.samples_us)
+    return WALL_CLOCK, *_in_step(mine, theirs, mine.waits_us, theirs.waits_us)
+
+
+def _in_step(
+    mine: LaunchRecord, theirs: LaunchRecord, ours: Sequence[float], others: Sequence[float]
+) -> tuple[Sequence[float], Sequence[float]]:
+    """The times, those of the one with shorter bursts as medians of as many as the other's."""
+    longest = max(mine.burst, theirs.burst)
+    return (
+        ours if mine.burst == longest else merged(ours, longest),
+        others if theirs.burst == longest else merged(others, longest),
+    )
+
+
+def merged(times: Sequence[float], size: int) -> list[float]:
+    """The medians of so many consecutive times each; a rest that is less than half is left out."""
+    if size == 1:
+        return list(times)
+    return [median(times[i : i + size]) for i in range(0, len(times) - size // 2, size)]

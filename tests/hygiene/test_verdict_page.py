@@ -78,12 +78,11 @@ def test_tolerances(place):
 
 def test_numbers_of_times():
     text = " ".join(section("Times").split())
-    least = verdicts._LEAST[0]
     for said in (
         f"more than {machine_load._WAITED:.0%}".replace("%", " %"),
         f"more than {machine_load._SPREAD:g} times as long as the fast tenth",
         f"more than {machine_load._SLOWER:g} times as long as those of the other",
-        f"at least {least[1]:.0%}".replace("%", " %"),
+        f"at least {verdicts._LEAST_OF_RUNS:.0%}".replace("%", " %"),
         f"Fewer than {verdicts._BLOCK} launches",
     ):
         assert said in text

@@ -1,9 +1,12 @@
 """Timing by a clock that the test holds: how often launches happen, and what is computed."""
 
 import gc
+import random
 
+import msgspec
 import pytest
-from qd_studio.engine.inspect import clocks, placing, timing
+from qd_studio.engine.inspect import clocks, machine_load, placing, timing
+from qd_studio.engine.inspect.verdicts import Rival, merged, noise_of, verdicts_of
 
 
 class Clock:
@@ -129,6 +132,65 @@ def test_who_has_spent_the_budget_leaves_and_the_others_go_on(clock):
     timing.measure_together(list(found.values()))
     n = {name: one.record("w").n for name, one in found.items()}
     assert n == {"fast": 200, "slow": 3, "too slow": 1}
+
+
+def uneven(clock, cost, spread, budget_s=0.4):
+    """A launch that is longer by 0, 1 or 2 times ``spread`` us."""
+    rng = random.Random(cost)
+
+    def launch():
+        clock.spend(cost + spread * rng.randrange(3))
+
+    return timing.Contender(launch, lambda: None, budget_s, cost)
+
+
+def test_those_that_are_compared_go_on_until_the_ratio_is_known_and_records_do_not_grow(clock):
+    both = [uneven(clock, 100.0, 9.0), uneven(clock, 101.0, 9.0)]
+    timing.measure_together(both)
+    first, second = (one.record("w") for one in both)
+    assert first.n == second.n > 1000 and first.burst == second.burst == -(-second.n // 200)
+    assert 150 <= len(second.samples_us) <= 200
+    # Of single launches, not of the medians.
+    assert (second.min_us, second.median_us, second.max_us) == (101.0, 110.0, 119.0)
+    assert second.mad_us == 9.0
+    far = [uneven(clock, 100.0, 9.0), uneven(clock, 150.0, 9.0)]
+    timing.measure_together(far)
+    assert [one.record("w").n for one in far] == [200, 200]
+
+
+def test_one_that_is_compared_with_none_does_not_go_on(clock):
+    found = [uneven(clock, 100.0 + i, 9.0) for i in range(3)]
+    timing.measure_together(found, [(found[0], found[1])])
+    assert [one.record("w").n > 200 for one in found] == [True, True, False]
+    record, _ = measure(clock, [100.0, 109.0] * 200, 10.0)
+    assert (record.n, record.burst) == (200, 1)
+
+
+def test_samples_of_longer_bursts_are_compared_with_as_many_launches():
+    from .test_verdicts import launch
+
+    short = launch([float(i % 4) + 100.0 for i in range(80)])
+    long_ = msgspec.structs.replace(launch([203.0] * 20), burst=4, n=80)
+    for rivals, ratio in (((short, long_), 2.0), ((long_, short), 0.5)):
+        (found,) = verdicts_of([Rival(str(i), one) for i, one in enumerate(rivals)])
+        assert found.ratio == pytest.approx(ratio)
+
+
+def test_two_runs_have_the_noise_of_single_launches_whatever_a_sample_is():
+    single = [100.0 + i % 9 for i in range(1800)]
+    bursts = merged(single, 9)
+    assert len(set(bursts)) == 1 and noise_of(bursts, 9) == 0.02
+    rng = random.Random(1)
+    wide = [rng.gauss(100.0, 5.0) for _ in range(1800)]
+    assert noise_of(merged(wide, 9), 9) == pytest.approx(noise_of(wide), rel=0.35)
+
+
+def test_waking_threads_is_no_load_and_waiting_for_others_is():
+    before = {"1": (0, 0), "2": (5_000_000, 10)}
+    woken = {"1": (0, 0), "2": (6_000_000, 60), "3": (20_000, 1)}
+    assert machine_load._in_excess(before, woken) == 0.0
+    kept_waiting = {"1": (8_000_000, 2), "2": (5_000_000, 10)}
+    assert machine_load._in_excess(before, kept_waiting) == pytest.approx(0.0078)
 
 
 def test_a_stall_makes_no_launch_a_slow_one(clock):
@@ -362,6 +424,6 @@ def test_the_clock_fits_the_device():
     device = Queue()
     device.call = None
     executable = type("Executable", (), {"sources": []})
-    assert isinstance(placing._clock_of(device, executable), clocks.QueueClock)
+    assert isinstance(placing.clock_of(device, executable), clocks.QueueClock)
     device.properties = 0
-    assert isinstance(placing._clock_of(device, executable), clocks.HostClock)
+    assert isinstance(placing.clock_of(device, executable), clocks.HostClock)

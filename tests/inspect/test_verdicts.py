@@ -16,7 +16,7 @@ def times(median, spread, n=100, seed=1):
 def test_a_clear_difference_has_a_side():
     ratio, band, verdict = verdict_between(times(112, 0.02), times(100, 0.02, seed=2))
     assert ratio == pytest.approx(1.12, abs=0.02) and verdict == "slower"
-    assert 0.02 <= band < 0.1
+    assert 0.015 <= band < 0.1
     ratio, _, verdict = verdict_between(times(50, 0.02), times(100, 0.02, seed=2))
     assert ratio == pytest.approx(0.5, abs=0.02) and verdict == "faster"
 
@@ -33,12 +33,12 @@ def test_the_band_grows_with_the_spread_and_shrinks_with_the_number():
     def band(spread, n):
         return verdict_between(times(100, spread, n), times(100, spread, n, seed=2))[1]
 
-    assert band(0.3, 100) > band(0.1, 100) > band(0.1, 1000) >= 0.0199
+    assert band(0.3, 100) > band(0.1, 100) > band(0.1, 1000) >= 0.0149
 
 
 def test_a_difference_below_the_least_band_is_noise():
-    assert verdict_between([100.0] * 200, [101.5] * 200) == (
-        pytest.approx(0.985, abs=1e-3), pytest.approx(0.0197, abs=1e-3), "within noise",
+    assert verdict_between([100.0] * 200, [101.4] * 200) == (
+        pytest.approx(0.986, abs=1e-3), pytest.approx(0.0148, abs=1e-4), "within noise",
     )  # fmt: skip
 
 
@@ -58,16 +58,16 @@ def test_a_machine_that_changes_its_speed_widens_the_band():
         ours += [100 * a * (1 + 0.001 * rng.gauss(0, 1)) for _ in range(10)]
         theirs += [100 * b * (1 + 0.001 * rng.gauss(0, 1)) for _ in range(10)]
     ratio, band, verdict = verdict_between(ours, theirs)
-    assert band > 0.1 and verdict == "within noise", (ratio, band)
+    assert band > 0.08 and verdict == "within noise", (ratio, band)
 
 
 def test_medians_that_fall_on_two_levels_by_chance_are_noise():
-    """A machine with two speeds: no pair differs, yet the medians do."""
+    """A machine with two speeds: the medians differ, but not those of pairs."""
     rng = random.Random(4)
     theirs = [x + rng.gauss(0, 0.1) for x in [100.0] * 101 + [93.0] * 99]
     ours = [x + rng.gauss(0, 0.1) for x in [100.0] * 99 + [93.0] * 101]
-    ratio, band, verdict = verdict_between(ours, theirs)
-    assert ratio < 0.98 and verdict == "within noise" and band >= 1 - ratio
+    ratio, _, verdict = verdict_between(ours, theirs)
+    assert ratio == pytest.approx(1.0, abs=0.001) and verdict == "within noise"
 
 
 def test_drift_that_both_share_costs_nothing():
@@ -78,9 +78,11 @@ def test_drift_that_both_share_costs_nothing():
     assert ratio == pytest.approx(1.12, abs=1e-6)
 
 
-@pytest.mark.parametrize(("n", "least"), [(1, 0.5), (2, 0.25), (3, 0.1), (4, 0.1), (5, 0.02)])
+@pytest.mark.parametrize(
+    ("n", "least"), [(1, 0.5), (2, 0.25), (3, 0.1), (4, 0.1), (5, 0.02), (49, 0.02), (50, 0.015)]
+)
 def test_few_launches_make_a_wide_band(n, least):
-    ratio, band, _ = verdict_between([100.0] * n, [100.0] * 20)
+    ratio, band, _ = verdict_between([100.0] * n, [100.0] * 60)
     assert (ratio, band) == (1.0, least)
 
 

@@ -39,6 +39,8 @@ def times_text(timing: Timing, full: bool = True) -> str:
     """``launch 41.0 us -> 36.0 us (better)``. full: with the reason of what is unknown."""
     times = f"{fmt.duration_us(timing.before_us)} -> {fmt.duration_us(timing.after_us)}"
     why = f": {timing.reason}" if full and timing.verdict == "unknown" else ""
+    if full and not timing.in_turns and not timing.reason:
+        why = ", of two runs"
     return f"launch {times} ({timing.verdict}{why})"
 
 

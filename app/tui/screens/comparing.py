@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import os
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from textual import on
@@ -148,7 +150,18 @@ class CompareScreen(ListScreen):
         def record(talk: object, cancelled: object) -> Record:
             return saves.record(save)
 
-        return Given(save.name, record, note)
+        return Given(save.name, record, note, lambda: self._saved_file(saves.record(save)))
+
+    @contextlib.contextmanager
+    def _saved_file(self, record: Record) -> Generator[tuple[str, dict[str, Any]]]:
+        """The file as a save had it, and the options of the studio at that time."""
+        from ...revisions import file_in
+
+        own = os.path.abspath(self._path)
+        config = next((f.config for f in record.files if f.path == own), ())
+        options = {e.name: e.value for e in config or record.config if e.origin == "studio"}
+        with file_in(record, own) as path:
+            yield path, options
 
     def _with_revision(self, revision: str) -> None:
         """Before: the revision; after: what the others are compared with, too."""
@@ -156,7 +169,10 @@ class CompareScreen(ListScreen):
         if kernel is not None and measure is not None:
             config = dict(self.studio.options)
             side = compiled_side(measure, self._path, revision, config, kernel)
-            self._open(Given(revision, side), self._given_save(self._base))
+            self._open(
+                Given(revision, side, again=lambda: _file_of(revision, self._path, config)),
+                self._given_save(self._base),
+            )
 
     def _with_option(self, text: str) -> None:
         from ....engine import inspect
@@ -170,13 +186,19 @@ class CompareScreen(ListScreen):
         if kernel is not None and measure is not None:
             config = {**self.studio.options, name: value}
             side = compiled_side(measure, self._path, "", config, kernel)
-            self._open(self._given_save(self._base), Given(f"{name}={value}", side))
+            again = Given(
+                f"{name}={value}", side, again=lambda: _file_of("", self._path, config)
+            )  # fmt: skip
+            self._open(self._given_save(self._base), again)
 
     def _open(
         self, before: Given, after: Given, backends: tuple[str, str] | None = None
     ) -> None:  # fmt: skip
-        sides = Sides(before, after, self.studio.sel.kernel, backends)
-        self.studio.push_screen(VersusScreen(sides))
+        studio = self.studio
+        able = studio.link is not None and studio.link.client is not None
+        settings = {**studio.look_settings, "backends": studio.backends} if able else None
+        sides = Sides(before, after, studio.sel.kernel, backends, settings)
+        studio.push_screen(VersusScreen(sides))
 
     # --- the line that asks ----------------------------------------------------------------
 
@@ -205,6 +227,20 @@ class CompareScreen(ListScreen):
         bar.remove_class("open")
         self.query_one("#list", LineView).focus()
         return True
+
+
+@contextlib.contextmanager
+def _file_of(
+    revision: str, path: str, config: dict[str, Any]
+) -> Generator[tuple[str, dict[str, Any]]]:
+    """The file as of a revision (empty: as it is now), and the options for it."""
+    from ...revisions import file_at
+
+    if not revision:
+        yield path, config
+        return
+    with file_at(path, revision) as file:
+        yield file, config
 
 
 class VersusScreen(ListScreen):

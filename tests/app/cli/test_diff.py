@@ -68,6 +68,21 @@ def test_an_option_of_one_side(diff):
     assert "fill" not in out
 
 
+def test_both_sides_are_launched_in_turns(diff, tmp_path):
+    (tmp_path / "b.py").write_text(BASE.replace("+ 1.0", "+ 2.0"))
+    words = ("a.py", "b.py", "--backend", "cpu", "--json")
+    _, out, _ = diff(*words, "--kernel", "step")
+    (timing,) = json.loads(out)["kernels"][0]["backends"][0]["timings"][:1]
+    assert timing["in_turns"] and timing["band"] > 0
+    # Also where both the kernel and the backend have other names.
+    (tmp_path / "b.py").write_text(BASE.replace("def step", "def other"))
+    sides = ("--a-kernel", "step", "--b-kernel", "other", "--a-backend", "cpu")
+    _, out, _ = diff("a.py", "b.py", "--json", *sides, "--b-backend", "opencl")
+    (kernel,) = json.loads(out)["kernels"]
+    timings = [t for b in kernel["backends"] for t in b["timings"]]
+    assert kernel["change"] == "renamed" and all(t["in_turns"] for t in timings)
+
+
 def test_backends_and_kernels_of_each_side_as_json(diff):
     status, out, _ = diff(
         "a.py", "--a-backend", "cpu", "--b-backend", "interp", "--kernel", "fill", "--no-launch",

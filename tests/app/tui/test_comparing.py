@@ -6,6 +6,8 @@ import subprocess
 import msgspec
 import pytest
 from qd_studio.app.core.saves import Saves, changed_by
+from qd_studio.engine.inspect import record as rec
+from qd_studio.engine.inspect.record_launch import EarlierRecord
 
 from tests.app.records import make_record
 from tests.app.tui.pilot import SIZES, press, record, studio, text_of, view
@@ -137,6 +139,96 @@ async def test_another_value_of_an_option_is_compiled_with_those_of_the_session(
         await press(pilot, "enter", *"fast_math=0", "enter")
         await until(pilot, app, "fast_math: True -> False")
         assert seen == [({"debug": True, "fast_math": False}, "scale")]
+
+
+def test_a_file_as_a_record_has_it(tmp_path):
+    from qd_studio.app.revisions import NoRevisionError, file_in
+
+    main, helper = tmp_path / "main.py", tmp_path / "parts" / "helper.py"
+    helper.parent.mkdir()
+    main.write_text("now")
+    helper.write_text("help")
+
+    def files(text):
+        return tuple(
+            rec.FileRecord(path=str(p), sha256="", text=t)
+            for p, t in ((main, text), (helper, "help"))
+        )
+
+    base = make_record()
+    with file_in(replace(base, files=files("now")), str(main)) as path:
+        assert path == str(main)
+    with file_in(replace(base, files=files("before")), str(main)) as path:
+        found = pathlib.Path(path)
+        assert found.read_text() == "before" and found.name == "main.py"
+        assert (found.parent / "parts" / "helper.py").read_text() == "help"
+    assert not found.exists() and main.read_text() == "now"
+    with pytest.raises(NoRevisionError, match="no file"), file_in(base, str(main)):
+        pass
+
+
+def test_times_of_two_runs_are_replaced_by_those_in_turns(monkeypatch, tmp_path):
+    """The sides of two saves are launched again; if that fails, the reason is said."""
+    import contextlib
+
+    from qd_studio.app.tui.versus import Given, Sides
+    from qd_studio.app.worker import turns
+
+    old, new = make_record(cpu_us=100.0), edited(make_record(cpu_us=104.0), "(a * 1.0)", "a")
+    new = replace(new, kernels=tuple(_other_code(k) for k in new.kernels))
+    seen = []
+
+    def collected(looks, cancelled, **settings):
+        seen.append((looks, settings))
+        if len(seen) > 1:
+            raise OSError("no more processes")
+        kernels = [[_in_turns(k, i) for k in r.kernels] for i, r in enumerate((old, new))]
+        return [replace(r, kernels=tuple(k)) for r, k in zip((old, new), kernels, strict=True)]
+
+    monkeypatch.setattr(turns, "collect_in_turns", collected)
+    name = old.kernels[0].id
+
+    def sides():
+        return Sides(
+            *(Given(n, lambda *_, r=r: r, again=lambda: contextlib.nullcontext(("f.py", {})))
+              for n, r in (("save 1", old), ("save 2", new))),
+            name, settings={"backends": ("cpu",), "run": True},
+        )  # fmt: skip
+
+    def timing(found):
+        return next(b for b in found.result.found.backends if b.after == "cpu").timings[-1]
+
+    found = sides()
+    states = []
+    found._run(lambda: states.append((found.result and found.result.notes, timing(found).in_turns)
+                                     if found.result else None))  # fmt: skip
+    assert any(s and s[0] and "Launching both in turns" in s[0][-1] and not s[1] for s in states)
+    assert timing(found).in_turns and timing(found).verdict == "worse"
+    ((looks, settings),) = seen
+    assert [x.keep for x in looks] == [True, False] and settings == {"run": True}
+    failed = sides()
+    failed._run(lambda: None)
+    assert not timing(failed).in_turns and "no more processes" in failed.result.notes[-1]
+
+
+def _other_code(kernel):
+    """The kernel with generated code that differs."""
+    backends = []
+    for b in kernel.backends:
+        if b.compile is not None:
+            texts = tuple(replace(a, text=a.text + "more ") for a in b.compile.artefacts)
+            b = replace(b, compile=replace(b.compile, artefacts=texts))
+        backends.append(b)
+    return replace(kernel, backends=tuple(backends))
+
+
+def _in_turns(kernel, side):
+    found = EarlierRecord(stamp="s", before_us=100.0, after_us=104.0, n=200, ratio=1.04,
+                              band=0.02, verdict="slower", clock="wall clock")  # fmt: skip
+    more = {"earlier": found} if side else {"stamp": "s"}
+    backends = [replace(b, launches=tuple(replace(x, **more) for x in b.launches))
+                for b in kernel.backends]  # fmt: skip
+    return replace(kernel, backends=tuple(backends))
 
 
 def test_old_saves_are_packed_then_lose_their_ir_then_go():

@@ -9,7 +9,7 @@ from qd_studio.app.show import show
 from qd_studio.app.worker import events
 from qd_studio.app.worker.client import WorkerClient
 from qd_studio.app.worker.once import collect
-from qd_studio.app.worker.protocol import Limits
+from qd_studio.app.worker.protocol import LAST, Limits
 
 from .live import HEAD, SCALE, Live, backend, kernel_file
 
@@ -49,6 +49,21 @@ def test_news_come_in_a_sensible_order(path):
     assert updates[0].kernel.backend("cpu").launches == ()
     assert [u.final for u in updates].count(True) == 1
     assert updates[-1].final
+
+
+@pytest.mark.slow
+def test_launches_of_a_save_are_timed_in_turns_with_those_of_the_save_before(path):
+    longer = SCALE.replace("* a", "* a + 1.0").replace("before[1])", "before[1] + 1.0)")
+    broken = SCALE.replace("x[i] * a", "y[i]")
+    with Live(path, backends=("cpu",), keep=LAST, against=LAST) as live:
+        first = backend(live.complete()).launches[-1]
+        live.after(path, broken)
+        second = backend(live.after(path, longer)).launches[-1]
+        third = backend(live.after(path, "# moved\n" + longer)).launches[-1]
+    assert first.stamp and first.earlier is None
+    # A save that does not compile is not in between.
+    assert second.earlier.stamp == first.stamp and second.earlier.n >= 3
+    assert third.earlier is None and third.stamp not in ("", second.stamp)
 
 
 def test_a_save_is_taken_up_by_the_same_worker(path):

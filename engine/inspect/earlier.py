@@ -1,0 +1,235 @@
+"""Launches of an earlier compile, made in turns with those of the compile that is timed now.
+
+Two runs belong to no common moment, so that a difference of a few percent is lost in what the
+machine did meanwhile. Here the earlier look at a kernel leaves its code (`Kept`) and what it was
+launched with, if that is small; the next one loads this code once more and times both in turns, by
+the rule for backends (`verdicts`). So the code of a save needs nothing of its file, of its program
+or of its fields.
+
+    look 1    compile ─ launch ─ time ─ keep
+    look 2    compile ─ launch ─ time, in turns with what look 1 kept ─ keep
+                                  └────▶  LaunchRecord.earlier, of look 2
+
+Both work on the same arrays, if the two have the same parameters with the same contents;
+otherwise the earlier code works on its own. Each launch record that is kept has a stamp,
+and `LaunchRecord.earlier` has that of the launches it was compared with.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from statistics import median
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import msgspec
+import numpy as np
+
+from ..backends import base
+from ..ir import Param
+from .inputs import restorer_of
+from .interpreting import SEED
+from .placing import Placed, clock_of, device_of, placed
+from .record_launch import EarlierRecord, LaunchRecord
+from .timing import Contender
+from .verdicts import DEVICE_TIME, Rival, verdicts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ..backends.base import Artifact
+    from ..runtime.compile import FullCompile
+
+__all__ = ["Earlier", "Kept", "KeptLooks", "Partner", "partner_of", "with_earlier"]
+
+_LARGEST: Final = 64 << 20
+"""Most bytes of the arguments of a launch that is kept."""
+_MOST: Final = 256 << 20
+"""Most bytes of all that is kept; the oldest go first."""
+_LONGEST_S: Final = 15.0
+"""Of all comparisons of a look: an option may change the code of every kernel of a large file."""
+_number: Final = itertools.count(1)
+Key = tuple[str, str, str, str]
+"""Name of a look, id of a kernel, backend, label of a workload."""
+
+
+class Kept(NamedTuple):
+    """Code and arguments of a launch. values: copies, in the order of the parameters."""
+
+    stamp: str
+    artifact: Artifact
+    values: tuple[Any, ...]
+
+    @property
+    def bytes(self) -> int:
+        texts = sum(map(len, self.artifact.texts.values()))
+        return _size(self.values) + len(self.artifact.code) + texts
+
+
+class Partner(NamedTuple):
+    """The earlier compile of a kernel, ready to be timed with the new one."""
+
+    kept: Kept
+    place: Placed
+    contender: Contender
+
+
+class KeptLooks:
+    """All that is kept in a process."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Key, Kept] = {}
+
+    def put(self, key: Key, kept: Kept) -> None:
+        """Keep, and let the oldest go if it gets too much."""
+        self._kept.pop(key, None)
+        self._kept[key] = kept
+        total = sum(one.bytes for one in self._kept.values())
+        for old in list(self._kept):
+            if total <= _MOST or old == key:
+                break
+            total -= self._kept.pop(old).bytes
+
+    def find(self, look: str, kernel: str, backend: str, label: str) -> Kept | None:
+        """Return what a look has kept of a kernel: of this id, else of the only one of its name."""
+        found = self._kept.get((look, kernel, backend, label))
+        if found is not None:
+            return found
+        name = kernel.rpartition(":")[2]
+        alike = [
+            one for (other, id, *rest), one in self._kept.items()
+            if other == look and rest == [backend, label] and id.rpartition(":")[2] == name
+        ]  # fmt: skip
+        return alike[0] if len(alike) == 1 else None
+
+
+class Earlier:
+    """The launches that one look keeps, and those that it is compared with.
+
+    keep, against: names of looks; empty for none. partners: the earlier name of a kernel, or of a
+    backend with ``@`` before it, by the present one, where these differ. left_s: how long kernels
+    may yet be launched for the precision of a comparison; later ones have fewer launches.
+    """
+
+    def __init__(
+        self, looks: KeptLooks, keep: str, against: str, partners: Mapping[str, str] | None = None
+    ) -> None:
+        self._looks: Final = looks
+        self._keep: Final = keep
+        self._against: Final = against
+        self._partners: Final = dict(partners or {})
+        self.left_s = _LONGEST_S
+
+    def find(self, kernel: str, backend: str, label: str, compiled: FullCompile) -> Kept | None:
+        """The earlier compile, if it is another one."""
+        if not self._against:
+            return None
+        head, colon, name = kernel.rpartition(":")
+        before = head + colon + self._partners.get(name, name)
+        other = self._partners.get(f"@{backend}", f"@{backend}")[1:]
+        kept = self._looks.find(self._against, before, other, label)
+        code = compiled.artifact.code
+        if kept is None or (code and kept.artifact.code == code):
+            return None
+        return kept
+
+    def copied(self, compiled: FullCompile, values: Iterable[Any]) -> Kept | None:
+        """A launch to keep, before it has changed its ``values``; None if they are too much."""
+        several = tuple(values)
+        if not self._keep or _size(several) > _LARGEST:
+            return None
+        stamp = f"{os.getpid()}.{time.time_ns():x}.{next(_number)}"
+        return Kept(stamp, compiled.artifact, tuple(_copies(several)))
+
+    def keep(self, kernel: str, backend: str, label: str, kept: Kept) -> None:
+        """Keep it for the next look."""
+        self._looks.put((self._keep, kernel, backend, label), kept)
+
+
+def partner_of(
+    kept: Kept, compiled: FullCompile, place: Placed, budget_s: float
+) -> tuple[Partner, set[int]] | None:
+    """(the earlier compile, numbers of the new one's values that it writes, too); None if the two
+    cannot be launched on arguments of one shape."""
+    old, new = kept.artifact.meta, compiled.artifact.meta
+    where = {_bare(param): i for i, param in enumerate(new.params)}
+    numbers = [where.get(_bare(param), -1) for param in old.params]
+    name = kept.artifact.backend
+    own = -1 in numbers or old.noalias != new.noalias or name != compiled.artifact.backend
+    for value, at in zip(kept.values, numbers, strict=True):
+        if at >= 0:
+            if np.shape(value) != np.shape(place.given.values[at]):
+                return None
+            own = own or not _same(value, place.given.values[at])
+    executable = base.find(name).load(kept.artifact)
+    loaded = cast("Any", SimpleNamespace(executable=executable))
+    if own:
+        place = placed(loaded, cast("Any", _Values(kept.values)))
+        numbers = list(range(len(old.params)))
+    values = [place.values[i] for i in numbers]
+    written = {numbers[i] for i in old.written}
+    clock = place.clock
+    device = device_of(loaded)
+    if device is not None and not own:
+        clock = clock_of(device, executable)
+    restore = place.restorer(written if own else {*written, *new.written})
+    contender = Contender(
+        lambda: executable.launch(values, SEED), restore, budget_s, None, clock
+    )  # fmt: skip
+    return Partner(kept, place, contender), set() if own else written
+
+
+def _bare(param: Param) -> Param:
+    """A parameter without the number of another one."""
+    return param._replace(grad=-1)
+
+
+class _Values:
+    """`Inputs` as far as `placed` needs them."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self.values: Final = _copies(values)
+
+    def restorer(self, written: Iterable[int]) -> Callable[[], None]:
+        return restorer_of(self.values, written)
+
+
+def _copies(values: Iterable[Any]) -> list[Any]:
+    return [cast("Any", v).copy() if isinstance(v, np.ndarray) else v for v in values]
+
+
+def _size(values: Iterable[Any]) -> int:
+    return sum(cast("Any", v).nbytes for v in values if isinstance(v, np.ndarray))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """True if two values have the same bytes."""
+    a: Any = np.ascontiguousarray(one)
+    b: Any = np.ascontiguousarray(other)
+    if (a.shape, a.dtype) != (b.shape, b.dtype):
+        return False
+    return bool(np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8)))
+
+
+def with_earlier(
+    record: LaunchRecord, place: Placed, partner: Partner | None, kept: Kept | None, backend: str
+) -> LaunchRecord:
+    """The record with its stamp, and with what came of the comparison."""
+    record = msgspec.structs.replace(record, stamp="" if kept is None else kept.stamp)
+    before = None if partner is None else partner.contender.record(record.workload)
+    if partner is None or before is None or partner.contender.error is not None:
+        return record
+    rivals = [Rival(backend, before, partner.place.record), Rival(backend, record, place.record)]
+    for found in verdicts_of(rivals):
+        by_device = found.clock == DEVICE_TIME
+        middles = [median(x.samples_us if by_device else x.waits_us) for x in (before, record)]
+        return msgspec.structs.replace(
+            record,
+            earlier=EarlierRecord(
+                stamp=partner.kept.stamp, before_us=middles[0], after_us=middles[1], n=before.n,
+                ratio=found.ratio, band=found.band, verdict=found.verdict, clock=found.clock,
+            ),
+        )  # fmt: skip
+    return record
