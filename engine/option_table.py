@@ -186,7 +186,7 @@ class OptionTable:
     )
 
     tiered: str = option(
-        "auto",
+        "off",
         "Launch quickly generated code first, while LLVM optimises in the background. `auto`: "
         "where both return the same bits, which is so without `fast_math`, and for kernels that "
         "compute with no floats. `off`: the first call waits for LLVM.",

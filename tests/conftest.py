@@ -124,5 +124,3 @@ def _no_options_from_outside(monkeypatch):
     for name in list(os.environ):
         if name.startswith("QD_"):
             monkeypatch.delenv(name)
-    # Full code at once: what tests observe must be no matter of time.
-    monkeypatch.setenv("QD_TIERED", "0")

@@ -382,7 +382,7 @@ class _Pair:
         return again if abs(again.ratio - 1.0) < abs(found.ratio - 1.0) else found
 
     def _carried(
-        self, side: _Side, other: MarkingCapture, found: WhatIfRecord
+        self, side: ScratchLauncher, other: MarkingCapture, found: WhatIfRecord
     ) -> tuple[str, WhatIfRecord]:
         """The reason why iterations are not independent, else empty; and the record."""
         for i in range(len(self.plain.cases)):
