@@ -126,7 +126,7 @@ def test_a_sweep_measures_and_writes(command, path, tmp_path):
     assert done.returncode == 0, done.stderr
     (found,) = json.loads(done.stdout)["sweeps"]
     assert [p["value"] for p in found["points"]] == [True, False] and found["rounds"] == 2
-    assert found["line"].startswith("qd.init(fast_math=") and "4/4 fast_math=" in done.stderr
+    assert found["line"].startswith("qd.init(fast_math=")
     assert "<svg" in page.read_text() and "<script" not in page.read_text()
     done = command("sweep", *FAST, "--option", option, "--kernel", "other", path)
     assert (done.returncode, "there is no kernel 'other'" in done.stderr) == (2, True)
