@@ -208,8 +208,9 @@ class _Bisector:
             return source
         # Before anything is launched: code of wrong IR may hang, or write where it must not.
         for judge, (start, end) in zip(judges, spans, strict=True):
-            if end > start and self._state_at(judge, end):
-                return self._wrong_ir(judge, start, end)
+            wrong = self._state_at(judge, end) if end > start else ""
+            if wrong:
+                return self._wrong_ir(judge, start, end, wrong)
         if self._like != "ir" and self._predicate is None:
             derivative = self._wrong_derivative(trials, judges[0])
             if derivative is not None or self._like == "differences":
@@ -284,9 +285,9 @@ class _Bisector:
 
     # ---- wrong IR
 
-    def _wrong_ir(self, judge: Judge, good: int, bad: int) -> Bisection:
-        """Search between a right and a wrong state."""
-        good, bad, wrong = self._search(good, bad, lambda i: self._state_at(judge, i))
+    def _wrong_ir(self, judge: Judge, good: int, bad: int, wrong: str) -> Bisection:
+        """Search between a right and a wrong state. wrong: what is wrong with it."""
+        good, bad, wrong = self._search(good, bad, wrong, lambda i: self._state_at(judge, i))
         before, after = self._states[good], self._states[bad]
         if bad - good > 1:
             names = ", ".join(s.name for s in self._states[good + 1 : bad + 1])
@@ -330,10 +331,12 @@ class _Bisector:
                         break
         return self._pass_result(self._states[bad], self._states[bad - 1], "differences", wrong, [])
 
-    def _search(self, good: int, bad: int, wrong_at: Callable[[int], str]) -> tuple[int, int, str]:
-        """(the last right state, the first wrong one, what is wrong with it). States that cannot be
-        judged are passed over; more than one apart if only such are left in between."""
-        found = wrong_at(bad)
+    def _search(
+        self, good: int, bad: int, found: str, wrong_at: Callable[[int], str]
+    ) -> tuple[int, int, str]:
+        """(the last right state, the first wrong one, what is wrong with it). At most ceil(log2 n)
+        trials for n states. Those that cannot be judged are passed over; more than one apart if
+        only such are left in between. found: what is wrong with ``bad``."""
         skipped: set[int] = set()
         while left := [i for i in range(good + 1, bad) if i not in skipped]:
             middle = left[len(left) // 2]
@@ -373,10 +376,10 @@ class _Bisector:
             # Chunks of all iterations of a small loop hide it from there on.
             chunks = [i for i, s in enumerate(self._states) if s.name == _CHUNKS]
             ends = [bad, *(i - 1 for i in chunks if i - 1 > good)]
-            worst = next((i for i in ends if wrong_at(i)), None)
+            worst = next(((i, wrong) for i in ends if (wrong := wrong_at(i))), None)
             if worst is None:
                 return None
-            good, bad, wrong = self._search(good, worst, wrong_at)
+            good, bad, wrong = self._search(good, *worst, wrong_at)
         except UnjudgedError:
             return None
         before, after = self._states[good], self._states[bad]

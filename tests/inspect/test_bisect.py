@@ -1,5 +1,6 @@
 """`inspect.bisect` names the pass, the operation and the line that made a result wrong."""
 
+import math
 import random
 import sys
 from functools import partial
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends import base
+from qd_studio.engine.inspect import bisect
 from qd_studio.engine.inspect.bisect import bisect_kernel
 from qd_studio.engine.inspect.predicates import command_predicate
 
@@ -57,8 +59,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("fault", "name", "phase", "text"), CASES)
-def test_names_the_pass_and_the_line(fault, name, phase, text):
+def test_names_the_pass_and_the_line(fault, name, phase, text, monkeypatch):
+    judged, judge = [], bisect._Bisector._state_at
+    monkeypatch.setattr(
+        bisect._Bisector, "_state_at", lambda self, *a: judged.append(a[1]) or judge(self, *a)
+    )
     for seed in range(20):
+        judged.clear()
         make = partial(random.Random, seed)
         with planted(name, FAULTS[fault], lambda cx: cx.phase == phase, make):
             found = bisect_kernel(mixed)
@@ -68,6 +75,8 @@ def test_names_the_pass_and_the_line(fault, name, phase, text):
     assert found.changes[0].line == line_of(text)
     assert found.changes[0].file == __file__
     assert found.trials <= 14 or fault == "lost_atomic"
+    # The search itself; the operation inside of the pass is looked for with further trials.
+    assert len(judged) <= math.ceil(math.log2(found.states)) + 1
     assert found.evidence == ("race" if fault == "lost_atomic" else "ir")
 
 
