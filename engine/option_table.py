@@ -156,6 +156,11 @@ class OptionTable:
         never="matrices are always broken into scalars",
         quiet=(True,),
     )
+    skip_passes: str = option(
+        "",
+        "Optional passes that do not run, with commas between: `die,constant_fold`.",
+        key=True,
+    )
     external_optimization_level: int = option(
         2,
         "Level of LLVM's own pipeline; 0 under `opt_level=0`. Below 3 large serial code for the "

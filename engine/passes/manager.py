@@ -143,9 +143,9 @@ class PassCx:
     watched: True if an instrument uses `note`.
     """
 
-    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_remarks", "_rewrites", "_version",
-                 "config", "default_fp", "func", "phase", "round", "task", "task_index", "upto",
-                 "watched")  # fmt: skip
+    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_remarks", "_rewrites", "_skipped",
+                 "_version", "config", "default_fp", "func", "phase", "round", "task",
+                 "task_index", "upto", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -164,6 +164,7 @@ class PassCx:
         fp = parse_type(config.default_fp)
         assert isinstance(fp, DataType)
         self.default_fp: DataType = fp
+        self._skipped = registry.skipped(config.skip_passes)
         self._instruments = tuple(instruments)
         self.watched = any(instrument.wants_notes for instrument in self._instruments)
         self._remarks: list[PassRemark] | None = None
@@ -239,10 +240,10 @@ class PassCx:
     def run_pass(self, name: str, round: int = 0) -> bool:
         """Run the pass called ``name``; True if it changed anything.
 
-        With ``opt_level=0`` optional passes do not run at all.
+        With ``opt_level=0`` optional passes do not run at all, nor do those of ``skip_passes``.
         """
         info = registry.get(name)
-        if info.optional and self.config.opt_level == 0:
+        if info.optional and (self.config.opt_level == 0 or name in self._skipped):
             return False
         self.round = round
         run = self._run_watched if self._instruments else self._run_bare

@@ -10,15 +10,18 @@ for all of them) registers the rest; other code gets passes by name.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
+from ..errors import QuadrantsRuntimeError
 from ..ir import Func
+from ..options import did_you_mean
 
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["PassFn", "PassInfo", "all_passes", "get", "register", "register_later"]
+__all__ = ["PassFn", "PassInfo", "all_passes", "get", "register", "register_later", "skipped"]
 
 PassFn = Callable[[Func, "PassCx"], bool]
 
@@ -80,6 +83,27 @@ def get(name: str) -> PassInfo:
     except KeyError:
         known = ", ".join(sorted(_passes))
         raise KeyError(f"no pass is called {name!r}; there are: {known}") from None
+
+
+@functools.cache
+def skipped(names: str) -> frozenset[str]:
+    """The passes of the option ``skip_passes``. QuadrantsRuntimeError for one that is not there, or
+    that kernels need."""
+    found = frozenset(name for name in names.replace(",", " ").split())
+    for name in sorted(found):
+        try:
+            optional = get(name).optional
+        except KeyError:
+            near = did_you_mean(name, [one.name for one in all_passes() if one.optional])
+            raise QuadrantsRuntimeError(
+                f"skip_passes: no pass is called {name!r}{near}",
+                hint="the tab Passes of the studio lists those of a kernel",
+            ) from None
+        if not optional:
+            raise QuadrantsRuntimeError(
+                f"skip_passes: kernels need the pass {name!r}, it cannot be skipped"
+            )
+    return found
 
 
 def all_passes() -> list[PassInfo]:

@@ -125,7 +125,7 @@ VALUES = {
     "external_optimization_level": 1, "max_vector_width": 4, "cpu_max_num_threads": 3,
     "default_cpu_block_dim": 64, "default_gpu_block_dim": 64, "max_block_dim": 512,
     "amdgpu_arch": "gfx90a", "cuda_arch": "sm_75", "opencl_mapping": "lanes",
-    "opencl_target": "gpu", "cuda_stack_limit": 4096, "gpu_max_reg": 64,
+    "opencl_target": "gpu", "skip_passes": "die", "cuda_stack_limit": 4096, "gpu_max_reg": 64,
     "saturating_grid_dim": 5, "ad_stack_size": 7,
     "ad_stack_sparse_threshold_bytes": 5,
 }  # fmt: skip

@@ -158,6 +158,19 @@ def test_skipped_passes_do_not_run_and_needed_ones_cannot_be_skipped():
         passes.SkipPasses(["make_it_fast"])
 
 
+def test_an_option_skips_passes():
+    log = Log()
+    config = CompileConfig(skip_passes="make_thread_local, die")
+    func = passes.run(kernel(), config, CPU, instruments=(log,))
+    assert not {run.name for run in log.runs} & {"make_thread_local", "die"}
+    assert "accumulator" not in to_text(func)
+    for names, text in (
+        ("die,offload", "kernels need the pass 'offload'"), ("dei", 'did you mean "die"'),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match=text):
+            passes.run(kernel(), CompileConfig(skip_passes=names), CPU)
+
+
 def test_fuel_lets_the_first_runs_happen():
     texts = []
     for limit in (0, 5, 10**6):
