@@ -119,7 +119,7 @@ class StudioApp(Actions, App[int]):
         self._looks = 0
         self.keymap_path = keymap_path
         self._progress: Sequence[str] = ("" if start is None else "starting the worker",)
-        self._busy_since: float | None = None if start is None else 0.0
+        self._busy_since: float | None = None
         self._keys = dict(keymap or {})
         self._keymap_problems = keymap_problems
         self.set_keymap(self._keys)
@@ -278,7 +278,7 @@ class StudioApp(Actions, App[int]):
     def busy(self) -> bool:
         """True if the worker has worked for so long that one may want to give it up."""
         since = self._busy_since
-        return bool(since) and self._now() - (since or 0.0) > _LONG_S
+        return since is not None and self._now() - since > _LONG_S
 
     @staticmethod
     def _now() -> float:
