@@ -20,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from qd_studio.engine.cache.remote.record import unpacked
 
 NAME = re.compile(r"/(ac|cas)/([0-9a-f]{64})")
+_SIGNATURE = re.compile(rb"\n[0-9a-f]{64,128}\n")
 FAULTS = ("delay", "error", "cut", "flip", "signature", "replay", "other", "drop", "garbage")
 """What may happen to an answer: late, status 503, cut short, a bit flipped, another signature, the
 first contents of a name in place of the last, contents of another name, no answer, random bytes."""
@@ -143,8 +144,7 @@ class CacheServer:
             at = random.randrange(len(body))
             return body[:at] + bytes([body[at] ^ (1 << random.randrange(8))]) + body[at + 1 :]
         if fault == "signature":
-            return re.sub(rb"\n[0-9a-f]{64,128}\n", lambda m: b"\n" + b"0" * (len(m[0]) - 2) + b"\n",
-                          body, count=1)  # fmt: skip
+            return _SIGNATURE.sub(lambda found: b"\n" + b"0" * (len(found[0]) - 2) + b"\n", body, 1)
         if fault == "replay":
             return self.older.get(name, body)
         if fault == "other":
