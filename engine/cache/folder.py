@@ -53,6 +53,7 @@ __all__ = [
     "fetch",
     "is_layer",
     "is_temporary",
+    "is_there",
     "key_in_name",
     "locked",
     "names_in",
@@ -277,8 +278,11 @@ def _touch(fd: int) -> None:
         os.utime(fd)
 
 
-def put(folder: str, name: str, data: bytes) -> None:
-    """Write a file, so that at any moment the old one or the whole new one is there. OSError."""
+def put(folder: str, name: str, data: bytes, sync: bool = True) -> None:
+    """Write a file, so that at any moment the old one or the whole new one is there. OSError.
+
+    sync: also if the machine fails; else it may be empty then, as its checksum shows.
+    """
     # Random, not counted: processes share the folder, and a forked one continues our counters.
     temporary = f"{folder}/.{os.urandom(8).hex()}{_TEMPORARY}"
     fd = os.open(temporary, _CREATE, 0o600)
@@ -287,7 +291,8 @@ def put(folder: str, name: str, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(fd, view) :]
-        os.fsync(fd)
+        if sync:
+            os.fsync(fd)
         os.replace(temporary, f"{folder}/{name}")
     except BaseException:
         with suppress(OSError):
@@ -295,6 +300,11 @@ def put(folder: str, name: str, data: bytes) -> None:
         raise
     finally:
         os.close(fd)
+
+
+def is_there(path: str) -> bool:
+    """True if there is anything of this name."""
+    return os.path.lexists(path)
 
 
 def names_in(folder: str) -> list[str]:

@@ -153,17 +153,16 @@ class Store:
         except BadEntryError as error:
             remote.refused(str(error), "holds no good entry", self.layer, key)
             return missed._replace(reason=f"the shared entry {error}")
-        remote.copy(lambda: self._copied(key, kernel, reply.data), len(reply.data))
+        remote.copy(lambda: self._copied(key, kernel, reply.data))
         return Answer(HIT, reply.reason, load, code, missed.path, "remote")
 
     def _copied(self, key: str, kernel: str, data: bytes) -> None:
         """Keep an entry of the shared cache, unless this machine has one by now."""
-        import os
+        from . import running
 
-        if not os.path.lexists(self.path_of(key, kernel)):
-            self._put(folder.entry_name(key, kernel), data)
-            engine = str(entry.about_of(data, entry.head_of(data)).get("engine", ""))
-            cleaning.after_write(self.root, self.rules, len(data), engine)
+        if not folder.is_there(self.path_of(key, kernel)):
+            self._put(folder.entry_name(key, kernel), data, sync=False)
+            cleaning.after_write(self.root, self.rules, len(data), running.known())
 
     def write(self, new: Entry) -> bool:
         """Keep an entry, in place of an older one of its key. False, after a warning, if not."""
@@ -185,16 +184,16 @@ class Store:
         cleaning.after_write(self.root, self.rules, len(data), str(about.get("engine", "")))
         return True
 
-    def _put(self, name: str, data: bytes) -> None:
+    def _put(self, name: str, data: bytes, sync: bool = True) -> None:
         if len(data) > entry.MAX_SIZE:
             raise OSError(f"an entry of {len(data)} bytes is too large")
         folder.create(self.root, self.folder)
         try:
-            folder.put(self.folder, name, data)
+            folder.put(self.folder, name, data, sync)
         except (FileNotFoundError, FileExistsError):
             # Another process removed the folder or the unfinished file, or used its name: again.
             folder.create(self.root, self.folder)
-            folder.put(self.folder, name, data)
+            folder.put(self.folder, name, data, sync)
 
     def spoiled(self, key: str, kernel: str, why: str) -> str:
         """Count an undamaged entry with wrong contents as damaged; return the reason to observe.

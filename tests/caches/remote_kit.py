@@ -1,10 +1,13 @@
 """Machines with a shared cache, in one process."""
 
+import json
 import os
 
+from qd_studio.engine.cache import entry
 from qd_studio.engine.cache.parts import key_of
-from qd_studio.engine.cache.remote import client, signing
+from qd_studio.engine.cache.remote import client, record, signing
 from qd_studio.engine.cache.remote.record import ENTRY, Place
+from qd_studio.engine.cache.remote.signing import Keys
 from qd_studio.engine.cache.store import Entry, Store
 from qd_studio.engine.config import resolve
 
@@ -49,3 +52,17 @@ def entry_of(number: int, size: int = 3000, engine: str = ENGINE, target: str = 
 
 def place_of(number: int) -> Place:
     return Place(ENTRY, "offline", KERNEL, entry_of(number).key)
+
+
+def resigned(number: int, secret: str = SECRET, at: Place | None = None, **change) -> bytes:
+    """A record for the place of ``number``, changed before it was signed."""
+    made = entry_of(number, engine=change.pop("engine", ENGINE))
+    data = entry.pack(made._replace(about={**made.about, "created": 1.0}))
+    lines, digest = record.closed(
+        at or place_of(number), made.about, data, Keys(secret.encode()), "host-x"
+    )
+    if change:
+        about = {**json.loads(lines.split(b"\n")[1]), **change}
+        text = b"QDRC1\n" + json.dumps(about).encode()
+        lines = text + b"\n" + Keys(secret.encode()).sign(text)[1].encode() + b"\n"
+    return record.packed(lines, digest, data)[0]

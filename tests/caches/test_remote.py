@@ -1,6 +1,5 @@
 """The shared cache: what is sent and found, what is refused, and how long anything waits."""
 
-import json
 import socket
 import threading
 import time
@@ -15,7 +14,7 @@ from qd_studio.engine.cache.remote.record import Place, RefusedError
 from qd_studio.engine.cache.remote.signing import Keys
 
 from .cache_server import CacheServer
-from .remote_kit import KERNEL, SECRET, Host, entry_of, place_of
+from .remote_kit import KERNEL, SECRET, Host, entry_of, place_of, resigned
 from .shelf import ENGINE, code
 
 
@@ -130,20 +129,6 @@ def test_the_last_description_of_a_kernel_explains_misses(hosts):
 
 def stored(server, number: int) -> str:
     return f"ac/{place_of(number).name}"
-
-
-def resigned(number: int, secret: str = SECRET, at: Place | None = None, **change) -> bytes:
-    """A record for the place of ``number``, changed before it was signed."""
-    made = entry_of(number, engine=change.pop("engine", ENGINE))
-    data = entry.pack(made._replace(about={**made.about, "created": 1.0}))
-    lines, digest = record.closed(
-        at or place_of(number), made.about, data, Keys(secret.encode()), "host-x"
-    )
-    if change:
-        about = {**json.loads(lines.split(b"\n")[1]), **change}
-        text = b"QDRC1\n" + json.dumps(about).encode()
-        lines = text + b"\n" + Keys(secret.encode()).sign(text)[1].encode() + b"\n"
-    return record.packed(lines, digest, data)[0]
 
 
 def unsigned(message: bytes) -> bytes:

@@ -252,3 +252,31 @@ def test_the_command_without_a_shared_cache(tmp_path, capsys):
 
     assert cache.main(["remote", "--path", str(tmp_path)]) == 0
     assert capsys.readouterr().out == "no shared cache: QD_REMOTE_CACHE is not set\n"
+
+
+# ---- many processes, and a second host
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("deadline", ["100", "5000"])
+def test_64_processes_under_faults_load_nothing_wrong_and_never_fail(deadline, monkeypatch):
+    from .remote_trial import trial
+
+    monkeypatch.setattr(folder, "warn_once", folder.warn_once)
+    found = trial(64, 30, deadline)
+    assert (found["wrong"], found["failures"]) == (0, 0)
+    assert found["loads"] > 0
+    assert len(found["refused"]) >= 4
+    assert len(found["faults"]) == 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mark", ["", "(fastcache=True)"])
+def test_a_fresh_host_starts_50_kernels_within_twice_the_local_warm_start(mark, tmp_path):
+    from .remote_warm import KERNELS, measure
+
+    found = measure(tmp_path, mark)
+    assert (found["same"], found["said"]) == (True, "")
+    assert found["hits"] == KERNELS * (2 if mark else 1)
+    assert found["remote"]["process_cpu"] < 2 * found["local"]["process_cpu"]
+    assert found["remote"]["process_wall"] < 2 * found["local"]["process_wall"]

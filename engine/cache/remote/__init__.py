@@ -13,20 +13,21 @@ this very key, by this engine, not too long ago, and if its bytes are those that
 (`record`). The folder's own checks follow. Each refusal is counted by its reason, with one warning.
 
 **Time.** A look-up waits at most ``remote_cache_deadline`` milliseconds (100) for a thread that
-asks; then the kernel is compiled here. Whoever waited in vain, for a late answer, for three errors,
-or within one second for as long as that deadline in total, closes the gate (`gate`): for a second
+asks; then the kernel is compiled here. A wait in vain, for a late answer, for three errors, or
+within one second for as long as that deadline in total, closes the gate (`gate`): for a second
 nothing is asked, then for two, up to a minute, until an answer is in time. A thread that hangs is
-left alone, and no second one is started beside it. So compiles within one second wait at most
-twice the deadline for answers that do not help.
+left alone, and no second one is started next to it. So all compiles of a process together wait at
+most three times the deadline in any second for answers that do not help.
 
 **Writing** is done by another thread, from a queue of 256 entries and 64 MiB; what does not fit is
-not sent. It also copies what was found to the folder of this machine. When a program ends, it waits
-for the rest of the queue, half a second at most. Records are replaced as a whole, by the server or
-by a commit of the file system; of two writers of one key one whole record stays. Next to an entry
-the description of the kernel's last one is kept, which explains misses across hosts.
+not sent. Found entries are copied to the folder of this machine once there were no look-ups for
+half a second, so that a program that starts is not slowed down. When a program ends, it waits for
+what is left of both, half a second at most. Records are replaced as a whole, by the server or by a
+commit of the file system; of two writers of one key one whole record stays. Next to an entry the
+description of the kernel's last one is kept, which explains misses across hosts.
 
-**Forks.** A forked process has no threads of its parent and must not use its connections: it begins
-anew, with counts of its own.
+**Forks.** A forked process has no threads of its parent and must not use its connections: it starts
+with new ones, and with counts of its own.
 
 **Counts** of a program go to the file ``remote.log`` in the root when it ends, a line each;
 ``qd-studio cache remote`` adds them up.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import json
 import os
+import threading
+from collections import deque
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -51,6 +53,8 @@ EXIT_S: Final = 0.5
 """Seconds that the end of a program may take for entries that are not sent yet."""
 STEP_S: Final = 5.0
 """Seconds for each step of a request; then its connection is given up."""
+_QUIET_S: Final = 0.5
+_MOST_COPIES: Final = 1000
 QUEUE: Final = 256
 QUEUE_BYTES: Final = 64 << 20
 
@@ -105,11 +109,15 @@ class Remote:
         self._gate, self._write_gate = Gate(deadline), Gate(1.0)
         self._reader = Thread("qd-remote-read", 64, 1 << 40)
         self._writer = Thread("qd-remote-write", QUEUE, QUEUE_BYTES)
+        self._copier = Thread("qd-remote-copy", 2, 1)
+        self._copies: deque[Callable[[], object]] = deque()
+        self._hurry = threading.Event()
+        self._asked_at = 0.0
         self._reading: Transport | None = None
         self._writing: Transport | None = None
 
     def _here(self) -> None:
-        """Begin anew in a forked process."""
+        """Start again in a forked process."""
         if self._pid != os.getpid():
             self._start()
 
@@ -123,7 +131,8 @@ class Remote:
         began = monotonic()
         reply = self._asked(Place(ENTRY, layer, kernel, key), self.settings.deadline_ms / 1e3)
         counts = self.counts
-        counts.waited(monotonic() - began)
+        self._asked_at = monotonic()
+        counts.waited(self._asked_at - began)
         if reply.state == FOUND:
             counts.add("hits")
             counts.add("received_bytes", len(reply.data))
@@ -185,7 +194,7 @@ class Remote:
         return reply
 
     def _hangs(self, seconds: float) -> Reply:
-        """Nothing is asked beside a request that hangs; one that hangs for long is ended."""
+        """Nothing is asked while a request hangs; one that hangs for long is ended."""
         why = "a request hangs"
         self._gate.late(why)
         transport = self._reading
@@ -239,9 +248,21 @@ class Remote:
             about, kernel, key = new.about, new.kernel, new.key
             self._later(lambda: self._send(layer, kernel, key, about, data), len(data))
 
-    def copy(self, work: Callable[[], object], size: int) -> None:
-        """Do what copies a found entry to this machine, later."""
-        self._writer.add(Job(lambda: _quietly(work), size))
+    def copy(self, work: Callable[[], object]) -> None:
+        """Do what copies a found entry to this machine, once there were no look-ups for a while."""
+        self._copies.append(work)
+        if not self._copier.waiting:
+            self._copier.add(Job(self._copy_all))
+
+    def _copy_all(self) -> None:
+        """In a thread of its own. A program that starts is not slowed down by it."""
+        while len(self._copies) < _MOST_COPIES and not self._hurry.wait(
+            _QUIET_S + self._asked_at - monotonic()
+        ):
+            if monotonic() - self._asked_at >= _QUIET_S:
+                break
+        while self._copies:
+            _quietly(self._copies.popleft())
 
     def _later(self, work: Callable[[], None], size: int) -> None:
         if not self._writer.add(Job(work, size)):
@@ -282,15 +303,21 @@ class Remote:
     # ---- the end
 
     def flush(self, seconds: float = EXIT_S) -> bool:
-        """Wait for what is to be sent; True if all of it is done."""
+        """Wait for what is to be copied and sent; True if all of it is done."""
         self._here()
-        return self._writer.finish(seconds)
+        until = monotonic() + seconds
+        if self._copies and not self._copier.waiting:
+            self._copier.add(Job(self._copy_all))
+        self._hurry.set()
+        copied = self._copier.finish(seconds)
+        self._hurry.clear()
+        sent = bool(self._write_gate.closed()) or self._writer.finish(max(0, until - monotonic()))
+        return copied and sent
 
     def close(self) -> None:
         """End: wait for writes within the bound, and keep the counts."""
         self._here()
-        if not self._write_gate.closed():
-            self.flush()
+        self.flush()
         for _ in range(self._writer.drop()):
             self.counts.leave("the program ended")
         if self.counts.any:

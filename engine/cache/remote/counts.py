@@ -1,4 +1,4 @@
-"""What a program asked of a shared cache, and what came of it; kept for `qd-studio cache remote`.
+"""Counts of what a program asked of a shared cache, kept for `qd-studio cache remote`.
 
 A program that ends appends a line to ``remote.log`` in the root of the caches. The file is halved
 when it reaches 256 KiB.

@@ -63,7 +63,7 @@ class FileTransport:
             raise TransportError(f"{type(error).__name__}: {error}") from None
 
     def stop(self) -> None:
-        """A request of a file system cannot be ended; its thread is left behind."""
+        """A request of a file system cannot be ended; its thread is left alone."""
 
     def close(self) -> None:
         """File systems close themselves."""

@@ -9,8 +9,8 @@ the host that made the entry, when, the key that signed it, and size and SHA-256
 signature is over the first two lines, and so over everything. `opened` accepts a record only for
 the place that was asked for, and says of any other why it is refused.
 
-On a server of bazel's protocol a record lies under ``/ac/<sha256 of its place>`` in the form of an
-``ActionResult``, as servers that check these messages want it: the record is its `stdout_raw`.
+On a server of bazel's protocol a record is stored under ``/ac/<sha256 of its place>`` in the form
+of an ``ActionResult``, as servers that check these messages want it: it is the `stdout_raw`.
 The bytes of a large entry are a blob under ``/cas/<their sha256>``, which the message names as an
 output file, so that such a server drops the two together.
 """
@@ -86,7 +86,7 @@ class Record(NamedTuple):
 
 
 def made_on(about: Mapping[str, Any]) -> str:
-    """Where a record was made, and for which target."""
+    """The host and the target of a record, in words."""
     target = about.get("target")
     return f"made on {about.get('host', '?')}" + (f" for {target}" if target else "")
 
