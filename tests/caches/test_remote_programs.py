@@ -280,3 +280,30 @@ def test_a_fresh_host_starts_50_kernels_within_twice_the_local_warm_start(mark, 
     assert found["hits"] == KERNELS * (2 if mark else 1)
     assert found["remote"]["process_cpu"] < 2 * found["local"]["process_cpu"]
     assert found["remote"]["process_wall"] < 2 * found["local"]["process_wall"]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of those libraries
+def test_a_bucket_of_s3_serves(tmp_path, monkeypatch):
+    """With moto in place of the service; credentials are those that s3fs finds itself."""
+    pytest.importorskip("s3fs").S3FileSystem.clear_instance_cache()
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    try:
+        port = server.get_host_and_port()[1]
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "testing")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        import boto3
+
+        boto3.client("s3").create_bucket(Bucket="kernels")
+        a, b = (Host(tmp_path / x, "s3://kernels/here", remote_cache_deadline=60e3) for x in "ab")
+        assert a.store().write(entry_of(1, size=2 * record.INLINE))
+        assert a.remote.flush(60)
+        assert a.counts.why_unsent == {}
+        found = b.read(1, size=2 * record.INLINE)
+        assert (found.source, found.code) == ("remote", code(1, 2 * record.INLINE))
+        assert b.read(2).reason == ""
+    finally:
+        server.stop()
