@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from ..cache import folder
+from ..cache import entry, folder
 from ..cache.engine_id import engine_id
 from ..cache.observe import HIT
 from ..config import resolve
@@ -20,7 +20,7 @@ from .record import CacheLayer
 if TYPE_CHECKING:
     from ..cache.store import Info, Store
 
-__all__ = ["Last", "SharedCache", "asked", "last", "shared_cache"]
+__all__ = ["Last", "SharedCache", "asked", "last", "load_of", "shared_cache"]
 
 _ABSENT: Final = "0" * 64
 
@@ -68,6 +68,18 @@ def asked(layer: CacheLayer, store: Store, kernel: str) -> CacheLayer:
         layer, state=HIT, source="remote", reason=reply.reason, size_bytes=len(reply.data),
         path=remote.settings.url, entry_created=_day(float(reply.about.get("made", 0.0))),
     )  # fmt: skip
+
+
+def load_of(store: Store, key: str, kernel: str) -> Any:
+    """The JSON values that the use of a shared entry needs; None if there is no good one."""
+    remote = store.remote
+    reply = None if remote is None else remote.look(store.layer, key, kernel)
+    if reply is None or not reply.data:
+        return None
+    try:
+        return entry.load_and_code(reply.data, key, kernel)[0]
+    except entry.BadEntryError:
+        return None
 
 
 def last(store: Store, kernel: str) -> Last | None:

@@ -21,9 +21,21 @@ from qd_studio.engine.cache.remote.record import unpacked
 
 NAME = re.compile(r"/(ac|cas)/([0-9a-f]{64})")
 _SIGNATURE = re.compile(rb"\n[0-9a-f]{64,128}\n")
-FAULTS = ("delay", "error", "cut", "flip", "signature", "replay", "other", "drop", "garbage")
+FAULTS = (
+    "delay",
+    "error",
+    "cut",
+    "flip",
+    "signature",
+    "replay",
+    "other",
+    "drop",
+    "garbage",
+    "drip",
+)
 """What may happen to an answer: late, status 503, cut short, a bit flipped, another signature, the
-first contents of a name in place of the last, contents of another name, no answer, random bytes."""
+first contents of a name in place of the last, contents of another name, no answer, random bytes,
+a byte at a time."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -86,7 +98,18 @@ class Handler(BaseHTTPRequestHandler):
             return self._answer(200, body[: random.randrange(len(body))], len(body))
         if body is None:
             return self._answer(404)
-        return self._answer(200, home.spoilt(fault, name, body))
+        body = home.spoilt(fault, name, body)
+        if fault == "drip":
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            until = time.monotonic() + home.delay
+            while body and time.monotonic() < until:
+                self.wfile.write(body[:1])
+                body = body[1:]
+                time.sleep(0.01)
+            return self.wfile.write(body)
+        return self._answer(200, body)
 
     do_HEAD = do_GET
 

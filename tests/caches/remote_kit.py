@@ -17,6 +17,9 @@ SECRET = "the secret of the team"
 KERNEL = "module.kernel"
 
 
+made_here: list["Host"] = []
+
+
 class Host:
     """A machine: a folder of its own, and the shared cache."""
 
@@ -27,6 +30,7 @@ class Host:
             client.settings_of(self.config), signing.keys_of(self.config, os.environ), host
         )
         self.counts = self.remote.counts
+        made_here.append(self)
 
     def store(self, layer: str = "offline") -> Store:
         found = Store(self.config.offline_cache_file_path, layer, ROOMY)

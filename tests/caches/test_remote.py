@@ -14,7 +14,7 @@ from qd_studio.engine.cache.remote.record import Place, RefusedError
 from qd_studio.engine.cache.remote.signing import Keys
 
 from .cache_server import CacheServer
-from .remote_kit import KERNEL, SECRET, Host, entry_of, place_of, resigned
+from .remote_kit import KERNEL, SECRET, Host, entry_of, made_here, place_of, resigned
 from .shelf import ENGINE, code
 
 
@@ -25,6 +25,10 @@ def _engine(monkeypatch):
     monkeypatch.setattr(folder, "_warned", set())
     monkeypatch.setenv("QD_REMOTE_CACHE_KEY", SECRET)
     monkeypatch.setenv("QD_REMOTE_CACHE_DEADLINE", "5000")
+    yield
+    for host in made_here:
+        host.remote.close()
+    made_here.clear()
 
 
 @pytest.fixture
@@ -220,9 +224,10 @@ def test_no_flipped_bit_is_accepted(tmp_path):
 # ---- slow and dead servers
 
 
-def test_a_slow_server_delays_by_no_more_than_the_deadline_and_is_left_alone(tmp_path, server):
+@pytest.mark.parametrize("fault", ["delay", "drip"])
+def test_a_slow_server_delays_no_more_than_the_deadline_and_is_left_alone(fault, tmp_path, server):
     server.blobs[stored(server, 1)] = resigned(1)
-    server.fault, server.delay = "delay", 1.0
+    server.fault, server.delay = fault, 1.0
     host = Host(tmp_path, server.url, remote_cache_deadline=50.0)
     began = time.monotonic()
     found = [host.read(1) for _ in range(200)]

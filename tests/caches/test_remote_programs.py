@@ -14,8 +14,8 @@ from qd_studio.engine.cache.remote.http import HttpTransport
 from qd_studio.engine.cache.remote.signing import BadKeyError, Keys
 from qd_studio.engine.config import resolve
 
-from .cache_server import CacheServer
-from .remote_kit import KERNEL, SECRET, Host, entry_of
+from .cache_server import FAULTS, CacheServer
+from .remote_kit import KERNEL, SECRET, Host, entry_of, made_here
 from .shelf import ENGINE, code
 
 
@@ -26,6 +26,10 @@ def _engine(monkeypatch):
     monkeypatch.setattr(folder, "_warned", set())
     monkeypatch.setenv("QD_REMOTE_CACHE_KEY", SECRET)
     monkeypatch.setenv("QD_REMOTE_CACHE_DEADLINE", "5000")
+    yield
+    for host in made_here:
+        host.remote.close()
+    made_here.clear()
 
 
 @pytest.fixture
@@ -267,7 +271,7 @@ def test_64_processes_under_faults_load_nothing_wrong_and_never_fail(deadline, m
     assert (found["wrong"], found["failures"]) == (0, 0)
     assert found["loads"] > 0
     assert len(found["refused"]) >= 4
-    assert len(found["faults"]) == 9
+    assert len(found["faults"]) == len(FAULTS)
 
 
 @pytest.mark.slow
@@ -307,3 +311,42 @@ def test_a_bucket_of_s3_serves(tmp_path, monkeypatch):
         assert b.read(2).reason == ""
     finally:
         server.stop()
+
+
+CAPTURED = """
+from qd_studio import engine as qd
+N = 3.0
+@qd.kernel(fastcache=True)
+def g(x: qd.types.NDArray[qd.f32, 1]) -> qd.f32:
+    return x[0] + N
+qd.init(arch=qd.cpu)
+print(g(qd.ndarray(qd.f32, 4)))
+"""
+
+
+def test_the_caches_panel_predicts_hits_of_a_fresh_host(tmp_path, server):
+    """With a changed constant the shared entry of fastcache is found, and does not fit."""
+    path = tmp_path / "program.py"
+    path.write_text(CAPTURED)
+    env = {**os.environ, "QD_REMOTE_CACHE": server.url}
+
+    def command(root: str, *words: str) -> str:
+        environ = {**env, "QD_OFFLINE_CACHE_FILE_PATH": str(tmp_path / root)}
+        command = [sys.executable, *words]
+        done = subprocess.run(command, env=environ, capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def layers() -> dict:
+        show = ("-m", "qd_studio.app.cli", "show", str(path), "--panel", "caches", "--backend")
+        found = json.loads(command("b", *show, "cpu", "--json"))
+        return {layer["name"]: layer for layer in found[0]["caches"]}
+
+    command("a", str(path))
+    found = layers()
+    for name in ("offline", "fastcache"):
+        assert (found[name]["state"], found[name]["source"]) == ("hit", "remote"), found[name]
+    path.write_text(CAPTURED.replace("3.0", "4.0"))
+    found = layers()
+    assert (found["offline"]["state"], found["fastcache"]["state"]) == ("miss", "miss")
+    assert "N" in found["fastcache"]["reason"]

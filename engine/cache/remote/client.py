@@ -310,6 +310,8 @@ class Remote:
             self._copier.add(Job(self._copy_all))
         self._hurry.set()
         copied = self._copier.finish(seconds)
+        while self._copies and monotonic() < until:  # without a thread
+            _quietly(self._copies.popleft())
         self._hurry.clear()
         sent = bool(self._write_gate.closed()) or self._writer.finish(max(0, until - monotonic()))
         return copied and sent
@@ -320,6 +322,9 @@ class Remote:
         self.flush()
         for _ in range(self._writer.drop()):
             self.counts.leave("the program ended")
+        for thread, transport in ((self._reader, self._reading), (self._writer, self._writing)):
+            if transport is not None and not thread.waiting:
+                transport.close()
         if self.counts.any:
             counting.keep(self.settings.root, self.settings.url, self.counts)
             self.counts = Counts()

@@ -39,13 +39,17 @@ class Thread:
         with self._changed:
             if len(self._jobs) >= self._limit or self._held + job.size > self._bytes:
                 return False
+            if not self._started:
+                # A daemon: a request that hangs must not keep a program from ending.
+                thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError:  # the interpreter ends, or the system has no thread left
+                    return False
+                self._started = True
             self._jobs.append(job)
             self._held += job.size
             self._changed.notify_all()
-        if not self._started:
-            self._started = True
-            # A daemon: a request that hangs must not keep a program from ending.
-            threading.Thread(target=self._run, name=self._name, daemon=True).start()
         return True
 
     @property
