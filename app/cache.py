@@ -81,6 +81,9 @@ def parser() -> Parser:
                 help="only entries of this kernel: qualified name, or its last part")  # fmt: skip
             add("--older-than", metavar="AGE", type=_age,
                 help="only entries not used for this time: 30d, 12h, 90m, 45s, 2w")  # fmt: skip
+        if name == "remote":
+            add("--push", action="store_true",
+                help="first send the entries that the root has, made by this engine")  # fmt: skip
         add("-p", "--path", metavar="FOLDER", default="",
             help="the root of the caches; default: QD_OFFLINE_CACHE_FILE_PATH, else the user's "
             "cache directory")  # fmt: skip
@@ -340,9 +343,16 @@ _COUNTED: Final = (
 
 
 def _remote(caches: inspect.Caches, options: argparse.Namespace) -> Outcome:
+    sent: dict[str, Any] = {}
+    if options.push:
+        try:
+            sent = inspect.push(options.path)
+        except ValueError as error:
+            raise CacheError(f"nothing is sent: {error}", usage=False) from None
     found = inspect.shared_cache(options.path)
     if options.json:
-        return Outcome(_json({"path": caches.root, **found._asdict()}), not found.problem)
+        value = {"path": caches.root, **found._asdict(), "pushed": sent}
+        return Outcome(_json(value), not found.problem and not sent.get("unsent"))
     if not found.url and not found.programs:
         return Outcome("no shared cache: QD_REMOTE_CACHE is not set\n")
     facts = {
@@ -355,11 +365,15 @@ def _remote(caches: inspect.Caches, options: argparse.Namespace) -> Outcome:
         "waits": f"{duration_ms(found.deadline_ms)} at most" if found.url else "",
     }  # fmt: skip
     lines = [f"{name:<9} {text}" for name, text in facts.items() if text]
+    if options.push:
+        lines += ["", f"sent now: {sent['sent']}; not sent: {sent['unsent']}"]
+        lines += [f"{_INDENT}{n}  not sent: {why}" for why, n in sent["why_unsent"].items()]
     lines += ["", f"{counted(found.programs, 'program')} left counts in {caches.root}"]
     lines += _counts(found.counts)
     if found.last:
         lines.append(f"{_INDENT}last trouble, {_ago(found.last_time, time.time())}: {found.last}")
-    return Outcome("\n".join(map(_printable, lines)) + "\n", not found.problem)
+    fine = not found.problem and not sent.get("unsent")
+    return Outcome("\n".join(map(_printable, lines)) + "\n", fine)
 
 
 def _counts(counts: dict[str, Any]) -> list[str]:

@@ -81,7 +81,7 @@ if TYPE_CHECKING:
         parse_setting,
         self_test,
     )
-    from .shared import SharedCache, shared_cache
+    from .shared import SharedCache, push, shared_cache
     from .steps import StepLimit, Steps
     from .stores import CacheFault, CacheRemoval, Caches, CachesBusyError
     from .tool import cpu_features, tool_info
@@ -176,6 +176,7 @@ __all__ = [
     "parse_setting",
     "pass_page",
     "pass_summary",
+    "push",
     "readable_code",
     "readable_ir",
     "record",
@@ -204,6 +205,7 @@ _LAZY: Final = {
     "bisect_kernel": "bisect",
     "CacheFolder": "folders",
     "SharedCache": "shared",
+    "push": "shared",
     "shared_cache": "shared",
     "LayerFolder": "folders",
     "cache_folder": "folders",

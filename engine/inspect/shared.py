@@ -20,7 +20,7 @@ from .record import CacheLayer
 if TYPE_CHECKING:
     from ..cache.store import Info, Store
 
-__all__ = ["Last", "SharedCache", "asked", "last", "load_of", "shared_cache"]
+__all__ = ["Last", "SharedCache", "asked", "last", "load_of", "push", "shared_cache"]
 
 _ABSENT: Final = "0" * 64
 
@@ -126,6 +126,35 @@ def shared_cache(path: str = "") -> SharedCache:
         mode="read_write" if remote.writes else "read", signer=remote.keys.signer,
         trusted=remote.keys.trusted, answer_ms=took, problem="" if good else reply.reason,
     )  # fmt: skip
+
+
+def push(path: str = "") -> dict[str, Any]:
+    """Send the good entries of this engine that a root has; returns the counts of the cache.
+
+    ValueError says why nothing can be sent.
+    """
+    from ..cache.remote import client
+    from .stores import Caches
+
+    config = resolve({"offline_cache_file_path": path or None}, os.environ).config
+    if not config.remote_cache:
+        raise ValueError("QD_REMOTE_CACHE is not set")
+    remote = client.remote_of(config, warn=False)
+    if isinstance(remote, str):
+        raise ValueError(remote)
+    if not remote.writes:
+        raise ValueError("remote_cache_mode is read, or there is no key to sign with")
+    mine = engine_id()
+    for info in Caches(path).entries():
+        if info.problem or info.about.get("engine") != mine or "parts" not in info.about:
+            continue
+        try:
+            data, _ = folder.fetch(info.path, dry=True)
+        except (OSError, entry.BadEntryError):
+            continue
+        remote.offer(info.layer, entry.Entry(info.key, info.kernel, info.about, None, b""), data)
+        remote.flush(client.STEP_S)
+    return remote.counts.as_dict()
 
 
 def _sums(kept: list[dict[str, Any]]) -> dict[str, Any]:

@@ -350,3 +350,42 @@ def test_the_caches_panel_predicts_hits_of_a_fresh_host(tmp_path, server):
     found = layers()
     assert (found["offline"]["state"], found["fastcache"]["state"]) == ("miss", "miss")
     assert "N" in found["fastcache"]["reason"]
+
+
+def test_push_sends_what_the_folder_has(tmp_path, server):
+    run(tmp_path, "a")
+    words = ["-m", "qd_studio.app.cli", "cache", "remote", "--push", "--path", str(tmp_path / "a")]
+
+    def push(**environ: str):
+        env = {**os.environ, **environ}
+        return subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True)
+
+    assert "QD_REMOTE_CACHE is not set" in push().stderr
+    assert "mode is read" in push(QD_REMOTE_CACHE=server.url, QD_REMOTE_CACHE_MODE="read").stderr
+    done = push(QD_REMOTE_CACHE=server.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "not sent: 0" in done.stdout
+    _, layers, _ = run(tmp_path, "b", QD_REMOTE_CACHE=server.url)
+    assert ["fastcache", "hit", "remote"] in layers
+
+
+def test_ptx_is_shared_by_its_architecture(tmp_path, server):
+    from qd_studio.engine.cache import ptx
+
+    def ask(root: str, arch: str) -> tuple[str, str]:
+        ptx.forget()
+        given = {"remote_cache": server.url, "offline_cache_file_path": str(tmp_path / root)}
+        config = resolve(given, os.environ).config
+        text = "define ptx_kernel void @k() {\n ret void\n}\n"
+        found = ptx.PtxCache(config, arch).ptx(text, lambda: f"// {root}", "LLVM")
+        client.remote_of(config).flush(5)
+        return found.text, found.observation.source
+
+    assert ask("a", "sm_90") == ("// a", "")
+    assert ask("b", "sm_90") == ("// a", "remote")
+    assert ask("b", "sm_80") == ("// b", "")
+    for remote in client._remotes.values():
+        if not isinstance(remote, str):
+            remote.close()
+    client._remotes.clear()
+    ptx.forget()
