@@ -324,6 +324,7 @@ print(g(qd.ndarray(qd.f32, 4)))
 """
 
 
+@pytest.mark.slow
 def test_the_caches_panel_predicts_hits_of_a_fresh_host(tmp_path, server):
     """With a changed constant the shared entry of fastcache is found, and does not fit."""
     path = tmp_path / "program.py"
@@ -352,6 +353,7 @@ def test_the_caches_panel_predicts_hits_of_a_fresh_host(tmp_path, server):
     assert "N" in found["fastcache"]["reason"]
 
 
+@pytest.mark.slow
 def test_push_sends_what_the_folder_has(tmp_path, server):
     run(tmp_path, "a")
     words = ["-m", "qd_studio.app.cli", "cache", "remote", "--push", "--path", str(tmp_path / "a")]
