@@ -4,6 +4,7 @@
     qd-studio cache show KEY        one entry: what it was made from, and what it holds
     qd-studio cache verify          check every entry
     qd-studio cache clean           remove what the policy allows, or what options choose
+    qd-studio cache remote          the shared cache: whether it answers, and what came of it
 
 Only ``clean`` changes anything: the others leave every byte and timestamp as they are.
 """
@@ -64,6 +65,9 @@ def parser() -> Parser:
         "verify": "Check every byte of every entry; the exit code is 1 if one is invalid.",
         "clean": "Remove invalid entries, entries of other versions of the engine, and, at the "
         "size limit, what the policy selects. With options, remove exactly what they select.",
+        "remote": "Ask the shared cache that QD_REMOTE_CACHE names: whether it answers, which keys "
+        "are trusted, and the hits, misses and refusals of programs that ended here; the exit code "
+        "is 1 if it cannot be used.",
     }
     for name, text in texts.items():
         command = commands.add_parser(name, help=text.split(":")[0], description=text)
@@ -77,6 +81,9 @@ def parser() -> Parser:
                 help="only entries of this kernel: qualified name, or its last part")  # fmt: skip
             add("--older-than", metavar="AGE", type=_age,
                 help="only entries not used for this time: 30d, 12h, 90m, 45s, 2w")  # fmt: skip
+        if name == "remote":
+            add("--push", action="store_true",
+                help="first send the entries that the root has, made by this engine")  # fmt: skip
         add("-p", "--path", metavar="FOLDER", default="",
             help="the root of the caches; default: QD_OFFLINE_CACHE_FILE_PATH, else the user's "
             "cache directory")  # fmt: skip
@@ -97,7 +104,8 @@ def run(options: argparse.Namespace) -> Outcome:
         caches = inspect.Caches(options.path)
     except ValueError as error:
         raise CacheError(str(error), usage=True) from None
-    command = {"ls": _ls, "show": _show, "verify": _verify, "clean": _clean}[options.action]
+    command = {"ls": _ls, "show": _show, "verify": _verify, "clean": _clean,
+               "remote": _remote}[options.action]  # fmt: skip
     return command(caches, options)
 
 
@@ -323,6 +331,60 @@ def _chooser(options: argparse.Namespace) -> Callable[[Info], bool] | None:
         )
 
     return chosen
+
+
+# ---- remote
+
+_COUNTED: Final = (
+    ("hits", "found"), ("misses", "not there"), ("late", "no answer in time"),
+    ("failed", "requests that failed"), ("skipped", "not asked, after trouble"),
+    ("sent", "sent"), ("unsent", "not sent"),
+)  # fmt: skip
+
+
+def _remote(caches: inspect.Caches, options: argparse.Namespace) -> Outcome:
+    sent: dict[str, Any] = {}
+    if options.push:
+        try:
+            sent = inspect.push(options.path)
+        except ValueError as error:
+            raise CacheError(f"nothing is sent: {error}", usage=False) from None
+    found = inspect.shared_cache(options.path)
+    if options.json:
+        value = {"path": caches.root, **found._asdict(), "pushed": sent}
+        return Outcome(_json(value), not found.problem and not sent.get("unsent"))
+    if not found.url and not found.programs:
+        return Outcome("no shared cache: QD_REMOTE_CACHE is not set\n")
+    facts = {
+        "URL": found.url or "QD_REMOTE_CACHE is not set",
+        "state": f"BAD: {found.problem}" if found.problem
+        else f"answers in {duration_ms(found.answer_ms)}" if found.url else "",
+        "mode": found.mode.replace("_", " and ") if found.url else "",
+        "signs": found.signer or ("nothing: there is no key to sign with" if found.trusted else ""),
+        "trusts": ", ".join(found.trusted),
+        "waits": f"{duration_ms(found.deadline_ms)} at most" if found.url else "",
+    }  # fmt: skip
+    lines = [f"{name:<9} {text}" for name, text in facts.items() if text]
+    if options.push:
+        lines += ["", f"sent now: {sent['sent']}; not sent: {sent['unsent']}"]
+        lines += [f"{_INDENT}{n}  not sent: {why}" for why, n in sent["why_unsent"].items()]
+    lines += ["", f"{counted(found.programs, 'program')} left counts in {caches.root}"]
+    lines += _counts(found.counts)
+    if found.last:
+        lines.append(f"{_INDENT}last trouble, {_ago(found.last_time, time.time())}: {found.last}")
+    fine = not found.problem and not sent.get("unsent")
+    return Outcome("\n".join(map(_printable, lines)) + "\n", fine)
+
+
+def _counts(counts: dict[str, Any]) -> list[str]:
+    """The sums of programs: a line each, and one for each reason."""
+    rows = [(str(counts.get(name, 0)), text) for name, text in _COUNTED if counts.get(name)]
+    why = [("refused", "refused: "), ("why_unsent", "not sent: ")]
+    for name, before in why:
+        rows += [(str(n), f"{before}{reason}") for reason, n in _of(counts, name, dict).items()]
+    if longest := counts.get("longest_ms"):
+        rows.append((duration_ms(longest), "the longest wait of a look-up"))
+    return [f"{_INDENT}{line}" for line in _table(rows, right={0})]
 
 
 # ---- small things

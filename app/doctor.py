@@ -186,7 +186,19 @@ def _caches() -> list[Finding]:
         out.append(Finding("cache", "in use", "note", found.off, "unset QD_OFFLINE_CACHE"))
     for layer in found.layers:
         out += _layer(layer)
-    return out
+    return out + _shared()
+
+
+def _shared() -> list[Finding]:
+    """The cache that machines share, if QD_REMOTE_CACHE names one."""
+    if not os.environ.get("QD_REMOTE_CACHE"):
+        return []
+    found = inspect.shared_cache()
+    detail = f"{found.url} answers in {found.answer_ms:.1f} ms, {found.mode.replace('_', ' and ')}"
+    if found.problem:
+        detail = f"{found.url}: {found.problem}"
+    hint = "qd-studio cache remote" if found.problem else ""
+    return [Finding("cache", "shared", "broken" if found.problem else "ok", detail, hint)]
 
 
 def _layer(layer: inspect.LayerFolder) -> list[Finding]:

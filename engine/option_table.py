@@ -346,6 +346,29 @@ class OptionTable:
     offline_cache_max_size_of_files: int = option(
         104857600, "Size limit of all caches on disk together, in bytes.", minimum=0
     )
+    remote_cache: str = option(
+        "",
+        "URL of a cache that machines share, below the caches on disk: HTTP as bazel-remote speaks "
+        "it, or any URL of fsspec; empty: none. The key is in `QD_REMOTE_CACHE_KEY`.",
+    )
+    remote_cache_mode: str = option(
+        "read_write",
+        "Whether entries are also sent to the shared cache; without a key to sign they never are.",
+        choices=("read", "read_write"),
+    )
+    remote_cache_key_file: str = option(
+        "", "File of the key that signs and checks shared entries; not the key itself."
+    )
+    remote_cache_trust: str = option(
+        "",
+        "Files of public ed25519 keys whose shared entries are used, separated as in `PATH`.",
+    )
+    remote_cache_deadline: float = option(
+        100.0, "Milliseconds that a look-up in the shared cache may take.", minimum=0
+    )
+    remote_cache_max_age: float = option(
+        30.0, "Days after which a shared entry is not used.", minimum=0
+    )
     src_ll_cache: bool = option(
         True, "Look up kernels marked `fastcache` by their source; needs `offline_cache`."
     )

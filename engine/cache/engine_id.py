@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..version import VERSION
 from .parts import Part, digest
+from .running import set_known
 
 if TYPE_CHECKING:
     from .store import Store
@@ -37,6 +38,7 @@ def engine_id(store: Store | None = None) -> str:
     if _known is None:
         root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         _known = f"{VERSION}+{_remembered(root, store)}"
+        set_known(_known)
     return _known
 
 

@@ -55,6 +55,7 @@ __all__ = [
     "fetch",
     "is_layer",
     "is_temporary",
+    "is_there",
     "key_in_name",
     "locked",
     "names_in",
@@ -296,6 +297,11 @@ def put(folder: str, name: str, data: bytes) -> None:
         raise
     finally:
         os.close(fd)
+
+
+def is_there(path: str) -> bool:
+    """True if there is anything of this name."""
+    return os.path.lexists(path)
 
 
 def names_in(folder: str) -> list[str]:

@@ -35,6 +35,6 @@ class Library(InjectedCache):
 
     def library(self, name: str, make: Callable[[], bytes], use: Callable[[bytes], T]) -> T:
         parts = Part("engine", engine_id()), Part("library", name)
-        about = {"engine": engine_id(), "backend": self._backend}
+        about = {"engine": engine_id(), "backend": self._backend, "parts": dict(parts)}
         memo: Memo[T] = Memo("runtime", runtime_store(self._config), quiet=True)
         return memo.get(name, parts, make, use, lambda code, ms: about)[0]

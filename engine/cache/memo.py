@@ -88,7 +88,7 @@ class Memo(Generic[T]):
             reason = str(error) if self._quiet else self.store.spoiled(key, name, str(error))
             return None, Observation(self.kind, DAMAGED, reason)
         value = self._hold(key, value, len(found.code))
-        return value, Observation(self.kind, HIT, source="disk")
+        return value, Observation(self.kind, HIT, found.reason, found.source)
 
     def _hold(self, key: str, value: T, size: int) -> T:
         """Keep a value in memory, and return it; a value that was there before wins."""

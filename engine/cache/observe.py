@@ -32,7 +32,8 @@ class Observation(NamedTuple):
     """The answer of one layer.
 
     layer: one of `LAYERS`. state: one of `STATES`. reason: a short sentence, for all but plain hits
-    and misses. source: ``memory`` or ``disk``, of a hit. key, parts: what was asked for; empty if
+    and misses; of a hit in the shared cache, where it was made. source: ``memory``, ``disk`` or
+    ``remote``, of a hit. key, parts: what was asked for; empty if
     no key could be made. stored: an entry was written after the compile. ms: the time that it took.
     """
 

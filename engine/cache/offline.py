@@ -111,8 +111,7 @@ class Offline:
             if store is None:
                 state, reason, source = OFF, _OFF_REASON, ""
             else:
-                state, reason, load, code, _ = store.answer(key, kernel)
-                source = "disk" if state == HIT else ""
+                state, reason, load, code, _, source = store.answer(key, kernel)
                 if state == HIT:
                     try:
                         artifact = decode(load, code, functions)
@@ -129,7 +128,7 @@ class Offline:
         """The observation that replaces the hit ``seen``, whose code could not be loaded."""
         IN_PROCESS.drop(slot.key)
         why = f"cannot be loaded: {error}"
-        if seen.source == "disk" and self.store is not None:
+        if seen.source != "memory" and self.store is not None:
             why = self.store.spoiled(slot.key, slot.kernel, why)
         return seen._replace(state=DAMAGED, reason=why, source="")
 

@@ -5,6 +5,9 @@
         ...                                            # compile
         store.write(Entry(key, kernel, about, load, code))
 
+Below the folder there may be a cache that machines share (`remote`): it is asked for what the
+folder lacks, and is sent what is written.
+
 Nothing here fails because of the disk. An entry that cannot be used is a miss, and one that cannot
 be written is not kept, with one warning for each folder or entry; `Store.answer` has the reason.
 Threads and forked processes may use one store at the same time: it holds no open file and no lock.
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     import os
 
     from ..config import CompileConfig
+    from .remote.client import Remote
 
 __all__ = ["Answer", "Entry", "Info", "Statistics", "Store", "open_store", "remedy"]
 
@@ -71,13 +75,17 @@ class Info(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The result of `Store.answer`. state: one of `observe`; load and code: only for a hit."""
+    """The result of `Store.answer`.
+
+    state: one of `observe`; load, code and source (``disk`` or ``remote``): only for a hit.
+    """
 
     state: str
     reason: str = ""
     load: Any = None
     code: bytes = b""
     path: str = ""
+    source: str = ""
 
 
 class Statistics:
@@ -93,14 +101,18 @@ class Statistics:
 
 
 class Store:
-    """The entries of one layer. layer: the name of the folder in the root."""
+    """The entries of one layer. layer: the name of the folder in the root.
 
-    __slots__ = ("folder", "layer", "root", "rules", "statistics")
+    remote: the shared cache below it (`remote`), if options name one.
+    """
+
+    __slots__ = ("folder", "layer", "remote", "root", "rules", "statistics")
 
     def __init__(self, root: str, layer: str, rules: cleaning.Rules) -> None:
         self.root, self.layer, self.rules = root, layer, rules
         self.folder = f"{root}/{layer}"
         self.statistics = Statistics()
+        self.remote: Remote | None = None
 
     # ---- use
 
@@ -121,14 +133,36 @@ class Store:
             load, code = entry.load_and_code(data, key, kernel)
         except (FileNotFoundError, NotADirectoryError):
             counts.misses += 1
-            return Answer(MISS, path=path)
+            missed = Answer(MISS, path=path)
+            return missed if self.remote is None else self._shared(self.remote, key, kernel, missed)
         except (OSError, BadEntryError) as error:
             counts.misses += 1
             counts.damaged += 1
             return Answer(DAMAGED, self._unusable(path, error), path=path)
         counts.hits += 1
         counts.bytes_read += len(data)
-        return Answer(HIT, load=load, code=code, path=path)
+        return Answer(HIT, load=load, code=code, path=path, source="disk")
+
+    def _shared(self, remote: Remote, key: str, kernel: str, missed: Answer) -> Answer:
+        """The answer of the shared cache; what it has is copied to the folder."""
+        reply = remote.find(self.layer, key, kernel)
+        if not reply.data:
+            return missed._replace(reason=reply.reason)
+        try:
+            load, code = entry.load_and_code(reply.data, key, kernel)
+        except BadEntryError as error:
+            remote.refused(str(error), "holds no good entry", self.layer, key)
+            return missed._replace(reason=f"the shared entry {error}")
+        remote.copy(lambda: self._copied(key, kernel, reply.data))
+        return Answer(HIT, reply.reason, load, code, missed.path, "remote")
+
+    def _copied(self, key: str, kernel: str, data: bytes) -> None:
+        """Keep an entry of the shared cache, unless this machine has one by now."""
+        from . import running
+
+        if not folder.is_there(self.path_of(key, kernel)):
+            self._put(folder.entry_name(key, kernel), data, sync=False)
+            cleaning.after_write(self.root, self.rules, len(data), running.known())
 
     def write(self, new: Entry) -> bool:
         """Keep an entry, in place of an older one of its key. False, after a warning, if not."""
@@ -137,6 +171,8 @@ class Store:
         about = {"kernel": new.kernel, **new.about}
         about.setdefault("created", time.time())
         data = entry.pack(new._replace(about=about))
+        if self.remote is not None:
+            self.remote.offer(self.layer, new._replace(about=about), data)
         try:
             self._put(folder.entry_name(new.key, new.kernel), data)
         except OSError as error:
@@ -303,4 +339,13 @@ def open_store(config: CompileConfig, layer: str) -> Store:
     if store is None:
         store = _stores.setdefault((root, layer), Store(root, layer, rules))
     store.rules = rules
+    store.remote = _remote(config) if config.remote_cache else None
     return store
+
+
+def _remote(config: CompileConfig) -> Remote | None:
+    """The shared cache that the options name; None, after a warning, if it cannot be used."""
+    from .remote.client import remote_of
+
+    found = remote_of(config)
+    return None if isinstance(found, str) else found

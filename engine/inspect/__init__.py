@@ -81,6 +81,7 @@ if TYPE_CHECKING:
         parse_setting,
         self_test,
     )
+    from .shared import SharedCache, push, shared_cache
     from .steps import StepLimit, Steps
     from .stores import CacheFault, CacheRemoval, Caches, CachesBusyError
     from .tool import cpu_features, tool_info
@@ -121,6 +122,7 @@ __all__ = [
     "RecordedCalls",
     "Recorder",
     "Reproducer",
+    "SharedCache",
     "ShownRun",
     "StepLimit",
     "Steps",
@@ -174,6 +176,7 @@ __all__ = [
     "parse_setting",
     "pass_page",
     "pass_summary",
+    "push",
     "readable_code",
     "readable_ir",
     "record",
@@ -183,6 +186,7 @@ __all__ = [
     "schema",
     "schema_text",
     "self_test",
+    "shared_cache",
     "suggested",
     "tool_info",
     "track",
@@ -200,6 +204,9 @@ _LAZY: Final = {
     "bisect_capture": "bisect",
     "bisect_kernel": "bisect",
     "CacheFolder": "folders",
+    "SharedCache": "shared",
+    "push": "shared",
+    "shared_cache": "shared",
     "LayerFolder": "folders",
     "cache_folder": "folders",
     "CacheFault": "stores",

@@ -5,8 +5,9 @@ program started now would ask for, with the same options, and `answer` looks for
 no timestamp changes, nothing is counted, and code of the user that runs in this process has no
 cache on disk at all (`dry_caches`).
 
-For a miss it says what differs from the nearest entry of the kernel. If there is none, it compares
-with the last request in this session: `PastLookups` keeps that.
+A shared cache (`shared`) is asked as well, within a second.
+For a miss the nearest entry of the kernel is found, and what differs from it. If there is none, it
+compares with the last request in this session: `PastLookups` keeps that.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..cache import explain, folder
 from ..cache.observe import DAMAGED, HIT, MISS
 from ..cache.parts import Part, key_of
 from ..cache.store import remedy
+from . import shared
 from .record import CacheDifference, CacheLayer
 
 if TYPE_CHECKING:
@@ -100,18 +102,34 @@ def answer(asked: Asked, store: Store, before: Mapping[str, Any] | None = None) 
         return msgspec.structs.replace(layer, state=DAMAGED, reason=reason, advice=advice)
     if info is not None:
         return msgspec.structs.replace(of_entry(layer, info), state=HIT, source="disk")
+    layer = shared.asked(layer, store, asked.kernel)
+    if layer.state == HIT:
+        return layer
     backend = asked.about.get("backend")
     there = store.of_kernel(asked.kernel)
     others = [x for x in there if x.about.get("backend") == backend]
     found = explain.nearest(others, asked.about)
+    last = shared.last(store, asked.kernel)
+    theirs = explain.nearest([] if last is None else [last.info], asked.about)
+    count = len(theirs.differences) if theirs is not None else 0
+    if theirs and last and (found is None or count < len(found.differences)):
+        answered = missed(of_entry(layer, theirs.info), "entry", theirs.about, asked.about)
+        text = f"shared entry {last.made_on}: {answered.reason}"
+        return _noted(msgspec.structs.replace(answered, reason=text), layer.reason)
     if found is not None:
-        return missed(of_entry(layer, found.info), "entry", found.about, asked.about)
+        answered = missed(of_entry(layer, found.info), "entry", found.about, asked.about)
+        return _noted(answered, layer.reason)
     if before is None:
         # One that cannot be read may be the one that is missed, with another key or backend.
         bad = next((info.problem for info in there if info.problem), "")
         reason = f"no good entry of this kernel: one {bad}" if bad else "no entry of this kernel"
-        return msgspec.structs.replace(layer, reason=reason)
-    return missed(layer, "look", before, asked.about)
+        return _noted(msgspec.structs.replace(layer, reason=reason), layer.reason)
+    return _noted(missed(layer, "look", before, asked.about), layer.reason)
+
+
+def _noted(layer: CacheLayer, trouble: str) -> CacheLayer:
+    """A miss, with the trouble that the shared cache made."""
+    return msgspec.structs.replace(layer, reason=f"{layer.reason}; {trouble}") if trouble else layer
 
 
 def trouble_of(store: Store) -> str:

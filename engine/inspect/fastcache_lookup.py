@@ -30,6 +30,7 @@ from ..runtime.fastcache import CODE_GONE, captures_text, parts_for
 from ..runtime.fastcache.arguments import Bypass
 from ..runtime.fastcache.captures import LIVE, Modules
 from ..runtime.fastcache.entry import Uncacheable, record
+from . import shared
 from .caches import Asked, answer, layer_of, missed, of_entry, trouble_of
 
 if TYPE_CHECKING:
@@ -85,11 +86,13 @@ class FastcacheLookup:
         there = self.store.of_kernel(self.decl.qualname)
         infos = [info for info in there if info.about.get("backend") == backend]
         bad = {info.key for info in there if info.problem}
+        last = shared.last(self.store, self.decl.qualname)
+        theirs = [last.info] if last and last.info.about.get("backend") == backend else []
         try:
             made: dict[tuple[Part, ...], _Made] = {}
-            for module in self._modules(infos):
+            for module in self._modules([*infos, *theirs]):
                 own = self._made(build, module)
-                for info in [*infos, None]:
+                for info in [*infos, *theirs, None]:
                     adapted = self._adapted(own, info)
                     made.setdefault(adapted.parts, adapted)
                 if bad:  # which say nothing of the arrays that they are for
@@ -98,14 +101,33 @@ class FastcacheLookup:
         except _Unasked as unasked:
             return replace(layer, state=BYPASS, reason=str(unasked))
         damaged = next((m for m in made.values() if key_of(m.parts) in bad), None)
-        best = damaged or min(made.values(), key=lambda m: self._distance(m, infos))
+        best = damaged or min(made.values(), key=lambda m: self._distance(m, [*infos, *theirs]))
         asked = Asked("fastcache", self.decl.qualname, best.parts, best.about, layer.cost_ms)
         before = self.swap(best.about)
         key = key_of(best.parts)
         info = next((x for x in infos if x.key == key), None)
         if info is None or info.problem or trouble_of(self.store):
-            return self._advised(answer(asked, self.store, before), best)
+            found = answer(asked, self.store, before)
+            if found.source == "remote":
+                found = self._of_shared(found, best)
+            return self._advised(found, best)
         return self._validated(of_entry(layer_of(asked), info), best, info)
+
+    def _of_shared(self, layer: CacheLayer, made: _Made) -> CacheLayer:
+        """The answer for an entry of the shared cache, which is compared before it is used."""
+        load = shared.load_of(self.store, layer.key, self.decl.qualname)
+        if load is None or made.load not in load:
+            last = shared.last(self.store, self.decl.qualname)
+            found = None if last is None else explain.nearest([last.info], made.about)
+            why = _CHANGED
+            if found is not None and found.differences:
+                layer = missed(layer, "entry", found.about, made.about)
+                why = layer.reason
+            reason = f"shared entry {'' if last is None else last.made_on}: {why}"
+            return replace(layer, state=MISS, source="", reason=reason)
+        if self.code.state != HIT:
+            return replace(layer, state=MISS, source="", reason=CODE_GONE)
+        return layer
 
     def _advised(self, layer: CacheLayer, made: _Made) -> CacheLayer:
         """``layer``, with the arrays that its key is for where no program has passed them."""

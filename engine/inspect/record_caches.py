@@ -37,11 +37,11 @@ class CacheLayer(RecordPart, frozen=True, kw_only=True):
     name: Annotated[str, about("Name of the layer.")]
     state: Annotated[str, about("State: hit, miss, bypass, off, not_applicable or damaged.")]
     reason: Annotated[str, about("Reason of the state.")] = ""
-    source: Annotated[str, about("Source of a hit: disk or memory.")] = ""
+    source: Annotated[str, about("Source of a hit: disk, memory or remote.")] = ""
     key: Annotated[str, about("Requested key; empty if there is none.")] = ""
     parts: Annotated[dict[str, str], about("Parts of the key by name.")] = {}  # noqa: RUF012
     size_bytes: Annotated[int, about("Size of the hit or nearest entry.")] = 0
-    path: Annotated[str, about("File of that entry.")] = ""
+    path: Annotated[str, about("File of that entry, or URL of the shared cache.")] = ""
     entry_created: Annotated[str, about("Creation time of that entry.")] = ""
     nearest: Annotated[str, about("Key of the nearest entry.")] = ""
     against: Annotated[

@@ -97,7 +97,10 @@ REFERENCE = {
     "enable_fallback": True,
     "print_non_pure": False,
     "src_ll_cache": True,
-}
+    "remote_cache_mode": "read_write",
+    **dict.fromkeys(("remote_cache", "remote_cache_key_file", "remote_cache_trust"), ""),
+    "remote_cache_deadline": 100.0, "remote_cache_max_age": 30.0,
+}  # fmt: skip
 MACHINE = {"arch", "cpu_max_num_threads", "offline_cache_file_path", "require_version"}
 BOOLS = sorted(name for name, opt in OPTIONS.items() if opt.type is bool and opt.env)
 INTS = sorted(name for name, opt in OPTIONS.items() if opt.type is int)
@@ -105,6 +108,7 @@ INTS = sorted(name for name, opt in OPTIONS.items() if opt.type is int)
 OURS = {
     "amdgpu_arch", "cuda_arch", "graph", "opencl_device", "opencl_il", "opencl_mapping",
     "opencl_target", "skip_passes", "tiered",
+    *(name for name in REFERENCE if name.startswith("remote_")),
 }  # fmt: skip
 
 

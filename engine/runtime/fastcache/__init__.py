@@ -130,7 +130,8 @@ def _look_up(
         return LookupResult(seen._replace(state=DAMAGED, reason=why))
     if isinstance(live, Stale):
         return LookupResult(seen._replace(reason=str(live)), None, versions)
-    return LookupResult(seen._replace(state=HIT, source="disk"), live, versions)
+    hit = seen._replace(state=HIT, reason=answer.reason, source=answer.source)
+    return LookupResult(hit, live, versions)
 
 
 def _fitting(
