@@ -137,7 +137,8 @@ class Answers:
         for record in self._looker.known(path):
             text = self._recorded(record.files, real)
             at = LineMap(text.lines, now.lines).to_old(line + 1) if text is not None else 0
-            if text is not None and 0 < at <= len(text.lines):
+            # In a line that has changed, columns are others.
+            if text is not None and text.line(at) == now.line(line + 1) != "":
                 yield record, at, text
 
     def _recorded(self, files: tuple[FileRecord, ...], real: str) -> Text | None:

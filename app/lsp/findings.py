@@ -18,14 +18,15 @@ _CHAIN: Final = re.compile(r"(.+):(\d+)(?: in (.+))?$")
 _NEAR: Final = re.compile(r'did you mean "([^"]+)"\?')
 _CODE: Final = re.compile(r"`(\w+): ([^`]+)`|annotate it: (\w+): ([\w.]+)")
 _INSTEAD: Final = re.compile(r"(?:use|count from the end with) (\S.*)")
+_OPTION: Final = re.compile(r"qd\.init\((\w+)=([\w.]+)\)")
 _STATIC: Final = re.compile(r"qd\.static\([\w.]+\)")
 
 
 class Finding(NamedTuple):
     """An error where an editor shows it.
 
-    severity: error, or hint. related: regions of the calls that led to inlined code, with their
-    functions.
+    severity: error, hint, or warning (of a gradient, which the program may not need). related:
+    regions of the calls that led to inlined code, with their functions.
     """
 
     region: Region
@@ -53,17 +54,19 @@ def findings(record: Record) -> list[Finding]:
             continue
         region = _region(record, error, texts)
         if region.file:
-            out.append(_finding(error, region))
+            kernel = _kernel(record, error.kernel)
+            out.append(_finding(error, region, kernel.name if kernel and kernel.primal else ""))
     return out
 
 
-def _finding(error: ErrorRecord, region: Region) -> Finding:
-    message = error.message
+def _finding(error: ErrorRecord, region: Region, gradient: str) -> Finding:
+    message = f"{gradient}: {error.message}" if gradient else error.message
     if error.stage in ("launch", "check", "workload", "load", "codegen", "passes"):
         message = f"{headline(error)}: {message}"
     if error.hint and error.hint not in message:
         message += f"\nhint: {error.hint}"
-    severity = "hint" if error.kind == "UnsavedError" else "error"
+    unsaved = error.kind == "UnsavedError"
+    severity = "hint" if unsaved else "warning" if gradient else "error"
     related: list[tuple[Region, str]] = []
     for call in error.chain:
         found = _CHAIN.match(call)
@@ -117,6 +120,9 @@ def _fixes(found: Finding, text: Text) -> Iterator[Fix]:
     static = _STATIC.search(hint)
     if static and code and f"qd.static({code})" == static[0]:
         yield Fix(f"change to {static[0]}", region, static[0])
+    option = _OPTION.search(hint)
+    if option:
+        yield from _with_option(region.file, option[1], option[2], text)
     instead = _INSTEAD.fullmatch(hint)
     if instead and code and _is_expression(instead[1]) and instead[1] != code:
         yield Fix(f"change to {instead[1]}", region, instead[1])
@@ -135,6 +141,30 @@ def _named(found: Finding, name: str, text: Text) -> Region | None:
             end = start + len(wrong.encode())
             return found.region._replace(col=start, end_col=end)
     return None
+
+
+def _with_option(file: str, name: str, value: str, text: Text) -> Iterator[Fix]:
+    """Add an option to the call of ``init`` in a file, or change it there."""
+    try:
+        tree = ast.parse("\n".join(text.lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        if node.func.attr != "init" or any(k.arg is None for k in node.keywords):
+            continue
+        title = f"set {name}={value} in {ast.unparse(node.func)}"
+        given = next((k.value for k in node.keywords if k.arg == name), None)
+        if given is not None:
+            end = given.end_lineno or given.lineno, given.end_col_offset or 0
+            yield Fix(title, Region(file, given.lineno, given.col_offset, *end), value)
+        else:
+            at = (node.end_lineno or node.lineno), (node.end_col_offset or 1) - 1
+            before = text.cut(Region(file, at[0], 0, at[0], at[1])).rstrip()
+            comma = ", " if not before.endswith(("(", ",")) and before else ""
+            yield Fix(title, Region(file, *at, *at), f"{comma}{name}={value}")
+        return
 
 
 def _is_expression(text: str) -> bool:

@@ -34,7 +34,8 @@ def hints(record: Record, timed: Mapping[str, KernelRecord]) -> list[Hint]:
             launched = timed[kernel.id].backend(backend.backend) or backend
         out += _loops(kernel, backend, launched)
         if not kernel.primal:
-            out += _of_kernel(record, kernel, backend)
+            out += _of_adstacks(record, kernel, backend, timed)
+            out += _of_caches(kernel, backend)
     return out
 
 
@@ -59,13 +60,26 @@ def _loops(kernel: KernelRecord, backend: BackendRecord, launched: BackendRecord
         yield Hint(compiled.locs[loc].file, compiled.locs[loc].line, text, tip)
 
 
-def _of_kernel(record: Record, kernel: KernelRecord, backend: BackendRecord) -> Iterator[Hint]:
+def _of_adstacks(
+    record: Record, kernel: KernelRecord, backend: BackendRecord, timed: Mapping[str, KernelRecord]
+) -> Iterator[Hint]:
+    """The number of adstacks of the gradient, and their bytes, which only a launch needs."""
     shown = adstacks.shown_of(record, kernel, backend.backend) if kernel.gradient else None
-    if shown is not None and adstacks.stacks_of(shown.autodiff):
-        auto = shown.autodiff
-        count = fmt.counted(len(adstacks.stacks_of(auto)), "adstack")
-        text = f"{count}, {fmt.size(auto.bytes)}" if auto.sized else count
-        yield Hint(kernel.file, kernel.line, text, adstacks.summary(auto))
+    if shown is None or not adstacks.stacks_of(shown.autodiff):
+        return
+    auto, old = shown.autodiff, ""
+    launched = timed.get(shown.kernel.id)
+    if not auto.sized and launched is not None:
+        before = launched.backend(backend.backend)
+        if before is not None and before.autodiff is not None and before.autodiff.sized:
+            auto, old = before.autodiff, " earlier"
+    count = fmt.counted(len(adstacks.stacks_of(auto)), "adstack")
+    text = f"{count}, {fmt.size(auto.bytes)}{old}" if auto.sized else count
+    yield Hint(kernel.file, kernel.line, text, adstacks.summary(auto))
+
+
+def _of_caches(kernel: KernelRecord, backend: BackendRecord) -> Iterator[Hint]:
+    """The answer of the caches to a program that starts now."""
     layers = [x for x in backend.caches if x.state not in ("not_applicable", "bypass", "off")]
     if layers:
         best = next((x for x in layers if x.state == "hit"), layers[0])

@@ -31,13 +31,13 @@ class Text:
 
     def units(self, line: int, byte: int) -> int:
         """The column, as the editor counts, of a byte of a line (from 1); within the line."""
-        data = self._line(line).encode("utf-8", "surrogatepass")[: max(byte, 0)]
+        data = self.line(line).encode("utf-8", "surrogatepass")[: max(byte, 0)]
         return self._length(data.decode("utf-8", "ignore"))
 
     def byte(self, line: int, units: int) -> int:
         """The byte of a line (from 1) at a column of the editor."""
         at = count = 0
-        for character in self._line(line):
+        for character in self.line(line):
             if count >= units:
                 break
             count += self._length(character)
@@ -46,16 +46,17 @@ class Text:
 
     def end(self, line: int) -> int:
         """The column of the end of a line (from 1), as the editor counts."""
-        return self._length(self._line(line))
+        return self._length(self.line(line))
 
     def cut(self, region: Region) -> str:
         """The text of a region of one line; empty if it has several."""
         if region.line != region.end_line:
             return ""
-        data = self._line(region.line).encode("utf-8", "surrogatepass")
+        data = self.line(region.line).encode("utf-8", "surrogatepass")
         return data[region.col : region.end_col].decode("utf-8", "ignore")
 
-    def _line(self, line: int) -> str:
+    def line(self, line: int) -> str:
+        """A line (from 1); empty if there is none."""
         return self.lines[line - 1] if 0 < line <= len(self.lines) else ""
 
     def _length(self, text: str) -> int:

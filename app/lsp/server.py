@@ -138,6 +138,7 @@ class _Server:
 
     def _diagnostic(self, found: Any) -> Any:
         severity = types.DiagnosticSeverity
+        severities = {"error": severity.Error, "warning": severity.Warning}
         related = [
             types.DiagnosticRelatedInformation(
                 location=types.Location(uri=_uris.from_fs_path(file), range=_range(span)),
@@ -148,7 +149,7 @@ class _Server:
         return types.Diagnostic(
             range=_range(found.range),
             message=found.message,
-            severity=severity.Error if found.severity == "error" else severity.Hint,
+            severity=severities.get(found.severity, severity.Hint),
             code=found.kind,
             source="qd-studio",
             related_information=related or None,
