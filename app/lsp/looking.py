@@ -87,6 +87,7 @@ class Looker:
         document = self.documents.get(os.path.realpath(path))
         if document is None or document.text == text:
             return
+        self._focus(document, text)
         document.text, document.version, document.saved = text, version, False
         if self._unsaved == "none":
             return
@@ -189,6 +190,16 @@ class Looker:
             for d in self.documents.values()
             if d.path.endswith(".py") and (d.saved or self._unsaved != "none")
         }
+
+    def _focus(self, document: Document, text: str) -> None:
+        """Let the kernel that is being changed be compiled before the others."""
+        old, new = _plain(document.text).split("\n"), _plain(text).split("\n")
+        line = next((n for n, pair in enumerate(zip(old, new), 1) if pair[0] != pair[1]), 0)
+        for kernel, _ in self._kernels.values():
+            if kernel.file == document.path and kernel.line <= line <= kernel.end_line:
+                if self._client is not None and not kernel.primal:
+                    self._client.focus(kernel.id)
+                return
 
     def _rested(self) -> None:
         self._timer = None
