@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from ..options import settings
+from ..options import positive, settings
 from ..usage import EXIT_ENVIRONMENT, EXIT_OK, Failure, Parser
 
 __all__ = ["main", "parser"]
@@ -27,13 +27,13 @@ def parser() -> Parser:
     add("--config", action="append", default=[], metavar="KEY=VALUE",
         help="a compile option, such as fast_math=0; may be repeated")  # fmt: skip
     add("--run", action="store_true",
-        help="also run each file as a script for a while, and launch its kernels with the "
-        "arguments of the recorded calls")  # fmt: skip
+        help="after a save, also run each file as a script for a while, and launch its kernels "
+        "with the arguments of the recorded calls")  # fmt: skip
     add("--no-launch", action="store_true", help="only compile: no times, also after a save")
     add("--unsaved", choices=("kernels", "all", "none"), default="kernels",
         help="the text that is compiled before it is saved: that which differs from its file "
         "only inside of kernels (default), all, or none")  # fmt: skip
-    add("--time-limit", type=float, metavar="SECONDS",
+    add("--time-limit", type=positive, metavar="SECONDS",
         help="limit for importing a file, for compiling a kernel, and for each launch")  # fmt: skip
     add("--stdio", action="store_true",
         help="use standard input and output, which is the only way; editors pass this")  # fmt: skip

@@ -1,4 +1,4 @@
-"""What is known of kernels, by positions of the editor: lines and columns from 0, in its units.
+"""The knowledge about kernels, by positions of the editor: lines and columns from 0, in its units.
 
 What the worker has compiled may be of an older text than the editor shows: positions are carried
 over, and what was in changed lines is left out.

@@ -148,7 +148,7 @@ class Looker:
         return {os.path.realpath(path) for path in self._followed}
 
     def known(self, path: str) -> list[Record]:
-        """What was compiled last, as records by the text that it is of; ``path`` chooses those with
+        """The last compiles as records, by the text that they are of; ``path`` chooses those with
         this file."""
         path = os.path.realpath(path)
         groups: dict[tuple[FileRecord, ...], list[KernelRecord]] = {}
@@ -194,7 +194,8 @@ class Looker:
     def _focus(self, document: Document, text: str) -> None:
         """Let the kernel that is being changed be compiled before the others."""
         old, new = _plain(document.text).split("\n"), _plain(text).split("\n")
-        line = next((n for n, pair in enumerate(zip(old, new), 1) if pair[0] != pair[1]), 0)
+        pairs = enumerate(zip(old, new, strict=False), 1)
+        line = next((n for n, (before, after) in pairs if before != after), 0)
         for kernel, _ in self._kernels.values():
             if kernel.file == document.path and kernel.line <= line <= kernel.end_line:
                 if self._client is not None and not kernel.primal:
@@ -217,7 +218,10 @@ class Looker:
         self._send(changed, launch=False)
 
     def _send(self, changed: Iterable[str], launch: bool) -> None:
-        if self._client is not None:
+        if self._client is not None and not self._client.alive:
+            self._client, self._followed = None, ()  # as where no process could be started
+            self._follow()
+        elif self._client is not None:
             self._client.set_texts(self._texts(), changed, launch=launch)
 
     def _heard(self, event: events.Event) -> None:

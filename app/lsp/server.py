@@ -7,9 +7,9 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
+from importlib.metadata import version
 from typing import Any, Final
 
-from ...engine.version import VERSION
 from .answers import Answers
 from .looking import Document, Looker
 
@@ -30,7 +30,7 @@ class _Server:
     """The features of one connection."""
 
     def __init__(self, settings: Mapping[str, Any], launch: bool, unsaved: str) -> None:
-        self.lsp: Any = _servers.LanguageServer("qd-studio", VERSION)
+        self.lsp: Any = _servers.LanguageServer("qd-studio", version("qd-studio"))
         self._settings = settings
         self._launch, self._unsaved = launch, unsaved
         self._looker: Looker | None = None
@@ -70,7 +70,7 @@ class _Server:
 
     @property
     def answers(self) -> Answers:
-        """What is known, by positions of the editor."""
+        """The knowledge, by positions of the editor."""
         _ = self.looker
         assert self._answers is not None
         return self._answers

@@ -12,7 +12,7 @@ __all__ = ["Spot", "compiled_backend", "spots_at"]
 
 
 class Spot(NamedTuple):
-    """What a kernel has at a position: the smallest source span with ops. locs: indices of that
+    """The ops of a kernel at a position: the smallest source span with ops. locs: indices of that
     span and of those within, in `CompileRecord.locs`; exact: of that span alone."""
 
     kernel: KernelRecord

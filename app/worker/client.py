@@ -98,6 +98,7 @@ class WorkerClient(Listener):
         self._stopping = False
         self.failure: Exception | None = None  # what ended the client, if it was not asked to stop
         self._watching: Final = watch
+        self._runs: Final = run
         # State of the thread below; no other thread touches it.
         self._watcher: Watcher | None = None
         self._worker: WorkerProcess | None = None
@@ -137,7 +138,7 @@ class WorkerClient(Listener):
         """Look again at the files that ``changed`` touches, with unsaved texts in place of files.
 
         texts: all of them, by path; a save of one of these files changes nothing by itself.
-        launch: of this look and those after it, as in `Job`.
+        launch: of this look and those after it, as in `Job`; only with launches, main is run.
         """
         paths = [os.path.abspath(path) for path in changed]
         self._ask(lambda new=dict(texts): self._take_texts(new, paths, launch))
@@ -241,7 +242,7 @@ class WorkerClient(Listener):
             self.request_refresh(changed)
 
     def _take_texts(self, texts: dict[str, str], changed: list[str], launch: bool) -> None:
-        self._set(texts=texts, launch=launch)
+        self._set(texts=texts, launch=launch, run=launch and self._runs)
         self._want(changed)
 
     def _take_files(self, paths: tuple[str, ...]) -> None:

@@ -155,6 +155,26 @@ def power():
 
 
 @pytest.mark.slow
+async def test_the_calls_of_a_script_are_recorded_after_a_save_and_not_before(tmp_path):
+    path, flag = tmp_path / "script.py", tmp_path / "flag"
+    text = KERNELS.split("@scale")[0].replace("from functions import twice\n", "twice = abs\n")
+    text += f"def main():\n    open({str(flag)!r}, 'a').write('x')\n    scale(np.ones(9), 2.0)\n"
+    path.write_text(text.replace("f32, ndim", "f64, ndim"))
+    text = path.read_text()
+    async with Editor(tmp_path, "--run") as editor:
+        editor.open(path)
+
+        async def timed():
+            return "us" in (await editor.hints(path)).get(LOOP, "")
+
+        await editor.until(timed)
+        ran = flag.read_text()
+        editor.change(path, text.replace("a + 1.0", "a + b"))
+        await editor.until(lambda: editor.errors(path))
+        assert flag.read_text() == ran
+
+
+@pytest.mark.slow
 async def test_hints_of_a_save_are_there_within_a_fifth_of_a_second_of_a_quiet_machine(files):
     """The least of some saves counts: a busy machine makes any single one late."""
     path, _ = files
