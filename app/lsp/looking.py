@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from ...engine.inspect import is_user_file
 from ...engine.inspect.record import FileRecord, KernelRecord, Record
 from ..worker import events
@@ -114,6 +116,7 @@ class Looker:
         self._changed.discard(document.path)
         self._to_launch.discard(document.path)
         self._follow()
+        self._forget(document.path)
         if not document.saved:
             self._look([document.path], launch=False)
 
@@ -139,6 +142,17 @@ class Looker:
         """Look again at every file, with launches."""
         if self._client is not None:
             self._send(self._followed, launch=self._launches)
+
+    def _forget(self, path: str) -> None:
+        """Drop the kernels and errors of a file."""
+        now = self.record
+        self.record = msgspec.structs.replace(
+            now,
+            kernels=tuple(k for k in now.kernels if k.file != path),
+            errors=tuple(e for e in now.errors if e.file != path),
+        )
+        self._kernels = {i: known for i, known in self._kernels.items() if known[0].file != path}
+        self._on_change(True)
 
     # ---- what is known
 

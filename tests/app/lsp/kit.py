@@ -98,6 +98,10 @@ class Editor:
         of = types.TextDocumentIdentifier(path.as_uri())
         self.client.text_document_did_save(types.DidSaveTextDocumentParams(of))
 
+    def close(self, path: Path) -> None:
+        of = types.TextDocumentIdentifier(path.as_uri())
+        self.client.text_document_did_close(types.DidCloseTextDocumentParams(of))
+
     # ---- requests
 
     async def until(self, wanted):

@@ -87,6 +87,12 @@ async def test_an_editor_sees_errors_types_ir_and_fixes_of_texts_that_are_not_sa
         assert error.related_information[0].location.range.start.line == BODY
         editor.change(helper, FUNCTIONS)
         await editor.until(lambda: not editor.errors(helper))
+        # The errors of a file that is closed go with it.
+        editor.change(path, broken)
+        await editor.until(lambda: editor.errors(path))
+        editor.close(path)
+        await editor.until(lambda: not editor.errors(path))
+        assert await editor.hints(path) == {}
         assert editor.complaints == []
     assert not os.path.exists(first)
 
