@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "sweep": Command("sweep FILE --option KEY", ".sweep", True),
     "whatif": Command("whatif FILE", ".whatif", True),
     "edit": Command("edit IR_FILE", ".edit", True),
+    "lsp": Command("lsp", ".lsp", True),
     "doctor": Command("doctor", ".doctor"),
     "cache": Command("cache ls, show, verify, clean", ".cache"),
     "stubs": Command("stubs DIRECTORY", ".stubs", True),

@@ -57,6 +57,10 @@ class Session:
         """A session that knows nothing yet of the files at ``paths``."""
         return cls(tuple(FileState(path) for path in paths), command=command)
 
+    def following(self, paths: Iterable[str]) -> Session:
+        """The session of these files: what is known of them stays, the rest goes."""
+        return replace(self, states=tuple(self._state(path) for path in paths))
+
     def paths_touched_by(self, changed: Iterable[str]) -> tuple[str, ...]:
         """The files asked for that are among ``changed``, or import a helper that is."""
         changes = set(changed)

@@ -98,6 +98,7 @@ class WorkerClient(Listener):
         self._stopping = False
         self.failure: Exception | None = None  # what ended the client, if it was not asked to stop
         self._watching: Final = watch
+        self._runs: Final = run
         # State of the thread below; no other thread touches it.
         self._watcher: Watcher | None = None
         self._worker: WorkerProcess | None = None
@@ -130,6 +131,22 @@ class WorkerClient(Listener):
     def set_config(self, config: Mapping[str, Value]) -> None:
         """Use these options from now on, and look again at everything."""
         self._ask(lambda options=dict(config): self._change(config=options))
+
+    def set_texts(
+        self, texts: Mapping[str, str], changed: Iterable[str], *, launch: bool = True
+    ) -> None:
+        """Look again at the files that ``changed`` touches, with unsaved texts in place of files.
+
+        texts: all of them, by path; a save of one of these files changes nothing by itself.
+        launch: of this look and those after it, as in `Job`; only with launches, main is run.
+        """
+        paths = [os.path.abspath(path) for path in changed]
+        self._ask(lambda new=dict(texts): self._take_texts(new, paths, launch))
+
+    def set_files(self, files: Iterable[str]) -> None:
+        """Follow these files from now on; look at those that are new."""
+        paths = tuple(os.path.abspath(file) for file in files)
+        self._ask(lambda: self._take_files(paths))
 
     def set_backends(self, backends: Iterable[str]) -> None:
         """Compile for these backends from now on, and look again at everything."""
@@ -179,7 +196,7 @@ class WorkerClient(Listener):
         if self._watcher is None:
             from ..watch import Watcher
 
-            self._watcher = Watcher(self.request_refresh)
+            self._watcher = Watcher(self._saved)
         self._watcher.watch(self._session.watched())
 
     def _turn(self) -> None:
@@ -217,6 +234,24 @@ class WorkerClient(Listener):
     def _want(self, paths: list[str] | None) -> None:
         known = [state.path for state in self._session.states]
         self._wanted.update(known if paths is None else self._session.paths_touched_by(paths))
+
+    def _saved(self, paths: list[str]) -> None:
+        """Look at what the watcher reports, but for files whose text is that of an editor."""
+        changed = [path for path in paths if path not in self.template.texts]
+        if changed:
+            self.request_refresh(changed)
+
+    def _take_texts(self, texts: dict[str, str], changed: list[str], launch: bool) -> None:
+        self._set(texts=texts, launch=launch, run=launch and self._runs)
+        self._want(changed)
+
+    def _take_files(self, paths: tuple[str, ...]) -> None:
+        new = [path for path in paths if all(s.path != path for s in self._session.states)]
+        self._session = self._session.following(paths)
+        self._set(files=paths, labels=labels_of(paths))
+        self._wanted = (self._wanted | {*new}) & {*paths}
+        self._follow()
+        self._emit(events.RecordUpdated(self._record(), complete=False))
 
     def _set(self, **fields: object) -> None:
         self.template = msgspec.structs.replace(self.template, **fields)

@@ -43,6 +43,7 @@ from ...engine.inspect.record import ErrorRecord, FileRecord
 from .channel import Superseded
 from .protocol import Opening
 from .source import above_cell, decoded, in_cell, in_file, is_notebook, python_of
+from .unsaved import UnsavedError, UnsavedTexts
 
 __all__ = ["Loaded", "Loader"]
 
@@ -70,14 +71,23 @@ class Loaded:
 class _Helper(SourceFileLoader):
     """Loads a helper module from its text."""
 
-    def __init__(self, name: str, path: str, seen: Callable[[str, bytes], object]) -> None:
+    def __init__(
+        self, name: str, path: str, seen: Callable[[str, bytes], object], unsaved: UnsavedTexts
+    ) -> None:
         super().__init__(name, path)
         self._seen = seen
+        self._unsaved = unsaved
 
     def get_code(self, fullname: str) -> CodeType:
         data = self.get_data(self.path)
         self._seen(self.path, data)
-        return self.source_to_code(data, self.path)
+        code = self.source_to_code(data, self.path)
+        self._unsaved.check(self.path)
+        return code
+
+    def get_data(self, path: str) -> bytes:
+        """The unsaved text of the module, if there is one."""
+        return self._unsaved.read(path)
 
 
 class _Finder:
@@ -88,6 +98,7 @@ class _Finder:
 
     def __init__(self, seen: Callable[[str, bytes], object]) -> None:
         self._seen = seen
+        self.unsaved = UnsavedTexts()
         self.names: set[str] = set()
         self.folders: tuple[str, ...] = ()
         self.opened = ""
@@ -120,7 +131,7 @@ class _Finder:
             if other is not None and other.loader is not None:
                 return other
         self.names.add(fullname)
-        spec.loader = _Helper(fullname, spec.origin, self._seen)
+        spec.loader = _Helper(fullname, spec.origin, self._seen, self.unsaved)
         spec.cached = None
         return spec
 
@@ -160,14 +171,16 @@ class Loader:
         opening: Opening,
         note: Callable[[int], object] = lambda line: None,
         stop: int = 0,
+        unsaved: UnsavedTexts | None = None,
     ) -> Loaded:
         """Import the file at ``path``. Exceptions of its code end up in ``Loaded.error``; those
         that come from outside (a time limit, a newer job) pass through.
 
         note: called with the line of each statement before it is executed. stop: the line of the
-        statement to stop before; 0 for none.
+        statement to stop before; 0 for none. unsaved: texts that count in place of files.
         """
         self.forget()
+        self._finder.unsaved = unsaved or UnsavedTexts()
         self._count += 1
         self._note = note
         package, root = _package_of(path, opening.modules.get(path, ""))
@@ -269,8 +282,7 @@ class Loader:
     def _parsed(self, loaded: Loaded) -> ast.Module | None:
         path = loaded.path
         try:
-            with open(path, "rb") as file:
-                data, broken = python_of(path, file.read())
+            data, broken = python_of(path, self._finder.unsaved.read(path))
         except OSError as error:
             what = "there is no such file" if isinstance(error, FileNotFoundError) else str(error)
             loaded.error = in_file(
@@ -290,6 +302,7 @@ class Loader:
             # The cells above it run, as they do in a notebook.
             tree = ast.parse(above_cell(error.lineno, linecache.getlines(path)), path)
             loaded.broken = error
+        self._finder.unsaved.check(path)
         if not loaded.package:
             loaded.package, root = _namespace_of(path, tree)
             if root and root not in sys.path:
@@ -325,6 +338,8 @@ class Loader:
         """The exception that the file raised, as an error of the file."""
         assert self._now is not None
         path = self._now.path
+        if isinstance(error, UnsavedError):
+            return error.record(stage)
         if isinstance(error, SyntaxError) and error.filename == path and error.lineno:
             # Python looks the line up in the file on disk, which a notebook's text is not.
             error.text = linecache.getline(path, error.lineno) or error.text

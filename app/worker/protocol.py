@@ -161,6 +161,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     first that changes something): that run is reported before the passes after it have run. looks:
     the lookups that earlier workers sent in `Looked`; passed to a worker with its first job. peaks:
     the speed of a backend that is not known is measured, once for the machine.
+    texts: unsaved contents of files, by path, which count in place of the files; with ``careful``
+    only those that differ inside of kernels are executed (see `unsaved`). brief: without launches,
+    leave out generated code as well.
     assume: assumptions to try once the kernels have been launched. edit:
     edited IR for the kernel that it names; see `engine.inspect.edited`. study: what to
     find out about the kernels of ``only``. keep: the name under which launches are kept, to be
@@ -191,6 +194,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     keep: str = ""
     against: str = ""
     partners: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    careful: bool = True
+    brief: bool = False
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):

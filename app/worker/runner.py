@@ -16,6 +16,7 @@ from ...engine.inspect.record import ConfigEntry, ErrorRecord, KernelRecord
 from .channel import JobSteps, Superseded
 from .loader import Loaded, Loader
 from .protocol import FileLoaded, Job, Looked, Problem, Quarantined
+from .unsaved import UnsavedTexts
 
 __all__ = ["Runner"]
 
@@ -148,7 +149,8 @@ class Runner:
         try:
             with steps.step("import", f"importing {os.path.basename(path)}", kind="import"):
                 stop = 0 if quarantined is None or quarantined.launch else quarantined.error.line
-                loaded = self._loader.load(path, job.opening, steps.at_line, stop)
+                unsaved = UnsavedTexts(job.texts, job.careful)
+                loaded = self._loader.load(path, job.opening, steps.at_line, stop, unsaved)
         except inspect.StepLimit as error:
             loaded = self._loader.stopped()
             loaded.error = _in_file(_cut(error, "import", calls), path)
@@ -218,11 +220,11 @@ class Runner:
                 self._look_up(steps, capture)
                 gradient = self._gradient(job, steps, capture, make=True)
                 steps.kernel = capture.record
-                steps.send_kernel(capture.generate_texts(), final=True)
+                steps.send_kernel(_with_code(job, capture), final=True)
                 if gradient is not None:
                     steps.kernel = gradient.record
                     self._look_up(steps, gradient)
-                    steps.send_kernel(gradient.generate_texts(), final=True)
+                    steps.send_kernel(_with_code(job, gradient), final=True)
             elif job.focus == inspect.gradient_name(described.id):
                 # The user looks at it: it must not wait for launches.
                 gradient = self._gradient(job, steps, capture, make=True)
@@ -348,6 +350,11 @@ def _wanted(job: Job, kernel: KernelRecord) -> bool:
     """True if the job asks for the kernel, or for its gradient."""
     names = (kernel.id, kernel.name)
     return not job.only or bool({*names, *map(inspect.gradient_name, names)} & set(job.only))
+
+
+def _with_code(job: Job, capture: inspect.KernelCapture) -> KernelRecord:
+    """The record of a kernel that is not launched."""
+    return capture.record if job.brief else capture.generate_texts()
 
 
 def _studied(job: Job, steps: JobSteps, capture: inspect.KernelCapture) -> bool:

@@ -64,6 +64,7 @@ APP_MAY = {
     "open": {"application", "options", "report", "streams", "tui", "usage"},
     "show": {"batch", "opening", "options", "panels", "streams", "usage"},
     "whatif": {"batch", "opening", "options", "streams", "usage", "worker"},
+    "lsp": {"options", "usage", "worker"},
     "difference": {"batch", "opening", "options", "streams", "usage", "worker"},
     "tour": {"options", "streams", "tui", "usage"},
     "plain": {"panels", "plain_work", "show", "streams", "usage", "worker"},
