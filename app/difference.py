@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ..engine.inspect.compare import Comparison
     from ..engine.inspect.record import Record
 
-__all__ = ["main", "parser"]
+__all__ = ["compared", "main", "parser", "text_of"]
 
 _EXITS: Final = {"same": EXIT_OK, "differs": EXIT_FAILED, "unknown": EXIT_NOT_JUDGED}
 _SAVED: Final = (".qds", ".json")
@@ -75,22 +75,14 @@ def parser() -> Parser:
 
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
-    from ..engine.inspect.compare import compare_records
-
     own, arguments = split_arguments(words)
     options = parser().parse_args(own)
     options.arguments = arguments
-    names, kernels = _sides(options)
-    records = [_record(options, name, side) for name, side in zip(names, "ab", strict=True)]
-    for name, record, kernel in zip(names, records, kernels, strict=True):
-        known = [k.name for k in record.kernels]
-        if kernel and not any(kernel in (k.id, k.name) for k in record.kernels):
-            there = ", ".join(known) or "none"
-            raise Failure(EXIT_USAGE, f"diff: {name} has no kernel {kernel!r}; there are: {there}")
-    found = compare_records(records[0], records[1], *kernels)
+    found, records = compared(options)
     streams.write(
-        _as_json(found) if options.json else _text(found, records, options.ir), options.json
+        _as_json(found) if options.json else text_of(found, records, options.ir), options.json
     )
+    names, _ = _sides(options)
     failed = False
     if not all(map(_is_saved, names)):
         failed = _report_failures(names, records)
@@ -98,6 +90,20 @@ def main(words: list[str]) -> int:
             if common.nothing_ran(record) == EXIT_ENVIRONMENT:
                 return EXIT_ENVIRONMENT
     return EXIT_FAILED if failed and found.state != "differs" else _EXITS[found.state]
+
+
+def compared(options: argparse.Namespace) -> tuple[Comparison, list[Record]]:
+    """(the comparison of both sides, their records)."""
+    from ..engine.inspect.compare import compare_records
+
+    names, kernels = _sides(options)
+    records = [_record(options, name, side) for name, side in zip(names, "ab", strict=True)]
+    for name, record, kernel in zip(names, records, kernels, strict=True):
+        known = [k.name for k in record.kernels]
+        if kernel and not any(kernel in (k.id, k.name) for k in record.kernels):
+            there = ", ".join(known) or "none"
+            raise Failure(EXIT_USAGE, f"diff: {name} has no kernel {kernel!r}; there are: {there}")
+    return compare_records(records[0], records[1], *kernels), records
 
 
 def _sides(options: argparse.Namespace) -> tuple[list[str], tuple[str, str]]:
@@ -141,6 +147,7 @@ def _record(options: argparse.Namespace, name: str, side: str) -> Record:
         settings = common.settings(own)
         settings["launch"] = not options.no_launch
         settings["only"] = [kernel] if kernel else []
+        settings["cancelled"] = getattr(options, "cancelled", None)
         streams.talk(f"{name}:")
         return common.measured(own.files, ["diff"], settings)
 
@@ -180,7 +187,8 @@ def _as_json(found: Comparison) -> str:
     return visible_json(json.dumps(data, indent=1, ensure_ascii=False)) + "\n"
 
 
-def _text(found: Comparison, records: list[Record], ir: bool) -> str:
+def text_of(found: Comparison, records: list[Record], ir: bool) -> str:
+    """The comparison as text. ir: with the diff of the IR where compiles part."""
     from .core.views.compared import comparison_lines, compiles_of, pair_of, parted_lines
 
     word = {"same": "no change", "differs": "differs", "unknown": "unknown"}[found.state]

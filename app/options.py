@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "asked", "common", "measured", "no_color", "nothing_ran", "opening", "saved", "screen",
-    "settings",
+    "seconds", "settings",
 ]  # fmt: skip
 
 
@@ -62,11 +62,12 @@ def common(parser: Parser) -> None:
     add("--frames", type=count, default=8, metavar="N",
         help="close a window of the file after N frames; default: 8")  # fmt: skip
     add("--no-color", action="store_true", help="no colours; the variable NO_COLOR does the same")
-    add("--time-limit", type=_positive, metavar="SECONDS",
+    add("--time-limit", type=seconds, metavar="SECONDS",
         help="limit for importing a file, for compiling a kernel, and for each launch")  # fmt: skip
 
 
-def _positive(text: str) -> float:
+def seconds(text: str) -> float:
+    """A number of seconds above 0, as the value of an option."""
     value = float(text)
     if not 0 < value < 1e6:
         raise argparse.ArgumentTypeError(f"{text} is not a number of seconds above 0")

@@ -73,6 +73,10 @@ APP_MAY = {
         "history", "opening", "options", "progress", "revisions", "streams", "usage", "worker",
     },
     "history": {"revisions"},
+    "mcp": {
+        "bisect", "difference", "opening", "options", "panels", "report", "revisions", "show",
+        "usage", "worker",
+    },
     "repro": {"bisect", "opening", "options", "streams", "usage", "worker"},
     "doctor": {"conformance", "streams", "usage"},
     "conformance": set(),
