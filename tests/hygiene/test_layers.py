@@ -78,6 +78,7 @@ APP_MAY = {
         "usage", "worker",
     },
     "repro": {"bisect", "opening", "options", "streams", "usage", "worker"},
+    "notebook": {"markup", "panels", "report", "show"},
     "doctor": {"conformance", "streams", "usage"},
     "conformance": set(),
     "cache": {"streams", "usage"},
