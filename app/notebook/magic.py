@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from html import escape as esc
 from importlib import import_module
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 
 from ...engine import inspect
 from ...engine.inspect.record import Record
@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     add = made.add_argument
     add("--backend", action="append", default=[], metavar="NAMES",
-        help="backends separated by commas, 'all' for every one; default: that of the program")  # fmt: skip
+        help="backends separated by commas; 'all': every one; default: the program's")  # fmt: skip
     add("--config", action="append", default=[], metavar="KEY=VALUE", help="a compile option")
     add("--kernel", metavar="K", default="", help="only the kernel of this name")
     add("--panel", metavar="PANEL", default="", help="the panel to open: passes, cfg, launch, ...")
@@ -132,8 +132,8 @@ def _bundle(record: Record, options: argparse.Namespace) -> dict[str, Any]:
         shown = widget(record, options.panel)
     except MissingError:
         return bundle
-    own = shown._repr_mimebundle_()
-    own = own[0] if isinstance(own, tuple) else own
+    found: Any = shown._repr_mimebundle_()
+    own = cast("dict[str, Any]", found[0] if isinstance(found, tuple) else found)
     return {**bundle, **{kind: data for kind, data in own.items() if kind not in bundle}}
 
 

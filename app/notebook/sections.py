@@ -52,8 +52,8 @@ def sections(record: Record) -> list[Section]:
 
 def _too_large(part: Section) -> Section:
     text = (
-        f"{part.panel}: {fmt.size(len(part.html))}, too much for a notebook; save the cell as a file "
-        f"and run: qd-studio show FILE --panel {part.panel}"
+        f"{part.panel}: {fmt.size(len(part.html))}, too much for a notebook; save the cell as a "
+        f"file and run: qd-studio show FILE --panel {part.panel}"
     )
     return part._replace(html=f'<p class="bad">{esc(text)}</p>')
 
