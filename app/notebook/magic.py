@@ -102,7 +102,9 @@ def _run(shell: Any, text: str) -> Cell:
     with _quiet(shell), inspect.recorded_calls() as calls:
         done = shell.run_cell(text, store_history=False)
     done.raise_error()
-    return Cell(file, shell.transform_cell(text), f"cell {count}", shell.user_ns, calls)
+    # Some versions of IPython have already counted on: the list of inputs ends with this cell.
+    number = max(0, len(shell.user_ns.get("In", ())) - 1) or count
+    return Cell(file, shell.transform_cell(text), f"cell {number}", shell.user_ns, calls)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """``%%qd_inspect``: the cell magic, its widget in a browser, and its page without one.
 
-What needs IPython, nbclient, anywidget (the extra ``notebook``) or Chromium runs where it is there.
+What needs nbclient, anywidget (the extra ``notebook``), or playwright and Chromium runs where they
+are installed.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-import subprocess
 import zlib
 from pathlib import Path
 from typing import Any
@@ -95,11 +95,20 @@ const show = name => out.append(Object.assign(document.createElement("article"),
 
 
 def browsed(page: Path) -> str:
-    command = [
-        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
-        f"--user-data-dir={page.parent / 'profile'}", "--dump-dom", page.as_uri(),
-    ]  # fmt: skip
-    return subprocess.run(command, capture_output=True, text=True, timeout=120).stdout
+    """The page after its scripts have run, in Chromium without a network."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as running:
+        options = {"executable_path": CHROMIUM, "args": ["--no-sandbox"], "timeout": 30_000}
+        browser = running.chromium.launch(**options)
+        opened = browser.new_page()
+        asked: list[str] = []
+        opened.on("request", lambda request: asked.append(request.url))
+        opened.goto(page.as_uri())
+        opened.wait_for_selector("#second", timeout=20_000)
+        content = opened.content()
+        browser.close()
+    assert not [url for url in asked if not url.startswith(("file:", "blob:"))]
+    return content
 
 
 @pytest.mark.slow
