@@ -1,4 +1,4 @@
-"""What each tool asks of the record, and the form in which it answers."""
+"""Queries of the record, one a tool, and the form of their answers."""
 
 from __future__ import annotations
 

@@ -10,7 +10,6 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from ...engine import version as own
 from ..usage import EXIT_ENVIRONMENT, Failure
 from . import tools
 from .answers import ToolError, failed
@@ -50,7 +49,7 @@ def serve(project: Project) -> None:
         return await _call(project, types, anyio, context, params)
 
     served = server.Server(
-        "qd-studio", version=own.VERSION, instructions=_ABOUT, on_list_tools=listed,
+        "qd-studio", version=version("qd-studio"), instructions=_ABOUT, on_list_tools=listed,
         on_call_tool=called,
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The tools of ``qd-studio mcp``: what each needs, and its answer, made from the record.
+"""The tools of ``qd-studio mcp``: their arguments and schemas, and calls of them.
 
 A tool reads the project and writes nothing to it. Importing a file runs its code, as any command of
 ``qd-studio`` does, and tools that need results launch its kernels.
@@ -241,7 +241,7 @@ _TYPES: Final[Mapping[str, tuple[type, str]]] = {
 
 
 def _fault(schema: Mapping[str, Any], value: Any) -> str:
-    """What a value must be, if it is not."""
+    """The form that a value must have; empty if it has it."""
     wanted, words = _TYPES[schema["type"]]
     if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
         return words

@@ -15,7 +15,7 @@ from ...engine.inspect.record import Record
 from ..core.lines import plain
 from ..core.views.errors import error_lines, errors_of
 from .capture import Cell, captured
-from .sections import summary
+from .sections import OVERVIEW, summary
 
 __all__ = ["register"]
 
@@ -77,7 +77,8 @@ def _inspect(shell: Any, line: str, text: str) -> None:
 def _check_panel(name: str) -> None:
     from ..panels import panels
 
-    known = [panel.id for panel in panels() if panel.html or panel.html_of_compile or panel.text]
+    known = [OVERVIEW]
+    known += [panel.id for panel in panels() if panel.html or panel.html_of_compile or panel.text]
     if name and name not in known:
         raise ValueError(f"%%qd_inspect: there is no panel {name!r}; there are: {', '.join(known)}")
 
@@ -85,7 +86,7 @@ def _check_panel(name: str) -> None:
 def _panel_text(record: Record, panel: str) -> str:
     from ..show import NothingToShow, show
 
-    if not panel or not record.kernels:
+    if panel in ("", OVERVIEW) or not record.kernels:
         return summary(record)
     errors = plain(error_lines(errors_of(record)))
     try:
