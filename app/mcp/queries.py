@@ -118,7 +118,7 @@ def _panel_lines(record: Record, panel: str, given: Arguments, form: str = "exac
 
 
 def kernels(project: Project, call: Call, given: Arguments) -> Answer:
-    record = _look(project, call, given, launch=False)
+    record = _look(project, call, given, "cpu", launch=False)
     found = [_kernel(project, kernel, "backend" in given) for kernel in record.kernels]
     return _answered(project, given, record, found)
 
@@ -227,7 +227,7 @@ def _setting(text: str) -> None:
 
 
 def why_miss(project: Project, call: Call, given: Arguments) -> Answer:
-    record = _look(project, call, given, launch=False, again=True)
+    record = _look(project, call, given, "cpu", launch=False, again=True)
     found = [
         {
             "kernel": kernel.id, "backend": backend.backend, "layer": layer.name,

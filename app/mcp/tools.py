@@ -92,7 +92,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
             "kernels",
             "List the kernels of the project or a file: parameters, workloads, whether each "
             "backend compiles them, and errors with file, line, caret and hint. Nothing is "
-            "launched. Start here.",
+            "launched. Start here. Default backend: cpu.",
             (*_LOOK, *_PAGE),
             queries.kernels,
         ),
@@ -109,7 +109,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
             "why_miss",
             "For each layer of the caches: the answer to a program that starts now, and for a "
             "miss the part of the key that changed, what it costs and what to do. "
-            "Nothing is launched.",
+            "Nothing is launched. Default backend: cpu.",
             (*_LOOK, "hits", *_PAGE),
             queries.why_miss,
         ),

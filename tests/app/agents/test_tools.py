@@ -206,3 +206,18 @@ def test_a_file_that_cannot_be_imported(project):
     assert is_error and found["error"]["kind"] == "failed"
     (error,) = found["errors"]
     assert error["line"] == 4 and error["file"].endswith("wrong.py") and error["caret"]
+
+
+@pytest.mark.slow
+def test_a_crash_and_an_endless_loop_are_errors_in_the_answer(tmp_path):
+    text = KERNELS.partition("@qd.kernel\ndef broken")[0]
+    crash = text.replace("return np.ones", "import os; os.kill(os.getpid(), 11); return np.ones")
+    (tmp_path / "crash.py").write_text(crash)
+    (tmp_path / "loop.py").write_text(f"{text}\nwhile True: pass\n")
+    project = Project(str(tmp_path), 2.0)
+    found, _ = asked(project, "verdicts", file="crash.py", backend="cpu")
+    assert [x["verdict"] for x in found["items"]] == ["unknown"]
+    assert found["errors"][0]["kind"] == "WorkerCrash"
+    found, _ = asked(project, "kernels", file="loop.py")
+    (error,) = found["errors"]
+    assert error["kind"] == "StepLimit" and error["caret"].startswith("while True: pass\n^")
