@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .worker.events import Event
     from .worker.protocol import Study
 
-__all__ = ["arguments", "asked", "main", "one_file", "parser"]
+__all__ = ["arguments", "asked", "bisected", "main", "one_file", "parser", "text_of"]
 
 _EXITS = {"agrees": EXIT_OK, "found": EXIT_FAILED, "unknown": EXIT_NOT_JUDGED}
 
@@ -75,27 +75,36 @@ def arguments(made: Parser) -> None:
 
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
-    from ..engine.inspect.record_bisection import Bisection
-    from .core.views.bisection import bisection_lines
-
     own, after = split_arguments(words)
     options = parser().parse_args(own)
     options.arguments = after
-    study, revisions = _question(options)
-    texts: dict[str, str] = {}
-    if revisions is not None:
-        found = _between(options, study, revisions)
-    else:
-        answer, record = asked(options, study)
-        found = msgspec.json.decode(answer, type=Bisection)
-        texts = {file.path: file.text for file in record.files}
+    found, texts = bisected(options)
     if options.json:
         data = {"version": 1, **msgspec.to_builtins(found)}
         text = json.dumps(data, indent=1, ensure_ascii=False)
         streams.write(visible_json(text) + "\n", True)
     else:
-        streams.write(plain(list(bisection_lines(found, texts))))
+        streams.write(text_of(found, texts))
     return _EXITS[found.state]
+
+
+def bisected(options: argparse.Namespace) -> tuple[Bisection, dict[str, str]]:
+    """(what was found, the text of each file by its path)."""
+    from ..engine.inspect.record_bisection import Bisection
+
+    study, revisions = _question(options)
+    if revisions is not None:
+        return _between(options, study, revisions), {}
+    answer, record = asked(options, study)
+    found = msgspec.json.decode(answer, type=Bisection)
+    return found, {file.path: file.text for file in record.files}
+
+
+def text_of(found: Bisection, texts: dict[str, str]) -> str:
+    """The result as text. texts: of the files, by path."""
+    from .core.views.bisection import bisection_lines
+
+    return plain(list(bisection_lines(found, texts)))
 
 
 def _question(options: argparse.Namespace) -> tuple[Study, tuple[str, str] | None]:
@@ -178,6 +187,7 @@ def asked(options: argparse.Namespace, study: Study) -> tuple[bytes, Record]:
     options.opening = common.opening(options)
     one_file(options, kind)
     settings: dict[str, Any] = common.settings(options)
+    settings["cancelled"] = getattr(options, "cancelled", None)
     backends = settings["backends"]
     if len(backends) == 1:
         study = msgspec.structs.replace(study, backend=backends[0])

@@ -50,6 +50,7 @@ COMMANDS: Final = {
     "bisect": Command("bisect FILE --kernel K", ".bisect", True),
     "repro": Command("repro FILE --kernel K --out PATH", ".repro", True),
     "completion": Command("completion SHELL", ".completion", True),
+    "mcp": Command("mcp [FOLDER]", ".mcp", True),
     "tour": Command("tour", ".tour", True),
 }
 

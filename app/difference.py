@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import threading
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ..engine.inspect.compare import Comparison
     from ..engine.inspect.record import Record
 
-__all__ = ["main", "parser"]
+__all__ = ["compared", "main", "parser", "text_of"]
 
 _EXITS: Final = {"same": EXIT_OK, "differs": EXIT_FAILED, "unknown": EXIT_NOT_JUDGED}
 _SAVED: Final = (".qds", ".json")
@@ -75,22 +76,14 @@ def parser() -> Parser:
 
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
-    from ..engine.inspect.compare import compare_records
-
     own, arguments = split_arguments(words)
     options = parser().parse_args(own)
     options.arguments = arguments
-    names, kernels = _sides(options)
-    records = _records(options, names, kernels)
-    for name, record, kernel in zip(names, records, kernels, strict=True):
-        known = [k.name for k in record.kernels]
-        if kernel and not any(kernel in (k.id, k.name) for k in record.kernels):
-            there = ", ".join(known) or "none"
-            raise Failure(EXIT_USAGE, f"diff: {name} has no kernel {kernel!r}; there are: {there}")
-    found = compare_records(records[0], records[1], *kernels)
+    found, records = compared(options)
     streams.write(
-        _as_json(found) if options.json else _text(found, records, options.ir), options.json
+        _as_json(found) if options.json else text_of(found, records, options.ir), options.json
     )
+    names, _ = _sides(options)
     failed = False
     if not all(map(_is_saved, names)):
         failed = _report_failures(names, records)
@@ -98,6 +91,20 @@ def main(words: list[str]) -> int:
             if common.nothing_ran(record) == EXIT_ENVIRONMENT:
                 return EXIT_ENVIRONMENT
     return EXIT_FAILED if failed and found.state != "differs" else _EXITS[found.state]
+
+
+def compared(options: argparse.Namespace) -> tuple[Comparison, list[Record]]:
+    """(the comparison of both sides, their records)."""
+    from ..engine.inspect.compare import compare_records
+
+    names, kernels = _sides(options)
+    records = _records(options, names, kernels)
+    for name, record, kernel in zip(names, records, kernels, strict=True):
+        known = [k.name for k in record.kernels]
+        if kernel and not any(kernel in (k.id, k.name) for k in record.kernels):
+            there = ", ".join(known) or "none"
+            raise Failure(EXIT_USAGE, f"diff: {name} has no kernel {kernel!r}; there are: {there}")
+    return compare_records(records[0], records[1], *kernels), records
 
 
 def _sides(options: argparse.Namespace) -> tuple[list[str], tuple[str, str]]:
@@ -131,8 +138,10 @@ def _records(
     options: argparse.Namespace, names: list[str], kernels: tuple[str, str]
 ) -> list[Record]:
     """The records of both sides; by one worker, if both are files."""
+    from .worker.once import CancelledError
     from .worker.turns import Look
 
+    cancelled: threading.Event = getattr(options, "cancelled", None) or threading.Event()
     found = {i: common.saved(name) for i, name in enumerate(names) if _is_saved(name)}
     looks: list[Look] = []
     shared: dict[str, Any] = {}
@@ -159,8 +168,10 @@ def _records(
         files = [name for i, name in enumerate(names) if i not in found]
         measured = common.measured_in_turns(
             looks, ["diff"], lambda number: streams.talk(f"{files[number]}:"),
-            launch=not options.no_launch, **shared,
+            launch=not options.no_launch, cancelled=cancelled.is_set, **shared,
         ) if looks else []  # fmt: skip
+    if cancelled.is_set():
+        raise CancelledError
     left = iter(measured)
     return [found[i] if i in found else next(left) for i in range(2)]
 
@@ -200,7 +211,8 @@ def _as_json(found: Comparison) -> str:
     return visible_json(json.dumps(data, indent=1, ensure_ascii=False)) + "\n"
 
 
-def _text(found: Comparison, records: list[Record], ir: bool) -> str:
+def text_of(found: Comparison, records: list[Record], ir: bool) -> str:
+    """The comparison as text. ir: with the diff of the IR where compiles part."""
     from .core.views.compared import comparison_lines, compiles_of, pair_of, parted_lines
 
     word = {"same": "no change", "differs": "differs", "unknown": "unknown"}[found.state]

@@ -14,7 +14,7 @@ from .comparison import amounts_text, verdict_texts
 from .costs import most_expensive
 from .matrix import absent, unlaunched
 
-__all__ = ["absent_lines", "detail", "devices_of"]
+__all__ = ["absent_lines", "detail", "devices_of", "param_text"]
 
 
 def devices_of(record: Record) -> list[str]:
@@ -38,7 +38,7 @@ def absent_lines(record: Record) -> list[Line]:
 
 def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
     """The facts that do not fit in the matrix: signature, workloads, reasons, differences."""
-    signature = ", ".join(map(_param, kernel.params))
+    signature = ", ".join(map(param_text, kernel.params))
     returns = f" -> {kernel.returns}" if kernel.returns else ""
     out = [Line(((kernel.name, "title"), (f"({signature}){returns}", "")))]
     place = f"{os.path.basename(kernel.file)}:{kernel.line}"
@@ -106,7 +106,7 @@ def _counted(args: Sequence[str]) -> str:
     return ", ".join(text if n == 1 else f"{n} x {text}" for text, n in parts)
 
 
-def _param(param: ParamRecord) -> str:
+def param_text(param: ParamRecord) -> str:
     """``x: f32[:,:]``, ``n: i32``, ``tank: Tank``, ``self``."""
     if param.kind == "instance":
         return param.name

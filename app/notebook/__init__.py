@@ -1,0 +1,20 @@
+"""Notebooks: ``%load_ext qd_studio.app`` and ``%%qd_inspect``, which shows a cell's kernels.
+
+magic      the cell magic: its arguments, running the cell, the answer
+capture    the record of the kernels of a cell
+sections   the record as parts of a page
+widget     these parts as a widget of the package ``anywidget``, an optional extra
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["load_ipython_extension"]
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by ``%load_ext``."""
+    from .magic import register
+
+    register(shell)
