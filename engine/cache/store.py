@@ -161,7 +161,7 @@ class Store:
         from . import running
 
         if not folder.is_there(self.path_of(key, kernel)):
-            self._put(folder.entry_name(key, kernel), data, sync=False)
+            self._put(folder.entry_name(key, kernel), data)
             cleaning.after_write(self.root, self.rules, len(data), running.known())
 
     def write(self, new: Entry) -> bool:
