@@ -291,8 +291,9 @@ class StudioApp(Actions, App[int]):
     def repaint(self) -> None:
         """Show the state on the current screen."""
         screen = self.screen
-        # While the app ends, a screen may be there without its lists.
-        if isinstance(screen, StudioScreen) and screen.is_mounted and screen.children:
+        # While the app ends, a screen may be there without its title or lists.
+        there = self.is_running and screen.is_mounted and bool(screen.children)
+        if isinstance(screen, StudioScreen) and there:
             screen.paint()
         self.call_later(self.tour_moved)
 
