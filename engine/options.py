@@ -189,7 +189,7 @@ class Option:
         return converted
 
     def _state(self, value: Any, as_bool: Callable[[Any], bool]) -> str:
-        """For a switch of more than two states: the state that a truth value stands for."""
+        """For a switch of more than two states: the state that a truth value means."""
         if "off" in self.choices:
             with suppress(TypeError, ValueError):
                 return _STATES[as_bool(value)]

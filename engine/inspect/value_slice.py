@@ -2,7 +2,7 @@
 
 `source_slice` cuts statements out of a file. That does not work for methods, for kernels made
 inside of functions, for functions that are called through a module, and for arguments that are
-fields. Here each name that the kernel uses becomes what it stands for: a number, a field with its
+fields. Here each name that the kernel uses becomes what it means: a number, a field with its
 shape, a function with what it needs in turn. Methods of data-oriented objects become functions,
 with the members of the object in place of ``self.x``.
 """

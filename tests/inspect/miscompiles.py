@@ -178,7 +178,7 @@ def planted(pass_name, fault, when, make_random):
 
 
 def loaded_again(func, random):
-    """Each use of a loaded value loads it anew, where nothing is stored in between."""
+    """Each use of a loaded value loads it again, where nothing is stored in between."""
     ops = [o for o in _of(func, C.GLOBAL_LOAD) if o.type.is_real]
     op = _pick(random, ops)
     if op is None:

@@ -170,7 +170,7 @@ def check_places(artefact, found):
     checked = 0
     for function in functions_of(lines):
         values = Values(function, 1)
-        # What each text stands for, from the lines that define it.
+        # What each text means, from the lines that define it.
         meaning = {}
         for row, inst in function.insts.items():
             text = found.lines[found.place(row)]

@@ -185,8 +185,8 @@ def test_errors_of_cells_and_arguments_are_errors_of_the_notebook():
     assert failed.output_type == "error" and failed.ename == "ZeroDivisionError"
     for cell, text in ((3, "--backends"), (4, "there is no panel 'nope'; there are: ")):
         assert text in json.dumps(outputs(made, cell))
-    (told,) = outputs(made, 5)
-    assert "unknown" in told.text and "^" in told.text and "line 4" in told.text
+    (found,) = outputs(made, 5)
+    assert "unknown" in found.text and "^" in found.text and "line 4" in found.text
     (none,) = outputs(made, 6)
     assert none.data["text/plain"] == "this cell defines no kernels"
     (page,) = outputs(made, 7)
