@@ -12,7 +12,7 @@ from .core.format import backend_reason
 from .worker.events import Event, Failed, KernelUpdated
 from .worker.once import collect
 
-__all__ = ["PyprojectError", "failures", "measured", "rules_for"]
+__all__ = ["PyprojectError", "failures", "measured", "outcome", "rules_for"]
 
 _TABLE: Final = ("fail-on", "require")
 
@@ -36,7 +36,7 @@ def measured(
     def listen(event: Event) -> None:
         heard(event)
         if isinstance(event, KernelUpdated) and event.final:
-            talk(f"{event.kernel.id}: {_outcome(event.kernel)}")
+            talk(f"{event.kernel.id}: {outcome(event.kernel)}")
         elif isinstance(event, Failed):
             # A worker that takes over from one that crashed reports the crash again.
             text = event.error.rendered or event.error.message
@@ -47,7 +47,8 @@ def measured(
     return collect(files, on_event=listen, command=command, **settings)
 
 
-def _outcome(kernel: KernelRecord) -> str:
+def outcome(kernel: KernelRecord) -> str:
+    """What came of a kernel, in a line."""
     parts = [f"{b.backend} {_word(b)}" for b in kernel.backends if b.status in ("ok", "error")]
     reasons = (backend_reason(kernel, b) for b in kernel.backends)
     return ", ".join(parts) or "; ".join(dict.fromkeys(reasons)) or "no backend was asked for"

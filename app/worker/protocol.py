@@ -158,7 +158,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     the speed of a backend that is not known is measured, once for the machine.
     assume: assumptions to try once the kernels have been launched. edit:
     edited IR for the kernel that it names; see `engine.inspect.edited`. study: what to
-    find out about the kernels of ``only``.
+    find out about the kernels of ``only``. locks: the folder of `turns`; empty without other jobs.
     """
 
     id: int
@@ -181,6 +181,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     peaks: bool = False
     assume: tuple[Assume, ...] = ()
     study: Study | None = None
+    locks: str = ""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):
