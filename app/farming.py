@@ -9,10 +9,15 @@ from . import streams
 from .usage import EXIT_ENVIRONMENT, EXIT_USAGE, Failure, Parser, count
 
 if TYPE_CHECKING:
-    from ..engine.inspect.record import Record
-    from .farm.executors import Spec
+    from collections.abc import Sequence
 
-__all__ = ["arguments", "measured", "spec_of"]
+    from ..engine.inspect.record import Record
+    from .core.sweeps import Value
+    from .farm.executors import Spec
+    from .farm.jobs import Outcome
+    from .worker.protocol import Study
+
+__all__ = ["arguments", "measured", "spec_of", "studied", "swept"]
 
 
 def arguments(parser: Parser, prefix: str = "") -> None:
@@ -61,3 +66,44 @@ def measured(files: list[str], words: list[str], settings: dict[str, Any], spec:
             )  # fmt: skip
     except FarmError as error:
         raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+
+
+def swept(
+    files: list[str], option: str, values: Sequence[Value], settings: dict[str, Any], rounds: int,
+    spec: Spec,
+) -> list[list[Record]]:  # fmt: skip
+    """The records of a sweep; see `sweeping.measure`."""
+    from . import progress
+    from .farm.executors import FarmError
+    from .farm.sweeps import measure
+
+    try:
+        with progress.line() as line:
+            return measure(
+                files, option, values, settings, rounds, spec, streams.talk,
+                lambda text, done, total: line.counted(text, done, total, "job"),
+            )  # fmt: skip
+    except FarmError as error:
+        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+
+
+def studied(
+    file: str, study: Study, only: list[str], settings: dict[str, Any], spec: Spec
+) -> Outcome:
+    """The answers of a study about kernels of a file."""
+    from . import progress
+    from .farm.executors import FarmError
+    from .farm.records import jobs_of, outcomes
+
+    try:
+        with progress.line() as line:
+            jobs = jobs_of([file], {**settings, "study": study, "only": only})
+            (found,) = outcomes(
+                jobs, spec, streams.talk,
+                lambda text, done, total: line.counted(text, done, total, "job"),
+            )  # fmt: skip
+    except FarmError as error:
+        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+    if found.error:
+        raise Failure(EXIT_ENVIRONMENT, f"no result for {jobs[0].title}: {found.error}")
+    return found

@@ -6,7 +6,7 @@ mpi                           MPI ranks: mpiexec -n 9 python -m mpi4py.futures -
 slurm[:KEY=VALUE,...]         Slurm, by submitit; cluster=local needs no Slurm
 ray[:ADDRESS]                 a Ray cluster; without an address one on this machine
 call:MODULE.FUNCTION          the `concurrent.futures.Executor` that this function returns
-"""  # noqa: E501
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from .executors import Spec
 from .jobs import FarmJob, Outcome, digests, encoded, variables, work
 from .running import TRIES, run_all
 
-__all__ = ["collect", "job_error", "merged", "plan"]
+__all__ = ["collect", "job_error", "jobs_of", "merged", "outcomes", "plan"]
 
 # Those that launch where there is a device; a worker may have one that this machine lacks.
 _LAUNCHING: Final = ("cpu", "interp", "opencl", "cuda")
@@ -38,19 +38,27 @@ _LAUNCHING: Final = ("cpu", "interp", "opencl", "cuda")
 
 def plan(files: Iterable[str], settings: dict[str, Any]) -> list[FarmJob]:
     """The jobs of a report, in the order of the record. settings: of `options.settings`."""
+    groups = _groups(settings["backends"])
+    return [
+        replace(job, backends=backends) for job in jobs_of(files, settings) for backends in groups
+    ]
+
+
+def jobs_of(files: Iterable[str], settings: dict[str, Any]) -> list[FarmJob]:
+    """A job for each file, on all backends."""
     paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
     labels = labels_of(paths)
     known, surroundings = digests(paths), variables(os.environ)
     return [
         FarmJob(
-            file=path, backends=backends, kernels=tuple(settings.get("only", ())),
-            configs=(settings["config"],), run=settings["run"], limits=settings["limits"],
-            opening=settings["opening"], study=settings.get("study"), labels=labels,
+            file=path, backends=tuple(settings["backends"]),
+            kernels=tuple(settings.get("only", ())), configs=(settings["config"],),
+            run=settings["run"], limits=settings["limits"], opening=settings["opening"],
+            study=settings.get("study"), labels=labels,
             digests={path: known[path]} if path in known else {},
             variables=surroundings, folder=os.getcwd(),
         )
         for path in paths
-        for backends in _groups(settings["backends"])
     ]  # fmt: skip
 
 
@@ -74,44 +82,63 @@ def collect(
     finished: Callable[[Record], object],
     settings: dict[str, Any],
 ) -> Record:
-    """The record of all files. talk: called with each loss. progress: called with the state in
-    words and the numbers of finished and of all jobs. finished: called with the record of a file.
+    """The record of all files; see `outcomes`. finished: called with the record of each file.
 
     FarmError if the farm cannot be used.
     """
     began = time.monotonic()
     jobs = plan(files, settings)
-    outcomes: dict[int, Outcome] = {}
+    found: dict[int, Outcome] = {}
     by_file: dict[str, list[int]] = {}
     for index, job in enumerate(jobs):
         by_file.setdefault(job.file, []).append(index)
 
-    def done(index: int, answer: bytes) -> None:
-        keep(index, msgspec.msgpack.decode(answer, type=Outcome))
-
-    def keep(index: int, outcome: Outcome) -> None:
-        outcomes[index] = outcome
+    def kept(index: int, outcome: Outcome) -> None:
+        found[index] = outcome
         mine = by_file[jobs[index].file]
-        if all(i in outcomes for i in mine):
-            several = [(jobs[i], outcomes[i]) for i in mine]
+        if all(i in found for i in mine):
+            several = [(jobs[i], found[i]) for i in mine]
             finished(merged(several, command, settings["backends"]))
 
-    def lost(index: int, reason: str, given_up: bool) -> None:
-        title = jobs[index].title
-        if given_up:
-            keep(
-                index, Outcome(error=f"lost {TRIES} times with its worker, the last time: {reason}")
-            )
-        else:
-            talk(f"{title}: lost with its worker ({reason}); it runs again")
-
-    def waiting(count: int, running: int) -> None:
-        progress(f"{running} jobs on {spec.text}", count, len(jobs))
-
-    run_all(work, [(x,) for x in encoded(jobs)], spec.open, done, lost, waiting)
-    several = [(job, outcomes[index]) for index, job in enumerate(jobs)]
+    every = outcomes(jobs, spec, talk, progress, kept)
     elapsed_ms = round((time.monotonic() - began) * 1e3, 3)
+    several = list(zip(jobs, every, strict=True))
     return merged(several, command, settings["backends"], elapsed_ms)
+
+
+def outcomes(
+    jobs: Sequence[FarmJob],
+    spec: Spec,
+    talk: Callable[[str], object],
+    progress: Callable[[str, int, int], object],
+    kept: Callable[[int, Outcome], object] = lambda index, outcome: None,
+) -> list[Outcome]:
+    """What comes of jobs, in their order. talk: called with each loss. progress: called with the
+    state in words and the numbers of finished and of all jobs. kept: called with the index and the
+    outcome of each job when it has come.
+
+    FarmError if the farm cannot be used.
+    """
+    out: dict[int, Outcome] = {}
+
+    def keep(index: int, outcome: Outcome) -> None:
+        out[index] = outcome
+        kept(index, outcome)
+
+    def lost(index: int, reason: str, given_up: bool) -> None:
+        if given_up:
+            why = f"lost {TRIES} times with its worker, the last time: {reason}"
+            keep(index, Outcome(error=why))
+        else:
+            talk(f"{jobs[index].title}: lost with its worker ({reason}); it runs again")
+
+    run_all(
+        work, [(x,) for x in encoded(jobs)], spec.open,
+        lambda index, answer: keep(index, msgspec.msgpack.decode(answer, type=Outcome)),
+        lost,
+        lambda count, running: progress(f"{running} jobs on {spec.text}", count, len(jobs)),
+    )  # fmt: skip
+    return [out[index] for index in range(len(jobs))]
 
 
 def merged(
