@@ -1,11 +1,11 @@
 """``--executor SPEC``: opens what runs jobs, or says what is missing.
 
-processes                     processes of this machine (default)
-dask:ADDRESS                  a Dask scheduler, such as tcp://host:8786, or its scheduler file
-mpi                           MPI ranks: mpiexec -n 9 python -m mpi4py.futures -m qd_studio.app.cli
-slurm[:KEY=VALUE,...]         Slurm, by submitit; cluster=local needs no Slurm
-ray[:ADDRESS]                 a Ray cluster; without an address one on this machine
-call:MODULE.FUNCTION          the `concurrent.futures.Executor` that this function returns
+processes                 processes of this machine (default)
+dask:ADDRESS              a Dask scheduler, such as tcp://host:8786, or its scheduler file
+mpi                       MPI ranks, of mpiexec python -m mpi4py.futures -m qd_studio.app.cli
+slurm[:KEY=VALUE,...]     Slurm, by submitit; cluster=local needs no Slurm
+ray[:ADDRESS]             a Ray cluster; without an address one on this machine
+call:MODULE.FUNCTION      the `concurrent.futures.Executor` that this function returns
 """
 
 from __future__ import annotations
@@ -123,7 +123,8 @@ def _processes(spec: Spec) -> Farm:
 
     def close(wait: bool) -> None:
         # A process that runs a job would keep this one from ending.
-        processes = list((getattr(pool, "_processes", None) or {}).values())
+        started: dict[int, Any] = getattr(pool, "_processes", None) or {}
+        processes = list(started.values())
         pool.shutdown(wait=wait, cancel_futures=True)
         for process in () if wait else processes:
             process.terminate()
@@ -163,7 +164,21 @@ def _dask(spec: Spec) -> Farm:
         raise FarmError(f"--executor {spec.text}: {why}; start some with: dask worker") from None
     # pure: a job with the same data as an earlier one is another job.
     executor = client.get_executor(pure=False)
-    return Farm(executor, spec.jobs or _MANY, lambda wait: _closed(client.close))
+    return Farm(executor, spec.jobs or _MANY, _closing(client))
+
+
+def _closing(client: Any) -> Callable[[bool], object]:
+    def close(wait: bool) -> None:
+        _closed(client.close)
+
+    return close
+
+
+def _ending(pool: Any) -> Callable[[bool], object]:
+    def close(wait: bool) -> None:
+        pool.shutdown(wait=wait, cancel_futures=True)
+
+    return close
 
 
 def _closed(close: Callable[[], object]) -> None:
@@ -177,7 +192,7 @@ def _mpi(spec: Spec) -> Farm:
     _imported("mpi4py.MPI", "mpi4py", spec)
     pool: Any = futures.MPIPoolExecutor(max_workers=spec.jobs or None)
     window = spec.jobs or max(1, pool.num_workers)
-    return Farm(pool, window, lambda wait: pool.shutdown(wait=wait, cancel_futures=True))
+    return Farm(pool, window, _ending(pool))
 
 
 def _slurm(spec: Spec) -> Farm:
@@ -230,7 +245,7 @@ def _call(spec: Spec) -> Farm:
             f"--executor {spec.text}: it returns {what}, no concurrent.futures.Executor"
         )
     window = spec.jobs or getattr(made, "_max_workers", None) or _MANY
-    return Farm(made, window, lambda wait: made.shutdown(wait=wait, cancel_futures=True))
+    return Farm(made, window, _ending(made))
 
 
 _OPENERS: Final[dict[str, Callable[[Spec], Farm]]] = {

@@ -146,5 +146,7 @@ class _Run:
 
 
 def _reason(error: BaseException) -> str:
+    while error.__cause__ is not None:  # of wrappers, such as of what cannot be loaded
+        error = error.__cause__
     text = (str(error).strip().splitlines() or [""])[0]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

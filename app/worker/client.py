@@ -78,6 +78,7 @@ class WorkerClient(Listener):
         opening: Opening | None = None,
         command: Iterable[str] = (),
         watch: bool = False,
+        labels: Mapping[str, str] | None = None,
         surroundings: Surroundings | None = None,
         **more: Any,
     ) -> None:
@@ -86,14 +87,15 @@ class WorkerClient(Listener):
         backends: names; none means all that the engine knows. run: also record the calls of the
         files' own `main`. launch: False only compiles. only: kernels to look at, by name or id.
         command: kept in the record. watch: look again after a save.
-        surroundings: see `WorkerProcess`. more: fields of `Job`.
+        labels: as in `Job`; default: of ``files``. surroundings: see `WorkerProcess`.
+        more: fields of `Job`.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         template = Job(
             id=0, files=paths, config=dict(config or {}),
             backends=tuple(backends), run=run, launch=launch, only=tuple(only),
             limits=limits or Limits(), opening=opening or Opening(),
-            **{"labels": labels_of(paths), **more},
+            labels=labels_of(paths) if labels is None else dict(labels), **more,
         )  # fmt: skip
         super().__init__(on_event, Session.of(paths, tuple(command)), template)
         self._requests: deque[Callable[[], None]] = deque()
