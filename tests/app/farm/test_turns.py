@@ -50,6 +50,7 @@ def test_who_measures_is_alone(folder):
 
 
 def test_other_processors_with_another_device_are_another_machine(folder, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     one = Turns(folder)
     one.measure()
     monkeypatch.setattr(turns, "processors", lambda: [2, 3])
