@@ -48,7 +48,7 @@ def measured(
 
 
 def outcome(kernel: KernelRecord) -> str:
-    """What came of a kernel, in a line."""
+    """Return the result of a kernel, in a line."""
     parts = [f"{b.backend} {_word(b)}" for b in kernel.backends if b.status in ("ok", "error")]
     reasons = (backend_reason(kernel, b) for b in kernel.backends)
     return ", ".join(parts) or "; ".join(dict.fromkeys(reasons)) or "no backend was asked for"

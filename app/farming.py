@@ -33,7 +33,7 @@ def arguments(parser: Parser, prefix: str = "") -> None:
 
 
 def spec_of(options: argparse.Namespace) -> Spec | None:
-    """What runs the jobs; None if that is this process."""
+    """Return where jobs run; None if that is this process."""
     if options.jobs <= 1 and not options.executor:
         return None
     from .farm.executors import Spec, SpecError

@@ -49,7 +49,7 @@ class SlurmExecutor:
                     del self._jobs[future]
 
     def close(self, wait: bool) -> None:
-        """Cancel what is left: a queue would run it for nobody."""
+        """Cancel what is left: no one waits for it."""
         self._closed.set()
         with self._lock:
             left, self._jobs = list(self._jobs.values()), {}

@@ -113,7 +113,7 @@ def outcomes(
     progress: Callable[[str, int, int], object],
     kept: Callable[[int, Outcome], object] = lambda index, outcome: None,
 ) -> list[Outcome]:
-    """What comes of jobs, in their order. talk: called with each loss. progress: called with the
+    """The results of jobs, in their order. talk: called with each loss. progress: called with the
     state in words and the numbers of finished and of all jobs. kept: called with the index and the
     outcome of each job when it has come.
 

@@ -17,7 +17,7 @@ from .executors import Farm, FarmError
 __all__ = ["TRIES", "run_all"]
 
 TRIES: Final = 3
-"""How often a job is handed out before it is given up."""
+"""The number of times that a job is handed out before it is given up."""
 _REOPENED: Final = 3
 _POLL_S: Final = 0.5
 

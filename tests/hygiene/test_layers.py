@@ -110,7 +110,7 @@ APP_MAY = {
     },
     "sweeping": {"worker"},
     "farm": {"worker"},
-    "farming": {"batch", "farm", "progress", "streams", "usage"},
+    "farming": {"batch", "farm", "progress", "streams", "usage", "worker"},
     "reporting": {"batch", "farming", "options", "report", "streams", "usage"},
     "cli": {
         "commands",
