@@ -115,8 +115,8 @@ def work(payload: bytes) -> bytes:
 
 def _looked(job: FarmJob) -> Outcome:
     from ..worker.events import Event, Failed, Studied
-    from ..worker.once import collect
     from ..worker.locks import lock_folder
+    from ..worker.once import collect
 
     problem = _unlike(job)
     if problem:
