@@ -19,7 +19,7 @@ __all__ = ["KINDS", "VERSION", "commands", "described", "spec", "to_json"]
 VERSION: Final = 1
 """Of the form of the JSON: grows when a member changes its meaning or goes away."""
 KINDS: Final = {
-    "AGE": "text", "ARGUMENT": "text", "CLASS": "text", "COMMAND": "text", "DIRECTORY": "folder",
+    "AGE": "text", "SPEC": "text", "ARGUMENT": "text", "CLASS": "text", "COMMAND": "text", "DIRECTORY": "folder",
     "FILE": "file",
     "FILE.toml": "file", "FILE.qds": "record", "FOLDER": "folder", "K": "kernel", "KEY": "text",
     "KEY=VALUE": "setting", "MIB": "number", "N": "number", "NAME": "text", "NAMES": "backends",
