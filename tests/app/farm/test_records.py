@@ -1,5 +1,7 @@
 """The records of jobs become that of one process; jobs without a result are named."""
 
+import json
+import os
 import signal
 import subprocess
 import sys
@@ -148,3 +150,58 @@ def test_a_cluster_of_eight_workers_loses_one(tmp_path):
         for process in several:
             process.kill()
             process.wait()
+
+
+NOTES = """
+import time
+
+
+def note(kind):
+    begin = time.monotonic()
+    time.sleep(0.2)
+    with open({path!r}, "a") as file:
+        file.write(f"{{kind}} {{begin}} {{time.monotonic()}}\\n")
+
+
+note("import")
+"""
+
+
+@pytest.mark.slow
+def test_launches_are_alone_on_the_machine(tmp_path):
+    log = tmp_path / "log"
+    text = SCALE.replace("    assert", '    note("launch")\n    assert')
+    for name in ("a.py", "b.py", "c.py"):
+        (tmp_path / name).write_text(NOTES.format(path=str(log)) + text)
+    done = subprocess.run(
+        program("--report", "a.py", "b.py", "c.py", "--backend", "cpu,cross", "--jobs", "4",
+                "--out", "r.json"),
+        cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "QD_FARM_LOCKS": str(tmp_path / "locks")},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    spans = [
+        (kind, float(a), float(b)) for kind, a, b in map(str.split, log.read_text().splitlines())
+    ]
+    launches = [span for span in spans if span[0] == "launch"]
+    assert len(launches) >= 3 and len(spans) >= 9
+    for one in launches:
+        others = [span for span in spans if span is not one]
+        assert all(other[2] <= one[1] or one[2] <= other[1] for other in others)
+
+
+@pytest.mark.slow
+def test_a_sweep_and_a_bisection_have_the_same_options(tmp_path):
+    (tmp_path / "a.py").write_text(SCALE)
+    for words in (
+        ["sweep", "a.py", "--option", "fast_math", "--rounds", "1", "--json"],
+        ["bisect", "a.py", "--kernel", "scale", "--json"],
+    ):
+        done = subprocess.run(
+            program(*words, "--backend", "cpu", "--jobs", "2"), cwd=tmp_path, text=True,
+            capture_output=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        (sweep,) = found.get("sweeps") or [{"kernel": "a.py:scale"}]
+        assert sweep["kernel"] == "a.py:scale" and found.get("state", "agrees") == "agrees"
