@@ -107,7 +107,7 @@ INTS = sorted(name for name, opt in OPTIONS.items() if opt.type is int)
 # Not options of the reference.
 OURS = {
     "amdgpu_arch", "cuda_arch", "graph", "opencl_device", "opencl_il", "opencl_mapping",
-    "opencl_target", "skip_passes", "tiered", *(name for name in REFERENCE if name.startswith("remote_")),
+    "opencl_target", "skip_passes", "tiered", *(n for n in REFERENCE if n.startswith("remote_")),
 }  # fmt: skip
 
 
