@@ -71,12 +71,12 @@ def test_a_broken_pool_is_opened_again_and_the_job_at_fault_runs_alone():
     def outcome(arg, turn):
         if arg == 1:
             return BrokenExecutor("a process ended")
-        return "waits" if arg == 0 and turn < 3 else None
+        return "waits" if arg == 0 and turn < 2 else None
 
     fake = Fake(outcome)
     results, losses = run(fake)
     assert sorted(results) == [0, 2, 3], losses
-    assert [i for i, _, final in losses if final] == [1] and fake.turns[0] == 3
+    assert [i for i, _, final in losses if final] == [1] and fake.turns[0] == 2
 
 
 def test_an_executor_that_accepts_nothing_is_an_error():
