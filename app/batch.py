@@ -15,7 +15,7 @@ from .worker.once import collect
 if TYPE_CHECKING:
     from .worker.turns import Look
 
-__all__ = ["PyprojectError", "failures", "measured", "measured_in_turns", "rules_for"]
+__all__ = ["PyprojectError", "failures", "measured", "measured_in_turns", "outcome", "rules_for"]
 
 _TABLE: Final = ("fail-on", "require")
 
@@ -58,7 +58,7 @@ def _listener(
     def listen(event: Event) -> None:
         heard(event)
         if isinstance(event, KernelUpdated) and event.final:
-            talk(f"{event.kernel.id}: {_outcome(event.kernel)}")
+            talk(f"{event.kernel.id}: {outcome(event.kernel)}")
         elif isinstance(event, Failed):
             # A worker that takes over from one that crashed reports the crash again.
             text = event.error.rendered or event.error.message
@@ -69,7 +69,8 @@ def _listener(
     return listen
 
 
-def _outcome(kernel: KernelRecord) -> str:
+def outcome(kernel: KernelRecord) -> str:
+    """Return the result of a kernel, in a line."""
     parts = [f"{b.backend} {_word(b)}" for b in kernel.backends if b.status in ("ok", "error")]
     reasons = (backend_reason(kernel, b) for b in kernel.backends)
     return ", ".join(parts) or "; ".join(dict.fromkeys(reasons)) or "no backend was asked for"

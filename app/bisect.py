@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from . import farming, streams
 from . import options as common
-from . import streams
 from .core.lines import plain
 from .core.visible import visible_json
 from .opening import split_arguments
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 __all__ = ["arguments", "asked", "bisected", "main", "one_file", "parser", "text_of"]
 
+# Revisions that are judged at once where --jobs does not say.
+_REVISIONS = 3
 _EXITS = {"agrees": EXIT_OK, "found": EXIT_FAILED, "unknown": EXIT_NOT_JUDGED}
 
 
@@ -58,6 +60,7 @@ def parser() -> Parser:
             f"default: {default}")  # fmt: skip
     add("--json", action="store_true", help="print JSON")
     common.common(made)
+    farming.arguments(made)
     return made
 
 
@@ -150,10 +153,14 @@ def _between(options: argparse.Namespace, study: Study, revisions: tuple[str, st
 
     common.opening(options)
     name = one_file(options, "bisect")
-    given = argparse.Namespace(**vars(options))
+    spec = farming.spec_of(options)
+    jobs = 1 if spec is None else spec.jobs or _REVISIONS
 
     def judged(path: str) -> Judged:
+        given = argparse.Namespace(**vars(options))
         given.files, given.module = [path], []
+        if spec is not None:  # several revisions are judged at once, each by one job
+            given.executor, given.jobs = spec.text, 1
         try:
             answer, _ = asked(given, study)
         except Failure as error:
@@ -163,7 +170,7 @@ def _between(options: argparse.Namespace, study: Study, revisions: tuple[str, st
         return msgspec.json.decode(answer, type=Judged)
 
     try:
-        found = bisect_commits(name, *revisions, judged, options.metric, streams.talk_line)
+        found = bisect_commits(name, *revisions, judged, options.metric, streams.talk_line, jobs)
     except NoRevisionError as error:
         status = EXIT_ENVIRONMENT if error.environment else EXIT_USAGE
         raise Failure(status, f"bisect: {error}") from None
@@ -202,6 +209,13 @@ def asked(options: argparse.Namespace, study: Study) -> tuple[bytes, Record]:
         line.heard(event)
 
     only = [options.kernel] if options.kernel else []
+    spec = farming.spec_of(options) if kind == "bisect" else None
+    if spec is not None:
+        found = farming.studied(options.files[0], study, only, settings, spec)
+        faults += found.faults
+        answers += [one.answer for one in found.answers]
+        record = found.records[0]
+        return _answered(options, study, record, answers, faults)
     try:
         with progress.line() as line:
             record = collect(
@@ -210,6 +224,15 @@ def asked(options: argparse.Namespace, study: Study) -> tuple[bytes, Record]:
             )  # fmt: skip
     except WorkerError as error:
         raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+    return _answered(options, study, record, answers, faults)
+
+
+def _answered(
+    options: argparse.Namespace, study: Study, record: Record, answers: list[bytes],
+    faults: list[str],
+) -> tuple[bytes, Record]:  # fmt: skip
+    """The only answer. Failure if there is none, or another one."""
+    kind = "bisect" if study.kind == "judge" else study.kind
     for fault in dict.fromkeys(faults) if study.kind != "judge" else ():
         streams.talk(fault)
     kernels = [k.name for k in record.kernels]

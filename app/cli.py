@@ -112,7 +112,7 @@ def _run(words: list[str]) -> int:
         from .reporting import report
 
         return report(options, words)
-    for name in ("out", "fail_on", "require", "baseline", "format"):
+    for name in ("out", "fail_on", "require", "baseline", "format", "jobs", "executor"):
         if getattr(options, name):
             parser.error(f"--{name.replace('_', '-')} goes with --report")
     return _studio(options, words)

@@ -12,7 +12,8 @@ from __future__ import annotations
 import ast
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Container, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -30,17 +31,20 @@ _MOST: Final = 40
 
 def bisect_commits(
     path: str, good: str, bad: str, judge: Callable[[str], Judged], metric: str,
-    said: Callable[[str], object],
+    said: Callable[[str], object], jobs: int = 1,
 ) -> Bisection:  # fmt: skip
     """The first bad commit of a file. judge: judges the kernel in the copy of it. said: called
-    with each step in words. NoRevisionError if a revision or git is missing."""
-    return _Search(path, judge, metric, said).run(good, bad)
+    with each step in words. jobs: revisions to judge at once. NoRevisionError if a revision or git
+    is missing."""
+    return _Search(path, judge, metric, said, jobs).run(good, bad)
 
 
 class _Search:
     def __init__(
-        self, path: str, judge: Callable[[str], Judged], metric: str, said: Callable[[str], object]
-    ) -> None:
+        self, path: str, judge: Callable[[str], Judged], metric: str,
+        said: Callable[[str], object], jobs: int = 1,
+    ) -> None:  # fmt: skip
+        self._jobs: Final = jobs
         self._path: Final = os.path.abspath(path)
         folder = git(os.path.dirname(self._path), "rev-parse", "--show-toplevel")
         self._top: Final = os.path.realpath(folder.decode().strip())
@@ -58,6 +62,7 @@ class _Search:
         if base != old:
             more = f"{bad} is older: swap them" if base == new else f"start from {base[:9]}"
             raise NoRevisionError(f"{good} is not an ancestor of {bad}; {more}")
+        self._judge_all([old, new])
         left, right = self._verdict(old), self._verdict(new)
         for name, one in ((good, left), (bad, right)):
             if one.state == "unknown":
@@ -132,6 +137,8 @@ class _Search:
             if more:
                 paths |= more
                 continue
+            if now not in self._judged:
+                self._judge_all(self._ahead(bad, goods, skipped, paths))
             one = self._verdict(now)
             state = self._state(one)
             if state == "unknown":
@@ -140,6 +147,34 @@ class _Search:
                 bad = now
             else:
                 goods.append(now)
+
+    def _ahead(
+        self, bad: str, goods: list[str], skipped: Container[str], paths: set[str]
+    ) -> list[str]:
+        """The commits that the search may ask for next, the first one first."""
+        out: list[str] = []
+        branches = deque([(bad, goods)])
+        while branches and len(out) < self._jobs:
+            to, since = branches.popleft()
+            words = [to, "--not", *since, "--", *sorted(paths)]
+            lines = self._git("rev-list", "--bisect-all", *words).splitlines()
+            found = [line.split()[0] for line in lines]
+            one = next((x for x in found if x != to and x not in skipped), "")
+            if one:
+                if one not in out:
+                    out.append(one)
+                branches += [(one, since), (to, [*since, one])]
+        return out
+
+    def _judge_all(self, commits: list[str]) -> None:
+        """Judge several commits at once; alone, each is judged when it is asked for."""
+        several = [commit for commit in commits if commit not in self._judged]
+        if self._jobs < 2 or len(several) < 2:
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(self._jobs) as pool:
+            list(pool.map(self._verdict, several))
 
     def _same_files(self, a: str, b: str, paths: set[str]) -> bool:
         return not self._git("diff", "--name-only", a, b, "--", *sorted(paths))

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from . import farming, streams
 from . import options as options_of
-from . import streams
 from .commands import COMMANDS
 from .core.keymap import LEAST_SAVES
 from .usage import Parser, count
@@ -48,6 +48,7 @@ def main_parser() -> Parser:
         help="with --report: fail unless RULE is true, such as "
         "'task.2.loads<=4@cfg_optimization in step': of kernel step, task 2 has at most 4 loads "
         "after that pass; may be repeated; also require under [tool.qd-studio]")  # fmt: skip
+    farming.arguments(parser, "with --report: ")
     options_of.screen(parser)
     add("--keep-saves", type=_saves, default=0, metavar="N",
         help="keep the newest N saves, to compare with them (D); default: keep-saves in "

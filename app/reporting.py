@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from . import farming, streams
 from . import options as options_of
-from . import streams
 from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_NOT_JUDGED, EXIT_USAGE, Failure
 
 if TYPE_CHECKING:
@@ -40,7 +40,11 @@ def report(options: argparse.Namespace, words: Sequence[str]) -> int:
                 raise RuleError(f"rule {rule!r} compares with a baseline; give --baseline FILE")
     except (PyprojectError, RuleError) as error:
         raise Failure(EXIT_USAGE, str(error)) from None
-    record = options_of.measured(options.files, list(words), settings)
+    spec = farming.spec_of(options)
+    if spec is None:
+        record = options_of.measured(options.files, list(words), settings)
+    else:
+        record = farming.measured(options.files, list(words), settings, spec)
     try:
         findings = evaluate(record, rules, baseline, options_of.asked(options))
     except RuleError as error:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from . import farming, streams
 from . import options as common
-from . import streams
 from .core.visible import visible, visible_json, visible_line
 from .opening import split_arguments
 from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser, count
@@ -52,6 +52,7 @@ def parser() -> Parser:
         ".json")  # fmt: skip
     add("--json", action="store_true", help="print JSON")
     common.common(made)
+    farming.arguments(made)
     return made
 
 
@@ -69,17 +70,23 @@ def main(words: list[str]) -> int:
     if options.out and suffix not in (".html", ".md", ".json"):
         raise Failure(EXIT_USAGE, f"--out {options.out}: the suffix must be .html, .md or .json")
     settings = _settings(options)
+    spec = farming.spec_of(options)
     info, named = _option(options, settings["backends"])
     now = _present(options.files, info, settings)
     values = reference_first(named or _usual(info, now), now)
     if len(values) < 2:
         raise Failure(EXIT_USAGE, f"sweep: name another value than {now}: {info.name}=VALUE,...")
 
-    with progress.line() as line:
-        records = measure(
-            options.files, info.name, values, settings, options.rounds,
-            lambda state: line.show(forms(state)),
+    if spec is not None:
+        records = farming.swept(
+            options.files, info.name, values, settings, options.rounds, spec
         )  # fmt: skip
+    else:
+        with progress.line() as line:
+            records = measure(
+                options.files, info.name, values, settings, options.rounds,
+                lambda state: line.show(forms(state)),
+            )  # fmt: skip
     found = sweeps_in(info.name, values, records, options.kernel)
     if not found:
         return _nothing(records[0][0], options.kernel)

@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import msgspec
 
@@ -37,6 +37,9 @@ from .protocol import (
     frame,
     note_of,
 )
+
+if TYPE_CHECKING:
+    from .locks import Turns
 
 __all__ = ["Channel", "JobSteps", "Superseded", "flush"]
 
@@ -126,6 +129,7 @@ class JobSteps(inspect.Steps):
         self._line = 0
         self._counts = Counts()
         self._packer: Final = Packer()
+        self._turns: Turns | None = None
         self._limits: Final = {
             "import": job.limits.import_s,
             "run": job.limits.run_s,
@@ -176,6 +180,38 @@ class JobSteps(inspect.Steps):
             signal.setitimer(signal.ITIMER_REAL, 0)
             if kernel is not None:
                 self.end_without_device(backend)
+
+    def turn(self) -> None:
+        """Let other jobs have this machine, where it is shared, and wait for a processor."""
+        if self.job.locks:
+            with self.step("worker", "waiting for a processor"):
+                self._taken().compute()
+
+    @contextmanager
+    def alone(self) -> Generator[None, None, None]:
+        """Enclose what is timed: no other job runs on these processors or this device."""
+        if not self.job.locks:
+            yield
+            return
+        with self.step("worker", "waiting until other jobs leave the machine"):
+            self._taken().measure()
+        try:
+            yield
+        finally:
+            self.end_turn()
+        self.turn()
+
+    def end_turn(self) -> None:
+        """Release the processors and the device."""
+        if self._turns is not None:
+            self._turns.release()
+
+    def _taken(self) -> Turns:
+        if self._turns is None:
+            from .locks import Turns
+
+            self._turns = Turns(self.job.locks)
+        return self._turns
 
     def end_without_device(self, backend: str = "") -> None:
         """End the process if a device is of no more use to it, be it after a launch of a kernel.

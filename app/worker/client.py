@@ -40,7 +40,7 @@ from .exit_status import crash_error, how_it_ended, quarantine, undone
 from .listening import Listener
 from .pace import EVERY_S
 from .packing import Unpacker
-from .process import WorkerProcess
+from .process import Surroundings, WorkerProcess
 from .protocol import Job, JobDone, Limits, MessageDecoder, Opening, Working
 from .standby import StandbyWorker, WakePipe
 
@@ -78,19 +78,24 @@ class WorkerClient(Listener):
         opening: Opening | None = None,
         command: Iterable[str] = (),
         watch: bool = False,
+        labels: Mapping[str, str] | None = None,
+        surroundings: Surroundings | None = None,
         **more: Any,
     ) -> None:
         """Start at once: a worker, and a first look at all ``files``.
 
         backends: names; none means all that the engine knows. run: also record the calls of the
         files' own `main`. launch: False only compiles. only: kernels to look at, by name or id.
-        command: kept in the record. watch: look again after a save. more: fields of `Job`.
+        command: kept in the record. watch: look again after a save.
+        labels: as in `Job`; default: of ``files``. surroundings: see `WorkerProcess`.
+        more: fields of `Job`.
         """
         paths = tuple(dict.fromkeys(os.path.abspath(file) for file in files))
         template = Job(
-            id=0, files=paths, config=dict(config or {}), labels=labels_of(paths),
+            id=0, files=paths, config=dict(config or {}),
             backends=tuple(backends), run=run, launch=launch, only=tuple(only),
-            limits=limits or Limits(), opening=opening or Opening(), **more,
+            limits=limits or Limits(), opening=opening or Opening(),
+            labels=labels_of(paths) if labels is None else dict(labels), **more,
         )  # fmt: skip
         super().__init__(on_event, Session.of(paths, tuple(command)), template)
         self._requests: deque[Callable[[], None]] = deque()
@@ -103,7 +108,7 @@ class WorkerClient(Listener):
         self._watcher: Watcher | None = None
         self._worker: WorkerProcess | None = None
         self._selector: Final = DefaultSelector()
-        self._standby: Final = StandbyWorker(self._selector)
+        self._standby: Final = StandbyWorker(self._selector, surroundings)
         self._wanted: set[str] = set(paths)
         self._last_id = 0
         self._looks_before = self._looks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...engine.inspect.record import Record
 from .assuming import AssumingClient
@@ -44,11 +44,12 @@ def collect(
     edit: IrEdit | None = None,
     study: Study | None = None,
     cancelled: threading.Event | None = None,
+    **more: Any,
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
 
     KeyboardInterrupt stops the worker, too; so does ``cancelled``, set by another thread: then
-    CancelledError is raised. WorkerError if no worker can be started.
+    CancelledError is raised. more: as for `WorkerClient`. WorkerError if no worker can be started.
     """
     complete = threading.Event()
     last: list[Record] = []
@@ -66,6 +67,7 @@ def collect(
         assume=assume,
         edit=edit,
         study=study,
+        **more,
     )  # fmt: skip
     try:
         while not complete.wait(0.2) and client.alive:

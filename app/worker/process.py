@@ -16,7 +16,10 @@ from ...engine.inspect.record import LogLine
 from . import guard
 from .protocol import FlightRecorder, ToWorker, Unframer, frame
 
-__all__ = ["LineCutter", "WorkerProcess"]
+__all__ = ["LineCutter", "Surroundings", "WorkerProcess"]
+
+Surroundings = tuple[dict[str, str], str]
+"""Environment variables and the current folder."""
 
 _READ: Final = 1 << 20
 
@@ -72,9 +75,13 @@ class LineCutter:
 
 
 class WorkerProcess:
-    """Starts a worker. The three read ends do not block; ``fds`` names them for a selector."""
+    """Starts a worker. The three read ends do not block; ``fds`` names them for a selector.
 
-    def __init__(self) -> None:
+    surroundings: the environment variables and the folder to start it with; None: our own.
+    """
+
+    def __init__(self, surroundings: Surroundings | None = None) -> None:
+        variables, folder = surroundings or (None, None)
         to_worker, self._send_fd = os.pipe()
         self._message_fd, from_worker = os.pipe()
         _enlarge(from_worker)
@@ -89,6 +96,8 @@ class WorkerProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 pass_fds=fds,
+                env=variables,
+                cwd=folder,
                 bufsize=0,
                 # Not the studio's process group: keys such as ctrl+c are for the studio alone, and
                 # what the user's file starts dies with the worker.

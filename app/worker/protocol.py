@@ -168,7 +168,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     edited IR for the kernel that it names; see `engine.inspect.edited`. study: what to
     find out about the kernels of ``only``. keep: the name under which launches are kept, to be
     timed in turns with those of later jobs; against: the name of those that are timed so with this
-    job's; partners: earlier names by the present ones, see `engine.inspect.earlier`.
+    job's; partners: earlier names by the present ones, see `engine.inspect.earlier`. locks:
+    the folder of `locks`; empty without other jobs.
     """
 
     id: int
@@ -197,6 +198,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     texts: dict[str, str] = {}
     careful: bool = True
     brief: bool = False
+    locks: str = ""
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True, tag="hello"):

@@ -38,6 +38,12 @@ class Runner:
         if job.edit is None and (job.keep or job.against):
             self._kept = self._kept or inspect.KeptLooks()
             steps.earlier = inspect.Earlier(self._kept, job.keep, job.against, job.partners)
+        try:
+            self._files(job, steps)
+        finally:
+            steps.end_turn()
+
+    def _files(self, job: Job, steps: JobSteps) -> None:
         steps.total = len(job.files)
         for number, path in enumerate(job.files):
             steps.file = path
@@ -45,6 +51,7 @@ class Runner:
             steps.left = job.files[number:]
             if number:
                 steps.end_without_device()  # the file before this one has lost it
+            steps.turn()
             try:
                 self._file(job, steps, path)
             except Superseded:
@@ -215,6 +222,7 @@ class Runner:
                 continue
             captures.append(capture)
             capture.compile()
+            steps.turn()
             steps.done += 1
             if not job.launch:
                 self._look_up(steps, capture)
@@ -236,11 +244,14 @@ class Runner:
         for capture in captures:
             steps.kernel = capture.record
             steps.send_kernel(self._look_up(steps, capture), final=False)
-        _measure_peaks(job, steps, captures, config)
+        if job.peaks and captures:
+            with steps.alone():
+                _measure_peaks(steps, captures, config)
         for capture in captures:
             steps.kernel = capture.record
-            capture.launch(job.limits.measure_s)
-            self._assume(job, steps, capture, calls)
+            with steps.alone():
+                capture.launch(job.limits.measure_s)
+                self._assume(job, steps, capture, calls)
             # Only arguments show whether arrays have gradients.
             gradient = None
             if not (capture.record.gradient or capture.record.primal):
@@ -251,7 +262,8 @@ class Runner:
             if gradient is not None:
                 steps.kernel = gradient.record
                 self._look_up(steps, gradient)
-                gradient.launch(job.limits.measure_s)
+                with steps.alone():
+                    gradient.launch(job.limits.measure_s)
                 steps.done += 1
                 steps.send_kernel(gradient.record, final=True)
 
@@ -311,15 +323,12 @@ class Runner:
         return sorted(kernels, key=rank)
 
 
-def _measure_peaks(
-    job: Job, steps: JobSteps, captures: Sequence[inspect.KernelCapture], config: Any
-) -> None:
-    """Measure the backends that launch, if the job asks for that."""
-    if job.peaks and captures:
-        steps.kernel = captures[0].record
-        every = [backend for capture in captures for backend in capture.backends]
-        names = [b.backend for b in every if b.status == "ok" and not b.unlaunched]
-        inspect.ensure_peaks(dict.fromkeys(names), config, steps)
+def _measure_peaks(steps: JobSteps, captures: Sequence[inspect.KernelCapture], config: Any) -> None:
+    """Measure the backends that launch."""
+    steps.kernel = captures[0].record
+    every = [backend for capture in captures for backend in capture.backends]
+    names = [b.backend for b in every if b.status == "ok" and not b.unlaunched]
+    inspect.ensure_peaks(dict.fromkeys(names), config, steps)
 
 
 def _capture(
@@ -363,7 +372,8 @@ def _studied(job: Job, steps: JobSteps, capture: inspect.KernelCapture) -> bool:
         return False
     from .studies import study
 
-    study(job.study, steps, capture)
+    with steps.alone() if job.study.metric else nullcontext():
+        study(job.study, steps, capture)
     return True
 
 

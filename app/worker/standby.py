@@ -8,7 +8,7 @@ import threading
 from selectors import EVENT_READ, BaseSelector
 from typing import TYPE_CHECKING, Final
 
-from .process import WorkerProcess
+from .process import Surroundings, WorkerProcess
 from .protocol import Hello
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class WakePipe:
 class StandbyWorker:
     """A standby worker with everything loaded, registered with the selector as ``standby``."""
 
-    def __init__(self, selector: BaseSelector) -> None:
+    def __init__(self, selector: BaseSelector, surroundings: Surroundings | None = None) -> None:
+        self._surroundings: Final = surroundings
         self._selector: Final = selector
         self._process: WorkerProcess | None = None
         self._hello: Hello | None = None
@@ -63,7 +64,7 @@ class StandbyWorker:
     def start(self) -> None:
         """Start a standby worker, if there is none."""
         if self._process is None:
-            self._process = WorkerProcess()
+            self._process = WorkerProcess(self._surroundings)
             self._selector.register(self._process.fds["message"], EVENT_READ, "standby")
 
     def read(self, decoder: MessageDecoder) -> None:
@@ -84,7 +85,7 @@ class StandbyWorker:
         process, hello = self._process, self._hello
         self._process = self._hello = None
         if process is None:
-            return WorkerProcess(), None
+            return WorkerProcess(self._surroundings), None
         self._selector.unregister(process.fds["message"])
         return process, hello
 

@@ -23,7 +23,7 @@ import msgspec
 
 from .consistency import check
 from .packed import SavedRecord, pack, unpack
-from .record import VERSION, VOLATILE, Record
+from .record import VERSION, VOLATILE, BackendRecord, Record
 
 __all__ = [
     "RecordFileError",
@@ -173,7 +173,7 @@ _BLANK: Final[dict[type, Any]] = {str: "", int: 0, float: 0.0, tuple: (), dict: 
 
 
 def canonical(record: Record) -> Record:
-    """The record with every field named in `VOLATILE` blanked.
+    """The record with every field named in `VOLATILE` blanked, and the size of OpenCL binaries.
 
     Two runs over the same input, with the same versions on the same machine, give equal canonical
     records.
@@ -189,6 +189,11 @@ def _blanked(value: Any) -> Any:
             else _blanked(getattr(value, name))
             for name in value.__struct_fields__
         }
+        if isinstance(value, BackendRecord) and value.backend.startswith("opencl"):
+            # A binary of PoCL also depends on what the process has built before.
+            compiled = changes["compile"]
+            if compiled is not None:
+                changes["compile"] = msgspec.structs.replace(compiled, code_bytes=0)
         return msgspec.structs.replace(value, **changes)
     if isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)

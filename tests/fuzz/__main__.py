@@ -8,13 +8,12 @@ Exit status 1 if anything disagreed.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
 
 from .campaign import LEVELS, part, part_of_tiers, part_on_cuda, part_on_opencl, run
 from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, TIER_VARIANTS, VARIANTS
+from .farmed import farmed
 from .runner import Tally
 
 
@@ -24,6 +23,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, help="seed of the first kernel")
     parser.add_argument("--level", choices=(*LEVELS, "both"), default="both")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--executor", default="", help="where they run; see app/farm/executors.py")
     parser.add_argument("--keep", action="store_true", help="do not make failing kernels small")
     parser.add_argument("--thorough", action="store_true", help="LLVM optimises every compile")
     parser.add_argument("--cuda", action="store_true", help="with CUDA in place of the CPU")
@@ -37,28 +37,20 @@ def main() -> int:
     variants = OPENCL_VARIANTS.get(args.opencl, CUDA_VARIANTS if args.cuda else VARIANTS)
     if args.tiers:
         variants = TIER_VARIANTS
-    if args.jobs == 1 and not (args.cuda or args.opencl or args.tiers):
+    if args.jobs == 1 and not (args.executor or args.cuda or args.opencl or args.tiers):
         seeds = range(args.seed, end)
         tally, failures = run(seeds, args.level, _say, not args.keep, thorough=args.thorough)
     else:
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
-            job, more = (part_on_cuda, ()) if args.cuda else (part, (args.thorough,))
-            if args.tiers:
-                job, more = part_of_tiers, ()
-            if args.opencl:
-                job, more = part_on_opencl, (args.opencl,)
-            parts = [
-                pool.submit(job, s, min(s + step, end), args.level, not args.keep, *more)
-                for s in range(args.seed, end, step)
-            ]
-            for done in as_completed(parts):
-                counted, found = done.result()
-                tally.merge(counted)
-                failures += found
-                for text in found:
-                    _say(text)
-                _say(f"{tally.programs} kernels, {len(failures)} failures")
+        job, more = (part_on_cuda, ()) if args.cuda else (part, (args.thorough,))
+        if args.tiers:
+            job, more = part_of_tiers, ()
+        if args.opencl:
+            job, more = part_on_opencl, (args.opencl,)
+        parts = [
+            (s, min(s + step, end), args.level, not args.keep, *more)
+            for s in range(args.seed, end, step)
+        ]
+        failures = farmed(job, parts, args, tally, lambda: f"{tally.programs} kernels")
     print(tally.summary(len(variants), time.perf_counter() - start))
     print(f"{len(failures)} failures")
     return 1 if failures else 0

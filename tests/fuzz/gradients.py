@@ -15,7 +15,6 @@ with ``--opencl chunks`` or ``lanes`` OpenCL does.
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import re
 import sys
 import tempfile
@@ -23,7 +22,6 @@ import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +35,7 @@ from tests.autodiff import gradients as harness
 from tests.backend_variants.backends import opencl
 
 from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, VARIANTS, Variant
+from .farmed import farmed
 from .frontends import load_file
 from .slope_model import (
     ARGUMENTS,
@@ -300,6 +299,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200, help="number of kernels")
     parser.add_argument("--seed", type=int, default=0, help="seed of the first kernel")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--executor", default="", help="where they run; see app/farm/executors.py")
     parser.add_argument("--real", choices=("f64", "f32"), default="f64")
     parser.add_argument("--parts", action="store_true", help="kernels of `slope_parts`")
     parser.add_argument("--keep", action="store_true", help="do not make failing kernels small")
@@ -308,26 +308,20 @@ def main() -> int:
     args = parser.parse_args()
     begin = time.perf_counter()
     end = args.seed + args.count
-    if args.jobs == 1 and not args.cuda and not args.opencl:
+    if args.jobs == 1 and not args.executor and not args.cuda and not args.opencl:
         tally, failures = run(range(args.seed, end), _say, not args.keep, args.real, args.parts)
     else:
-        tally, failures = Tally(), list[str]()
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
-            job, more = (part_on_cuda if args.cuda else part), ()
-            if args.opencl:
-                job, more = part_on_opencl, (args.opencl,)
-            parts = [
-                pool.submit(job, s, min(s + 20, end), not args.keep, args.real, args.parts, *more)
-                for s in range(args.seed, end, 20)
-            ]
-            for done in as_completed(parts):
-                counted, found = done.result()
-                tally.merge(counted)
-                failures += found
-                for text in found:
-                    _say(text)
-                _say(f"{sum(tally.kinds.values())} kernels, {len(failures)} failures")
+        tally = Tally()
+        job, more = (part_on_cuda if args.cuda else part), ()
+        if args.opencl:
+            job, more = part_on_opencl, (args.opencl,)
+        parts = [
+            (s, min(s + 20, end), not args.keep, args.real, args.parts, *more)
+            for s in range(args.seed, end, 20)
+        ]
+        failures = farmed(
+            job, parts, args, tally, lambda: f"{sum(tally.kinds.values())} kernels"
+        )  # fmt: skip
     _say(f"{tally.summary()}; {time.perf_counter() - begin:.0f} s")
     return 1 if failures else 0
 

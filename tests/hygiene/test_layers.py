@@ -71,6 +71,7 @@ APP_MAY = {
     "plain_work": {"revisions", "worker"},
     "edit": {"opening", "options", "progress", "streams", "usage", "worker"},
     "bisect": {
+        "farming",
         "history",
         "opening",
         "options",
@@ -106,11 +107,12 @@ APP_MAY = {
     "application": {"progress", "streams", "usage", "worker", "tui"},
     "stubs": {"streams", "usage"},
     "commands": {"usage"},
-    "parsers": {"commands", "options", "streams", "usage"},
+    "parsers": {"commands", "farming", "options", "streams", "usage"},
     "spec": {"commands", "parsers", "tui", "usage"},
     "completion": {"application", "opening", "parsers", "spec", "streams", "usage", "worker"},
     "plugins": {"markup", "panels", "report"},
     "sweep": {
+        "farming",
         "opening",
         "options",
         "progress",
@@ -121,7 +123,9 @@ APP_MAY = {
         "worker",
     },
     "sweeping": {"worker"},
-    "reporting": {"batch", "options", "report", "streams", "usage"},
+    "farm": {"worker"},
+    "farming": {"batch", "farm", "progress", "streams", "usage", "worker"},
+    "reporting": {"batch", "farming", "options", "report", "streams", "usage"},
     "cli": {
         "commands",
         "ending",
