@@ -104,7 +104,7 @@ def test_what_was_only_compiled_is_not_called_ok():
     (first, *_) = kernel.backends
     only = msgspec.structs.replace(first, backend="amdgpu", status="ok", unlaunched="no runtime")
     kernel = msgspec.structs.replace(kernel, backends=(first, only))
-    assert batch._outcome(kernel) == f"{first.backend} ok, amdgpu compiled"
+    assert batch.outcome(kernel) == f"{first.backend} ok, amdgpu compiled"
 
 
 def test_rendering_twice_gives_the_same_bytes():
