@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -75,13 +76,15 @@ def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
     `import_module` with a literal counts as an import.
     """
     package = module if is_package else module.rpartition(".")[0]
-    nodes = list(ast.walk(ast.parse(source)))
+    # Calls are in expressions, most of a tree: they are visited only where one could be found.
+    visit = ast.walk if _IMPORT_CALL.search(source) else statements
+    nodes = list(visit(ast.parse(source)))
     typing = {
         inner
         for node in nodes
         if isinstance(node, ast.If) and _name_of(node.test) == "TYPE_CHECKING"
         for statement in node.body
-        for inner in ast.walk(statement)
+        for inner in visit(statement)
     }
     return [
         replace(found, typing=node in typing)
@@ -89,6 +92,19 @@ def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
         if isinstance(node, ast.Import | ast.ImportFrom | ast.Call)
         for found in _imports_in(node, package)
     ]
+
+
+_IMPORT_CALL = re.compile("import_module|__import__")
+
+
+def statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The node, and all statements in it, without their expressions."""
+    yield node
+    for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+        inner = getattr(node, block, ())
+        if isinstance(inner, list):  # a lambda has an expression there
+            for each in inner:
+                yield from statements(each)
 
 
 def _imports_in(node: ast.AST, package: str) -> list[Import]:
