@@ -9,12 +9,13 @@ import hashlib
 import json
 import math
 import os
+import select
 import struct
 import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from .worker import plain as plain
@@ -94,14 +95,8 @@ def run(program: str, names: list[str], python: str, engine: str, arch: str = "c
     while left:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "out.jsonl"
-            done = subprocess.run(
-                [python, str(WORKER), path, str(out), engine, arch, *left],
-                capture_output=True,
-                text=True,
-                timeout=600,
-                cwd=folder,
-                env=_environment(engine, folder),
-            )
+            start = _forked if engine == "ours" else partial(_started, python)
+            status, errors = start([path, str(out), engine, arch, *left], folder)
             lines = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
         started = None
         for line in lines:
@@ -110,14 +105,50 @@ def run(program: str, names: list[str], python: str, engine: str, arch: str = "c
                 started = record["start"]
             else:
                 results[record.pop("name")] = record
-        if not done.returncode:
+        if not status:
             break
         if started is None or started in results:
-            error = {"classes": ["ImportError"], "text": done.stderr[-3000:], "line": None}
+            error = {"classes": ["ImportError"], "text": errors[-3000:], "line": None}
             return results | {name: {"error": error} for name in left}
-        results[started] = {"died": done.returncode}
+        results[started] = {"died": status}
         left = left[left.index(started) + 1 :]
     return results
+
+
+def _started(python: str, arguments: list[str], folder: str) -> tuple[int, str]:
+    """Status and errors of a process of the reference."""
+    done = subprocess.run(
+        [python, str(WORKER), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        cwd=folder,
+        env=_environment("reference", folder),
+    )
+    return done.returncode, done.stderr
+
+
+def _forked(arguments: list[str], folder: str) -> tuple[int, str]:
+    """The same of ours, in a fork of a process that has the engine."""
+    environment = _environment("ours", folder)
+    request = {"arguments": arguments, "folder": folder, "environment": environment}
+    server = _server()
+    print(json.dumps(request), file=server.stdin, flush=True)
+    if not select.select([server.stdout], [], [], 600)[0]:
+        server.kill()
+        raise TimeoutError(arguments[0])
+    answer = server.stdout.readline()
+    assert answer, "the process that forks has ended"
+    return int(answer), (Path(folder) / "errors").read_text(encoding="utf-8")
+
+
+@cache
+def _server() -> subprocess.Popen:
+    command = [sys.executable, str(WORKER)]
+    environment = _environment("ours", tempfile.gettempdir())
+    # Its input ends with this process, and so does it.
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
 
 
 def _environment(engine: str, folder: str) -> dict[str, str]:
@@ -225,4 +256,4 @@ def record(program: str, results: dict, before: dict) -> None:
 
 def ours(program: str, arch: str = "cpu", names: list[str] | None = None) -> dict:
     chosen = names or [case.name for case in cases(program)]
-    return run(program, chosen, sys.executable, "ours", arch)
+    return run(program, chosen, "", "ours", arch)

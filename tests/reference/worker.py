@@ -1,7 +1,8 @@
 """Run the cases of one program and write what each gave, a JSON line a case.
 
 `python worker.py PROGRAM OUTPUT ENGINE ARCH [CASE ...]`, where ENGINE is ``ours`` or
-``reference``. This file is run by two interpreters, one of which has no qd_studio: it must not
+``reference``. `python worker.py` runs ours in forks of a process that has imported the engine,
+which takes longer than most programs: of each line of its input, with arguments and variables. This file is run by two interpreters, one of which has no qd_studio: it must not
 import anything of the project before it knows which system it is to run.
 
 A program is a Python file with functions ``case_*``, which return something to compare, and
@@ -11,6 +12,7 @@ which one ended the process.
 """
 
 import contextlib
+import importlib
 import importlib.util
 import json
 import os
@@ -116,8 +118,38 @@ def device(arch):
     return cuda_sim.cuda()
 
 
-def main():
-    program, output, engine, arch, *wanted = sys.argv[1:]
+def serve():
+    """Answer each request by the status of the fork that ran it."""
+    import pkgutil
+
+    from qd_studio.engine.backends import cpu, llvm
+    from qd_studio.engine import frontend, passes
+
+    for package in (frontend, passes, llvm, cpu):
+        for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+            importlib.import_module(found.name)
+    for line in sys.stdin:
+        request = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            os.chdir(request["folder"])
+            os.environ.clear()
+            os.environ.update(request["environment"])
+            for stream, descriptor in (("output", 1), ("errors", 2)):
+                os.dup2(os.open(stream, os.O_CREAT | os.O_WRONLY, 0o600), descriptor)
+            status = 1
+            try:
+                main(*request["arguments"])
+                status = 0
+            except BaseException as error:
+                sys.excepthook(type(error), error, error.__traceback__)
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+def main(program, output, engine, arch, *wanted):
     os.environ["QD_ENABLE_PYBUF"] = "0"  # print to the descriptor, not through Python
     if engine == "ours":
         from qd_studio.engine import alias
@@ -147,4 +179,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:]) if sys.argv[1:] else serve()
