@@ -2,11 +2,13 @@
 
 import pytest
 from qd_studio.engine import logs
-from qd_studio.engine.cache import cleaning, folder, store
+from qd_studio.engine.cache import cleaning, engine_id, folder, running, store
 from qd_studio.engine.cache.store import Store
 
 from tests.caches import shelf
+from tests.caches.cache_server import CacheServer
 from tests.caches.lab import Lab
+from tests.caches.remote_kit import SECRET, Host, made_here
 from tests.caches.two_runs import Runs
 
 
@@ -47,3 +49,30 @@ def lab(tmp_path) -> Lab:
 @pytest.fixture
 def runs(tmp_path) -> Runs:
     return Runs(tmp_path)
+
+
+# ---- the shared cache
+
+
+@pytest.fixture
+def known_engine(monkeypatch):
+    """The engine of the entries of `remote_kit`, whose hosts are closed at the end."""
+    monkeypatch.setattr(running, "_known", shelf.ENGINE)
+    monkeypatch.setattr(engine_id, "_known", shelf.ENGINE)
+    monkeypatch.setenv("QD_REMOTE_CACHE_KEY", SECRET)
+    monkeypatch.setenv("QD_REMOTE_CACHE_DEADLINE", "5000")
+    yield
+    for host in made_here:
+        host.remote.close()
+    made_here.clear()
+
+
+@pytest.fixture
+def server():
+    with CacheServer() as found:
+        yield found
+
+
+@pytest.fixture
+def hosts(tmp_path, server):
+    return Host(tmp_path / "a", server.url), Host(tmp_path / "b", server.url, "host-b")

@@ -21,8 +21,7 @@ def with_caches(qd, engine, arch, options):
 def main():
     program, out, arch, *names = sys.argv[1:]
     worker.start = with_caches
-    sys.argv[1:] = [program, out, "ours", arch, *names]
-    worker.main()
+    worker.main(program, out, "ours", arch, *names)
     from qd_studio.engine.cache import store
 
     stores = store._stores

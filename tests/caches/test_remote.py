@@ -6,40 +6,17 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from qd_studio.engine.cache import engine_id, entry, folder, running
+from qd_studio.engine.cache import entry, running
 from qd_studio.engine.cache.observe import HIT, MISS
 from qd_studio.engine.cache.remote import client, counts, record, signing
 from qd_studio.engine.cache.remote.gate import Gate
 from qd_studio.engine.cache.remote.record import Place, RefusedError
 from qd_studio.engine.cache.remote.signing import Keys
 
-from .cache_server import CacheServer
-from .remote_kit import KERNEL, SECRET, Host, entry_of, made_here, place_of, resigned
+from .remote_kit import KERNEL, SECRET, Host, entry_of, place_of, resigned
 from .shelf import ENGINE, code
 
-
-@pytest.fixture(autouse=True)
-def _engine(monkeypatch):
-    monkeypatch.setattr(running, "_known", ENGINE)
-    monkeypatch.setattr(engine_id, "_known", ENGINE)
-    monkeypatch.setattr(folder, "_warned", set())
-    monkeypatch.setenv("QD_REMOTE_CACHE_KEY", SECRET)
-    monkeypatch.setenv("QD_REMOTE_CACHE_DEADLINE", "5000")
-    yield
-    for host in made_here:
-        host.remote.close()
-    made_here.clear()
-
-
-@pytest.fixture
-def server():
-    with CacheServer() as found:
-        yield found
-
-
-@pytest.fixture
-def hosts(tmp_path, server):
-    return Host(tmp_path / "a", server.url), Host(tmp_path / "b", server.url, "host-b")
+pytestmark = pytest.mark.usefixtures("known_engine")
 
 
 # ---- sent and found

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from qd_studio.engine.cache import engine_id, folder, running
+from qd_studio.engine.cache import folder
 from qd_studio.engine.cache.observe import HIT, MISS
 from qd_studio.engine.cache.parts import Part
 from qd_studio.engine.cache.remote import client, counts, record, signing
@@ -14,33 +14,11 @@ from qd_studio.engine.cache.remote.http import HttpTransport
 from qd_studio.engine.cache.remote.signing import BadKeyError, Keys
 from qd_studio.engine.config import resolve
 
-from .cache_server import FAULTS, CacheServer
-from .remote_kit import KERNEL, SECRET, Host, entry_of, made_here
-from .shelf import ENGINE, code
+from .cache_server import FAULTS
+from .remote_kit import KERNEL, SECRET, Host, entry_of
+from .shelf import code
 
-
-@pytest.fixture(autouse=True)
-def _engine(monkeypatch):
-    monkeypatch.setattr(running, "_known", ENGINE)
-    monkeypatch.setattr(engine_id, "_known", ENGINE)
-    monkeypatch.setattr(folder, "_warned", set())
-    monkeypatch.setenv("QD_REMOTE_CACHE_KEY", SECRET)
-    monkeypatch.setenv("QD_REMOTE_CACHE_DEADLINE", "5000")
-    yield
-    for host in made_here:
-        host.remote.close()
-    made_here.clear()
-
-
-@pytest.fixture
-def server():
-    with CacheServer() as found:
-        yield found
-
-
-@pytest.fixture
-def hosts(tmp_path, server):
-    return Host(tmp_path / "a", server.url), Host(tmp_path / "b", server.url, "host-b")
+pytestmark = pytest.mark.usefixtures("known_engine")
 
 
 # ---- settings

@@ -95,13 +95,13 @@ class Run:
 
 
 class Server:
-    """A `fork_server` and its children, which are a process group."""
+    """A module that is a `fork_server`, and its children, which are a process group."""
 
-    def __init__(self, hash_seed: int) -> None:
+    def __init__(self, module: str, hash_seed: int = 0) -> None:
         clean = {k: v for k, v in os.environ.items() if not k.startswith(OPTIONS)}
         clean["QD_TIERED"] = "0"  # entries are written at the call
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.caches.fork_server"], cwd=ROOT, text=True,
+            [sys.executable, "-m", module], cwd=ROOT, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True,
             env={**clean, "PYTHONHASHSEED": str(hash_seed), "OPENBLAS_NUM_THREADS": "1"},
         )  # fmt: skip
@@ -128,10 +128,10 @@ class Server:
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()
-        _server.cache_clear()
+        server.cache_clear()
 
 
-_server = cache(Server)
+server = cache(Server)
 _turns = itertools.count()
 
 
@@ -192,7 +192,7 @@ class Runs:
                 cwd=self.folder,
             )  # fmt: skip
         out, err = self.folder / "stdout.txt", self.folder / "stderr.txt"
-        status = _server(next(_turns) % 2).run(
+        status = server("tests.caches.fork_server", next(_turns) % 2).run(
             path=str(self.path), cwd=str(self.folder), env=env, out=str(out), err=str(err)
         )
         texts = [path.read_text(encoding="utf-8") for path in (out, err)]

@@ -59,8 +59,7 @@ def main():
     func_context.FuncContext.outer, lvalues._attribute_of = recorded_outer, recorded_attribute
     build.build = checked_build
     program, out, arch, *names = sys.argv[1:]
-    sys.argv[1:] = [program, out, "ours", arch, *names]
-    worker.main()
+    worker.main(program, out, "ours", arch, *names)
     print(json.dumps(seen))
 
 

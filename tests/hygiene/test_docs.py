@@ -227,7 +227,9 @@ def defined(name: str) -> bool:
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_classes_that_a_page_names_exist(page):
     named = {t for t in inline(page) if re.fullmatch(r"[A-Z][a-z0-9]+[A-Z]\w*(\.\w+)?", t)}
-    missing = [text for text in sorted(named - NAMES_OF_OTHERS) if not all(map(defined, text.split(".")))]
+    missing = [
+        text for text in sorted(named - NAMES_OF_OTHERS) if not all(map(defined, text.split(".")))
+    ]
     assert missing == []
 
 

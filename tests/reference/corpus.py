@@ -9,14 +9,14 @@ import hashlib
 import json
 import math
 import os
-import select
 import struct
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
+
+from tests.caches.two_runs import server
 
 from .worker import plain as plain
 
@@ -130,25 +130,12 @@ def _started(python: str, arguments: list[str], folder: str) -> tuple[int, str]:
 
 def _forked(arguments: list[str], folder: str) -> tuple[int, str]:
     """The same of ours, in a fork of a process that has the engine."""
-    environment = _environment("ours", folder)
-    request = {"arguments": arguments, "folder": folder, "environment": environment}
-    server = _server()
-    print(json.dumps(request), file=server.stdin, flush=True)
-    if not select.select([server.stdout], [], [], 600)[0]:
-        server.kill()
-        raise TimeoutError(arguments[0])
-    answer = server.stdout.readline()
-    assert answer, "the process that forks has ended"
-    return int(answer), (Path(folder) / "errors").read_text(encoding="utf-8")
-
-
-@cache
-def _server() -> subprocess.Popen:
-    command = [sys.executable, str(WORKER)]
-    environment = _environment("ours", tempfile.gettempdir())
-    # Its input ends with this process, and so does it.
-    pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment)
+    errors = Path(folder) / "errors"
+    status = server("tests.reference.worker").run(
+        cwd=folder, env=_environment("ours", folder), out=os.path.join(folder, "printed"),
+        err=str(errors), path=arguments[0], arguments=arguments,
+    )  # fmt: skip
+    return status, errors.read_text(encoding="utf-8")
 
 
 def _environment(engine: str, folder: str) -> dict[str, str]:

@@ -2,8 +2,8 @@
 
 `python worker.py PROGRAM OUTPUT ENGINE ARCH [CASE ...]`, where ENGINE is ``ours`` or
 ``reference``. `python worker.py` runs ours in forks of a process that has imported the engine,
-which takes longer than most programs: of each line of its input, with arguments and variables. This file is run by two interpreters, one of which has no qd_studio: it must not
-import anything of the project before it knows which system it is to run.
+which takes longer than most programs. This file is run by two interpreters, one of which has no
+qd_studio: it must not import anything of the project before it knows which system it is to run.
 
 A program is a Python file with functions ``case_*``, which return something to compare, and
 ``mistake_*``, which must raise. ``INIT`` maps names of cases to options of `qd.init`; ``*`` stands
@@ -119,34 +119,21 @@ def device(arch):
 
 
 def serve():
-    """Answer each request by the status of the fork that ran it."""
+    """Run the programs of requests, each in a fork; see `fork_server`."""
     import pkgutil
 
-    from qd_studio.engine.backends import cpu, llvm
     from qd_studio.engine import frontend, passes
+    from qd_studio.engine.backends import cpu, llvm
+
+    from tests.caches import fork_server
 
     for package in (frontend, passes, llvm, cpu):
         for found in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
             importlib.import_module(found.name)
-    for line in sys.stdin:
-        request = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            os.chdir(request["folder"])
-            os.environ.clear()
-            os.environ.update(request["environment"])
-            for stream, descriptor in (("output", 1), ("errors", 2)):
-                os.dup2(os.open(stream, os.O_CREAT | os.O_WRONLY, 0o600), descriptor)
-            status = 1
-            try:
-                main(*request["arguments"])
-                status = 0
-            except BaseException as error:
-                sys.excepthook(type(error), error, error.__traceback__)
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    request = fork_server.next_request()
+    if request is not None:
+        fork_server.become(request)
+        main(*request["arguments"])
 
 
 def main(program, output, engine, arch, *wanted):
