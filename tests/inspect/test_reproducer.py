@@ -1,4 +1,4 @@
-"""`inspect.reproducer`: a small script that fails while a fault is there; and 50 planted faults."""
+"""`inspect.reproducer`: a small script that fails while a fault is there; and 30 planted faults."""
 
 import random
 import runpy
@@ -121,7 +121,7 @@ def test_values_are_stated_exactly(value):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(30))
 def test_a_planted_fault_is_named_and_reproduced(seed, tmp_path):
     qd.init(arch=qd.cpu)
     began = time.monotonic()
