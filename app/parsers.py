@@ -30,8 +30,9 @@ def main_parser() -> Parser:
     add("--report", action="store_true", help="write a report and exit, without a screen")
     add("--out", action="append", default=[], metavar="PATH",
         help="with --report: write to PATH, or to standard output for -; the suffix .json, .md, "
-        ".html or .xml (JUnit) selects the format; may be repeated; default: -")  # fmt: skip
-    add("--format", choices=("md", "html", "json", "junit"),
+        ".html, .xml (JUnit), .sarif or .annotations (of GitHub Actions) selects the format; may "
+        "be repeated; default: -")  # fmt: skip
+    add("--format", choices=("md", "html", "json", "junit", "sarif", "annotations"),
         help="with --report: the format of standard output and of files with other suffixes; "
         "default: md")  # fmt: skip
     add(

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "report"]
 
-FORMATS: Final = {"md": ".md", "html": ".html", "json": ".json", "junit": ".xml"}
+FORMATS: Final = {
+    "md": ".md", "html": ".html", "json": ".json", "junit": ".xml", "sarif": ".sarif",
+    "annotations": ".annotations",
+}  # fmt: skip
 """The suffixes of the formats, by the word for ``--format``."""
 STDOUT: Final = "-"
 

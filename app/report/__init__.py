@@ -1,4 +1,5 @@
-"""Reports: a record written as JSON, Markdown, JUnit XML or one self-contained HTML file.
+"""Reports: a record written as JSON, Markdown, JUnit XML, annotations or one self-contained HTML
+file.
 
 ``write(record, path)`` chooses by suffix. Every format renders from the record, the findings of
 rules, and the comparison with a baseline, and nothing else; findings come first.
@@ -16,7 +17,7 @@ from ..core.visible import visible, visible_json
 
 __all__ = ["SUFFIXES", "render", "to_html", "to_json", "to_junit", "to_markdown", "write"]
 
-SUFFIXES = (".json", ".md", ".html", ".xml")
+SUFFIXES = (".json", ".md", ".html", ".xml", ".annotations", ".sarif")
 
 
 def to_json(
@@ -84,6 +85,10 @@ def render(
 
     comparison: with a baseline, which is its first side.
     """
+    if suffix in (".annotations", ".sarif"):
+        from .annotations import commands, sarif
+
+        return (sarif if suffix == ".sarif" else commands)(record, findings)
     formats = {".json": to_json, ".md": to_markdown, ".html": to_html, ".xml": to_junit}
     if suffix not in formats:
         raise ValueError(f"unknown report format {suffix!r}; use one of {', '.join(SUFFIXES)}")

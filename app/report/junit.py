@@ -21,13 +21,14 @@ from ..core.lines import plain
 from ..core.rules import FAILING, Finding
 from ..core.visible import visible, visible_line
 
-__all__ = ["render"]
+__all__ = ["Case", "render", "suites"]
 
 _NOT_IN_XML: Final = re.compile("[\ufffe\uffff]")
 
 
-class _Case(NamedTuple):
-    """state: passed, failure, error or skipped. name: of the test."""
+class Case(NamedTuple):
+    """A test. state: passed, failure, error or skipped. kind: of an error its class, of a rule its
+    state."""
 
     of: str
     name: str
@@ -44,19 +45,9 @@ def render(
     record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
 ) -> str:
     """The whole document."""
-    failed = failing(record)
-    suites: dict[str, list[_Case]] = {}
-    outside = [f for f in failed if not f.kernel]
-    for found in outside:
-        file = found.error.file if found.error is not None else ""
-        suites.setdefault(file, []).append(_failed(_Case(file, "import", file, 0), [found]))
-    files = {k.id: k.file for k in record.kernels}
-    for kernel in record.kernels:
-        suites.setdefault(kernel.file, []).extend(_kernel(kernel, failed))
-    for finding in findings:
-        suites.setdefault(files.get(finding.kernel, ""), []).append(_rule(record, finding))
-    body = [line for name, cases in suites.items() for line in _suite(name, cases, record)]
-    counts = Counter(case.state for cases in suites.values() for case in cases)
+    found = suites(record, findings)
+    body = [line for name, cases in found.items() for line in _suite(name, cases, record)]
+    counts = Counter(case.state for cases in found.values() for case in cases)
     extra: list[str] = []
     if comparison is not None:
         from ..core.views.compared import comparison_lines
@@ -67,6 +58,22 @@ def render(
     head = f'<testsuites name="qd-studio" {_counted(counts)}>'
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', head, *body, *extra, "</testsuites>"]
     return "\n".join(lines) + "\n"
+
+
+def suites(record: Record, findings: Sequence[Finding] = ()) -> dict[str, list[Case]]:
+    """The cases of each file; those of no file have the name ""."""
+    failed = failing(record)
+    suites: dict[str, list[Case]] = {}
+    outside = [f for f in failed if not f.kernel]
+    for found in outside:
+        file = found.error.file if found.error is not None else ""
+        suites.setdefault(file, []).append(_failed(Case(file, "import", file, 0), [found]))
+    files = {k.id: k.file for k in record.kernels}
+    for kernel in record.kernels:
+        suites.setdefault(kernel.file, []).extend(_kernel(kernel, failed))
+    for finding in findings:
+        suites.setdefault(files.get(finding.kernel, ""), []).append(_rule(record, finding))
+    return suites
 
 
 def _counted(counts: Counter[str]) -> str:
@@ -84,7 +91,7 @@ def _text(text: str) -> str:
     return escape(_NOT_IN_XML.sub("\ufffd", visible(text)))
 
 
-def _suite(name: str, cases: Sequence[_Case], record: Record) -> Iterable[str]:
+def _suite(name: str, cases: Sequence[Case], record: Record) -> Iterable[str]:
     counts = Counter(case.state for case in cases)
     seconds = sum(case.seconds for case in cases)
     yield (
@@ -96,7 +103,7 @@ def _suite(name: str, cases: Sequence[_Case], record: Record) -> Iterable[str]:
     yield "</testsuite>"
 
 
-def _case(case: _Case) -> Iterable[str]:
+def _case(case: Case) -> Iterable[str]:
     place = f" file={_attribute(case.file)}" if case.file else ""
     place += f' line="{case.line}"' if case.line else ""
     head = (
@@ -111,14 +118,14 @@ def _case(case: _Case) -> Iterable[str]:
     if case.state == "passed":
         yield f"<system-out>{text}</system-out>"
     else:
-        kind = f" type={_attribute(case.kind)}" if case.kind else ""
+        kind = f" type={_attribute(case.kind)}" if case.kind and case.state != "skipped" else ""
         yield f"<{case.state} message={_attribute(case.message)}{kind}>{text}</{case.state}>"
     yield "</testcase>"
 
 
-def _kernel(kernel: KernelRecord, failed: Sequence[Failing]) -> Iterable[_Case]:
+def _kernel(kernel: KernelRecord, failed: Sequence[Failing]) -> Iterable[Case]:
     own = [f for f in failed if f.kernel == kernel.id]
-    whole = _Case(kernel.id, "kernel", kernel.file, kernel.line)
+    whole = Case(kernel.id, "kernel", kernel.file, kernel.line)
     early = [f for f in own if not f.backend]
     if early or not kernel.backends:
         yield _failed(whole, early) if early else whole
@@ -126,9 +133,9 @@ def _kernel(kernel: KernelRecord, failed: Sequence[Failing]) -> Iterable[_Case]:
         yield _backend(kernel, backend, [f for f in own if f.backend == backend.backend])
 
 
-def _backend(kernel: KernelRecord, backend: BackendRecord, failed: Sequence[Failing]) -> _Case:
+def _backend(kernel: KernelRecord, backend: BackendRecord, failed: Sequence[Failing]) -> Case:
     seconds = backend.compile.cold_ms / 1e3 if backend.compile is not None else 0.0
-    case = _Case(kernel.id, backend.backend, kernel.file, kernel.line, seconds)
+    case = Case(kernel.id, backend.backend, kernel.file, kernel.line, seconds)
     if failed:
         return _failed(case, failed)
     if backend.status != "ok":
@@ -142,27 +149,29 @@ def _backend(kernel: KernelRecord, backend: BackendRecord, failed: Sequence[Fail
     return case._replace(text="\n".join(facts))
 
 
-def _failed(case: _Case, failed: Sequence[Failing]) -> _Case:
+def _failed(case: Case, failed: Sequence[Failing]) -> Case:
     first = failed[0]
     texts = [fmt.error_text(f.error) if f.error is not None else f.text for f in failed]
-    line = next((f.error.line for f in failed if f.error is not None and f.error.line), case.line)
+    raising = (f.error for f in failed if f.error is not None)
+    file, line = next(((e.file, e.line) for e in raising if e.line), (case.file, case.line))
     raised = first.error is not None
     return case._replace(
-        state="error" if raised else "failure", message=first.text, line=line,
+        state="error" if raised else "failure", message=first.text, file=file, line=line,
         kind=first.error.kind if first.error is not None else "check",
         text="\n".join(dict.fromkeys(texts)),
     )  # fmt: skip
 
 
-def _rule(record: Record, found: Finding) -> _Case:
+def _rule(record: Record, found: Finding) -> Case:
     kernel = next((k for k in record.kernels if k.id == found.kernel), None)
-    line = next((p.line for p in found.places if p.line), kernel.line if kernel else 0)
-    file = kernel.file if kernel is not None else ""
-    case = _Case(found.kernel or "rules", f"rule {found.rule}", file, line)
+    own = (kernel.file, kernel.line) if kernel is not None else ("", 0)
+    file, line = next(((p.file, p.line) for p in found.places if p.line), own)
+    case = Case(found.kernel or "rules", f"rule {found.rule}", file, line)
     if found.state in FAILING:
         return case._replace(
             state="failure", message=found.message, kind=found.state, text=found.text()
         )
     if found.state != "passed":
-        return case._replace(state="skipped", message=f"{found.state}: {found.message}")
+        message = f"{found.state}: {found.message}"
+        return case._replace(state="skipped", message=message, kind=found.state)
     return case._replace(text=found.message)

@@ -1,7 +1,9 @@
-"""JUnit XML: failures are those of the exit code, and text of users stays text."""
+"""JUnit XML and annotations: failures are those of the exit code, text of users stays text."""
 
 from __future__ import annotations
 
+import json
+import os
 import xml.etree.ElementTree as ET
 
 from msgspec.structs import replace
@@ -12,7 +14,7 @@ from qd_studio.engine.inspect import record as rec
 from qd_studio.engine.inspect.compare import compare_records
 
 from tests.app.records import make_record
-from tests.inspect.test_compare import timed
+from tests.inspect.test_compare import BUSY, timed
 
 ERROR = rec.ErrorRecord(
     kind="QuadrantsNameError", message="no <y> &\x1b[31m\ufffe", stage="frontend", file="scale.py",
@@ -76,3 +78,73 @@ def test_a_baseline_is_compared_in_every_format():
     assert '"baseline":{"state":"differs"' in report.to_json(after, (), found)
     for suffix in report.SUFFIXES:
         assert "aseline" not in report.render(after, suffix)
+
+
+def broken(*errors, names=("cpu", "cuda")):
+    """A record whose kernel has these errors on backends of these names."""
+    record = make_record()
+    (kernel,) = record.kernels
+    first = replace(kernel.backends[0], status="error", errors=errors, compile=None)
+    backends = tuple(replace(first, backend=name) for name in names)
+    return replace(record, kernels=(replace(kernel, backends=backends),))
+
+
+def unescaped(text):
+    """As GitHub's runner reads them."""
+    for code, char in (("%0D", "\r"), ("%0A", "\n"), ("%3A", ":"), ("%2C", ","), ("%25", "%")):
+        text = text.replace(code, char)
+    return text
+
+
+def commands(record, findings=()):
+    """(level, properties, message) of each line, as GitHub's runner reads them."""
+    found = []
+    for line in report.render(record, ".annotations", findings).splitlines():
+        _, head, message = line.split("::", 2)
+        level, _, rest = head.partition(" ")
+        pairs = dict(pair.split("=", 1) for pair in rest.split(","))
+        found.append((level, {k: unescaped(v) for k, v in pairs.items()}, unescaped(message)))
+    return found
+
+
+def test_annotations_are_at_the_lines_of_failures(tmp_path, monkeypatch):
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    record = make_record()
+    ((level, properties, message),) = commands(record, evaluate(record, ["ir.loads>0"]))
+    title = "scale.py:scale: rule ir.loads>0"
+    assert (level, properties) == ("error", {"file": "scale.py", "line": "7", "title": title})
+    assert "ir.loads is 1" in message and "scale.py:7: <f32> $" in message
+    assert commands(make_record()) == []
+    # An error in a function of another file is shown there, once for all backends.
+    path = tmp_path / "lib" / "a, b%3A 100%.py"
+    error = replace(ERROR, file=str(path), message="50%\n::error::no\r\u2028\x1b[31m")
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    ((level, properties, message),) = commands(broken(error))
+    assert (properties["file"], properties["line"]) == ("lib/a, b%3A 100%.py", "6")
+    assert properties["title"] == "scale.py:scale: cpu, cuda: QuadrantsNameError"
+    assert "50%\n::error::no" in message and "\x1b" not in message
+    assert len(commands(broken(error, replace(error, line=9)))) == 1  # what JUnit has as one case
+    ((_, properties, _),) = commands(replace(make_record(), errors=(replace(ERROR, file=""),)))
+    assert list(properties) == ["title"]
+    case = ET.fromstring(report.to_junit(broken(error))).find(".//testcase")
+    assert (case.get("file"), case.get("line")) == (str(path), "6")
+
+
+def test_a_time_that_was_not_judged_is_a_warning():
+    before, after = timed(100), timed(115, BUSY)
+    findings = evaluate(after, ["launch.cpu.median_us>+10%"], before)
+    assert [f.state for f in findings] == ["not judged"]
+    ((level, properties, _),) = commands(after, findings)
+    assert level == "warning" and properties["title"].endswith(f": rule {findings[0].rule}")
+
+
+def test_sarif_has_the_same_places(tmp_path, monkeypatch):
+    monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
+    outside = replace(ERROR, file=os.path.abspath("/elsewhere/a b.py"), kind="OSError")
+    record = replace(broken(replace(ERROR, file=str(tmp_path / "k.py"))), errors=(outside,))
+    (run,) = json.loads(report.render(record, ".sarif"))["runs"]
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["OSError", ERROR.kind]
+    places = [r["locations"][0]["physicalLocation"] for r in run["results"]]
+    assert [p["artifactLocation"]["uri"] for p in places] == ["file:///elsewhere/a%20b.py", "k.py"]
+    assert [p["region"]["startLine"] for p in places] == [6, 6]
+    assert {r["level"] for r in run["results"]} == {"error"}
