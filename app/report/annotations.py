@@ -1,4 +1,4 @@
-"""What fails, at its source lines: workflow commands of GitHub Actions, and SARIF.
+"""Failures at their source lines: workflow commands of GitHub Actions, and SARIF.
 
 An annotation is a failure of JUnit XML (`junit`), which is what makes ``qd-studio --report`` exit
 with 1, or a warning: a rule about a time that could not be judged. What several backends say alike
@@ -104,7 +104,7 @@ def sarif(record: Record, findings: Sequence[Finding] = ()) -> str:
     found = annotations(record, findings)
     results: list[dict[str, Any]] = []
     for one in found:
-        result = {"ruleId": one.rule, "level": one.level,
+        result: dict[str, Any] = {"ruleId": one.rule, "level": one.level,
                   "message": {"text": visible(f"{one.title}\n{one.message}")}}  # fmt: skip
         if one.file:
             scheme = "file://" if os.path.isabs(one.file) else ""
