@@ -16,7 +16,7 @@ from ..core.rules import Finding
 from ..core.visible import visible, visible_line
 from .junit import Case, suites
 
-__all__ = ["Annotation", "annotations", "commands", "sarif"]
+__all__ = ["Annotation", "commands", "located", "sarif"]
 
 _SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -33,7 +33,7 @@ class Annotation(NamedTuple):
     rule: str
 
 
-def annotations(record: Record, findings: Sequence[Finding] = ()) -> list[Annotation]:
+def located(record: Record, findings: Sequence[Finding] = ()) -> list[Annotation]:
     """All annotations, in the order of the report: errors, then warnings."""
     groups: dict[tuple[str, int, str, str, str], list[Case]] = {}
     for case in (case for cases in suites(record, findings).values() for case in cases):
@@ -79,7 +79,7 @@ def _in_checkout(file: str) -> str:
 def commands(record: Record, findings: Sequence[Finding] = ()) -> str:
     """A workflow command of GitHub Actions in each line."""
     lines: list[str] = []
-    for found in annotations(record, findings):
+    for found in located(record, findings):
         place = {"file": found.file, "line": str(found.line or "")}
         properties = {**(place if found.file else {}), "title": found.title}
         given = ",".join(f"{name}={_property(v)}" for name, v in properties.items() if v)
@@ -101,11 +101,11 @@ def sarif(record: Record, findings: Sequence[Finding] = ()) -> str:
 
     import msgspec
 
-    found = annotations(record, findings)
+    found = located(record, findings)
     results: list[dict[str, Any]] = []
     for one in found:
-        result: dict[str, Any] = {"ruleId": one.rule, "level": one.level,
-                  "message": {"text": visible(f"{one.title}\n{one.message}")}}  # fmt: skip
+        text = visible(f"{one.title}\n{one.message}")
+        result: dict[str, Any] = {"ruleId": one.rule, "level": one.level, "message": {"text": text}}
         if one.file:
             scheme = "file://" if os.path.isabs(one.file) else ""
             place: dict[str, Any] = {"artifactLocation": {"uri": scheme + quote(one.file)}}
