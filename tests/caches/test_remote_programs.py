@@ -86,8 +86,8 @@ def test_a_key_comes_from_a_file(tmp_path):
         signing.keys_of(config_of(remote_cache_key_file=str(tmp_path / "none")), {})
 
 
+@pytest.mark.extra("cryptography")
 def test_ed25519_signs_with_one_key_and_checks_with_the_other(tmp_path):
-    pytest.importorskip("cryptography")
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

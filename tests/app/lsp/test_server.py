@@ -12,6 +12,8 @@ pytest.importorskip("pygls")
 from tests.app.lsp.kit import Editor
 from tests.app.worker.live import HEAD
 
+pytestmark = pytest.mark.extra("pygls")
+
 FUNCTIONS = """\
 from qd_studio import engine as qd
 
@@ -235,6 +237,8 @@ async def test_files_outside_of_the_folders_of_the_editor_are_not_executed(tmp_p
         editor.open(inside)
         await editor.until(lambda: inside.as_uri() in editor.diagnostics)
         assert not flag.exists()
+        ((line, *_, message),) = editor.errors(elsewhere)
+        assert line == 0 and message.endswith("hint: open its folder to see its kernels")
 
 
 @pytest.mark.slow
