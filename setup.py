@@ -8,6 +8,6 @@ found = find_packages(include=["engine*", "app*"])
 # A build folder in the tree would carry modules that are long gone into the next wheel.
 with TemporaryDirectory(prefix="qd-studio-build-") as scratch:
     setup(
-        packages=[f"qd_studio.{name}" for name in found],
+        packages=["qd_studio", *(f"qd_studio.{name}" for name in found)],
         options={"build": {"build_base": scratch}},
     )

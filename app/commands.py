@@ -18,7 +18,7 @@ __all__ = ["COMMANDS", "Command", "CommandModule", "is_command", "load"]
 
 class Command(NamedTuple):
     """usage: for the help of the program. module: in this package. is_new: a file of that name,
-    which older versions opened, has precedence."""
+    which older versions opened, has precedence; a folder does not."""
 
     usage: str
     module: str
@@ -58,7 +58,7 @@ COMMANDS: Final = {
 def is_command(words: Sequence[str]) -> bool:
     """True if the words of a command line begin with a command."""
     command = COMMANDS.get(words[0]) if words else None
-    return command is not None and not (command.is_new and os.path.exists(words[0]))
+    return command is not None and not (command.is_new and os.path.isfile(words[0]))
 
 
 def load(name: str) -> CommandModule:

@@ -7,7 +7,7 @@ empty cache directory, which the processes that it starts inherit. It is made at
 import collections
 import contextlib
 import gc
-import importlib
+import importlib.util
 import itertools
 import math
 import os
@@ -53,6 +53,8 @@ def pytest_configure(config):
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     config.addinivalue_line("markers", "slow: left out by default; `-m slow` runs it")
     config.addinivalue_line("markers", "sampled(n): one case in n runs by default")
+    about = "extra(*modules): needs them, which `pip install -e '.[clients]'` installs"
+    config.addinivalue_line("markers", about)
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -76,12 +78,22 @@ def pytest_collection(session):
             importlib.import_module(".".join(name.parts))
 
 
+def _skip_without_extras(items):
+    """Skip tests marked ``extra(*modules)`` where one of these is not installed."""
+    for item in items:
+        needed = {name for mark in item.iter_markers("extra") for name in mark.args}
+        missing = [name for name in sorted(needed) if importlib.util.find_spec(name) is None]
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=f"not installed: {', '.join(missing)}"))
+
+
 def pytest_collection_modifyitems(items):
     """Of the cases of a test marked ``sampled(n)`` one in n, and at least one, is not slow.
 
     A digest of the name chooses, so that no parameter is left out throughout. The variants that run
     elsewhere count by themselves.
     """
+    _skip_without_extras(items)
     cases = collections.defaultdict(list)
     for item in items:
         if item.get_closest_marker("sampled") is not None:

@@ -106,7 +106,10 @@ def _imported(name: str, package: str, spec: Spec, extra: str = "farm") -> Any:
         how = f"pip install 'qd-studio[{extra}]'"
         raise FarmError(f"--executor {spec.text} needs the package {package}: {how}") from None
     except (ImportError, RuntimeError, OSError) as error:
-        raise FarmError(f"--executor {spec.text}: {package}: {_first_line(error)}") from error
+        fault = f"--executor {spec.text}: {package}: {_first_line(error)}"
+        if package == "mpi4py":
+            fault += "; for example: pip install mpich"
+        raise FarmError(fault) from error
 
 
 def _first_line(error: BaseException) -> str:

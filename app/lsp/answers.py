@@ -24,6 +24,12 @@ Range = tuple[int, int, int, int]
 """Line and column of the start and of the end."""
 
 
+_OUTSIDE: Final = (
+    "this file is outside of the folders that are open, and is not executed\n"
+    "hint: open its folder to see its kernels"
+)
+
+
 class Diagnostic(NamedTuple):
     """An error for an editor. related: files, their ranges, and texts."""
 
@@ -57,6 +63,9 @@ class Answers:
         for found in findings(self._looker.record):
             real = os.path.realpath(found.region.file)
             out.setdefault(real, []).append(self._diagnostic(found))
+        for document in self._looker.left_out():
+            note = Diagnostic((0, 0, 0, 1), _OUTSIDE, "hint", "Outside", ())
+            out[os.path.realpath(document.path)] = [note]
         return out
 
     def fixes(self, path: str, first: int, last: int) -> Iterator[Fixed]:

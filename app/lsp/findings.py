@@ -56,7 +56,8 @@ def findings(record: Record) -> list[Finding]:
         if region.file:
             kernel = _kernel(record, error.kernel)
             out.append(_finding(error, region, kernel.name if kernel and kernel.primal else ""))
-    return out
+    # An error of a call at module level is one of its kernel and one of the import.
+    return list({(found.region, found.message): found for found in reversed(out)}.values())[::-1]
 
 
 def _finding(error: ErrorRecord, region: Region, gradient: str) -> Finding:

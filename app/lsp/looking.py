@@ -83,6 +83,8 @@ class Looker:
         self.documents[os.path.realpath(document.path)] = document
         self._follow()
         self._look([document.path], launch=True)
+        if self.left_out():
+            self._on_change(True)
 
     def change(self, path: str, text: str, version: int | None) -> None:
         """The text is another one, not saved yet."""
@@ -160,6 +162,14 @@ class Looker:
     def followed(self) -> set[str]:
         """The files that are looked at."""
         return {os.path.realpath(path) for path in self._followed}
+
+    def left_out(self) -> list[Document]:
+        """The open files with the language that are outside of the folders of the editor."""
+        return [
+            d
+            for d in self.documents.values()
+            if has_language(d.path, d.text) and not self._is_inside(d.path)
+        ]
 
     def known(self, path: str) -> list[Record]:
         """The last compiles as records, by the text that they are of; ``path`` chooses those with

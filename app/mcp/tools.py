@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
+from ..panels import NothingToShow
 from ..usage import Failure
 from . import queries
 from .answers import LIMIT, MOST, ToolError, failed
@@ -209,6 +210,8 @@ def call(
         return tool.run(project, call or Call(), _checked(tool, given)), False
     except ToolError as error:
         return failed(error), True
+    except NothingToShow as error:
+        return failed(ToolError(str(error))), True
     except SystemExit:
         return failed(ToolError("the arguments do not fit each other")), True
     except Failure as error:
@@ -225,7 +228,7 @@ def _checked(tool: Tool, given: Mapping[str, Any]) -> dict[str, Any]:
         raise ToolError(f"{tool.name} has no argument {unknown[0]!r}; there are: {known}")
     for name in tool.needed:
         if name not in out:
-            about = _ARGUMENTS[name]["description"]
+            about = _ARGUMENTS[name]["description"].partition("; default:")[0]
             raise ToolError(f"{tool.name} needs the argument {name}: {about}")
     for name, value in out.items():
         fault = _fault(_ARGUMENTS[name], value)

@@ -43,7 +43,7 @@ def captured(
 ) -> Record:
     """Compile and launch the kernels of a cell. backends: none means the one of the program.
 
-    only: the name of a kernel. Raises ValueError for an option that does not fit.
+    only: the name of a kernel. Raises ValueError for an option or name that does not fit.
     """
     inspect.ensure_program()
     try:
@@ -52,6 +52,9 @@ def captured(
         raise ValueError(str(error.args[0])) from None
     subjects = inspect.kernels_in(cell.names, cell.file)
     subjects += inspect.kernels_called(cell.calls, cell.file, subjects)
+    if only and subjects and all(subject.name != only for subject in subjects):
+        known = ", ".join(subject.name for subject in subjects)
+        raise ValueError(f"there is no kernel {only!r} in this cell; there are: {known}")
     found: list[KernelRecord] = []
     names = tuple(backends) or (_own_backend(options),)
     for subject in subjects:

@@ -53,25 +53,36 @@ def _parser() -> argparse.ArgumentParser:
     add("--no-launch", action="store_true", help="compile only")
     add("--static", action="store_true", help="show the HTML report in place of a widget")
     add("--text", action="store_true", help="print the panel as text")
+    add("--help", action="store_true", help="print this; the cell is not run")
     return made
 
 
 def _inspect(shell: Any, line: str, text: str) -> None:
     try:
         options = _parser().parse_args(shlex.split(line))
+        if options.help:
+            print(_parser().format_help())
+            return
         names = inspect.expand([n for one in options.backend for n in one.split(",") if n])
         config = dict(inspect.parse_setting(one) for one in options.config)
         _check_panel(options.panel)
     except ValueError as error:
-        raise import_module("IPython.core.error").UsageError(str(error)) from None
+        raise _usage_error(error) from None
     cell = _run(shell, text)
-    record = captured(
-        cell, config, names, options.kernel, not options.no_launch, ("%%qd_inspect", line)
-    )
+    try:
+        record = captured(
+            cell, config, names, options.kernel, not options.no_launch, ("%%qd_inspect", line)
+        )
+    except ValueError as error:
+        raise _usage_error(error) from None
     if options.text:
         print(_panel_text(record, options.panel))
         return
     import_module("IPython.display").display(_bundle(record, options), raw=True)
+
+
+def _usage_error(error: ValueError) -> Exception:
+    return import_module("IPython.core.error").UsageError(str(error))
 
 
 def _check_panel(name: str) -> None:

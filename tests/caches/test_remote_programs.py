@@ -1,9 +1,13 @@
 """Settings and servers of the shared cache, programs that use it, and what people see of it."""
 
+import contextlib
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
+import time
 
 import pytest
 from qd_studio.engine.cache import folder
@@ -64,8 +68,8 @@ def test_a_key_comes_from_a_file(tmp_path):
         signing.keys_of(config_of(remote_cache_key_file=str(tmp_path / "none")), {})
 
 
+@pytest.mark.extra("cryptography")
 def test_ed25519_signs_with_one_key_and_checks_with_the_other(tmp_path):
-    pytest.importorskip("cryptography")
     from cryptography.hazmat.primitives import serialization as form
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -98,6 +102,48 @@ def test_any_file_system_of_fsspec_serves(kind, tmp_path):
     found = b.read(1, size=2 * record.INLINE)
     assert (found.source, found.code) == ("remote", code(1, 2 * record.INLINE))
     assert not a.counts.why_unsent
+
+
+NGINX = """\
+{user} daemon off; pid {home}/pid; error_log {home}/error.log; events {{}}
+http {{
+  access_log off; client_body_temp_path {home}/tmp; proxy_temp_path {home}/tmp;
+  fastcgi_temp_path {home}/tmp; uwsgi_temp_path {home}/tmp; scgi_temp_path {home}/tmp;
+  server {{
+    listen 127.0.0.1:{port}; root {home}/shared; client_max_body_size 64m;
+    location / {{ dav_methods PUT; create_full_put_path on; }}
+  }}
+}}
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("nginx") is None, reason="no nginx on PATH")
+def test_nginx_with_its_module_for_dav_serves(tmp_path):
+    home = tmp_path / "nginx"
+    (home / "shared").mkdir(parents=True)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    user = "" if os.geteuid() else "user root;"
+    (home / "conf").write_text(NGINX.format(home=home, port=port, user=user))
+    words = ["nginx", "-p", str(home), "-c", str(home / "conf"), "-e", str(home / "error.log")]
+    with subprocess.Popen(words) as server:
+        try:
+            for _ in range(100):
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+                    break
+                time.sleep(0.1)
+            url = f"http://127.0.0.1:{port}"
+            a, b = (Host(tmp_path / x, url, remote_cache_deadline=60e3) for x in "ab")
+            assert b.read(1).state == MISS
+            for size in (3000, 2 * record.INLINE):
+                a.write(size, size=size)
+                found = b.read(size, size=size)
+                assert (found.source, found.code) == ("remote", code(size, size))
+            assert (a.counts.why_unsent, b.counts.refused) == ({}, {})
+        finally:
+            server.terminate()
 
 
 def test_credentials_come_from_netrc_or_a_token(tmp_path, monkeypatch):

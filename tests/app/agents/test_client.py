@@ -1,6 +1,6 @@
 """A real client of the Model Context Protocol with the server that ``qd-studio mcp`` starts.
 
-Needs the extra ``mcp``, which the tests do not install.
+Needs the extra ``mcp``, which ``clients`` includes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from qd_studio.app.mcp import tools
 
 from tests.app.agents.test_tools import KERNELS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.extra("mcp")]
 
 
 async def test_a_session(tmp_path):

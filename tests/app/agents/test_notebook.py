@@ -1,16 +1,14 @@
 """``%%qd_inspect``: the cell magic, its widget in a browser, and its page without one.
 
-What needs nbclient, anywidget (the extra ``notebook``), or playwright and Chromium runs where they
-are installed.
+Tests in a notebook need the extra ``clients``, those in a browser Chromium as well.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import shutil
 import zlib
-from pathlib import Path
+from importlib.util import find_spec
 from typing import Any
 
 import msgspec
@@ -19,14 +17,14 @@ from qd_studio.app.notebook import sections as parts
 from qd_studio.app.notebook import widget as widgets
 from qd_studio.app.notebook.script import SCRIPT
 
+from tests.app.browser import CHROMIUM, browsed, needs_browser
 from tests.app.records import make_record
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), "")
+needs_notebook = pytest.mark.extra("nbclient", "ipykernel", "anywidget")
 
 SETUP = """\
 import numpy as np
-from qd_studio import engine as qd
+import quadrants as qd
 qd.init(arch=qd.cpu)
 """
 KERNEL = """\
@@ -94,25 +92,8 @@ const show = name => out.append(Object.assign(document.createElement("article"),
 </script>"""
 
 
-def browsed(page: Path) -> str:
-    """The page after its scripts have run, in Chromium without a network."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as running:
-        options = {"executable_path": CHROMIUM, "args": ["--no-sandbox"], "timeout": 30_000}
-        browser = running.chromium.launch(**options)
-        opened = browser.new_page()
-        asked: list[str] = []
-        opened.on("request", lambda request: asked.append(request.url))
-        opened.goto(page.as_uri())
-        opened.wait_for_selector("#second", timeout=20_000)
-        content = opened.content()
-        browser.close()
-    assert not [url for url in asked if not url.startswith(("file:", "blob:"))]
-    return content
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not CHROMIUM, reason="no Chromium on PATH")
+@needs_browser
 def test_a_browser_shows_the_widget_of_a_record(tmp_path):
     record = make_record()
     found = [part._asdict() for part in parts.sections(record)]
@@ -120,7 +101,7 @@ def test_a_browser_shows_the_widget_of_a_record(tmp_path):
     state = {"_esm": SCRIPT, "style_sheet": "", "kernel": "", "backend": "", "panel": "passes"}
     page = tmp_path / "page.html"
     page.write_text(page_of(state, data, "caches"), encoding="utf-8")
-    _, first, second = browsed(page).split("<article ")
+    _, first, second = browsed(page, "#second").split("<article ")
     assert 'data-panel="passes"' in first and "x * 1 is x" in first
     assert 'data-panel="caches"' in second and "<table" in second
 
@@ -128,12 +109,12 @@ def test_a_browser_shows_the_widget_of_a_record(tmp_path):
 # ---- in a notebook
 
 
-def run_notebook(*cells: str, widgets: bool = True) -> Any:
-    nbformat = pytest.importorskip("nbformat", reason="nbformat is not installed")
-    nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
-    pytest.importorskip("ipykernel", reason="ipykernel is not installed")
+def run_notebook(*cells: str) -> Any:
+    import nbclient
+    import nbformat
+
     made = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(c) for c in ("%load_ext qd_studio.app.notebook", *cells)]
+        cells=[nbformat.v4.new_code_cell(c) for c in ("%load_ext qd_studio", *cells)]
     )
     client = nbclient.NotebookClient(made, timeout=120, kernel_name="python3", allow_errors=True)
     client.execute()
@@ -145,8 +126,8 @@ def outputs(made: Any, cell: int) -> list[Any]:
 
 
 @pytest.mark.slow
+@needs_notebook
 def test_a_notebook_shows_its_kernels_in_a_browser(tmp_path):
-    pytest.importorskip("anywidget", reason="the extra notebook is not installed")
     made = run_notebook(SETUP, "%%qd_inspect --backend cpu,interp\n" + KERNEL, "float(y[0])")
     (shown,) = outputs(made, 2)
     assert "scale(x: f32[:], factor: f32)" in shown.data["text/plain"]
@@ -161,15 +142,16 @@ def test_a_notebook_shows_its_kernels_in_a_browser(tmp_path):
     found = json.loads(zlib.decompress(data))
     assert {"cpu", "interp"} <= {part["backend"] for part in found}
     assert any(part["panel"] == "launch" and "call 1" in part["html"] for part in found)
-    if CHROMIUM:
+    if CHROMIUM and find_spec("playwright"):
         page = tmp_path / "page.html"
         page.write_text(page_of(state, data), encoding="utf-8")
-        _, first, second = browsed(page).split("<article ")
+        _, first, second = browsed(page, "#second").split("<article ")
         assert "extract_constant" in first and "cell 3:scale" in first
         assert 'data-panel="cfg"' in second and "<svg" in second
 
 
 @pytest.mark.slow
+@needs_notebook
 def test_errors_of_cells_and_arguments_are_errors_of_the_notebook():
     made = run_notebook(
         SETUP,
@@ -180,6 +162,8 @@ def test_errors_of_cells_and_arguments_are_errors_of_the_notebook():
         .partition("y =")[0],
         "%%qd_inspect\nx = 1",
         "%%qd_inspect --static --no-launch\n" + KERNEL,
+        "%%qd_inspect --kernel other\n" + KERNEL,
+        "%%qd_inspect --help\n1 / 0",
     )  # fmt: skip
     (failed,) = outputs(made, 2)
     assert failed.output_type == "error" and failed.ename == "ZeroDivisionError"
@@ -191,3 +175,6 @@ def test_errors_of_cells_and_arguments_are_errors_of_the_notebook():
     assert none.data["text/plain"] == "this cell defines no kernels"
     (page,) = outputs(made, 7)
     assert set(page.data) == {"text/plain", "text/html"} and "Kernel report" in str(page.data)
+    assert "there is no kernel 'other' in this cell; there are: scale" in str(outputs(made, 8))
+    (help_text,) = outputs(made, 9)
+    assert help_text.text.startswith("usage: %%qd_inspect")

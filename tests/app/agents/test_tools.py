@@ -117,6 +117,7 @@ def test_a_changed_file_is_looked_at_again(project):
     ("tool", "given", "message"),
     [
         ("nope", {}, "there is no tool 'nope'; there are: kernels, diff"),
+        ("diff", {"file": "some.py", "kernel": "scal"}, "there is no kernel 'scal'"),
         ("kernels", {"files": "x"}, "kernels has no argument 'files'"),
         ("diff", {}, "diff needs the argument file"),
         ("kernels", {"file": 3}, "file must be a text"),

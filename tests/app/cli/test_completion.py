@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from qd_studio.app import cli
-from qd_studio.app.commands import COMMANDS, load
+from qd_studio.app.commands import COMMANDS, is_command, load
 from qd_studio.app.completion import SHELLS, kernels, scripts
 from qd_studio.app.spec import KINDS
 from qd_studio.app.tui.commands import all_commands
@@ -223,3 +223,14 @@ def test_scripts_name_every_option():
             for action in parser.actions:
                 for name in action.option_strings:
                     assert (name.lstrip("-") if shell == "fish" else name) in text
+
+
+def test_a_folder_named_as_a_command_does_not_hide_it(tmp_path, monkeypatch):
+    """Editors and agents start servers in any project."""
+    monkeypatch.chdir(tmp_path)
+    for name in COMMANDS:
+        (tmp_path / name).mkdir()
+        assert is_command([name])
+    (tmp_path / "lsp").rmdir()
+    (tmp_path / "lsp").touch()
+    assert not is_command(["lsp"])

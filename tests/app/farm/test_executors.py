@@ -66,8 +66,8 @@ def test_the_command_says_so(path, capsys):
     assert "needs the address" in capsys.readouterr().err
 
 
+@pytest.mark.extra("distributed")
 def test_a_scheduler_that_does_not_answer(monkeypatch):
-    pytest.importorskip("distributed")
     from qd_studio.app.farm import executors
 
     monkeypatch.setattr(executors, "CONNECT_S", 1.0)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,11 @@ from qd_studio.engine.inspect.store import canonical
 
 from tests.app.records import make_record
 from tests.app.worker.live import SCALE
+
+BIN = os.path.dirname(sys.executable)
+
+
+MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([BIN, os.environ.get("PATH", "")]))
 
 
 def split(record):
@@ -67,10 +73,12 @@ def program(*words, **more):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("executor", ["processes", "slurm:cluster=local"])
+@pytest.mark.parametrize(
+    "executor",
+    ["processes", pytest.param("slurm:cluster=local", marks=pytest.mark.extra("submitit"))],
+)
 def test_a_report_of_several_workers_is_that_of_one_process(tmp_path, executor):
     if executor.startswith("slurm"):
-        pytest.importorskip("submitit")
         executor += f",folder={tmp_path / 'jobs'}"
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text(SCALE)
@@ -84,6 +92,27 @@ def test_a_report_of_several_workers_is_that_of_one_process(tmp_path, executor):
         assert done.returncode == 0, done.stderr
         records.append(replace(canonical(inspect.load(tmp_path / "r.json")), command=()))
     assert records[0] == records[1]
+
+
+@pytest.mark.slow
+@pytest.mark.extra("mpi4py")
+@pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec on PATH")
+def test_the_ranks_of_mpi_are_workers(tmp_path):
+    for name in ("a.py", "b.py"):
+        (tmp_path / name).write_text(SCALE)
+    words = ["--report", "a.py", "b.py", "--backend", "cpu,interp", "--out"]
+    python = [sys.executable, "-m", "mpi4py.futures", "-m", "qd_studio.app.cli"]
+    ranks = [MPIEXEC, "-n", "3", *python, *words, "mpi.json", "--executor", "mpi"]
+    for command in (program(*words, "serial.json"), ranks):
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    one, other = (
+        replace(canonical(inspect.load(tmp_path / name)), command=())
+        for name in ("serial.json", "mpi.json")
+    )
+    assert one == other
 
 
 @pytest.mark.slow
@@ -108,8 +137,8 @@ def test_the_jobs_of_a_killed_process_run_again(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.extra("distributed")
 def test_a_cluster_of_eight_workers_loses_one(tmp_path):
-    pytest.importorskip("distributed")
     dask, python = "tcp://127.0.0.1:0", [sys.executable, "-m", "dask"]
     scheduler_file = tmp_path / "scheduler.json"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}

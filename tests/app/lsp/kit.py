@@ -15,15 +15,19 @@ LONG_S = 60.0
 
 
 class Editor:
-    """Starts ``qd-studio lsp`` and holds what it sends. encoding: of positions."""
+    """Starts ``qd-studio lsp`` and holds what it sends. encoding: of positions. name: of an editor
+    that pytest-lsp knows, whose capabilities are stated in place of the few that tests need."""
 
-    def __init__(self, folder: Path, *arguments: str, encoding: str = "utf-16") -> None:
+    def __init__(
+        self, folder: Path, *arguments: str, encoding: str = "utf-16", name: str = ""
+    ) -> None:
         self.folder = folder
         self.diagnostics: dict[str, list] = {}
         self.complaints: list[str] = []
         self.versions: dict[str, int] = {}
         self._arguments = arguments
         self._encoding = encoding
+        self._name = name
         self._news = asyncio.Event()
         self.client = LanguageClient("tests", "1")
         self.client.feature("textDocument/publishDiagnostics")(self._published())
@@ -34,18 +38,25 @@ class Editor:
     async def __aenter__(self) -> Editor:
         command = ("-P", "-m", "qd_studio.app.cli", "lsp", *self._arguments)
         await self.client.start_io(sys.executable, *command)
-        workspace = types.WorkspaceClientCapabilities(
-            inlay_hint=types.InlayHintWorkspaceClientCapabilities(refresh_support=True)
-        )
-        general = types.GeneralClientCapabilities(position_encodings=[self._encoding])
         self.answer = await self.client.initialize_async(
             types.InitializeParams(
-                capabilities=types.ClientCapabilities(workspace=workspace, general=general),
+                capabilities=self._capabilities(),
                 workspace_folders=[types.WorkspaceFolder(uri=self.folder.as_uri(), name="tests")],
             )
         )
         self.client.initialized(types.InitializedParams())
         return self
+
+    def _capabilities(self) -> types.ClientCapabilities:
+        if self._name:
+            from pytest_lsp import client_capabilities
+
+            return client_capabilities(self._name)
+        workspace = types.WorkspaceClientCapabilities(
+            inlay_hint=types.InlayHintWorkspaceClientCapabilities(refresh_support=True)
+        )
+        general = types.GeneralClientCapabilities(position_encodings=[self._encoding])
+        return types.ClientCapabilities(workspace=workspace, general=general)
 
     async def __aexit__(self, *_) -> None:
         await asyncio.wait_for(self.client.shutdown_async(None), LONG_S)

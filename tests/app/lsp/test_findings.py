@@ -72,6 +72,7 @@ def test_errors_are_at_their_kernel_and_gradients_only_warn():
         kernels=(kernel, grad),
         errors=(
             rec.ErrorRecord(kind="E", message="m", kernel="k"),
+            rec.ErrorRecord(kind="E", message="m", kernel="k"),
             rec.ErrorRecord(kind="E", message="g", kernel="k.grad", file="k.py", line=7),
             rec.ErrorRecord(kind="UnsavedError", message="u", file="k.py", line=2, col=0,
                             end_line=2, end_col=3),

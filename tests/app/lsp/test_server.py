@@ -12,6 +12,8 @@ pytest.importorskip("pygls")
 from tests.app.lsp.kit import Editor
 from tests.app.worker.live import HEAD
 
+pytestmark = pytest.mark.extra("pygls")
+
 FUNCTIONS = """\
 from qd_studio import engine as qd
 
@@ -235,6 +237,41 @@ async def test_files_outside_of_the_folders_of_the_editor_are_not_executed(tmp_p
         editor.open(inside)
         await editor.until(lambda: inside.as_uri() in editor.diagnostics)
         assert not flag.exists()
+        ((line, *_, message),) = editor.errors(elsewhere)
+        assert line == 0 and message.endswith("hint: open its folder to see its kernels")
+
+
+@pytest.mark.slow
+@pytest.mark.extra("pytest_lsp")
+@pytest.mark.parametrize("name", ["visual-studio-code", "neovim", "emacs"])
+async def test_editors_with_their_own_capabilities(name, tmp_path):
+    """In a folder that a URI has to quote, with a text that breaks in the middle of a name."""
+    folder = tmp_path / "prøject 日本 #1%20"
+    folder.mkdir()
+    path = folder / "kérnels.py"
+    text = KERNELS.replace("from functions import twice\n", "twice = abs\n").replace("x[", "ü[")
+    text = text.replace("x:", "ü:").replace("x.shape", "ü.shape")
+    path.write_text(text)
+    before = text.splitlines()[BODY].partition("a + 1")[0]
+    async with Editor(folder, name=name) as editor:
+        # Columns are in bytes for an editor that prefers that, such as Neovim.
+        in_bytes = editor.answer.capabilities.position_encoding == "utf-8"
+        at = len(before.encode()) if in_bytes else len(before)
+        editor.open(path)
+        await editor.until(lambda: path.as_uri() in editor.diagnostics)
+        assert editor.errors(path) == []
+
+        async def timed():
+            return "us" in (await editor.hints(path)).get(LOOP, "")
+
+        await editor.until(timed)
+        editor.change(path, text[: text.index("a + 1.0")])
+        await editor.until(lambda: editor.errors(path))
+        assert (await editor.hover(path, LOOP, 9)) and await editor.hints(path)
+        editor.change(path, text)
+        await editor.until(lambda: not editor.errors(path))
+        assert (await editor.hover(path, BODY, at)).startswith("`a + 1.0`: `f32`")
+        assert editor.complaints == []
 
 
 @pytest.mark.slow

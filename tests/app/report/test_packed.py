@@ -6,17 +6,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-import shutil
-import subprocess
 from html.parser import HTMLParser
 
 import msgspec
-import pytest
 from qd_studio.app import report
 from qd_studio.app.markup.packed import Pack
 from qd_studio.engine.inspect import record as rec
 
 from tests.app import gradients
+from tests.app.browser import browsed, needs_browser
 from tests.app.devices import NO_DEVICE
 from tests.app.pages import blocks, unpacked
 from tests.app.records import make_record
@@ -103,23 +101,14 @@ def text_of(page):
     return "".join("".join(parser.parts).split())
 
 
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-CHROMIUM = next(filter(None, map(shutil.which, NAMES)), "")
-
-
-@pytest.mark.skipif(not CHROMIUM, reason="no Chromium on PATH to open the page in")
+@needs_browser
 def test_a_browser_shows_what_was_packed(tmp_path):
     """From a file, without a network: all texts of the page, in order."""
     record = make_record()
     page = tmp_path / "report.html"
     report.write(record, page)
-    command = [
-        CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000",
-        f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"{page.as_uri()}#everything",
-    ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert '<html lang="en" class="unpacked">' in done.stdout, done.stderr[-2000:]
-    body = done.stdout.partition("<body>")[2]
+    shown = browsed(page, "html.unpacked", "#everything")
+    body = shown.partition("<body>")[2]
     assert "data-z=" not in body and "data-fault" not in body
-    shown, wanted = text_of(done.stdout), text_of(unpacked(record))
+    shown, wanted = text_of(shown), text_of(unpacked(record))
     assert "x*1isx" in shown and shown == wanted
