@@ -11,7 +11,8 @@ On CUDA, where the threads of a block run at the same time, they read their data
 
 from __future__ import annotations
 
-from typing import Any, Final
+import math
+from typing import Any, Final, NamedTuple
 
 from ...errors import QuadrantsRuntimeTypeError
 from ...runtime import program
@@ -181,19 +182,60 @@ def _sort_digit_of_array(
     )
 
 
-def _sort_by_digits(keys: Any, tmp: Any, values: Any, moved: Any, has_values: bool) -> None:
-    """Sort by one digit after the other; the number of digits is even, so keys has the result."""
+class _Buffers(NamedTuple):
+    """Memory of `parallel_sort` for keys and values of one kind.
+
+    tmp / moved: for keys and values, by turns with them. words: see `sort_digit`. values: in the
+    place of those that a sort of keys alone does not have.
+    """
+
+    tmp: Any
+    moved: Any
+    words: Any
+    values: Any
+
+
+_KEPT: Final[dict[Any, _Buffers]] = {}
+"""The buffers of the last sort, for the next one: to allocate them takes longer than small sorts.
+
+A sort removes them while it uses them, so two threads never share them.
+"""
+_MOST_KEPT: Final = 256 << 20
+"""Buffers of more bytes are not kept."""
+program.ending.append(_KEPT.clear)
+
+
+def _bytes(x: Any) -> int:
+    return math.prod(x.shape) * math.prod(x.element_shape) * (x.dtype.bits // 8)
+
+
+def _sort_by_digits(keys: Any, values: Any) -> None:
+    """Sort by one digit after the other; the number of digits is even, so keys has the result.
+
+    values: None for keys alone.
+    """
     n, dtype = keys.shape[0], keys.dtype
-    field = isinstance(keys, FieldHandle)
+    field, has_values = isinstance(keys, FieldHandle), values is not None
     threads, length = threads_for(n), sort_words(n, dtype.bits)
-    words = ndarray(u32, length)
+    kind = n, dtype, field, has_values and (values.dtype, values.element_shape)
+    buffers = _KEPT.pop(kind, None)
+    if buffers is None:
+        like = keys if values is None else values
+        # Arrays of a launch do not overlap, also those that it does not use.
+        spare = None if field or has_values else _like(keys)
+        buffers = _Buffers(_like(keys), _like(like), ndarray(u32, length), spare)
+    tmp, moved, words, _ = buffers
+    other = values if has_values else keys if field else buffers.values
     count = _count_digits_of_field if field else _count_digits_of_array
     count(keys, words, threads, length, dtype)
     there = _sort_digit_of_field if field else _sort_digit_of_array
     back = _sort_digit_to_field if field else _sort_digit_of_array
     for digit in range(0, dtype.bits // 8, 2):
-        there(keys, tmp, values, moved, words, threads, digit, dtype, has_values)
-        back(tmp, keys, moved, values, words, threads, digit + 1, dtype, has_values)
+        there(keys, tmp, other, moved, words, threads, digit, dtype, has_values)
+        back(tmp, keys, moved, other, words, threads, digit + 1, dtype, has_values)
+    if _bytes(tmp) + _bytes(moved) + 4 * length <= _MOST_KEPT:
+        _KEPT.clear()
+        _KEPT[kind] = buffers
 
 
 def parallel_sort(keys: Any, values: Any = None) -> None:
@@ -213,13 +255,13 @@ def parallel_sort(keys: Any, values: Any = None) -> None:
         raise QuadrantsRuntimeTypeError("parallel_sort takes keys that are numbers")
     check_type(found.dtype, 1)
     n = found.shape[0]
-    buffers = [_like(x) for x in (found, other)]
     has_values = values is not None
+    if n <= MOST_SORTED and _looks_back():
+        _sort_by_digits(found, other if has_values else None)
+        return
+    buffers = [_like(x) for x in (found, other)]
     if not fields and not has_values:
         other, buffers[1] = _like(found), _like(found)  # arrays of a launch do not overlap
-    if n <= MOST_SORTED and _looks_back():
-        _sort_by_digits(found, buffers[0], other, buffers[1], has_values)
-        return
     depth = depth_for(n)
     scratch = ndarray(u32, sort_scratch_slots(n, depth))
     launch = _sort_fields if fields else _sort_arrays

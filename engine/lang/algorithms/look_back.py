@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...types import Template, i32, u32, u64
+from ...types import Template, i32, u16, u32, u64
 from ..atomics import atomic_add, atomic_min, volatile_load
 from ..func import func
 from ..functions import bit_cast, cast, popcnt, select
@@ -225,17 +225,19 @@ def sort_digit(
         lane = tid % 32
         warp = tid // 32
         tile_of = block.SharedArray((1,), i32)
-        sums = block.SharedArray((8,), i32)
-        ranks = block.SharedArray((4096,), i32)
+        sums = block.SharedArray((16,), i32)
+        ranks = block.SharedArray((4096,), u16)
         counts = block.SharedArray((2048,), i32)
+        targets = block.SharedArray((256,), i32)
+        sorted_keys = block.SharedArray((4096,), dtype)
         passes = static(dtype.bits // 8)
         if tid == 0:
             tile_of[0] = cast(atomic_add(words[256 * passes + digit], cast(1, u32)), i32)
         block.sync()
         tile = tile_of[0]
-        lower = (cast(1, u32) << cast(lane, u32)) - cast(1, u32)
         # The rank of each element among those of its warp that have the same digit.
         place = warp * 512 + lane
+        lower = subgroup.lanemask_lt(lane)
         for _q in range(8):
             for r in static(range(2)):
                 at = 4096 * tile + place + static(32 * r)
@@ -243,7 +245,7 @@ def sort_digit(
                 if at < n:
                     d = digit_at(source[first(source) + at], dtype, 8 * digit)
                 same = cast(0xFFFFFFFF, u32)
-                for b in static(range(8)):
+                for b in range(8):
                     bit = (d >> b) & 1
                     vote = subgroup.ballot_first_n(bit, 32)
                     same = same & select(bit != 0, vote, ~vote)
@@ -253,30 +255,51 @@ def sort_digit(
                 if inside == 0:
                     counts[256 * warp + d] = old + cast(popcnt(same), i32)
                 subgroup.sync()
-                ranks[place + static(32 * r)] = old + inside
+                ranks[place + static(32 * r)] = cast(old + inside, u16)
             place = place + 64
         block.sync()
         # From here on a thread has a digit, its own number.
         total = 0
-        for w in static(range(8)):
-            count = counts[static(256 * w) + tid]
-            counts[static(256 * w) + tid] = total
-            total = total + count
+        for w in range(8):
+            total = total + counts[256 * w + tid]
         own = cast(total, u32)
         status = 256 * passes + 16 + digit * threads + tid
         if tile == 0:
             words[status] = own | cast(0x80000000, u32)
         else:
             words[status + 256 * tile] = own | cast(0x40000000, u32)
+        # The begin of the digit in the tile, and in the result.
         count = cast(words[256 * digit + tid], i32)
+        here = sums_of_lanes(total)
         upto = sums_of_lanes(count)
         if lane == 31:
-            sums[warp] = upto
+            sums[warp] = here
+            sums[8 + warp] = upto
         block.sync()
+        here = here - total
         start = upto - count
-        for w in static(range(8)):
+        for w in range(8):
             if w < warp:
-                start = start + sums[w]
+                here = here + sums[w]
+                start = start + sums[8 + w]
+        at = here
+        for w in range(8):
+            count = counts[256 * w + tid]
+            counts[256 * w + tid] = at
+            at = at + count
+        block.sync()
+        place = warp * 512 + lane
+        for _q in range(8):
+            for r in static(range(2)):
+                at = 4096 * tile + place + static(32 * r)
+                if at < n:
+                    key = source[first(source) + at]
+                    d = digit_at(key, dtype, 8 * digit)
+                    to = counts[256 * warp + d] + cast(ranks[place + static(32 * r)], i32)
+                    sorted_keys[to] = key
+                    if static(has_values):
+                        ranks[place + static(32 * r)] = cast(to, u16)
+            place = place + 64
         earlier = cast(0, u32)
         back = tile - 1
         while back >= 0:
@@ -289,19 +312,25 @@ def sort_digit(
                 back = -1
         if tile > 0:
             words[status + 256 * tile] = (own + earlier) | cast(0x80000000, u32)
-        start = start + cast(earlier, i32)
-        for w in static(range(8)):
-            counts[static(256 * w) + tid] = counts[static(256 * w) + tid] + start
+        targets[tid] = start + cast(earlier, i32) - here
         block.sync()
-        place = warp * 512 + lane
-        for _q in range(4):
-            for r in static(range(4)):
-                at = 4096 * tile + place + static(32 * r)
-                if at < n:
-                    key = source[first(source) + at]
-                    d = digit_at(key, dtype, 8 * digit)
-                    to = counts[256 * warp + d] + ranks[place + static(32 * r)]
+        # Neighbours in the tile's order are mostly neighbours in the result.
+        place = tid
+        for _q in range(8):
+            for r in static(range(2)):
+                at = place + static(256 * r)
+                if 4096 * tile + at < n:
+                    key = sorted_keys[at]
+                    to = targets[digit_at(key, dtype, 8 * digit)] + at
                     target[first(target) + to] = key
-                    if static(has_values):
+            place = place + 512
+        if static(has_values):
+            place = tid
+            for _q in range(8):
+                for r in static(range(2)):
+                    at = 4096 * tile + place + static(256 * r)
+                    if at < n:
+                        d = digit_at(source[first(source) + at], dtype, 8 * digit)
+                        to = targets[d] + cast(ranks[place + static(256 * r)], i32)
                         moved[first(moved) + to] = values[first(values) + at]
-            place = place + 128
+                place = place + 512
