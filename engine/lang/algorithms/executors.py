@@ -155,30 +155,30 @@ def _count_digits_of_array(
 @kernel
 def _sort_digit_of_field(
     source: Template, target: NDArray, values: Template, moved: NDArray, words: NDArray[u32, 1],
-    threads: i32, digit: i32, dtype: Template, has_values: Template,
+    threads: i32, digit: i32, dtype: Template, value_type: Template,
 ):  # fmt: skip
     sort_digit(
-        source, target, values, moved, words, source.shape[0], threads, digit, dtype, has_values
+        source, target, values, moved, words, source.shape[0], threads, digit, dtype, value_type
     )
 
 
 @kernel
 def _sort_digit_to_field(
     source: NDArray, target: Template, values: NDArray, moved: Template, words: NDArray[u32, 1],
-    threads: i32, digit: i32, dtype: Template, has_values: Template,
+    threads: i32, digit: i32, dtype: Template, value_type: Template,
 ):  # fmt: skip
     sort_digit(
-        source, target, values, moved, words, source.shape[0], threads, digit, dtype, has_values
+        source, target, values, moved, words, source.shape[0], threads, digit, dtype, value_type
     )
 
 
 @kernel
 def _sort_digit_of_array(
     source: NDArray, target: NDArray, values: NDArray, moved: NDArray, words: NDArray[u32, 1],
-    threads: i32, digit: i32, dtype: Template, has_values: Template,
+    threads: i32, digit: i32, dtype: Template, value_type: Template,
 ):  # fmt: skip
     sort_digit(
-        source, target, values, moved, words, source.shape[0], threads, digit, dtype, has_values
+        source, target, values, moved, words, source.shape[0], threads, digit, dtype, value_type
     )
 
 
@@ -225,14 +225,18 @@ def _sort_by_digits(keys: Any, values: Any) -> None:
         spare = None if field or has_values else _like(keys)
         buffers = _Buffers(_like(keys), _like(like), ndarray(u32, length), spare)
     tmp, moved, words, _ = buffers
+    value_type = None
+    if has_values:
+        near = not values.element_shape and dtype.bits + values.dtype.bits <= 64
+        value_type = values.dtype if near else "far"
     other = values if has_values else keys if field else buffers.values
     count = _count_digits_of_field if field else _count_digits_of_array
     count(keys, words, threads, length, dtype)
     there = _sort_digit_of_field if field else _sort_digit_of_array
     back = _sort_digit_to_field if field else _sort_digit_of_array
     for digit in range(0, dtype.bits // 8, 2):
-        there(keys, tmp, other, moved, words, threads, digit, dtype, has_values)
-        back(tmp, keys, moved, other, words, threads, digit + 1, dtype, has_values)
+        there(keys, tmp, other, moved, words, threads, digit, dtype, value_type)
+        back(tmp, keys, moved, other, words, threads, digit + 1, dtype, value_type)
     if _bytes(tmp) + _bytes(moved) + 4 * length <= _MOST_KEPT:
         _KEPT.clear()
         _KEPT[kind] = buffers

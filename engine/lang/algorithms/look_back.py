@@ -25,9 +25,10 @@ from typing import Final
 from ...types import Template, i32, u16, u32, u64
 from ..atomics import atomic_add, atomic_min, volatile_load
 from ..func import func
-from ..functions import bit_cast, cast, popcnt, select
+from ..functions import bit_cast, cast, max, popcnt, select
 from ..loops import loop_config, static
 from ..simt import block, subgroup
+from ..values.matrix import Vector
 from .tiles import first, unsigned_of
 
 __all__ = [
@@ -98,14 +99,14 @@ def scan_span(x: Template, words: Template, epoch, n, threads):
         block.sync()
         tile = tile_of[0]
         place = warp * 512 + lane
+        at = 4096 * tile + place
+        for r in static(range(16)):
+            if at + static(32 * r) < n:
+                held[place + static(32 * r)] = x[first(x) + at + static(32 * r)]
         running = 0
         for _q in range(4):
             for r in static(range(4)):
-                at = 4096 * tile + place + static(32 * r)
-                here = 0
-                if at < n:
-                    here = x[first(x) + at]
-                upto = sums_of_lanes(here)
+                upto = sums_of_lanes(held[place + static(32 * r)])
                 held[place + static(32 * r)] = running + upto
                 running = running + subgroup.shuffle(upto, 31)
             place = place + 128
@@ -195,13 +196,19 @@ def count_digits(keys: Template, words: Template, n, threads, length, dtype: Tem
     for i in range(threads):
         tid = block.thread_idx()
         counts = block.SharedArray((static(32 * dtype.bits),), u32)
-        for r in range(16):
-            at = 16 * (i - tid) + 256 * r + tid
-            if at < n:
-                bits = ordered(keys[first(keys) + at], dtype)
-                for d in static(range(dtype.bits // 8)):
-                    digit = cast((bits >> static(8 * d)) & 255, i32)
-                    atomic_add(counts[static(256 * d) + digit], cast(1, u32))
+        at = 16 * (i - tid) + tid
+        for _q in range(4):
+            held = Vector([cast(0, dtype) for _ in range(4)])
+            for r in static(range(4)):
+                if at + static(256 * r) < n:
+                    held[r] = keys[first(keys) + at + static(256 * r)]
+            for r in static(range(4)):
+                if at + static(256 * r) < n:
+                    bits = ordered(held[r], dtype)
+                    for d in static(range(dtype.bits // 8)):
+                        digit = cast((bits >> static(8 * d)) & 255, i32)
+                        atomic_add(counts[static(256 * d) + digit], cast(1, u32))
+            at = at + 1024
         block.sync()
         for d in static(range(dtype.bits // 8)):
             count = counts[static(256 * d) + tid]
@@ -212,9 +219,11 @@ def count_digits(keys: Template, words: Template, n, threads, length, dtype: Tem
 @func(requires_top_level=True)
 def sort_digit(
     source: Template, target: Template, values: Template, moved: Template, words: Template,
-    n, threads, digit, dtype: Template, has_values: Template,
+    n, threads, digit, dtype: Template, value_type: Template,
 ):  # fmt: skip
     """Move the elements of source, and of values, into the order of one digit; stable.
+
+    value_type: that of values; None if there are none, "far" if each is moved by itself.
 
     words: as `count_digits` leaves them: counts of digits, counters of tiles, then for each pass,
     tile and digit a count with two marks in its highest bits: of the tile, or of all up to it.
@@ -230,6 +239,8 @@ def sort_digit(
         counts = block.SharedArray((2048,), i32)
         targets = block.SharedArray((256,), i32)
         sorted_keys = block.SharedArray((4096,), dtype)
+        if static(value_type not in (None, "far")):
+            sorted_values = block.SharedArray((4096,), value_type)
         passes = static(dtype.bits // 8)
         if tid == 0:
             tile_of[0] = cast(atomic_add(words[256 * passes + digit], cast(1, u32)), i32)
@@ -297,19 +308,26 @@ def sort_digit(
                     d = digit_at(key, dtype, 8 * digit)
                     to = counts[256 * warp + d] + cast(ranks[place + static(32 * r)], i32)
                     sorted_keys[to] = key
-                    if static(has_values):
+                    if static(value_type == "far"):
                         ranks[place + static(32 * r)] = cast(to, u16)
+                    elif static(value_type is not None):
+                        sorted_values[to] = values[first(values) + at]
             place = place + 64
         earlier = cast(0, u32)
         back = tile - 1
         while back >= 0:
-            word = volatile_load(words[status + 256 * back])
-            while word == 0:
-                word = volatile_load(words[status + 256 * back])
-            earlier = earlier + (word & cast(0x3FFFFFFF, u32))
-            back = back - 1
-            if word >= cast(0x80000000, u32):
-                back = -1
+            # Eight reads are under way at a time; one that comes too early is made again.
+            seen = Vector([cast(0, u32) for _ in range(8)])
+            for k in static(range(8)):
+                seen[k] = volatile_load(words[status + 256 * max(back - k, 0)])
+            there = True
+            for k in static(range(8)):
+                there = there and back >= 0 and seen[k] != 0
+                if there:
+                    earlier = earlier + (seen[k] & cast(0x3FFFFFFF, u32))
+                    back = back - 1
+                    if seen[k] >= cast(0x80000000, u32):
+                        back = -1
         if tile > 0:
             words[status + 256 * tile] = (own + earlier) | cast(0x80000000, u32)
         targets[tid] = start + cast(earlier, i32) - here
@@ -323,8 +341,10 @@ def sort_digit(
                     key = sorted_keys[at]
                     to = targets[digit_at(key, dtype, 8 * digit)] + at
                     target[first(target) + to] = key
+                    if static(value_type not in (None, "far")):
+                        moved[first(moved) + to] = sorted_values[at]
             place = place + 512
-        if static(has_values):
+        if static(value_type == "far"):
             place = tid
             for _q in range(8):
                 for r in static(range(2)):
