@@ -239,8 +239,10 @@ def sort_digit(
         counts = block.SharedArray((2048,), i32)
         targets = block.SharedArray((256,), i32)
         sorted_keys = block.SharedArray((4096,), dtype)
-        if static(value_type not in (None, "far")):
-            sorted_values = block.SharedArray((4096,), value_type)
+        near = static(value_type not in (None, "far"))
+        sorted_values = block.SharedArray(
+            (static(4096 if near else 1),), static(value_type if near else i32)
+        )
         passes = static(dtype.bits // 8)
         if tid == 0:
             tile_of[0] = cast(atomic_add(words[256 * passes + digit], cast(1, u32)), i32)
@@ -310,7 +312,7 @@ def sort_digit(
                     sorted_keys[to] = key
                     if static(value_type == "far"):
                         ranks[place + static(32 * r)] = cast(to, u16)
-                    elif static(value_type is not None):
+                    elif static(near):
                         sorted_values[to] = values[first(values) + at]
             place = place + 64
         earlier = cast(0, u32)
@@ -341,7 +343,7 @@ def sort_digit(
                     key = sorted_keys[at]
                     to = targets[digit_at(key, dtype, 8 * digit)] + at
                     target[first(target) + to] = key
-                    if static(value_type not in (None, "far")):
+                    if static(near):
                         moved[first(moved) + to] = sorted_values[at]
             place = place + 512
         if static(value_type == "far"):
