@@ -226,7 +226,7 @@ def _sort_by_digits(keys: Any, values: Any) -> None:
         buffers = _Buffers(_like(keys), _like(like), ndarray(u32, length), spare)
     tmp, moved, words, _ = buffers
     value_type = None
-    if has_values:
+    if values is not None:
         near = not values.element_shape and dtype.bits + values.dtype.bits <= 64
         value_type = values.dtype if near else "far"
     other = values if has_values else keys if field else buffers.values

@@ -86,7 +86,8 @@ def scan_span(x: Template, words: Template, epoch, n, threads):
         tid = block.thread_idx()
         lane = tid % 32
         warp = tid // 32
-        held = block.SharedArray((4096,), i32)
+        held = block.SharedArray((4352,), i32)  # 16 elements of a thread, 17 apart from the next's
+        offsets = block.SharedArray((256,), i32)
         sums = block.SharedArray((8,), i32)
         tile_of = block.SharedArray((1,), i32)
         nearest = block.SharedArray((1,), i32)
@@ -102,16 +103,15 @@ def scan_span(x: Template, words: Template, epoch, n, threads):
         at = 4096 * tile + place
         for r in static(range(16)):
             if at + static(32 * r) < n:
-                held[place + static(32 * r)] = x[first(x) + at + static(32 * r)]
+                held[place + static(34 * r) + place // 16] = x[first(x) + at + static(32 * r)]
+        subgroup.sync()
         running = 0
-        for _q in range(4):
-            for r in static(range(4)):
-                upto = sums_of_lanes(held[place + static(32 * r)])
-                held[place + static(32 * r)] = running + upto
-                running = running + subgroup.shuffle(upto, 31)
-            place = place + 128
-        if lane == 0:
-            sums[warp] = running
+        for k in static(range(16)):
+            running = running + held[17 * tid + k]
+            held[17 * tid + k] = running
+        upto = sums_of_lanes(running)
+        if lane == 31:
+            sums[warp] = upto
         block.sync()
         before = 0
         total = 0
@@ -149,16 +149,14 @@ def scan_span(x: Template, words: Template, epoch, n, threads):
             if found < 256:
                 back = -1
         if tid == 0 and tile > 0:
-            upto = cast(bit_cast(earlier[0] + total, u32), u64)
-            words[1 + tile] = mark | all_before | upto
-        before = before + earlier[0]
-        place = warp * 512 + lane
-        for _q in range(4):
-            for r in static(range(4)):
-                at = 4096 * tile + place + static(32 * r)
-                if at < n:
-                    x[first(x) + at] = held[place + static(32 * r)] + before
-            place = place + 128
+            sum_of_all = cast(bit_cast(earlier[0] + total, u32), u64)
+            words[1 + tile] = mark | all_before | sum_of_all
+        offsets[tid] = before + earlier[0] + upto - running
+        subgroup.sync()
+        for r in static(range(16)):
+            if at + static(32 * r) < n:
+                here = held[place + static(34 * r) + place // 16]
+                x[first(x) + at + static(32 * r)] = here + offsets[place // 16 + static(2 * r)]
 
 
 @func
