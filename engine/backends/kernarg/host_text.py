@@ -63,7 +63,7 @@ class HostText:
             positive = b.code == C.CONST and b.attr > 0
             return f"({x}//{y} if {x}>=0 else -(-{x}//{y}))" if positive else ""
         if code == C.BIT_SHL:  # a product by a power of two, after the passes
-            text = f"({x}<<{b.attr})" if b.code == C.CONST and 0 <= b.attr < 32 else ""
+            text = f"({x}*{1 << b.attr})" if b.code == C.CONST and 0 <= b.attr < 32 else ""
             if not text:
                 return ""
         else:
