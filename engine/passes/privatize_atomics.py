@@ -12,10 +12,10 @@ once at the end::
       <*i32> $7 = external_ptr $h, $6                if the array has at most 4096 elements
       <i32> $8 = atomic_add $7, $one                   $30 : range_for ... { $5 = $begin + $9 ...
     }                                                    ... $20[$6] is updated
-                                                       block_sync
-                                                       $40 : range_for ... { h[j] += $20[j] }
                                                      else
                                                        $50 : range_for ... { h[$6] is updated }
+                                                     block_sync
+                                                     $60 : range_for ... { h[j] += $20[j] }
 
 Whether the array is small is known at compile time for fields, and else decided by each launch. The
 grid is as large as fills a GPU, and each thread runs every so many iterations. Scheme: the
@@ -36,7 +36,7 @@ from ..analysis import is_invariant, needs_blocks, use_counts
 from ..ir import Block, Builder, ForAttr, Func, Op, set_block, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into, replace_uses
-from ..types import PointerType, i32, u32
+from ..types import DataType, PointerType, i32, u32
 from .manager import PassCx
 from .registry import register
 
@@ -189,7 +189,8 @@ class _Mapping:
         size, small = self.size()
         pays = b.binary(C.MUL, self.blocks, size)
         half = b.binary(C.BIT_SAR, self.length, b.const(1, i32))
-        choice = b.if_(b.binary(C.BIT_AND, small, b.binary(C.CMP_LE, pays, half)))
+        shared = b.binary(C.BIT_AND, small, b.binary(C.CMP_LE, pays, half))
+        choice = b.if_(shared)
         with b.inside(choice.regions[0]):
             loop, at = self.loop()
             mapping: dict[Op, Op] = {}
@@ -199,13 +200,14 @@ class _Mapping:
                 new = mapping[op]
                 self.func.origins[new.id] = op.id
                 self.redirect(new, copy)
-            b.emit(C.BLOCK_SYNC)
-            self.add_up(copy, size)
         with b.inside(choice.regions[1]):
             loop, at = self.loop()
             loop.ops += self.old.ops
             set_block(self.old.ops, loop)
             replace_uses(loop, dict.fromkeys(self.indices, at))
+        # Not in the first region: some OpenCL compilers fail at barriers that are conditional.
+        b.emit(C.BLOCK_SYNC)
+        self.add_up(copy, b.select(shared, size, b.const(0, i32)))
         self.old.ops = self.body.ops
         set_block(self.body.ops, self.old)
 
@@ -269,12 +271,13 @@ class _Mapping:
 
     def add_up(self, copy: Op, size: Op) -> None:
         """Add the block's copy to the array."""
-        b, update = self.b, self.updates[0]
+        b, update, t = self.b, self.updates[0], self.updates[0].type
+        assert isinstance(t, DataType)
         mine = b.binary(C.BIT_AND, self.index, b.const(_THREADS - 1, i32))
         block, at = self.strided(size, mine, b.const(_THREADS, i32))
         with b.inside(block):
             value = b.load(b.element(copy, at))
-            some = b.if_(b.binary(C.CMP_NE, value, b.const(0, update.type)))
+            some = b.if_(b.binary(C.CMP_NE, value, b.const(0, t)))
             with b.inside(some.regions[0]):
                 b.emit(update.code, (self.element(at), value))
 
