@@ -228,7 +228,7 @@ class _Mapping:
         return total, b.binary(C.CMP_LE, total, b.const(_BINS, i32))
 
     def trips(self, length: Op, first: Op, step: Op) -> Op:
-        """How many of ``first``, ``first + step``, ... are below ``length``."""
+        """The number of ``first``, ``first + step``, ... below ``length``."""
         b = self.b
         left = b.binary(C.SUB, b.binary(C.SUB, length, b.const(1, i32)), first)
         count = b.binary(C.ADD, b.binary(C.DIV, left, step), b.const(1, i32))
