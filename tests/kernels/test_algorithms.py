@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.lang.algorithms import executors
 
 from tests.frontend.harness import load
 
@@ -140,9 +141,19 @@ def test_sort_by_low_bits_is_stable(arch):
         assert (keys[:n] == want).all() and (values[:n] == order).all(), n
 
 
+@pytest.fixture(params=["phases", "once"])
+def scheme(request, arch, monkeypatch):
+    """Sums and sorting as elsewhere, and as on CUDA: from then on the tiles have 4,096 elements."""
+    if arch not in ("cuda", "opencl"):
+        monkeypatch.setattr(executors, "_looks_back", lambda: request.param == "once")
+    elif request.param == "once":
+        pytest.skip("the arch has its scheme")
+    return request.param
+
+
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("dtype", [qd.i32, qd.u32, qd.f32, qd.i64, qd.u64, qd.f64], ids=str)
-def test_parallel_sort(dtype, arch):
+def test_parallel_sort(dtype, arch, scheme):
     for n in (1, 300, 70000) if arch == "cpu" and dtype is qd.f32 else (300,):
         rng = np.random.default_rng(n)
         a = (rng.standard_normal(n) * 1000).astype(dtype.np)
@@ -161,13 +172,33 @@ def test_parallel_sort(dtype, arch):
         assert (array.to_numpy() == a[order]).all()
 
 
-def test_prefix_sums(arch):
+def test_prefix_sums(arch, scheme):
     for n in sizes(arch)[1:]:
         for data in (qd.field(qd.i32, shape=n), qd.ndarray(qd.i32, n), qd.tensor(qd.i32, n)):
             a = numbers(n, qd.i32)
-            data.from_numpy(a)
-            ALG.PrefixSumExecutor(n).run(data)
-            assert (data.to_numpy() == np.cumsum(a)).all()
+            sums = ALG.PrefixSumExecutor(n)
+            for _ in range(2):
+                data.from_numpy(a)
+                sums.run(data)
+                assert (data.to_numpy() == np.cumsum(a)).all()
+            sums._epoch = (1 << 31) - 1  # the next one begins again
+            sums.run(data)
+            assert (data.to_numpy() == np.cumsum(np.cumsum(a), dtype=np.int32)).all()
+
+
+@pytest.mark.parametrize("values", [qd.i32, qd.u8, qd.f64], ids=str)
+def test_values_of_a_sort_near_and_far(values, arch, scheme):
+    """Those of up to 32 bits beside keys of 32 bits go through shared memory."""
+    n = 5000 if arch == "cpu" else 300
+    a = np.random.default_rng(3).integers(0, 1 << 12, n).astype(np.uint32)
+    for _ in range(2):  # with buffers of its own, then with those of the first
+        keys, moved = qd.ndarray(qd.u32, n), qd.ndarray(values, n)
+        keys.from_numpy(a)
+        moved.from_numpy(np.arange(n).astype(values.np))
+        ALG.parallel_sort(keys, moved)
+        order = np.argsort(a, kind="stable")
+        assert (keys.to_numpy() == a[order]).all()
+        assert (moved.to_numpy() == order.astype(values.np)).all()
 
 
 def test_slots():

@@ -339,3 +339,36 @@ def test_more_memory_than_a_gpu_gives_a_block_by_itself():
     out = np.zeros(3 * B, np.int32)
     much_memory(x, out)
     assert out.tolist() == [21 * (i // B * B + B - 1 - i % B) for i in range(3 * B)]
+
+
+@qd.kernel
+def count_odd(h: qd.types.ndarray(dtype=qd.u32, ndim=2), k: Ints, begin: qd.i32, end: qd.i32):
+    for i in range(begin, end):
+        if k[i] % 2 == 0:
+            continue
+        h[k[i] // 4, k[i] % 4] += qd.cast(i, qd.u32)
+
+
+@qd.kernel
+def collect_bits(h: Ints, k: Ints):
+    for i in k:
+        h[k[i]] |= 1 << (i % 31)
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_counts_in_small_arrays_and_in_larger_ones(size):
+    """On GPUs, whether a block has a copy depends on the sizes."""
+    for n in (0, 5, 700):
+        k = np.random.default_rng(n).integers(0, size, n).astype(np.int32)
+        rows = -(-size // 4)
+        h, want = np.zeros((rows, 4), np.uint32), np.zeros(4 * rows, np.uint32)
+        count_odd(h, k, min(3, n), n)
+        for i in range(3, n):
+            want[k[i]] += i * (k[i] % 2)
+        assert (h.ravel() == want).all()
+        bits, expected = np.zeros(size, np.int32), np.zeros(size, np.int32)
+        if n:
+            collect_bits(bits, k)
+        for i in range(n):
+            expected[k[i]] |= 1 << (i % 31)
+        assert (bits == expected).all()

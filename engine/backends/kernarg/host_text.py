@@ -48,7 +48,7 @@ class HostText:
             return self._read(layout.params[number] + 8 * (1 + p.needs_grad + axis))
         if code == C.ARG_LOAD:
             return self._read(layout.params[int(op.attr)])
-        if code not in self._SIGNS and code not in (C.MIN, C.MAX, C.BIT_SAR, C.DIV):
+        if code not in self._SIGNS and code not in (C.MIN, C.MAX, C.BIT_SAR, C.BIT_SHL, C.DIV):
             return ""
         a, b = op.args
         x, y = self._text(a), self._text(b)
@@ -62,5 +62,10 @@ class HostText:
             # As in C; Python rounds down.
             positive = b.code == C.CONST and b.attr > 0
             return f"({x}//{y} if {x}>=0 else -(-{x}//{y}))" if positive else ""
-        text = f"({x}{self._SIGNS[code]}{y})"
+        if code == C.BIT_SHL:  # a product by a power of two, after the passes
+            text = f"({x}*{1 << b.attr})" if b.code == C.CONST and 0 <= b.attr < 32 else ""
+            if not text:
+                return ""
+        else:
+            text = f"({x}{self._SIGNS[code]}{y})"
         return f"(({text}+2147483648&4294967295)-2147483648)" if self.exact else text

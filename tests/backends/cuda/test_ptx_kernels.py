@@ -418,3 +418,17 @@ def test_an_exact_grid_may_have_more_threads_than_32_bits_count():
     assert blocks_of(task) * task.block_dim == 1 << 34
     assert lines(made.texts["llvm_ir"], "mul i64", ", 128")
     assert not lines(made.texts["llvm_ir"], "mul nuw i32")
+
+
+@qd.kernel
+def tiles_of_blocks(x: Floats, tiles: qd.i32):
+    qd.loop_config(block_dim=256)
+    for i in range(tiles * 256):
+        qd.simt.block.sync()
+        x[i] = 1.0
+
+
+def test_the_host_counts_the_blocks_of_a_product_by_a_power_of_two():
+    (task,) = tasks(artifact(tiles_of_blocks, F, np.int32(3)))
+    assert not task.header
+    assert [blocks_of(task, n) for n in (3, 0, -1)] == [3, 1, 1]

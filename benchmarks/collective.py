@@ -1,0 +1,106 @@
+"""Sums, sorting and counting on a CUDA device, beside torch, in one process.
+
+``python benchmarks/collective.py`` prints a Markdown table. Times are of one call with its wait,
+the best of five rounds; sorts begin with unsorted keys each time. Results are compared with NumPy.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+import torch
+from qd_studio import engine as qd
+
+Ints = qd.types.ndarray(dtype=qd.i32, ndim=1)
+RNG = np.random.default_rng(1)
+
+
+@qd.kernel
+def count(bins: Ints, keys: Ints):
+    for i in keys:
+        bins[keys[i]] += 1
+
+
+def microseconds(call, prepare=lambda: None, calls=10):
+    """The time of one call; prepare: what precedes each and does not count."""
+    best = float("inf")
+    for _ in range(5):
+        total = 0.0
+        for _ in range(calls):
+            prepare()
+            qd.sync()
+            torch.cuda.synchronize()
+            began = time.perf_counter()
+            call()
+            qd.sync()
+            torch.cuda.synchronize()
+            total += time.perf_counter() - began
+        best = min(best, total / calls)
+    return 1e6 * best
+
+
+def array(values):
+    made = qd.ndarray(TYPES[values.dtype.name], values.shape)
+    made.from_numpy(values)
+    return made
+
+
+TYPES = {"int32": qd.i32, "uint32": qd.u32, "float32": qd.f32, "int64": qd.i64}
+
+
+def row(what, size, ours, theirs):
+    print(f"| {what} | {size:,} | {ours:.1f} | {theirs:.1f} | {ours / theirs:.2f} |", flush=True)
+
+
+def sums():
+    for n in (1 << 18, 1 << 22, 1 << 26):
+        values = RNG.integers(-5, 5, n).astype(np.int32)
+        x, prefix = array(values), qd.algorithms.PrefixSumExecutor(n)
+        prefix.run(x)
+        assert (x.to_numpy() == np.cumsum(values, dtype=np.int32)).all()
+        there = torch.from_numpy(values).cuda()
+        theirs = microseconds(lambda t=there: torch.cumsum(t, 0, dtype=torch.int32))
+        row("prefix sum of i32", n, microseconds(lambda p=prefix, x=x: p.run(x)), theirs)
+
+
+def sorts():
+    for name in ("uint32", "float32", "int64"):
+        for n in (1 << 16, 1 << 20, 1 << 24):
+            keys = (
+                (RNG.standard_normal(n) * 1e8).astype(name)
+                if name != "uint32"
+                else RNG.integers(0, 1 << 32, n, dtype=np.uint32)
+            )
+            x, fresh = array(keys), array(keys)
+            values = array(np.arange(n, dtype=np.int32))
+            qd.algorithms.parallel_sort(x, values)
+            order = np.argsort(keys, kind="stable")
+            assert (x.to_numpy() == keys[order]).all() and (values.to_numpy() == order).all()
+            ours = microseconds(
+                lambda x=x, v=values: qd.algorithms.parallel_sort(x, v),
+                lambda x=x, f=fresh: x.copy_from(f),
+            )
+            there = torch.from_numpy(keys.view(np.int32) if name == "uint32" else keys).cuda()
+            row(f"sort of {name} with i32", n, ours, microseconds(lambda t=there: torch.sort(t)))
+
+
+def counts():
+    for n, size in ((1 << 20, 256), (1 << 26, 256), (1 << 26, 4096), (1 << 26, 5000)):
+        keys = RNG.integers(0, size, n).astype(np.int32)
+        x, bins = array(keys), array(np.zeros(size, np.int32))
+        count(bins, x)
+        assert (bins.to_numpy() == np.bincount(keys, minlength=size)).all()
+        there = torch.from_numpy(keys).cuda()
+        theirs = microseconds(lambda t=there, s=size: torch.bincount(t, minlength=s))
+        row(f"{size:,} counts", n, microseconds(lambda b=bins, x=x: count(b, x)), theirs)
+
+
+if __name__ == "__main__":
+    qd.init(arch=qd.cuda)
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", file=sys.stderr)
+    print("| what | elements | ours, us | torch, us | ratio |\n|---|---|---|---|---|")
+    sums()
+    sorts()
+    counts()

@@ -1,0 +1,297 @@
+"""privatize_atomics: blocks of a GPU count into a copy of a small array in their shared memory.
+
+A loop such as ``h[k[i]] += 1`` sends one atomic update an iteration to global memory, where many
+wait for the same word. Instead, each block updates a copy in shared memory, and adds its copy up
+once at the end::
+
+    $2 : offloaded {kind='range_for'} header {     $2 : offloaded {kind='range_for' block_dim=256}
+      $4 : bounds $begin, $end                       $4 : bounds <0>, 256 * the number of blocks
+    } body {                                       } body {
+      <i32> $5 = loop_index $2 [0]                   <i32> $9 = loop_index $2 [0]
+      ...                                            <*i32> $20 = array_alloca {shared, 4096}
+      <*i32> $7 = external_ptr $h, $6                if the array has at most 4096 elements
+      <i32> $8 = atomic_add $7, $one                   $30 : range_for ... { $5 = $begin + $9 ...
+    }                                                    ... $20[$6] is updated
+                                                     else
+                                                       $50 : range_for ... { h[$6] is updated }
+                                                     block_sync
+                                                     $60 : range_for ... { h[j] += $20[j] }
+
+Whether the array is small is known at compile time for fields, and else decided by each launch. The
+grid is as large as fills a GPU, and each thread runs every so many iterations. Scheme: the
+privatised histogram of J. Gomez-Luna et al., "An optimized approach to histogram computation on
+GPU", Machine Vision and Applications 24 (2013).
+
+A task qualifies if it has one axis, no block of its own and little other work, and if it accesses
+one array by nothing but one kind of atomic update of 32-bit integers, at a place that
+varies, whose old values are not used, and calls no functions. Integers alone: their sums do not
+depend on the order, and shared memory adds them without a loop.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..analysis import is_invariant, needs_blocks, use_counts
+from ..ir import Block, Builder, ForAttr, Func, Op, set_block, walk
+from ..ir import codes as C
+from ..ir.edit import clone_into, replace_uses
+from ..types import DataType, PointerType, i32, u32
+from .manager import PassCx
+from .registry import register
+
+__all__ = ["privatize_atomics"]
+
+_BINS: Final = 4096
+"""Elements of a copy: 16 KiB of shared memory, which leave room for all threads of a GPU's core."""
+_THREADS: Final = 256
+_MOST_BLOCKS: Final = 1056
+"""Eight blocks for each of 132 cores, those of the largest GPUs of their time."""
+_MOST_OPS: Final = 48
+_KINDS: Final = frozenset({C.ATOMIC_ADD, C.ATOMIC_BIT_OR, C.ATOMIC_BIT_XOR})
+"""Those that a copy of zeros can begin with."""
+_OTHERS: Final = frozenset({
+    C.CALL, C.PRINT, C.ASSERT, C.RAND, C.AD_STACK_ALLOCA, C.CLOCK, C.ARRAY_ALLOCA,
+})  # fmt: skip
+
+_KNOWN: Final = frozenset({
+    C.CONST, C.ARG_LOAD, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.MIN, C.MAX, C.ADD, C.SUB, C.BOUNDS,
+})  # fmt: skip
+
+
+@register("privatize_atomics", optional=True, per_task=True)
+def privatize_atomics(func: Func, cx: PassCx) -> bool:
+    """Count into copies of small arrays in the shared memory of blocks."""
+    task = cx.task
+    if task is None or task.attr.kind != "range_for" or task.attr.block_dim:
+        return False
+    body, bounds = task.regions[1], task.regions[0].ops[-1].args
+    ops = walk(body)
+    updates = [op for op in ops if op.code in _KINDS]
+    if not updates or len(bounds) != 2:
+        return False
+    array, why_not = _array_of(func, task, ops, updates)
+    if array is None:
+        cx.remark(updates[0], f"no copies in shared memory: {why_not}")
+        return False
+    _Mapping(func, task, updates, array).run()
+    cx.remark(task, "blocks update a copy of a small array in shared memory")
+    return True
+
+
+def _array_of(func: Func, task: Op, ops: list[Op], updates: list[Op]) -> tuple[int | None, str]:
+    """The number of the parameter that only updates touch, or the reason that there is none."""
+    body = task.regions[1]
+    if len(ops) > _MOST_OPS or any(op.code in _OTHERS for op in ops) or needs_blocks(body):
+        return None, "the loop does more than counting"
+    if any(op.code not in _KNOWN for op in task.regions[0].ops):
+        return None, "its bounds are computed"
+    first = updates[0]
+    if any(op.code != first.code or op.type is not first.type for op in updates):
+        return None, "its updates are of several kinds"
+    if first.type not in (i32, u32):
+        return None, "it updates no 32-bit integers"
+    counts = use_counts(body)
+    if any(op in counts for op in updates):
+        return None, "the old value is used"
+    spaces = {_space(op.args[0]) for op in updates}
+    (number,) = spaces if len(spaces) == 1 else (None,)
+    if number is None:
+        return None, "it updates more than one array"
+    p = func.params[number]
+    if p.element_shape or (p.layout is not None and _count(func, number) > _BINS):
+        return None, "the array is larger than a copy may be"
+    if all(is_invariant(op.args[0], task) for op in updates):
+        return None, "the address does not vary: threads add up for themselves"
+    others = {
+        _space(op.args[0]) for op in ops
+        if op.args and isinstance(op.args[0].type, PointerType) and op not in updates
+        and (C.READ[op.code] or C.WRITE[op.code] or C.ATOMIC[op.code])
+    }  # fmt: skip
+    if number in others:
+        return None, "the array is also accessed otherwise"
+    if p.layout is None and not func.noalias and others - {-1}:
+        return None, "other arrays may overlap it"
+    return number, ""
+
+
+def _space(pointer: Op) -> int | None:
+    """The number of the parameter that ``pointer`` leads to; -1 for a local, None for others."""
+    if pointer.code == C.ALLOCA:
+        return -1
+    if pointer.code != C.EXTERNAL_PTR or pointer.args[0].code != C.ARG_ADDR:
+        return None
+    number, grad = pointer.args[0].attr
+    return None if grad else int(number)
+
+
+def _count(func: Func, number: int) -> int:
+    layout, total = func.params[number].layout, 1
+    assert layout is not None
+    for extent in layout.shape:
+        total *= extent
+    return total
+
+
+class _Mapping:
+    """Makes the new body of one task.
+
+    index: of the thread in the grid. begin / length: of the user's loop. threads: of the grid.
+    extents: of the array. indices: ops of the user's index.
+    """
+
+    def __init__(self, func: Func, task: Op, updates: list[Op], number: int) -> None:
+        self.func, self.task, self.number = func, task, number
+        self.updates = updates
+        self.old = task.regions[1]
+        self.indices = [
+            op for op in walk(self.old) if op.code == C.LOOP_INDEX and op.args[0] is task
+        ]
+        self.header()
+        self.body = Block()
+        b = self.b = Builder(func, self.body, task.loc)
+        self.index = b.loop_index(task, 0)
+        self.begin, self.length = self.range_of(b)
+        self.blocks, self.threads = self.grid_of(b, self.length)
+
+    def range_of(self, b: Builder) -> tuple[Op, Op]:
+        """Begin and length of the user's loop."""
+        mapping: dict[Op, Op] = {}
+        clone_into(self.func, self.bounds, mapping, b.block)
+        begin, end = (mapping[op] for op in self.ends)
+        return begin, b.binary(C.SUB, end, begin)
+
+    def grid_of(self, b: Builder, length: Op) -> tuple[Op, Op]:
+        """The number of blocks, and of their threads: an iteration for each, up to a full GPU."""
+        bits = _THREADS.bit_length() - 1
+        blocks = b.binary(C.BIT_SAR, length, b.const(bits, i32))
+        blocks = b.binary(C.ADD, blocks, b.const(1, i32))
+        blocks = b.binary(C.MIN, blocks, b.const(_MOST_BLOCKS, i32))
+        blocks = b.binary(C.MAX, blocks, b.const(1, i32))
+        return blocks, b.binary(C.MUL, blocks, b.const(_THREADS, i32))
+
+    def header(self) -> None:
+        """The bounds become those of the grid."""
+        region, task = self.task.regions[0], self.task
+        *self.bounds, last = region.ops
+        self.ends = last.args
+        region.ops = []
+        b = Builder(self.func, region, task.loc)
+        _, length = self.range_of(b)
+        _, threads = self.grid_of(b, length)
+        last.args = (b.const(0, i32), threads)
+        region.ops.append(last)
+        task.attr = task.attr._replace(block_dim=_THREADS, axes=None)
+
+    def run(self) -> None:
+        b = self.b
+        copy = b.array(self.updates[0].type, _BINS, "copy", "shared")
+        size, small = self.size()
+        pays = b.binary(C.MUL, self.blocks, size)
+        half = b.binary(C.BIT_SAR, self.length, b.const(1, i32))
+        shared = b.binary(C.BIT_AND, small, b.binary(C.CMP_LE, pays, half))
+        choice = b.if_(shared)
+        with b.inside(choice.regions[0]):
+            loop, at = self.loop()
+            mapping: dict[Op, Op] = {}
+            clone_into(self.func, self.old.ops, mapping, loop)
+            replace_uses(loop, {mapping[op]: at for op in self.indices})
+            for op in self.updates:
+                new = mapping[op]
+                self.func.origins[new.id] = op.id
+                self.redirect(new, copy)
+        with b.inside(choice.regions[1]):
+            loop, at = self.loop()
+            loop.ops += self.old.ops
+            set_block(self.old.ops, loop)
+            replace_uses(loop, dict.fromkeys(self.indices, at))
+        # Not in the first region: some OpenCL compilers fail at barriers that are conditional.
+        b.emit(C.BLOCK_SYNC)
+        self.add_up(copy, b.select(shared, size, b.const(0, i32)))
+        self.old.ops = self.body.ops
+        set_block(self.body.ops, self.old)
+
+    def size(self) -> tuple[Op, Op]:
+        """The number of elements, at most one more than a copy has, and whether a copy has them."""
+        b, (number, p) = self.b, (self.number, self.func.params[self.number])
+        most = b.const(_BINS + 1, i32)
+        self.extents: list[Op] = []
+        total = b.const(1, i32)
+        for axis in range(p.ndim):
+            extent = (
+                b.const(p.layout.shape[axis], i32) if p.layout is not None
+                else b.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), (axis, number), i32)
+            )  # fmt: skip
+            self.extents.append(extent)
+            few = b.binary(C.MIN, extent, most)
+            total = b.binary(C.MIN, b.binary(C.MUL, total, few), most)
+        return total, b.binary(C.CMP_LE, total, b.const(_BINS, i32))
+
+    def trips(self, length: Op, first: Op, step: Op) -> Op:
+        """The number of ``first``, ``first + step``, ... below ``length``."""
+        b = self.b
+        left = b.binary(C.SUB, b.binary(C.SUB, length, b.const(1, i32)), first)
+        count = b.binary(C.ADD, b.binary(C.DIV, left, step), b.const(1, i32))
+        zero = b.const(0, i32)
+        return b.select(b.binary(C.CMP_GE, left, zero), count, zero)
+
+    def strided(self, length: Op, first: Op, step: Op) -> tuple[Block, Op]:
+        """A loop over ``first``, ``first + step``, ... below ``length``: its body, that number."""
+        b = self.b
+        loop = b.range_for((b.const(0, i32), self.trips(length, first, step)), ForAttr())
+        with b.inside(loop.regions[0]):
+            at = b.binary(C.ADD, first, b.binary(C.MUL, b.loop_index(loop, 0), step))
+        return loop.regions[0], at
+
+    def loop(self) -> tuple[Block, Op]:
+        """The loop over the iterations of a thread: its body, the user's index."""
+        b = self.b
+        block, at = self.strided(self.length, self.index, self.threads)
+        with b.inside(block):
+            return block, b.binary(C.ADD, self.begin, at)
+
+    def redirect(self, update: Op, copy: Op) -> None:
+        """Let an update go to the copy."""
+        block = update.block
+        assert block is not None
+        pointer, value = update.args
+        b = Builder(self.func, block, update.loc, [])
+        p = self.func.params[self.number]
+        indices = list(pointer.args[1:])
+        if p.layout is not None:
+            for axis, first in enumerate(p.layout.origin[: p.ndim]):
+                if first:
+                    indices[axis] = b.binary(C.SUB, indices[axis], b.const(first, i32))
+        place = indices[0]
+        if len(indices) > 1:
+            place = b.emit(C.LINEARIZE, (*indices, *self.extents[1:]), len(indices))
+        update.args = (b.element(copy, place), value)
+        at = block.ops.index(update)
+        block.ops[at:at] = b.ops
+
+    def add_up(self, copy: Op, size: Op) -> None:
+        """Add the block's copy to the array."""
+        b, update, t = self.b, self.updates[0], self.updates[0].type
+        assert isinstance(t, DataType)
+        mine = b.binary(C.BIT_AND, self.index, b.const(_THREADS - 1, i32))
+        block, at = self.strided(size, mine, b.const(_THREADS, i32))
+        with b.inside(block):
+            value = b.load(b.element(copy, at))
+            some = b.if_(b.binary(C.CMP_NE, value, b.const(0, t)))
+            with b.inside(some.regions[0]):
+                b.emit(update.code, (self.element(at), value))
+
+    def element(self, place: Op) -> Op:
+        """The address of an element of the array by its number."""
+        b, p = self.b, self.func.params[self.number]
+        indices: list[Op] = []
+        for axis in range(p.ndim - 1, -1, -1):
+            index = place
+            if axis:
+                index = b.binary(C.MOD, place, self.extents[axis])
+                place = b.binary(C.DIV, place, self.extents[axis])
+            first = p.layout.origin[axis] if p.layout is not None else 0
+            indices.append(b.binary(C.ADD, index, b.const(first, i32)) if first else index)
+        old = self.updates[0].args[0]
+        base = b.emit(C.ARG_ADDR, (), old.args[0].attr, old.args[0].type)
+        return b.emit(C.EXTERNAL_PTR, (base, *reversed(indices)), old.attr, old.type)
