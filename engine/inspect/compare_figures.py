@@ -16,7 +16,7 @@ import msgspec
 
 from .machine_load import unlike
 from .record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord
-from .verdicts import DEVICE_TIME, Rival, noise_of, verdicts_of
+from .verdicts import DEVICE_TIME, WIDEST, Rival, middles_of, noise_of, unsteady, verdicts_of
 
 __all__ = [
     "CodeState", "Figure", "Timing", "code_of", "counts_of", "figures_of", "timing_of",
@@ -235,8 +235,11 @@ def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Ti
     noises = noise_of(before, old.burst), noise_of(after, new.burst)
     band = ratio * (noises[0] + noises[1]) if noises[0] and noises[1] else None
     verdict = "unknown"
+    apart = abs(ratio - 1.0) / max(1.0, ratio)
     if not why and alike:
         verdict, why = "within noise", "the code is the same"
+        if apart > WIDEST:
+            verdict, why = "unknown", f"the code is the same, but {unsteady(apart, new, old)}"
     elif not why and not device:
         why = unlike(new, old, ("in the second run", "in the first run"))
     if not why and band is None:
@@ -246,6 +249,8 @@ def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Ti
         verdict = "within noise"
         if abs(ratio - 1.0) > band:
             verdict = "worse" if ratio > 1.0 else "better"
+        elif band > 2 * WIDEST * ratio or apart > WIDEST:
+            verdict, why = "unknown", unsteady(band / ratio, new, old)
     return Timing(new.workload, clock, *middles, ratio, band, verdict, why)
 
 
@@ -261,7 +266,9 @@ def _of_turns(old: LaunchRecord, new: LaunchRecord) -> Timing | None:
             ratio, band = 1 / ratio, band / ratio**2
             before, after, words = after, before, words[::-1]
         verdict = {"faster": words[0], "slower": words[1]}.get(found.verdict, found.verdict)
-        return Timing(new.workload, found.clock, before, after, ratio, band, verdict, in_turns=True)
+        return Timing(
+            new.workload, found.clock, before, after, ratio, band, verdict, found.reason, True
+        )
     return None
 
 
@@ -278,9 +285,10 @@ def timings_in_turns(old: BackendRecord, new: BackendRecord) -> tuple[Timing, ..
         rivals = [Rival(x.backend, y, x.device) for x, y in ((old, other), (new, launch))]
         for found in verdicts_of(rivals):
             device = found.clock == DEVICE_TIME
-            middles = [median(x.samples_us if device else x.waits_us) for x in (other, launch)]
+            times = [x.samples_us if device else x.waits_us for x in (other, launch)]
+            middles = middles_of(times[0], times[1], found.ratio, found.band)
             out.append(
-                Timing(launch.workload, found.clock, middles[0], middles[1], found.ratio,
-                       found.band, found.verdict, in_turns=True)
+                Timing(launch.workload, found.clock, *middles, found.ratio, found.band,
+                       found.verdict, found.reason, True)
             )  # fmt: skip
     return tuple(out)

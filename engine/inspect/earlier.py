@@ -20,7 +20,6 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from statistics import median
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -34,13 +33,14 @@ from .interpreting import SEED
 from .placing import Placed, clock_of, device_of, placed
 from .record_launch import EarlierRecord, LaunchRecord
 from .timing import Contender
-from .verdicts import DEVICE_TIME, Rival, verdicts_of
+from .verdicts import DEVICE_TIME, Rival, middles_of, verdicts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ..backends.base import Artifact
     from ..runtime.compile import FullCompile
+    from .measuring import Timed
 
 __all__ = ["Earlier", "Kept", "KeptLooks", "Partner", "partner_of", "with_earlier"]
 
@@ -213,23 +213,29 @@ def _same(one: Any, other: Any) -> bool:
     return bool(np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8)))
 
 
-def with_earlier(
-    record: LaunchRecord, place: Placed, partner: Partner | None, kept: Kept | None, backend: str
-) -> LaunchRecord:
+def with_earlier(record: LaunchRecord, timed: Timed) -> LaunchRecord:
     """The record with its stamp, and with what came of the comparison."""
+    partner, kept, backend = timed.partner, timed.kept, timed.started.name
     record = msgspec.structs.replace(record, stamp="" if kept is None else kept.stamp)
-    before = None if partner is None else partner.contender.record(record.workload)
-    if partner is None or before is None or partner.contender.error is not None:
+    if partner is None or partner.contender.error is not None or timed.place is None:
         return record
-    rivals = [Rival(backend, before, partner.place.record), Rival(backend, record, place.record)]
+    # Of single launches: in medians of several the short ones are lost.
+    before, after = (x.record("", burst=1) for x in (partner.contender, timed.contender))
+    if before is None or after is None:
+        return record
+    rivals = [
+        Rival(backend, before, partner.place.record), Rival(backend, after, timed.place.record)
+    ]  # fmt: skip
     for found in verdicts_of(rivals):
         by_device = found.clock == DEVICE_TIME
-        middles = [median(x.samples_us if by_device else x.waits_us) for x in (before, record)]
+        times = [x.samples_us if by_device else x.waits_us for x in (before, after)]
+        middles = middles_of(times[0], times[1], found.ratio, found.band)
         return msgspec.structs.replace(
             record,
             earlier=EarlierRecord(
                 stamp=partner.kept.stamp, before_us=middles[0], after_us=middles[1], n=before.n,
                 ratio=found.ratio, band=found.band, verdict=found.verdict, clock=found.clock,
+                reason=found.reason,
             ),
         )  # fmt: skip
     return record

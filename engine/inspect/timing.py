@@ -30,7 +30,7 @@ from .clocks import Clock, HostClock, Took
 from .machine_load import LoadClock
 from .record import LaunchRecord, LoadRecord
 from .steps import StepLimit
-from .verdicts import merged, uncertainty
+from .verdicts import merged, of_short, uncertainty
 
 __all__ = ["Contender", "measure", "measure_together", "share"]
 
@@ -151,10 +151,9 @@ class Contender:
         """Time up to ``most`` launches."""
         self._most = most
 
-    def samples(self, waits: bool) -> list[float]:
-        """Medians of bursts. waits: of the times that the caller waited."""
-        times = self._wall_us if waits and self._wall_us else self._us
-        return merged(times, self.burst)
+    def times(self, waits: bool) -> list[float]:
+        """All of them. waits: those that the caller waited."""
+        return self._wall_us if waits and self._wall_us else self._us
 
     def _seen(self, took: Took) -> None:
         """A stall makes no launch slow: the fastest so far counts."""
@@ -181,12 +180,18 @@ class Contender:
             self._spent_ns += time.perf_counter_ns() - began
 
     def record(
-        self, workload: str, bytes: int | None = None, flops: int | None = None
+        self,
+        workload: str,
+        bytes: int | None = None,
+        flops: int | None = None,
+        burst: int | None = None,
     ) -> LaunchRecord | None:
-        """Return what was measured; None if nothing was. bytes, flops: the work of one launch."""
+        """Return what was measured; None if nothing was. bytes, flops: the work of one launch.
+        burst: so many launches are one sample; None: as was chosen."""
         samples, walls = self._us, self._wall_us
         if not samples:
             return None
+        burst = self.burst if burst is None else burst
         median = statistics.median(samples)
         wall = statistics.median(walls) if walls else None
         per_us = 1e-3 / median if median > 0 else 0.0
@@ -200,14 +205,14 @@ class Contender:
             mad_us=_deviation(samples),
             min_us=min(samples),
             max_us=max(samples),
-            samples_us=tuple(merged(samples, self.burst)),
-            burst=self.burst,
+            samples_us=tuple(merged(samples, burst)),
+            burst=burst,
             gbps=None if bytes is None else bytes * per_us,
             gflops=None if flops is None else flops * per_us,
             host_us=statistics.median(self._host_us) if self._host_us else None,
             wall_us=wall,
             wall_mad_us=_deviation(walls) if walls else None,
-            wall_samples_us=tuple(merged(walls, self.burst)),
+            wall_samples_us=tuple(merged(walls, burst)),
             load=self.load,
         )
 
@@ -287,11 +292,15 @@ def _undecided(
 
 
 def _decided(one: Contender, first: Contender) -> bool:
-    for waits in (True, False):
-        ratio, error = uncertainty(one.samples(waits), first.samples(waits))
-        if error > _ENOUGH * ratio and abs(ratio - 1.0) < _FAR * error:
-            return False
-    return True
+    return all(
+        _clear(*uncertainty(merged(ours, one.burst), merged(theirs, first.burst)))
+        or _clear(*of_short(ours, theirs))
+        for ours, theirs in ((one.times(waits), first.times(waits)) for waits in (True, False))
+    )
+
+
+def _clear(ratio: float, error: float) -> bool:
+    return error <= _ENOUGH * ratio or abs(ratio - 1.0) >= _FAR * error
 
 
 def measure(
