@@ -35,6 +35,8 @@ _NAMES: Final = {
 }  # fmt: skip
 """Names that are made of the numbers of ops, and comments, by the kind of text. Machine code has
 none: in it ``v17`` is a register."""
+_OF_SHORT: Final = 0.5
+"""A change of the median that the short launches do not show by half is none of the code."""
 _VECTOR: Final = re.compile(r"<(\d+) x (?:float|double|half|bfloat|ptr|i\d+)>")
 
 
@@ -60,7 +62,8 @@ class Timing(msgspec.Struct, frozen=True):
 
     verdict: ``better``, ``worse`` (of two backends ``faster``, ``slower``), ``within noise``, or
     ``unknown`` with the reason. ratio: after over before. band: its uncertainty; None if that is
-    not known. in_turns: the launches were made in turns (`earlier`), not in two runs.
+    not known. in_turns: the launches were made in turns (`earlier`), not in two runs. more_s:
+    launches go on for so long at most, and may change the verdict.
     """
 
     workload: str
@@ -72,6 +75,7 @@ class Timing(msgspec.Struct, frozen=True):
     verdict: str
     reason: str = ""
     in_turns: bool = False
+    more_s: float = 0.0
 
 
 # ---- code
@@ -249,6 +253,10 @@ def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Ti
         verdict = "within noise"
         if abs(ratio - 1.0) > band:
             verdict = "worse" if ratio > 1.0 else "better"
+            # Other programs delay the launches of one run, but hardly its shortest ones.
+            low, high = (sorted(x)[len(x) // 10] for x in (before, after))
+            if (high / low - 1.0) / (ratio - 1.0) < _OF_SHORT:
+                verdict, why = "unknown", "the shortest launches of both runs take as long"
         elif band > 2 * WIDEST * ratio or apart > WIDEST:
             verdict, why = "unknown", unsteady(band / ratio, new, old)
     return Timing(new.workload, clock, *middles, ratio, band, verdict, why)
@@ -267,8 +275,9 @@ def _of_turns(old: LaunchRecord, new: LaunchRecord) -> Timing | None:
             before, after, words = after, before, words[::-1]
         verdict = {"faster": words[0], "slower": words[1]}.get(found.verdict, found.verdict)
         return Timing(
-            new.workload, found.clock, before, after, ratio, band, verdict, found.reason, True
-        )
+            new.workload, found.clock, before, after, ratio, band, verdict, found.reason, True,
+            found.more_s,
+        )  # fmt: skip
     return None
 
 

@@ -10,6 +10,9 @@ or of its fields.
     look 2    compile ─ launch ─ time, in turns with what look 1 kept ─ keep
                                   └────▶  LaunchRecord.earlier, of look 2
 
+Rows for which that is not enough are measured longer when the look is over (`Unclear`), and the
+record is renewed.
+
 Both work on the same arrays, if the two have the same parameters with the same contents;
 otherwise the earlier code works on its own. Each launch record that is kept has a stamp,
 and `LaunchRecord.earlier` has that of the launches it was compared with.
@@ -32,7 +35,8 @@ from .inputs import restorer_of
 from .interpreting import SEED
 from .placing import Placed, clock_of, device_of, placed
 from .record_launch import EarlierRecord, LaunchRecord
-from .timing import Contender
+from .steps import StepLimit
+from .timing import Contender, decided, measure_longer
 from .verdicts import DEVICE_TIME, Rival, middles_of, verdicts_of
 
 if TYPE_CHECKING:
@@ -40,16 +44,21 @@ if TYPE_CHECKING:
 
     from ..backends.base import Artifact
     from ..runtime.compile import FullCompile
+    from .capture import KernelCapture
     from .measuring import Timed
+    from .record import KernelRecord
+    from .steps import Steps
 
-__all__ = ["Earlier", "Kept", "KeptLooks", "Partner", "partner_of", "with_earlier"]
+__all__ = ["Earlier", "Kept", "KeptLooks", "Partner", "Unclear", "partner_of", "with_earlier"]
 
 _LARGEST: Final = 64 << 20
 """Most bytes of the arguments of a launch that is kept."""
 _MOST: Final = 256 << 20
 """Most bytes of all that is kept; the oldest go first."""
 _LONGEST_S: Final = 15.0
-"""Of all comparisons of a look: an option may change the code of every kernel of a large file."""
+"""Of all comparisons of a look, and again after it: an option may change all code of a file."""
+_LONGER_S: Final = 4.0
+"""Most that one comparison goes on for after the look."""
 _number: Final = itertools.count(1)
 Key = tuple[str, str, str, str]
 """Name of a look, id of a kernel, backend, label of a workload."""
@@ -74,6 +83,41 @@ class Partner(NamedTuple):
     kept: Kept
     place: Placed
     contender: Contender
+
+
+class Unclear(NamedTuple):
+    """A comparison that more launches can decide. seconds: for which they may go on."""
+
+    capture: KernelCapture
+    workload: str
+    timed: Timed
+    seconds: float
+
+    def measured(self, steps: Steps) -> KernelRecord:
+        """The kernel's record after these launches, as a step of ``steps``."""
+        kernel, timed, backend = self.capture.record, self.timed, self.timed.started.name
+        assert timed.partner is not None
+        text = f"timing {kernel.name} on {backend} for longer, at most {self.seconds:.0f} s"
+        try:
+            with steps.step("launch", text, backend=backend, kind="launch"), steps.silent():
+                both = timed.contender, timed.partner.contender
+                measure_longer(*both, self.seconds, steps.counted)
+        except StepLimit as limit:
+            steps.passing(str(limit))
+        backends = [
+            b if b.backend != backend else msgspec.structs.replace(
+                b, launches=tuple(map(self._renewed, b.launches))
+            )
+            for b in kernel.backends
+        ]  # fmt: skip
+        self.capture.record = msgspec.structs.replace(kernel, backends=tuple(backends))
+        return self.capture.record
+
+    def _renewed(self, launch: LaunchRecord) -> LaunchRecord:
+        if launch.workload != self.workload or launch.earlier is None:
+            return launch
+        over = msgspec.structs.replace(launch.earlier, more_s=0.0)
+        return with_earlier(msgspec.structs.replace(launch, earlier=over), self.timed)
 
 
 class KeptLooks:
@@ -121,6 +165,25 @@ class Earlier:
         self._against: Final = against
         self._partners: Final = dict(partners or {})
         self.left_s = _LONGEST_S
+        self.unclear: list[Unclear] = []
+        self._longer_s = _LONGEST_S
+        self._held = 0
+
+    def noted(self, capture: KernelCapture, record: LaunchRecord, timed: Timed) -> LaunchRecord:
+        """The record, which says so if the comparison is to go on after the look."""
+        place, partner = timed.place, timed.partner
+        seconds = min(self._longer_s, _LONGER_S)
+        if record.earlier is None or place is None or partner is None or seconds <= 0:
+            return record
+        # The values, what restores them, and at most once more for the earlier compile.
+        size = 4 * _size(place.given.values)
+        if self._held + size > _MOST or decided(timed.contender, partner.contender):
+            return record
+        self._held += size
+        self._longer_s -= seconds
+        self.unclear.append(Unclear(capture, record.workload, timed, seconds))
+        more = msgspec.structs.replace(record.earlier, more_s=seconds)
+        return msgspec.structs.replace(record, earlier=more)
 
     def find(self, kernel: str, backend: str, label: str, compiled: FullCompile) -> Kept | None:
         """The earlier compile, if it is another one."""

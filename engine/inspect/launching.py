@@ -446,6 +446,8 @@ class Launcher:
                 continue
             record = msgspec.structs.replace(record, memory_bytes=place.memory_bytes)
             record = with_earlier(record, timed)
+            if self.earlier is not None:
+                record = self.earlier.noted(self._capture, record, timed)
             if kept is not None and self.earlier is not None:
                 self.earlier.keep(self._capture.record.id, one.name, found.case.label, kept)
             state.launches.append(record)

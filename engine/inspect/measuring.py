@@ -133,7 +133,7 @@ def measured(
             with capture.steps.step(stage, text, kind="launch"), capture.steps.silent():
                 began = time.perf_counter()
                 contenders = [x for one in quick for x in one.contenders]
-                measure_together(contenders, _pairs(launcher, quick))
+                measure_together(contenders, _pairs(launcher, quick), capture.steps.counted)
                 if earlier is not None and len(contenders) > len(quick):
                     earlier.left_s -= time.perf_counter() - began
         except StepLimit as limit:

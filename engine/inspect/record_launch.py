@@ -53,6 +53,9 @@ class EarlierRecord(RecordPart, frozen=True, kw_only=True):
     verdict: Annotated[str, about("One of faster, slower, within noise and unknown.")]
     clock: Annotated[str, about("Compared times: ``wall clock`` or ``device time``.")]
     reason: Annotated[str, about("Reason for ``unknown``.")] = ""
+    more_s: Annotated[
+        float, about("Most seconds that launches go on for after the look; 0 if they are over.")
+    ] = 0.0
 
 
 class LaunchRecord(RecordPart, frozen=True, kw_only=True):

@@ -31,7 +31,8 @@ consecutive ones, the time at a tenth of each block's launches counts, and the r
 have a median and a standard error like those of the blocks' medians. This decides where medians
 cannot, if its band is the smaller one; almost all blocks must be on the side of the ratio.
 
-A band of more than a quarter says nothing about a change: the verdict is then ``unknown``.
+A band of more than a quarter says nothing about a change: the verdict is then ``unknown``. On a
+machine that was busy (`machine_load`) so is one of more than 3 %.
 
 Launches of two runs belong to no common moment. There the noise of each counts in full
 (`noise_of`): three deviations, or the range of the blocks' medians, whichever is more. What slows
@@ -73,6 +74,8 @@ _SHORT_BLOCKS: Final = 8
 """With fewer blocks their deviation is not known."""
 WIDEST: Final = 0.25
 """A wider band, relative to the ratio, says nothing."""
+_WIDEST_BUSY: Final = 0.03
+"""The same on a machine that was busy: a change of the code could be lost in it."""
 
 
 def verdict_between(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, str]:
@@ -140,12 +143,14 @@ def middles_of(
 
 
 def unsteady(band: float, *launches: LaunchRecord) -> str:
-    """The reason for ``unknown``. band: relative to the ratio."""
+    """The reason why a difference within the band says nothing; empty if it does. band: relative
+    to the ratio."""
     for launch in launches:
         why = busy(launch.load) if launch.load is not None else ""
-        if why:
+        if why and band > _WIDEST_BUSY:
             return why
-    return f"launch times vary too much: by up to {band:.0%}"
+    least = next(width for n, width in _LEAST if min(x.n for x in launches) >= n)
+    return f"launch times vary too much: by up to {band:.0%}" if band > max(WIDEST, least) else ""
 
 
 def noise_of(times: Sequence[float], burst: int = 1) -> float | None:
@@ -220,12 +225,15 @@ def verdicts_of(rivals: Sequence[Rival]) -> list[VerdictRecord]:
         clock, ours, theirs = _alike(one, first)
         if ours and theirs and min(median(ours), median(theirs)) > 0.0:
             ratio, band, verdict = verdict_between(ours, theirs)
-            unknown = verdict == "unknown"
+            why = ""
+            if verdict in ("within noise", "unknown"):
+                why = unsteady(band / ratio, one.launch, first.launch)
+                verdict = "unknown" if why else verdict
             out.append(
                 VerdictRecord(
                     workload=one.launch.workload, backend=one.backend, against=first.backend,
                     ratio=ratio, band=band, verdict=verdict, clock=clock,
-                    reason=unsteady(band / ratio, one.launch, first.launch) if unknown else "",
+                    reason=why,
                 )
             )  # fmt: skip
     return out
