@@ -185,7 +185,7 @@ def lines_touched(marks: Sequence[Mark], marked: Sequence[Any]) -> Touched:
                 elements[key] = elements.get(key, 0) + size * count
                 moved[key] = moved.get(key, 0) + round(n * share * CACHE_LINE)
     memory = sum(CACHE_LINE * _cache_lines(union, size) for size, union in unions.values())
-    return Touched(total, memory, *sums, updated)
+    return Touched(total, memory, *sums, elements=updated)
 
 
 def _union(several: Sequence[Any]) -> Any:
