@@ -65,7 +65,7 @@ class Saves:
 
     def add(self, record: Record, when: str, again: bool = False) -> None:
         """Keep a finished look; `pack` is to follow, on another thread. again: in place of the
-        newest one, of which it has the times of more launches."""
+        newest one, which is the same look with times of fewer launches."""
         with self._lock:
             if again and self._kept:
                 self._kept[-1].record = replace(record, log=())

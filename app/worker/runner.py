@@ -64,6 +64,10 @@ class Runner:
             steps.turn()
             try:
                 self._file(job, steps, path)
+                if steps.earlier is not None and job.keep != LAST:
+                    # Only the studio shows what there is, and asks for more.
+                    with steps.alone():
+                        _go_on(steps, steps.earlier.unclear)
             except Superseded:
                 raise
             except Exception as error:
@@ -277,12 +281,6 @@ class Runner:
                 steps.done += 1
                 steps.send_kernel(gradient.record, final=True)
 
-        if steps.earlier is not None and job.keep != LAST:
-            # No one waits for the rest; the studio shows what there is, and asks for more.
-            with steps.alone():
-                _go_on(steps, steps.earlier.unclear)
-            steps.earlier.unclear.clear()
-
     def _assume(
         self, job: Job, steps: JobSteps, capture: Any, calls: inspect.RecordedCalls
     ) -> None:
@@ -339,12 +337,13 @@ class Runner:
         return sorted(kernels, key=rank)
 
 
-def _go_on(steps: JobSteps, unclear: Sequence[inspect.Unclear]) -> None:
+def _go_on(steps: JobSteps, unclear: list[inspect.Unclear]) -> None:
     """Make more launches for comparisons that they can decide."""
     for one in unclear:
         steps.kernel = kernel = one.capture.record
         steps.file = kernel.file
         steps.send_kernel(one.measured(steps), final=True)
+    unclear.clear()
 
 
 def _measure_peaks(steps: JobSteps, captures: Sequence[inspect.KernelCapture], config: Any) -> None:

@@ -159,7 +159,7 @@ class Contender:
         self._most = most
 
     def go_on_from(self, n: int, seconds: float) -> None:
-        """Have so many seconds more, as if ``n`` launches had been timed so far."""
+        """Allow some seconds more, as if ``n`` launches had been timed so far."""
         for times in (self._us, self._host_us, self._wall_us):
             del times[n:]
         self.budget_s = self._spent_ns / 1e9 + seconds
