@@ -242,7 +242,7 @@ def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Ti
     apart = abs(ratio - 1.0) / max(1.0, ratio)
     if not why and alike:
         verdict, why = "within noise", "the code is the same"
-        if apart > WIDEST:
+        if apart > 2 * WIDEST:
             verdict, why = "unknown", f"the code is the same, but {unsteady(apart, new, old)}"
     elif not why and not device:
         why = unlike(new, old, ("in the second run", "in the first run"))
