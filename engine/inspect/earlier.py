@@ -23,6 +23,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -101,7 +102,7 @@ class Unclear(NamedTuple):
         try:
             with steps.step("launch", text, backend=backend, kind="launch"), steps.silent():
                 both = timed.contender, timed.partner.contender
-                measure_longer(*both, self.seconds, steps.counted)
+                measure_longer(*both, self.seconds, partial(steps.counted, unit="launch"))
         except StepLimit as limit:
             steps.passing(str(limit))
         backends = [

@@ -149,7 +149,7 @@ def test_what_is_not_clear_goes_on_after_the_look_and_the_record_is_renewed(monk
     (one,) = view.unclear
     rounds = []
     steps = Steps()
-    steps.counted = lambda done, *_: rounds.append(done)
+    steps.counted = lambda done, unit: rounds.append(done)
     renewed = launch(one.measured(steps)).earlier
     assert renewed.more_s == 0 and renewed.n > launches and rounds
     assert renewed.stamp == launch(first).stamp and renewed.verdict in ("within noise", "unknown")
