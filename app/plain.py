@@ -101,14 +101,29 @@ class Dialogue:
         elif isinstance(event, ev.Exited) and not event.expected:
             self.say(f"the worker ended: {event.reason}")
         elif isinstance(event, ev.RecordUpdated) and event.complete:
-            self._said = 0.0
+            before, self._said = self._effects(), 0.0
             self.record = event.record
-            self.edits = looked(self.edits, event.record)
-            self.saves.add(event.record, time.strftime("%H:%M:%S"))
+            self.edits = looked(self.edits, event.record, event.again)
+            self.saves.add(event.record, time.strftime("%H:%M:%S"), event.again)
             self.saves.pack()
-            for line in self._news(event.record):
+            news = self._news(event.record)
+            if event.again:
+                news = (text for id, text in self._effects().items() if before.get(id) != text)
+            for line in news:
                 self.say(line)
             self.ready.set()
+
+    def _effects(self) -> dict[str, str]:
+        """A line for each kernel with an earlier result, by its id: what the last save did."""
+        before, now, shown = self.edits.before, self.edits.now, self.record
+        if before is None or now is None or shown is None:
+            return {}
+        found = changes(before, now)
+        return {
+            k.id: f"{k.name}: {''.join(text for text, _ in summary(found[k.id]))}"
+            for k in shown.kernels
+            if k.id in found and not k.stale
+        }
 
     def _working(self, event: Event) -> None:
         """Say now and then what a worker does, and how long that still lasts."""
@@ -124,13 +139,9 @@ class Dialogue:
         for error in errors_of(record):
             place = f"{error.file}:{error.line}: " if error.line else ""
             yield f"error: {place}{headline(error)}"
-        before, now = self.edits.before, self.edits.now
-        found = changes(before, now) if before is not None and now is not None else {}
+        effects = self._effects()
         for kernel in record.kernels:
-            if kernel.id in found and not kernel.stale:
-                yield f"{kernel.name}: {''.join(text for text, _ in summary(found[kernel.id]))}"
-            else:
-                yield _sentence(kernel)
+            yield effects.get(kernel.id) or _sentence(kernel)
         yield f"ready: {fmt.counted(len(record.kernels), 'kernel')}; `help` names the commands"
 
     # --- commands --------------------------------------------------------------------------

@@ -36,8 +36,9 @@ class Edits:
     broken: frozenset[str] = frozenset()
 
 
-def looked(edits: Edits, record: Record) -> Edits:
-    """A look is over: ``record`` is compared with the one before."""
+def looked(edits: Edits, record: Record, again: bool = False) -> Edits:
+    """A look is over: ``record`` is compared with the one before. again: the same look, with times
+    of more launches."""
     past = edits.now
     good = {k.id: k for k in past.kernels} if past is not None else {}
     broken = frozenset([k.id for k in record.kernels if k.stale])
@@ -51,7 +52,7 @@ def looked(edits: Edits, record: Record) -> Edits:
         config=record.config or (past.config if past is not None else ()),
         errors=(),
     )
-    return Edits(past, now, broken)
+    return Edits(edits.before if again else past, now, broken)
 
 
 def _with_options(file: FileRecord, options: tuple[object, ...]) -> FileRecord:

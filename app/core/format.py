@@ -187,9 +187,10 @@ def _rates(launch: LaunchRecord, factor: float) -> str:
 def verdict(found: VerdictRecord) -> str:
     """``opencl 1.12x of cpu by wall clock, band 0.06: slower``."""
     by = f" by {found.clock}" if found.clock else ""
+    why = f" ({found.reason})" if found.reason else ""
     return (
         f"{found.backend} {_times(found.ratio)} of {found.against}{by}, "
-        f"band {_band(found.band)}: {found.verdict}"
+        f"band {_band(found.band)}: {found.verdict}{why}"
     )
 
 

@@ -13,12 +13,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from ...engine.inspect.record import BackendRecord, KernelRecord, Record
+from ...engine.inspect.record import BackendRecord, KernelRecord, LaunchRecord, Record
 from .lines import Line
 
 __all__ = [
     "PARTS", "SENTENCES", "all_of", "faded", "finished", "finished_record", "held_parts",
-    "kernel_state", "state_of", "waiting",
+    "kernel_state", "measured", "state_of", "waiting",
 ]  # fmt: skip
 
 PARTS: Final = ("passes", "code", "launches", "caches")
@@ -65,6 +65,19 @@ def _waiting(backend: BackendRecord) -> BackendRecord:
         return backend
     status = "ok" if backend.status == "ok" else "not_run"
     return replace(backend, status=status, reason="", errors=(), agreement=None, earlier=PARTS)
+
+
+def measured(kernel: KernelRecord) -> KernelRecord:
+    """``kernel`` when no more launches are made: none of its comparisons is to go on."""
+    if not any(x.earlier and x.earlier.more_s for b in kernel.backends for x in b.launches):
+        return kernel
+    backends = [replace(b, launches=tuple(map(_over, b.launches))) for b in kernel.backends]
+    return replace(kernel, backends=tuple(backends))
+
+
+def _over(launch: LaunchRecord) -> LaunchRecord:
+    earlier = launch.earlier
+    return launch if earlier is None else replace(launch, earlier=replace(earlier, more_s=0.0))
 
 
 def finished(kernel: KernelRecord, reason: str) -> KernelRecord:

@@ -63,9 +63,13 @@ class Saves:
         with self._lock:
             return tuple(self._kept)
 
-    def add(self, record: Record, when: str) -> None:
-        """Keep a finished look; `pack` is to follow, on another thread."""
+    def add(self, record: Record, when: str, again: bool = False) -> None:
+        """Keep a finished look; `pack` is to follow, on another thread. again: in place of the
+        newest one, which is the same look with times of fewer launches."""
         with self._lock:
+            if again and self._kept:
+                self._kept[-1].record = replace(record, log=())
+                return
             last = self._kept[-1] if self._kept else None
             before = last.record if last is not None else None
             about = changed_by(before, record) if before is not None else "opened"

@@ -23,7 +23,7 @@ from ...engine.inspect.record import (
     Record,
     ToolInfo,
 )
-from .pending import PARTS, finished, held_parts, waiting
+from .pending import PARTS, finished, held_parts, measured, waiting
 
 __all__ = ["FileState", "Session", "awaited", "labels_of", "merged"]
 
@@ -94,11 +94,15 @@ class Session:
         )
         return replace(self, states=states, log=(), errors=())
 
-    def job_over(self, reason: str) -> Session:
-        """No job is in work: what is still pending is stale. reason: of what has no result."""
+    def job_over(self, reason: str, longer: bool = False) -> Session:
+        """No job is in work: what is still pending is stale. reason: of what has no result.
+        longer: launches for times that are not clear yet go on."""
         states = tuple(
-            replace(s, kernels=tuple(finished(k, reason) for k in s.kernels)) for s in self.states
-        )
+            replace(s, kernels=tuple(
+                finished(k if longer else measured(k), reason) for k in s.kernels
+            ))
+            for s in self.states
+        )  # fmt: skip
         return replace(self, states=states)
 
     def file_loaded(

@@ -227,7 +227,10 @@ class StudioApp(Actions, App[int]):
                 self.record = event.record
                 log = list(event.record.log)
                 self.complete = event.complete
-                if event.complete:
+                if event.complete and event.again:
+                    self.edits = looked(self.edits, event.record, again=True)
+                    self.saves.add(event.record, "", again=True)
+                elif event.complete:
                     self.history = remember(self.history, event.record)
                     self.edits = looked(self.edits, event.record)
                     self._keep_save()

@@ -65,7 +65,11 @@ def main(arguments: list[str]) -> None:
         elapsed_ms = (time.perf_counter() - began) * 1e3
         if not channel.waiting(0.0):
             gc.collect()
-        channel.send(JobDone(job=job.id, elapsed_ms=elapsed_ms, given_up=given_up))
+        channel.send(
+            JobDone(
+                job=job.id, elapsed_ms=elapsed_ms, given_up=given_up, unclear=len(runner.unclear)
+            )
+        )
         if steps.tainted or inspect.lost_device() is not None:
             os._exit(0)
 

@@ -231,10 +231,15 @@ class WorkerClient(Listener):
             if ended:
                 self._worker_ended(worker)
                 return
-        if self._step is not None and (moved := self._pace.poll(worker.flight)) is not None:
+        if self._shows_steps and (moved := self._pace.poll(worker.flight)) is not None:
             self._emit(moved)
         if self._deadline is not None and time.monotonic() > self._deadline:
             self._kill(worker, self._late_reason)
+
+    @property
+    def _shows_steps(self) -> bool:
+        """True if there is progress to report."""
+        return self._step is not None and self._job is not None and not self._job.longer
 
     def _want(self, paths: list[str] | None) -> None:
         known = [state.path for state in self._session.states]
@@ -299,13 +304,24 @@ class WorkerClient(Listener):
         self._job_began = time.monotonic()
         self._step = None
         self._pace.begin(self._job)
-        self._unpacker = Unpacker()
-        self._worker.reset_output_limit()
-        self._worker.send(self._job)
+        self._hand_out(self._job)
         if superseding:
             self._arm(_YIELD_S if self._standby.ready else _GIVE_UP_S, _SUPERSEDED)
         else:
             self._arm(_START_S, "the worker did not answer")
+
+    def _hand_out(self, job: Job) -> None:
+        assert self._worker is not None
+        self._unpacker = Unpacker()
+        self._worker.reset_output_limit()
+        self._worker.send(job)
+
+    def _go_on(self) -> None:
+        """Let the worker launch more often what its last job left unclear; a save ends that."""
+        self._last_id += 1
+        self._job = msgspec.structs.replace(self.template, id=self._last_id, files=(), longer=True)
+        self._hand_out(self._job)
+        self._arm(_START_S, "the worker did not answer")
 
     def _final_in(self, paths: set[str]) -> list[str]:
         """Kernels of these files that need no further look, and neither do their gradients."""
@@ -331,12 +347,16 @@ class WorkerClient(Listener):
                 self._log(self._worker.output(stream))
             self._log(self._worker.unfinished_output())
         self._pace.end(not message.given_up)
+        again = self._job is not None and self._job.longer
         self._job = None
         self._step = None
         self._deadline = None
-        self._session = self._session.job_over("this look produced no result")
-        self._emit(events.RecordUpdated(self._record(message.elapsed_ms), complete=True))
-        if self._watching and not self._stopping:
+        longer = message.unclear > 0 and not (self._wanted or self._stopping)
+        self._session = self._session.job_over("this look produced no result", longer)
+        self._emit(events.RecordUpdated(self._record(message.elapsed_ms), True, again))
+        if longer and self._worker is not None:
+            self._go_on()
+        elif self._watching and not self._stopping:
             self._standby.start()
 
     # ---- the end of a worker
@@ -370,6 +390,9 @@ class WorkerClient(Listener):
         self._pace.end(False)
         if job is None:
             return  # between jobs: the next one starts a worker
+        if job.longer:
+            self._again(set())  # what is known stays as it is
+            return
         self._job_restarts += 1
         if self._killed_for == _SUPERSEDED:
             self._again(set(job.files))
@@ -404,10 +427,11 @@ class WorkerClient(Listener):
 
     def _again(self, files: set[str], reason: str = "") -> None:
         """Hand out the rest of a job to a new worker. reason: of what has no result."""
+        again = self._job is not None and self._job.longer
         self._job = None
         if not files:
             self._session = self._session.job_over(reason)
-            self._emit(events.RecordUpdated(self._record(), complete=True))
+            self._emit(events.RecordUpdated(self._record(), True, again))
             return
         # A kernel whose look was cut short is compared with the save before, not with this one.
         self._looks = undone(self._looks, self._looks_before, self._final)

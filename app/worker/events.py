@@ -43,10 +43,14 @@ class KernelUpdated:
 
 @dataclass(frozen=True, slots=True)
 class RecordUpdated:
-    """The whole, after a file was loaded (complete False) and when a job is over (True)."""
+    """The whole, after a file was loaded (complete False) and when a job is over (True).
+
+    again: the look that was complete before, with times of more launches.
+    """
 
     record: Record
     complete: bool
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

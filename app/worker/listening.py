@@ -90,7 +90,8 @@ class Listener:
                 if message.limit_s:
                     reason = message.late_text()
                     self._arm(message.limit_s + self.template.limits.grace_s, reason)
-                self._emit(self._pace.working(message))
+                if not self._job.longer:  # the rows report it
+                    self._emit(self._pace.working(message))
             case FileLoaded():
                 self._loaded(message)
             case KernelDone():

@@ -168,7 +168,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     edited IR for the kernel that it names; see `engine.inspect.edited`. study: what to
     find out about the kernels of ``only``. keep: the name under which launches are kept, to be
     timed in turns with those of later jobs; against: the name of those that are timed so with this
-    job's; partners: earlier names by the present ones, see `engine.inspect.earlier`. locks:
+    job's; partners: earlier names by the present ones, see `engine.inspect.earlier`. longer: look
+    at nothing, but go on with the comparisons that the job before has left unclear. locks:
     the folder of `locks`; empty without other jobs.
     """
 
@@ -195,6 +196,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     keep: str = ""
     against: str = ""
     partners: dict[str, str] = {}
+    longer: bool = False
     texts: dict[str, str] = {}
     careful: bool = True
     brief: bool = False
@@ -301,11 +303,13 @@ class DeviceLost(msgspec.Struct, frozen=True, kw_only=True, tag="lost"):
 
 
 class JobDone(msgspec.Struct, frozen=True, kw_only=True, tag="done"):
-    """The job is over; ``given_up`` when a newer one took its place."""
+    """The job is over; ``given_up`` when a newer one took its place. unclear: comparisons of times
+    that a job with `Job.longer` can go on with."""
 
     job: int
     elapsed_ms: float
     given_up: bool = False
+    unclear: int = 0
 
 
 ToWorker = Job

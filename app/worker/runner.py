@@ -15,7 +15,7 @@ from ...engine import inspect
 from ...engine.inspect.record import ConfigEntry, ErrorRecord, KernelRecord
 from .channel import JobSteps, Superseded
 from .loader import Loaded, Loader
-from .protocol import FileLoaded, Job, Looked, Problem, Quarantined
+from .protocol import LAST, FileLoaded, Job, Looked, Problem, Quarantined
 from .unsaved import UnsavedTexts
 
 __all__ = ["Runner"]
@@ -31,9 +31,15 @@ class Runner:
         self._texts: dict[str, str] = {}
         self._past_lookups = inspect.PastLookups()
         self._kept: inspect.KeptLooks | None = None
+        self.unclear: list[inspect.Unclear] = []
 
     def run(self, job: Job, steps: JobSteps) -> None:
         """Do ``job``. Superseded passes through."""
+        unclear, self.unclear = self.unclear, []
+        if job.longer:
+            _go_on(steps, unclear)
+            return
+        unclear.clear()  # frees memory
         self._past_lookups.take(job.looks)
         if job.edit is None and (job.keep or job.against):
             self._kept = self._kept or inspect.KeptLooks()
@@ -42,6 +48,8 @@ class Runner:
             self._files(job, steps)
         finally:
             steps.end_turn()
+        if steps.earlier is not None:
+            self.unclear = steps.earlier.unclear
 
     def _files(self, job: Job, steps: JobSteps) -> None:
         steps.total = len(job.files)
@@ -51,9 +59,15 @@ class Runner:
             steps.left = job.files[number:]
             if number:
                 steps.end_without_device()  # the file before this one has lost it
+                if steps.earlier is not None:
+                    steps.earlier.unclear.clear()  # launches need the program of their file
             steps.turn()
             try:
                 self._file(job, steps, path)
+                if steps.earlier is not None and job.keep != LAST:
+                    # Only the studio shows what there is, and asks for more.
+                    with steps.alone():
+                        _go_on(steps, steps.earlier.unclear)
             except Superseded:
                 raise
             except Exception as error:
@@ -321,6 +335,15 @@ class Runner:
             return not looked_at, before.get(id) == texts[id]
 
         return sorted(kernels, key=rank)
+
+
+def _go_on(steps: JobSteps, unclear: list[inspect.Unclear]) -> None:
+    """Make more launches for comparisons that they can decide."""
+    for one in unclear:
+        steps.kernel = kernel = one.capture.record
+        steps.file = kernel.file
+        steps.send_kernel(one.measured(steps), final=True)
+    unclear.clear()
 
 
 def _measure_peaks(steps: JobSteps, captures: Sequence[inspect.KernelCapture], config: Any) -> None:

@@ -262,6 +262,7 @@ _LAZY: Final = {
     "error_record": "faults",
     "Earlier": "earlier",
     "KeptLooks": "earlier",
+    "Unclear": "earlier",
     "EditedCapture": "edited",
     "every_backend": "settings",
     "expand": "settings",

@@ -415,7 +415,7 @@ class _Pair:
         with self.plain.steps.step("launch", text, backend=name, kind="launch"):
             measure_together((one, two))
         label = rounds[0].case.label
-        records = one.record(label), two.record(label)
+        records = one.record(label, burst=1), two.record(label, burst=1)
         if records[0] is None or records[1] is None:
             raise one.error or two.error or RuntimeError("nothing was timed")
         verdicts = verdicts_of(
@@ -429,7 +429,12 @@ class _Pair:
             return msgspec.structs.replace(found, verdict="unknown", reason=why)
         said = verdicts[0]
         return msgspec.structs.replace(
-            found, verdict=said.verdict, ratio=said.ratio, band=said.band, clock=said.clock
+            found,
+            verdict=said.verdict,
+            ratio=said.ratio,
+            band=said.band,
+            clock=said.clock,
+            reason=said.reason or found.reason,
         )
 
     def _checked(self, a: ScratchLauncher, b: ScratchLauncher, found: WhatIfRecord) -> WhatIfRecord:

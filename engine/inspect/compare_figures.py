@@ -16,7 +16,7 @@ import msgspec
 
 from .machine_load import unlike
 from .record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord
-from .verdicts import DEVICE_TIME, Rival, noise_of, verdicts_of
+from .verdicts import DEVICE_TIME, WIDEST, Rival, middles_of, noise_of, unsteady, verdicts_of
 
 __all__ = [
     "CodeState", "Figure", "Timing", "code_of", "counts_of", "figures_of", "timing_of",
@@ -35,6 +35,8 @@ _NAMES: Final = {
 }  # fmt: skip
 """Names that are made of the numbers of ops, and comments, by the kind of text. Machine code has
 none: in it ``v17`` is a register."""
+_OF_SHORT: Final = 0.5
+"""A change of the median that the short launches do not show by half is none of the code."""
 _VECTOR: Final = re.compile(r"<(\d+) x (?:float|double|half|bfloat|ptr|i\d+)>")
 
 
@@ -60,7 +62,8 @@ class Timing(msgspec.Struct, frozen=True):
 
     verdict: ``better``, ``worse`` (of two backends ``faster``, ``slower``), ``within noise``, or
     ``unknown`` with the reason. ratio: after over before. band: its uncertainty; None if that is
-    not known. in_turns: the launches were made in turns (`earlier`), not in two runs.
+    not known. in_turns: the launches were made in turns (`earlier`), not in two runs. more_s:
+    launches go on for so long at most, and may change the verdict.
     """
 
     workload: str
@@ -72,6 +75,7 @@ class Timing(msgspec.Struct, frozen=True):
     verdict: str
     reason: str = ""
     in_turns: bool = False
+    more_s: float = 0.0
 
 
 # ---- code
@@ -235,8 +239,11 @@ def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Ti
     noises = noise_of(before, old.burst), noise_of(after, new.burst)
     band = ratio * (noises[0] + noises[1]) if noises[0] and noises[1] else None
     verdict = "unknown"
+    apart = abs(ratio - 1.0) / max(1.0, ratio)
     if not why and alike:
         verdict, why = "within noise", "the code is the same"
+        if apart > 2 * WIDEST:
+            verdict, why = "unknown", f"the code is the same, but {unsteady(apart, new, old)}"
     elif not why and not device:
         why = unlike(new, old, ("in the second run", "in the first run"))
     if not why and band is None:
@@ -246,6 +253,12 @@ def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Ti
         verdict = "within noise"
         if abs(ratio - 1.0) > band:
             verdict = "worse" if ratio > 1.0 else "better"
+            # Other programs delay the launches of one run, but hardly its shortest ones.
+            low, high = (sorted(x)[len(x) // 10] for x in (before, after))
+            if (high / low - 1.0) / (ratio - 1.0) < _OF_SHORT:
+                verdict, why = "unknown", "the shortest launches of both runs take as long"
+        elif band > 2 * WIDEST * ratio or apart > WIDEST:
+            verdict, why = "unknown", unsteady(band / ratio, new, old)
     return Timing(new.workload, clock, *middles, ratio, band, verdict, why)
 
 
@@ -261,7 +274,10 @@ def _of_turns(old: LaunchRecord, new: LaunchRecord) -> Timing | None:
             ratio, band = 1 / ratio, band / ratio**2
             before, after, words = after, before, words[::-1]
         verdict = {"faster": words[0], "slower": words[1]}.get(found.verdict, found.verdict)
-        return Timing(new.workload, found.clock, before, after, ratio, band, verdict, in_turns=True)
+        return Timing(
+            new.workload, found.clock, before, after, ratio, band, verdict, found.reason, True,
+            found.more_s,
+        )  # fmt: skip
     return None
 
 
@@ -278,9 +294,10 @@ def timings_in_turns(old: BackendRecord, new: BackendRecord) -> tuple[Timing, ..
         rivals = [Rival(x.backend, y, x.device) for x, y in ((old, other), (new, launch))]
         for found in verdicts_of(rivals):
             device = found.clock == DEVICE_TIME
-            middles = [median(x.samples_us if device else x.waits_us) for x in (other, launch)]
+            times = [x.samples_us if device else x.waits_us for x in (other, launch)]
+            middles = middles_of(times[0], times[1], found.ratio, found.band)
             out.append(
-                Timing(launch.workload, found.clock, middles[0], middles[1], found.ratio,
-                       found.band, found.verdict, in_turns=True)
+                Timing(launch.workload, found.clock, *middles, found.ratio, found.band,
+                       found.verdict, found.reason, True)
             )  # fmt: skip
     return tuple(out)

@@ -266,11 +266,9 @@ class _Model:
         apart = line.atomics * _ATOMIC_STEPS * self._peaks.step_ns / 1e3 / threads
         if not line.atomics or not each_us:
             return apart
-        size = max(1, line.store_bytes // max(1, line.stores))
-        cells = max(1, (line.written_bytes or line.store_bytes) // size)
-        if self._is_host:
-            return max(apart, line.atomics * each_us / cells)
-        return line.atomics * each_us / min(cells, _CELLS)
+        most = line.atomics if self._is_host else _CELLS
+        waits = sum(n / min(max(1, cells), most) for n, cells in line.updates)
+        return max(apart * self._is_host, waits * each_us)
 
     def _sum(self, lines: Iterable[LineAmounts]) -> _Times:
         total = _Times()
@@ -371,6 +369,9 @@ class _Model:
         parts = {name: value / us for name, value in times._asdict().items()}
         sure = {name: parts[name] for name in _SURE_NAMES}
         found = _best(sure, _SURE)
+        if self._peaks.atomic_ns and max(sure.values()) < parts["atomics"] <= _TOO_LONG["atomics"]:
+            # Measured on one cell, as sure as the others: the data of the kernel travels meanwhile.
+            found = _best({"atomics": parts["atomics"]}, _SURE) or found
         if found == "bandwidth" and parts["chases"] >= _SURE and parts["bandwidth"] < 0.6:
             found = "chases"
         for names in (("chain",), ("scalar", "gathers", "jumps", "atomics")):

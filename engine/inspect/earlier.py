@@ -10,6 +10,9 @@ or of its fields.
     look 2    compile ─ launch ─ time, in turns with what look 1 kept ─ keep
                                   └────▶  LaunchRecord.earlier, of look 2
 
+Rows for which that is not enough are measured longer when the look is over (`Unclear`), and the
+record is renewed.
+
 Both work on the same arrays, if the two have the same parameters with the same contents;
 otherwise the earlier code works on its own. Each launch record that is kept has a stamp,
 and `LaunchRecord.earlier` has that of the launches it was compared with.
@@ -20,7 +23,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
-from statistics import median
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -33,23 +36,30 @@ from .inputs import restorer_of
 from .interpreting import SEED
 from .placing import Placed, clock_of, device_of, placed
 from .record_launch import EarlierRecord, LaunchRecord
-from .timing import Contender
-from .verdicts import DEVICE_TIME, Rival, verdicts_of
+from .steps import StepLimit
+from .timing import Contender, decided, measure_longer
+from .verdicts import DEVICE_TIME, Rival, middles_of, verdicts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from ..backends.base import Artifact
     from ..runtime.compile import FullCompile
+    from .capture import KernelCapture
+    from .measuring import Timed
+    from .record import KernelRecord
+    from .steps import Steps
 
-__all__ = ["Earlier", "Kept", "KeptLooks", "Partner", "partner_of", "with_earlier"]
+__all__ = ["Earlier", "Kept", "KeptLooks", "Partner", "Unclear", "partner_of", "with_earlier"]
 
 _LARGEST: Final = 64 << 20
 """Most bytes of the arguments of a launch that is kept."""
 _MOST: Final = 256 << 20
 """Most bytes of all that is kept; the oldest go first."""
 _LONGEST_S: Final = 15.0
-"""Of all comparisons of a look: an option may change the code of every kernel of a large file."""
+"""Of all comparisons of a look, and again after it: an option may change all code of a file."""
+_LONGER_S: Final = 4.0
+"""Most that one comparison goes on for after the look."""
 _number: Final = itertools.count(1)
 Key = tuple[str, str, str, str]
 """Name of a look, id of a kernel, backend, label of a workload."""
@@ -74,6 +84,41 @@ class Partner(NamedTuple):
     kept: Kept
     place: Placed
     contender: Contender
+
+
+class Unclear(NamedTuple):
+    """A comparison that more launches can decide. seconds: for which they may go on."""
+
+    capture: KernelCapture
+    workload: str
+    timed: Timed
+    seconds: float
+
+    def measured(self, steps: Steps) -> KernelRecord:
+        """The kernel's record after these launches, as a step of ``steps``."""
+        kernel, timed, backend = self.capture.record, self.timed, self.timed.started.name
+        assert timed.partner is not None
+        text = f"timing {kernel.name} on {backend} for longer, at most {self.seconds:.0f} s"
+        try:
+            with steps.step("launch", text, backend=backend, kind="launch"), steps.silent():
+                both = timed.contender, timed.partner.contender
+                measure_longer(*both, self.seconds, partial(steps.counted, unit="launch"))
+        except StepLimit as limit:
+            steps.passing(str(limit))
+        backends = [
+            b if b.backend != backend else msgspec.structs.replace(
+                b, launches=tuple(map(self._renewed, b.launches))
+            )
+            for b in kernel.backends
+        ]  # fmt: skip
+        self.capture.record = msgspec.structs.replace(kernel, backends=tuple(backends))
+        return self.capture.record
+
+    def _renewed(self, launch: LaunchRecord) -> LaunchRecord:
+        if launch.workload != self.workload or launch.earlier is None:
+            return launch
+        over = msgspec.structs.replace(launch.earlier, more_s=0.0)
+        return with_earlier(msgspec.structs.replace(launch, earlier=over), self.timed)
 
 
 class KeptLooks:
@@ -121,6 +166,25 @@ class Earlier:
         self._against: Final = against
         self._partners: Final = dict(partners or {})
         self.left_s = _LONGEST_S
+        self.unclear: list[Unclear] = []
+        self._longer_s = _LONGEST_S
+        self._held = 0
+
+    def noted(self, capture: KernelCapture, record: LaunchRecord, timed: Timed) -> LaunchRecord:
+        """The record, which says so if the comparison is to go on after the look."""
+        place, partner = timed.place, timed.partner
+        seconds = min(self._longer_s, _LONGER_S)
+        if record.earlier is None or place is None or partner is None or seconds <= 0:
+            return record
+        # The values, what restores them, and at most once more for the earlier compile.
+        size = 4 * _size(place.given.values)
+        if self._held + size > _MOST or decided(timed.contender, partner.contender):
+            return record
+        self._held += size
+        self._longer_s -= seconds
+        self.unclear.append(Unclear(capture, record.workload, timed, seconds))
+        more = msgspec.structs.replace(record.earlier, more_s=seconds)
+        return msgspec.structs.replace(record, earlier=more)
 
     def find(self, kernel: str, backend: str, label: str, compiled: FullCompile) -> Kept | None:
         """The earlier compile, if it is another one."""
@@ -213,23 +277,29 @@ def _same(one: Any, other: Any) -> bool:
     return bool(np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8)))
 
 
-def with_earlier(
-    record: LaunchRecord, place: Placed, partner: Partner | None, kept: Kept | None, backend: str
-) -> LaunchRecord:
+def with_earlier(record: LaunchRecord, timed: Timed) -> LaunchRecord:
     """The record with its stamp, and with what came of the comparison."""
+    partner, kept, backend = timed.partner, timed.kept, timed.started.name
     record = msgspec.structs.replace(record, stamp="" if kept is None else kept.stamp)
-    before = None if partner is None else partner.contender.record(record.workload)
-    if partner is None or before is None or partner.contender.error is not None:
+    if partner is None or partner.contender.error is not None or timed.place is None:
         return record
-    rivals = [Rival(backend, before, partner.place.record), Rival(backend, record, place.record)]
+    # Of single launches: in medians of several the short ones are lost.
+    before, after = (x.record("", burst=1) for x in (partner.contender, timed.contender))
+    if before is None or after is None:
+        return record
+    rivals = [
+        Rival(backend, before, partner.place.record), Rival(backend, after, timed.place.record)
+    ]  # fmt: skip
     for found in verdicts_of(rivals):
         by_device = found.clock == DEVICE_TIME
-        middles = [median(x.samples_us if by_device else x.waits_us) for x in (before, record)]
+        times = [x.samples_us if by_device else x.waits_us for x in (before, after)]
+        middles = middles_of(times[0], times[1], found.ratio, found.band)
         return msgspec.structs.replace(
             record,
             earlier=EarlierRecord(
                 stamp=partner.kept.stamp, before_us=middles[0], after_us=middles[1], n=before.n,
                 ratio=found.ratio, band=found.band, verdict=found.verdict, clock=found.clock,
+                reason=found.reason,
             ),
         )  # fmt: skip
     return record

@@ -435,7 +435,7 @@ class Launcher:
         """Time what was started, in turns, and compare."""
         rivals: list[Rival] = []
         for timed in measured(self, self._capture, found, self._budget_s):
-            one, place, contender, partner, kept = timed
+            one, place, contender, _, kept = timed
             state = self._state[one.name]
             error = contender.error
             # It has run once, in time; that a busy machine lets it not run again is no failure.
@@ -445,14 +445,17 @@ class Launcher:
             if record is None or error is not None or place is None:
                 continue
             record = msgspec.structs.replace(record, memory_bytes=place.memory_bytes)
-            record = with_earlier(record, place, partner, kept, one.name)
+            record = with_earlier(record, timed)
+            if self.earlier is not None:
+                record = self.earlier.noted(self._capture, record, timed)
             if kept is not None and self.earlier is not None:
                 self.earlier.keep(self._capture.record.id, one.name, found.case.label, kept)
             state.launches.append(record)
             state.device = place.record
             state.last = one.compiled
             if one.name != ORACLE:
-                rivals.append(Rival(one.name, record, place.record))
+                single = contender.record(found.case.label, burst=1)
+                rivals.append(Rival(one.name, single or record, place.record))
                 self._costs.add(one, found, record, by_line)
         self._verdicts.extend(verdicts_of(rivals))
 

@@ -76,7 +76,8 @@ class LineAmounts(NamedTuple):
     they ask for. read_bytes, written_bytes: of distinct elements; None if not known. moved_read,
     moved_written: bytes of the cache lines with these, what several lines of a task touch divided
     among them. chases, gathers: loads that wait for another load (see `dependences`). chain: cycles
-    of the longest chain of dependent operations in the task that belong to this line.
+    of the longest chain of dependent operations in the task that belong to this line. updates: by
+    array, atomic operations and the distinct elements that they update; empty if not known.
     """
 
     key: LineKey
@@ -102,11 +103,13 @@ class LineAmounts(NamedTuple):
     """Bytes that travel through the caches of a CPU; None if not known."""
     device: Travel | None = None
     """The same of a GPU."""
+    updates: tuple[tuple[int, int], ...] = ()
 
 
 class Touched(NamedTuple):
     """bytes: of distinct elements in the launch. memory: of their cache lines. read, written,
-    moved_read, moved_written: of `LineAmounts`, by line."""
+    moved_read, moved_written: of `LineAmounts`, by line. elements: distinct ones that are written,
+    by line and parameter."""
 
     bytes: int
     memory: int
@@ -114,6 +117,7 @@ class Touched(NamedTuple):
     written: Mapping[LineKey, int]
     moved_read: Mapping[LineKey, int]
     moved_written: Mapping[LineKey, int]
+    elements: Mapping[tuple[LineKey, int], int] = {}
 
 
 def line_key(op: Op, task: int) -> LineKey:
@@ -148,6 +152,7 @@ def lines_touched(marks: Sequence[Mark], marked: Sequence[Any]) -> Touched:
     """Sum up marked elements."""
     total = 0
     sums = tuple[dict[LineKey, int], ...]([{}, {}, {}, {}])
+    updated: dict[tuple[LineKey, int], int] = {}
     groups: dict[tuple[int, bool], list[int]] = {}
     unions: dict[int, tuple[int, Any]] = {}
     for i, mark in enumerate(marks):
@@ -174,10 +179,13 @@ def lines_touched(marks: Sequence[Mark], marked: Sequence[Any]) -> Touched:
                 key = marks[i].key
                 assert key is not None
                 elements, moved = sums[written], sums[2 + written]
-                elements[key] = elements.get(key, 0) + size * int(np.count_nonzero(marked[i]))
+                count = int(np.count_nonzero(marked[i]))
+                if written:
+                    updated[key, marks[i].param] = count
+                elements[key] = elements.get(key, 0) + size * count
                 moved[key] = moved.get(key, 0) + round(n * share * CACHE_LINE)
     memory = sum(CACHE_LINE * _cache_lines(union, size) for size, union in unions.values())
-    return Touched(total, memory, *sums)
+    return Touched(total, memory, *sums, elements=updated)
 
 
 def _union(several: Sequence[Any]) -> Any:
@@ -241,6 +249,7 @@ class _Sums:
         self.runs = self.instructions = self.flops = self.wide = self.cycles = 0
         self.loads = self.stores = self.atomics = self.load_bytes = self.store_bytes = 0
         self.gathers = self.chases = 0
+        self.updates: dict[int, int] = {}
 
     def add(self, op: Op, n: int, found: Dependences) -> None:
         """Add ``n`` executions of an op."""
@@ -261,6 +270,9 @@ class _Sums:
             pointer = pointer.args[0]
         if pointer.code in (C.GLOBAL_TMP, C.ALLOCA, C.ARRAY_ALLOCA):
             return
+        if C.ATOMIC[op.code] and pointer.code == C.ARG_ADDR:
+            param = int(pointer.attr[0])
+            self.updates[param] = self.updates.get(param, 0) + n
         size = _size(op)
         if op.code != C.GLOBAL_STORE:
             self.loads += n
@@ -283,6 +295,9 @@ class _Sums:
             moved_read=None if touched is None else touched.moved_read.get(key, 0),
             moved_written=None if touched is None else touched.moved_written.get(key, 0),
             gathers=self.gathers, chases=self.chases, chain=chain, wide=self.wide,
+            updates=() if touched is None else tuple(
+                (n, touched.elements.get((key, param), 0)) for param, n in self.updates.items()
+            ),
         )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -133,7 +134,8 @@ def measured(
             with capture.steps.step(stage, text, kind="launch"), capture.steps.silent():
                 began = time.perf_counter()
                 contenders = [x for one in quick for x in one.contenders]
-                measure_together(contenders, _pairs(launcher, quick))
+                between = partial(capture.steps.counted, unit="launch")
+                measure_together(contenders, _pairs(launcher, quick), between)
                 if earlier is not None and len(contenders) > len(quick):
                     earlier.left_s -= time.perf_counter() - began
         except StepLimit as limit:

@@ -251,7 +251,7 @@ def times_in_turns(
     text = f"timing {captures[0].kernel.name} on {name}"
     with captures[0].steps.step("launch", text, backend=name, kind="launch"):
         measure_together(contenders)
-    records = [one.record(label) for one in contenders]
+    records = [one.record(label, burst=1) for one in contenders]
     out: list[TurnVerdict] = []
     for i, record in enumerate(records[1:], 1):
         if records[0] is None or record is None:

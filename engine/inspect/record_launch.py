@@ -50,8 +50,12 @@ class EarlierRecord(RecordPart, frozen=True, kw_only=True):
     n: Annotated[int, about("Launches of the earlier compile.")]
     ratio: Annotated[float, about("Median of the ratios of pairs; above 1 if this is slower.")]
     band: Annotated[float, about("Distance from 1 that is within noise.")]
-    verdict: Annotated[str, about("One of faster, slower and within noise.")]
+    verdict: Annotated[str, about("One of faster, slower, within noise and unknown.")]
     clock: Annotated[str, about("Compared times: ``wall clock`` or ``device time``.")]
+    reason: Annotated[str, about("Reason for ``unknown``.")] = ""
+    more_s: Annotated[
+        float, about("Most seconds that launches go on for after the look; 0 if they are over.")
+    ] = 0.0
 
 
 class LaunchRecord(RecordPart, frozen=True, kw_only=True):
@@ -197,7 +201,7 @@ class VerdictRecord(RecordPart, frozen=True, kw_only=True):
         float, about("Median of the ratios of pairs; above 1 if ``backend`` is slower.")
     ]
     band: Annotated[float, about("Distance from 1 that is within noise.")]
-    verdict: Annotated[str, about("One of faster, slower and within noise.")]
+    verdict: Annotated[str, about("One of faster, slower, within noise and unknown.")]
     clock: Annotated[
         str,
         about(
@@ -205,6 +209,7 @@ class VerdictRecord(RecordPart, frozen=True, kw_only=True):
             "versions, which compared `LaunchRecord.median_us` of both."
         ),
     ] = ""
+    reason: Annotated[str, about("Reason for ``unknown``.")] = ""
 
 
 class DeviceRecord(RecordPart, frozen=True, kw_only=True):

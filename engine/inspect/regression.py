@@ -137,11 +137,10 @@ class _Search:
     def _ratio(self, made: KernelCapture) -> float:
         base = self._variant(self._good)
         found = [times_in_turns([base, made])[0]]
-        if found[0].verdict != "within noise":
-            found.append(times_in_turns([base, made])[0])
-        if any(one.verdict != found[0].verdict for one in found[1:]):
+        if found[0].verdict not in ("faster", "slower"):
             return 1.0
-        if found[0].verdict == "within noise":
+        found.append(times_in_turns([base, made])[0])
+        if found[1].verdict != found[0].verdict:
             return 1.0
         return min((one.ratio for one in found), key=lambda r: abs(math.log(r)))
 

@@ -11,7 +11,8 @@ depends on that). Each has a budget of its own; a backend that has spent it leav
 
 A verdict needs more launches than a description. So those that are compared go on
 after their number is reached, until the uncertainty of their ratio is at most `_ENOUGH`, or 1 is
-far outside of it, or the budget is spent. Precision ends it, not the verdict: looking at a verdict
+far outside of it, or the budget is spent. `measure_longer` goes on with two for which that was not
+enough. Precision ends it, not the verdict: looking at a verdict
 again and again until it appears would find one by chance. A record then holds medians of as many
 consecutive launches each, so that it does not grow.
 
@@ -30,9 +31,9 @@ from .clocks import Clock, HostClock, Took
 from .machine_load import LoadClock
 from .record import LaunchRecord, LoadRecord
 from .steps import StepLimit
-from .verdicts import merged, uncertainty
+from .verdicts import merged, of_short, uncertainty
 
-__all__ = ["Contender", "measure", "measure_together", "share"]
+__all__ = ["Contender", "decided", "measure", "measure_longer", "measure_together", "share"]
 
 _MAX_SAMPLES: Final = 200
 _MIN_SAMPLES: Final = 3
@@ -41,8 +42,14 @@ _ENOUGH: Final = 0.006
 """The uncertainty of a ratio, three standard errors, from which on more launches are of no use."""
 _FAR: Final = 4.0
 """Or that many times as far from 1."""
+_DECIDED: Final = 0.012
+"""The uncertainty from which on the band has its least width."""
 
 _HOST_CLOCK: Final = HostClock()
+
+
+def _nothing(_: int) -> None:
+    pass
 
 
 class Contender:
@@ -65,7 +72,7 @@ class Contender:
     ) -> None:
         self.launch: Final = launch
         self.prepare: Final = prepare
-        self.budget_s: Final = budget_s
+        self.budget_s = budget_s
         self.clock: Final = clock
         self.first_us = first_us
         self.error: BaseException | None = None
@@ -151,10 +158,15 @@ class Contender:
         """Time up to ``most`` launches."""
         self._most = most
 
-    def samples(self, waits: bool) -> list[float]:
-        """Medians of bursts. waits: of the times that the caller waited."""
-        times = self._wall_us if waits and self._wall_us else self._us
-        return merged(times, self.burst)
+    def go_on_from(self, n: int, seconds: float) -> None:
+        """Allow some seconds more, as if ``n`` launches had been timed so far."""
+        for times in (self._us, self._host_us, self._wall_us):
+            del times[n:]
+        self.budget_s = self._spent_ns / 1e9 + seconds
+
+    def times(self, waits: bool) -> list[float]:
+        """All of them. waits: those that the caller waited."""
+        return self._wall_us if waits and self._wall_us else self._us
 
     def _seen(self, took: Took) -> None:
         """A stall makes no launch slow: the fastest so far counts."""
@@ -181,12 +193,18 @@ class Contender:
             self._spent_ns += time.perf_counter_ns() - began
 
     def record(
-        self, workload: str, bytes: int | None = None, flops: int | None = None
+        self,
+        workload: str,
+        bytes: int | None = None,
+        flops: int | None = None,
+        burst: int | None = None,
     ) -> LaunchRecord | None:
-        """Return what was measured; None if nothing was. bytes, flops: the work of one launch."""
+        """Return what was measured; None if nothing was. bytes, flops: the work of one launch.
+        burst: so many launches are one sample; None: as was chosen."""
         samples, walls = self._us, self._wall_us
         if not samples:
             return None
+        burst = self.burst if burst is None else burst
         median = statistics.median(samples)
         wall = statistics.median(walls) if walls else None
         per_us = 1e-3 / median if median > 0 else 0.0
@@ -200,14 +218,14 @@ class Contender:
             mad_us=_deviation(samples),
             min_us=min(samples),
             max_us=max(samples),
-            samples_us=tuple(merged(samples, self.burst)),
-            burst=self.burst,
+            samples_us=tuple(merged(samples, burst)),
+            burst=burst,
             gbps=None if bytes is None else bytes * per_us,
             gflops=None if flops is None else flops * per_us,
             host_us=statistics.median(self._host_us) if self._host_us else None,
             wall_us=wall,
             wall_mad_us=_deviation(walls) if walls else None,
-            wall_samples_us=tuple(merged(walls, self.burst)),
+            wall_samples_us=tuple(merged(walls, burst)),
             load=self.load,
         )
 
@@ -224,12 +242,15 @@ def share(budget_s: float, contenders: int) -> float:
 
 
 def measure_together(
-    contenders: Sequence[Contender], pairs: Sequence[tuple[Contender, Contender]] | None = None
+    contenders: Sequence[Contender],
+    pairs: Sequence[tuple[Contender, Contender]] | None = None,
+    between: Callable[[int], object] = _nothing,
 ) -> None:
     """Launch them in turns until all have what they need; see the module docstring.
 
     pairs: that are compared; None: each with the first. One that fails leaves with its
-    `Contender.error`, the others go on.
+    `Contender.error`, the others go on. between: called with the number of each round, not timed;
+    it may raise.
     """
     for one in contenders:
         one.settle()
@@ -240,13 +261,13 @@ def measure_together(
     gc.disable()
     clock = LoadClock()
     try:
-        _rounds(contenders, clock)
+        _rounds(contenders, clock, between)
         most = _MAX_SAMPLES
         if pairs is None:
             pairs = [(one, contenders[0]) for one in contenders[1:]]
         while _undecided(contenders, pairs, 2 * most):
             most *= 2
-            _rounds(contenders, clock)
+            _rounds(contenders, clock, between)
         _choose_bursts(contenders)
     finally:
         if collecting:
@@ -256,11 +277,48 @@ def measure_together(
             one.load = one.load if one.slow and one.load is not None else load
 
 
-def _rounds(contenders: Sequence[Contender], clock: LoadClock) -> None:
+def measure_longer(
+    one: Contender,
+    other: Contender,
+    seconds: float,
+    between: Callable[[int], object] = _nothing,
+) -> None:
+    """Go on with two that were measured together until they are `decided`, for so long at most."""
+    most = min(one.n, other.n)
+    both = (one, other)
+    for each in both:
+        each.go_on_from(most, seconds / 2)
+        each.burst = 1
+    collecting = gc.isenabled()
+    gc.disable()
+    clock = LoadClock()
+    try:
+        while one.may_go_on and other.may_go_on and not decided(one, other):
+            most = max(2 * most, _MAX_SAMPLES)
+            for each in both:
+                each.go_on(most)
+            _rounds(both, clock, between)
+    finally:
+        if collecting:
+            gc.enable()
+        one.load = other.load = clock.record()
+
+
+def decided(one: Contender, other: Contender) -> bool:
+    """True if more launches would not make the band of a verdict narrower."""
+    return _decided(one, other, _DECIDED)
+
+
+def _rounds(
+    contenders: Sequence[Contender], clock: LoadClock, between: Callable[[int], object]
+) -> None:
     first = 0
+    rounds = 0
     while sum(one.time_one() for one in (*contenders[first:], *contenders[:first])):
         first = (first + 1) % len(contenders)
         clock.tick()
+        rounds += 1
+        between(rounds)
 
 
 def _choose_bursts(contenders: Sequence[Contender]) -> None:
@@ -286,12 +344,16 @@ def _undecided(
     return bool(going)
 
 
-def _decided(one: Contender, first: Contender) -> bool:
-    for waits in (True, False):
-        ratio, error = uncertainty(one.samples(waits), first.samples(waits))
-        if error > _ENOUGH * ratio and abs(ratio - 1.0) < _FAR * error:
-            return False
-    return True
+def _decided(one: Contender, first: Contender, enough: float = _ENOUGH) -> bool:
+    return all(
+        _clear(*uncertainty(merged(ours, one.burst), merged(theirs, first.burst)), enough)
+        or _clear(*of_short(ours, theirs), enough)
+        for ours, theirs in ((one.times(waits), first.times(waits)) for waits in (True, False))
+    )
+
+
+def _clear(ratio: float, error: float, enough: float) -> bool:
+    return error <= enough * ratio or abs(ratio - 1.0) >= _FAR * error
 
 
 def measure(

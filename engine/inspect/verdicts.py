@@ -23,6 +23,17 @@ Deviations say little where times have two levels. So the pairs must say the sam
 of n pairs all (below nine), or more than n/2 + 1.5 sqrt(n), three standard errors, must be on the
 side of the ratio. If they are not, the band is as wide as the ratio is away from 1.
 
+Where other programs have the processors for part of the time, most launches are longer than the
+kernel, by anything up to tens of times, and medians say nothing: of parallel kernels, which need
+all processors at once, not one change of 3 % was found. Other work never makes a launch shorter. So
+the short launches are compared too (`of_short`): the pairs are cut into blocks of at least ten
+consecutive ones, the time at a tenth of each block's launches counts, and the ratios of these times
+have a median and a standard error like those of the blocks' medians. This decides where medians
+cannot, if its band is the smaller one; almost all blocks must be on the side of the ratio.
+
+A band of more than a quarter says nothing about a change: the verdict is then ``unknown``. On a
+machine that was busy (`machine_load`) so is one of more than 3 %.
+
 Launches of two runs belong to no common moment. There the noise of each counts in full
 (`noise_of`): three deviations, or the range of the blocks' medians, whichever is more. What slows
 down a whole run shows in neither: see `machine_load`.
@@ -36,11 +47,12 @@ from itertools import pairwise
 from statistics import median, stdev
 from typing import Final, NamedTuple
 
+from .machine_load import busy
 from .record_launch import DeviceRecord, LaunchRecord, VerdictRecord
 
 __all__ = [
-    "DEVICE_TIME", "WALL_CLOCK", "Rival", "merged", "noise_of", "uncertainty", "verdict_between",
-    "verdicts_of",
+    "DEVICE_TIME", "WALL_CLOCK", "WIDEST", "Rival", "merged", "middles_of", "noise_of", "of_short",
+    "uncertainty", "unsteady", "verdict_between", "verdicts_of",
 ]  # fmt: skip
 
 WALL_CLOCK: Final = "wall clock"
@@ -57,12 +69,20 @@ _LEAST_OF_RUNS: Final = 0.02
 _BLOCKS: Final = 10
 _PAIR_BLOCKS: Final = 20
 _BLOCK: Final = 5
+_SHORT_BLOCK: Final = 10
+_SHORT_BLOCKS: Final = 8
+"""With fewer blocks their deviation is not known."""
+WIDEST: Final = 0.25
+"""A wider band, relative to the ratio, says nothing."""
+_WIDEST_BUSY: Final = 0.03
+"""The same on a machine that was busy: a change of the code could be lost in it."""
 
 
 def verdict_between(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, str]:
     """(ratio of our times to theirs, band, verdict); times of launches that were made in turns.
 
-    verdict: ``faster``, ``slower`` or ``within noise``. ValueError without times above 0.
+    verdict: ``faster``, ``slower``, ``within noise`` or ``unknown``. ValueError without times
+    above 0.
     """
     n = min(len(ours), len(theirs))
     if not n or min(median(ours), median(theirs)) <= 0.0:
@@ -73,7 +93,12 @@ def verdict_between(ours: Sequence[float], theirs: Sequence[float]) -> tuple[flo
     if not _pairs_agree(ours[:n], theirs[:n], ratio > 1.0):
         band = max(band, abs(ratio - 1.0))
     if abs(ratio - 1.0) <= band:
-        return ratio, band, "within noise"
+        short, error = of_short(ours[:n], theirs[:n])
+        error = max(error, least * short)
+        if error < band:
+            ratio, band = short, error
+    if abs(ratio - 1.0) <= band:
+        return ratio, band, "unknown" if band > max(WIDEST, least) * ratio else "within noise"
     return ratio, band, "slower" if ratio > 1.0 else "faster"
 
 
@@ -83,6 +108,49 @@ def uncertainty(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, 
     if not ratios:
         return 1.0, math.inf
     return median(ratios), _ERRORS * max(_median_error(ratios), _of_blocks(ratios))
+
+
+def of_short(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
+    """(ratio of the short ones of these launches, three standard errors of it); see the module."""
+    n = min(len(ours), len(theirs))
+    blocks = min(_PAIR_BLOCKS, n // _SHORT_BLOCK)
+    if blocks < _SHORT_BLOCKS:
+        return 1.0, math.inf
+    cuts = list(pairwise(n * i // blocks for i in range(blocks + 1)))
+    mine, other = (
+        [sorted(x[start:end])[(end - start) // 10] for start, end in cuts] for x in (ours, theirs)
+    )
+    if min(other) <= 0.0:
+        return 1.0, math.inf
+    ratios = [a / b for a, b in zip(mine, other, strict=True)]
+    ratio = median(ratios)
+    error = _ERRORS * _of_middles(ratios)
+    if not _pairs_agree(mine, other, ratio > 1.0):
+        error = max(error, abs(ratio - 1.0))
+    return ratio, error
+
+
+def middles_of(
+    before: Sequence[float], after: Sequence[float], ratio: float, band: float
+) -> tuple[float, float]:
+    """The times to show with a verdict: medians; where these do not have its ratio, because it is
+    that of the short launches, the times at a tenth of the launches."""
+    middles = median(before), median(after)
+    if middles[0] > 0.0 and abs(middles[1] / middles[0] - ratio) <= band:
+        return middles
+    first, second = (sorted(x)[len(x) // 10] for x in (before, after))
+    return first, second
+
+
+def unsteady(band: float, *launches: LaunchRecord) -> str:
+    """The reason why a difference within the band says nothing; empty if it does. band: relative
+    to the ratio."""
+    for launch in launches:
+        why = busy(launch.load) if launch.load is not None else ""
+        if why and band > _WIDEST_BUSY:
+            return why
+    least = next(width for n, width in _LEAST if min(x.n for x in launches) >= n)
+    return f"launch times vary too much: by up to {band:.0%}" if band > max(WIDEST, least) else ""
 
 
 def noise_of(times: Sequence[float], burst: int = 1) -> float | None:
@@ -124,11 +192,16 @@ def _of_blocks(ratios: Sequence[float]) -> float:
     if blocks < 2:
         return 0.0
     cuts = [n * i // blocks for i in range(blocks + 1)]
-    middles = sorted(median(ratios[start:end]) for start, end in pairwise(cuts))
+    return _of_middles([median(ratios[start:end]) for start, end in pairwise(cuts)])
+
+
+def _of_middles(middles: Sequence[float]) -> float:
+    """Standard error of the median of values of some blocks."""
+    blocks = len(middles)
     # Few blocks, perhaps of two levels: a median absolute deviation could be 0. A stall is one
     # block at each end of ten.
     ends = blocks // _BLOCKS
-    inner = middles[ends : blocks - ends]
+    inner = sorted(middles)[ends : blocks - ends]
     clipped = [min(max(x, inner[0]), inner[-1]) for x in middles]
     return _OF_MEDIAN * stdev(clipped) / math.sqrt(blocks)
 
@@ -152,10 +225,15 @@ def verdicts_of(rivals: Sequence[Rival]) -> list[VerdictRecord]:
         clock, ours, theirs = _alike(one, first)
         if ours and theirs and min(median(ours), median(theirs)) > 0.0:
             ratio, band, verdict = verdict_between(ours, theirs)
+            why = ""
+            if verdict in ("within noise", "unknown"):
+                why = unsteady(band / ratio, one.launch, first.launch)
+                verdict = "unknown" if why else verdict
             out.append(
                 VerdictRecord(
                     workload=one.launch.workload, backend=one.backend, against=first.backend,
                     ratio=ratio, band=band, verdict=verdict, clock=clock,
+                    reason=why,
                 )
             )  # fmt: skip
     return out

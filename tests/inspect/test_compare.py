@@ -235,6 +235,19 @@ def timed(us, load=QUIET, text="nop"):
     return replace(record, kernels=(replace(kernel, backends=(cpu, cuda)),))
 
 
+def delayed(us, share):
+    """The same, where other programs have delayed a share of the launches to tens of times."""
+    record = timed(us, text=f"{share}")
+    (kernel,) = record.kernels
+    cpu, cuda = kernel.backends
+    late = range(round(60 * share))
+    launch = cpu.launches[0]
+    samples = [t * (20 + i % 2) if i * 7 % 60 in late else t
+               for i, t in enumerate(launch.samples_us)]  # fmt: skip
+    cpu = replace(cpu, launches=(replace(launch, samples_us=tuple(samples)),))
+    return replace(record, kernels=(replace(kernel, backends=(cpu, cuda)),))
+
+
 BUSY = replace(QUIET, waited=0.5)
 
 
@@ -245,6 +258,10 @@ BUSY = replace(QUIET, waited=0.5)
         (timed(100), timed(125, text="a"), "worse", ""),
         (timed(100), timed(100.4, text="a"), "within noise", ""),
         (timed(100), timed(80), "within noise", "the code is the same"),
+        (timed(100), timed(3000, BUSY), "unknown", "the code is the same, but the machine was"),
+        (timed(100), timed(3000), "unknown", "the code is the same, but launch times vary"),
+        (delayed(100, 0), delayed(100, 0.88), "unknown", "the shortest launches of both runs"),
+        (delayed(100, 0.45), delayed(100, 0.6), "unknown", "launch times vary too much"),
         (timed(100), timed(80, BUSY, "a"), "unknown", "in the second run the machine was busy"),
         (timed(100, BUSY), timed(80, text="a"), "unknown", "in the first run the machine was busy"),
     ],

@@ -1,6 +1,8 @@
 """Amounts by source line, against what is known of small kernels; what limits a task."""
 
 import linecache
+import sys
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -13,6 +15,10 @@ from qd_studio.engine.inspect.costing import Counted, costs_of, speed_of
 from qd_studio.engine.inspect.line_counts import LineAmounts, LineKey
 from qd_studio.engine.inspect.record import CacheLevel, LaunchRecord, PeaksRecord, TaskRecord
 from qd_studio.engine.inspect.travel import Travel
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+
+import cost_on_device as known
 
 F32 = qd.types.NDArray[qd.f32, 1]
 I32 = qd.types.NDArray[qd.i32, 1]
@@ -123,18 +129,8 @@ def test_branches_loops_that_depend_on_data_and_gathers():
     assert inner.flops == 1 + 1 + 3
 
 
-@qd.kernel
-def walk(following: I32, out: I32, n: qd.i32):
-    p = 0
-    k = 0
-    while k < n:
-        p = following[p]
-        k += 1
-    out[0] = p
-
-
 def test_a_walk_along_pointers_is_a_chase():
-    lines = by_text(cost(walk, np.array([2, 0, 1], np.int32), np.zeros(1, np.int32), 7))
+    lines = by_text(cost(known.chase, np.array([2, 0, 1], np.int32), np.zeros(1, np.int32), 7))
     (step,) = lines["p = following[p]"]
     assert (step.loads, step.chases, step.gathers) == (7, 7, 0)
     assert step.read_bytes == 12
@@ -142,38 +138,7 @@ def test_a_walk_along_pointers_is_a_chase():
 
 # ---- bytes that travel
 
-V3 = qd.types.NDArray[qd.types.vector(3, qd.f32), 1]
 SIDE = 256
-
-
-@qd.kernel
-def strided(x: F32, y: F32):
-    for i in range(x.shape[0] // 16):
-        y[16 * i] = x[16 * i]
-
-
-@qd.kernel
-def transposed(x: M32, y: M32):
-    for i, j in qd.ndrange(x.shape[0], x.shape[1]):
-        y[j, i] = x[i, j]
-
-
-@qd.kernel
-def gathered(at: I32, x: F32, y: F32):
-    for i in range(y.shape[0]):
-        y[i] = x[at[i]]
-
-
-@qd.kernel
-def component(x: V3, y: F32):
-    for i in range(y.shape[0]):
-        y[i] = x[i][1]
-
-
-@qd.kernel
-def near_neighbours(x: F32, y: F32):
-    for i in range(1, x.shape[0] - 1):
-        y[i] = x[i - 1] + x[i] + x[i + 1]
 
 
 @qd.kernel
@@ -192,15 +157,15 @@ SPREAD = np.random.default_rng(1).permutation(LONG).astype(np.int32)
 
 
 @pytest.mark.parametrize(("kernel", "args", "host", "device"), [
-    (strided, (ones(LONG), ones(LONG)), (4 * LONG, 4 * LONG), (2 * LONG, 2 * LONG)),
+    (known.strided, (ones(LONG), ones(LONG)), (4 * LONG, 4 * LONG), (2 * LONG, 2 * LONG)),
     # Columns of 256 rows, 1024 bytes from each other, have places for 32 lines in the first cache.
-    (transposed, (ones(SIDE, SIDE), ones(SIDE, SIDE)), (4 * SIDE**2, 64 * SIDE**2),
+    (known.transpose, (ones(SIDE, SIDE), ones(SIDE, SIDE)), (4 * SIDE**2, 64 * SIDE**2),
      (4 * SIDE**2, 32 * SIDE**2)),
-    (gathered, (np.arange(LONG, dtype=np.int32), ones(LONG), ones(LONG)), (8 * LONG, 4 * LONG),
+    (known.gather, (np.arange(LONG, dtype=np.int32), ones(LONG), ones(LONG)), (8 * LONG, 4 * LONG),
      (8 * LONG, 4 * LONG)),
-    (gathered, (SPREAD, ones(LONG), ones(LONG)), None, (36 * LONG, 4 * LONG)),
-    (component, (ones(LONG, 3), ones(LONG)), (12 * LONG, 4 * LONG), (12 * LONG, 4 * LONG)),
-    (near_neighbours, (ones(LONG), ones(LONG)), (4 * LONG, 4 * LONG), None),
+    (known.gather, (SPREAD, ones(LONG), ones(LONG)), None, (36 * LONG, 4 * LONG)),
+    (known.member, (ones(LONG, 3), ones(LONG)), (12 * LONG, 4 * LONG), (12 * LONG, 4 * LONG)),
+    (known.stencil, (ones(LONG), ones(LONG)), (4 * LONG, 4 * LONG), None),
     (branched, (ones(LONG), ones(LONG)), (2 * LONG, 2 * LONG), (LONG, LONG)),
 ], ids=["strided", "transposed", "gathered in order", "gathered", "component", "neighbours",
         "branched"])  # fmt: skip
@@ -259,10 +224,31 @@ def test_a_walk_far_apart_waits_for_cache_lines():
 def test_a_device_has_sectors_and_waits_for_one_cell():
     device = msgspec.structs.replace(PEAKS, backend="cuda", unit=32, threads=0, atomic_ns=2.0)
     amounts = {"atomics": N, "loads": N, "stores": N, "load_bytes": 4 * N, "store_bytes": 4 * N,
-               "written_bytes": 4, "device": Travel(N, N, 32, 32)}  # fmt: skip
+               "updates": ((N, 1),), "device": Travel(N, N, 32, 32)}  # fmt: skip
     found = limit(2200.0, peaks=device, **amounts)
     assert found.tasks[0].limited_by == "latency" and "atomic" in found.tasks[0].because
     assert found.lines[0].near_bytes == 2 * N
+    # Data that needs half of the time travels meanwhile; many cells wait less than it does.
+    device = msgspec.structs.replace(device, atomic_ns=1.6)
+    amounts["device"] = Travel(5 * N, 5 * N, 5 * N, 5 * N)
+    for cells, wanted in ((1, "latency"), (64, "bandwidth")):
+        found = limit(1900.0, peaks=device, **amounts | {"updates": ((N, cells),)})
+        assert found.tasks[0].limited_by == wanted, found.tasks[0]
+
+
+def test_tickets_of_one_counter_are_updates_of_one_cell_whatever_else_the_line_stores():
+    @known.tickets.workload()
+    def given():
+        return np.zeros(1, np.int32), ones(512), np.zeros(512, np.int32)
+
+    capture = inspect.KernelCapture(known.tickets, ("cpu",), CompileConfig())
+    capture.compile()
+    launcher = capture.launcher(0.0)
+    found = launcher.round_of(capture.cases[0], True)
+    known.tickets.workloads.clear()
+    counted = measuring._counted(launcher, capture, found, scatters=True)
+    (line,) = [line for line in counted.lines if line.atomics]
+    assert line.updates == ((512, 1),) and line.written_bytes == 4 * 513
 
 
 def test_without_memory_for_marks_by_line_bytes_of_lines_are_not_known(monkeypatch):

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import earlier, measuring
+from qd_studio.engine.inspect import timing as timing_module
 from qd_studio.engine.inspect.capture import KernelCapture
 from qd_studio.engine.inspect.compare import compare_kernels
 from qd_studio.engine.inspect.earlier import Earlier, KeptLooks
@@ -36,16 +37,16 @@ def values(n=8, factor=1.0):
     return lambda: (np.arange(n, dtype=np.float32) * np.float32(factor), 3)
 
 
-def look(kernel, looks, made=None, keep="last", against="last"):
+def look(kernel, looks, made=None, keep="last", against="last", budget_s=0.02, unclear=False):
     steps = Steps()
     steps.earlier = Earlier(looks, keep, against)
     made = made or values()
     kernel.workload(n=[8])(lambda n: made())
     capture = KernelCapture(kernel, ["cpu"], CompileConfig(), steps)
     capture.compile()
-    record = capture.launch(0.02)
+    record = capture.launch(budget_s)
     assert not record.errors
-    return record
+    return (record, steps.earlier) if unclear else record
 
 
 def launch(record):
@@ -132,6 +133,33 @@ def test_what_is_large_is_not_kept_and_the_oldest_goes_first(monkeypatch):
     assert looks.find("last", "h.py:b", "cpu", "n=1") is None
     assert looks.find("last", "f.py:b", "cpu", "n=2") is None
     assert view.copied(code, [np.ones(16, np.float32)]) is None
+
+
+def test_what_is_not_clear_goes_on_after_the_look_and_the_record_is_renewed(monkeypatch):
+    monkeypatch.setattr(earlier, "_LONGER_S", 0.3)
+    for module in (earlier, timing_module):
+        monkeypatch.setattr(module, "decided", lambda one, other: False)
+    looks = KeptLooks()
+    first = look(chain(1000), looks)
+    clear = Earlier(looks, "last", "last")
+    second, view = look(chain(1000, factor=0.75), looks, budget_s=0.001, unclear=True)
+    launches = launch(second).earlier.n
+    assert launch(second).earlier.more_s == 0.3
+    assert timing(first, second).more_s == 0.3
+    (one,) = view.unclear
+    rounds = []
+    steps = Steps()
+    steps.counted = lambda done, unit: rounds.append(done)
+    renewed = launch(one.measured(steps)).earlier
+    assert renewed.more_s == 0 and renewed.n > launches and rounds
+    assert renewed.stamp == launch(first).stamp and renewed.verdict in ("within noise", "unknown")
+    assert replace(launch(one.capture.record), earlier=None) == replace(
+        launch(second), earlier=None
+    )
+    # There is no memory to hold its arrays, or no time.
+    monkeypatch.setattr(earlier, "_MOST", 1)
+    record = replace(launch(second), earlier=replace(launch(second).earlier, more_s=0.0))
+    assert clear.noted(one.capture, record, one.timed) is record and not clear.unclear
 
 
 def test_comparisons_of_a_look_have_a_limit_together():

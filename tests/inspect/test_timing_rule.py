@@ -38,11 +38,15 @@ class Noise:
             return self.switched(0, now_s, 1.3, 0.01) * (1 + abs(rng.gauss(0, 0.02)))
         if self.kind == "own levels":  # of each side
             return self.switched(side, now_s, 1.06, 0.002) * (1 + abs(rng.gauss(0, 0.02)))
+        if self.kind == "other programs":  # have the processors most of the time
+            waits = rng.random() < 0.6
+            return 1 + abs(rng.gauss(0, 0.01)) + waits * rng.expovariate(0.5)
         assert self.kind == "single levels"  # of each launch
         return rng.choice((1.0, 1.08)) * (1 + abs(rng.gauss(0, 0.01)))
 
 
-KINDS = ("calm", "wide", "heavy tails", "drift", "two levels", "own levels", "single levels")
+KINDS = ("calm", "wide", "heavy tails", "drift", "two levels", "own levels",
+         "other programs", "single levels")  # fmt: skip
 
 
 def verdict(kind, change, seed, monkeypatch, us=60.0, budget_s=0.4):
@@ -60,7 +64,7 @@ def verdict(kind, change, seed, monkeypatch, us=60.0, budget_s=0.4):
 
     both = [side(0, us), side(1, us * (1 + change))]
     timing.measure_together(both)
-    records = [one.record("w") for one in both]
+    records = [one.record("w", burst=1) for one in both]
     (found,) = verdicts_of([Rival("a", records[0]), Rival("b", records[1])])
     return found, records
 

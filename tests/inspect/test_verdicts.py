@@ -4,7 +4,7 @@ import random
 
 import msgspec
 import pytest
-from qd_studio.engine.inspect.record import DeviceRecord, LaunchRecord
+from qd_studio.engine.inspect.record import DeviceRecord, LaunchRecord, LoadRecord
 from qd_studio.engine.inspect.verdicts import Rival, verdict_between, verdicts_of
 
 
@@ -47,6 +47,42 @@ def test_outliers_say_nothing():
     torn = [t if i % 7 else 50 * t for i, t in enumerate(times(100, 0.01, seed=2))]
     ratio, _, verdict = verdict_between(torn, calm)
     assert verdict == "within noise" and ratio == pytest.approx(1.0, abs=0.02)
+
+
+def disturbed(cost, n, seed):
+    """Most launches wait for other programs, up to tens of times as long as they take."""
+    rng = random.Random(seed)
+    return [
+        cost * (1 + abs(rng.gauss(0, 0.005)) + (rng.random() < 0.6) * rng.expovariate(0.1))
+        for _ in range(n)
+    ]
+
+
+def test_three_percent_are_found_in_the_launches_that_nothing_has_disturbed():
+    found = [
+        [verdict_between(disturbed(cost, 300, i), disturbed(100, 300, 1000 + i))[2]
+         for i in range(50)]
+        for cost in (103, 100)
+    ]  # fmt: skip
+    assert found[0].count("slower") >= 48 and found[1].count("within noise") == 50
+
+
+@pytest.mark.parametrize(
+    ("load", "why"),
+    [
+        (
+            LoadRecord(cpus=2, waited=0.4),
+            "the machine was busy: threads waited for a processor 40%",
+        ),
+        (LoadRecord(cpus=2, waited=0.0), "launch times vary too much: by up to "),
+    ],
+)
+def test_a_band_that_says_nothing_is_unknown_with_the_reason(load, why):
+    """Ratios of tens were called noise."""
+    slow = [(2000.0, 100.0)[i % 5 < 2] for i in range(60)]
+    one, other = launch([100.0] * 60), msgspec.structs.replace(launch(slow), load=load)
+    (found,) = verdicts_of([Rival("a", one), Rival("b", other)])
+    assert found.ratio > 10 and found.verdict == "unknown" and found.reason.startswith(why)
 
 
 def test_a_machine_that_changes_its_speed_widens_the_band():

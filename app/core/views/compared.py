@@ -37,11 +37,14 @@ def _delta(figure: Figure) -> str:
 
 def times_text(timing: Timing, full: bool = True) -> str:
     """``launch 41.0 us -> 36.0 us (better)``. full: with the reason of what is unknown."""
+    more = f", measuring, at most {timing.more_s:.0f} s" if timing.more_s else ""
     times = f"{fmt.duration_us(timing.before_us)} -> {fmt.duration_us(timing.after_us)}"
-    why = f": {timing.reason}" if full and timing.verdict == "unknown" else ""
+    why = ""
+    if timing.verdict == "unknown" and timing.reason:
+        why = f": {timing.reason if full else timing.reason.partition(':')[0]}"
     if full and not timing.in_turns and not timing.reason:
         why = ", of two runs"
-    return f"launch {times} ({timing.verdict}{why})"
+    return f"launch {times} ({timing.verdict}{why}{more})"
 
 
 def parted(backend: BackendComparison) -> str:

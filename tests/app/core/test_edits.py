@@ -5,9 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 from qd_studio.app.core.edits import Edits, changes, edit_lines, looked, with_edits
 from qd_studio.app.core.lines import plain
+from qd_studio.app.core.views.compared import times_text
 from qd_studio.app.core.views.matrix import matrix
 from qd_studio.engine import inspect
 from qd_studio.engine.inspect import record as rec
+from qd_studio.engine.inspect.compare_figures import Timing
 
 from tests.app.records import make_record
 from tests.inspect.test_compare import KERNELS, timed
@@ -50,6 +52,20 @@ def test_a_save_states_what_it_did_and_where_the_compiles_part():
     assert "loads" in shown and "1 -> 2  +1" in shown
     assert "interp: the IR after front end, before and after the save" in shown
     assert any("+ " in line and "global_load" in line for line in shown.splitlines())
+
+
+def test_more_launches_of_a_look_leave_the_save_before_where_it_is():
+    first, second, third = timed(100), timed(80, text="a"), timed(70, text="a")
+    edits = looked(edits_of(first, second), third, again=True)
+    assert (edits.before.kernels, edits.now.kernels) == (first.kernels, third.kernels)
+
+
+def test_a_time_that_is_still_measured_says_for_how_long_at_most():
+    timing = Timing("n", "wall clock", 100.0, 101.0, 1.01, 0.05, "unknown",
+                    "the machine was busy: threads waited", True, 4.0)  # fmt: skip
+    assert times_text(timing, False) == (
+        "launch 100 us -> 101 us (unknown: the machine was busy, measuring, at most 4 s)"
+    )
 
 
 def test_time_has_its_verdict_on_the_line():

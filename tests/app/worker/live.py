@@ -77,7 +77,9 @@ class Live:
 
     def complete(self):
         """The record of the next job that is over."""
-        return self.wait(lambda e: isinstance(e, events.RecordUpdated) and e.complete).record
+        return self.wait(
+            lambda e: isinstance(e, events.RecordUpdated) and e.complete and not e.again
+        ).record
 
     def save(self, path, text):
         """Save a file and ask for a look at it."""

@@ -66,6 +66,49 @@ def test_launches_of_a_save_are_timed_in_turns_with_those_of_the_save_before(pat
     assert third.earlier is None and third.stamp not in ("", second.stamp)
 
 
+# In the worker: comparisons are never clear, and are measured for so long.
+UNCLEAR = """
+from qd_studio.engine.inspect import earlier, timing
+earlier.decided = timing.decided = lambda one, other: False
+earlier._LONGER_S = {seconds}
+"""
+LONGER = SCALE.replace("* a", "* a + 1.0").replace("before[1])", "before[1] + 1.0)")
+
+
+def again(event):
+    return isinstance(event, events.RecordUpdated) and event.again
+
+
+def launches_of(record):
+    return [x.earlier for x in backend(record).launches]
+
+
+@pytest.mark.slow
+def test_times_that_are_not_clear_follow_after_the_look(path):
+    with Live(path, backends=("cpu",), keep=LAST, against=LAST) as live:
+        live.complete()
+        before = launches_of(live.after(path, LONGER + UNCLEAR.format(seconds=0.2)))
+        after = launches_of(live.wait(again).record)
+        assert [x.more_s for x in (*before, *after)] == [0.2, 0.2, 0.0, 0.0]
+        assert all(a.n > b.n and a.stamp == b.stamp for a, b in zip(after, before, strict=True))
+        assert not [e for e in live.of(events.Progress) if "for longer" in e.text]
+
+
+@pytest.mark.slow
+def test_a_save_ends_launches_for_longer_and_the_worker_stays(path):
+    with Live(path, backends=("cpu",), keep=LAST, against=LAST) as live:
+        live.complete()
+        shown = live.after(path, LONGER + UNCLEAR.format(seconds=60.0))
+        assert launches_of(shown)[0].more_s == 15.0  # at most, for all of a look
+        last = live.after(path, SCALE + UNCLEAR.format(seconds=60.0))
+        assert launches_of(last)[-1].stamp == backend(shown).launches[-1].stamp
+        assert not last.kernels[0].stale and len(live.of(events.Started)) == 1
+        # Cancelled: what is known stays, and nothing waits.
+        live.client.cancel()
+        record = live.wait(again).record
+        assert launches_of(record)[0].more_s == 0.0 and not record.kernels[0].stale
+
+
 def test_a_save_is_taken_up_by_the_same_worker(path):
     with Live(path) as live:
         live.complete()
