@@ -45,7 +45,7 @@ from .readable_ops import (
 )
 from .record import CompileRecord, FileRecord, LocRecord, Snapshot
 
-__all__ = ["Readable", "local_names", "readable_ir"]
+__all__ = ["Readable", "local_names", "readable_ir", "readable_values"]
 
 _WEIGHT: Final = 20
 """The most ops in one expression, without constants, parameters and indices."""
@@ -90,16 +90,46 @@ class Readable(NamedTuple):
 
 
 def readable_ir(
-    compiled: CompileRecord, snapshot: Snapshot, files: Iterable[FileRecord] = ()
-) -> Readable:
+    compiled: CompileRecord, snapshot: Snapshot, files: Iterable[FileRecord] = (),
+    renamed: Snapshot | None = None,
+) -> Readable:  # fmt: skip
     """``snapshot`` of ``compiled`` in the form for people; files: for the names of loop indices.
 
-    A listing that is not IR of this version is returned as it is.
+    renamed: the same listing with other numbers of ops (see `diff_renumbered`), which are those of
+    the result. A listing that is not IR of this version is returned as it is.
     """
     try:
-        return _Writer(snapshot, local_names(compiled), _loops(compiled, files)).run()
+        names = local_names(compiled)
+        if renamed is not None:
+            ids = zip(snapshot.ids, renamed.ids, strict=True)
+            names = {new: names[old] for old, new in ids if old in names}
+            snapshot = renamed
+        return _Writer(snapshot, names, _loops(compiled, files)).run()
     except (ValueError, SyntaxError, LookupError, TypeError, RecursionError, MemoryError):
         return _as_it_is(snapshot)
+
+
+def readable_values(
+    compiled: CompileRecord, snapshot: Snapshot, ops: Iterable[int],
+    files: Iterable[FileRecord] = (),
+) -> dict[int, str]:  # fmt: skip
+    """By op: the line that it has in the readable form, or its expression if it is part of one.
+
+    Without those that the listing does not have, or whose line is not understood.
+    """
+    try:
+        writer = _Writer(snapshot, local_names(compiled), _loops(compiled, files))
+        found = writer.run()
+    except (ValueError, SyntaxError, LookupError, TypeError, RecursionError, MemoryError):
+        return {}
+    out: dict[int, str] = {}
+    for op in ops:
+        at = found.line_of.get(op, -1)
+        if at >= 0 and found.ids[at] == op:
+            out[op] = found.lines[at].strip()
+        elif op in writer.exprs:
+            out[op] = writer.exprs[op].inside(0)
+    return out
 
 
 def _as_it_is(shot: Snapshot) -> Readable:
@@ -277,7 +307,7 @@ class _Writer:
         self.signature = Signature((), ())
         self.rows: list[tuple[str, int, int, str, tuple[int, ...]]] = []
         self.line_of: dict[int, int] = {}
-        self._exprs: dict[int, Expr] = {}
+        self.exprs: dict[int, Expr] = {}
         self._parts: dict[int, list[int]] = {}
         self._scopes: list[list[str]] = []
         self._indices: dict[int, tuple[str, ...]] = {}
@@ -339,7 +369,7 @@ class _Writer:
         self.rows.append((text, id, self.snapshot.locs[i], type, ops))
 
     def _args(self, op: OpLine) -> list[Expr]:
-        exprs = self._exprs
+        exprs = self.exprs
         return [exprs.get(arg) or Expr(f"${arg}") for arg in op.args]
 
     def _inline(self, i: int, id: int, op: OpLine) -> bool:
@@ -350,7 +380,7 @@ class _Writer:
             made = expression(op, self._args(op), self.signature)
         if self.plan.how[i] == _ANYWHERE and op.name in _REPEATED and len(made.text) > _SHORT:
             return False
-        self._exprs[id] = made
+        self.exprs[id] = made
         parts = self._gather(op)
         parts.append(id)
         self._parts[id] = parts
@@ -386,7 +416,7 @@ class _Writer:
                 text = expression(op, args, self.signature, self._index(op)).inside(0)
             if op.type and (self.plan.uses[id] or not text.startswith("atomic ")):
                 text = f"{self._name(id)} = {text}"
-                self._exprs[id] = Expr(self._name(id))
+                self.exprs[id] = Expr(self._name(id))
             elif len(op.args) > 1 and op.name in _WRITES:
                 type = self._type(op.args[1])
         self._add(pad + text, id, i, type, ops)
@@ -411,7 +441,7 @@ class _Writer:
 
     def _variable(self, id: int, op: OpLine) -> str:
         name = self._name(id)
-        self._exprs[id] = Expr(name, place=op.name == "alloca")
+        self.exprs[id] = Expr(name, place=op.name == "alloca")
         return f"var {name}" if op.name == "alloca" else f"{op.name} {name} {op.attr}"
 
     # ---- loops and branches
