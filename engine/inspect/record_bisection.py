@@ -41,7 +41,8 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True):
     the part at fault: frontend, pass, code, or commit. evidence: why: ir (the interpreter computes
     something else after the pass), race (iterations compete after the pass), exposed (the code is
     wrong only with the pass), differences (of the kernel, for its gradient), code, metric (a figure
-    is worse with it), or commit. run: the index among the runs of the compile. stage, round, task,
+    is worse with it), commit, or results (of a commit: they differ from those before, and none of
+    them is wrong). run: the index among the runs of the compile. stage, round, task,
     pass_name: of the run. changes: the fewest changes that make the IR wrong. more: of them, not in
     ``changes``. difference: what is wrong after the culprit. observed: what is wrong on the
     backend. states: the states of the IR. trials: interpretations, launches and compiles. before,

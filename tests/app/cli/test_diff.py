@@ -130,6 +130,7 @@ def test_a_revision_of_git_with_its_helpers(diff, tmp_path):
     ("words", "message"),
     [
         (["a.py"], "one side: name a second one"),
+        (["a.py", "nowhere.py"], "there is no file nowhere.py"),
         (["a.py", "b.py", "c.py"], "it compares two sides"),
         (["a.py", "c.py", "--kernel", "nothing", *FAST], "there are: step, fill"),
         (["old.json", "a.py", "--a-config", "debug=1"], "is a saved record"),
