@@ -159,6 +159,7 @@ class StudyScreen(ListScreen):
         self._search = None
         self._lines, self._faults, self._metric, self._judged = [], [], metric, ()
         self._doing = "starting a worker ..."
+        self.heading = _QUESTIONS[metric]
         record = self.studio.record
         kernel = next(k for k in record.kernels if k.id == self._kernel)
         wrong = [b.backend for b in kernel.backends
@@ -225,10 +226,9 @@ class StudyScreen(ListScreen):
     def _show(self, answer: bytes) -> None:
         texts = {file.path: file.text for file in self.studio.record.files}
         if self.kind == "bisect" or self._metric:
-            self._lines = list(
-                bisection_lines(msgspec.json.decode(answer, type=Bisection), texts)
-            )  # fmt: skip
-            if self._metric:
+            found = msgspec.json.decode(answer, type=Bisection)
+            self._lines = list(bisection_lines(found, texts))
+            if self._metric or found.state != "found":
                 return
             key = self.studio.key_name("reproduce")
             more = f"{key} writes a script that shows it."
@@ -274,6 +274,7 @@ class StudyScreen(ListScreen):
         self.on_unmount()
         ends = good, bad.removeprefix(".") or "HEAD"
         self._lines, self._faults, self._judged = [], [], ()
+        self.heading = f"{_QUESTIONS[self._metric]}, between revisions"
         self._doing = f"judging {ends[0]} and {ends[1]} ..."
         record = self.studio.record
         kernel = next(k for k in record.kernels if k.id == self._kernel)
