@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from .record_launch import LaunchRecord
 
-__all__ = ["Bisection", "ChangedOp", "Commit", "Judged", "Reproducer"]
+__all__ = ["SCRIPT", "Bisection", "ChangedOp", "Commit", "Judged", "Reproducer"]
+
+SCRIPT: Final = "script"
+"""The file of lines of a written script."""
 
 
 class ChangedOp(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,8 +118,8 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 class Reproducer(msgspec.Struct, frozen=True, kw_only=True):
     """A small script that shows a wrong result.
 
-    bisection: of the kernel in the script. script: its text; empty if there is none, then reason
-    says why. lines: of the kernel in it, lines_before: of the kernel as it was. trials: versions
+    bisection: of the kernel in the script; the file of lines of the script is `SCRIPT`. script: its
+    text; empty if there is none, then reason says why. lines: of the kernel in it, lines_before: of the kernel as it was. trials: versions
     that were tried.
     """
 

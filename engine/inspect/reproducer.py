@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import numpy as np
 
 from ..config import OPTIONS, CompileConfig
@@ -28,7 +29,7 @@ from .bisect import bisect_backends, bisect_capture, same_fault
 from .contents import installed
 from .differentiable import gradient_features
 from .gradients import GradientCapture
-from .record_bisection import Bisection, Reproducer
+from .record_bisection import SCRIPT, Bisection, ChangedOp, Reproducer
 from .small_values import (
     Composite,
     NamedField,
@@ -187,8 +188,9 @@ class _Maker:
         self._drop_members()
         self._drop_unused()
         self._found = self._again()
+        script = self._script()
         return Reproducer(
-            bisection=self._found, script=self._script(), lines=kernel_lines(self._slice),
+            bisection=self._in_script(script), script=script, lines=kernel_lines(self._slice),
             lines_before=before, trials=self._trials,
         )  # fmt: skip
 
@@ -327,6 +329,21 @@ class _Maker:
         return found if same else self._found
 
     # ---- the script
+
+    def _in_script(self, script: str) -> Bisection:
+        """The finding with lines of the script, where it is about the cut-out kernel."""
+        own, lines = self._slice.text().splitlines(), script.splitlines()
+
+        def moved(change: ChangedOp) -> ChangedOp:
+            if not change.file.startswith("<reproducer ") or not 0 < change.line <= len(own):
+                return change
+            text = own[change.line - 1]
+            places = [i for i, line in enumerate(lines, 1) if line == text]
+            at = places[min(own[: change.line - 1].count(text), len(places) - 1)] if places else 0
+            return msgspec.structs.replace(change, file=SCRIPT, line=at)
+
+        changes = tuple(map(moved, self._found.changes))
+        return msgspec.structs.replace(self._found, changes=changes)
 
     def _script(self) -> str:
         found = self._found

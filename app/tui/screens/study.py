@@ -15,7 +15,7 @@ import msgspec
 from textual import on
 from textual.app import ComposeResult
 
-from ....engine.inspect.record_bisection import Bisection, Reproducer
+from ....engine.inspect.record_bisection import SCRIPT, Bisection, Reproducer
 from ...core.lines import Line
 from ...core.views.bisection import bisection_lines
 from ...worker.events import Event, Exited, Failed, Progress, RecordUpdated, Studied
@@ -235,6 +235,7 @@ class StudyScreen(ListScreen):
             self._lines += [Line(()), Line(((more, "dim"),))]
             return
         made = msgspec.json.decode(answer, type=Reproducer)
+        texts[SCRIPT] = made.script
         self._lines = list(bisection_lines(made.bisection, texts))
         if not made.script:
             self._lines += [Line(()), Line(((f"no script: {made.reason}", "warn"),))]
