@@ -119,8 +119,8 @@ class Reproducer(msgspec.Struct, frozen=True, kw_only=True):
     """A small script that shows a wrong result.
 
     bisection: of the kernel in the script; the file of lines of the script is `SCRIPT`. script: its
-    text; empty if there is none, then reason says why. lines: of the kernel in it, lines_before: of the kernel as it was. trials: versions
-    that were tried.
+    text; empty if there is none, then reason says why. lines: of the kernel in it,
+    lines_before: of the kernel as it was. trials: versions that were tried.
     """
 
     bisection: Bisection
