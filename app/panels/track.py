@@ -44,6 +44,8 @@ def _line(look: Look, compiled: CompileRecord) -> int:
     return next((n for n in (lines[loc] for loc in locs if loc >= 0) if n > look.kernel.line), 0)
 
 
+_WIDE: Final = 110
+"""Columns of a screen on which events name the stage of their pass."""
 _AT_ONCE: Final = 20_000
 """Lines of listings up to which the readable form is made before the next paint."""
 
@@ -67,7 +69,7 @@ def _draw(look: Look) -> Shown:
     found = tracks_at(compiled, line, look.sel.op if look.sel.line else -1)
     at = place_of(compiled, found, look.sel.op, look.sel.run)
     values = track_values(compiled, found, look.record.files) if look.sel.readable else None
-    lines = track_lines(found, look.ascii_only, values)
+    lines = track_lines(found, look.ascii_only, values, look.columns < _WIDE)
     if not lines:
         lines = [Line(((f"No IR comes from line {line}.", "dim"),))]
     header = [line_title(look.record, look.kernel, line)]

@@ -30,6 +30,7 @@ _STYLES: Final = {
 _KIND: Final = 10
 _IR_LINE: Final = re.compile(r"(?:<\*?\w+> )?\$\d+ [=:] ")
 _WHERE: Final = 38
+_NARROW: Final = 22
 
 
 Values = Mapping[tuple[int, int], str]
@@ -145,12 +146,13 @@ def track_values(
 
 @by_identity(16)
 def track_lines(
-    found: tuple[Track, ...], ascii_only: bool = False, values: Values | None = None
-) -> list[Line]:
+    found: tuple[Track, ...], ascii_only: bool = False, values: Values | None = None,
+    narrow: bool = False,
+) -> list[Line]:  # fmt: skip
     """A heading for each value, its events, and its generated code; keyed by `Place`.
 
     Where a value becomes one that is shown as well, the rest of its history is there. values: the
-    readable form; None for the exact one.
+    readable form; None for the exact one. narrow: without the stages of passes.
     """
     values = values or {}
     own = {track.op for track in found}
@@ -158,20 +160,19 @@ def track_lines(
     for track in found:
         out.append(_heading(track, ascii_only, values))
         for n, event in enumerate(track.events):
-            out.append(_event(track, n, event, values))
+            out.append(_event(track, n, event, values, narrow))
             if event.kind == "merged" and event.into in own and event.into != track.op:
-                out.append(
-                    _row(track, Place(track.op, n), "", "", "", f"from here as ${event.into}")
-                )
+                text = f"from here as ${event.into}"
+                out.append(_row(track, Place(track.op, n), "", "", "", text, narrow))
                 break
         else:
-            out += _code(track)
+            out += _code(track, narrow)
     loops = dict.fromkeys(r for t in found for r in t.remarks if r.op != t.last)
     if loops:
         out.append(Line((("     LLVM about the loops around them", "head"),), "loops"))
         for n, r in enumerate(loops):
             title = f"LLVM {r.pass_name}"
-            out.append(_row(found[0], Place(-1, n), title, "remark", "warn", r.text))
+            out.append(_row(found[0], Place(-1, n), title, "remark", "warn", r.text, narrow))
     return out
 
 
@@ -191,21 +192,23 @@ def _heading(track: Track, ascii_only: bool, values: Values) -> Line:
 
 
 def _row(
-    track: Track, key: Place, where: str, kind: str, style: str, text: str, readable: bool = False
-) -> Line:
+    track: Track, key: Place, where: str, kind: str, style: str, text: str, narrow: bool,
+    readable: bool = False,
+) -> Line:  # fmt: skip
     code = readable_spans if readable else ir_spans
     spans = (
-        ("     ", "gutter"), (cell(where, _WHERE) + " ", "dim"), (cell(kind, _KIND) + " ", style),
+        ("     ", "gutter"), (cell(where, _NARROW if narrow else _WHERE) + " ", "dim"), (cell(kind, _KIND) + " ", style),
         *(code(text) if readable or _IR_LINE.match(text) else prose_spans(text)),
     )  # fmt: skip
     return Line(spans, key, text, line=track.line)
 
 
-def _event(track: Track, n: int, event: Event, values: Values) -> Line:
+def _event(track: Track, n: int, event: Event, values: Values, narrow: bool) -> Line:
     known = values.get((event.run, event.into))
     text = _text(event, event.after if known is None else known)
-    return _row(track, Place(track.op, n), where_of(event), event.kind,
-                _STYLES.get(event.kind, "dim"), text, text == known)  # fmt: skip
+    where = event.pass_name if narrow and event.run >= 0 else where_of(event)
+    return _row(track, Place(track.op, n), where, event.kind,
+                _STYLES.get(event.kind, "dim"), text, narrow, text == known)  # fmt: skip
 
 
 def where_of(event: Event) -> str:
@@ -227,17 +230,18 @@ def _text(event: Event, after: str) -> str:
     return event.how + guess
 
 
-def _code(track: Track) -> list[Line]:
+def _code(track: Track, narrow: bool) -> list[Line]:
     end = len(track.events)
     out: list[Line] = []
     for place in sorted(track.code, key=lambda x: _ORDER.get(x.text, -1)):
         title = _TEXTS.get(place.text, place.text)
         key = Place(track.op, end, place.text)
-        out.append(_row(track, key, title, "code", "dim", _lines_of(place)))
+        out.append(_row(track, key, title, "code", "dim", _lines_of(place), narrow))
     for r in track.remarks:
         if r.op == track.last:
             title = f"LLVM {r.pass_name}"
-            out.append(_row(track, Place(track.op, end), title, "remark", "warn", r.text))
+            key = Place(track.op, end)
+            out.append(_row(track, key, title, "remark", "warn", r.text, narrow))
     return out
 
 
