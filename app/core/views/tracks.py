@@ -197,7 +197,8 @@ def _row(
 ) -> Line:  # fmt: skip
     code = readable_spans if readable else ir_spans
     spans = (
-        ("     ", "gutter"), (cell(where, _NARROW if narrow else _WHERE) + " ", "dim"), (cell(kind, _KIND) + " ", style),
+        ("     ", "gutter"), (cell(where, _NARROW if narrow else _WHERE) + " ", "dim"),
+        (cell(kind, _KIND) + " ", style),
         *(code(text) if readable or _IR_LINE.match(text) else prose_spans(text)),
     )  # fmt: skip
     return Line(spans, key, text, line=track.line)
