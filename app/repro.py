@@ -49,7 +49,8 @@ def main(words: list[str]) -> int:
     if not made.script:
         if made.bisection.state == "agrees":
             return EXIT_OK
-        streams.talk(f"repro: no script: {made.reason}")
+        known = made.bisection.state == "unknown"  # the reason is printed above
+        streams.talk("repro: no script" + ("" if known else f": {made.reason}"))
         return EXIT_NOT_JUDGED
     size = f"{made.lines_before} -> {made.lines} lines of kernel, {made.trials} versions tried"
     if not options.out:
