@@ -1,4 +1,4 @@
-"""Where each op of a listing goes in its readable form: see `readable`."""
+"""The place of each op of a listing in its readable form: see `readable`."""
 
 from __future__ import annotations
 
