@@ -133,7 +133,7 @@ def _sides(options: argparse.Namespace) -> tuple[list[str], tuple[str, str]]:
         given = getattr(options, f"{side}_backend") or getattr(options, f"{side}_config")
         if given and _is_saved(name):
             raise Failure(EXIT_USAGE, f"diff: {name} is a saved record: it is not compiled again")
-        if not split(name)[1] and not os.path.exists(name):
+        if not _is_saved(name) and not split(name)[1] and not os.path.exists(name):
             raise Failure(EXIT_USAGE, f"diff: there is no file {name}")
     return names, (options.a_kernel or options.kernel, options.b_kernel or options.kernel)
 

@@ -66,6 +66,9 @@ def test_an_option_of_one_side(diff):
     assert "parts at remove_user_asserts" in out
     assert any("+ " in line and ": assert" in line for line in out.splitlines())
     assert "fill" not in out
+    words = tuple(w for w in words if w != "--ir")
+    status, readable, _ = diff(*words, "--form", "readable")
+    assert status == 1 and ": assert" not in readable and "+ " in readable.partition("== ")[2]
 
 
 def test_both_sides_are_launched_in_turns(diff, tmp_path):
