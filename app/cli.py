@@ -108,7 +108,7 @@ def _run(words: list[str]) -> int:
         return run_plain(options.files, options_of.settings(options), ("qd-studio", *words))
     if options.report or not streams.has_screen():
         if not options.report:
-            _talk("no terminal to draw on: writing a report")
+            _talk("no terminal to draw on: writing a report; --plain reads commands, a line each")
         from .reporting import report
 
         return report(options, words)

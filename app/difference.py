@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import threading
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Final
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["compared", "main", "parser", "text_of"]
 
 _EXITS: Final = {"same": EXIT_OK, "differs": EXIT_FAILED, "unknown": EXIT_NOT_JUDGED}
+_FORMS: Final = ("exact", "readable")
 _SAVED: Final = (".qds", ".json")
 
 
@@ -68,6 +70,9 @@ def parser() -> Parser:
         add(config, action="append", default=[], metavar="KEY=VALUE",
             help=f"a compile option of the {which} side")  # fmt: skip
     add("--ir", action="store_true", help="also print the diff of the IR where the compiles part")
+    add("--form", choices=_FORMS, default="",
+        help="the same; the IR is 'exact' (default), or 'readable', with your names and infix "
+        "operations")  # fmt: skip
     add("--json", action="store_true", help="print JSON")
     add("--no-launch", action="store_true", help="compile only")
     common.common(made)
@@ -81,7 +86,8 @@ def main(words: list[str]) -> int:
     options.arguments = arguments
     found, records = compared(options)
     streams.write(
-        _as_json(found) if options.json else text_of(found, records, options.ir), options.json
+        _as_json(found) if options.json else text_of(found, records, options.ir, options.form),
+        options.json,
     )
     names, _ = _sides(options)
     failed = False
@@ -127,6 +133,8 @@ def _sides(options: argparse.Namespace) -> tuple[list[str], tuple[str, str]]:
         given = getattr(options, f"{side}_backend") or getattr(options, f"{side}_config")
         if given and _is_saved(name):
             raise Failure(EXIT_USAGE, f"diff: {name} is a saved record: it is not compiled again")
+        if not _is_saved(name) and not split(name)[1] and not os.path.exists(name):
+            raise Failure(EXIT_USAGE, f"diff: there is no file {name}")
     return names, (options.a_kernel or options.kernel, options.b_kernel or options.kernel)
 
 
@@ -211,13 +219,17 @@ def _as_json(found: Comparison) -> str:
     return visible_json(json.dumps(data, indent=1, ensure_ascii=False)) + "\n"
 
 
-def text_of(found: Comparison, records: list[Record], ir: bool) -> str:
-    """The comparison as text. ir: with the diff of the IR where compiles part."""
+def text_of(
+    found: Comparison, records: list[Record], ir: bool, form: str = ""
+) -> str:  # fmt: skip
+    """The comparison as text. ir: with the diff of the IR where compiles part, as with a form:
+    ``exact`` or ``readable``."""
     from .core.views.compared import comparison_lines, compiles_of, pair_of, parted_lines
 
     word = {"same": "no change", "differs": "differs", "unknown": "unknown"}[found.state]
     out = [f"{word}\n", plain(list(comparison_lines(found)))]
-    for kernel in found.kernels if ir else ():
+    files = (records[0].files, records[1].files) if form == "readable" else None
+    for kernel in found.kernels if ir or form else ():
         pair = pair_of(kernel, records[0], records[1])
         for backend in kernel.backends if pair is not None else ():
             assert pair is not None
@@ -225,5 +237,5 @@ def text_of(found: Comparison, records: list[Record], ir: bool) -> str:
             if compiles is not None and backend.parting >= 0:
                 where = backend.passes[backend.parting].title()
                 out.append(f"== {kernel.name} {backend.after} after {where}\n")
-                out.append(plain(parted_lines(backend, *compiles)))
+                out.append(plain(parted_lines(backend, *compiles, files=files)))
     return "".join(out)

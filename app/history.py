@@ -62,6 +62,10 @@ class _Search:
         if base != old:
             more = f"{bad} is older: swap them" if base == new else f"start from {base[:9]}"
             raise NoRevisionError(f"{good} is not an ancestor of {bad}; {more}")
+        if old == new:
+            raise NoRevisionError(f"{good} and {bad} are the same commit: name an older good one")
+        if self._git("status", "--porcelain", "--", self._inner):
+            self._said(f"{self._inner} has changes that are not committed: they are not judged")
         self._judge_all([old, new])
         left, right = self._verdict(old), self._verdict(new)
         for name, one in ((good, left), (bad, right)):
@@ -87,7 +91,9 @@ class _Search:
         if right.state == "wrong":
             return None
         if not (left.results and right.results and self._differs(right)):
-            return self._result("agrees", f"nothing is wrong at {bad}, nor at {good}")
+            return self._result(
+                "agrees", f"nothing is wrong at {bad}, nor at {good}, and the results are the same"
+            )
         self._by_results = True
         return None
 
@@ -97,7 +103,10 @@ class _Search:
 
         if old.launch is None or new.launch is None:
             sign = -1 if self._metric == "vector-width" else 1
-            return "" if (new.value - old.value) * sign > 0 else f"{self._metric} is not worse"
+            worse = (new.value - old.value) * sign
+            if worse > 0:
+                return ""
+            return "the figure is the same" if not worse else "the figure of the bad end is better"
         timing = timing_of(old.launch, new.launch, "", False)
         if timing is None or timing.verdict == "unknown":
             why = "nothing was timed" if timing is None else timing.reason
@@ -272,9 +281,10 @@ class _Search:
         difference = one.reason
         if self._by_results:
             difference = self._differs(one)
-            reason = reason or "all backends agree; the results are others than before it"
+            reason = reason or "all backends agree before and after it, on different results"
         return self._result(
-            "found", reason, part="commit", evidence="commit", commit=described,
+            "found", reason, part="commit", commit=described,
+            evidence="results" if self._by_results else "commit",
             difference=difference, backend=one.backend, **self._figures(before, one),
         )  # fmt: skip
 

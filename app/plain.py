@@ -208,7 +208,7 @@ class Dialogue:
             self.say("nothing was saved yet")
             return
         for kernel in self._named(words):
-            self.say(f"{kernel.name}:\n" + plain(edit_lines(before, now, kernel.id, "", 0)))
+            self.say(f"{kernel.name}:\n" + plain(edit_lines(before, now, kernel.id, "", 0, True)))
 
     # --- what compiles ---------------------------------------------------------------------
 

@@ -115,7 +115,7 @@ def studied(
     kind: str, kernel: KernelRecord, client: WorkerClient, heard: Heard, record: Record, out: str
 ) -> str | None:
     """Bisect, or write a script that shows the wrong result to the path ``out``."""
-    from ..engine.inspect.record_bisection import Bisection, Reproducer
+    from ..engine.inspect.record_bisection import SCRIPT, Bisection, Reproducer
     from .worker.events import RecordUpdated, Studied
     from .worker.protocol import Study
     from .worker.studying import start_study
@@ -147,6 +147,7 @@ def studied(
     if kind == "bisect":
         return plain(list(bisection_lines(msgspec.json.decode(answers[0], type=Bisection), texts)))
     made = msgspec.json.decode(answers[0], type=Reproducer)
+    texts[SCRIPT] = made.script
     return plain(list(bisection_lines(made.bisection, texts))) + _written(made.script, out)
 
 

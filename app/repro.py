@@ -35,7 +35,7 @@ def parser() -> Parser:
 
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
-    from ..engine.inspect.record_bisection import Reproducer
+    from ..engine.inspect.record_bisection import SCRIPT, Reproducer
     from .core.views.bisection import bisection_lines
     from .worker.protocol import Study
 
@@ -44,12 +44,13 @@ def main(words: list[str]) -> int:
     options.arguments = after
     answer, record = asked(options, Study(kind="repro", predicate=options.predicate))
     made = msgspec.json.decode(answer, type=Reproducer)
-    texts = {file.path: file.text for file in record.files}
+    texts = {file.path: file.text for file in record.files} | {SCRIPT: made.script}
     streams.talk(plain(list(bisection_lines(made.bisection, texts))).rstrip())
     if not made.script:
         if made.bisection.state == "agrees":
             return EXIT_OK
-        streams.talk(f"repro: no script: {made.reason}")
+        known = made.bisection.state == "unknown"  # the reason is printed above
+        streams.talk("repro: no script" + ("" if known else f": {made.reason}"))
         return EXIT_NOT_JUDGED
     size = f"{made.lines_before} -> {made.lines} lines of kernel, {made.trials} versions tried"
     if not options.out:

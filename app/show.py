@@ -29,6 +29,7 @@ _FORMS: Final = {
     "ir": (*_IR_FORMS, "edit"),
     "passes": _IR_FORMS,
     "code": _IR_FORMS,
+    "track": _IR_FORMS,
     "cfg": ("drawing", "readable", "whole", "overview", "outline", "svg", "dot", "mermaid"),
 }
 """The forms of a panel, the default first."""
@@ -79,8 +80,8 @@ def parser() -> Parser:
     add("--pass", dest="pass_name", metavar="NAME",
         help="only the runs of this pass; 'NAME@STAGE': only those of one stage")  # fmt: skip
     add("--form", choices=list(dict.fromkeys(form for forms in _FORMS.values() for form in forms)),
-        help="of ir, passes and code: 'exact', the text itself (default), or 'readable', with "
-             "your names and infix; of ir also 'edit', a file for "
+        help="of ir, passes, track and code: 'exact', the text itself (default), or 'readable', "
+             "with your names and infix; of ir also 'edit', a file for "
              "'qd-studio edit'; of cfg: 'drawing' (default), "
              "'readable' with such lines, 'whole' without folds, "
              "'overview' with loops as boxes, 'outline' as text, or 'svg', "

@@ -86,12 +86,12 @@ def with_edits(
 
 @by_identity(8)
 def edit_lines(
-    before: Record, now: Record, kernel: str, backend: str, width: int
+    before: Record, now: Record, kernel: str, backend: str, width: int, readable: bool = False
 ) -> Sequence[Line]:
     """The whole effect of a save on a kernel: what differs, and the diff where the IR parts.
 
     backend: whose diff; if it does not part there, that of the first on which it does. width: of
-    the screen.
+    the screen. readable: the IR is in that form.
     """
     found = changes(before, now).get(kernel)
     if found is None:
@@ -107,7 +107,8 @@ def edit_lines(
             title = f"{parting[0].after}: the IR after {where}, before and after the save"
             column = (width - 8) // 2 if width >= _SPLIT else 0
             out += [Line(()), Line(((title, "head"),))]
-            out += list(parted_lines(parting[0], *compiles, column))
+            files = (before.files, now.files) if readable else None
+            out += parted_lines(parting[0], *compiles, column, files=files)
     return out
 
 

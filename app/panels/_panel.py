@@ -219,6 +219,10 @@ Changes = Mapping[str, Any]
 """Fields of the `Selection` and their new values."""
 
 
+Job = tuple[str, Callable[[], object]]
+"""The line that is shown meanwhile, and the work."""
+
+
 def of_backend(*parts: str) -> Callable[[Look], str]:
     """The state of a tab that shows these parts of the selected backend."""
     return lambda look: state_of(look.kernel, look.backend, *parts)
@@ -238,12 +242,13 @@ class Tab:
     """A tab of the studio.
 
     keys: (command ids, word) for the bar of keys. state: ``pending``, ``stale`` or empty. draw: the
-    lines. pane: ``module:Class`` of a widget that replaces the list of lines. moved: the changes of
-    the selection when the cursor moves to a line. step: those for the keys of the next and previous
-    pass; None to step through the passes. chosen: those for `enter` on a line, with the ``tab`` to
-    go to; empty for what it does elsewhere. opened: those when the tab opens. files: what an export
-    writes besides the lines, by suffix. ir: the lines are ops, keyed by their ids. flips: parts
-    of the selection that the keys for Passes switch here.
+    lines. job: what is to be done on another thread before they can be drawn at once; None if
+    nothing is. pane: ``module:Class`` of a widget that replaces the list of lines. moved: the
+    changes of the selection when the cursor moves to a line. step: those for the keys of the next
+    and previous pass; None to step through the passes. chosen: those for `enter` on a line, with
+    the ``tab`` to go to; empty for what it does elsewhere. opened: those when the tab opens. files:
+    what an export writes besides the lines, by suffix. ir: the lines are ops, keyed by their ids.
+    flips: parts of the selection that the keys for Passes switch here.
     """
 
     keys: tuple[tuple[str, str], ...] = (
@@ -251,6 +256,7 @@ class Tab:
     )  # fmt: skip
     state: Callable[[Look], str] = _current
     draw: Callable[[Look], Shown] | None = None
+    job: Callable[[Look], Job | None] | None = None
     pane: str = ""
     moved: Callable[[Look, Line], Changes] | None = None
     step: Callable[[Look, int], Changes] | None = None

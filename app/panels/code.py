@@ -22,6 +22,7 @@ from ..markup.html import Page, inner, table, td
 from ._panel import (
     Asked,
     Changes,
+    Job,
     Look,
     Panel,
     Shown,
@@ -34,8 +35,8 @@ from ._panel import (
 if TYPE_CHECKING:
     from ...engine.inspect.code_forms import ReadableCode
 
-__all__ = ["PANEL", "CodeLines", "artefacts_of", "code_lines", "in_order", "lines_of",
-           "readable_of", "request", "title_of"]  # fmt: skip
+__all__ = ["PANEL", "CodeLines", "artefacts_of", "code_lines", "in_order", "readable_of",
+           "title_of"]  # fmt: skip
 
 _READABLE: Final = ("llvm", "ptx", "asm")
 """Languages of texts that have a readable form."""
@@ -163,7 +164,7 @@ class CodeLines(LazyLines):
 # ---- the panel
 
 
-def request(
+def _request(
     look: Look,
 ) -> tuple[BackendRecord | None, int, tuple[FileRecord, ...] | None, bool]:
     """The arguments of `code_lines` for the tab."""
@@ -172,17 +173,24 @@ def request(
     return look.backend, sel.artefact, files, sel.whole or not sel.readable
 
 
-def lines_of(look: Look) -> int:
-    """The number of lines of the text that the tab shows; 0 for none."""
+_AT_ONCE: Final = 1500
+"""Lines of a text up to which its readable form is made before the next paint."""
+
+
+def _job(look: Look) -> Job | None:
     compiled = look.compiled
-    if compiled is None or not compiled.artefacts:
-        return 0
+    if compiled is None or not compiled.artefacts or not look.sel.readable:
+        return None
     found = in_order(compiled.artefacts)
-    return found[look.sel.artefact % len(found)].text.count("\n")
+    size = found[look.sel.artefact % len(found)].text.count("\n")
+    wanted = _request(look)
+    if size <= _AT_ONCE or code_lines.has(*wanted):
+        return None
+    return f"Reading {size:,} lines ...", lambda: code_lines(*wanted)
 
 
 def _draw(look: Look) -> Shown:
-    lines = code_lines(*request(look))
+    lines = code_lines(*_request(look))
     if not isinstance(lines, CodeLines):
         return Shown(lines)
     names = artefacts_of(look.backend)
@@ -307,7 +315,7 @@ PANEL: Final = Panel(
         chosen=_chosen,
         flips=("readable", "whole"),
         draw=_draw,
-        pane="qd_studio.app.tui.widgets.code:CodePane",
+        job=_job,
         moved=_moved,
         step=_step,
     ),

@@ -28,10 +28,9 @@ from ._panel import (
     text_of_compiles,
 )  # fmt: skip
 
-__all__ = ["PANEL", "UNSEEN", "list_lines", "run_title"]
+__all__ = ["PANEL", "list_lines", "run_title"]
 
 _LEAST_NAME = 12
-UNSEEN: Final = "The readable form is as before; the exact form shows the change."
 
 
 @by_identity(24)
@@ -136,7 +135,7 @@ def _diff(compiled: CompileRecord, run: PassRun, files: changes.Files | None) ->
     if run.before == run.after:
         return []
     if files is not None and changes.unseen(compiled, run, files):
-        return [Line(((UNSEEN, "dim"),))]
+        return [Line(((changes.UNSEEN, "dim"),))]
     return changes.run_lines(compiled, run, 0, False, -1, files)
 
 

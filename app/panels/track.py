@@ -8,10 +8,20 @@ from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord
 from ..core.lines import Line
 from ..core.state import names_of
 from ..core.views.source_lines import user_lines
-from ..core.views.tracks import Place, line_title, place_of, track_lines, track_of, tracks_at
+from ..core.views.tracks import (
+    Place,
+    line_title,
+    place_of,
+    readable_size,
+    track_lines,
+    track_of,
+    track_values,
+    tracks_at,
+)
 from ._panel import (
     Asked,
     Changes,
+    Job,
     Look,
     Panel,
     Shown,
@@ -34,6 +44,23 @@ def _line(look: Look, compiled: CompileRecord) -> int:
     return next((n for n in (lines[loc] for loc in locs if loc >= 0) if n > look.kernel.line), 0)
 
 
+_WIDE: Final = 110
+"""Columns of a screen on which events name the stage of their pass."""
+_AT_ONCE: Final = 20_000
+"""Lines of listings up to which the readable form is made before the next paint."""
+
+
+def _job(look: Look) -> Job | None:
+    compiled = look.compiled
+    if compiled is None or not compiled.snapshots or not look.sel.readable:
+        return None
+    found = tracks_at(compiled, _line(look, compiled), look.sel.op if look.sel.line else -1)
+    size, asked = readable_size(compiled, found), (compiled, found, look.record.files)
+    if size <= _AT_ONCE or track_values.has(*asked):
+        return None
+    return f"Reading {size:,} lines ...", lambda: track_values(*asked)
+
+
 def _draw(look: Look) -> Shown:
     compiled = look.compiled
     if compiled is None or not compiled.snapshots:
@@ -41,7 +68,8 @@ def _draw(look: Look) -> Shown:
     line = _line(look, compiled)
     found = tracks_at(compiled, line, look.sel.op if look.sel.line else -1)
     at = place_of(compiled, found, look.sel.op, look.sel.run)
-    lines = track_lines(found, look.ascii_only)
+    values = track_values(compiled, found, look.record.files) if look.sel.readable else None
+    lines = track_lines(found, look.ascii_only, values, look.columns < _WIDE)
     if not lines:
         lines = [Line(((f"No IR comes from line {line}.", "dim"),))]
     header = [line_title(look.record, look.kernel, line)]
@@ -101,7 +129,9 @@ def _text(asked: Asked, backend: BackendRecord, compiled: CompileRecord) -> list
     if not found:
         where = f"line {asked.line}" if asked.line else "any line"
         return [Line(((f"no IR comes from {where}", ""),))]
-    return track_lines(found)
+    files = asked.readable_files
+    values = None if files is None else track_values(compiled, found, files)
+    return track_lines(found, False, values)
 
 
 def _json(asked: Asked, kernel: KernelRecord, compiled: CompileRecord) -> dict[str, object]:
@@ -115,9 +145,11 @@ PANEL: Final = Panel(
     order=80,
     tab=Tab(
         keys=(("previous-pass+next-pass", "event"), ("choose", "its diff"), ("backend", "backend"),
-              ("search", "search")),
+              ("form", "form"), ("search", "search")),
         state=of_backend("passes"),
         draw=_draw,
+        job=_job,
+        flips=("readable",),
         moved=_moved,
         step=_step,
         chosen=_chosen,

@@ -323,6 +323,13 @@ class StudioApp(Actions, App[int]):
         if self.tour is not None:
             self.call_later(self.tour_moved)
 
+    def keep_form(self) -> None:
+        """Remember the form of IR for the next start."""
+        if self.keeps:
+            from .kept import keep
+
+            keep(readable=self.sel.readable)
+
     def settle(self) -> None:
         """Move the selection off what no longer exists."""
         self.sel = settle(self.record, self.sel)

@@ -35,6 +35,8 @@ SCOPES: Final = {
     "kernel": "On a kernel",
     "compare": "On the list of what to compare with",
     "versus": "On a comparison",
+    "ir": "On the IR of two compiles",
+    "study": "On the answer of a bisection",
     "application": "On the kernels of an application",
     "config": "On the options",
 }
@@ -172,6 +174,11 @@ _COMMANDS: Final = (
             "screen.step", "versus"),
     Command("versus-whole", "x", "All passes", "Show or hide passes without an effect.",
             "screen.whole", "versus"),
+    Command("diff-form", "f", "Readable form", "Show the IR in the readable form, with your names "
+            "and infix, or as it is.", "screen.form", "ir"),
+    Command("which-commit", "b", "Which commit", "Find the commit that made the result wrong or "
+            "different, or worse in what was asked last; asks for a good revision of git.",
+            "screen.commits", "study"),
     Command("sort-next", "right_square_bracket", "Sort by the next column",
             "Sort the kernels by the next column.", "screen.sort(1)", "application"),
     Command("sort-previous", "left_square_bracket", "Sort by the previous column",

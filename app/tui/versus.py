@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ...engine.inspect.compare import KernelComparison, compare_backends, compare_kernels
 from ...engine.inspect.record import KernelRecord, Record
 from ..core.edits import changes
+from ..core.views.changes import Files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,11 +36,13 @@ class Measure(Protocol):
 
 
 class Result(NamedTuple):
-    """old, new: the records of the kernel. notes: what was not compared, and why."""
+    """old, new: the records of the kernel, files: those of their files. notes: what was not
+    compared, and why."""
 
     found: KernelComparison
     old: KernelRecord
     new: KernelRecord
+    files: tuple[Files, Files]
     notes: tuple[str, ...] = ()
 
 
@@ -110,7 +113,8 @@ class Sides:
             kernel = _of(new, self._kernel)
             if kernel is None:
                 raise LookupError("The kernel is not there.")
-            return Result(compare_backends(kernel, *self._backends), kernel, kernel, notes)
+            return Result(compare_backends(kernel, *self._backends), kernel, kernel,
+                          (new.files, new.files), notes)  # fmt: skip
         old = self._before.record(talk, self.cancelled)
         talk("comparing")
         known = changes(old, new)
@@ -125,7 +129,7 @@ class Sides:
             where = self.names[0] if sides[0] is None else self.names[1]
             there = old if sides[0] is None else new
             raise LookupError(_missing(self._kernel, where, there))
-        return Result(found, sides[0], sides[1], notes)
+        return Result(found, sides[0], sides[1], (old.files, new.files), notes)
 
     def _launch_in_turns(
         self, found: Result, settings: Mapping[str, Any], said: Callable[[], object]

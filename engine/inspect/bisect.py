@@ -191,7 +191,9 @@ class _Bisector:
             agrees.append(case.label)
         late = any(_LATE in reason for reason in reasons)
         if agrees:
-            reason = "; ".join([f"the results are right with {', '.join(agrees)}", *reasons])
+            reason = "; ".join(
+                [f"the results are right with the arguments {', '.join(agrees)}", *reasons]
+            )
             return self._result("agrees", reason=reason), late
         errors = [e.message for e in self._capture.record.errors]
         return self._result("unknown", reason="; ".join(reasons or errors) or "no arguments"), late

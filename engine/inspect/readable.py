@@ -32,7 +32,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ..ir import codes as C
 from .readable_ops import (
     Expr,
     OpLine,
@@ -43,34 +42,13 @@ from .readable_ops import (
     read_line,
     statement,
 )
+from .readable_plan import ANYWHERE, OWN, REPEATED, WRITES, Plan
 from .record import CompileRecord, FileRecord, LocRecord, Snapshot
 
-__all__ = ["Readable", "local_names", "readable_ir"]
+__all__ = ["Readable", "local_names", "readable_ir", "readable_values"]
 
-_WEIGHT: Final = 20
-"""The most ops in one expression, without constants, parameters and indices."""
 _SHORT: Final = 40
 """Columns of the longest address that is repeated wherever it is used."""
-_LEAVES: Final = frozenset({
-    "const", "arg_load", "arg_addr", "external_tensor_shape_along_axis", "loop_index", "call_arg",
-    "global_tmp",
-})  # fmt: skip
-_REPEATED: Final = frozenset({"external_ptr", "shift_ptr", "linearize"})
-_PURE: Final = frozenset(name for name, pure in zip(C.NAME, C.PURE, strict=True) if pure)
-_READS: Final = frozenset(name for name, read in zip(C.NAME, C.READ, strict=True) if read)
-_WRITES: Final = frozenset(
-    name for name, w, a in zip(C.NAME, C.WRITE, C.ATOMIC, strict=True) if w or a
-)
-_BARRIERS: Final = frozenset(
-    [name for name, f in zip(C.NAME, C.FENCE, strict=True) if f]
-    + [name for name, e in zip(C.NAME, C.END, strict=True) if e]
-    + ["while_control"]
-) - {"bounds"}  # fmt: skip
-_NEVER: Final = 1 << 60
-_ALL, _MEMORY = -2, -1
-_INSIDE: Final = 2
-"""The blocks around an op at the top of a function."""
-_OWN, _INLINE, _ANYWHERE = 0, 1, 2
 
 
 class Readable(NamedTuple):
@@ -90,16 +68,46 @@ class Readable(NamedTuple):
 
 
 def readable_ir(
-    compiled: CompileRecord, snapshot: Snapshot, files: Iterable[FileRecord] = ()
-) -> Readable:
+    compiled: CompileRecord, snapshot: Snapshot, files: Iterable[FileRecord] = (),
+    renamed: Snapshot | None = None,
+) -> Readable:  # fmt: skip
     """``snapshot`` of ``compiled`` in the form for people; files: for the names of loop indices.
 
-    A listing that is not IR of this version is returned as it is.
+    renamed: the same listing with other numbers of ops (see `diff_renumbered`), which are those of
+    the result. A listing that is not IR of this version is returned as it is.
     """
     try:
-        return _Writer(snapshot, local_names(compiled), _loops(compiled, files)).run()
+        names = local_names(compiled)
+        if renamed is not None:
+            ids = zip(snapshot.ids, renamed.ids, strict=True)
+            names = {new: names[old] for old, new in ids if old in names}
+            snapshot = renamed
+        return _Writer(snapshot, names, _loops(compiled, files)).run()
     except (ValueError, SyntaxError, LookupError, TypeError, RecursionError, MemoryError):
         return _as_it_is(snapshot)
+
+
+def readable_values(
+    compiled: CompileRecord, snapshot: Snapshot, ops: Iterable[int],
+    files: Iterable[FileRecord] = (),
+) -> dict[int, str]:  # fmt: skip
+    """By op: the line that it has in the readable form, or its expression if it is part of one.
+
+    Without those that the listing does not have, or whose line is not understood.
+    """
+    try:
+        writer = _Writer(snapshot, local_names(compiled), _loops(compiled, files))
+        found = writer.run()
+    except (ValueError, SyntaxError, LookupError, TypeError, RecursionError, MemoryError):
+        return {}
+    out: dict[int, str] = {}
+    for op in ops:
+        at = found.line_of.get(op, -1)
+        if at >= 0 and found.ids[at] == op:
+            out[op] = found.lines[at].strip()
+        elif op in writer.exprs:
+            out[op] = writer.exprs[op].inside(0)
+    return out
 
 
 def _as_it_is(shot: Snapshot) -> Readable:
@@ -151,114 +159,6 @@ def _loops(compiled: CompileRecord, files: Iterable[FileRecord]) -> dict[int, tu
     return {i: found for i, loc in enumerate(compiled.locs) if (found := names(loc))}
 
 
-# ---- where each op goes
-
-
-class _Plan:
-    """For each line with an op: where it is shown, as part of another line or as its own.
-
-    ops: by line; None for lines without an op. how: ``_OWN``, ``_INLINE`` (in its only use) or
-    ``_ANYWHERE`` (in each of its uses). uses: how often each op is an operand. top: the number of
-    the outermost loop, branch or task that a line is in; 0 for none.
-    """
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self.ops: list[OpLine | None] = [
-            read_line(text) if op >= 0 else None
-            for text, op in zip(snapshot.lines, snapshot.ids, strict=True)
-        ]
-        self.at = {op: i for i, op in enumerate(snapshot.ids) if op >= 0}
-        self.uses: Counter[int] = Counter()
-        self.how = bytearray(len(self.ops))
-        self.top = [0] * len(self.ops)
-        self._lines = snapshot.lines
-        self._user: dict[int, int] = {}
-        self._block = [0] * len(self.ops)
-        self._forward()
-        self._backward(snapshot.ids)
-
-    def _forward(self) -> None:
-        """Count uses and number the blocks."""
-        uses, user, block = self.uses, self._user, self._block
-        stack, fresh = [0], 0
-        outermost = 0
-        for i, op in enumerate(self.ops):
-            block[i] = stack[-1]
-            if len(stack) > _INSIDE:
-                self.top[i] = outermost
-            elif op is not None and op.opens:
-                outermost += 1
-            text = self._lines[i]
-            if op is None:
-                if text.lstrip().startswith("}"):
-                    stack.pop()
-                if text.endswith("{"):
-                    fresh += 1
-                    stack.append(fresh)
-                continue
-            if op.name != "loop_index":
-                for arg in op.args:
-                    uses[arg] += 1
-                    user[arg] = i
-            if op.opens:
-                fresh += 1
-                stack.append(fresh)
-
-    def _backward(self, ids: Sequence[int]) -> None:
-        """Decide where each op goes; a use comes before what it uses."""
-        ops, how, block = self.ops, self.how, self._block
-        shown = list(range(len(ops)))
-        weight = [0] * len(ops)
-        barriers: dict[int, dict[int, int]] = {}
-        for i in range(len(ops) - 1, -1, -1):
-            op = ops[i]
-            if op is None:
-                continue
-            name, id = op.name, ids[i]
-            count = self.uses[id]
-            if count and name in _LEAVES:
-                how[i] = _ANYWHERE
-                continue
-            near = barriers.setdefault(block[i], {})
-            if name in _PURE or name in _READS:
-                if count and name in _REPEATED and (count > 1 or block[self._user[id]] != block[i]):
-                    how[i] = _ANYWHERE if all(map(self._stays, op.args)) else _OWN
-                elif count == 1:
-                    user = self._user[id]
-                    root = shown[user]
-                    if (
-                        block[user] == block[i]
-                        and how[user] != _ANYWHERE
-                        and weight[root] < _WEIGHT
-                        and (name not in _READS or self._next(near, op) >= root)
-                    ):
-                        how[i], shown[i] = _INLINE, root
-                        weight[root] += 1
-                continue
-            if op.opens or name in _BARRIERS:
-                near[_ALL] = i
-            elif name in _WRITES:
-                near[self._memory(op)] = i
-
-    def _stays(self, id: int) -> bool:
-        """True if the text for this operand is its name wherever it is used."""
-        at = self.at.get(id)
-        op = self.ops[at] if at is not None else None
-        if op is None or op.name in _LEAVES:
-            return True
-        return self.uses[id] > 1 or (op.name not in _PURE and op.name not in _READS)
-
-    def _memory(self, op: OpLine) -> int:
-        """The local variable that an op accesses, or all other memory."""
-        at = self.at.get(op.args[0])
-        target = self.ops[at] if at is not None else None
-        return op.args[0] if target is not None and target.name == "alloca" else _MEMORY
-
-    def _next(self, near: Mapping[int, int], op: OpLine) -> int:
-        """The line of the next op of the block that may write what ``op`` reads."""
-        return min(near.get(_ALL, _NEVER), near.get(self._memory(op), _NEVER))
-
-
 # ---- the text
 
 
@@ -272,12 +172,12 @@ class _Writer:
         loops: Mapping[int, tuple[str, ...]],
     ) -> None:
         self.snapshot = snapshot
-        self.plan = _Plan(snapshot)
+        self.plan = Plan(snapshot)
         self.loops = loops
         self.signature = Signature((), ())
         self.rows: list[tuple[str, int, int, str, tuple[int, ...]]] = []
         self.line_of: dict[int, int] = {}
-        self._exprs: dict[int, Expr] = {}
+        self.exprs: dict[int, Expr] = {}
         self._parts: dict[int, list[int]] = {}
         self._scopes: list[list[str]] = []
         self._indices: dict[int, tuple[str, ...]] = {}
@@ -292,7 +192,7 @@ class _Writer:
         plan = self.plan
         for id, i in plan.at.items():
             op = plan.ops[i]
-            if op is None or plan.how[i] != _OWN:
+            if op is None or plan.how[i] != OWN:
                 continue
             if op.name == "alloca":
                 out[id] = literal(op.attr)
@@ -309,7 +209,7 @@ class _Writer:
             op = plan.ops[i]
             if op is None:
                 self._other(i, text, id)
-            elif plan.how[i] == _OWN or not self._inline(i, id, op):
+            elif plan.how[i] == OWN or not self._inline(i, id, op):
                 self._own(i, id, op)
         rows = self.rows
         return Readable(
@@ -339,7 +239,7 @@ class _Writer:
         self.rows.append((text, id, self.snapshot.locs[i], type, ops))
 
     def _args(self, op: OpLine) -> list[Expr]:
-        exprs = self._exprs
+        exprs = self.exprs
         return [exprs.get(arg) or Expr(f"${arg}") for arg in op.args]
 
     def _inline(self, i: int, id: int, op: OpLine) -> bool:
@@ -348,9 +248,9 @@ class _Writer:
             made = Expr(self._index(op))
         else:
             made = expression(op, self._args(op), self.signature)
-        if self.plan.how[i] == _ANYWHERE and op.name in _REPEATED and len(made.text) > _SHORT:
+        if self.plan.how[i] == ANYWHERE and op.name in REPEATED and len(made.text) > _SHORT:
             return False
-        self._exprs[id] = made
+        self.exprs[id] = made
         parts = self._gather(op)
         parts.append(id)
         self._parts[id] = parts
@@ -386,8 +286,8 @@ class _Writer:
                 text = expression(op, args, self.signature, self._index(op)).inside(0)
             if op.type and (self.plan.uses[id] or not text.startswith("atomic ")):
                 text = f"{self._name(id)} = {text}"
-                self._exprs[id] = Expr(self._name(id))
-            elif len(op.args) > 1 and op.name in _WRITES:
+                self.exprs[id] = Expr(self._name(id))
+            elif len(op.args) > 1 and op.name in WRITES:
                 type = self._type(op.args[1])
         self._add(pad + text, id, i, type, ops)
 
@@ -411,7 +311,7 @@ class _Writer:
 
     def _variable(self, id: int, op: OpLine) -> str:
         name = self._name(id)
-        self._exprs[id] = Expr(name, place=op.name == "alloca")
+        self.exprs[id] = Expr(name, place=op.name == "alloca")
         return f"var {name}" if op.name == "alloca" else f"{op.name} {name} {op.attr}"
 
     # ---- loops and branches

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from .record_launch import LaunchRecord
 
-__all__ = ["Bisection", "ChangedOp", "Commit", "Judged", "Reproducer"]
+__all__ = ["SCRIPT", "Bisection", "ChangedOp", "Commit", "Judged", "Reproducer"]
+
+SCRIPT: Final = "script"
+"""The file of lines of a written script."""
 
 
 class ChangedOp(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +46,8 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True):
     the part at fault: frontend, pass, code, or commit. evidence: why: ir (the interpreter computes
     something else after the pass), race (iterations compete after the pass), exposed (the code is
     wrong only with the pass), differences (of the kernel, for its gradient), code, metric (a figure
-    is worse with it), or commit. run: the index among the runs of the compile. stage, round, task,
+    is worse with it), commit, or results (of a commit: they differ from those before, and none of
+    them is wrong). run: the index among the runs of the compile. stage, round, task,
     pass_name: of the run. changes: the fewest changes that make the IR wrong. more: of them, not in
     ``changes``. difference: what is wrong after the culprit. observed: what is wrong on the
     backend. states: the states of the IR. trials: interpretations, launches and compiles. before,
@@ -112,9 +118,9 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
 class Reproducer(msgspec.Struct, frozen=True, kw_only=True):
     """A small script that shows a wrong result.
 
-    bisection: of the kernel in the script. script: its text; empty if there is none, then reason
-    says why. lines: of the kernel in it, lines_before: of the kernel as it was. trials: versions
-    that were tried.
+    bisection: of the kernel in the script; the file of lines of the script is `SCRIPT`. script: its
+    text; empty if there is none, then reason says why. lines: of the kernel in it,
+    lines_before: of the kernel as it was. trials: versions that were tried.
     """
 
     bisection: Bisection

@@ -159,7 +159,12 @@ class _Search:
         if self._asked is None:
             return self._without_a_good_side(bad)
         if bad <= self._value(self._good):
-            return self.result("agrees", reason=f"{self._metric} is not worse on the bad side")
+            why = "the bad side is no worse than the good one"
+            if bad < self._value(self._good):
+                why = (
+                    "the bad side is the better one; swap --good and --bad to ask what improved it"
+                )
+            return self.result("agrees", reason=why)
         wholly_bad = self._bad
         self._settings = tuple(self._shrink())
         cause = (
@@ -179,7 +184,7 @@ class _Search:
         better = [one for one in self._causes(self._bad, False) if one.value < bad]
         cause = self._best(iter(better))
         if cause is None:
-            why = f"no optional pass makes {self._metric} worse: leaving out any one does not help"
+            why = "no optional pass makes it worse: leaving out any one of them does not help"
             return self.result("agrees", reason=why)
         self._good = self._bad.skipping(cause.key)
         self._values.setdefault(self._good, cause.value)

@@ -9,26 +9,45 @@ and its result is the exit status.
 from __future__ import annotations
 
 import linecache
+import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 import numpy as np
 
 from ..config import OPTIONS, CompileConfig
 from ..ir import parse, to_text
 from ..lang.ndarray import Ndarray, ndarray
 from ..runtime import program
-from ..types import FieldHandle
+from ..types import FieldHandle, TensorHandle
 from ..types.dtypes import dtype_of
 from .arguments import Call, LaunchCase
 from .bisect import bisect_backends, bisect_capture, same_fault
 from .contents import installed
 from .differentiable import gradient_features
 from .gradients import GradientCapture
-from .record_bisection import Bisection, Reproducer
-from .small_values import NamedField, is_plain, plain_arguments, smaller_arguments, text_of
-from .source_slice import NotSlicedError, Slice, kernel_lines, slice_of, smaller, used_statements
+from .record_bisection import SCRIPT, Bisection, ChangedOp, Reproducer
+from .small_values import (
+    Composite,
+    NamedField,
+    argument_of,
+    is_plain,
+    plain_arguments,
+    smaller_arguments,
+    text_of,
+)
+from .source_slice import (
+    NotSlicedError,
+    Slice,
+    kernel_lines,
+    slice_of,
+    smaller,
+    used_statements,
+    without_members,
+)
 from .steps import Steps
 from .value_slice import slice_of_values
 
@@ -41,6 +60,7 @@ __all__ = ["Reproducer", "captured", "check_reproducer", "reproducer_of"]
 _SHRINK_S: Final = 25.0
 _EXITS: Final = {"agrees": 0, "found": 1}
 _NOT_JUDGED: Final = 4
+_MODULE: Final = "qd_studio_reproducer"
 
 
 def reproducer_of(
@@ -59,6 +79,8 @@ def reproducer_of(
         return _Maker(capture, found, case, seconds).made()
     except NotSlicedError as error:
         return Reproducer(bisection=found, reason=str(error))
+    finally:
+        sys.modules.pop(_MODULE, None)
 
 
 def captured(
@@ -125,26 +147,27 @@ class _Maker:
         self._trials = 0
         self._tried: set[str] = set()
         self._gradient: Final = isinstance(capture, GradientCapture)
-        made = _made(capture, case)
-        self._differentiable: tuple[int, ...] = ()
-        args = list(made[0])
-        if self._gradient:
-            own = args[capture.kernel.decl.is_method :]
-            self._differentiable = tuple([i for i, a in enumerate(own) if _has_grad(a)])
+        args, contents = _made(capture, case)
+        args = list(args)
         try:
-            if capture.kernel.decl.is_method or any(isinstance(a, FieldHandle) for a in args):
+            if capture.kernel.decl.is_method or any(not _is_stated(a) for a in args):
                 raise NotSlicedError("values are needed")
             self._slice = slice_of(capture.kernel)
             names = {name for s in self._slice.body for name in _bound_names(s)}
             module = capture.kernel.decl.fn.__globals__
-            self._fields = _contents_of({n: module.get(n) for n in sorted(names)}, made[1])
+            self._fields = _contents_of({n: module.get(n) for n in sorted(names)}, contents)
         except NotSlicedError:
             self._slice, fields, args = slice_of_values(capture.kernel, args)
-            self._fields = _contents_of(fields, made[1])
+            self._fields = _contents_of(fields, contents)
+        if self._gradient and any(isinstance(a, Composite) for a in args):
+            raise NotSlicedError("a script of a gradient has no dataclasses and arrays of objects")
+        grads = [i for i, a in enumerate(args) if self._gradient and _has_grad(a)]
+        self._differentiable: tuple[int, ...] = tuple(grads)
         plain = plain_arguments(args)
         if plain is None:
             raise NotSlicedError(
-                "a script can state numbers, arrays of numbers and fields as arguments only"
+                "a script can state numbers, arrays of numbers, fields, and dataclasses of them as "
+                "arguments only"
             )
         self._args = plain
 
@@ -154,6 +177,7 @@ class _Maker:
             why = "cut out of its file, the kernel is right: it needs what the script lacks"
             return Reproducer(bisection=self._found, reason=why)
         before = kernel_lines(self._slice)
+        self._drop_members()
         while time.monotonic() < self._end:
             size = len(self._slice.text()), sum(len(text_of(a)) for a in self._args)
             self._shrink_source()
@@ -161,10 +185,12 @@ class _Maker:
             self._shrink_values()
             if size == (len(self._slice.text()), sum(len(text_of(a)) for a in self._args)):
                 break
+        self._drop_members()
         self._drop_unused()
         self._found = self._again()
+        script = self._script()
         return Reproducer(
-            bisection=self._found, script=self._script(), lines=kernel_lines(self._slice),
+            bisection=self._in_script(script), script=script, lines=kernel_lines(self._slice),
             lines_before=before, trials=self._trials,
         )  # fmt: skip
 
@@ -233,9 +259,15 @@ class _Maker:
             else:
                 self._differentiable = known
 
+    def _drop_members(self) -> None:
+        """Leave out members of dataclasses that no function names."""
+        version, args = without_members(self._slice, self._args)
+        if version is not self._slice and self._fails(version, args, self._fields):
+            self._slice, self._args = version, args
+
     def _drop_unused(self) -> None:
         """Leave out functions and fields that nothing uses any more."""
-        version, names = self._slice, {a.name for a in self._args if isinstance(a, NamedField)}
+        version, names = self._slice, set(_names_in(self._args))
         while True:
             kept = used_statements(version, names)
             if len(kept) == len(version.body):
@@ -272,12 +304,15 @@ class _Maker:
         text = version.text()
         lines = text.splitlines(keepends=True)
         linecache.cache[name] = (len(text), None, lines, name)
-        module: dict[str, Any] = {"__name__": "reproducer", "__file__": name}
+        # Dataclasses look their module up.
+        kept = sys.modules[_MODULE] = ModuleType(_MODULE)
+        module = kept.__dict__
+        module["__file__"] = name
         try:
             exec(compile(text, name, "exec"), module)
             for field, values in fields.items():
                 module[field].from_numpy(values)
-            given = [module[a.name] if isinstance(a, NamedField) else a for a in args]
+            given = [argument_of(value, module) for value in args]
             return captured(
                 module[version.name], given, self._found.backend, self._capture.config,
                 self._differentiable if self._gradient else None,
@@ -294,6 +329,21 @@ class _Maker:
         return found if same else self._found
 
     # ---- the script
+
+    def _in_script(self, script: str) -> Bisection:
+        """The finding with lines of the script, where it is about the cut-out kernel."""
+        own, lines = self._slice.text().splitlines(), script.splitlines()
+
+        def moved(change: ChangedOp) -> ChangedOp:
+            if not change.file.startswith("<reproducer ") or not 0 < change.line <= len(own):
+                return change
+            text = own[change.line - 1]
+            places = [i for i, line in enumerate(lines, 1) if line == text]
+            at = places[min(own[: change.line - 1].count(text), len(places) - 1)] if places else 0
+            return msgspec.structs.replace(change, file=SCRIPT, line=at)
+
+        changes = tuple(map(moved, self._found.changes))
+        return msgspec.structs.replace(self._found, changes=changes)
 
     def _script(self) -> str:
         found = self._found
@@ -364,6 +414,22 @@ def _made(capture: KernelCapture, case: LaunchCase) -> tuple[tuple[Any, ...], An
     if made is None:
         raise NotSlicedError("the arguments cannot be made again")
     return made
+
+
+def _is_stated(value: Any) -> bool:
+    """True for an argument that needs no names of the file: a number or an array."""
+    if isinstance(value, FieldHandle | TensorHandle):
+        return False
+    return plain_arguments([value]) is not None
+
+
+def _names_in(values: Iterable[Any]) -> Iterator[str]:
+    """The names of fields and dataclasses in arguments."""
+    for value in values:
+        if isinstance(value, NamedField | Composite):
+            yield value.name
+        if isinstance(value, Composite):
+            yield from _names_in(value.members.values())
 
 
 def _has_grad(value: Any) -> bool:

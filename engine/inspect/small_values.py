@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
 
-__all__ = ["NamedField", "is_plain", "plain_arguments", "smaller_arguments", "text_of"]
+__all__ = [
+    "Composite", "NamedField", "argument_of", "is_plain", "plain_arguments", "smaller_arguments",
+    "text_of",
+]  # fmt: skip
 
 _SHOWN: Final = 64
 Array = np.ndarray[Any, Any]
@@ -22,23 +25,77 @@ def is_plain(value: Any) -> bool:
     )
 
 
+class Composite:
+    """An argument that is an object of a dataclass of the script. members: by name: numbers,
+    arrays, texts, fields, or objects of dataclasses."""
+
+    def __init__(self, name: str, members: Mapping[str, Any]) -> None:
+        self.name: Final = name
+        self.members: Final = dict(members)
+
+    def made(self, space: Mapping[str, Any]) -> Any:
+        """The object. space: the names of the script."""
+        members = {name: argument_of(value, space) for name, value in self.members.items()}
+        return space[self.name](**members)
+
+
+def argument_of(value: Any, space: Mapping[str, Any]) -> Any:
+    """The value of an argument. space: the names of the script."""
+    if isinstance(value, Composite):
+        return value.made(space)
+    return space[value.name] if isinstance(value, NamedField) else value
+
+
 def plain_arguments(args: Sequence[Any]) -> list[Any] | None:
     """The arguments as numbers and arrays of NumPy; None if some are something else."""
-    out: list[Any] = []
-    for value in args:
-        if isinstance(value, NamedField):
-            out.append(value)
-            continue
-        if not is_plain(value) and hasattr(value, "to_numpy"):
-            value = value.to_numpy()
-        if not is_plain(value):
-            return None
-        out.append(cast("Array", value).copy() if isinstance(value, np.ndarray) else value)
-    return out
+    out = [_plain(value) for value in args]
+    return None if any(value is _NONE for value in out) else out
+
+
+_NONE: Final = object()
+
+
+def _plain(value: Any, inside: bool = False) -> Any:
+    """``value`` as a script can state it, or `_NONE`. inside: of a dataclass."""
+    if isinstance(value, NamedField):
+        return value
+    if isinstance(value, Composite):
+        members = {name: _plain(member, True) for name, member in value.members.items()}
+        known = all(member is not _NONE for member in members.values())
+        return Composite(value.name, members) if known else _NONE
+    if not is_plain(value) and hasattr(value, "to_numpy"):
+        value = value.to_numpy()
+    if inside and isinstance(value, str | None):
+        return value
+    if not is_plain(value):
+        return _NONE
+    return cast("Array", value).copy() if isinstance(value, np.ndarray) else value
 
 
 def smaller_arguments(args: Sequence[Any]) -> Iterator[list[Any]]:
     """Arguments that are a step smaller or plainer, big steps first."""
+    flat = list(_leaves(args))
+    for leaves in _smaller(flat):
+        rest = iter(leaves)
+        yield [_with_leaves(value, rest) for value in args]
+
+
+def _leaves(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, Composite):
+            yield from _leaves(value.members.values())
+        else:
+            yield value
+
+
+def _with_leaves(value: Any, leaves: Iterator[Any]) -> Any:
+    if not isinstance(value, Composite):
+        return next(leaves)
+    members = {name: _with_leaves(member, leaves) for name, member in value.members.items()}
+    return Composite(value.name, members)
+
+
+def _smaller(args: Sequence[Any]) -> Iterator[list[Any]]:
     yield from _fewer(args)
     for i, value in enumerate(args):
         for plain in _plainer(value):
@@ -106,6 +163,9 @@ def text_of(value: Any) -> str:
     """A Python expression of the value."""
     if isinstance(value, NamedField):
         return value.name
+    if isinstance(value, Composite):
+        members = ", ".join(f"{name}={text_of(member)}" for name, member in value.members.items())
+        return f"{value.name}({members})"
     if not isinstance(value, np.ndarray):
         return _number(value.item() if isinstance(value, np.generic) else value)
     array = cast("Array", value)

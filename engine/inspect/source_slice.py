@@ -17,7 +17,12 @@ from importlib.util import resolve_name
 from types import ModuleType
 from typing import Any, Final, NamedTuple, cast
 
-__all__ = ["NotSlicedError", "Slice", "kernel_lines", "slice_of", "smaller", "used_statements"]
+from .small_values import Composite
+
+__all__ = [
+    "NotSlicedError", "Slice", "kernel_lines", "slice_of", "smaller", "used_statements",
+    "without_members",
+]  # fmt: skip
 
 _ENGINE: Final = "qd_studio.engine"
 _OTHERS: Final = ("numpy", "math", "random", "dataclasses", "typing", "itertools", "functools",
@@ -225,6 +230,44 @@ def used_statements(found: Slice, names: set[str]) -> tuple[ast.stmt, ...]:
 
 
 # ---- smaller versions
+
+
+def without_members(found: Slice, args: list[Any]) -> tuple[Slice, list[Any]]:
+    """The file and the arguments without members of dataclasses that no function names."""
+    functions = [s for s in found.body if isinstance(s, ast.FunctionDef)]
+    named = {n.attr for s in functions for n in ast.walk(s) if isinstance(n, ast.Attribute)}
+    dropped: dict[str, set[str]] = {}
+
+    def visit(value: Any) -> None:
+        if isinstance(value, Composite):
+            dropped[value.name] = set(value.members) - named
+            for member in value.members.values():
+                visit(member)
+
+    def without(value: Any) -> Any:
+        if not isinstance(value, Composite):
+            return value
+        gone = dropped[value.name]
+        return Composite(
+            value.name, {n: without(m) for n, m in value.members.items() if n not in gone}
+        )
+
+    for value in args:
+        visit(value)
+    if not any(dropped.values()):
+        return found, args
+    body: list[ast.stmt] = []
+    for statement in found.body:
+        if isinstance(statement, ast.ClassDef) and statement.name in dropped:
+            statement = copy.deepcopy(statement)
+            statement.body = [
+                s
+                for s in statement.body
+                if not isinstance(s, ast.AnnAssign)
+                or ast.unparse(s.target) not in dropped[statement.name]
+            ] or [ast.Pass()]
+        body.append(statement)
+    return found._replace(body=tuple(body)), [without(value) for value in args]
 
 
 def smaller(found: Slice) -> Iterator[Slice]:

@@ -2,9 +2,10 @@
 
 `source_slice` cuts statements out of a file. That does not work for methods, for kernels made
 inside of functions, for functions that are called through a module, and for arguments that are
-fields. Here each name that the kernel uses becomes what it means: a number, a field with its
-shape, a function with what it needs in turn. Methods of data-oriented objects become functions,
-with the members of the object in place of ``self.x``.
+fields or objects. Here each name that the kernel uses becomes what it means: a number, a field with
+its shape, a function with what it needs in turn. Methods of data-oriented objects become functions,
+with the members of the object in place of ``self.x``; so do functions that an object is passed to.
+Arrays of objects become members of one dataclass, `ARRAYS`, an argument of whatever uses them.
 """
 
 from __future__ import annotations
@@ -16,20 +17,23 @@ import enum
 import inspect
 import keyword
 import linecache
+import sys
 import textwrap
 from collections.abc import Mapping
-from types import FunctionType, MethodType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from ..lang.func import FunctionOfKernels
+from ..lang.ndarray import Ndarray
 from ..types import FieldHandle, is_data_oriented
 from ..types.compound import MatrixType
-from .small_values import NamedField
+from .argument_values import is_record
+from .small_values import Composite, NamedField, is_plain, text_of
 from .source_slice import NotSlicedError, Slice
+from .value_names import ARRAYS, Names, function_of, is_fixed, loaded, parsed, unwrapped
 
-__all__ = ["ValueSlice", "slice_of_values"]
+__all__ = ["ARRAYS", "ValueSlice", "slice_of_values"]
 
 _QD: Final = "qd"
 _PACKAGE: Final = __name__.removesuffix(".inspect.value_slice")
@@ -38,8 +42,9 @@ _IMPORTED: Final = ("math", "numpy", "typing", "dataclasses", "enum", "functools
 
 
 class ValueSlice(NamedTuple):
-    """slice: the file. fields: those that it declares, by name. args: without the object of a
-    method, and with names of fields."""
+    """slice: the file. fields: those that it declares, by name. args: without objects that are
+    fixed at compile time, with `ARRAYS` in front, names of fields, and dataclasses as `Composite`.
+    """
 
     slice: Slice
     fields: dict[str, Any]
@@ -49,24 +54,26 @@ class ValueSlice(NamedTuple):
 def slice_of_values(kernel: Any, args: list[Any]) -> ValueSlice:
     """Return the file for a kernel and its arguments. NotSlicedError if there is none."""
     maker = _Slicer(kernel.decl.name)
-    fn, own, rest = kernel.decl.fn, None, list(args)
-    if kernel.decl.is_method:
-        if not rest or not is_data_oriented(rest[0]):
-            raise NotSlicedError(f"{kernel.decl.name} is a method of an object that is not known")
-        own, rest = rest[0], rest[1:]
-    name = maker.function(kernel, kernel.decl.fn, own, kernel.decl.source)
-    params = list(inspect.signature(fn).parameters)[own is not None :]
-    out: list[Any] = []
-    for param, value in zip(params, rest, strict=False):
-        is_field = isinstance(value, FieldHandle)
-        out.append(NamedField(maker.field(value, param)) if is_field else value)
+    fn, rest = kernel.decl.fn, list(args)
+    if kernel.decl.is_method and (not rest or not is_data_oriented(rest[0])):
+        raise NotSlicedError(f"{kernel.decl.name} is a method of an object that is not known")
+    given = list(zip(inspect.signature(fn).parameters, rest, strict=False))
+    objects = {name: value for name, value in given if is_fixed(value)}
+    name = maker.function(kernel, fn, objects, kernel.decl.source)
+    space = fn.__globals__
+    out = [maker.argument(v, param, space) for param, v in given if param not in objects]
+    if name in maker.with_arrays:
+        out.insert(0, Composite(ARRAYS, {n: a.to_numpy() for n, a in maker.arrays.items()}))
+        maker.declare_arrays()
     imports = [ast.parse(text).body[0] for text in sorted(maker.imports)]
     imports.insert(0, ast.parse(f"from qd_studio import engine as {_QD}").body[0])
     return ValueSlice(Slice(tuple(imports), tuple(maker.body), name), maker.fields, out)
 
 
 class _Slicer:
-    """Collects the statements. imports, body: of the file. fields: declared ones by name."""
+    """Collects the statements. imports, body: of the file. fields: declared ones by name. arrays:
+    those of objects, by name. with_arrays: the functions that have them as their first parameter.
+    """
 
     def __init__(self, kernel: str) -> None:
         self._kernel: Final = kernel
@@ -74,15 +81,15 @@ class _Slicer:
         self.imports: set[str] = set()
         self.body: list[ast.stmt] = []
         self.fields: dict[str, Any] = {}
-        self._names: dict[tuple[int, int], str] = {}
+        self.arrays: dict[str, Ndarray] = {}
+        self.with_arrays: set[str] = set()
+        self._names: dict[tuple[Any, ...], str] = {}
         # Ids stay unique only while the objects live.
         self._kept: list[Any] = []
-        self._taken: set[str] = {_QD, "np", "math"}
+        self._taken: set[str] = {_QD, "np", "math", "dataclasses", ARRAYS, ARRAYS.lower()}
         self._known = self._engine_names()
 
     def _engine_names(self) -> dict[int, str]:
-        import sys
-
         engine = sys.modules[self._package]
         out: dict[int, str] = {}
         spaces = [(_QD, engine)]
@@ -118,20 +125,24 @@ class _Slicer:
         if isinstance(value, np.generic):
             value = cast(Any, value).item()
         if known is not None:
-            return _parsed(known)
+            return parsed(known)
         if isinstance(value, _PLAIN) and not (isinstance(value, float) and not np.isfinite(value)):
-            return _parsed(f"({value!r})" if isinstance(value, int | float) else repr(value))
+            return parsed(f"({value!r})" if isinstance(value, int | float) else repr(value))
         if isinstance(value, ModuleType):
             return self._module(value)
         if isinstance(value, FieldHandle):
-            return _parsed(self.field(value, hint))
-        if isinstance(value, MethodType) and isinstance(value.__func__, FunctionOfKernels):
-            func = value.__func__
-            return _parsed(self.function(func, func.decl.fn, value.__self__, func.decl.source))
-        if isinstance(value, FunctionOfKernels):
-            return _parsed(self.function(value, value.decl.fn, None, value.decl.source))
+            return parsed(self.field(value, hint))
+        called = function_of(value)
+        if called is not None:
+            func, own = called
+            name = self.function(func, func.decl.fn, own, func.decl.source)
+            if name in self.with_arrays:
+                raise NotSlicedError(f"{hint}, which uses arrays of an object, is passed on")
+            return parsed(name)
+        if (own := self._imported(value)) is not None:
+            return own
         if isinstance(value, FunctionType):
-            return _parsed(self.function(value, value, None, _source(value)))
+            return parsed(self.function(value, value, {}, _source(value)))
         return self._declared(value, hint, space)
 
     def _module(self, module: ModuleType) -> ast.expr:
@@ -140,13 +151,23 @@ class _Slicer:
             raise NotSlicedError(f"{self._kernel} uses the module {name} as a value")
         short = {"numpy": "np"}.get(name, name.partition(".")[0])
         self.imports.add(f"import {name} as {short}" if short != name else f"import {name}")
-        return _parsed(short)
+        return parsed(short)
+
+    def _imported(self, value: Any) -> ast.expr | None:
+        """A function or class of a module that every installation has, as a member of that."""
+        module, name = (getattr(value, word, None) for word in ("__module__", "__name__"))
+        if not isinstance(module, str) or module.partition(".")[0] not in _IMPORTED:
+            return None
+        space = sys.modules.get(module)
+        if not isinstance(name, str) or space is None or getattr(space, name, None) is not value:
+            return None
+        return ast.Attribute(self._module(space), name, ast.Load())
 
     def _declared(self, value: Any, hint: str, space: Mapping[str, Any]) -> ast.expr:
         """A statement that binds the value, and its name."""
         key = (id(value), 0)
         if key in self._names:
-            return _parsed(self._names[key])
+            return parsed(self._names[key])
         text = ""
         if type(value) is float:
             text = f"float('{value}')"
@@ -156,11 +177,15 @@ class _Slicer:
             text = self._matrix_type(value)
         elif hasattr(value, "to_numpy") and type(value).__name__ in ("Vector", "Matrix"):
             text = f"{_QD}.{type(value).__name__}({value.to_numpy().tolist()!r})"
+        elif isinstance(value, np.ndarray) and is_plain(value):
+            text = text_of(value)
+            self.imports |= {"import numpy as np"}
+            self.imports |= {"import base64", "import zlib"} if "b85decode" in text else set()
         self._kept.append(value)
         if text:
             name = self._names[key] = self.unique(hint)
             self.body += ast.parse(f"{name} = {text}").body
-            return _parsed(name)
+            return parsed(name)
         if isinstance(value, type):
             return self._class(value, key)
         return self._statement(value, hint, space, key)
@@ -174,15 +199,13 @@ class _Slicer:
         return f"{_QD}.types.{make}({sizes}, {dtype})"
 
     def _class(self, value: type, key: tuple[int, int]) -> ast.expr:
-        import sys
-
         space = vars(sys.modules.get(value.__module__, builtins))
         node = ast.parse(textwrap.dedent(_source(value))).body[0]
         name = self._names[key] = self.unique(value.__name__)
-        made = _Names(self, space, {}, None, "").visit(node)
+        made = Names(self, space, {}, {}).visit(node)
         made.name = name
         self.body.append(made)
-        return _parsed(name)
+        return parsed(name)
 
     def _statement(
         self, value: Any, hint: str, space: Mapping[str, Any], key: tuple[int, int]
@@ -199,9 +222,9 @@ class _Slicer:
                 if isinstance(target, ast.Name) and space.get(target.id) is value:
                     name = self._names[key] = self.unique(target.id)
                     assert isinstance(node, ast.Assign)
-                    made = _Names(self, space, {}, None, "").visit(node.value)
+                    made = Names(self, space, {}, {}).visit(node.value)
                     self.body.append(_assigned(name, made))
-                    return _parsed(name)
+                    return parsed(name)
         kind = type(value).__name__
         raise NotSlicedError(f"{self._kernel} uses {hint}, a {kind}, which a script cannot state")
 
@@ -226,12 +249,53 @@ class _Slicer:
         self.fields[name] = value
         return name
 
-    def function(self, holder: Any, fn: Any, own: Any, source: str) -> str:
-        """The name of a function, which is added with all that it needs. own: its ``self``."""
-        key = (id(holder), id(own))
+    def array(self, value: Ndarray, hint: str) -> ast.expr:
+        """An array of an object, as a member of `ARRAYS`."""
+        name = next((name for name, one in self.arrays.items() if one is value), "")
+        if not name:
+            name = self.unique(hint)
+            self.arrays[name] = value
+        return parsed(f"{ARRAYS.lower()}.{name}")
+
+    def declare_arrays(self) -> None:
+        """Add the dataclass of the arrays."""
+        self.imports.add("import dataclasses")
+        lines = [f"{name}: {self._array_type(value)}" for name, value in self.arrays.items()]
+        text = "\n    ".join([f"@dataclasses.dataclass\nclass {ARRAYS}:", *lines])
+        self.body.insert(0, ast.parse(text).body[0])
+
+    def _array_type(self, value: Ndarray) -> str:
+        element = self._known.get(id(value.dtype), "")
+        if not element or value.layout is not None:
+            raise NotSlicedError(f"{self._kernel} uses an array whose type cannot be stated")
+        if value.element_shape:
+            make = "vector" if len(value.element_shape) == 1 else "matrix"
+            sizes = ", ".join(map(str, value.element_shape))
+            element = f"{_QD}.types.{make}({sizes}, {element})"
+        return f"{_QD}.types.NDArray[{element}, {len(value.shape)}]"
+
+    def argument(self, value: Any, hint: str, space: Mapping[str, Any]) -> Any:
+        """An argument of the kernel: fields by name, and dataclasses as `Composite`."""
+        value = unwrapped(value)
+        if isinstance(value, FieldHandle):
+            return NamedField(self.field(value, hint))
+        if not is_record(value):
+            return value
+        made = self.expression(type(value), type(value).__name__, space)
+        members = {
+            f.name: self.argument(getattr(value, f.name), f.name, space)
+            for f in dataclasses.fields(value)
+            if f.init
+        }
+        return Composite(ast.unparse(made), members)
+
+    def function(self, holder: Any, fn: Any, objects: Mapping[str, Any], source: str) -> str:
+        """The name of a function, which is added with all that it needs. objects: parameters that
+        are objects, which are left out, such as ``self``."""
+        key = (id(holder), *((name, id(value)) for name, value in objects.items()))
         if key in self._names:
             return self._names[key]
-        self._kept += [holder, own]
+        self._kept += [holder, *objects.values()]
         node = ast.parse(textwrap.dedent(source)).body[0]
         if not isinstance(node, ast.FunctionDef):
             raise NotSlicedError(f"the source of {fn.__name__} is not a function of its own")
@@ -243,11 +307,15 @@ class _Slicer:
                 inner[one] = cell.cell_contents
             except ValueError:
                 raise NotSlicedError(f"{fn.__name__} uses {one}, which has no value") from None
-        me = node.args.args.pop(0).arg if own is not None else ""
         self._annotate(node, holder, {*fn.__globals__, *inner})
+        node.args.args = [arg for arg in node.args.args if arg.arg not in objects]
         node.decorator_list = [d for d in node.decorator_list if not _is_static(d)]
-        made = _Names(self, fn.__globals__, inner, own, me).visit(node)
+        names = Names(self, fn.__globals__, inner, objects)
+        made = names.visit(node)
         made.name = name
+        if names.uses_arrays:
+            self.with_arrays.add(name)
+            made.args.args.insert(0, ast.arg(ARRAYS.lower(), ast.Name(ARRAYS, ast.Load())))
         self.body.append(made)
         return name
 
@@ -255,7 +323,7 @@ class _Slicer:
         """State the types of parameters whose annotations name what only the making function
         knew."""
         for i, arg in enumerate(node.args.args):
-            names = set[str]() if arg.annotation is None else _loaded(arg.annotation)
+            names = set[str]() if arg.annotation is None else loaded(arg.annotation)
             if names <= {*known, *dir(builtins)}:
                 continue
             decl = holder.decl.params[i + len(holder.decl.params) - len(node.args.args)]
@@ -267,98 +335,7 @@ class _Slicer:
                 text = f"{_QD}.types.NDArray[{dtype}, {decl.ndim}]"
             else:
                 raise NotSlicedError(f"{arg.arg}: its type was made inside of a function")
-            arg.annotation = _parsed(text)
-
-
-class _Names(ast.NodeTransformer):
-    """Replaces names of a function that are not its own."""
-
-    def __init__(
-        self, slicer: _Slicer, space: Mapping[str, Any], cells: Mapping[str, Any], own: Any, me: str
-    ) -> None:
-        self._slicer: Final = slicer
-        self._space: Final = space
-        self._cells: Final = cells
-        self._own: Final = own
-        self._me: Final = me
-        self._locals: set[str] = set()
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        args = node.args
-        for arg in (*args.posonlyargs, *args.args, *args.kwonlyargs):
-            self._locals.add(arg.arg)
-        outer = {n for d in node.decorator_list for n in _loaded(d)}
-        for inner in ast.walk(node):
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
-                self._locals.add(inner.id)
-        self._locals -= outer
-        return self.generic_visit(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> Any:
-        self._locals |= {
-            inner.id
-            for inner in ast.walk(node)
-            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store)
-        }
-        return self.generic_visit(node)
-
-    def visit_Name(self, node: ast.Name) -> Any:
-        if not isinstance(node.ctx, ast.Load) or node.id in self._locals:
-            return node
-        if node.id == self._me:
-            raise NotSlicedError(f"it passes {self._me} on: scripts have no objects")
-        found, value = self._value(node.id)
-        if not found:
-            return node
-        return self._slicer.expression(value, node.id, self._space)
-
-    def visit_Attribute(self, node: ast.Attribute) -> Any:
-        names: list[str] = [node.attr]
-        root = node.value
-        while isinstance(root, ast.Attribute):
-            names.append(root.attr)
-            root = root.value
-        if not isinstance(root, ast.Name) or root.id in self._locals:
-            return self.generic_visit(node)
-        found, value = self._value(root.id)
-        if not found:
-            return self.generic_visit(node)
-        hint = root.id
-        names.reverse()
-        while names and _is_space(value):
-            hint = names.pop(0)
-            try:
-                value = getattr(value, hint)
-            except AttributeError:
-                raise NotSlicedError(f"{ast.unparse(node)} has no value") from None
-        made = self._slicer.expression(value, hint, self._space)
-        for name in names:
-            made = ast.Attribute(made, name, ast.Load())
-        if isinstance(made, ast.Attribute):
-            made.ctx = node.ctx
-        return made
-
-    def _value(self, name: str) -> tuple[bool, Any]:
-        if self._me and name == self._me:
-            return True, self._own
-        for space in (self._cells, self._space):
-            if name in space:
-                return True, space[name]
-        return False, None
-
-
-def _is_space(value: Any) -> bool:
-    """True for what has members of its own: a module, an object of a data-oriented class, or of a
-    dataclass, and an enumeration."""
-    if isinstance(value, ModuleType) or is_data_oriented(value):
-        return True
-    if inspect.isclass(value):
-        return issubclass(value, enum.Enum)
-    return dataclasses.is_dataclass(value)
-
-
-def _loaded(node: ast.AST) -> set[str]:
-    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+            arg.annotation = parsed(text)
 
 
 def _is_static(node: ast.expr) -> bool:
@@ -376,12 +353,6 @@ def _is_literal(value: Any) -> bool:
 def _assigned(name: str, value: ast.expr) -> ast.stmt:
     made = ast.Assign([ast.Name(name, ast.Store())], value)
     return ast.fix_missing_locations(made)
-
-
-def _parsed(text: str) -> ast.expr:
-    made = ast.parse(text).body[0]
-    assert isinstance(made, ast.Expr)
-    return made.value
 
 
 def _source(value: Any) -> str:

@@ -11,6 +11,7 @@ from qd_studio import engine as qd
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import KernelCapture
 from qd_studio.engine.inspect.arguments import Call
+from qd_studio.engine.inspect.record_bisection import SCRIPT
 from qd_studio.engine.inspect.reproducer import reproducer_of
 from qd_studio.engine.inspect.small_values import text_of
 
@@ -74,6 +75,11 @@ def test_a_script_has_what_the_kernel_needs_and_no_more(tmp_path):
     qd.init(arch=qd.cpu)
     made, plant = of_file(tmp_path, FIELD, "collect", "swapped_operands", "die", "simplify_II")
     assert made.bisection.pass_name == "die"
+    (change, *_) = made.bisection.changes
+    lines = made.script.splitlines()
+    start, end = lines.index("@ti.kernel"), lines.index("arguments = [")
+    assert change.file == SCRIPT and start < change.line - 1 < end
+    assert lines[change.line - 1].strip()
     assert "from qd_studio import engine as ti" in made.script
     assert "ti.init(arch=ti.cpu, fast_math=False)" in made.script
     assert "unused" not in made.script

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from ....engine.inspect.record_bisection import Bisection, ChangedOp, Commit
+from ..format import counted
 from ..lines import Line, Span, ir_spans
 
 __all__ = ["bisection_lines"]
@@ -25,7 +26,8 @@ def bisection_lines(found: Bisection, texts: Mapping[str, str] | None = None) ->
     name = found.kernel + (f" on {found.backend}" if found.backend else "")
     style = {"found": "bad", "agrees": "ok"}.get(found.state, "warn")
     wrong = f"worse in {found.metric}" if found.metric else "wrong"
-    none = f"{found.metric} is not worse" if found.metric else "nothing is wrong"
+    wrong = "other results" if found.evidence == "results" else wrong
+    none = f"not worse in {found.metric}" if found.metric else "nothing is wrong"
     word = {"found": f"{wrong} because of ", "agrees": none, "unknown": "unknown"}
     head: list[Span] = [(f"{name}: ", "title"), (word[found.state], style)]
     if found.state == "found":
@@ -50,12 +52,8 @@ def bisection_lines(found: Bisection, texts: Mapping[str, str] | None = None) ->
     if found.more:
         yield Line(((f"  and {found.more} more changes of the same run", "dim"),))
     if found.state != "unknown":
-        over = "trials" if found.metric or found.commit else ""
-        took = (
-            f"{found.trials} {over}"
-            if over
-            else f"{found.trials} runs over {found.states} states of the IR"
-        )
+        took = counted(found.trials, "run" if found.states else "trial")
+        took += f" over {counted(found.states, 'state')} of the IR" if found.states else ""
         if found.seconds:
             took += f", {found.seconds:.1f} s"
         yield Line(((f"  {took}", "dim"),))

@@ -9,7 +9,7 @@ at: opening the diff of a listing of 100,000 lines costs the diff itself, not it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ....engine.inspect.diff import Diff, DiffRow, diff_listings, diff_pass, fold, intraline
 from ....engine.inspect.record import CompileRecord, FileRecord, PassRun, Snapshot
@@ -21,24 +21,28 @@ if TYPE_CHECKING:
     from ....engine.inspect.readable import Readable
 
 __all__ = [
-    "DiffLines", "Files", "diff_lines", "diff_size", "listing_lines", "pass_diff", "readable_of",
+    "UNSEEN", "DiffLines", "Files", "diff_lines", "diff_size", "listing_lines", "pass_diff",
+    "readable_of",
     "run_lines", "unseen",
 ]  # fmt: skip
 
 Files = tuple[FileRecord, ...]
 
+UNSEEN: Final = "The readable form is as before; the exact form shows the change."
 _MOVED_ROOM = 32
 _SIGNS = {"same": "  ", "added": "+ ", "removed": "- ", "moved": "> "}
 _ROWS = {"added": "add", "removed": "del", "moved": "move", "same": ""}
 
 
 @by_identity(24)
-def readable_of(compiled: CompileRecord, snapshot: Snapshot, files: Files) -> Readable:
-    """The readable form of a listing."""
+def readable_of(
+    compiled: CompileRecord, snapshot: Snapshot, files: Files, renamed: Snapshot | None = None
+) -> Readable:
+    """The readable form of a listing. renamed: with other numbers of ops, as in `readable_ir`."""
     # Imported with the IR, which the first screen does without.
     from ....engine.inspect.readable import readable_ir
 
-    return readable_ir(compiled, snapshot, files)
+    return readable_ir(compiled, snapshot, files, renamed)
 
 
 def _spans(listing: Snapshot | Readable, text: str) -> tuple[Span, ...]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from ....engine.inspect.compare import BackendComparison, Comparison, KernelComparison
 from ....engine.inspect.compare_figures import Figure, Timing
-from ....engine.inspect.diff import diff_renumbered
-from ....engine.inspect.record import CompileRecord, KernelRecord, PassRun, Record, Snapshot
+from ....engine.inspect.diff import diff_listings, diff_renumbered
+from ....engine.inspect.record import CompileRecord, KernelRecord, PassRun, Record
 from .. import format as fmt
 from ..lines import Line, Span
-from .changes import diff_lines, listing_lines
+from .changes import UNSEEN, Files, diff_lines, listing_lines, readable_of
 
 __all__ = [
     "aligned_lines", "comparison_lines", "compiles_of", "kernel_lines", "pair_of", "parted",
@@ -177,11 +179,13 @@ def parted_lines(
     new: CompileRecord,
     width: int = 0,
     at: int | None = None,
+    files: tuple[Files, Files] | None = None,
 ) -> Sequence[Line]:
     """The IR of both after the pass at which they part, as a diff; empty if they do not part.
 
     width: of each of two columns, 0 for one. at: after this of the aligned passes instead; the
-    whole listing, if it is the same in both.
+    whole listing, if it is the same in both. files: those of both records, for the readable form;
+    None for the exact one.
     """
     at = found.parting if at is None else at
     if at < 0:
@@ -189,13 +193,19 @@ def parted_lines(
     before = old.snapshots[_place(old, [p.before for p in found.passes[: at + 1]])]
     after = new.snapshots[_place(new, [p.after for p in found.passes[: at + 1]])]
     if found.passes[at].same:
-        return listing_lines(new, after)
+        return listing_lines(new, after if files is None else readable_of(new, after, files[1]))
     diff, renamed = diff_renumbered(before, after)
     # Locations of the old listing are in a table of its own.
-    renamed = Snapshot(
-        lines=renamed.lines, ids=renamed.ids, locs=(-1,) * len(renamed.lines), ops=renamed.ops
-    )
-    return diff_lines(new, renamed, after, diff, width=width)
+    nowhere = (-1,) * len(renamed.lines)
+    if files is None:
+        renamed = msgspec.structs.replace(renamed, locs=nowhere)
+        return diff_lines(new, renamed, after, diff, width=width)
+    shown = readable_of(old, before, files[0], renamed)._replace(locs=nowhere)
+    now = readable_of(new, after, files[1])
+    diff = diff_listings(shown, now)
+    if diff.empty:
+        return [Line(((UNSEEN, "dim"),)), *listing_lines(new, now)]
+    return diff_lines(new, shown, now, diff, width=width)
 
 
 # ---- the passes of both

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ....engine.inspect.record import CompileRecord, KernelRecord, Record, RunName
+from ....engine.inspect.record import CompileRecord, FileRecord, KernelRecord, Record, RunName
 from ....engine.inspect.tracking import CodePlace, Event, Track, Tracker
 from ..format import counted
-from ..lines import Line, Span, cell, ir_spans, prose_spans, python_spans
+from ..lines import Line, Span, cell, ir_spans, prose_spans, python_spans, readable_spans
 from ..memo import by_identity
 from ..state import names_of
 
-__all__ = ["Place", "held_op", "line_title", "place_of", "track_lines", "track_of", "tracks_at"]
+__all__ = [
+    "Place", "held_op", "line_title", "place_of", "readable_size", "track_lines", "track_of",
+    "track_values", "tracks_at",
+]  # fmt: skip
 
 _TEXTS: Final = {
     "opencl_c": "OpenCL C", "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR",
@@ -27,6 +30,11 @@ _STYLES: Final = {
 _KIND: Final = 10
 _IR_LINE: Final = re.compile(r"(?:<\*?\w+> )?\$\d+ [=:] ")
 _WHERE: Final = 38
+_NARROW: Final = 22
+
+
+Values = Mapping[tuple[int, int], str]
+"""By the index of a run (-1 for the front end) and an op: its text after that run."""
 
 
 class Place(NamedTuple):
@@ -97,35 +105,78 @@ def line_title(record: Record, kernel: KernelRecord, line: int) -> Line:
     return Line(((f"line {line}  ", "title"), *python_spans(shown)), line=line)
 
 
+def _shown_ops(found: Sequence[Track]) -> Iterator[tuple[int, int]]:
+    """The ops whose text is shown, each after a run."""
+    for track in found:
+        for event in track.events:
+            if event.after and event.into >= 0:
+                yield event.run, event.into
+
+
+def _listings(compiled: CompileRecord, found: Sequence[Track]) -> dict[int, list[tuple[int, int]]]:
+    """`_shown_ops` by the index of the listing that has them."""
+    after = {run.index: run.after for run in compiled.runs} | {-1: 0}
+    out: dict[int, list[tuple[int, int]]] = {}
+    for run, op in dict.fromkeys(_shown_ops(found)):
+        if run in after:
+            out.setdefault(after[run], []).append((run, op))
+    return out
+
+
+def readable_size(compiled: CompileRecord, found: Sequence[Track]) -> int:
+    """The lines of all listings that `track_values` reads."""
+    return sum(len(compiled.snapshots[i].lines) for i in _listings(compiled, found))
+
+
 @by_identity(16)
-def track_lines(found: tuple[Track, ...], ascii_only: bool = False) -> list[Line]:
+def track_values(
+    compiled: CompileRecord, found: tuple[Track, ...], files: tuple[FileRecord, ...]
+) -> Values:
+    """The readable form of the ops in these histories."""
+    # Imported with the IR, which the first screen does without.
+    from ....engine.inspect.readable import readable_values
+
+    out: dict[tuple[int, int], str] = {}
+    for i, places in _listings(compiled, found).items():
+        ops = [op for _, op in places]
+        texts = readable_values(compiled, compiled.snapshots[i], ops, files)
+        out |= {(run, op): texts[op] for run, op in places if op in texts}
+    return out
+
+
+@by_identity(16)
+def track_lines(
+    found: tuple[Track, ...], ascii_only: bool = False, values: Values | None = None,
+    narrow: bool = False,
+) -> list[Line]:  # fmt: skip
     """A heading for each value, its events, and its generated code; keyed by `Place`.
 
-    Where a value becomes one that is shown as well, the rest of its history is there.
+    Where a value becomes one that is shown as well, the rest of its history is there. values: the
+    readable form; None for the exact one. narrow: without the stages of passes.
     """
+    values = values or {}
     own = {track.op for track in found}
     out: list[Line] = []
     for track in found:
-        out.append(_heading(track, ascii_only))
+        out.append(_heading(track, ascii_only, values))
         for n, event in enumerate(track.events):
-            out.append(_event(track, n, event))
+            out.append(_event(track, n, event, values, narrow))
             if event.kind == "merged" and event.into in own and event.into != track.op:
-                out.append(
-                    _row(track, Place(track.op, n), "", "", "", f"from here as ${event.into}")
-                )
+                text = f"from here as ${event.into}"
+                out.append(_row(track, Place(track.op, n), "", "", "", text, narrow))
                 break
         else:
-            out += _code(track)
+            out += _code(track, narrow)
     loops = dict.fromkeys(r for t in found for r in t.remarks if r.op != t.last)
     if loops:
         out.append(Line((("     LLVM about the loops around them", "head"),), "loops"))
         for n, r in enumerate(loops):
             title = f"LLVM {r.pass_name}"
-            out.append(_row(found[0], Place(-1, n), title, "remark", "warn", r.text))
+            out.append(_row(found[0], Place(-1, n), title, "remark", "warn", r.text, narrow))
     return out
 
 
-def _heading(track: Track, ascii_only: bool) -> Line:
+def _heading(track: Track, ascii_only: bool, values: Values) -> Line:
     arrow = "->" if ascii_only else "→"
     end = "deleted" if track.last < 0 else f"${track.last}" if track.last != track.op else ""
     spans: list[Span] = [(f"{track.line or '':>4} ", "gutter"), (f"${track.op}", "id")]
@@ -133,21 +184,32 @@ def _heading(track: Track, ascii_only: bool) -> Line:
         spans.append((f" {track.name}", "title"))
     if end:
         spans.append((f" {arrow} {end}", "bad" if track.last < 0 else "accent"))
-    return Line((*spans, ("  ", ""), *ir_spans(track.text)), Place(track.op, -1), track.text,
+    born = next((e.run for e in track.events if e.into == track.op and e.after), -1)
+    known = values.get((born, track.op))
+    shown = ir_spans(track.text) if known is None else readable_spans(known)
+    return Line((*spans, ("  ", ""), *shown), Place(track.op, -1), known or track.text,
                 line=track.line)  # fmt: skip
 
 
-def _row(track: Track, key: Place, where: str, kind: str, style: str, text: str) -> Line:
+def _row(
+    track: Track, key: Place, where: str, kind: str, style: str, text: str, narrow: bool,
+    readable: bool = False,
+) -> Line:  # fmt: skip
+    code = readable_spans if readable else ir_spans
     spans = (
-        ("     ", "gutter"), (cell(where, _WHERE) + " ", "dim"), (cell(kind, _KIND) + " ", style),
-        *(ir_spans(text) if _IR_LINE.match(text) else prose_spans(text)),
+        ("     ", "gutter"), (cell(where, _NARROW if narrow else _WHERE) + " ", "dim"),
+        (cell(kind, _KIND) + " ", style),
+        *(code(text) if readable or _IR_LINE.match(text) else prose_spans(text)),
     )  # fmt: skip
     return Line(spans, key, text, line=track.line)
 
 
-def _event(track: Track, n: int, event: Event) -> Line:
-    return _row(track, Place(track.op, n), where_of(event), event.kind,
-                _STYLES.get(event.kind, "dim"), _text(event))  # fmt: skip
+def _event(track: Track, n: int, event: Event, values: Values, narrow: bool) -> Line:
+    known = values.get((event.run, event.into))
+    text = _text(event, event.after if known is None else known)
+    where = event.pass_name if narrow and event.run >= 0 else where_of(event)
+    return _row(track, Place(track.op, n), where, event.kind,
+                _STYLES.get(event.kind, "dim"), text, narrow, text == known)  # fmt: skip
 
 
 def where_of(event: Event) -> str:
@@ -159,27 +221,28 @@ def where_of(event: Event) -> str:
     return f"{event.stage}{round} {event.pass_name}{task}"
 
 
-def _text(event: Event) -> str:
+def _text(event: Event, after: str) -> str:
     guess = "" if event.sure else " (as the listings show)"
     if event.kind == "merged":
         how = f", {event.how}" if event.how else ""
-        return f"into ${event.into}{how}{guess}: {event.after}"
+        return f"into ${event.into}{how}{guess}: {after}"
     if event.kind in ("born", "rewritten"):
-        return f"{event.how}: {event.after}" if event.how else event.after
+        return f"{event.how}: {after}" if event.how else after
     return event.how + guess
 
 
-def _code(track: Track) -> list[Line]:
+def _code(track: Track, narrow: bool) -> list[Line]:
     end = len(track.events)
     out: list[Line] = []
     for place in sorted(track.code, key=lambda x: _ORDER.get(x.text, -1)):
         title = _TEXTS.get(place.text, place.text)
         key = Place(track.op, end, place.text)
-        out.append(_row(track, key, title, "code", "dim", _lines_of(place)))
+        out.append(_row(track, key, title, "code", "dim", _lines_of(place), narrow))
     for r in track.remarks:
         if r.op == track.last:
             title = f"LLVM {r.pass_name}"
-            out.append(_row(track, Place(track.op, end), title, "remark", "warn", r.text))
+            key = Place(track.op, end)
+            out.append(_row(track, key, title, "remark", "warn", r.text, narrow))
     return out
 
 

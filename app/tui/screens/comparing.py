@@ -20,7 +20,7 @@ from ..link import Computed
 from ..versus import Given, Result, Sides, compiled_side
 from ..widgets.bars import KeyBar, PromptBar
 from ..widgets.lines import LineView
-from .lists import ListScreen
+from .lists import IrScreen, ListScreen
 
 if TYPE_CHECKING:
     from ....engine.inspect.compare import BackendComparison
@@ -333,7 +333,7 @@ class VersusScreen(ListScreen):
             self.studio.push_screen(AtPassScreen(shown[0], shown[1], key[1], self._sides.names))
 
 
-class AtPassScreen(ListScreen):
+class AtPassScreen(IrScreen):
     """The IR of both compiles after one of the aligned passes, as a diff."""
 
     def __init__(
@@ -343,24 +343,26 @@ class AtPassScreen(ListScreen):
         each = backend.passes[at]
         self.heading = f"the IR after {each.title()}: {names[0]} -> {names[1]}"
         self._result, self._backend, self._at = result, backend, at
-        self._lines: tuple[int, Sequence[Line]] | None = None
+        self._lines: tuple[tuple[int, bool], Sequence[Line]] | None = None
 
     def content(self) -> tuple[Sequence[Line], list[Line]]:
         width = self.studio.size.width
-        column = (width - 8) // 2 if width >= _SPLIT else 0
-        if self._lines is None or self._lines[0] != column:
-            self.studio.compute(lambda: self._compute(column))
+        asked = (width - 8) // 2 if width >= _SPLIT else 0, self.studio.sel.readable
+        if self._lines is None or self._lines[0] != asked:
+            self.studio.compute(lambda: self._compute(*asked))
             return (self._lines[1] if self._lines else [Line((("Comparing ...", "dim"),))]), []
         head: list[Line] = []
         if self._backend.passes[self._at].same:
             head = [Line((("The same in both, apart from the numbers of operations.", "ok"),))]
         return self._lines[1], head
 
-    def _compute(self, column: int) -> None:
-        if self._lines is not None and self._lines[0] == column:
+    def _compute(self, column: int, readable: bool) -> None:
+        asked = column, readable
+        if self._lines is not None and self._lines[0] == asked:
             return
         compiles = compiles_of(self._backend, self._result.old, self._result.new)
         lines: Sequence[Line] = ()
         if compiles is not None:
-            lines = parted_lines(self._backend, *compiles, column, self._at)
-        self._lines = column, lines
+            files = self._result.files if readable else None
+            lines = parted_lines(self._backend, *compiles, column, self._at, files)
+        self._lines = asked, lines

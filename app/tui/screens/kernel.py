@@ -267,10 +267,8 @@ class KernelScreen(StudioScreen):
             self.paint()
         elif not self.shown.turn(name):
             self._on_passes().flip(name)
-        if name == "readable" and self.studio.keeps:
-            from ..kept import keep
-
-            keep(readable=self.studio.sel.readable)
+        if name == "readable":
+            self.studio.keep_form()
 
     def action_graph_form(self) -> None:
         if self.studio.sel.tab != "cfg":

@@ -10,12 +10,12 @@ from textual.app import ComposeResult
 from ...core.edits import edit_lines
 from ...core.lines import Line
 from ...core.views.misc import log_lines
-from ..commands import SCOPES, by_scope, key_names
+from ..commands import SCOPES, bindings, by_scope, key_names
 from ..widgets.bars import KeyBar, TitleBar
 from ..widgets.lines import LineView
 from .base import StudioScreen
 
-__all__ = ["EditScreen", "HelpScreen", "LogScreen"]
+__all__ = ["EditScreen", "HelpScreen", "IrScreen", "LogScreen"]
 
 
 class ListScreen(StudioScreen):
@@ -120,7 +120,20 @@ class LogScreen(ListScreen):
             view.put(len(view.lines) - 1)
 
 
-class EditScreen(ListScreen):
+class IrScreen(ListScreen):
+    """A list with IR, in the readable form or as it is."""
+
+    BINDINGS = bindings("ir")
+    scope = "ir"
+    KEYS = (("diff-form", "form"), *ListScreen.KEYS)
+
+    def action_form(self) -> None:
+        self.studio.select(readable=not self.studio.sel.readable)
+        self.studio.keep_form()
+        self.paint()
+
+
+class EditScreen(IrScreen):
     """The effect of the last save on the selected kernel; computed on another thread."""
 
     heading = "what the last save did"
@@ -134,7 +147,8 @@ class EditScreen(ListScreen):
         if kernel in state.edits.broken:
             text = "The last save has no result for this kernel: see the error on the matrix."
             return [Line(((text, "warn"),))], []
-        if not edit_lines.has(before, now, kernel, backend, width):
-            state.compute(lambda: edit_lines(before, now, kernel, backend, width))
+        asked = (before, now, kernel, backend, width, state.sel.readable)
+        if not edit_lines.has(*asked):
+            state.compute(lambda: edit_lines(*asked))
             return [Line((("Comparing ...", "dim"),))], []
-        return edit_lines(before, now, kernel, backend, width), []
+        return edit_lines(*asked), []

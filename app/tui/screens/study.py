@@ -1,26 +1,33 @@
 """The screen of a bisection: its progress, the culprit, the script that shows it, and more to ask.
 
 It looks for what makes the result wrong at once. Below the answer are the other questions: what
-makes the kernel larger or slower. `enter` on one asks it.
+makes the kernel larger or slower. `enter` on one asks it. Another key asks which commit did it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from textual import on
+from textual.app import ComposeResult
 
-from ....engine.inspect.record_bisection import Bisection, Reproducer
+from ....engine.inspect.record_bisection import SCRIPT, Bisection, Reproducer
 from ...core.lines import Line
 from ...core.views.bisection import bisection_lines
 from ...worker.events import Event, Exited, Failed, Progress, RecordUpdated, Studied
 from ...worker.protocol import Study
-from ...worker.studying import start_study
+from ...worker.studying import judge_file, start_study
+from ..commands import bindings
+from ..widgets.bars import PromptBar
 from ..widgets.lines import LineView
 from .lists import ListScreen
+
+if TYPE_CHECKING:
+    from ....engine.inspect.record import KernelRecord
 
 __all__ = ["StudyScreen"]
 
@@ -44,6 +51,63 @@ class _Ask(NamedTuple):
     metric: str
 
 
+class CommitSearch:
+    """Bisects revisions of git on a thread of its own.
+
+    said: called on that thread, with the commits judged so far and what is done now, and at the end
+    with the result, or the reason why there is none.
+    """
+
+    def __init__(
+        self, client: Any, kernel: KernelRecord, metric: str, ends: tuple[str, str],
+        said: Callable[[Sequence[str], str], object],
+        done: Callable[[Bisection | str], object],
+    ) -> None:  # fmt: skip
+        self._client = client
+        self._kernel = kernel
+        self._study = Study(kind="judge", metric=metric)
+        self._ends = ends
+        self._said = said
+        self._done = done
+        self._cancelled = threading.Event()
+        self._judged: list[str] = []
+        threading.Thread(target=self._run, name="studio-commits", daemon=True).start()
+
+    def stop(self) -> None:
+        """Give up; the worker ends."""
+        self._cancelled.set()
+
+    def _run(self) -> None:
+        from ...history import bisect_commits
+        from ...worker.once import CancelledError, WorkerError
+
+        files = self._client.template.files
+        own = self._kernel.file
+        path = str(own if own in files or len(files) != 1 else files[0])
+        try:
+            found = bisect_commits(
+                path, *self._ends, self._judge, self._study.metric, self._judged_one
+            )
+            self._done(msgspec.structs.replace(found, kernel=self._kernel.name))
+        except CancelledError:
+            return
+        except (WorkerError, OSError, ValueError) as error:
+            self._done(str(error) or type(error).__name__)
+
+    def _judge(self, path: str) -> Any:
+        def heard(event: Event) -> None:
+            if isinstance(event, Progress):
+                self._said(tuple(self._judged), event.text)
+
+        return judge_file(
+            self._client, path, self._kernel.name, self._study, heard, self._cancelled
+        )
+
+    def _judged_one(self, text: str) -> None:
+        self._judged.append(text)
+        self._said(tuple(self._judged), "the next revision ...")
+
+
 class StudyScreen(ListScreen):
     """Finds what makes a kernel wrong or worse, in a worker of its own.
 
@@ -51,8 +115,10 @@ class StudyScreen(ListScreen):
     screen cancels the work.
     """
 
+    BINDINGS = bindings("study")
+    scope = "study"
     heading = "what makes the result wrong"
-    KEYS = (("reproduce", "script"), *ListScreen.KEYS)
+    KEYS = (("reproduce", "script"), ("which-commit", "which commit"), *ListScreen.KEYS)
 
     def __init__(self, client: Any, kernel: str, kind: str, free: Any) -> None:
         super().__init__()
@@ -64,7 +130,15 @@ class StudyScreen(ListScreen):
         self._metric = ""
         self._doing = "starting a worker ..."
         self._faults: list[str] = []
+        self._judged: Sequence[str] = ()
+        # The search between revisions that is at work: what others report comes too late.
+        self._search: object = None
         self._lines: list[Line] = []
+
+    def body(self) -> ComposeResult:
+        yield from super().body()
+        yield PromptBar("a good revision, such as HEAD~20 or v1.2; GOOD..BAD for both ends",
+                        self._given, id="value")  # fmt: skip
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -82,8 +156,10 @@ class StudyScreen(ListScreen):
     def _ask(self, metric: str) -> None:
         """Start a worker for a question."""
         self.on_unmount()
-        self._lines, self._faults, self._metric = [], [], metric
+        self._search = None
+        self._lines, self._faults, self._metric, self._judged = [], [], metric, ()
         self._doing = "starting a worker ..."
+        self.heading = _QUESTIONS[metric]
         record = self.studio.record
         kernel = next(k for k in record.kernels if k.id == self._kernel)
         wrong = [b.backend for b in kernel.backends
@@ -100,7 +176,9 @@ class StudyScreen(ListScreen):
         if self._lines:
             return self._lines, []
         asked = f"  {_QUESTIONS[self._metric]}"
-        lines = [Line(((self._kernel, "title"), (asked, ""))), Line(((f"  {self._doing}", "dim"),))]
+        lines = [Line(((self._kernel, "title"), (asked, "")))]
+        lines += [Line(((f"  {text}", ""),)) for text in self._judged]
+        lines.append(Line(((f"  {self._doing}", "dim"),)))
         lines += [Line(((f"  {text}", "bad"),)) for text in self._faults]
         leave = self.studio.key_name("back")
         return [*lines, Line(()), Line(((f"  {leave} cancels.", "dim"),))], []
@@ -135,26 +213,29 @@ class StudyScreen(ListScreen):
 
     def _answered(self, answer: bytes) -> None:
         self._show(answer)
+        self._add_questions()
+
+    def _add_questions(self) -> None:
         self._lines += [Line(()), Line((("enter asks another question:", "dim"),))]
         for metric, text in _QUESTIONS.items():
-            if metric != self._metric:
+            if metric != self._metric or self._judged:
                 self._lines.append(Line(((f"  {text}", "accent"),), _Ask(metric)))
-        more = "qd-studio bisect FILE --kernel K --good REVISION finds the commit"
-        self._lines.append(Line(((f"  {more}", "dim"),)))
+        key = self.studio.key_name("which-commit")
+        self._lines.append(Line(((f"{key} finds the commit that did it.", "dim"),)))
 
     def _show(self, answer: bytes) -> None:
         texts = {file.path: file.text for file in self.studio.record.files}
         if self.kind == "bisect" or self._metric:
-            self._lines = list(
-                bisection_lines(msgspec.json.decode(answer, type=Bisection), texts)
-            )  # fmt: skip
-            if self._metric:
+            found = msgspec.json.decode(answer, type=Bisection)
+            self._lines = list(bisection_lines(found, texts))
+            if self._metric or found.state != "found":
                 return
             key = self.studio.key_name("reproduce")
             more = f"{key} writes a script that shows it."
             self._lines += [Line(()), Line(((more, "dim"),))]
             return
         made = msgspec.json.decode(answer, type=Reproducer)
+        texts[SCRIPT] = made.script
         self._lines = list(bisection_lines(made.bisection, texts))
         if not made.script:
             self._lines += [Line(()), Line(((f"no script: {made.reason}", "warn"),))]
@@ -168,3 +249,60 @@ class StudyScreen(ListScreen):
             said = f"wrote {path.resolve()}: {made.lines} lines of kernel"
         self._lines += [Line(()), Line(((said, "accent"),)), Line(())]
         self._lines += [Line(((text, ""),)) for text in made.script.splitlines()]
+
+    # ---- between revisions
+
+    def action_commits(self) -> None:
+        """Ask for a good revision."""
+        bar = self.query_one("#value", PromptBar)
+        bar.value = ""
+        bar.add_class("open")
+        bar.focus()
+
+    def back(self) -> bool:
+        bar = self.query_one("#value", PromptBar)
+        if not bar.has_class("open"):
+            return False
+        bar.remove_class("open")
+        self.query_one("#list", LineView).focus()
+        return True
+
+    def _given(self, text: str) -> None:
+        self.back()
+        good, _, bad = text.strip().partition("..")
+        if not good:
+            return
+        self.on_unmount()
+        ends = good, bad.removeprefix(".") or "HEAD"
+        self._lines, self._faults, self._judged = [], [], ()
+        self.heading = f"{_QUESTIONS[self._metric]}, between revisions"
+        self._doing = f"judging {ends[0]} and {ends[1]} ..."
+        record = self.studio.record
+        kernel = next(k for k in record.kernels if k.id == self._kernel)
+        later = self.studio.call_later
+        asked = self._search = object()
+        self._worker = CommitSearch(
+            self._client, kernel, self._metric, ends,
+            lambda judged, doing: later(self._searching, asked, judged, doing),
+            lambda found: later(self._found_commit, asked, found),
+        )  # fmt: skip
+        self.paint()
+
+    def _searching(self, asked: object, judged: Sequence[str], doing: str) -> None:
+        if self.is_attached and asked is self._search:
+            self._judged, self._doing, self.activity = judged, doing, (doing,)
+            self.paint()
+
+    def _found_commit(self, asked: object, found: Bisection | str) -> None:
+        if not self.is_attached or asked is not self._search:
+            return
+        self._search = None
+        self.activity = ()
+        self._lines = [Line(((text, "dim"),)) for text in self._judged]
+        self._lines += [Line(())] if self._judged else []
+        if isinstance(found, str):
+            self._lines.append(Line(((found, "warn"),)))
+        else:
+            self._lines += bisection_lines(found)
+        self._add_questions()
+        self.paint()

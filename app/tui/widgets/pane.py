@@ -100,7 +100,13 @@ class LinesPane(Pane, LineView):
 
     def _draw(self) -> Shown:
         look = self.subject()
-        return self.tab.draw(look) if look is not None and self.tab.draw is not None else Shown(())
+        if look is None or self.tab.draw is None:
+            return Shown(())
+        job = self.tab.job(look) if self.tab.job is not None else None
+        if job is not None:
+            self.studio.compute(job[1])
+            return Shown([Line(((job[0], "dim"),))])
+        return self.tab.draw(look)
 
     def paint(self) -> None:
         shown = self._draw()

@@ -17,9 +17,17 @@ from ....engine.inspect.record import CompileRecord, KernelRecord, PassRun, RunN
 from ...core.lines import Line, index_of
 from ...core.pending import state_of
 from ...core.state import backend_of, compiled_of, kernel_of, name_of, names_of, run_of
-from ...core.views.changes import DiffLines, Files, diff_size, readable_of, run_lines, unseen
+from ...core.views.changes import (
+    UNSEEN,
+    DiffLines,
+    Files,
+    diff_size,
+    readable_of,
+    run_lines,
+    unseen,
+)
 from ...core.views.misc import remark_lines
-from ...panels.passes import UNSEEN, list_lines, run_title
+from ...panels.passes import list_lines, run_title
 from ...panels.source import source_lines
 from .lines import LineView
 from .pane import Pane

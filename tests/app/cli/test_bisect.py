@@ -138,12 +138,20 @@ def test_the_commit_of_a_result_and_of_a_figure(bisect, tmp_path):
     commit("+ 1.0", "+ qd.sin(x[i]) * qd.cos(x[i]) * qd.exp(x[i]) * qd.tan(x[i])")
     words = ("p.py", "--backend", "cpu", "--good", "HEAD~3")
     status, out, err = bisect(*words)
-    assert status == 1 and "wrong because of commit" in out and "(now 2.0 * x[i] + 1.0)" in out
-    assert "all backends agree; the results are others than before it" in out
+    assert (
+        status == 1 and "other results because of commit" in out and "(now 2.0 * x[i] + 1.0)" in out
+    )
+    assert "all backends agree before and after it, on different results" in out
     assert "now 2.0 * x[i]: right" in err
     status, out, _ = bisect(*words, "--metric", "statements")
     assert status == 1 and "worse in statements because of commit" in out
     assert "(now + qd.sin(x[i]) * qd.)" in out
+    (tmp_path / "p.py").write_text(PLAIN)
+    status, out, err = bisect(*words[:-1], "HEAD~1", "--bad", "HEAD~1")
+    assert status == 2 and "HEAD~1 and HEAD~1 are the same commit" in err
+    status, out, err = bisect(*words[:-1], "HEAD~1", "--metric", "loads")
+    assert status == 0 and "not worse in loads" in out and "the figure is the same" in out
+    assert "p.py has changes that are not committed" in err
     status, _, err = bisect("p.py", "--good", "nowhere")
     assert status == 2 and "there is no revision 'nowhere'" in err
     status, out, _ = bisect("p.py", "--backend", "cpu", "--kernel", "step.grad")

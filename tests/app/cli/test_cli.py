@@ -186,7 +186,10 @@ def test_show_prints_ir_in_either_form(command, saved):
     shown = sorted(op for ops in found["readable"]["ops"] for op in ops)
     assert shown == sorted(id for id in found["snapshot"]["ids"] if id >= 0)
     done = command("show", saved, "--panel", "launch", "--form", "readable")
-    assert (done.returncode, "--form is for ir, passes, code, cfg" in done.stderr) == (2, True)
+    assert (done.returncode, "--form is for ir, passes, code, track, cfg" in done.stderr) == (
+        2,
+        True,
+    )
 
 
 @pytest.mark.slow

@@ -66,6 +66,9 @@ def test_an_option_of_one_side(diff):
     assert "parts at remove_user_asserts" in out
     assert any("+ " in line and ": assert" in line for line in out.splitlines())
     assert "fill" not in out
+    words = tuple(w for w in words if w != "--ir")
+    status, readable, _ = diff(*words, "--form", "readable")
+    assert status == 1 and ": assert" not in readable and "+ " in readable.partition("== ")[2]
 
 
 def test_both_sides_are_launched_in_turns(diff, tmp_path):
@@ -130,6 +133,7 @@ def test_a_revision_of_git_with_its_helpers(diff, tmp_path):
     ("words", "message"),
     [
         (["a.py"], "one side: name a second one"),
+        (["a.py", "nowhere.py"], "there is no file nowhere.py"),
         (["a.py", "b.py", "c.py"], "it compares two sides"),
         (["a.py", "c.py", "--kernel", "nothing", *FAST], "there are: step, fill"),
         (["old.json", "a.py", "--a-config", "debug=1"], "is a saved record"),

@@ -52,6 +52,8 @@ def test_a_save_states_what_it_did_and_where_the_compiles_part():
     assert "loads" in shown and "1 -> 2  +1" in shown
     assert "interp: the IR after front end, before and after the save" in shown
     assert any("+ " in line and "global_load" in line for line in shown.splitlines())
+    shown = plain(edit_lines(edits.before, edits.now, now.kernels[0].id, "interp", 120, True))
+    assert "-     x[i] = x[i] * a + 1.0\n" in shown and "+     x[i] = x[i] * a + x[0]\n" in shown
 
 
 def test_more_launches_of_a_look_leave_the_save_before_where_it_is():

@@ -62,6 +62,9 @@ def test_show_prints_the_tracks_of_a_line(record):
     assert "per_task_cse [0]" in text
     (found,) = json.loads(show(record, "track", line=line, as_json=True))
     assert {t["line"] for t in found["tracks"]} == {line}
+    readable = show(record, "track", line=line, form="readable")
+    assert "global_load" not in readable and " = mul " not in readable
+    assert readable.count(" merged ") == text.count(" merged ")
     assert "no IR comes from line 1" in show(record, "track", line=1)
 
 

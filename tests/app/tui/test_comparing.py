@@ -62,6 +62,10 @@ async def test_any_two_saves_are_compared_and_the_diff_opens_at_a_pass(size, tmp
         await press(pilot, "enter")
         await until(pilot, app, "the IR after front end")
         await until(pilot, app, "- ")
+        assert ("external_ptr" in text_of(app)) != app.sel.readable
+        await press(pilot, "f")
+        await until(pilot, app, "x[i] = x[i]" if app.sel.readable else "external_ptr")
+        assert ("external_ptr" in text_of(app)) != app.sel.readable
         await press(pilot, "escape", "b")
         await until(pilot, app, "Passes on interp")
         await press(pilot, "x")

@@ -1,11 +1,14 @@
 """The screen of a bisection: one key from the row of a kernel, with a worker of its own."""
 
+import subprocess
+from types import SimpleNamespace
+
 import msgspec
 from qd_studio.app.tui.screens import study
 from qd_studio.app.tui.widgets.lines import LineView
 from qd_studio.app.worker.events import Failed, Progress, Studied
 from qd_studio.engine.inspect.record import AgreementRecord, ErrorRecord
-from qd_studio.engine.inspect.record_bisection import Bisection, ChangedOp, Reproducer
+from qd_studio.engine.inspect.record_bisection import Bisection, ChangedOp, Judged, Reproducer
 
 from tests.app.records import make_record
 from tests.app.tui.pilot import SIZES, press, studio, text_of
@@ -77,6 +80,34 @@ async def test_one_key_bisects_the_kernel_of_the_row(monkeypatch):
         assert worker.stopped and question.kind == "repro"
         await press(pilot, "escape")
         assert "what makes the result wrong" not in text_of(app)
+
+
+async def test_a_key_finds_the_commit(monkeypatch, tmp_path):
+    path = tmp_path / "k.py"
+    git = ("git", "-C", tmp_path, "-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run([*git, "init", "-q"], check=True)
+    for text in ("a = 1\n", "a = 2\n", "a = 3\n"):
+        path.write_text(text)
+        subprocess.run([*git, "add", "k.py"], check=True)
+        subprocess.run([*git, "commit", "-qm", f"now {text.strip()}"], check=True)
+
+    def judge(client, path, kernel, question, on_event, cancelled):
+        assert (kernel, question.kind) == ("scale", "judge")
+        on_event(Progress("compiling scale", 0, 0))
+        with open(path) as file:
+            return Judged(state="right" if "a = 1" in file.read() else "wrong", reason="x[0]")
+
+    monkeypatch.setattr(study, "judge_file", judge)
+    monkeypatch.setattr(Link, "client", SimpleNamespace(template=SimpleNamespace(files=[path])))
+    async with studio(make_record(), SIZES[0]) as (app, pilot):
+        worker, _ = await opened(monkeypatch, app, pilot, "A")
+        await press(pilot, "b", *"HEAD", "~", "2", "enter")
+        assert worker.stopped
+        await until(pilot, app, "wrong because of commit")
+        assert "(now a = 2)" in text_of(app) and "now a = 1: right" in text_of(app)
+        await press(pilot, "b", *"gone", "enter")
+        await until(pilot, app, "there is no revision 'gone'")
+        assert "enter asks another question" in text_of(app)
 
 
 async def test_the_key_is_named_where_a_result_is_wrong():

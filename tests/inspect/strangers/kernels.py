@@ -1,5 +1,6 @@
 """The kernels, each with arguments."""
 
+import dataclasses
 import enum
 import math
 
@@ -152,6 +153,84 @@ def powers(x: F32, times: qd.template()):
             x[i] = x[i] * x[i] - 0.5
 
 
+# ---- arrays of objects, dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Wall:
+    place: F32
+    unused: F32
+    bounce: qd.f32
+
+
+@dataclasses.dataclass
+class Particles:
+    x: F32
+    v: qd.types.NDArray[qd.types.vector(2, qd.f32), 1]
+    wall: Wall
+    n: qd.i32
+    unused: qd.types.NDArray[qd.i32, 2]
+
+
+def particles():
+    wall = Wall(line(), line(), 0.5)
+    return Particles(line(), np.ones((N, 2), np.float32), wall, N, np.ones((N, 3), np.int32))
+
+
+@qd.func
+def bounced(state: Particles, i):
+    return state.wall.bounce * state.x[i] - state.wall.place[i]
+
+
+@qd.kernel
+def move(state: Particles, dt: qd.f32):
+    for i in range(state.n):
+        state.v[i][1] = state.x[i] - dt * bounced(state, i)
+        state.x[i] = state.v[i][1] * 2.5 - dt
+
+
+def array(values):
+    made = qd.ndarray(qd.f32, values.shape)
+    made.from_numpy(values)
+    return made
+
+
+@qd.func
+def drag(sim: qd.template(), i):
+    return sim.rate * sim.x[i] - sim.speed(i)
+
+
+@qd.data_oriented
+class Cloud:
+    """Arrays, a tensor, arrays of vectors and dataclasses in an object."""
+
+    def __init__(self):
+        self.n = N
+        self.rate = 0.75
+        self.x = array(line())
+        self.v = qd.Vector.ndarray(2, qd.f32, shape=N)
+        self.v.from_numpy(np.ones((N, 2), np.float32))
+        self.t = qd.tensor(qd.f32, shape=(N,))
+        self.wall = Wall(array(line()), array(line()), 0.5)
+        self.table = np.linspace(0.0, 2.0, N)
+
+    @qd.func
+    def speed(self, i):
+        return self.v[i][0] - self.wall.bounce * self.wall.place[i]
+
+    @qd.kernel
+    def push(self, dt: qd.f32):
+        for i in range(self.n):
+            self.t[i] = dt * self.speed(i) - self.table[2]
+            self.x[i] = self.x[i] - drag(self, i) * self.t[i]
+
+
+@qd.kernel
+def push_from_outside(sim: qd.template(), dt: qd.f32):
+    for i in range(sim.n):
+        sim.x[i] = drag(sim, i) - dt * sim.speed(i)
+
+
 # ---- gradients
 
 
@@ -198,7 +277,7 @@ def with_gradients(*arrays):
 
 def subjects():
     """By name: (kernel, object, arguments, gradient)."""
-    solver, world, fit = Solver(N, 3.0), World(), Fit()
+    solver, world, fit, cloud = Solver(N, 3.0), World(), Fit(), Cloud()
     fields = [qd.field(qd.f32, shape=N) for _ in range(2)]
     for each in fields:
         each.from_numpy(line())
@@ -215,6 +294,9 @@ def subjects():
         "angles": (angles, None, (line(), line()), False),
         "copy_scaled": (copy_scaled, None, (*fields, 1.5), False),
         "powers": (powers, None, (line(), 2), False),
+        "move": (move, None, (particles(), 0.25), False),
+        "push": (type(cloud).push, cloud, (0.25,), False),
+        "push_from_outside": (push_from_outside, None, (cloud, 0.25), False),
         "loss": (loss, None, with_gradients(line(), line()), True),
         "residual": (type(fit).residual, fit, (), True),
         "chain": (chain, None, with_gradients(line(), line(), line()), True),
