@@ -25,7 +25,7 @@ from ..cache.observe import BYPASS, OFF, Observation
 from ..cache.offline import Slot
 from ..cache.parts import Part, key_of
 from ..errors import BackendUnavailableError, QuadrantsCompilationError
-from . import recording
+from . import recording, slow_compile
 from .compile import Compiled, CompileRequest, FullCompile, Layers, collector_pause, compile_kernel
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def _obtained(
         tiered = program.config.tiered != "off"
         cache.tiered = tiered and first is None and recording.recorder is None
     try:
-        compiled = compile_kernel(request, layers, program.instruments)
+        with slow_compile.noted(decl.name):
+            compiled = compile_kernel(request, layers, program.instruments)
     except QuadrantsCompilationError as error:
         if recording.recorder is not None:
             recording.recorder.failed(program, request, error)
@@ -126,7 +127,11 @@ class _Shown(Layers):
             build.issue_warnings()
         return None
 
-    def show_compiling(self, request: CompileRequest) -> None:
+    def begins(self, request: CompileRequest) -> None:
+        """Called when no cache has the kernel."""
+        from .preload import start
+
+        start(request.backend.name)
         if self.program.switches.show_compiling:
             log.info(f"Compiling kernel '{request.decl.name}'...")
 
@@ -139,7 +144,7 @@ class _Bypassed(_Shown):
         self.reason: Final = reason
 
     def known(self, request: CompileRequest) -> Compiled | None:
-        self.show_compiling(request)
+        self.begins(request)
         return None
 
     def finished(self, request: CompileRequest, full: FullCompile) -> tuple[Observation, ...]:
@@ -206,7 +211,7 @@ class _Asked(_Shown):
                     self.seen = self.seen._replace(stored=stored)
                 compiled.layers = self._kept_by_source(request, build), self.seen
                 return compiled
-        self.show_compiling(request)
+        self.begins(request)
         return None
 
     def generated(self, build: BuildResult, artifact: Artifact) -> None:

@@ -77,7 +77,10 @@ class CpuBackend:
         target = self.target(config)
         level = config.external_optimization_level if config.opt_level else 0
         short = is_short(func, level)
-        job = CodeJob(kernel.text, (kernel.symbol,), target, level, short, config.debug)
+        job = CodeJob(
+            kernel.text, (kernel.symbol,), target, level, short, config.debug,
+            config.num_compile_threads,
+        )  # fmt: skip
         first: FirstCode | None = None
         if cache.tiered and level and (config.tiered == "on" or FAST not in kernel.text):
             from .first_tier import first_tier
