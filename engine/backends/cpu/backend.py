@@ -15,6 +15,7 @@ from ..llvm import toolchain
 if TYPE_CHECKING:
     from ...ir import Func
     from ..tiers import FirstCode
+    from .code import CodeJob
     from .executable import CpuExecutable
 
 __all__ = ["BACKEND", "CpuBackend"]
@@ -86,6 +87,8 @@ class CpuBackend:
             from .first_tier import first_tier
 
             first = first_tier(func, kernel, job)
+        elif cache.ahead:
+            first = _begun(job)
         code = b"" if first else full_code(job)
         artifact = Artifact(
             self.name, target, kernel.meta, {"llvm_ir": kernel.text}, code,
@@ -110,10 +113,19 @@ class CpuBackend:
         if artifact.first is not None and artifact.later is not None and cache.tiered:
             from .first_tier import TieredExecutable
 
-            if not artifact.first.pending.ready:
+            if artifact.first.code and not artifact.first.pending.ready:
                 return TieredExecutable(artifact, facts, cache)
         artifact.machine_code()
         return CpuExecutable(artifact, facts["symbol"], facts["threads"], facts["layout"], cache)
+
+
+def _begun(job: CodeJob) -> FirstCode | None:
+    """Code that is begun in the background; None where that cannot be."""
+    from ..tiers import LaterCode
+    from . import background
+
+    pending = background.submit(job)
+    return None if pending is None else LaterCode(pending)
 
 
 def _attributes(config: CompileConfig) -> str:
