@@ -285,6 +285,7 @@ def test_a_large_kernel_is_compiled_in_parts_with_the_same_results(large_job):
     np.testing.assert_allclose(on_cpu, on_interp, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_code_of_parts_does_not_depend_on_the_number_of_threads(large_job):
     job = large_job[0]
     assert len({code.full_code(job._replace(threads=n)) for n in (0, 1, 4)}) == 1
@@ -294,7 +295,7 @@ def test_an_error_in_a_part_ends_the_others(large_job):
     job = large_job[0]._replace(threads=4)
     texts = parts.split(job.text, job.symbols[0])
     with pytest.raises(QuadrantsInternalError, match="LLVM refuses"):
-        parts.compile_parts([*texts[:2], "nonsense"], job)
-    assert len(parts.compile_parts(texts[:2], job)) == 2
+        parts.compile_parts(["nonsense", "more"], job)
+    assert len(parts.compile_parts(texts[-1:], job)) == 1
     names = [thread.name for thread in threading.enumerate()]
     assert "qd-compile" not in names

@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r'@[\w.$-]+|@"[^"]*"')
 
 
 class PartsJob(Protocol):
-    """How to compile; see `cpu.code.CodeJob`."""
+    """The settings of a compile; see `cpu.code.CodeJob`."""
 
     @property
     def target(self) -> Target: ...
@@ -81,7 +81,7 @@ class _Text:
             i += 1
 
     def reached(self, start: str, stop: frozenset[str] = frozenset()) -> dict[str, None]:
-        """The functions and constants that a function needs, without those behind ``stop``."""
+        """The functions and constants that a function needs, not through those of ``stop``."""
         found: dict[str, None] = {}
         todo = [start]
         while todo:
