@@ -10,6 +10,7 @@ No error is raised here: the call compiles again, and raises it where the progra
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections import deque
 from contextlib import suppress
@@ -33,7 +34,14 @@ class Task(Protocol):
     def finish(self) -> None: ...
 
 
+_AT_EXIT: Final = 1.0
+"""The most seconds for which the end of the process waits for a load, usually milliseconds: the
+first one compiles the functions of the thread pool, and LLVM must not be used once it is ending."""
+
 _lock = threading.Lock()
+_loading = threading.Lock()
+"""Held while a kernel is loaded."""
+_ending = False
 _queue: Final[deque[Task]] = deque()
 _thread: threading.Thread | None = None
 
@@ -85,8 +93,15 @@ def _finish(waiting: deque[tuple[Task, Any]]) -> None:
         return
     waiting.popleft()
     if task.program.alive and (pending is None or pending.ready):
-        with suppress(Exception):
-            task.finish()
+        with _loading, suppress(Exception):
+            if not _ending:
+                task.finish()
+
+
+def _at_exit() -> None:
+    global _ending
+    _ending = True
+    _loading.acquire(timeout=_AT_EXIT)
 
 
 def _before_fork() -> None:
@@ -98,9 +113,10 @@ def _after_fork() -> None:
 
 
 def _in_child() -> None:
-    global _lock, _thread
-    _lock, _thread = threading.Lock(), None
+    global _loading, _lock, _thread
+    _lock, _loading, _thread = threading.Lock(), threading.Lock(), None
     _queue.clear()
 
 
+atexit.register(_at_exit)
 FORK_HANDLERS.append((_before_fork, _after_fork, _in_child))
