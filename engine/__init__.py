@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         volatile_load,
     )  # fmt: skip
     from .lang.clock import clock_counter, clock_freq_hz
+    from .lang.compile_ahead import compile_ahead
     from .lang.data_oriented import data_oriented
     from .lang.decompositions.eigen import eig, make_spd, sym_eig
     from .lang.decompositions.svd import polar_decompose, solve, svd
@@ -203,6 +204,7 @@ _NAMES: Final = {
     "lang.atomics": "atomic_add atomic_and atomic_cas atomic_exchange atomic_max atomic_min "
     "atomic_mul atomic_or atomic_sub atomic_xor volatile_load",
     "lang.clock": "clock_counter clock_freq_hz",
+    "lang.compile_ahead": "compile_ahead",
     "lang.fields.axes": "Layout axes i ij ijk ijkl ijl ik ikl il j jk jkl jl k kl l",
     "lang.fields.builder": "FieldsBuilder root",
     "lang.data_oriented": "data_oriented",
@@ -265,7 +267,8 @@ __all__ = [
     "ad", "algorithms", "amdgpu", "arm64", "asin", "atan2", "atomic_add", "atomic_and",
     "atomic_cas", "atomic_exchange", "atomic_max", "atomic_min", "atomic_mul", "atomic_or",
     "atomic_sub", "atomic_xor", "axes", "bit_cast", "bit_shr", "cast", "ceil", "checkpoint",
-    "clock_counter", "clock_freq_hz", "clz", "cos", "cpu", "create_event", "create_stream", "cuda",
+    "clock_counter", "clock_freq_hz", "clz", "compile_ahead", "cos", "cpu", "create_event",
+    "create_stream", "cuda",
     "data_oriented", "dataclass", "eig", "exp", "experimental", "f16", "f32", "f64", "ffs", "field",
     "float16", "float32", "float64", "floor", "frexp", "func", "global_thread_idx", "gpu", "graph",
     "graph_do_while", "graph_parallel", "graph_parallel_context", "grouped", "i", "i8", "i16",

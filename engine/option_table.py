@@ -184,10 +184,8 @@ class OptionTable:
     )
     num_compile_threads: int = option(
         4,
-        "Threads that compile the tasks of one kernel.",
+        "Threads that compile the tasks of one large kernel on the CPU. The code is the same.",
         minimum=0,
-        never="the tasks of a kernel are compiled together, in one thread",
-        quiet=(0, 1),
     )
 
     tiered: str = option(

@@ -47,10 +47,12 @@ class InjectedCache:
     """Caches for one compile. This one keeps nothing.
 
     tiered: the compile is for launches of a program, which may begin with code that is quick to
-    make (`base.Artifact.first`).
+    make (`base.Artifact.first`). ahead: no call waits yet, so that code may be made in the
+    background.
     """
 
     tiered: bool = False
+    ahead: bool = False
 
     def library(self, name: str, make: Callable[[], bytes], use: Callable[[bytes], T]) -> T:
         """``use`` of runtime library code: code that is the same for all kernels of a process.

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-__all__ = ["FirstCode", "PendingCode"]
+__all__ = ["FirstCode", "LaterCode", "PendingCode"]
 
 
 class FirstCode(Protocol):
@@ -43,3 +43,10 @@ class PendingCode(Protocol):
     def then(self, call: Callable[[], None], keeps: bool = False) -> None:
         """Call ``call`` once the code is there, on any thread. keeps: it writes to a cache."""
         ...
+
+
+class LaterCode(NamedTuple):
+    """No code of the first tier: a launch waits for what is in the making."""
+
+    pending: PendingCode
+    code: bytes = b""

@@ -187,6 +187,19 @@ class Offline:
 
         engine_id(runtime_store(self._config))
 
+    def is_empty(self) -> bool:
+        """True if no earlier process can have left code for this one."""
+        if not self._config.offline_cache:
+            return True
+        store = self.store
+        if store is None or store.remote is not None:
+            return False
+        try:
+            with os.scandir(store.folder) as entries:
+                return next(entries, None) is None
+        except OSError:
+            return True
+
     def injected(self, bypass: str = "") -> Library:
         """The injected cache that the backend gets for one compile.
 

@@ -199,6 +199,13 @@ class Kernel:
             found = kept[self] = Kernel(self.fn, self, owner=kept.owner)
         return found
 
+    def owned(self, args: tuple[Any, ...]) -> Kernel:
+        """The kernel that a call with these arguments runs."""
+        if not self._per_object or not args:
+            return self
+        self._check_owner(args[0])
+        return self.of(args[0])
+
     def _of_slotted(self, instance: Any) -> Kernel:
         found = _slotted.get((id(instance), self))
         if found is None:

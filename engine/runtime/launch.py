@@ -26,18 +26,20 @@ from ..types import DataType
 from . import args as arguments
 from .alias_check import Back, check_writable, share_copies
 from .binding import MISSING
-from .compile import Compiled
+from .compile import Compiled, CompileRequest
 from .foreign import torch_tensor
 from .observed import Observed
+from .obtain import code_ahead
 from .program import Program, chaining, current
 from .status import check_device_arrays, label_of
 from .variant import Maker, Variant
 
 if TYPE_CHECKING:
+    from ..backends.base import Artifact
     from ..frontend.signature import KernelDecl
     from .stub import LateStub
 
-__all__ = ["Launchers", "launch_values", "stubs_at_once"]
+__all__ = ["Launchers", "Prepared", "launch_values", "stubs_at_once"]
 
 _CHAIN: Final = 8
 """Launch stubs that a kernel keeps; other sets of keys take the slow path."""
@@ -166,9 +168,7 @@ class Launchers:
     def _variant(self, compiled: _Compiled, found: Sequence[arguments.Argument]) -> Variant:
         """The kernel for these arguments, obtained if it is not there."""
         program = compiled.program
-        spec_keys = tuple([argument.spec_key for argument in found])
-        # 1, 1.0 and True are equal, and no variant is for two of them.
-        key = spec_keys, tuple([spec_key.__class__ for spec_key in spec_keys])
+        spec_keys, key = _keys(found)
         known = compiled.variants.get(key)
         observed = self.observed
         observed.in_process = True
@@ -192,15 +192,20 @@ class Launchers:
         barren = compiled.barren.get(spec_keys)
         if barren is not None:
             raise barren.with_traceback(None)
-        for i, spec_key in enumerate(spec_keys):
-            if isinstance(spec_key, InstanceKey):
-                spec_key.floats = _floats(compiled, i, spec_key)
+        _note_floats(compiled, spec_keys)
         try:
             return Variant(self.decl, self.maker, compiled.program, spec_keys, found)
         except NoGradientsError as error:
             if not any(isinstance(spec_key, InstanceKey) for spec_key in spec_keys):
                 compiled.barren[spec_keys] = error
             raise
+
+    def prepare(self, args: tuple[Any, ...]) -> Prepared:
+        """A call with these arguments, whose kernel is to be compiled but not launched."""
+        compiled = self._known()
+        if len(args) != len(self.decl.params):
+            args = arguments.bind(self.decl, args)
+        return Prepared(self, compiled, self.classify(args, compiled.program))
 
     def _fitting(
         self, compiled: _Compiled, key: tuple[Any, ...], spec_keys: tuple[Any, ...]
@@ -384,6 +389,54 @@ class Launchers:
             writes = arguments.writes_of(bindings[i], found)
             if writes is not None:
                 writes.touched = True
+
+
+class Prepared:
+    """A call whose kernel is compiled before it is launched; see `lang.compile_ahead`."""
+
+    def __init__(
+        self, launchers: Launchers, compiled: _Compiled, found: Sequence[arguments.Argument]
+    ) -> None:
+        self.program: Final = compiled.program
+        self._launchers: Final = launchers
+        self._compiled: Final = compiled
+        self._found: Final = found
+
+    def code(self) -> Artifact | None:
+        """The code, which may be in the making; None if the call has to compile.
+
+        The caches have it then, but the kernel is not loaded.
+        """
+        compiled, program = self._compiled, self.program
+        spec_keys, key = _keys(self._found)
+        with program.lock:
+            known = self._launchers._fitting(compiled, key, spec_keys)  # pyright: ignore
+            if known is not None or not program.alive:
+                return None
+            _note_floats(compiled, spec_keys)
+            decl = self._launchers.decl
+            request = CompileRequest(decl, spec_keys, program.config, program.backend)
+            return code_ahead(program, request, self._found)
+
+    def variant(self) -> None:
+        """Obtain the kernel, as a call does."""
+        self._launchers._variant(self._compiled, self._found)  # pyright: ignore
+
+
+def _keys(found: Sequence[arguments.Argument]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The specialization keys of a call, and the key of its variant.
+
+    1, 1.0 and True are equal, and no variant is for two of them.
+    """
+    spec_keys = tuple([argument.spec_key for argument in found])
+    return spec_keys, (spec_keys, tuple([spec_key.__class__ for spec_key in spec_keys]))
+
+
+def _note_floats(compiled: _Compiled, spec_keys: tuple[Any, ...]) -> None:
+    """Note in the keys of objects which of their numbers were floats in earlier variants."""
+    for i, spec_key in enumerate(spec_keys):
+        if isinstance(spec_key, InstanceKey):
+            spec_key.floats = _floats(compiled, i, spec_key)
 
 
 def _floats(compiled: _Compiled, arg: int, spec_key: InstanceKey) -> frozenset[tuple[str, ...]]:

@@ -25,11 +25,11 @@ from ..cache.observe import BYPASS, OFF, Observation
 from ..cache.offline import Slot
 from ..cache.parts import Part, key_of
 from ..errors import BackendUnavailableError, QuadrantsCompilationError
-from . import recording
+from . import recording, slow_compile
 from .compile import Compiled, CompileRequest, FullCompile, Layers, collector_pause, compile_kernel
 
 if TYPE_CHECKING:
-    from ..backends.base import Artifact
+    from ..backends.base import Artifact, Executable
     from ..cache.library import Library
     from ..config import CompileConfig, DebugSwitches
     from ..frontend.build import BuildResult
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .fastcache import LookupResult
     from .program import Program
 
-__all__ = ["bypass_reason", "obtain"]
+__all__ = ["bypass_reason", "code_ahead", "obtain"]
 
 _PRINTED: Final = (
     "print_ir", "print_preprocessed_ir", "print_kernel_llvm_ir", "print_kernel_llvm_ir_optimized",
@@ -84,7 +84,8 @@ def _obtained(
         tiered = program.config.tiered != "off"
         cache.tiered = tiered and first is None and recording.recorder is None
     try:
-        compiled = compile_kernel(request, layers, program.instruments)
+        with slow_compile.noted(decl.name):
+            compiled = compile_kernel(request, layers, program.instruments)
     except QuadrantsCompilationError as error:
         if recording.recorder is not None:
             recording.recorder.failed(program, request, error)
@@ -99,6 +100,26 @@ def _obtained(
     if recording.recorder is not None:
         recording.recorder.compiled(program, request, compiled)
     return compiled
+
+
+def code_ahead(
+    program: Program, request: CompileRequest, arguments: Sequence[Argument]
+) -> Artifact | None:
+    """The code of a kernel, made or begun, and kept in the caches; None where they are not asked.
+
+    Nothing is printed: the compile that follows does that. Raises QuadrantsCompilationError.
+    """
+    reason = bypass_reason(program.config, program.switches)
+    if reason or program.instruments or recording.recorder is not None:
+        return None
+    cache = program.offline.injected()
+    cache.ahead = True
+    try:
+        with collector_pause:
+            compile_kernel(request._replace(quiet=True), _Ahead(program, cache, arguments, None))
+    except _CodeMadeError as made:
+        return made.artifact
+    return None
 
 
 def bypass_reason(config: CompileConfig, switches: DebugSwitches) -> str:
@@ -126,7 +147,11 @@ class _Shown(Layers):
             build.issue_warnings()
         return None
 
-    def show_compiling(self, request: CompileRequest) -> None:
+    def begins(self, request: CompileRequest) -> None:
+        """Called when no cache has the kernel."""
+        from .preload import start
+
+        start(request.backend.name)
         if self.program.switches.show_compiling:
             log.info(f"Compiling kernel '{request.decl.name}'...")
 
@@ -139,7 +164,7 @@ class _Bypassed(_Shown):
         self.reason: Final = reason
 
     def known(self, request: CompileRequest) -> Compiled | None:
-        self.show_compiling(request)
+        self.begins(request)
         return None
 
     def finished(self, request: CompileRequest, full: FullCompile) -> tuple[Observation, ...]:
@@ -206,7 +231,7 @@ class _Asked(_Shown):
                     self.seen = self.seen._replace(stored=stored)
                 compiled.layers = self._kept_by_source(request, build), self.seen
                 return compiled
-        self.show_compiling(request)
+        self.begins(request)
         return None
 
     def generated(self, build: BuildResult, artifact: Artifact) -> None:
@@ -253,3 +278,18 @@ class _Asked(_Shown):
             return about_of(build, parts, self.clock.timings)
 
         return made
+
+
+class _CodeMadeError(Exception):
+    """Ends a compile before the code is loaded."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        super().__init__()
+        self.artifact: Final = artifact
+
+
+class _Ahead(_Asked):
+    """The caches of a program, for a compile that ends with the code."""
+
+    def load(self, request: CompileRequest, artifact: Artifact) -> Executable:
+        raise _CodeMadeError(artifact)

@@ -323,8 +323,16 @@ def init(
             config.offline_cache_file_path = root_of(config)  # absolute: chdir may follow
         _current = Program(config.freeze(), loaded, dict(found.origins), switches)
         _current.offline.start()
+        if _current.offline.is_empty():
+            _preload(backend)
         log.debug(f"Starting on arch={name}")
     return None
+
+
+def _preload(backend: str) -> None:
+    from .preload import start
+
+    start(backend)
 
 
 def reset() -> None:

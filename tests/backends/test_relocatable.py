@@ -145,7 +145,7 @@ def called(code):
 @pytest.mark.parametrize("level", [0, 2])
 def test_a_module_of_everything(level):
     object_code = object_of(MODULE, level=level)
-    linked = linker.link(object_code, list(CALLS))
+    linked = linker.link([object_code], list(CALLS))
     loaded = relocatable.load(linked)
     assert called(loaded) == called(orc.load(object_code, list(CALLS)))
     # Each loading has variables of its own.
@@ -159,8 +159,8 @@ def test_a_module_of_everything(level):
 
 def test_the_same_object_gives_the_same_image():
     object_code = object_of(MODULE)
-    assert linker.link(object_code, ["jump"]) == linker.link(object_code, ["jump"])
-    parts = relocatable.parse(linker.link(object_code, ["jump", "count"]))
+    assert linker.link([object_code], ["jump"]) == linker.link([object_code], ["jump"])
+    parts = relocatable.parse(linker.link([object_code], ["jump", "count"]))
     assert relocatable.parse(relocatable.pack(parts)) == parts
     assert [name for name, _ in parts.entries] == ["jump", "count"]
 
@@ -181,7 +181,7 @@ def rights_at(address):
 
 
 def test_no_memory_can_be_written_and_run():
-    linked = linker.link(object_of(MODULE), list(CALLS))
+    linked = linker.link([object_of(MODULE)], list(CALLS))
     parts = relocatable.parse(linked)
     loaded = relocatable.load(linked)
     start = loaded.addresses["count"] - dict(parts.entries)["count"]
@@ -194,7 +194,7 @@ def test_no_memory_can_be_written_and_run():
 
 
 def test_memory_is_given_back_with_the_code_and_only_then():
-    linked = linker.link(object_of(MODULE), list(CALLS))
+    linked = linker.link([object_of(MODULE)], list(CALLS))
     loaded = relocatable.load(linked)
     address = loaded.addresses["count"]
     assert rights_at(address) == "r-xp"
@@ -263,7 +263,7 @@ OTHER = {
 def test_what_the_linker_does_not_know_stays_an_object(what):
     object_code = object_of(OTHER[what])
     with pytest.raises(linker.Unlinkable):
-        linker.link(object_code, ["f"])
+        linker.link([object_code], ["f"])
     assert native.finish(object_code, ["f"]) == object_code
 
 
@@ -318,18 +318,18 @@ def test_another_kind_of_machine_keeps_objects(monkeypatch):
     monkeypatch.setattr(host, "maps_objects", lambda: False)
     assert native.finish(object_code, ["jump"]) == object_code
     with pytest.raises(ValueError, match="need Linux on x86-64"):
-        relocatable.load(linker.link(object_code, ["jump"]))
+        relocatable.load(linker.link([object_code], ["jump"]))
 
 
 @pytest.mark.parametrize("length", [0, 3, 63, 64, 500, 1500, 3000])
 def test_an_object_that_is_cut_off(length):
     with pytest.raises(linker.Unlinkable):
-        linker.link(object_of(MODULE)[:length], ["jump"])
+        linker.link([object_of(MODULE)[:length]], ["jump"])
 
 
 def test_an_object_without_the_function():
     with pytest.raises(linker.Unlinkable, match="no function nothing"):
-        linker.link(object_of(MODULE), ["nothing"])
+        linker.link([object_of(MODULE)], ["nothing"])
 
 
 # Processors without f16
@@ -352,7 +352,7 @@ define float @from_bits(i16 %x) nounwind { %h = bitcast i16 %x to half
 def test_conversions_of_f16_by_functions():
     """As on processors that have no instructions for them."""
     without = "-f16c,-avx512f,-avx512fp16,-avx512vl"
-    linked = linker.link(object_of(HALVES, without), ["narrow", "narrower", "from_bits"])
+    linked = linker.link([object_of(HALVES, without)], ["narrow", "narrower", "from_bits"])
     wanted = {name for name, _ in relocatable.parse(linked).slots}
     assert wanted == {"__extendhfsf2", "__truncsfhf2", "__truncdfhf2"}
     try:
@@ -372,7 +372,7 @@ def test_conversions_of_f16_by_functions():
 
 
 def small():
-    return linker.link(object_of(MODULE), list(CALLS))
+    return linker.link([object_of(MODULE)], list(CALLS))
 
 
 def test_an_image_that_is_cut_off():

@@ -1,9 +1,14 @@
 """Kernels from relocatable objects do what the same kernels do when LLVM links them."""
 
+import runpy
+import threading
+
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cpu import host, relocatable
+from qd_studio.engine.backends.cpu import code, host, relocatable
+from qd_studio.engine.backends.llvm import parts
+from qd_studio.engine.errors import QuadrantsInternalError
 from qd_studio.engine.types import PRIMITIVE_TYPES
 from relocatablekit import compile_twice, outcome, sections_of
 
@@ -241,3 +246,56 @@ def test_these_kernels_use_what_the_linker_knows(monkeypatch):
     assert kinds[".rela.rodata"] == {2}
     assert {"tan", "tanf", "expf", "powf", "atan2f", "tanh", "log"} <= functions
     assert functions & {"memset", "memcpy"}
+
+
+PART = """
+    for i in x:
+        a = x[i] + {number}
+        for j in qd.static(range(30)):
+            a = helper(a, j) * {number} - a / (j + {number}.5)
+        x[i] = a
+"""
+
+
+@pytest.fixture(scope="module")
+def large_job(tmp_path_factory):
+    """The input of code generation for a kernel of eleven large tasks, and its source."""
+    source = "@qd.func\ndef helper(a, j):\n    return qd.select(a > j, a * 0.5, a - j)\n"
+    tasks = "".join(PART.format(number=n) for n in range(1, 12))
+    source += f"@qd.kernel\ndef large(x: qd.types.NDArray[qd.f32, 1]):{tasks}"
+    path = tmp_path_factory.mktemp("large") / "large.py"
+    path.write_text(f"from qd_studio import engine as qd\n{source}")
+    jobs = []
+    with pytest.MonkeyPatch.context() as patch:
+        made = code.full_code
+        patch.setattr(code, "full_code", lambda job: jobs.append(job) or made(job))
+        found = runpy.run_path(str(path))["large"]
+        for options in ({}, {"arch": qd.interp}):
+            qd.init(**{"arch": qd.cpu, "fast_math": False, "offline_cache": False} | options)
+            x = qd.ndarray(qd.f32, 5)
+            x.from_numpy(np.arange(5, dtype=np.float32))
+            found(x)
+            jobs.append(x.to_numpy())
+    return jobs
+
+
+def test_a_large_kernel_is_compiled_in_parts_with_the_same_results(large_job):
+    job, on_cpu, on_interp = large_job
+    assert len(parts.split(job.text, job.symbols[0])) > 2
+    np.testing.assert_allclose(on_cpu, on_interp, rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_the_code_of_parts_does_not_depend_on_the_number_of_threads(large_job):
+    job = large_job[0]
+    assert len({code.full_code(job._replace(threads=n)) for n in (0, 1, 4)}) == 1
+
+
+def test_an_error_in_a_part_ends_the_others(large_job):
+    job = large_job[0]._replace(threads=4)
+    texts = parts.split(job.text, job.symbols[0])
+    with pytest.raises(QuadrantsInternalError, match="LLVM refuses"):
+        parts.compile_parts(["nonsense", "more"], job)
+    assert len(parts.compile_parts(texts[-1:], job)) == 1
+    names = [thread.name for thread in threading.enumerate()]
+    assert "qd-compile" not in names

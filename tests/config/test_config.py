@@ -440,7 +440,7 @@ def test_a_metal_queue_is_an_address():
 
 def test_defaults_and_requests_that_are_met_anyway_are_silent():
     assert texts(resolve({"kernel_profiler": False, "offline_cache": False}, {})) == []
-    assert texts(resolve({"offline_cache": True, "num_compile_threads": 1}, {})) == []
+    assert texts(resolve({"offline_cache": True, "half2_vectorization": False}, {})) == []
     assert texts(resolve({"force_scalarize_matrix": True}, {})) == []
     assert len(texts(resolve({}, {"QD_TIMELINE": "1"}))) == 1
 

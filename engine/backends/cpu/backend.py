@@ -15,6 +15,7 @@ from ..llvm import toolchain
 if TYPE_CHECKING:
     from ...ir import Func
     from ..tiers import FirstCode
+    from .code import CodeJob
     from .executable import CpuExecutable
 
 __all__ = ["BACKEND", "CpuBackend"]
@@ -77,12 +78,17 @@ class CpuBackend:
         target = self.target(config)
         level = config.external_optimization_level if config.opt_level else 0
         short = is_short(func, level)
-        job = CodeJob(kernel.text, (kernel.symbol,), target, level, short, config.debug)
+        job = CodeJob(
+            kernel.text, (kernel.symbol,), target, level, short, config.debug,
+            config.num_compile_threads,
+        )  # fmt: skip
         first: FirstCode | None = None
         if cache.tiered and level and (config.tiered == "on" or FAST not in kernel.text):
             from .first_tier import first_tier
 
             first = first_tier(func, kernel, job)
+        elif cache.ahead:
+            first = _begun(job)
         code = b"" if first else full_code(job)
         artifact = Artifact(
             self.name, target, kernel.meta, {"llvm_ir": kernel.text}, code,
@@ -107,10 +113,19 @@ class CpuBackend:
         if artifact.first is not None and artifact.later is not None and cache.tiered:
             from .first_tier import TieredExecutable
 
-            if not artifact.first.pending.ready:
+            if artifact.first.code and not artifact.first.pending.ready:
                 return TieredExecutable(artifact, facts, cache)
         artifact.machine_code()
         return CpuExecutable(artifact, facts["symbol"], facts["threads"], facts["layout"], cache)
+
+
+def _begun(job: CodeJob) -> FirstCode | None:
+    """Code that is begun in the background; None where that cannot be."""
+    from ..tiers import LaterCode
+    from . import background
+
+    pending = background.submit(job)
+    return None if pending is None else LaterCode(pending)
 
 
 def _attributes(config: CompileConfig) -> str:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ..base import Target
 from ..llvm import toolchain
-from . import native
+from . import host, native
 
 __all__ = ["CodeJob", "first_code", "full_code"]
+
+
+_LARGE: Final = 1200
+"""Lines of text from which on parts are worth it."""
 
 
 class CodeJob(NamedTuple):
     """The input of code generation; plain data, which a helper process gets as it is.
 
     symbols: functions that are called from outside. level, short: of LLVM's pipeline. verify: have
-    LLVM verify the text.
+    LLVM verify the text. threads: the most that compile parts of a large kernel; the code does not
+    depend on it.
     """
 
     text: str
@@ -24,15 +29,42 @@ class CodeJob(NamedTuple):
     level: int
     short: bool
     verify: bool
+    threads: int = 1
 
 
 def full_code(job: CodeJob) -> bytes:
     """The code to keep and load, made with LLVM's pipeline."""
+    code = _of_parts(job)
+    if code is not None:
+        return code
     with toolchain.LOCK:
         module = toolchain.machine(job.target, job.level).parse(job.text, verify=job.verify)
         module.optimise(job.level, job.short)
         object_code = module.object_code()
     return native.finish(object_code, job.symbols)
+
+
+def _of_parts(job: CodeJob) -> bytes | None:
+    """The code of a kernel of many tasks, compiled in parts; None for others.
+
+    LLVM links object code where there is no linker for it; it gets the whole module.
+    """
+    if not job.level or len(job.symbols) != 1 or not host.maps_objects():
+        return None
+    if job.text.count("\n") < _LARGE:
+        return None
+    from ..llvm.parts import compile_parts, split
+    from . import linker
+
+    parts = split(job.text, job.symbols[0])
+    if len(parts) < 2:
+        return None
+    with toolchain.LOCK:
+        objects = compile_parts(parts, job)
+    try:
+        return linker.link(objects, job.symbols)
+    except linker.Unlinkable:
+        return None
 
 
 def first_code(text: str, symbol: str, target: Target) -> bytes:

@@ -1,9 +1,9 @@
-"""Object code -> relocatable object: a linker for what LLVM makes of one module for Linux on
-x86-64.
+"""Object code -> relocatable object: a linker for what LLVM makes of a kernel's modules for Linux
+on x86-64.
 
 Sections go to the three parts of a relocatable object (`relocatable`) in their order, and every
 reference between them becomes a distance, which is final because the parts have fixed distances.
-Symbols outside of the module are reached through slots: calls by way of stubs, all other uses by
+Symbols outside of the modules are reached through slots: calls by way of stubs, all other uses by
 the slots themselves.
 
     call sinf          ->  call stub;  stub: jmp [slot];  slot: address of sinf
@@ -16,7 +16,7 @@ does not support, `link` raises `Unlinkable`, and LLVM links the object code whe
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from .relocatable import LIMIT, PAGE, X86_64, Parts, pack, room
@@ -88,10 +88,12 @@ def _text(table: bytes, at: int) -> str:
 
 
 class _Object:
-    """Object code, read."""
+    """Object code, read. base: the number of sections in the objects before it; its symbols have
+    the index of their section among all."""
 
-    def __init__(self, code: bytes) -> None:
+    def __init__(self, code: bytes, base: int = 0) -> None:
         self.code: Final = code
+        self.base: Final = base
         (
             magic, bits, order, version, _, _, kind, machine, _, _, _, sections_at, _, _, _, _,
             size, count, names,
@@ -110,6 +112,7 @@ class _Object:
             if section.kind == _SYMTAB:
                 texts = self.bytes_of(self.sections[section.link])
                 for name, info, _, where, value, _ in _SYMBOL.iter_unpack(self.bytes_of(section)):
+                    where += base if _UNDEFINED < where < _RESERVED else 0
                     self.symbols.append(_Symbol(_text(texts, name), info >> 4, where, value))
 
     def bytes_of(self, section: _Section) -> bytes:
@@ -119,10 +122,22 @@ class _Object:
 
 
 class _Linker:
-    """Links one object. parts: the bytes of code, constants and data as they grow."""
+    """Links objects. parts: the bytes of code, constants and data as they grow.
 
-    def __init__(self, object_code: bytes) -> None:
-        self.object: Final = _Object(object_code)
+    defined: the symbols that one object may have from another.
+    """
+
+    def __init__(self, codes: Sequence[bytes]) -> None:
+        self.objects: Final[list[_Object]] = []
+        base = 0
+        for code in codes:
+            self.objects.append(_Object(code, base))
+            base += len(self.objects[-1].sections)
+        self.defined: Final = {
+            symbol.name: symbol
+            for found in self.objects for symbol in found.symbols
+            if symbol.binding == _GLOBAL and symbol.section != _UNDEFINED
+        }  # fmt: skip
         self.parts: Final = (bytearray(), bytearray(), bytearray())
         self.zeros = 0
         self.placements: Final[dict[int, _Placement]] = {}
@@ -146,10 +161,9 @@ class _Linker:
         for where, kind, symbol, addend in relocations:
             self.relocate(where, kind, symbol, addend)
         code, constants, data = map(bytes, self.parts)
-        found = {s.name: s for s in self.object.symbols if s.binding == _GLOBAL}
         named: list[tuple[str, int]] = []
         for name in entries:
-            symbol = found.get(name)
+            symbol = self.defined.get(name)
             if symbol is None or self.placements.get(symbol.section, (None,))[0] != _CODE:
                 raise Unlinkable(f"there is no function {name}")
             named.append((name, self.address(symbol)))
@@ -160,9 +174,15 @@ class _Linker:
                   tuple(self.own))
         )  # fmt: skip
 
+    def sections(self) -> Iterator[tuple[int, _Object, _Section]]:
+        """All sections, with their indices among all, and their objects."""
+        for found in self.objects:
+            for i, section in enumerate(found.sections, found.base):
+                yield i, found, section
+
     def place(self) -> None:
         """Find a place for every section that is loaded. Zeros come last: they follow the data."""
-        for i, section in enumerate(self.object.sections):
+        for i, found, section in self.sections():
             if not section.flags & _ALLOC or section.kind == _UNWIND or section.name == ".eh_frame":
                 continue
             part = _part_of(section)
@@ -174,9 +194,9 @@ class _Linker:
             content = self.parts[part]
             content += (b"\xcc" if part == _CODE else b"\0") * (-len(content) % align)
             self.placements[i] = _Placement(part, len(content))
-            content += self.object.bytes_of(section)
+            content += found.bytes_of(section)
         data = self.parts[_DATA]
-        for i, section in enumerate(self.object.sections):
+        for i, _, section in self.sections():
             if section.flags & _ALLOC and section.kind == _NOBITS:
                 align = max(section.align, 1)
                 self.zeros += -(len(data) + self.zeros) % align
@@ -186,20 +206,22 @@ class _Linker:
     def relocations(self) -> list[_Reference]:
         """Every relocation of what is loaded."""
         found: list[_Reference] = []
-        symbols = self.object.symbols
-        for section in self.object.sections:
-            if section.kind not in (_RELA, _REL) or section.info not in self.placements:
+        for _, whole, section in self.sections():
+            target = section.info + whole.base
+            if section.kind not in (_RELA, _REL) or target not in self.placements:
                 continue
             if section.kind == _REL:
                 raise Unlinkable("relocations without addends")
-            part, start = self.placements[section.info]
+            part, start = self.placements[target]
             if part == _ZEROS:
                 raise Unlinkable("relocations of zeros")
-            content = self.object.bytes_of(section)
+            content = whole.bytes_of(section)
             for i in range(0, len(content), _RELOCATION.size):
                 # ELF has kind and symbol as one field; the symbol's number is its upper half.
                 at, kind, number, addend = _RELOCATION.unpack_from(content, i)
-                symbol = symbols[int(number)]
+                symbol = whole.symbols[int(number)]
+                if symbol.section == _UNDEFINED:
+                    symbol = self.defined.get(symbol.name, symbol)
                 found.append((_Placement(part, start + at), kind, symbol, addend))
         return found
 
@@ -297,10 +319,10 @@ def _part_of(section: _Section) -> int:
     return _DATA
 
 
-def link(object_code: bytes, entries: Sequence[str]) -> bytes:
-    """The relocatable object that is made of a module's object code. entries: functions that are
-    called from outside."""
+def link(codes: Sequence[bytes], entries: Sequence[str]) -> bytes:
+    """The relocatable object that is made of the object code of modules. entries: functions that
+    are called from outside."""
     try:
-        return _Linker(object_code).run(entries)
+        return _Linker(codes).run(entries)
     except (struct.error, IndexError, KeyError, OverflowError, ValueError) as error:
         raise Unlinkable(f"invalid object code: {error}") from None

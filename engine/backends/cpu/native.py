@@ -47,7 +47,7 @@ def finish(object_code: bytes, symbols: Sequence[str]) -> bytes:
     from . import linker
 
     try:
-        return linker.link(object_code, symbols)
+        return linker.link([object_code], symbols)
     except linker.Unlinkable:
         return object_code
 

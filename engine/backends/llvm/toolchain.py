@@ -11,6 +11,7 @@ import importlib
 import importlib.util
 import os
 import threading
+from ctypes import string_at
 from functools import cache
 from typing import Any, Final
 
@@ -44,9 +45,26 @@ _SHORT: Final = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg")
 """The passes of the short pipeline: locals become values, and addresses are folded."""
 
 
-@cache
+_loading: Final = threading.Lock()
+_binding: Any = None
+
+
+def is_loaded() -> bool:
+    """True once LLVM is loaded."""
+    return _binding is not None
+
+
 def binding() -> Any:
     """`llvmlite.binding`, ready to generate code for this machine."""
+    global _binding
+    if _binding is None:
+        with _loading:  # LLVM ends the process where an option is set twice
+            if _binding is None:
+                _binding = _loaded()
+    return _binding
+
+
+def _loaded() -> Any:
     llvm: Any = importlib.import_module("llvmlite.binding")
     for option in _OPTIONS:
         llvm.set_option("", option)
@@ -106,11 +124,12 @@ def host_target() -> Target:
 class Module:
     """A parsed module. `optimise` changes it in place."""
 
-    def __init__(self, machine: Machine, text: str, verify: bool) -> None:
+    def __init__(self, machine: Machine, text: str, verify: bool, context: Any = None) -> None:
         self._machine: Final = machine
+        self._context: Final = context
         llvm: Any = machine.llvm
         try:
-            self.ref: Any = llvm.parse_assembly(text)
+            self.ref: Any = llvm.parse_assembly(text, context)
             if verify:
                 self.ref.verify()
         except RuntimeError as error:
@@ -131,7 +150,8 @@ class Module:
         options.loop_vectorization = options.loop_interleaving = level > 1
         options.loop_unrolling = level > 1
         builder = llvm.create_pass_builder(self._machine.ref, options)
-        builder.getModulePassManager().run(self.ref, builder)
+        passes = builder.getModulePassManager()
+        self._function("LLVMPY_RunNewModulePassManager")(passes, self.ref, builder)
 
     def _optimise_shortly(self) -> None:
         llvm: Any = self._machine.llvm
@@ -144,7 +164,7 @@ class Module:
             getattr(passes, f"add_{name}_pass")()
         for function in self.ref.functions:
             if not function.is_declaration:
-                passes.run(function, builder)
+                self._function("LLVMPY_RunNewFunctionPassManager")(passes, function, builder)
 
     def link(self, other: Any) -> None:
         """Take in what another module (of llvmlite, used up) defines."""
@@ -157,7 +177,31 @@ class Module:
         return str(self._machine.ref.emit_assembly(self.ref))
 
     def object_code(self) -> bytes:
-        return bytes(self._machine.ref.emit_object(self.ref))
+        llvm: Any = self._machine.llvm
+        library = llvm.ffi.lib
+        emit = self._function("LLVMPY_TargetMachineEmitToMemory")
+        with llvm.ffi.OutputString() as error:
+            buffer = emit(self._machine.ref, self.ref, 1, error)
+            if not buffer:
+                raise QuadrantsInternalError(f"LLVM generates no code: {error}")
+        try:
+            size = library.LLVMPY_GetBufferSize(buffer)
+            return bytes(string_at(library.LLVMPY_GetBufferStart(buffer), size))
+        finally:
+            library.LLVMPY_DisposeMemoryBuffer(buffer)
+
+    def close(self) -> None:
+        """Free the module."""
+        self.ref.close()
+
+    def _function(self, name: str) -> Any:
+        """A function of LLVM that may take long.
+
+        llvmlite serialises all calls with a lock. What has a context of its own shares nothing, so
+        that it is called without the lock; a llvmlite without this wrapper is called as it is.
+        """
+        function: Any = getattr(self._machine.llvm.ffi.lib, name)
+        return function if self._context is None else getattr(function, "_cfn", function)
 
 
 class Machine:
@@ -171,9 +215,12 @@ class Machine:
         )
         self.ref.set_asm_verbosity(False)
 
-    def parse(self, text: str, verify: bool = False) -> Module:
-        """The module that ``text`` describes. QuadrantsInternalError if LLVM refuses it."""
-        return Module(self, text, verify)
+    def parse(self, text: str, verify: bool = False, context: Any = None) -> Module:
+        """The module that ``text`` describes. QuadrantsInternalError if LLVM refuses it.
+
+        context: LLVM's, for a module that another thread does not share; None is the common one.
+        """
+        return Module(self, text, verify, context)
 
 
 @cache
