@@ -31,7 +31,12 @@ if TYPE_CHECKING:
 __all__ = ["die"]
 
 
-@register("die", optional=True)
+# Rules look at an op and its operands, and what is in use stays as it is.
+@register(
+    "die", optional=True,
+    keeps=("alg_simp", "binary_op_simplify", "constant_fold", "extract_constant",
+           "loop_invariant_code_motion"),
+)  # fmt: skip
 def die(func: Func, cx: PassCx) -> bool:
     """Delete unused ops that have no effect."""
     changed = _sweep(func.body, bytearray(func.next_id))

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["extract_constant"]
 
 
-@register("extract_constant", optional=True, keeps=("die",))
+# An operand becomes an equal constant; other rules than folding compare operands by identity.
+@register("extract_constant", optional=True, keeps=("constant_fold", "die"))
 def extract_constant(func: Func, cx: PassCx) -> bool:
     """Move constants to the front of the kernel or task, one of each value."""
     changed = False

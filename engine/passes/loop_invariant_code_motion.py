@@ -60,7 +60,11 @@ _ADDRESSES = [
 _MAX_REMARKS = 50
 
 
-@register("loop_invariant_code_motion", optional=True, keeps=("die",))
+# Operands stay as they are, and constants where they are. Rules for powers see the blocks around.
+@register(
+    "loop_invariant_code_motion", optional=True,
+    keeps=("binary_op_simplify", "constant_fold", "die", "extract_constant"),
+)  # fmt: skip
 def loop_invariant_code_motion(func: Func, cx: PassCx) -> bool:
     """Move operations that do not change in a loop in front of it."""
     motion = _Motion(cx)
