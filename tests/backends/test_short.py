@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.llvm import toolchain
+from qd_studio.engine.backends.llvm import short, toolchain
 from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.ir import Func
 
@@ -101,6 +101,15 @@ def filled(n=37):
 def test_what_gets_the_short_pipeline(monkeypatch, kernel, arguments, short):
     IN_PROCESS.clear()
     assert shortened(monkeypatch, kernel, *arguments) == short
+
+
+@pytest.mark.parametrize(("kernel", "arrays", "is_short"), [(straight, 1, True), (rows, 2, False)])
+def test_a_long_body_of_one_loop_gets_the_short_pipeline(monkeypatch, kernel, arrays, is_short):
+    """LLVM's time grows with the square of its length; the bodies of `rows` are short ones."""
+    IN_PROCESS.clear()
+    monkeypatch.setattr(short, "_LONG", 300)
+    arguments = [filled() for _ in range(arrays)] + [37] * (arrays - 1)
+    assert shortened(monkeypatch, kernel, *arguments) == [is_short]
 
 
 @pytest.mark.parametrize("level", [1, 3])

@@ -1,4 +1,5 @@
-"""Decides which kernels get LLVM's short pipeline: large serial code with little for vectors.
+"""Decides which kernels get LLVM's short pipeline: large serial code with little for vectors, and
+loops with a very long body.
 
 LLVM's whole pipeline (GVN, loop passes, vectoriser, unrolling) and the code generator after it need
 time that grows faster than the code. For code of thousands of operations, which our own passes have
@@ -12,6 +13,11 @@ four times as fast, and the code is as good. A kernel gets it if
   several times as fast. A loop of unknown length counts as `_TIMES` iterations;
 * it is not made by automatic differentiation: LLVM simplifies how adstacks are pushed and read;
 * it calls no real function, which LLVM may inline.
+
+The loop vectoriser and what follows it need time that grows with the square of a loop's body: 2 s
+for a chain of 2,000 operations, 7 s for one of 4,000. A kernel in which one body, without the loops
+inside of it, has `_LONG` operations gets the short pipeline, too, whatever its other loops are. Its
+code is not vectorised.
 
 `external_optimization_level=3` requests the whole pipeline for every kernel.
 """
@@ -34,6 +40,8 @@ _LOOPS: Final = 32
 _VERY_LARGE: Final = 2000
 """Operations of a task that needs fewer loops: LLVM's whole pipeline takes 100 ms for it."""
 _FEW_LOOPS: Final = 8
+_LONG: Final = 2500
+"""Operations of one loop's body that LLVM's whole pipeline takes 3 s for."""
 _WHOLE: Final = 3
 """From this level on every kernel gets the whole pipeline."""
 _TIMES: Final = 16
@@ -46,9 +54,11 @@ def is_short(func: Func, level: int) -> bool:
     tasks = func.tasks()
     if not 0 < level < _WHOLE or func.callees or func.autodiff != "none":
         return False
+    bodies = [task.regions[1] for task in tasks]
+    if any(len(walk(body)) >= _LONG and _longest(body) >= _LONG for body in bodies):
+        return True
     if any(task.attr.kind != "serial" for task in tasks):
         return False
-    bodies = [task.regions[1] for task in tasks]
     if not any(_is_large(body) for body in bodies):
         return False
     total = vectors = 0.0
@@ -57,6 +67,22 @@ def is_short(func: Func, level: int) -> bool:
         total += all_of_it
         vectors += part
     return vectors <= _SHARE * total
+
+
+def _longest(body: Block) -> int:
+    """The operations of the longest body of a loop in ``body``, or of ``body`` itself, without
+    those of loops inside of it."""
+    longest = own = 0
+    blocks = [body]
+    while blocks:
+        block = blocks.pop()
+        own += len(block.ops)
+        for op in block.ops:
+            if C.LOOP[op.code]:
+                longest = max(longest, *map(_longest, op.regions))
+            else:
+                blocks += op.regions
+    return max(longest, own)
 
 
 def _is_large(body: Block) -> bool:

@@ -1,0 +1,102 @@
+"""What one compile of a generated kernel costs, part by part: `size_cost.py FILE [record]`.
+
+CPU time of this process in seconds: the frontend, each pass, the emitter of LLVM IR, LLVM; with
+`record` instead the whole of it under the studio's recorder.
+"""
+
+import contextlib
+import gc
+import importlib.util
+import sys
+import time
+from collections import defaultdict
+
+from wire import Wire
+
+wire = Wire()
+
+from qd_studio import engine as qd  # noqa: E402
+from qd_studio.engine import ir, passes  # noqa: E402
+from qd_studio.engine.backends.cpu import code as cpu_code  # noqa: E402
+from qd_studio.engine.backends.cpu.backend import BACKEND  # noqa: E402
+from qd_studio.engine.config import CompileConfig  # noqa: E402
+from qd_studio.engine.frontend import build as frontend  # noqa: E402
+from qd_studio.engine.frontend.specialization import ndarray_key  # noqa: E402
+from qd_studio.engine.runtime.compile import collector_pause  # noqa: E402
+
+
+def kernel_in(path):
+    spec = importlib.util.spec_from_file_location("generated", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["generated"] = module
+    spec.loader.exec_module(module)
+    return module.generated
+
+
+class Meter(passes.Instrument):
+    """Sums up the CPU time of passes."""
+
+    def __init__(self):
+        self.spent = defaultdict(float)
+        self.start = 0.0
+
+    def before(self, run, func):
+        self.start = time.thread_time()
+        return True
+
+    def after(self, run, func):
+        self.spent[run.name] += time.thread_time() - self.start
+
+
+def parts(kernel):
+    config = CompileConfig()
+    array = ndarray_key(qd.f32, 1)
+    clock = time.process_time
+    out = {}
+    at = clock()
+    func = frontend.build(kernel.decl, (array, array, qd.f32), config).func
+    out["frontend"] = clock() - at
+    ops = len(ir.walk(func.body))
+    meter = Meter()
+    at = clock()
+    func = passes.run(func, config, BACKEND.pipeline(config), instruments=(meter,))
+    out["passes"] = clock() - at
+    wire.send(shown={**out, "ops": ops, "of": dict(meter.spent)})
+    spent = [0.0]
+    full = cpu_code.full_code
+
+    def timed(job):
+        at = clock()
+        try:
+            return full(job)
+        finally:
+            spent[0] += clock() - at
+
+    cpu_code.full_code = timed
+    at = clock()
+    BACKEND.lower(func, config)
+    out["emitter"] = clock() - at - spent[0]
+    out["llvm"] = spent[0]
+    wire.send(shown={**out, "ops": ops, "of": dict(meter.spent), "left": len(ir.walk(func.body))})
+
+
+def record(kernel):
+    from qd_studio.engine.inspect.capture import KernelCapture
+    from qd_studio.engine.runtime import program
+
+    qd.init(arch=qd.cpu, offline_cache=False)
+    with contextlib.suppress(AttributeError):
+        kernel.workload(n=[64])(lambda n: (qd.ndarray(qd.f32, n), qd.ndarray(qd.f32, n), 0.5))
+    start = time.process_time()
+    KernelCapture(kernel, ("cpu",), program.current().config).compile()
+    wire.send(shown={"record": time.process_time() - start})
+
+
+def main(path, mode=""):
+    kernel = kernel_in(path)
+    gc.collect()
+    with collector_pause:
+        (record if mode == "record" else parts)(kernel)
+
+
+main(*sys.argv[1:])
