@@ -371,6 +371,11 @@ def scale(a: qd.types.ndarray(qd.f32, 1), s: qd.f32):
     for i in a:
         a[i] = a[i] * s + 1.0
 
+@qd.kernel
+def more(b: qd.types.ndarray(qd.f64, 1)):
+    for i in b:
+        b[i] = b[i] * 3.0
+
 {before}
 qd.init(arch=qd.cpu, log_level="warn")
 a = qd.ndarray(qd.f32, shape=10)
@@ -428,12 +433,17 @@ def test_a_fork_during_a_compile_leaves_both_processes_working(tmp_path):
         scale(a, 2.0)
         assert a.to_numpy()[0] == 7.0
         if not pid:
+            from qd_studio.engine.backends.cpu import background
+            more(qd.ndarray(qd.f64, shape=10))
+            (variant,) = set(more.launchers.variants.values())
+            assert type(variant.executable).__name__ == "CpuExecutable"
+            assert background._thread is background._process is None
             os._exit(0)
         assert os.waitpid(pid, 0)[1] == 0
         """,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("7.0")
+    assert done.stdout == "7.0\n"
 
 
 STUCK = """
