@@ -14,7 +14,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from bench import caches, first_call, fifty
+from bench import caches, fifty, first_call
 from bench.child import run_once
 from bench.model import Section, geometric_mean
 from bench.tables import text_section

@@ -216,7 +216,7 @@ def root(a: qd.types.ndarray(qd.f32, 1), n: qd.i32):
     [
         # Of floats that are only moved, compared and converted there is one result.
         ("moved", {"tiered": "auto"}, True), ("scale", {"tiered": "auto"}, False),
-        ("root", {"tiered": "auto", "fast_math": False}, True), ("moved", {}, False),
+        ("root", {"tiered": "auto", "fast_math": False}, True),
         ("scale", {"tiered": True}, True), ("moved", {"tiered": False}, False),
     ],
 )  # fmt: skip
