@@ -33,6 +33,10 @@ def pytest_addoption(parser):
         action="store_true",
         help="rewrite the expected output of file tests with what comes out now",
     )
+    parser.addoption(
+        "--tiered", default="", metavar="auto|on|off",
+        help="QD_TIERED of all tests that choose no tiers themselves",
+    )  # fmt: skip
 
 
 _cache_root = ""
@@ -131,8 +135,11 @@ def bless(request) -> bool:
 
 
 @pytest.fixture(autouse=True)
-def _no_options_from_outside(monkeypatch):
+def _no_options_from_outside(monkeypatch, request):
     """The options of the user who runs the tests must not steer them."""
     for name in list(os.environ):
         if name.startswith("QD_"):
             monkeypatch.delenv(name)
+    tiered = request.config.getoption("--tiered")
+    if tiered:
+        monkeypatch.setenv("QD_TIERED", tiered)

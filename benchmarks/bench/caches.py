@@ -36,7 +36,8 @@ CHEAPER = 30.0
 class Run:
     """One process. ms: until its last result. parts: where they went. calls: each first call, ms.
 
-    results: what the kernels computed. loaded: kernels that came from the fast cache.
+    results: what the kernels computed. loaded: kernels that came from the fast cache. cpu:
+    milliseconds of processor time from the end of the import to the last result, of all threads.
     """
 
     ms: float
@@ -44,10 +45,14 @@ class Run:
     calls: list[float]
     results: list[float]
     loaded: int
+    cpu: float
 
 
-def run(python: str, main: Path, caches: Path) -> Run:
-    """Run the program once with this cache folder. Raises ChildError."""
+def run(python: str, main: Path, caches: Path, **variables: str) -> Run:
+    """Run the program once with this cache folder. Raises ChildError.
+
+    variables: of the environment, in addition.
+    """
     kept = {name: value for name, value in environment().items() if name != "QD_OFFLINE_CACHE"}
     with tempfile.TemporaryFile("w+") as errors:
         began = time.perf_counter()
@@ -56,7 +61,7 @@ def run(python: str, main: Path, caches: Path) -> Run:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env=kept | {"XDG_CACHE_HOME": str(caches)},
+            env=kept | {"XDG_CACHE_HOME": str(caches)} | variables,
         )
         assert process.stdout is not None
         with process.stdout as out:
@@ -73,7 +78,7 @@ def run(python: str, main: Path, caches: Path) -> Run:
     calls = steps[4:]
     spent = [*steps[:4], sum(calls)]
     parts = dict(zip(PARTS, [ms - sum(spent), *spent], strict=True))
-    return Run(ms, parts, calls, found["results"], found["loaded"])
+    return Run(ms, parts, calls, found["results"], found["loaded"], found["cpu"])
 
 
 class Bench:

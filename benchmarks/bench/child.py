@@ -101,13 +101,18 @@ class Child:
         self._errors.close()
 
 
-def run_once(name: str, python: str, script: str, *arguments: str) -> list[dict[str, Any]]:
-    """Run a script that sends answers unasked and ends; all it sent. Raises ChildError."""
+def run_once(
+    name: str, python: str, script: str, *arguments: str, **variables: str
+) -> list[dict[str, Any]]:
+    """Run a script that sends answers unasked and ends; all it sent. Raises ChildError.
+
+    variables: of the environment, in addition.
+    """
     done = subprocess.run(
         [python, str(CHILDREN / script), *arguments],
         capture_output=True,
         text=True,
-        env=environment(),
+        env=environment() | variables,
         timeout=300,
         check=False,
     )

@@ -87,10 +87,12 @@ MAIN = '''"""Calls fifty kernels once each; see the harness."""
 
 import sys
 from time import perf_counter_ns as now
+from time import process_time_ns as spent
 
 times = [now()]
 {engine}
 
+cpu = -spent()
 times.append(now())
 qd.init(arch=qd.cpu, log_level="error")
 times.append(now())
@@ -105,6 +107,7 @@ for call in kernels.CALLS:
     results.append(call(x, y, m) or 0)
     times.append(now())
 qd.sync()
+cpu += spent()
 sys.stdout.write("done\\n")
 sys.stdout.flush()
 
@@ -118,6 +121,7 @@ for array in (x, y, m):
     data = array.to_numpy().astype("float64")
     results += [float(data.sum()), float(abs(data).sum()), float((data * data).sum())]
 found = {{"times": times, "results": list(map(float, results)), "loaded": loaded}}
+found["cpu"] = cpu / 1e6
 sys.stdout.write(json.dumps(found) + "\\n")
 '''
 

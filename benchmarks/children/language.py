@@ -9,10 +9,14 @@ of this file is in its way.
 import importlib
 import itertools
 import sys
+import time
 import types
 from pathlib import Path
 
 SAMPLES = Path(__file__).parents[2] / "sample_kernels"
+
+INIT_MS: list[float] = []
+"""Milliseconds of `init`, on the clock and of the processor; `load` fills it."""
 
 
 class Workload:
@@ -72,10 +76,14 @@ def load(name, arch="cpu"):
     sys.path.insert(0, str(SAMPLES))
     if name == "reference":
         engine = reference_as_engine()
+        began = time.perf_counter(), time.process_time()
         engine.init(arch=getattr(engine, arch), offline_cache=False, log_level="error")
     else:
         engine = importlib.import_module("qd_studio.engine")
+        began = time.perf_counter(), time.process_time()
         engine.init(arch=getattr(engine, arch), offline_cache=False)
+    ended = time.perf_counter(), time.process_time()
+    INIT_MS[:] = [(end - begin) * 1e3 for begin, end in zip(began, ended, strict=True)]
     return engine
 
 

@@ -20,6 +20,7 @@ def _fresh(monkeypatch):
     monkeypatch.setattr(folder, "_dry", False)
     monkeypatch.setattr(cleaning, "_roots", {})
     monkeypatch.setattr(store, "_stores", {})
+    monkeypatch.setenv("QD_TIERED", "off")  # entries are written at the call
 
 
 @pytest.fixture

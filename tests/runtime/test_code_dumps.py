@@ -28,7 +28,7 @@ def test_each_task_is_a_file(tmp_path, monkeypatch):
         two(x)
         assert x.tolist() == [5, 1, 1, 1]
         (variant,) = two.launchers.variants.values()
-        return variant.compiled.artifact.code
+        return variant.compiled.artifact.machine_code()
 
     plain = code()
     monkeypatch.setenv("QD_DUMP_IR", "1")

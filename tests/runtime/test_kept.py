@@ -56,7 +56,7 @@ def added(s: Arrays, n: qd.i32) -> qd.f32:
 
 @pytest.fixture(autouse=True)
 def _program():
-    qd.init(arch=qd.cpu)
+    qd.init(arch=qd.cpu, tiered=False)
     yield
     qd.reset()
 
@@ -183,7 +183,7 @@ def test_arrays_that_overlap_have_stubs(slow_calls):
 
 
 def test_an_error_of_a_kernel_for_arrays_that_overlap():
-    qd.init(arch=qd.cpu, debug=True)
+    qd.init(arch=qd.cpu, tiered=False, debug=True)
 
     @qd.kernel
     def limited(a: F32, b: F32, n: qd.i32):
@@ -236,7 +236,7 @@ def test_records_of_fields_are_kept(slow_calls):
 
 @pytest.mark.parametrize("shared", [False, True])
 def test_stacks_of_kept_records_are_sized_for_their_contents(slow_calls, shared):
-    qd.init(arch=qd.cpu, ad_stack_experimental_enabled=True)
+    qd.init(arch=qd.cpu, tiered=False, ad_stack_experimental_enabled=True)
 
     @dataclasses.dataclass(frozen=True)
     class Powers:
@@ -381,7 +381,7 @@ def test_arrays_of_a_program_that_has_ended_are_refused():
     for n in range(5):
         added(arrays, n)
     assert kept(added)
-    qd.init(arch=qd.cpu)
+    qd.init(arch=qd.cpu, tiered=False)
     with pytest.raises(RuntimeError):
         added(arrays, 1)
     arrays = Arrays(array(2), array(2), array(0))
@@ -408,7 +408,7 @@ def test_threads_have_buffers_of_their_own():
 
 
 def test_a_failed_launch_leaves_the_next_one_whole():
-    qd.init(arch=qd.cpu, debug=True)
+    qd.init(arch=qd.cpu, tiered=False, debug=True)
 
     @qd.kernel
     def checked(s: Arrays, n: qd.i32):

@@ -74,7 +74,7 @@ def write(c: Config):
 
 @pytest.fixture(params=("cpu", "interp"), autouse=True)
 def arch(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
+    qd.init(arch=getattr(qd, request.param), log_level="error", tiered=False)
     yield request.param
     qd.reset()
 

@@ -8,7 +8,7 @@ from qd_studio.engine.runtime import reading, stub_checks
 
 @pytest.fixture(autouse=True)
 def _program():
-    qd.init(arch=qd.cpu)
+    qd.init(arch=qd.cpu, tiered=False)
     yield
     qd.reset()
 
@@ -56,7 +56,7 @@ def test_a_new_program_starts_without_launchers():
     shifted(x, 1, False)
     shifted(x, 1, False)
     used = shifted._hot
-    qd.init(arch=qd.cpu)
+    qd.init(arch=qd.cpu, tiered=False)
     assert shifted._hot is not used
     shifted(x, 1, False)
     assert x[0] == 3

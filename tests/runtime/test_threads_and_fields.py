@@ -293,5 +293,6 @@ def test_launchers_are_prepared_without_making_other_threads_wait(monkeypatch):
         return made(*args)
 
     monkeypatch.setattr(stub, "launch_stub", watched)
+    qd.init(arch=qd.cpu, tiered=False)
     assert [k(n) for n in range(4)] == [0, 1, 2, 3]
     assert free == [True]

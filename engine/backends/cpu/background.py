@@ -6,8 +6,10 @@ caller that needs the code now: a job that has not begun is then done in this pr
 has begun is waited for. So no caller waits longer than for a compile.
 
 At the end of the process code that caches wait for is finished for `_AT_EXIT` seconds at most: here
-what is estimated to fit, and in the helper what it has begun. The helper is then killed. A forked
-child has a queue of its own, with the jobs that were not done.
+what is estimated to fit, and in the helper what it has begun. The helper is then killed.
+
+A forked child starts no helper: a process for each of many short children costs more than it gains.
+Its new kernels have full code at once; it makes that of earlier ones itself, when it is needed.
 """
 
 from __future__ import annotations
@@ -128,7 +130,9 @@ class Pending:
         return self._job
 
     def renew(self) -> None:
-        """In a forked child: no thread of the parent holds or will set the event."""
+        """In a forked child: no thread of the parent holds or will set the event, and the parent
+        writes to the caches."""
+        self.kept = False
         if not self.ready:
             self._done = threading.Event()
 
@@ -146,6 +150,7 @@ _thread: threading.Thread | None = None
 _process: _Process | None = None
 _deaths = 0
 _ending = False
+_forked = False
 
 
 class _Process:
@@ -220,7 +225,7 @@ def available() -> bool:
 def submit(job: CodeJob) -> Pending | None:
     """Queue a job; None where there can be no helper process."""
     global _thread
-    if _ending or _deaths >= _DEATHS or not available():
+    if _ending or _forked or _deaths >= _DEATHS or not available():
         return None
     pending = Pending(job)
     with _lock:
@@ -356,7 +361,7 @@ def _after_fork() -> None:
 
 
 def _in_child() -> None:
-    global _lock, _passing, _process, _running, _thread, _wake
+    global _forked, _lock, _passing, _process, _running, _thread, _wake
     COMPLETING.release()
     _lock, _passing = threading.Lock(), threading.Lock()
     _wake = threading.Condition(_lock)
@@ -365,6 +370,7 @@ def _in_child() -> None:
     if _running is not None and not _running.ready:
         _queue.append(_running)
     _process = _running = _thread = None
+    _forked = True
     for pending in _queue:
         pending.renew()
 
