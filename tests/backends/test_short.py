@@ -88,35 +88,38 @@ def filled(n=37):
     return np.linspace(-3, 3, n).astype(np.float32)
 
 
+@pytest.mark.not_on_device("it is about LLVM's pipeline for processors")
 @pytest.mark.parametrize(
     ("kernel", "arguments", "short"),
     [
-        (branches, (filled(), 37), [True]),
-        (rows, (filled(), filled(), 37), [False]),  # vectors make it faster
-        (straight, (filled(),), [False]),
-        (few_loops, (filled(), 37), [True]),
-        (parallel, (filled(5), filled(5), 5), [False]),
+        (branches, (filled(), 37), True),
+        (rows, (filled(), filled(), 37), False),  # vectors make it faster
+        (straight, (filled(),), False),
+        (few_loops, (filled(), 37), True),
+        (parallel, (filled(5), filled(5), 5), False),
     ],
 )
 def test_what_gets_the_short_pipeline(monkeypatch, kernel, arguments, short):
     IN_PROCESS.clear()
-    assert shortened(monkeypatch, kernel, *arguments) == short
+    assert set(shortened(monkeypatch, kernel, *arguments)) == {short}
 
 
+@pytest.mark.not_on_device("it is about LLVM's pipeline for processors")
 @pytest.mark.parametrize(("kernel", "arrays", "is_short"), [(straight, 1, True), (rows, 2, False)])
 def test_a_long_body_of_one_loop_gets_the_short_pipeline(monkeypatch, kernel, arrays, is_short):
     """LLVM's time grows with the square of its length; the bodies of `rows` are short ones."""
     IN_PROCESS.clear()
     monkeypatch.setattr(short, "_LONG", 300)
     arguments = [filled() for _ in range(arrays)] + [37] * (arrays - 1)
-    assert shortened(monkeypatch, kernel, *arguments) == [is_short]
+    assert set(shortened(monkeypatch, kernel, *arguments)) == {is_short}
 
 
+@pytest.mark.not_on_device("it is about LLVM's pipeline for processors")
 @pytest.mark.parametrize("level", [1, 3])
 def test_level_3_gives_all_code_the_whole_pipeline(monkeypatch, level):
     IN_PROCESS.clear()
     found = shortened(monkeypatch, branches, filled(), 37, external_optimization_level=level)
-    assert found == [level < 3]
+    assert set(found) == {level < 3}
 
 
 def test_gradients_get_the_whole_pipeline(monkeypatch):

@@ -50,6 +50,7 @@ NOT_IN_KEYS = {
     "offline_cache": "whether a program binary is asked for, and how a driver's cache is kept out",
     "opencl_device": "which device is meant: the fingerprint has it",
     "_code_target": "which target is meant: the fingerprint has it",
+    "num_compile_threads": "how many threads compile the parts, which the text alone decides",
     "tiered": "which code runs first: caches have full code alone",
     "device_memory_GB": "how much memory a device's programs keep",
     "device_memory_fraction": "how much memory a device's programs may have",

@@ -73,6 +73,48 @@ def sums_of_lanes(value):
     return total
 
 
+@func
+def sum_before(words: Template, tile, epoch, total):
+    """The sum of the totals of all tiles before this one; publish the own one. See `scan_span`."""
+    nearest = block.SharedArray((1,), i32)
+    earlier = block.SharedArray((1,), i32)
+    tid = block.thread_idx()
+    mark = cast(epoch, u64) << cast(33, u64)
+    all_before = cast(1, u64) << cast(32, u64)
+    if tid == 0:
+        nearest[0] = 256
+        word = mark | cast(bit_cast(total, u32), u64)
+        if tile == 0:
+            word = word | all_before
+        words[1 + tile] = word
+    block.sync()
+    # 256 tiles at a time, one for each thread.
+    back = tile - 1
+    while back >= 0:
+        word = all_before
+        if back >= tid:
+            word = volatile_load(words[1 + back - tid])
+            while (word >> cast(33, u64)) != cast(epoch, u64):
+                word = volatile_load(words[1 + back - tid])
+        if (word & all_before) != 0:
+            atomic_min(nearest[0], tid)
+        block.sync()
+        found = nearest[0]
+        part = 0
+        if tid <= found:
+            part = bit_cast(cast(word & cast(0xFFFFFFFF, u64), u32), i32)
+        part = sums_of_lanes(part)
+        if tid % 32 == 31:
+            atomic_add(earlier[0], part)
+        block.sync()
+        back = back - 256
+        if found < 256:
+            back = -1
+    if tid == 0 and tile > 0:
+        words[1 + tile] = mark | all_before | cast(bit_cast(earlier[0] + total, u32), u64)
+    return earlier[0]
+
+
 @func(requires_top_level=True)
 def scan_span(x: Template, words: Template, epoch, n, threads):
     """``x[i]`` becomes the sum of ``x[0 : i + 1]``, of i32.
@@ -90,13 +132,10 @@ def scan_span(x: Template, words: Template, epoch, n, threads):
         offsets = block.SharedArray((256,), i32)
         sums = block.SharedArray((8,), i32)
         tile_of = block.SharedArray((1,), i32)
-        nearest = block.SharedArray((1,), i32)
-        earlier = block.SharedArray((1,), i32)
         if tid == 0:
             tile_of[0] = cast(atomic_add(words[0], cast(1, u64)), i32)
             if tile_of[0] == threads // 256 - 1:
                 words[0] = cast(0, u64)  # every tile has its block
-            nearest[0] = 256
         block.sync()
         tile = tile_of[0]
         place = warp * 512 + lane
@@ -119,39 +158,8 @@ def scan_span(x: Template, words: Template, epoch, n, threads):
             if w < warp:
                 before = before + sums[w]
             total = total + sums[w]
-        mark = cast(epoch, u64) << cast(33, u64)
-        all_before = cast(1, u64) << cast(32, u64)
-        if tid == 0:
-            word = mark | cast(bit_cast(total, u32), u64)
-            if tile == 0:
-                word = word | all_before
-            words[1 + tile] = word
-        # 256 tiles at a time, one for each thread.
-        back = tile - 1
-        while back >= 0:
-            word = all_before
-            if back >= tid:
-                word = volatile_load(words[1 + back - tid])
-                while (word >> cast(33, u64)) != cast(epoch, u64):
-                    word = volatile_load(words[1 + back - tid])
-            if (word & all_before) != 0:
-                atomic_min(nearest[0], tid)
-            block.sync()
-            found = nearest[0]
-            part = 0
-            if tid <= found:
-                part = bit_cast(cast(word & cast(0xFFFFFFFF, u64), u32), i32)
-            part = sums_of_lanes(part)
-            if lane == 31:
-                atomic_add(earlier[0], part)
-            block.sync()
-            back = back - 256
-            if found < 256:
-                back = -1
-        if tid == 0 and tile > 0:
-            sum_of_all = cast(bit_cast(earlier[0] + total, u32), u64)
-            words[1 + tile] = mark | all_before | sum_of_all
-        offsets[tid] = before + earlier[0] + upto - running
+        before = before + sum_before(words, tile, epoch, total)
+        offsets[tid] = before + upto - running
         subgroup.sync()
         for r in static(range(16)):
             if at + static(32 * r) < n:
@@ -214,6 +222,91 @@ def count_digits(keys: Template, words: Template, n, threads, length, dtype: Tem
                 atomic_add(words[static(256 * d) + tid], count)
 
 
+@func
+def count_and_rank(source: Template, n, tile, digit, dtype: Template, counts, ranks):
+    """The rank of each element among those of its warp that have the same digit; their counts.
+
+    counts: by warp and digit. ranks: by place in the tile.
+    """
+    lane = subgroup.invocation_id()
+    warp = block.thread_idx() // 32
+    place = warp * 512 + lane
+    lower = subgroup.lanemask_lt(lane)
+    for _q in range(8):
+        for r in static(range(2)):
+            at = 4096 * tile + place + static(32 * r)
+            d = 255  # past the end: behind all others
+            if at < n:
+                d = digit_at(source[first(source) + at], dtype, 8 * digit)
+            same = cast(0xFFFFFFFF, u32)
+            for b in range(8):
+                bit = (d >> b) & 1
+                vote = subgroup.ballot_first_n(bit, 32)
+                same = same & select(bit != 0, vote, ~vote)
+            old = counts[256 * warp + d]
+            subgroup.sync()
+            inside = cast(popcnt(same & lower), i32)
+            if inside == 0:
+                counts[256 * warp + d] = old + cast(popcnt(same), i32)
+            subgroup.sync()
+            ranks[place + static(32 * r)] = cast(old + inside, u16)
+        place = place + 64
+
+
+@func
+def before_in_block(first_value, second_value):
+    """The sums of two values over the threads of the block before this one."""
+    sums = block.SharedArray((16,), i32)
+    warp = block.thread_idx() // 32
+    one = sums_of_lanes(first_value)
+    two = sums_of_lanes(second_value)
+    if subgroup.invocation_id() == 31:
+        sums[warp] = one
+        sums[8 + warp] = two
+    block.sync()
+    one = one - first_value
+    two = two - second_value
+    for w in range(8):
+        if w < warp:
+            one = one + sums[w]
+            two = two + sums[8 + w]
+    return one, two
+
+
+@func
+def begins_of_warps(counts, begin):
+    """Replace the counts of this thread's digit by the places where each warp's keys begin."""
+    tid = block.thread_idx()
+    at = begin
+    for w in range(8):
+        count = counts[256 * w + tid]
+        counts[256 * w + tid] = at
+        at = at + count
+
+
+@func
+def keys_before(words: Template, status, tile, own):
+    """The number of keys with the digit of this thread in all tiles before this one."""
+    earlier = cast(0, u32)
+    back = tile - 1
+    while back >= 0:
+        # Eight reads are under way at a time; one that comes too early is made again.
+        seen = Vector([cast(0, u32) for _ in range(8)])
+        for k in static(range(8)):
+            seen[k] = volatile_load(words[status + 256 * max(back - k, 0)])
+        there = True
+        for k in static(range(8)):
+            there = there and back >= 0 and seen[k] != 0
+            if there:
+                earlier = earlier + (seen[k] & cast(0x3FFFFFFF, u32))
+                back = back - 1
+                if seen[k] >= cast(0x80000000, u32):
+                    back = -1
+    if tile > 0:
+        words[status + 256 * tile] = (own + earlier) | cast(0x80000000, u32)
+    return cast(earlier, i32)
+
+
 @func(requires_top_level=True)
 def sort_digit(
     source: Template, target: Template, values: Template, moved: Template, words: Template,
@@ -221,18 +314,14 @@ def sort_digit(
 ):  # fmt: skip
     """Move the elements of source, and of values, into the order of one digit; stable.
 
-    value_type: that of values; None if there are none, "far" if each is moved by itself.
-
     words: as `count_digits` leaves them: counts of digits, counters of tiles, then for each pass,
     tile and digit a count with two marks in its highest bits: of the tile, or of all up to it.
+    value_type: that of values; None if there are none, "far" if each is moved by itself.
     """
     loop_config(block_dim=256)
     for _i in range(threads):
         tid = block.thread_idx()
-        lane = tid % 32
-        warp = tid // 32
         tile_of = block.SharedArray((1,), i32)
-        sums = block.SharedArray((16,), i32)
         ranks = block.SharedArray((4096,), u16)
         counts = block.SharedArray((2048,), i32)
         targets = block.SharedArray((256,), i32)
@@ -241,116 +330,50 @@ def sort_digit(
         sorted_values = block.SharedArray(
             (static(4096 if near else 1),), static(value_type if near else i32)
         )
-        passes = static(dtype.bits // 8)
         if tid == 0:
-            tile_of[0] = cast(atomic_add(words[256 * passes + digit], cast(1, u32)), i32)
+            counter = static(32 * dtype.bits) + digit
+            tile_of[0] = cast(atomic_add(words[counter], cast(1, u32)), i32)
         block.sync()
         tile = tile_of[0]
-        # The rank of each element among those of its warp that have the same digit.
-        place = warp * 512 + lane
-        lower = subgroup.lanemask_lt(lane)
-        for _q in range(8):
-            for r in static(range(2)):
-                at = 4096 * tile + place + static(32 * r)
-                d = 255  # past the end: behind all others
-                if at < n:
-                    d = digit_at(source[first(source) + at], dtype, 8 * digit)
-                same = cast(0xFFFFFFFF, u32)
-                for b in range(8):
-                    bit = (d >> b) & 1
-                    vote = subgroup.ballot_first_n(bit, 32)
-                    same = same & select(bit != 0, vote, ~vote)
-                old = counts[256 * warp + d]
-                subgroup.sync()
-                inside = cast(popcnt(same & lower), i32)
-                if inside == 0:
-                    counts[256 * warp + d] = old + cast(popcnt(same), i32)
-                subgroup.sync()
-                ranks[place + static(32 * r)] = cast(old + inside, u16)
-            place = place + 64
+        count_and_rank(source, n, tile, digit, dtype, counts, ranks)
         block.sync()
         # From here on a thread has a digit, its own number.
         total = 0
         for w in range(8):
             total = total + counts[256 * w + tid]
-        own = cast(total, u32)
-        status = 256 * passes + 16 + digit * threads + tid
-        if tile == 0:
-            words[status] = own | cast(0x80000000, u32)
-        else:
-            words[status + 256 * tile] = own | cast(0x40000000, u32)
-        # The begin of the digit in the tile, and in the result.
-        count = cast(words[256 * digit + tid], i32)
-        here = sums_of_lanes(total)
-        upto = sums_of_lanes(count)
-        if lane == 31:
-            sums[warp] = here
-            sums[8 + warp] = upto
+        mark = select(tile == 0, cast(0x80000000, u32), cast(0x40000000, u32))
+        status = static(32 * dtype.bits + 16) + digit * threads + tid
+        words[status + 256 * tile] = cast(total, u32) | mark
+        here, start = before_in_block(total, cast(words[256 * digit + tid], i32))
+        begins_of_warps(counts, here)
         block.sync()
-        here = here - total
-        start = upto - count
-        for w in range(8):
-            if w < warp:
-                here = here + sums[w]
-                start = start + sums[8 + w]
-        at = here
-        for w in range(8):
-            count = counts[256 * w + tid]
-            counts[256 * w + tid] = at
-            at = at + count
-        block.sync()
-        place = warp * 512 + lane
+        place = tid // 32 * 512 + tid % 32
         for _q in range(8):
             for r in static(range(2)):
                 at = 4096 * tile + place + static(32 * r)
                 if at < n:
                     key = source[first(source) + at]
                     d = digit_at(key, dtype, 8 * digit)
-                    to = counts[256 * warp + d] + cast(ranks[place + static(32 * r)], i32)
+                    to = counts[256 * (tid // 32) + d] + cast(ranks[place + static(32 * r)], i32)
                     sorted_keys[to] = key
                     if static(value_type == "far"):
                         ranks[place + static(32 * r)] = cast(to, u16)
                     elif static(near):
                         sorted_values[to] = values[first(values) + at]
             place = place + 64
-        earlier = cast(0, u32)
-        back = tile - 1
-        while back >= 0:
-            # Eight reads are under way at a time; one that comes too early is made again.
-            seen = Vector([cast(0, u32) for _ in range(8)])
-            for k in static(range(8)):
-                seen[k] = volatile_load(words[status + 256 * max(back - k, 0)])
-            there = True
-            for k in static(range(8)):
-                there = there and back >= 0 and seen[k] != 0
-                if there:
-                    earlier = earlier + (seen[k] & cast(0x3FFFFFFF, u32))
-                    back = back - 1
-                    if seen[k] >= cast(0x80000000, u32):
-                        back = -1
-        if tile > 0:
-            words[status + 256 * tile] = (own + earlier) | cast(0x80000000, u32)
-        targets[tid] = start + cast(earlier, i32) - here
+        targets[tid] = start - here + keys_before(words, status, tile, cast(total, u32))
         block.sync()
         # Neighbours in the tile's order are mostly neighbours in the result.
-        place = tid
-        for _q in range(8):
-            for r in static(range(2)):
-                at = place + static(256 * r)
-                if 4096 * tile + at < n:
-                    key = sorted_keys[at]
-                    to = targets[digit_at(key, dtype, 8 * digit)] + at
-                    target[first(target) + to] = key
-                    if static(near):
-                        moved[first(moved) + to] = sorted_values[at]
-            place = place + 512
-        if static(value_type == "far"):
-            place = tid
-            for _q in range(8):
-                for r in static(range(2)):
-                    at = 4096 * tile + place + static(256 * r)
-                    if at < n:
-                        d = digit_at(source[first(source) + at], dtype, 8 * digit)
-                        to = targets[d] + cast(ranks[place + static(256 * r)], i32)
-                        moved[first(moved) + to] = values[first(values) + at]
-                place = place + 512
+        for q in range(16):
+            at = tid + 256 * q
+            if 4096 * tile + at < n:
+                key = sorted_keys[at]
+                to = first(target) + targets[digit_at(key, dtype, 8 * digit)] + at
+                target[to] = key
+                if static(near):
+                    moved[first(moved) - first(target) + to] = sorted_values[at]
+                if static(value_type == "far"):
+                    other = 4096 * tile + at
+                    d = digit_at(source[first(source) + other], dtype, 8 * digit)
+                    to = targets[d] + cast(ranks[at], i32)
+                    moved[first(moved) + to] = values[first(values) + other]

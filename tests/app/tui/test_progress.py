@@ -24,6 +24,7 @@ async def test_the_time_left_is_in_the_title_and_escape_cancels_at_the_top():
         await press(pilot, "escape")
         assert client.asked == [("cancel",)]
         await pilot.resize_terminal(80, 24)
+        await pilot.pause(0.15)
         await reported(app, pilot, client, ev.Progress("compiling big for cpu", 1, 9, state))
         assert "kernel 2 of 5, about 15 s left" in text_of(app) and "pass" not in text_of(app)
 
