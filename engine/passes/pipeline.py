@@ -137,9 +137,11 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     # Weighs the atomics that are left; a serial task needs none.
     if kind is PipelineKind.CPU and cx.run_pass("serialize_scatter"):
         cx.run_pass("demote_atomics")
-    if kind is PipelineKind.GPU and config.make_thread_local:
-        # Before addresses are offsets; what it makes runs in blocks.
-        cx.run_pass("privatize_atomics")
+    if kind is PipelineKind.GPU:
+        # Before addresses are offsets; what they make runs in blocks.
+        if config.make_thread_local:
+            cx.run_pass("privatize_atomics")
+        cx.run_pass("stage_shared")
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
     if kind is PipelineKind.CPU:

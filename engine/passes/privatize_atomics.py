@@ -108,7 +108,7 @@ def _array_of(func: Func, task: Op, ops: list[Op], updates: list[Op]) -> tuple[i
         if op.args and isinstance(op.args[0].type, PointerType) and op not in updates
         and (C.READ[op.code] or C.WRITE[op.code] or C.ATOMIC[op.code])
     }  # fmt: skip
-    if number in others:
+    if number in others or None in others:
         return None, "the array is also accessed otherwise"
     if p.layout is None and not func.noalias and others - {-1}:
         return None, "other arrays may overlap it"

@@ -372,3 +372,34 @@ def test_counts_in_small_arrays_and_in_larger_ones(size):
         for i in range(n):
             expected[k[i]] |= 1 << (i % 31)
         assert (bits == expected).all()
+
+
+Table = qd.types.ndarray(dtype=qd.f32, ndim=2)
+
+
+@qd.kernel
+def transposed(y: Table, x: Table):
+    for i, j in x:
+        y[j, i] = 2.0 * x[i, j]
+
+
+@qd.kernel
+def add_transposed(y: Table, x: Table, w: Table, first: qd.i32):
+    for i, j in qd.ndrange((first, y.shape[0]), y.shape[1]):
+        y[i, j] += x[j, i] * w[i, j] + w[j, i]
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 70), (70, 33), (0, 4)], ids=str)
+def test_arrays_are_read_along_one_axis_and_written_along_another(shape):
+    """On GPUs a tile goes through shared memory."""
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    y = np.full(shape[::-1], -1, np.float32)
+    transposed(y, x)
+    assert (y == 2 * x.T).all()
+    n = max(shape)
+    w = np.random.default_rng(1).integers(0, 9, (n, n)).astype(np.float32)
+    x, y = w + 1, np.ones((n, n), np.float32)
+    add_transposed(y, x, w, 1)
+    want = np.ones((n, n), np.float32)
+    want[1:] += (x.T * w + w.T)[1:]
+    assert (y == want).all()

@@ -1,0 +1,291 @@
+"""stage_shared: tiles of arrays that a GPU would read across their rows go through shared memory.
+
+The threads of a warp run neighbouring iterations of one axis. In ``y[j, i] = x[i, j]`` either the
+reads or the writes of neighbours are whole rows apart, and each moves a sector of memory for one
+element. Instead, a block runs a tile of 32 by 32 iterations: it copies the tile of ``x`` to shared
+memory row by row, and then runs the iterations with the warps along the other axis::
+
+    $2 : offloaded {kind='range_for'} header {     $2 : offloaded {kind='range_for' block_dim=256}
+      $4 : bounds <0>, $n, <0>, $m                   $4 : bounds <0>, 256 * the number of tiles
+    } body {                                       } body {
+      <i32> $5 = loop_index $2 [0]                   <*f32> $20 = array_alloca {shared, 32 * 33}
+      <i32> $6 = loop_index $2 [1]                   for the tiles of this block
+      <*f32> $8 = external_ptr $x, $5, $6              $30 : range_for ... { $20[...] = x[...] }
+      <f32> $9 = global_load $8                        block_sync
+      <*f32> $10 = external_ptr $y, $6, $5             $40 : range_for <0>, <4> {
+      $11 : global_store $10, $9                         <f32> $9 = global_load $20[...]
+    }                                                    ... $11 : global_store $10, $9 }
+                                                       block_sync
+
+A row of the tile has 33 elements, so that those of a column are in different banks. The scheme is
+that of M. Harris, "An efficient matrix transpose in CUDA C/C++" (NVIDIA, 2013).
+
+A task qualifies if it has two axes and straight code, in which all accesses to arrays that are
+contiguous along one axis of the loop are loads of ``x[i, j]`` with exactly the loop's indices at
+the last two places, from arrays that the task does not change, and some others are contiguous along
+the other axis. `split_blocked_axes`, which does the like for CPUs, needs fields in blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from ..analysis import needs_blocks
+from ..ir import Block, Builder, ForAttr, Func, Op, replace_uses, set_block, walk
+from ..ir import codes as C
+from ..ir.edit import clone_into
+from ..types import DataType, i32, row_major
+from .linear_form import form_of
+from .manager import PassCx
+from .registry import register
+
+__all__ = ["stage_shared"]
+
+_SIDE: Final = 32
+"""Iterations of a tile along each axis: a warp's threads."""
+_ROWS: Final = 8
+"""Warps of a block: each runs 4 rows of the tile."""
+_THREADS: Final = _SIDE * _ROWS
+_MOST_ACROSS: Final = 1 << 10
+_MOST_DOWN: Final = 1 << 12
+"""Tiles of a grid along each axis: their threads can be counted in 31 bits."""
+_MOST_STAGED: Final = 2
+_MOST_OPS: Final = 96
+_KNOWN: Final = frozenset({
+    C.CONST, C.ARG_LOAD, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.MIN, C.MAX, C.ADD, C.SUB, C.BOUNDS,
+})  # fmt: skip
+_OTHERS: Final = frozenset({
+    C.CALL, C.PRINT, C.ASSERT, C.RAND, C.AD_STACK_ALLOCA, C.CLOCK, C.ARRAY_ALLOCA, C.CONTINUE,
+})  # fmt: skip
+
+
+class _Plan(NamedTuple):
+    """lanes: the axis of the loop that a warp runs along. staged: the loads of the other axis."""
+
+    lanes: int
+    staged: list[Op]
+
+
+@register("stage_shared", optional=True, per_task=True)
+def stage_shared(func: Func, cx: PassCx) -> bool:
+    """Copy tiles of arrays that are read across their rows to the shared memory of blocks."""
+    task = cx.task
+    if task is None or task.attr.kind != "range_for" or task.attr.block_dim:
+        return False
+    body, header = task.regions[1], task.regions[0]
+    if len(header.ops[-1].args) != 4 or task.attr.axes not in (None, (0, 1), (1, 0)):
+        return False
+    if len(body.ops) > _MOST_OPS or any(op.regions or op.code in _OTHERS for op in body.ops):
+        return False
+    if any(op.code not in _KNOWN for op in header.ops) or needs_blocks(body):
+        return False
+    found = _plan(func, task)
+    if found is None:
+        return False
+    _Tiling(func, task, found).run()
+    cx.remark(task, f"{len(found.staged)} loads go through tiles in shared memory")
+    return True
+
+
+def _plan(func: Func, task: Op) -> _Plan | None:
+    """The loads to stage; None if there are none, or if other accesses would be across rows."""
+    along: dict[int, list[Op]] = {0: [], 1: []}
+    written: set[int] = set()
+    for op in task.regions[1].ops:
+        if not (C.READ[op.code] or C.WRITE[op.code] or C.ATOMIC[op.code]) or not op.args:
+            continue
+        pointer = op.args[0]
+        if pointer.code == C.ALLOCA:
+            continue
+        if pointer.code != C.EXTERNAL_PTR or pointer.args[0].code != C.ARG_ADDR:
+            return None
+        if op.code != C.GLOBAL_LOAD:
+            written.add(int(pointer.args[0].attr[0]))
+        axis = _contiguous(func, task, pointer)
+        if axis >= 0:
+            along[axis].append(op)
+    for lanes in (1, 0):
+        staged, others = along[1 - lanes], along[lanes]
+        if not staged or not others or len(staged) > _MOST_STAGED:
+            continue
+        if all(_can_be_staged(func, task, op, written, 1 - lanes) for op in staged):
+            return _Plan(lanes, staged)
+    return None
+
+
+def _contiguous(func: Func, task: Op, pointer: Op) -> int:
+    """The axis of the loop along which an address moves by one element; -1 for none."""
+    number, grad = pointer.args[0].attr
+    p = func.params[int(number)]
+    if grad or p.element_shape or p.ndim < 1 or pointer.attr != "unsafe":
+        return -1
+    if p.axes is not None or (
+        p.layout is not None and p.layout != row_major(p.layout.shape, p.layout.origin)
+    ):
+        return -1
+    terms = form_of(pointer.args[-1]).terms
+    for axis in (0, 1):
+        steps = [factor for op, factor in terms.items() if _is_index(op, task, axis)]
+        if steps == [1] and not any(_is_index(op, task, 1 - axis) for op in terms):
+            return axis
+    return -1
+
+
+def _is_index(op: Op, task: Op, axis: int) -> bool:
+    return op.code == C.LOOP_INDEX and op.args[0] is task and op.attr == axis
+
+
+def _can_be_staged(func: Func, task: Op, op: Op, written: set[int], axis: int) -> bool:
+    """True for a load of ``x[..., i, j]`` of the loop's indices, of an array that keeps its values.
+
+    axis: that of the last index.
+    """
+    if op.code != C.GLOBAL_LOAD or not isinstance(op.type, DataType):
+        return False
+    pointer = op.args[0]
+    number = int(pointer.args[0].attr[0])
+    if number in written or (written and not func.noalias):
+        return False
+    *outer, row, column = pointer.args[1:] if len(pointer.args) > 2 else (None, None)
+    if row is None or column is None:
+        return False
+    exact = _is_index(row, task, 1 - axis) and _is_index(column, task, axis)
+    return exact and all(index.code == C.CONST for index in outer if index is not None)
+
+
+class _Tiling:
+    """Makes the new body of one task.
+
+    begins / lengths: of the loop's axes. lane / warp: of the thread in its block.
+    """
+
+    def __init__(self, func: Func, task: Op, plan: _Plan) -> None:
+        self.func, self.task, self.plan = func, task, plan
+        self.old = task.regions[1]
+        self.header()
+        self.body = Block()
+        b = self.b = Builder(func, self.body, task.loc)
+        index = b.loop_index(task, 0)
+        self.begins, self.lengths = self.range_of(b)
+        self.across, self.down = self.grid_of(b, self.lengths)
+        thread = b.binary(C.BIT_AND, index, b.const(_THREADS - 1, i32))
+        self.lane = b.binary(C.BIT_AND, thread, b.const(_SIDE - 1, i32))
+        self.warp = b.binary(C.BIT_SAR, thread, b.const(_SIDE.bit_length() - 1, i32))
+        self.block = b.binary(C.BIT_SAR, index, b.const(_THREADS.bit_length() - 1, i32))
+
+    def range_of(self, b: Builder) -> tuple[list[Op], list[Op]]:
+        """Begin and length of the user's axes."""
+        mapping: dict[Op, Op] = {}
+        clone_into(self.func, self.bounds, mapping, b.block)
+        ends = [mapping[op] for op in self.ends]
+        pairs = list(zip(ends[::2], ends[1::2], strict=True))
+        return [begin for begin, _ in pairs], [b.binary(C.SUB, end, begin) for begin, end in pairs]
+
+    def grid_of(self, b: Builder, lengths: list[Op]) -> tuple[Op, Op]:
+        """The tiles of a grid along the lanes' axis, and along the other one."""
+        counts: list[Op] = []
+        for axis, most in ((self.plan.lanes, _MOST_ACROSS), (1 - self.plan.lanes, _MOST_DOWN)):
+            tiles = b.binary(C.ADD, lengths[axis], b.const(_SIDE - 1, i32))
+            tiles = b.binary(C.BIT_SAR, tiles, b.const(_SIDE.bit_length() - 1, i32))
+            tiles = b.binary(C.MIN, tiles, b.const(most, i32))
+            counts.append(b.binary(C.MAX, tiles, b.const(1, i32)))
+        return counts[0], counts[1]
+
+    def header(self) -> None:
+        """The bounds become those of the grid."""
+        region, task = self.task.regions[0], self.task
+        *self.bounds, last = region.ops
+        self.ends = last.args
+        region.ops = []
+        b = Builder(self.func, region, task.loc)
+        _, lengths = self.range_of(b)
+        across, down = self.grid_of(b, lengths)
+        threads = b.binary(C.MUL, b.binary(C.MUL, across, down), b.const(_THREADS, i32))
+        last.args = (b.const(0, i32), threads)
+        region.ops.append(last)
+        task.attr = task.attr._replace(block_dim=_THREADS, axes=None)
+
+    def run(self) -> None:
+        b, lanes = self.b, self.plan.lanes
+        tiles: list[Op] = []
+        for load in self.plan.staged:
+            assert isinstance(load.type, DataType)
+            tiles.append(b.array(load.type, _SIDE * (_SIDE + 1), "tile", "shared"))
+        first = b.binary(C.MOD, self.block, self.across)
+        down = b.binary(C.DIV, self.block, self.across)
+        outer, place = self.strided(b, self.lengths[1 - lanes], down, self.down)
+        with b.inside(outer):
+            inner, other = self.strided(b, self.lengths[lanes], first, self.across)
+            with b.inside(inner):
+                corner = [place, other] if lanes == 1 else [other, place]
+                self.fill(tiles, corner)
+                b.emit(C.BLOCK_SYNC)
+                self.iterate(tiles, corner)
+                b.emit(C.BLOCK_SYNC)
+        self.old.ops = self.body.ops
+        set_block(self.body.ops, self.old)
+
+    def strided(self, b: Builder, length: Op, first: Op, step: Op) -> tuple[Block, Op]:
+        """A loop over every ``step``-th tile of an axis: its body, the tile's first iteration."""
+        bits = b.const(_SIDE.bit_length() - 1, i32)
+        tiles = b.binary(C.BIT_SAR, b.binary(C.ADD, length, b.const(_SIDE - 1, i32)), bits)
+        left = b.binary(C.SUB, b.binary(C.SUB, tiles, b.const(1, i32)), first)
+        count = b.binary(C.ADD, b.binary(C.DIV, left, step), b.const(1, i32))
+        zero = b.const(0, i32)
+        trips = b.select(b.binary(C.CMP_GE, left, zero), count, zero)
+        loop = b.range_for((zero, trips), ForAttr())
+        with b.inside(loop.regions[0]):
+            at = b.binary(C.ADD, first, b.binary(C.MUL, b.loop_index(loop, 0), step))
+            at = b.binary(C.BIT_SHL, at, bits)
+        return loop.regions[0], at
+
+    def rows(self, corner: list[Op], lanes: int) -> tuple[Block, Op, list[Op]]:
+        """A loop over the rows of this thread's warp, for the iterations that exist.
+
+        Returns its body, the row, and the indices. lanes: the axis that the warp runs along.
+        """
+        b = self.b
+        loop = b.range_for((b.const(0, i32), b.const(_SIDE // _ROWS, i32)), ForAttr())
+        with b.inside(loop.regions[0]):
+            row = b.binary(C.MUL, b.loop_index(loop, 0), b.const(_ROWS, i32))
+            row = b.binary(C.ADD, row, self.warp)
+            at = [b.binary(C.ADD, corner[k], self.lane if k == lanes else row) for k in (0, 1)]
+            inside = [b.binary(C.CMP_LT, at[k], self.lengths[k]) for k in (0, 1)]
+            some = b.if_(b.binary(C.BIT_AND, *inside))
+        with b.inside(some.regions[0]):
+            indices = [b.binary(C.ADD, self.begins[k], at[k]) for k in (0, 1)]
+        return some.regions[0], row, indices
+
+    def fill(self, tiles: list[Op], corner: list[Op]) -> None:
+        """Copy the tiles, with warps along their rows."""
+        b = self.b
+        region, row, indices = self.rows(corner, 1 - self.plan.lanes)
+        with b.inside(region):
+            place = b.binary(C.MUL, row, b.const(_SIDE + 1, i32))
+            place = b.binary(C.ADD, place, self.lane)
+            for tile, load in zip(tiles, self.plan.staged, strict=True):
+                pointer = load.args[0]
+                base = b.emit(C.ARG_ADDR, (), pointer.args[0].attr, pointer.args[0].type)
+                outer = [b.const(int(index.attr), i32) for index in pointer.args[1:-2]]
+                axis = 1 - self.plan.lanes
+                at = (*outer, indices[1 - axis], indices[axis])
+                found = b.load(b.emit(C.EXTERNAL_PTR, (base, *at), pointer.attr, pointer.type))
+                self.func.origins[found.id] = load.id
+                b.store(b.element(tile, place), found)
+
+    def iterate(self, tiles: list[Op], corner: list[Op]) -> None:
+        """The user's iterations, with warps along the other axis."""
+        b = self.b
+        region, row, indices = self.rows(corner, self.plan.lanes)
+        with b.inside(region):
+            place = b.binary(C.MUL, self.lane, b.const(_SIDE + 1, i32))
+            place = b.binary(C.ADD, place, row)
+            for tile, load in zip(tiles, self.plan.staged, strict=True):
+                load.args = (b.element(tile, place),)
+        uses = {
+            op: indices[op.attr] for op in walk(self.old)
+            if op.code == C.LOOP_INDEX and op.args[0] is self.task
+        }  # fmt: skip
+        region.ops += [op for op in self.old.ops if op not in uses]
+        set_block(region.ops, region)
+        replace_uses(region, uses)
