@@ -148,11 +148,12 @@ def _can_be_staged(func: Func, task: Op, op: Op, written: set[int], axis: int) -
     number = int(pointer.args[0].attr[0])
     if number in written or (written and not func.noalias):
         return False
-    *outer, row, column = pointer.args[1:] if len(pointer.args) > 2 else (None, None)
-    if row is None or column is None:
+    indices = pointer.args[1:]
+    if len(indices) < 2:
         return False
+    *outer, row, column = indices
     exact = _is_index(row, task, 1 - axis) and _is_index(column, task, axis)
-    return exact and all(index.code == C.CONST for index in outer if index is not None)
+    return exact and all(index.code == C.CONST for index in outer)
 
 
 class _Tiling:
