@@ -106,7 +106,7 @@ def tickets(count: I1, x: F1, out: I1):
 
 class Case(NamedTuple):
     """args: made from the number of elements. asked, travel, flops: expected; travel is by the
-    bytes of a line or sector. limits: those that are right."""
+    bytes of a line or sector, -1 if it must not be said. limits: those that are right."""
 
     kernel: Any
     args: Callable[[int], tuple[Any, ...]]
@@ -154,7 +154,8 @@ CASES = (
     Case(strided, lambda n: (floats(n), floats(n)), lambda n: 8 * (n // STRIDE),
          lambda n, u: 2 * u * (n // STRIDE), none, ("bandwidth", "latency")),
     Case(transpose, lambda n: (floats(side(n), side(n)), floats(side(n), side(n))),
-         lambda n: 8 * side(n) ** 2, lambda n, u: (4 + u) * side(n) ** 2, none,
+         # On a GPU tiles go through shared memory: what travels is not counted.
+         lambda n: 8 * side(n) ** 2, lambda n, u: (4 + u) * side(n) ** 2 if u > 32 else -1, none,
          ("bandwidth", "latency")),
     Case(gather, lambda n: (scattered(n), floats(n), floats(n)), lambda n: 12 * n,
          lambda n, u: (8 + u) * n, none, ("bandwidth", "latency")),

@@ -15,7 +15,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from ..analysis import shared_arrays
 from ..backends import base
+from ..passes.privatize_atomics import COPY
+from ..passes.stage_shared import TILE
 from .costing import Counted, costs_of
 from .peaks import peaks_of
 from .placing import Placed, placed
@@ -24,6 +27,7 @@ from .steps import StepLimit
 from .targets import NoCaches, split
 
 if TYPE_CHECKING:
+    from ..ir import Func
     from ..runtime.compile import FullCompile
     from .capture import KernelCapture
     from .launching import Launcher, Round
@@ -58,6 +62,7 @@ class LaunchCosts:
         times = self._task_times(one, found, launch)
         if name != "cpu" and counted.device is not None:
             counted = counted.device
+        counted = _as_mapped(counted, one.compiled.func)
         costs = costs_of(launch, counted, self._peaks[name], times)
         self._costs.setdefault(name, []).append(costs)
 
@@ -94,6 +99,23 @@ class LaunchCosts:
             artifact = backend.lower(compiled.func, config, cache)
             self._with_clocks[compiled] = backend.load(artifact, cache)
         return self._with_clocks[compiled]
+
+
+def _as_mapped(counted: Counted, func: Func) -> Counted:
+    """Without what a mapping to shared memory makes wrong, in the tasks that have one.
+
+    Counts are those of iterations that go to memory one by one.
+    """
+    mapped = {
+        number for number, task in enumerate(func.tasks())
+        if any(op.attr.name in (TILE, COPY) for op in shared_arrays(task.regions[1]))
+    }  # fmt: skip
+    if not mapped:
+        return counted
+    return counted._replace(lines=tuple([
+        line._replace(device=None, atomics=0, updates=()) if line.key.task in mapped else line
+        for line in counted.lines
+    ]))  # fmt: skip
 
 
 def _measured(executable: Any, place: Placed, likely_us: float) -> list[float] | None:

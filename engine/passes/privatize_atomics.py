@@ -40,7 +40,10 @@ from ..types import DataType, PointerType, i32, u32
 from .manager import PassCx
 from .registry import register
 
-__all__ = ["privatize_atomics"]
+__all__ = ["COPY", "privatize_atomics"]
+
+COPY: Final = "private copy"
+"""The name of the arrays that this pass makes."""
 
 _BINS: Final = 4096
 """Elements of a copy: 16 KiB of shared memory, which leave room for all threads of a GPU's core."""
@@ -185,7 +188,7 @@ class _Mapping:
 
     def run(self) -> None:
         b = self.b
-        copy = b.array(self.updates[0].type, _BINS, "copy", "shared")
+        copy = b.array(self.updates[0].type, _BINS, COPY, "shared")
         size, small = self.size()
         pays = b.binary(C.MUL, self.blocks, size)
         half = b.binary(C.BIT_SAR, self.length, b.const(1, i32))

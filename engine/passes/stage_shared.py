@@ -41,7 +41,10 @@ from .linear_form import form_of
 from .manager import PassCx
 from .registry import register
 
-__all__ = ["stage_shared"]
+__all__ = ["TILE", "stage_shared"]
+
+TILE: Final = "staged tile"
+"""The name of the arrays that this pass makes."""
 
 _SIDE: Final = 32
 """Iterations of a tile along each axis: a warp's threads."""
@@ -213,7 +216,7 @@ class _Tiling:
         tiles: list[Op] = []
         for load in self.plan.staged:
             assert isinstance(load.type, DataType)
-            tiles.append(b.array(load.type, _SIDE * (_SIDE + 1), "tile", "shared"))
+            tiles.append(b.array(load.type, _SIDE * (_SIDE + 1), TILE, "shared"))
         first = b.binary(C.MOD, self.block, self.across)
         down = b.binary(C.DIV, self.block, self.across)
         outer, place = self.strided(b, self.lengths[1 - lanes], down, self.down)

@@ -10,11 +10,12 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import inspect
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.inspect import consistency, measuring, peak_bench, peaks
+from qd_studio.engine.inspect import consistency, launch_costs, measuring, peak_bench, peaks
 from qd_studio.engine.inspect.costing import Counted, costs_of, speed_of
 from qd_studio.engine.inspect.line_counts import LineAmounts, LineKey
 from qd_studio.engine.inspect.record import CacheLevel, LaunchRecord, PeaksRecord, TaskRecord
 from qd_studio.engine.inspect.travel import Travel
+from qd_studio.engine.ir import parse
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -414,3 +415,28 @@ def test_bounds_of_exact_numbers_are_computed_as_kernels_compute_them(monkeypatc
 def test_a_launch_of_few_ops_is_counted_however_long_it_took(monkeypatch):
     monkeypatch.setattr(measuring, "_COUNTING_S", 0.0)
     assert cost(odd, np.ones(1, np.float32), 19).method == "counted"
+
+
+STAGED = """\
+kernel k(x: ndarray<f32, 1>) stage=offloaded {
+  $0 : offloaded header {
+    $1 : bounds
+  } body {
+  }
+  $2 : offloaded {kind='range_for' block_dim=256} header {
+    <i32> $3 = const 0
+    <i32> $4 = const 256
+    $5 : bounds $3, $4
+  } body {
+    <*f32> $6 = array_alloca {name='staged tile' count=1056 space='shared'}
+  }
+}
+"""
+
+
+def test_what_goes_through_tiles_in_shared_memory_is_not_said_to_travel():
+    moved = Travel(1, 1, 1, 1)
+    zeros = dict.fromkeys(LineAmounts._fields, 0) | {"atomics": 3, "device": moved}
+    lines = [LineAmounts(**zeros | {"key": LineKey(task, "f.py", 3, "f.py", 3)}) for task in (0, 1)]
+    found = launch_costs._as_mapped(Counted(lines=tuple(lines)), parse(STAGED))
+    assert [(line.device, line.atomics) for line in found.lines] == [(moved, 3), (None, 0)]
