@@ -219,29 +219,6 @@ def test_a_token_is_in_no_message(tmp_path, server, monkeypatch):
     assert "secret" not in said
 
 
-@pytest.mark.parametrize(("scheme", "port"), [("http", 80), ("https", 443)])
-def test_ipv6_has_the_port_of_its_scheme(scheme, port):
-    made = HttpTransport(f"{scheme}://[::1]/x", 1.0)._opened()
-    assert (made.host, made.port) == ("::1", port)
-
-
-def test_a_proxy_is_that_of_the_environment_but_not_for_this_machine(server, monkeypatch):
-    monkeypatch.setenv("http_proxy", server.url.replace("//", "//me:p%20w@"))
-    monkeypatch.setenv("no_proxy", "near.team")
-    far, near, here = (
-        HttpTransport(f"http://{host}:81/x", 1.0) for host in ("far.team", "near.team", "127.0.0.1")
-    )
-    with contextlib.closing(far):
-        server.blobs[""] = b"of the proxy"
-        assert far.get("ac/0") == b"of the proxy"
-    assert server.asked == [("GET", "")] and far._path == "http://far.team:81/x"
-    assert far._headers["Proxy-Authorization"] == "Basic bWU6cCB3"
-    assert near._proxy is None and here._proxy is None
-    monkeypatch.setenv("https_proxy", "http://proxy:3128")
-    made = HttpTransport("https://far.team/x", 1.0)._opened()
-    assert (made.host, made._tunnel_host, made._tunnel_port) == ("proxy", "far.team", 443)
-
-
 def test_a_forked_process_begins_anew(hosts, server):
     a, b = hosts
     a.write(1)

@@ -151,12 +151,12 @@ def _proxy_for(scheme: str, host: str) -> tuple[str, int, dict[str, str]] | None
     """(host, port, headers) of the proxy that the environment names; None if there is none."""
     if not any(name.lower() in (f"{scheme}_proxy", "all_proxy") for name in os.environ):
         return None
-    from urllib.request import getproxies_environment, proxy_bypass_environment
+    from urllib.request import getproxies_environment, proxy_bypass
 
     known = getproxies_environment()
     url = known.get(scheme) or known.get("all", "")
     local = host in ("localhost", "::1") or host.startswith("127.")
-    if not url or local or proxy_bypass_environment(host, known):
+    if not url or local or proxy_bypass(host):
         return None
     parts = urlsplit(url if "://" in url else f"http://{url}")
     if parts.scheme != "http" or not parts.hostname:
