@@ -182,7 +182,7 @@ class Looker:
         return [Record(files=files, kernels=tuple(k)) for files, k in groups.items()]
 
     def uncompiled(self) -> Record:
-        """The kernels of the last look of which no compile is known."""
+        """The kernels of the last look without a known compile."""
         rest = tuple(k for k in self.record.kernels if k.id not in self._kernels)
         return msgspec.structs.replace(self.record, kernels=rest)
 
