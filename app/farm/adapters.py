@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -45,6 +46,7 @@ class SlurmExecutor:
                     future.set_exception(error)
                 else:
                     future.set_result(result)
+                    _removed(job)
                 with self._lock:
                     del self._jobs[future]
 
@@ -56,6 +58,15 @@ class SlurmExecutor:
         for job in left:
             with contextlib.suppress(Exception):
                 job.cancel()
+
+
+def _removed(job: Any) -> None:
+    """Remove the files of a job that is done: a report has many, of a megabyte each. Those of a
+    job that failed stay, for people."""
+    paths = job.paths
+    for path in (paths.submitted_pickle, paths.result_pickle, paths.stdout, paths.stderr):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 class RayExecutor:

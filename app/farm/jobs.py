@@ -24,8 +24,9 @@ __all__ = ["Answer", "FarmJob", "Outcome", "Value", "digests", "variables", "wor
 Value = str | int | float | bool
 VERSION: Final = version("qd-studio")
 _OURS: Final = ("QD_", "TI_", "CUDA_CACHE", "POCL_CACHE", "XDG_CACHE_HOME", "PYTHONHASHSEED")
-# These name something of one machine or process.
-_LOCAL: Final = ("QD_FARM_LOCKS",)
+# These name something of one machine or process, or are secrets: jobs cross networks as they are,
+# and are in files of batch systems. A worker has its own.
+_LOCAL: Final = ("QD_FARM_LOCKS", "QD_REMOTE_CACHE_KEY", "QD_REMOTE_CACHE_TOKEN")
 
 
 class FarmJob(msgspec.Struct, frozen=True, kw_only=True):

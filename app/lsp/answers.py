@@ -107,7 +107,7 @@ class Answers:
         out: dict[int, tuple[list[str], list[str]]] = {}
         real = os.path.realpath(path)
         now = self._current(real)
-        for record in self._looker.known(path):
+        for record in (*self._looker.known(path), self._looker.uncompiled()):
             text = self._recorded(record.files, real)
             if text is None:
                 continue

@@ -49,12 +49,15 @@ def findings(record: Record) -> list[Finding]:
     """The errors of a record, each once."""
     texts = {file.path: Text(file.text) for file in record.files}
     out: list[Finding] = []
+    # An error of the frontend names the function, which a gradient calls by another name.
+    several = ((k, e) for k in record.kernels for b in (k, *k.backends) for e in b.errors)
+    owners = {id(error): kernel for kernel, error in several}
     for error in errors_of(record):
         if error.kind in _SILENT:
             continue
         region = _region(record, error, texts)
         if region.file:
-            kernel = _kernel(record, error.kernel)
+            kernel = owners.get(id(error)) or _kernel(record, error.kernel)
             out.append(_finding(error, region, kernel.name if kernel and kernel.primal else ""))
     # An error of a call at module level is one of its kernel and one of the import.
     return list({(found.region, found.message): found for found in reversed(out)}.values())[::-1]

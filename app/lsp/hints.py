@@ -28,6 +28,10 @@ def hints(record: Record, timed: Mapping[str, KernelRecord]) -> list[Hint]:
     for kernel in record.kernels:
         backend = compiled_backend(kernel)
         if backend is None:
+            missing = [w.reason for w in kernel.workloads if w.origin == "none"]
+            if missing and not kernel.primal:
+                tip = f"not compiled, so errors in it are not found: {missing[0]}"
+                out.append(Hint(kernel.file, kernel.line, "no arguments", tip))
             continue
         launched = backend
         if not backend.costs and kernel.id in timed:

@@ -181,6 +181,11 @@ class Looker:
                 groups.setdefault(files, []).append(kernel)
         return [Record(files=files, kernels=tuple(k)) for files, k in groups.items()]
 
+    def uncompiled(self) -> Record:
+        """The kernels of the last look without a known compile."""
+        rest = tuple(k for k in self.record.kernels if k.id not in self._kernels)
+        return msgspec.structs.replace(self.record, kernels=rest)
+
     # ---- the worker
 
     def _follow(self) -> None:

@@ -23,7 +23,7 @@ import msgspec
 
 from .consistency import check
 from .packed import SavedRecord, pack, unpack
-from .record import VERSION, VOLATILE, BackendRecord, Record
+from .record import VERSION, VOLATILE, BackendRecord, Record, VerdictRecord
 
 __all__ = [
     "RecordFileError",
@@ -173,7 +173,8 @@ _BLANK: Final[dict[type, Any]] = {str: "", int: 0, float: 0.0, tuple: (), dict: 
 
 
 def canonical(record: Record) -> Record:
-    """The record with every field named in `VOLATILE` blanked, and the size of OpenCL binaries.
+    """The record with every field named in `VOLATILE` blanked, the size of OpenCL binaries, and the
+    reasons why times could not be compared.
 
     Two runs over the same input, with the same versions on the same machine, give equal canonical
     records.
@@ -194,6 +195,8 @@ def _blanked(value: Any) -> Any:
             compiled = changes["compile"]
             if compiled is not None:
                 changes["compile"] = msgspec.structs.replace(compiled, code_bytes=0)
+        if isinstance(value, VerdictRecord):
+            changes["reason"] = ""  # such as that the machine was busy, and how much
         return msgspec.structs.replace(value, **changes)
     if isinstance(value, tuple):
         items = cast("tuple[Any, ...]", value)

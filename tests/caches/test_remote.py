@@ -1,5 +1,6 @@
 """The shared cache: what is sent and found, what is refused, and how long anything waits."""
 
+import contextlib
 import socket
 import threading
 import time
@@ -8,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 from qd_studio.engine.cache import entry, running
 from qd_studio.engine.cache.observe import HIT, MISS
-from qd_studio.engine.cache.remote import client, counts, record, signing
+from qd_studio.engine.cache.remote import client, counts, http, record, signing
+from qd_studio.engine.cache.remote.errors import TransportError
 from qd_studio.engine.cache.remote.gate import Gate
 from qd_studio.engine.cache.remote.record import Place, RefusedError
 from qd_studio.engine.cache.remote.signing import Keys
@@ -176,6 +178,13 @@ def test_a_good_record_of_the_same_form_is_accepted(hosts, server):
     assert hosts[1].read(1).state == HIT
 
 
+def test_a_long_description_is_not_decoded():
+    keys, text = Keys(SECRET.encode()), b"QDRC1\n[" + b"[]," * (record.LONGEST // 3) + b"[]]"
+    lines = text + b"\n" + keys.sign(text)[1].encode() + b"\n"
+    with pytest.raises(RefusedError, match="no record"):
+        record.opened(place_of(1), lines, b"", keys, ENGINE, 30)
+
+
 def test_no_flipped_bit_is_accepted(tmp_path):
     """The bytes are checked after the signature: each bit of a record, and each length."""
     keys, place = Keys(SECRET.encode()), place_of(1)
@@ -242,6 +251,62 @@ def test_a_server_with_errors_never_fails_a_program(hosts, server):
     a.write(1)
     assert b.read(1).state == MISS
     assert a.counts.why_unsent == {"PUT was answered with status 503": 1}
+
+
+HEAD = b"HTTP/1.1 "
+ANSWERS = {
+    "redirect": (HEAD + b"302 F\r\nLocation: http://x/\r\nContent-Length: 0\r\n\r\n", "elsewhere"),
+    "password": (HEAD + b"401 U\r\nContent-Length: 0\r\n\r\n", "~/.netrc"),
+    "terminal": (b"\x1b[31mred\x07\r\n\r\n", r"\[31mred"),
+    "endless": (
+        HEAD + b"200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n" + b"x" * 4095,
+        "large",
+    ),
+    "huge": (HEAD + b"200 OK\r\nContent-Length: 99999999999\r\n\r\n", "too large"),
+    "long line": (HEAD + b"200 OK\r\nA: " + b"x" * 70000, "more than 65536 bytes"),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_an_answer_of_another_kind_is_an_error_without_control_characters(name, monkeypatch):
+    answer, why = ANSWERS[name]
+    monkeypatch.setattr(http, "LIMIT", 1000)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with listening.accept()[0] as peer:
+                peer.recv(4096)
+                peer.sendall(answer)
+
+        threading.Thread(target=serve, daemon=True).start()
+        asking = http.HttpTransport(f"http://127.0.0.1:{listening.getsockname()[1]}", 5.0)
+        with contextlib.closing(asking), pytest.raises(TransportError, match=why) as caught:
+            asking.get("ac/0")
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(("scheme", "port"), [("http", 80), ("https", 443)])
+def test_ipv6_has_the_port_of_its_scheme(scheme, port):
+    made = http.HttpTransport(f"{scheme}://[::1]/x", 1.0)._opened()
+    assert (made.host, made.port) == ("::1", port)
+
+
+def test_a_proxy_is_that_of_the_environment_but_not_for_this_machine(server, monkeypatch):
+    monkeypatch.setenv("http_proxy", server.url.replace("//", "//me:p%20w@"))
+    monkeypatch.setenv("no_proxy", "near.team")
+    far, near, here = (
+        http.HttpTransport(f"http://{host}:81/x", 1.0)
+        for host in ("far.team", "near.team", "127.0.0.1")
+    )
+    with contextlib.closing(far):
+        server.blobs[""] = b"of the proxy"
+        assert far.get("ac/0") == b"of the proxy"
+    assert server.asked == [("GET", "")] and far._path == "http://far.team:81/x"
+    assert far._headers["Proxy-Authorization"] == "Basic bWU6cCB3"
+    assert near._proxy is None and here._proxy is None
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    made = http.HttpTransport("https://far.team/x", 1.0)._opened()
+    assert (made.host, made._tunnel_host, made._tunnel_port) == ("proxy", "far.team", 443)
 
 
 def test_a_closed_connection_is_opened_again(hosts, server):

@@ -5,20 +5,23 @@ import json
 import os
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from qd_studio.engine.cache import folder
 from qd_studio.engine.cache.observe import HIT, MISS
 from qd_studio.engine.cache.parts import Part
 from qd_studio.engine.cache.remote import client, counts, record, signing
+from qd_studio.engine.cache.remote.errors import TransportError
 from qd_studio.engine.cache.remote.http import HttpTransport
 from qd_studio.engine.cache.remote.signing import BadKeyError, Keys
 from qd_studio.engine.config import resolve
 
-from .cache_server import FAULTS
+from .cache_server import FAULTS, CacheServer
 from .remote_kit import KERNEL, SECRET, Host, entry_of
 from .shelf import code
 
@@ -37,7 +40,13 @@ def config_of(**options):
     [
         ("cache:8080", "is no URL"),
         ("http://", "is no URL"),
+        ("http:///x", "names no host"),
+        ("http://host:abc", "is no URL: Port"),
+        ("http://[::1", "is no URL"),
+        ("http://a b", "other characters"),
+        ("https://host/x?sig=secret@", "QD_REMOTE_CACHE_TOKEN"),
         ("http://me:secret@host", "~/.netrc"),
+        ("sftp://me:secret@host/x", "password"),
         ("nothing://x", "fsspec"),
     ],
 )
@@ -59,11 +68,19 @@ def test_without_a_key_nothing_is_asked(tmp_path, server, monkeypatch):
         signing.keys_of(config, os.environ)
 
 
-def test_a_key_comes_from_a_file(tmp_path):
+def test_a_key_comes_from_a_file(tmp_path, capsys):
     path = tmp_path / "key"
     path.write_text(SECRET + "\n")
+    path.chmod(0o600)
     keys = signing.keys_of(config_of(remote_cache_key_file=str(path)), {})
     assert keys.signer == Keys(SECRET.encode()).signer
+    path.chmod(0o644)
+    signing.keys_of(config_of(remote_cache_key_file=str(path)), {})
+    assert f"chmod go-r {path}" in capsys.readouterr().err
+    path.chmod(0o622)
+    for option in ("remote_cache_key_file", "remote_cache_trust"):
+        with pytest.raises(BadKeyError, match="written by other users: chmod go-w"):
+            signing._read(str(path), secret=option == "remote_cache_key_file")
     with pytest.raises(BadKeyError, match="cannot be read"):
         signing.keys_of(config_of(remote_cache_key_file=str(tmp_path / "none")), {})
 
@@ -87,8 +104,44 @@ def test_ed25519_signs_with_one_key_and_checks_with_the_other(tmp_path):
     assert reader.fault(signer, "zz", b"text") == signing.WRONG
     assert Keys(SECRET.encode()).fault(signer, signature, b"text") == signing.NOT_TRUSTED
     assert (writer.can_sign, reader.can_sign) == (True, False)
+    # A public key after comments, as some programs write it, is not taken for a secret.
+    given = {"QD_REMOTE_CACHE_KEY": "# of the team\n" + public.read_text()}
+    with pytest.raises(BadKeyError, match="no private key"):
+        signing.keys_of(config_of(), given)
     with pytest.raises(BadKeyError, match="no public key"):
         signing.keys_of(config_of(remote_cache_trust=str(secret)), {})
+
+
+@pytest.mark.extra("cryptography")
+def test_a_server_with_a_wrong_certificate_is_not_asked(tmp_path, monkeypatch):
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    private, now = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    day = timedelta(days=1)
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "cache")])
+    made = x509.CertificateBuilder(name, name, private.public_key(), 1, now - day, now + day)
+    made = made.add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), False)
+    pem = tmp_path / "both.pem"
+    pem.write_bytes(
+        private.private_bytes(
+            form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()
+        ) + made.sign(private, hashes.SHA256()).public_bytes(form.Encoding.PEM)
+    )  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pem)
+    with CacheServer() as server:
+        server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
+        port = server.url.rpartition(":")[2]
+        url = f"https://localhost:{port}"
+        with pytest.raises(TransportError, match="CERTIFICATE_VERIFY_FAILED"):
+            HttpTransport(url, 5.0).get("ac/" + "0" * 64)
+        assert not server.asked
+        monkeypatch.setenv("SSL_CERT_FILE", str(pem))
+        with contextlib.closing(HttpTransport(url, 5.0)) as good:
+            assert good.get("ac/" + "0" * 64) is None
 
 
 @pytest.mark.parametrize("kind", ["file", "memory"])
@@ -154,6 +207,16 @@ def test_credentials_come_from_netrc_or_a_token(tmp_path, monkeypatch):
     assert transport._headers["Authorization"] == "Basic bWU6cHc="
     monkeypatch.setenv("QD_REMOTE_CACHE_TOKEN", "t0ken")
     assert HttpTransport("http://x", 1.0)._headers["Authorization"] == "Bearer t0ken"
+
+
+def test_a_token_is_in_no_message(tmp_path, server, monkeypatch):
+    monkeypatch.setenv("QD_REMOTE_CACHE_TOKEN", "one\nsecret")
+    host = Host(tmp_path, server.url)
+    assert "QD_REMOTE_CACHE_TOKEN" in host.read(1).reason
+    host.write(2)
+    said = str(host.counts.as_dict())
+    assert "more than one line" in said
+    assert "secret" not in said
 
 
 def test_a_forked_process_begins_anew(hosts, server):

@@ -129,6 +129,19 @@ def test_times_do_not_make_records_differ_but_anything_else_does():
     one, two = make_record(cpu_us=100.0), make_record(cpu_us=250.0, mad_us=7.0)
     assert one != two
     assert store.canonical(one) == store.canonical(two)
+    (kernel, *rest) = two.kernels
+    verdict = rec.VerdictRecord(
+        workload="n=1", backend="opencl", against="cpu", ratio=2.0, band=0.1, verdict="slower"
+    )
+    busy = msgspec.structs.replace(verdict, verdict="unknown", reason="the machine was busy")
+    one, two = (
+        msgspec.structs.replace(
+            two, kernels=(msgspec.structs.replace(kernel, verdicts=(found,)), *rest)
+        )
+        for found in (verdict, busy)
+    )
+    assert one != two
+    assert store.canonical(one) == store.canonical(two)
     other = msgspec.structs.replace(two, extra={"x": 1})
     assert store.canonical(one) != store.canonical(other)
 

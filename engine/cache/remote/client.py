@@ -8,6 +8,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
@@ -51,6 +52,8 @@ SKIPPED: Final = "skipped"
 
 EXIT_S: Final = 0.5
 """Seconds that the end of a program may take for entries that are not sent yet."""
+LONGEST_MS: Final = 3.6e6
+"""Milliseconds of the longest deadline."""
 STEP_S: Final = 5.0
 """Seconds for each step of a request; then its connection is given up."""
 _QUIET_S: Final = 0.5
@@ -74,9 +77,9 @@ class Settings(NamedTuple):
 def settings_of(config: CompileConfig) -> Settings:
     """The settings that a config states."""
     return Settings(
-        config.remote_cache.rstrip("/"), config.remote_cache_mode, config.remote_cache_deadline,
-        config.remote_cache_max_age, config.remote_cache_key_file, config.remote_cache_trust,
-        folder.root_of(config),
+        config.remote_cache.rstrip("/"), config.remote_cache_mode,
+        min(config.remote_cache_deadline, LONGEST_MS), config.remote_cache_max_age,
+        config.remote_cache_key_file, config.remote_cache_trust, folder.root_of(config),
     )  # fmt: skip
 
 
@@ -99,7 +102,8 @@ class Remote:
         self.writes: Final = settings.mode != "read" and keys.can_sign
         self._start()
         if settings.url.startswith(("http://", "https://")):
-            self._reading = transport_of(settings.url, STEP_S)  # not in the time of a look-up
+            with suppress(Exception):  # a look-up says what is wrong
+                self._reading = transport_of(settings.url, STEP_S)  # not in the time of a look-up
         atexit.register(self.close)
 
     def _start(self) -> None:
@@ -213,7 +217,7 @@ class Remote:
         except TransportError as error:
             return Reply(FAILED, str(error))
         except Exception as error:  # of a file system, or signed nonsense
-            return Reply(FAILED, f"{type(error).__name__}: {error}")
+            return Reply(FAILED, str(TransportError(f"{type(error).__name__}: {error}")))
         if found is None:
             return Reply(NOTHING)
         return Reply(FOUND, found.made_on, found.data, found.about)
@@ -281,7 +285,7 @@ class Remote:
             text = json.dumps({"kernel": kernel, **about}, separators=(",", ":")).encode("ascii")
             size += self._put(Place(LATEST, layer, kernel), about, text)
         except Exception as error:
-            why = str(error) or type(error).__name__
+            why = str(TransportError(str(error))) or type(error).__name__
             self._write_gate.failed(monotonic() - began, why)
             self.counts.leave(why)
             self.counts.add("failed", 0, f"an entry could not be sent: {why}")

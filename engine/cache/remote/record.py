@@ -27,8 +27,9 @@ from ..parts import key_of
 from .signing import UNSIGNED, Keys
 
 __all__ = [
-    "CUT", "DAMAGED", "ENTRY", "LATEST", "LIMIT", "OTHER_ENGINE", "OTHER_FORMAT", "OTHER_KEY",
-    "STALE", "Place", "Record", "RefusedError", "closed", "opened", "packed", "unpacked",
+    "CUT", "DAMAGED", "ENTRY", "LATEST", "LIMIT", "LONGEST", "OTHER_ENGINE", "OTHER_FORMAT",
+    "OTHER_KEY", "STALE", "Place", "Record", "RefusedError", "closed", "opened", "packed",
+    "unpacked",
 ]  # fmt: skip
 
 ENTRY: Final = "entry"
@@ -44,6 +45,8 @@ STALE: Final = "is too old, or of the future"
 
 LIMIT: Final = 64 << 20
 """Bytes: nothing larger is sent or accepted."""
+LONGEST: Final = 1 << 20
+"""Bytes of a description: it is decoded before its signature is checked."""
 INLINE: Final = 256 << 10
 """Bytes of an entry that its record holds itself: one request instead of two."""
 _MAGIC: Final = b"QDRC1\n"
@@ -138,6 +141,8 @@ def _signed(lines: bytes, keys: Keys) -> dict[str, Any]:
     if not lines.startswith(_MAGIC):
         raise RefusedError(OTHER_FORMAT if lines[:6] != _MAGIC[: len(lines)] else CUT)
     text, _, rest = lines[len(_MAGIC) :].partition(b"\n")
+    if len(text) > LONGEST:
+        raise RefusedError(OTHER_FORMAT)
     try:
         about: Any = json.loads(text)
     except (ValueError, RecursionError):

@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from .. import folder
+
 if TYPE_CHECKING:
     from ...config import CompileConfig
 
@@ -96,15 +98,16 @@ class Keys:
 
 def keys_of(config: CompileConfig, environ: Mapping[str, str]) -> Keys:
     """The keys that the environment and the options name. BadKeyError."""
-    text, source = environ.get(_VARIABLE, "").strip().encode(), _VARIABLE
+    text, source = os.fsencode(environ.get(_VARIABLE, "").strip()), _VARIABLE
     if not text and config.remote_cache_key_file:
-        text, source = _read(config.remote_cache_key_file), config.remote_cache_key_file
+        source = config.remote_cache_key_file
+        text = _read(source, secret=True)
     public = tuple([_public(path) for path in _paths(config.remote_cache_trust)])
     if not text:
         if not public:
             raise BadKeyError(f"there is no key to check entries with; {_HELP}")
         return Keys(public=public)
-    if text.startswith(b"-----BEGIN"):
+    if b"-----BEGIN" in text:  # also after comments: no text of a public key may be a secret
         return Keys(private=_private(text, source), public=public)
     if len(text) < _SHORTEST:
         raise BadKeyError(f"the key in {source} is shorter than {_SHORTEST} characters; {_HELP}")
@@ -115,12 +118,21 @@ def _paths(text: str) -> list[str]:
     return [path for path in text.split(os.pathsep) if path]
 
 
-def _read(path: str) -> bytes:
+def _read(path: str, *, secret: bool = False) -> bytes:
+    """The text of a key file that no other user can change: who can, decides what is executed."""
     try:
         with open(os.path.expanduser(path), "rb") as file:
+            status = os.fstat(file.fileno())
             text = file.read(1 << 16).strip()
     except OSError as error:
         raise BadKeyError(f"the key file {path} cannot be read: {error.strerror}") from None
+    if status.st_uid not in (0, os.geteuid()):
+        raise BadKeyError(f"the key file {path} belongs to another user; use a file of your own")
+    if status.st_mode & 0o022:
+        raise BadKeyError(f"the key file {path} can be written by other users: chmod go-w {path}")
+    if secret and status.st_mode & 0o044:
+        why = f"the key file {path} can be read by other users"
+        folder.warn_once(path, f"{why}, who can then sign entries: chmod go-r {path}")
     if not text:
         raise BadKeyError(f"the key file {path} is empty; {_HELP}")
     return text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 __all__ = ["Transport", "fault_of", "transport_of"]
 
@@ -23,10 +24,12 @@ def fault_of(url: str) -> str:
     scheme, mark, rest = url.partition("://")
     if not mark or not rest:
         return "is no URL such as http://host:8080 or s3://bucket/folder"
-    if "@" in rest.partition("/")[0] and scheme in ("http", "https"):
-        return "has a password in it, which records would show: put it into ~/.netrc"
+    user, at, _ = rest.partition("/")[0].rpartition("@")
     if scheme in ("http", "https"):
-        return ""
+        return _fault_of_http(url, bool(at))
+    if ":" in user:
+        finds = "put it into the configuration of fsspec, ~/.config/fsspec"
+        return f"has a password in it, which records would show: {finds}"
     try:
         fsspec: Any = import_module("fsspec")
     except ImportError:
@@ -34,6 +37,22 @@ def fault_of(url: str) -> str:
     if scheme not in fsspec.available_protocols():
         return f"is of a kind that fsspec does not know: {scheme}"
     return ""
+
+
+def _fault_of_http(url: str, user: bool) -> str:
+    if user:
+        return "has a password in it, which records would show: put it into ~/.netrc"
+    if "?" in url or "#" in url:
+        where = "put a password or token into QD_REMOTE_CACHE_TOKEN"
+        return f"has a query, which would not be sent: {where}"
+    if not (url.isascii() and url.isprintable()) or " " in url:
+        return "has other characters than those of a URL: write them as %20, and hosts as xn--..."
+    try:
+        parts = urlsplit(url)
+        named = bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        return f"is no URL: {error}"
+    return "" if named else "names no host"
 
 
 def transport_of(url: str, timeout: float) -> Transport:

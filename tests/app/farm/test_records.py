@@ -92,6 +92,8 @@ def test_a_report_of_several_workers_is_that_of_one_process(tmp_path, executor):
         assert done.returncode == 0, done.stderr
         records.append(replace(canonical(inspect.load(tmp_path / "r.json")), command=()))
     assert records[0] == records[1]
+    left = [path.name for path in tmp_path.glob("jobs/*") if path.suffix != ".sh"]
+    assert not left, "files of jobs that are done"
 
 
 @pytest.mark.slow

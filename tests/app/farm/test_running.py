@@ -4,6 +4,7 @@ from concurrent.futures import BrokenExecutor, Future
 
 import pytest
 from qd_studio.app.farm.executors import Farm, FarmError
+from qd_studio.app.farm.jobs import variables
 from qd_studio.app.farm.running import TRIES, run_all
 
 
@@ -89,3 +90,8 @@ def test_an_executor_that_accepts_nothing_is_an_error():
     fake.farm = farm
     with pytest.raises(FarmError, match="not accepted: RuntimeError: shut down"):
         run(fake)
+
+
+def test_secrets_are_not_sent():
+    kept = {"QD_REMOTE_CACHE": "http://x"}
+    assert variables({**kept, "QD_REMOTE_CACHE_KEY": "k", "QD_REMOTE_CACHE_TOKEN": "t"}) == kept

@@ -66,7 +66,11 @@ def test_a_hint_that_names_no_code_changes_nothing(hint):
 
 def test_errors_are_at_their_kernel_and_gradients_only_warn():
     kernel = rec.KernelRecord(id="k.py:k", name="k", file="k.py", line=5)
-    grad = rec.KernelRecord(id="k.py:k.grad", name="k.grad", file="k.py", line=5, primal="k.py:k")
+    frontend = rec.ErrorRecord(kind="E", message="f", kernel="k_reverse_grad", file="k.py", line=6)
+    grad = rec.KernelRecord(
+        id="k.py:k.grad", name="k.grad", file="k.py", line=5, primal="k.py:k",
+        backends=(rec.BackendRecord(backend="cpu", status="error", errors=(frontend,)),),
+    )  # fmt: skip
     record = rec.Record(
         files=(rec.FileRecord(path="k.py", sha256="", text=TEXT),),
         kernels=(kernel, grad),
@@ -87,8 +91,9 @@ def test_errors_are_at_their_kernel_and_gradients_only_warn():
         ("warning", "k.grad: g", (7, 4, 7, 14)),
         ("hint", "u", (2, 0, 2, 3)),
         ("error", "c\nhint: h", (7, 4, 7, 14)),
+        ("warning", "k.grad: f", (6, 0, 6, 20)),
     ]
-    assert [(r.file, r.line, text) for r, text in found[-1].related] == [("a.py", 3, "called in f")]
+    assert [(r.file, r.line, text) for r, text in found[-2].related] == [("a.py", 3, "called in f")]
 
 
 def test_files_that_do_not_import_the_language_are_left_alone(tmp_path):

@@ -97,6 +97,14 @@ def test_times_are_at_loops_and_earlier_ones_say_so(record):
     assert "18 operations" in hover(record, "twice(x[i]) * ", {kernel.id: launched})
 
 
+def test_a_kernel_without_arguments_says_so(record):
+    none = rec.WorkloadRecord(label="", origin="none", reason="x is a template")
+    kernel = replace(record.kernels[0], backends=(), workloads=(none,))
+    (found,) = hints(replace(record, kernels=(kernel,)), {})
+    assert (found.line, found.text) == (kernel.line, "no arguments")
+    assert found.tip.endswith("errors in it are not found: x is a template")
+
+
 def test_definitions_are_the_passes_that_changed_an_expression(record):
     line, col = position("x.shape[0]")
     listings = Listings()

@@ -79,6 +79,12 @@ async def test_an_editor_sees_errors_types_ir_and_fixes_of_texts_that_are_not_sa
         (back,) = await editor.definition(Path(first), places[0].range.start.line, 0)
         assert (back.uri, back.range.start.line) == (path.as_uri(), BODY)
         assert (await editor.hints(path))[6] == "cache miss"
+        editor.change(path, KERNELS + "\n\n@qd.kernel\ndef of(t: qd.template()):\n    t[0] = 1\n")
+
+        async def says_so() -> bool:
+            return "no arguments" in (await editor.hints(path)).values()
+
+        await editor.until(says_so)
 
         # A module of functions: its error is in its own text, with the call that led to it.
         editor.open(helper)
