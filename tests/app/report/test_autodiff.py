@@ -61,6 +61,7 @@ def test_a_kernel_that_cannot_be_differentiated_fails_nothing():
     assert errors_of(record) == [error] and errors_of(record, gradients=False) == []
     assert sign_of(record.kernels[1]) == "absent"
     assert "no" in report.to_markdown(record)
+    assert 'class="none reason">no<' in report.to_html(record)
     same = msgspec.structs.replace(record.kernels[1], primal="")
     assert batch.failures(msgspec.structs.replace(record, kernels=(primal, same)))
     worse = msgspec.structs.replace(error, kind="QuadrantsInternalError", stage="passes")
