@@ -136,7 +136,7 @@ class Dialogue:
 
     def _news(self, record: Record) -> Iterator[str]:
         """Errors, then a line for each kernel: what the save did, or at first how it runs."""
-        for error in errors_of(record):
+        for error in errors_of(record, gradients=False):
             place = f"{error.file}:{error.line}: " if error.line else ""
             yield f"error: {place}{headline(error)}"
         effects = self._effects()
@@ -389,7 +389,7 @@ def run_plain(files: Sequence[str], settings: Mapping[str, Any], command: Sequen
         streams.talk(f"qd-studio: {client.failure}")
         return EXIT_ENVIRONMENT
     record = dialogue.record
-    return EXIT_FAILED if record is not None and errors_of(record) else EXIT_OK
+    return EXIT_FAILED if record is not None and errors_of(record, gradients=False) else EXIT_OK
 
 
 def _lines(client: WorkerClient) -> Iterator[str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from ...engine.inspect.record import ErrorRecord, KernelRecord, Record
+from ...engine.inspect.record import BackendRecord, ErrorRecord, KernelRecord, Record
 
-__all__ = ["Failing", "failing", "failures"]
+__all__ = ["Failing", "failing", "failures", "no_gradient"]
 
 
 class Failing(NamedTuple):
@@ -42,7 +42,7 @@ def failing(record: Record) -> list[Failing]:
 def _of_backends(kernel: KernelRecord) -> list[Failing]:
     out: list[Failing] = []
     for backend in kernel.backends:
-        if kernel.primal and backend.errors and not any(map(_of_launch, backend.errors)):
+        if no_gradient(kernel, backend):
             continue
         where = f"{kernel.id} on {backend.backend}"
         for error in backend.errors:
@@ -54,6 +54,11 @@ def _of_backends(kernel: KernelRecord) -> list[Failing]:
             text = f"{where}: check: {agreement.check_message}"
             out.append(Failing(kernel.id, backend.backend, text))
     return out
+
+
+def no_gradient(kernel: KernelRecord, backend: BackendRecord) -> bool:
+    """True if all errors say that the gradient ``kernel`` cannot be made: no failure."""
+    return bool(kernel.primal and backend.errors) and not any(map(_of_launch, backend.errors))
 
 
 def _of_launch(error: ErrorRecord) -> bool:

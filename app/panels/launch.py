@@ -77,6 +77,9 @@ def launch_lines(
         state = states[name]
         mark = f"{fmt.GLYPHS[state][ascii_only]} " if state else ""
         timed = [Line(((mark + label, "title"), (f"   {launch.method}", "dim")))]
+        if launch.burst > 1:
+            text = f"each sample is the median of {launch.burst} launches in a row"
+            timed.append(Line(((text, "dim"),)))
         for title, samples in fmt.samples_of(launch):
             timed += [Line(((title, "dim"),))] if title else []
             timed += histogram(samples, min(width, 100), ascii_only)

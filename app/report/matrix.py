@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from ...engine.inspect.record import BackendRecord, KernelRecord, LaunchRecord, Record
 from ..core import format as fmt
-from ..core.failing import failing
+from ..core.failing import failing, no_gradient
 from ..core.views.comparison import last_launch, launch_text, verdict_of
 from ..core.views.machine import registers, spills, spills_text
 from ..core.views.matrix import absent, backends_in_order, backends_of, unlaunched
@@ -77,7 +77,7 @@ def matrix(record: Record) -> str:
         f"<tr><th></th><th></th>{tops}</tr>"
         '<tr><th data-c="kernel">kernel</th><th data-c="statements" class="num">statements</th>'
         f"{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-        + "".join(f'<p class="none">{esc(text)}</p>' for text in notes)
+        + "".join(f'<p class="facts">{esc(text)}</p>' for text in notes)
     )
 
 
@@ -122,7 +122,8 @@ def _one_reason(kernel: KernelRecord, groups: list[_Group]) -> list[str]:
     reasons = {fmt.backend_reason(kernel, b).removeprefix(f"{b.backend}: ") for b in found}
     if len(reasons) > 1:
         return []
-    kind = "bad" if any(b.status == "error" for b in found) else "none"
+    failed = [b for b in found if b.status == "error" and not no_gradient(kernel, b)]
+    kind = "bad" if failed else "none"
     total, brief = sum(len(g.columns) for g in groups), sum(g.brief for g in groups)
     spans = f'colspan="{total}" data-all="{total}" data-brief="{brief}"'
     return [f'<td {spans} class="{kind} reason">{esc(reasons.pop())}</td>']

@@ -227,7 +227,7 @@ class Actions:
         kernel = kernel_of(app.record, app.sel)
         inside = len(app.screen_stack) > 1
         if view is not None and view.id == "errors" and line is not None and shown:
-            errors = errors_of(app.record, kernel if inside else None)
+            errors = errors_of(app.record, kernel if inside else None, gradients=inside)
             return errors[cast("tuple[str, int]", line.key)[1]].file, shown
         if kernel is None:
             return (app.files[0], 1) if app.files and app.record.files else ("", 0)

@@ -39,7 +39,7 @@ from .record_bisection import Bisection, ChangedOp
 from .rewrites import Rewrite, smallest
 from .steps import StepLimit
 from .targets import compile_for, target_of
-from .trials import Judge, Predicate, State, States, Trials, UnjudgedError
+from .trials import Judge, Predicate, State, States, Trials, UnjudgedError, spans
 
 if TYPE_CHECKING:
     from .capture import KernelCapture
@@ -54,6 +54,13 @@ _DEEPEST: Final = 8
 _CHUNKS: Final = "make_cpu_multithreaded_range_for"
 _ADJOINT: Final = "make_adjoint"
 _LATE: Final = "the interpreter takes too long"
+_CODE: Final = (
+    "the IR is right after every pass, and the code is wrong without optional passes, too"
+)
+_ROUNDING: Final = (
+    "the IR is right after every pass, and the code is right with fast_math=0. With it, sums are "
+    "added in another order and there is no NaN. Where large terms cancel, that is rounding"
+)
 _STEPS: Final = 1_000_000
 """Of the interpreter with the frontend's IR. Cases that need more are tried if all do."""
 
@@ -203,13 +210,13 @@ class _Bisector:
     def _case(self, trials: Trials) -> Bisection | None:
         """The culprit; None if nothing is wrong. UnjudgedError if that cannot be said."""
         self._states = self._all_states(trials)
-        spans = _spans(self._states)
-        judges = [self._judge(trials, self._states[start]) for start, _ in spans]
+        ranges = spans(self._states)
+        judges = [self._judge(trials, self._states[start]) for start, _ in ranges]
         source = self._source_at_fault(trials, judges[0])
         if source is not None:
             return source
         # Before anything is launched: code of wrong IR may hang, or write where it must not.
-        for judge, (start, end) in zip(judges, spans, strict=True):
+        for judge, (start, end) in zip(judges, ranges, strict=True):
             wrong = self._state_at(judge, end) if end > start else ""
             if wrong:
                 return self._wrong_ir(judge, start, end, wrong)
@@ -222,7 +229,7 @@ class _Bisector:
         if not self._ir_only:
             self._observed = self._launched(trials, judges[-1])
         # Also where the result is right: on this machine, this time.
-        race = self._race(trials, *spans[-1])
+        race = self._race(trials, *ranges[-1])
         if race is not None or not self._observed:
             return race
         return self._exposing(trials, judges[-1])
@@ -255,7 +262,7 @@ class _Bisector:
 
     def _source_at_fault(self, trials: Trials, judge: Judge) -> Bisection | None:
         """With a predicate: what the source itself says may already be wrong."""
-        if self._predicate is None or len(_spans(self._states)) > 1:
+        if self._predicate is None or len(spans(self._states)) > 1:
             return None
         wrong = self._state_at(judge, 0)
         if not wrong:
@@ -402,11 +409,11 @@ class _Bisector:
         self._compiled(trials, counter)
         low, high = 0, counter.used
         if self._backend == ORACLE or self._wrong_with(trials, judge, 0):
+            rounding = self._rounding(trials, judge)
             return self._result(
                 "found", part="code", evidence="code", difference=self._observed,
-                reason="the IR is right after every pass, and the code is wrong without optional "
-                "passes, too",
-                before=self._states[-1].text,
+                reason=_ROUNDING if rounding else _CODE, before=self._states[-1].text,
+                settings=("fast_math",) if rounding else (),
             )  # fmt: skip
         while high - low > 1:
             middle = (low + high) // 2
@@ -426,6 +433,15 @@ class _Bisector:
             before=self._states[-1].text,
         )  # fmt: skip
 
+    def _rounding(self, trials: Trials, judge: Judge) -> bool:
+        """True if the code is right once it may not reorder arithmetic on floats."""
+        if self._like or not self._capture.config.fast_math:
+            return False
+        with suppress(Exception), self._step("a compile with fast_math=0"):
+            compiled = self._compiled(trials, Fuel(1 << 30), fast_math=False)
+            return not self._launched(trials, judge, compiled)
+        return False
+
     def _wrong_with(self, trials: Trials, judge: Judge, limit: int) -> bool:
         try:
             with self._step(f"a compile with {limit} optional runs"):
@@ -434,9 +450,10 @@ class _Bisector:
             raise UnjudgedError(f"with fewer passes it does not compile: {error}") from None
         return bool(self._launched(trials, judge, compiled))
 
-    def _compiled(self, trials: Trials, fuel: Fuel) -> FullCompile:
+    def _compiled(self, trials: Trials, fuel: Fuel, **options: Any) -> FullCompile:
         request = self._capture.request(self._backend, tuple(trials.spec_keys))
-        request = request._replace(noalias=trials.noalias, quiet=True)
+        config = request.config.replace(**options)
+        request = request._replace(noalias=trials.noalias, quiet=True, config=config)
         return compile_for(request, target_of(self._capture.config, self._backend), (fuel,))[0]
 
     # ---- results
@@ -479,14 +496,3 @@ def _changed(rewrite: Rewrite) -> ChangedOp:
         op=rewrite.op, before=rewrite.before, after=rewrite.after, file=loc.file, line=loc.line,
         col=loc.col, func=loc.func,
     )  # fmt: skip
-
-
-def _spans(states: Sequence[State]) -> list[tuple[int, int]]:
-    """The first and last index of states that mean the same."""
-    starts = [0]
-    draws = " rand" in states[0].text
-    for i, state in enumerate(states):
-        if state.phase == "autodiff" or (draws and state.name == "demote_random"):
-            starts.append(i)
-    ends = [i - 1 for i in starts[1:]]
-    return list(zip(starts, [*ends, len(states) - 1], strict=True))

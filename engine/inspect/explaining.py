@@ -73,7 +73,10 @@ _ADVICE: Final[tuple[tuple[str, str, tuple[str, ...]], ...]] = (
     (r"does not touch it in every iteration",
      "The element is used under a condition, and a load that the program does not make could be "
      "outside of the array. Load it into a local variable before the loop.", ()),
-    (r"accesse?s?.* may hit|may hit the same element|other iterations may update",
+    (r"other iterations may update",
+     "Where no two iterations update the same element, write x[i] = x[i] + v: that is not atomic. "
+     "A sum in a local variable, added once, has fewer atomic updates.", ()),
+    (r"accesse?s?.* may hit|may hit the same element",
      "The compiler cannot show that the two places differ. If they never are the same, use two "
      "arrays, or load the value into a local variable before the store.", ("noalias",)),
     (r"arrays may overlap",
@@ -202,6 +205,9 @@ def _settled(tracker: Tracker, one: Explanation) -> Explanation:
         events = tracker.of_op(one.op).events
     except KeyError:
         return one
+    if one.pass_name == "demote_atomics" and events[0].pass_name == "make_thread_local":
+        why = "stays atomic: each thread adds its own sum to the element, once"
+        return msgspec.structs.replace(one, kind="note", text=why, advice="", assume=())
     now = next((e.after for e in reversed(events) if e.run <= one.run and e.after), "")
     if " = local_load " in now:  # a variable: a register in the end
         one = msgspec.structs.replace(one, kind="note", advice="", assume=())

@@ -90,7 +90,8 @@ class Bisection(msgspec.Struct, frozen=True, kw_only=True):
         if self.part == "commit" and self.commit is not None:
             return f"commit {self.commit.hash} ({self.commit.subject})"
         if self.part != "pass":
-            return {"code": f"code generation of {self.backend}"}.get(self.part, self.part)
+            how = " under fast_math" if "fast_math" in self.settings else ""
+            return {"code": f"code generation of {self.backend}{how}"}.get(self.part, self.part)
         if not self.stage:
             return f"{self.pass_name} (all its runs)"
         rounds = f", round {self.round}" if self.round else ""

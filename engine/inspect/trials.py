@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from ..frontend.build import BuildResult
     from .capture import KernelCapture
 
-__all__ = ["Judge", "Predicate", "State", "States", "Trials", "UnjudgedError", "values_of"]
+__all__ = [
+    "Judge", "Predicate", "State", "States", "Trials", "UnjudgedError", "spans", "values_of",
+]  # fmt: skip
 
 Predicate = Callable[[Mapping[str, Any]], bool]
 """Gets what a launch left, by name (a parameter, ``result``); returns True if that is right."""
@@ -219,3 +221,14 @@ def values_of(found: Outcome) -> dict[str, Any]:
         key = name.name if isinstance(name, Named) else str(name)
         out[key] = np.asarray(value)
     return out
+
+
+def spans(states: Sequence[State]) -> list[tuple[int, int]]:
+    """The first and last index of states that mean the same."""
+    starts = [0]
+    draws = " rand" in states[0].text
+    for i, state in enumerate(states):
+        if state.phase == "autodiff" or (draws and state.name == "demote_random"):
+            starts.append(i)
+    ends = [i - 1 for i in starts[1:]]
+    return list(zip(starts, [*ends, len(states) - 1], strict=True))

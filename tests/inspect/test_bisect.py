@@ -85,24 +85,28 @@ def test_a_right_result_is_not_blamed():
     assert (found.state, found.part, found.difference) == ("agrees", "", "")
 
 
-def test_a_wrong_code_generation_is_named(monkeypatch):
-    """All IR is right; the code stays wrong without optional passes."""
+@pytest.mark.parametrize("only_fast", [False, True])
+def test_a_wrong_code_generation_is_named(monkeypatch, only_fast):
+    """All IR is right; the code stays wrong without optional passes. only_fast: and is right
+    without fast_math."""
     backend = base.find("cpu")
     lower = type(backend).lower
 
-    def wrong(self, func, *rest):
+    def wrong(self, func, config, *rest):
         from qd_studio.engine.ir import codes as C
         from qd_studio.engine.ir import parse, to_text, walk
 
         func = parse(to_text(func))
         for op in walk(func.body):
-            if op.code == C.SUB and op.type.is_real:
+            if op.code == C.SUB and op.type.is_real and (config.fast_math or not only_fast):
                 op.args = op.args[::-1]
-        return lower(self, func, *rest)
+        return lower(self, func, config, *rest)
 
     monkeypatch.setattr(type(backend), "lower", wrong)
     found = bisect_kernel(mixed)
     assert (found.state, found.part, found.pass_name) == ("found", "code", "")
+    assert found.settings == (("fast_math",) if only_fast else ())
+    assert found.title() == "code generation of cpu" + " under fast_math" * only_fast
     assert found.observed.startswith("x[0]: got")
 
 

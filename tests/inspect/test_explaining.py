@@ -84,7 +84,7 @@ SEEDED = [
     (aliased, "# again", "pass", "may hit the same element", "cannot show that the two places"),
     (conditional, "# guarded", "pass", "it is in an if", "on one path of a condition only"),
     (divided, "# third", "pass", "fast_math would", "allows it"),
-    (shared, "# atomic", "pass", "other iterations may update", "cannot show"),
+    (shared, "# atomic", "pass", "other iterations may update", "that is not atomic"),
 ]
 
 
@@ -129,6 +129,17 @@ def test_what_was_done_is_not_missed():
     done = [x for x in found if x.by == "LLVM" and x.kind == "done"]
     assert any("vectorized loop" in x.text for x in done)
     assert not [x for x in found if x.by == "LLVM" and x.kind == "missed"]
+
+
+def test_the_last_atomic_of_a_sum_is_not_missed():
+    @qd.kernel
+    def total(a: F32, b: F32):
+        for i in a:
+            b[0] += a[i]  # sum
+
+    found = inspect.explanations(compiled(total), line_of(total, "# sum"))
+    assert [x.text for x in found if x.kind == "missed" and not x.later] == []
+    assert [x.text for x in found if "its own sum" in x.text]
 
 
 def test_remarks_leave_standard_error_and_later_compiles_alone(capfd):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ....engine.inspect.record_bisection import Bisection, ChangedOp, Commit
 from ..format import counted
-from ..lines import Line, Span, ir_spans
+from ..lines import Line, Span, ir_spans, wrapped
 
 __all__ = ["bisection_lines"]
 
@@ -21,8 +21,13 @@ _EVIDENCE = {
 }
 
 
-def bisection_lines(found: Bisection, texts: Mapping[str, str] | None = None) -> Iterator[Line]:
-    """The culprit, what it did, and how that is known. texts: of source files, by path."""
+def bisection_lines(
+    found: Bisection, texts: Mapping[str, str] | None = None, width: int = 0
+) -> Iterator[Line]:
+    """The culprit, what it did, and how that is known.
+
+    texts: of source files, by path. width: sentences are broken to fit it; 0: they are not.
+    """
     name = found.kernel + (f" on {found.backend}" if found.backend else "")
     style = {"found": "bad", "agrees": "ok"}.get(found.state, "warn")
     wrong = f"worse in {found.metric}" if found.metric else "wrong"
@@ -46,7 +51,8 @@ def bisection_lines(found: Bisection, texts: Mapping[str, str] | None = None) ->
     ]
     for label, text in facts:
         if text:
-            yield Line(((f"  {label:<15}", "dim"), (text, "")))
+            line = Line(((f"  {label:<15}", "dim"), (text, "")))
+            yield from wrapped(line, width) if width else (line,)
     for change in found.changes:
         yield from _change(change, texts or {})
     if found.more:

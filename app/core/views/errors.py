@@ -6,16 +6,19 @@ from collections.abc import Sequence
 
 from ....engine.inspect.record import ErrorRecord, KernelRecord, Record
 from .. import format as fmt
+from ..failing import no_gradient
 from ..lines import Line
 
 __all__ = ["by_backends", "error_lines", "errors_of", "headline"]
 
 
-def errors_of(record: Record, kernel: KernelRecord | None = None) -> list[ErrorRecord]:
+def errors_of(
+    record: Record, kernel: KernelRecord | None = None, gradients: bool = True
+) -> list[ErrorRecord]:
     """Errors to report, without duplicates: all of them, or those that concern ``kernel``.
 
-    Of a file's own errors those of files that hold other kernels do not concern it; those of
-    helpers may.
+    gradients: also the reasons why a kernel has no gradient, which is no failure. Of a file's own
+    errors those of files that hold other kernels do not concern it; those of helpers may.
     """
     if kernel is None:
         kernels: Sequence[KernelRecord] = record.kernels
@@ -25,7 +28,9 @@ def errors_of(record: Record, kernel: KernelRecord | None = None) -> list[ErrorR
         others = {k.file for k in record.kernels} - {kernel.file}
         found = [e for e in record.errors if e.file not in others]
     for k in kernels:
-        found += [*k.errors, *(e for b in k.backends for e in b.errors)]
+        found += k.errors
+        for b in k.backends:
+            found += b.errors if gradients or not no_gradient(k, b) else ()
     out: list[ErrorRecord] = []
     seen: set[tuple[object, ...]] = set()
     for error in found:

@@ -7,6 +7,7 @@ from typing import Final
 
 from ....engine.inspect.record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord
 from .. import format as fmt
+from ..failing import no_gradient
 from ..lines import Span
 from ..pending import kernel_state, state_of
 from .comparison import agreement_style, last_launch, launch_text, speed_style, verdict_of
@@ -23,8 +24,11 @@ def sign_of(kernel: KernelRecord) -> str:
     It is ok only where every backend that launches, and at least one, agrees with the interpreter,
     on this save.
     """
-    if kernel.errors or any(b.status == "error" for b in kernel.backends):
+    failed = [b for b in kernel.backends if b.status == "error"]
+    if kernel.errors or not all(no_gradient(kernel, b) for b in failed):
         return "stale" if kernel.stale else "error"
+    if failed:
+        return "absent"
     if any(b.agreement is not None and b.agreement.verdict == "differs" for b in kernel.backends):
         return "differs"
     if state := kernel_state(kernel):
@@ -76,7 +80,8 @@ def reason(kernel: KernelRecord, backend: BackendRecord | None, ascii_only: bool
         text = fmt.first_line(backend.reason) or "pending"
         return f"{fmt.GLYPHS['pending'][ascii_only]} {text}", "pending"
     text = fmt.first_line(fmt.backend_reason(kernel, backend))
-    return text, "bad" if backend.status == "error" else "dim"
+    failed = backend.status == "error" and not no_gradient(kernel, backend)
+    return text, "bad" if failed else "dim"
 
 
 def cell_of(

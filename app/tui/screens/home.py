@@ -68,7 +68,7 @@ class HomeScreen(StudioScreen):
         names = " ".join(os.path.basename(f) for f in state.files)
         left = (("qd-studio", "bold"), ("  ", ""), (names, ""))
         self.query_one(TitleBar).set(left, state.status)
-        errors = error_lines(errors_of(record), state.ascii_only)
+        errors = error_lines(errors_of(record, gradients=False), state.ascii_only)
         top = self.query_one("#errors", LineView)
         top.display = bool(errors)
         top.show(errors)

@@ -227,7 +227,7 @@ class StudyScreen(ListScreen):
         texts = {file.path: file.text for file in self.studio.record.files}
         if self.kind == "bisect" or self._metric:
             found = msgspec.json.decode(answer, type=Bisection)
-            self._lines = list(bisection_lines(found, texts))
+            self._lines = list(bisection_lines(found, texts, self.studio.size.width))
             if self._metric or found.state != "found":
                 return
             key = self.studio.key_name("reproduce")
@@ -236,7 +236,7 @@ class StudyScreen(ListScreen):
             return
         made = msgspec.json.decode(answer, type=Reproducer)
         texts[SCRIPT] = made.script
-        self._lines = list(bisection_lines(made.bisection, texts))
+        self._lines = list(bisection_lines(made.bisection, texts, self.studio.size.width))
         if not made.script:
             self._lines += [Line(()), Line(((f"no script: {made.reason}", "warn"),))]
             return
@@ -303,6 +303,6 @@ class StudyScreen(ListScreen):
         if isinstance(found, str):
             self._lines.append(Line(((found, "warn"),)))
         else:
-            self._lines += bisection_lines(found)
+            self._lines += bisection_lines(found, width=self.studio.size.width)
         self._add_questions()
         self.paint()

@@ -219,3 +219,13 @@ def test_code_is_highlighted(language, text, expected):
     spans = code_spans(text, language)
     assert "".join(part for part, _ in spans) == text
     assert expected <= set(spans)
+
+
+def test_samples_that_are_medians_are_called_so():
+    kernel = LAUNCHED.kernels[0]
+    assert "launches in a row" not in plain(launch.launch_lines(kernel, 100))
+    backends = [
+        replace(b, launches=tuple(replace(x, burst=4) for x in b.launches)) for b in kernel.backends
+    ]
+    text = plain(launch.launch_lines(replace(kernel, backends=tuple(backends)), 100))
+    assert "each sample is the median of 4 launches in a row" in text
