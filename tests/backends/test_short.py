@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.llvm import short, toolchain
+from qd_studio.engine.backends.llvm import cuts, short, toolchain
 from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.ir import Func
 
@@ -154,6 +154,59 @@ def test_the_short_pipeline_changes_no_result():
         branches(x, 37)
         results.append(x.tolist())
     assert results[0] == results[1] == results[2]
+
+
+@pytest.mark.not_on_device("it is about LLVM's blocks for processors")
+@pytest.mark.parametrize("kernel", [branches, straight])
+@pytest.mark.parametrize("fast_math", [False, True])
+def test_cuts_of_long_blocks_change_no_result(monkeypatch, kernel, fast_math):
+    """With `fast_math` neither: no product is in another block than the sum that it goes into."""
+    monkeypatch.setattr(short, "_LONG", 300)
+    results = []
+    for most in (10**9, 3):
+        IN_PROCESS.clear()
+        monkeypatch.setattr(cuts, "_MOST", most)
+        qd.init(arch=qd.cpu, offline_cache=False, unrolling_limit=0, fast_math=fast_math)
+        x = filled()
+        kernel(x, 37) if kernel is branches else kernel(x)
+        results.append(x.tolist())
+    assert results[0] == results[1]
+
+
+def test_a_long_block_is_cut(monkeypatch):
+    monkeypatch.setattr(cuts, "_MOST", 4)
+    lines = [f"  %s{k + 1} = fadd contract float %p{k}, %a" for k in range(9)]
+    body = [part for k, line in enumerate(lines)
+            for part in (f"  %p{k} = fmul contract float %s{k}, %a", line)]  # fmt: skip
+    head = "define internal void @f(ptr %q, float %a) {"
+    text = "\n".join([
+        head, "entry:", "  %m = alloca i64", "  br label %long", "long:    ; preds = %entry",
+        "  %s0 = phi float [ %a, %entry ], [ %s9, %long ]", *body, "  store float %s9, ptr %q",
+        "  br i1 undef, label %long, label %end", "end:",
+        "  %z = phi float [ %s9, %long ]", "  ret void", "}", "!llvm.x = !{!7}", "!7 = !{}",
+    ])  # fmt: skip
+    out = cuts.cut(text)
+    blocks = out.split("\nqd.cut.")
+    assert len(blocks) == 5
+    assert all(block.splitlines()[-2].startswith("  %s") for block in blocks[:-1])
+    assert "%s0 = phi float [ %a, %entry ], [ %s9, %qd.cut.3 ]" in out
+    assert "%z = phi float [ %s9, %qd.cut.3 ]" in out
+    toolchain.binding().parse_assembly(out).verify()
+    assert cuts.cut(out.replace("alloca", "alloca")) == out
+    monkeypatch.setattr(cuts, "_MOST", 500)
+    assert cuts.cut(text) is text
+
+
+@pytest.mark.not_on_device("it is about the texts of code for processors")
+def test_each_line_of_code_that_was_cut_has_its_op(monkeypatch):
+    """The texts with and without locations are cut at the same lines."""
+    IN_PROCESS.clear()
+    monkeypatch.setattr(cuts, "_MOST", 3)
+    qd.init(arch=qd.cpu, offline_cache=False, unrolling_limit=0)
+    found = inspected(branches, filled(), 37)
+    for name in ("llvm_ir_optimized", "asm"):
+        assert "qd.cut." in found.text("llvm_ir_optimized")
+        assert max(found.lines[name]) >= 0
 
 
 def test_the_shown_code_is_that_of_the_short_pipeline(monkeypatch, capfd):

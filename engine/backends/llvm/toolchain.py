@@ -165,6 +165,17 @@ class Module:
         for function in self.ref.functions:
             if not function.is_declaration:
                 self._function("LLVMPY_RunNewFunctionPassManager")(passes, function, builder)
+        self._cut()
+
+    def _cut(self) -> None:
+        """Replace the module by one without long blocks, if it has any."""
+        from .cuts import cut
+
+        whole = self.text()
+        text = cut(whole)
+        if text is not whole:
+            self.ref.close()
+            self.ref = self._machine.llvm.parse_assembly(text, self._context)
 
     def link(self, other: Any) -> None:
         """Take in what another module (of llvmlite, used up) defines."""
