@@ -1,7 +1,7 @@
 """Long basic blocks of optimised LLVM IR, cut into shorter ones.
 
 LLVM selects instructions block by block, in a time that grows faster than the block: 18 s for one
-chain of 10,000 multiplications and additions, 0.8 s for the same in blocks of `_MOST`. A cut is a
+chain of 10,000 multiplications and additions, 1.3 s for the same in blocks of `_MOST`. A cut is a
 branch to the next line, for which no instruction is generated.
 
 LLVM would join the blocks again just before it selects instructions, unless their addresses are
@@ -15,12 +15,15 @@ a place before it has twice the length.
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import Final
 
 __all__ = ["cut"]
 
-_MOST: Final = 500
-"""Instructions of a block: the smallest time of code generation is that for 250 to 500."""
+_MOST: Final = 1000
+"""Instructions of a block. Code generation is fastest with 250 to 500, the code 3 % slower then."""
+_LONG: Final = 4
+"""Blocks of this many times as many are cut: shorter ones take LLVM half a second at most."""
 _LABEL: Final = re.compile(r'([\w.$-]+|"[^"]*"):')
 _DEFINED: Final = re.compile(r'define [^@]*(@[\w.$-]+|@"[^"]*")\(')
 _FROM: Final = re.compile(r', %([\w.$-]+|"[^"]*") \]')
@@ -33,30 +36,41 @@ class _Cutter:
 
     def __init__(self, lines: list[str]) -> None:
         self.lines: Final = lines
-        self.out: Final[list[str]] = []
+        self.out: list[str] = []
         self.taken: Final[list[str]] = []
 
     def function(self, at: int, end: int) -> None:
         """Copy the function whose body is ``lines[at:end]``; ``lines[at - 1]`` is its head."""
         found = _DEFINED.match(self.lines[at - 1])
-        if found is None or end - at <= _MOST:
+        if found is None or end - at <= _LONG * _MOST:
             self.out += self.lines[at:end]
             return
-        last: dict[str, str] = {}
+        starts = [i for i in range(at, end) if _LABEL.match(self.lines[i])]
         start = len(self.out)
-        label = ""
+        last: dict[str, str] = {}
+        self.out += self.lines[at : starts[0] if starts else end]
+        for first, after in pairwise([*starts, end]):
+            label = _LABEL.match(self.lines[first])
+            if label is None or after - first <= _LONG * _MOST:
+                self.out += self.lines[first:after]
+            else:
+                last[label[1]] = self._block(first, after, found[1])
+        if last:
+            for i in range(start, len(self.out)):
+                if " = phi " in self.out[i]:
+                    self.out[i] = _FROM.sub(lambda m: f", %{last.get(m[1], m[1])} ]", self.out[i])
+
+    def _block(self, first: int, after: int, function: str) -> str:
+        """Copy the block ``lines[first:after]`` in parts; return the label of the last one."""
         count = 0
+        name = self.lines[first].partition(":")[0]
         products: set[str] = set()
-        for line in self.lines[at:end]:
-            if (new := _LABEL.match(line)) is not None:
-                label, count = new[1], 0
-                products.clear()
-            elif label and _may_follow_cut(line):
+        for line in self.lines[first:after]:
+            if _may_follow_cut(line):
                 if count >= _MOST and (not products or count >= 2 * _MOST):
                     name = f"qd.cut.{len(self.taken)}"
                     self.out += [f"  br label %{name}", f"{name}:"]
-                    self.taken.append(f"ptr blockaddress({found[1]}, %{name})")
-                    last[label] = name
+                    self.taken.append(f"ptr blockaddress({function}, %{name})")
                     count = 0
                     products.clear()
                 count += 1
@@ -65,10 +79,7 @@ class _Cutter:
                 if (product := _PRODUCT.match(line)) is not None:
                     products.add(product[1])
             self.out.append(line)
-        if last:
-            for i in range(start, len(self.out)):
-                if " = phi " in self.out[i]:
-                    self.out[i] = _FROM.sub(lambda m: f", %{last.get(m[1], m[1])} ]", self.out[i])
+        return name
 
 
 def _may_follow_cut(line: str) -> bool:
@@ -79,7 +90,7 @@ def _may_follow_cut(line: str) -> bool:
 
 
 def cut(text: str) -> str:
-    """The module with no block that is much longer than `_MOST`; ``text`` itself if it has none."""
+    """The module without very long blocks; ``text`` itself if it has none."""
     lines = text.split("\n")
     cutter = _Cutter(lines)
     at = 0
