@@ -23,7 +23,7 @@ __all__ = ["cut"]
 _MOST: Final = 1000
 """Instructions of a block. Code generation is fastest with 250 to 500, the code 3 % slower then."""
 _LONG: Final = 4
-"""Blocks of this many times as many are cut: shorter ones take LLVM half a second at most."""
+"""Blocks of this many times as many are cut: LLVM needs half a second at most for shorter ones."""
 _LABEL: Final = re.compile(r'([\w.$-]+|"[^"]*"):')
 _DEFINED: Final = re.compile(r'define [^@]*(@[\w.$-]+|@"[^"]*")\(')
 _FROM: Final = re.compile(r', %([\w.$-]+|"[^"]*") \]')

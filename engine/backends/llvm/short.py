@@ -45,7 +45,7 @@ _FEW_LOOPS: Final = 8
 _LONG: Final = 2500
 """Operations of one loop's body that LLVM's whole pipeline takes 3 s for."""
 _VERY_LONG: Final = 25_000
-"""Operations of one that LLVM's pipeline without vectors takes half a second for."""
+"""Operations of one: LLVM's passes other than those for loops need half a second."""
 _WHOLE: Final = 3
 """From this level on every kernel gets the whole pipeline."""
 _TIMES: Final = 16
