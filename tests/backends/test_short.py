@@ -1,13 +1,15 @@
-"""Large serial code with many loops gets LLVM's short pipeline; other code the whole one."""
+"""The pipeline that each kernel gets of LLVM, and the blocks that it gets for long ones."""
 
 import gc
 
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.llvm import short, toolchain
+from qd_studio.engine.backends.llvm import cuts, short, toolchain
 from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.ir import Func
+
+from tests.backends.targetkit import artifact
 
 PARTS = 36
 F32 = qd.types.ndarray(qd.f32, 1)
@@ -70,13 +72,13 @@ def parallel(x: F32, y: F32, n: qd.i32):
 
 
 def shortened(monkeypatch, kernel, *args, **options):
-    """Whether each module of a first call gets the short pipeline."""
+    """The pipeline of each module of a first call."""
     seen = []
     whole = toolchain.Module.optimise
 
-    def optimise(self, level, short=False):
-        seen.append(short)
-        whole(self, level, short)
+    def optimise(self, level, pipeline="whole"):
+        seen.append(pipeline)
+        whole(self, level, pipeline)
 
     monkeypatch.setattr(toolchain.Module, "optimise", optimise)
     qd.init(arch=qd.cpu, offline_cache=False, unrolling_limit=0, **options)
@@ -90,28 +92,32 @@ def filled(n=37):
 
 @pytest.mark.not_on_device("it is about LLVM's pipeline for processors")
 @pytest.mark.parametrize(
-    ("kernel", "arguments", "short"),
+    ("kernel", "arguments", "pipeline"),
     [
-        (branches, (filled(), 37), True),
-        (rows, (filled(), filled(), 37), False),  # vectors make it faster
-        (straight, (filled(),), False),
-        (few_loops, (filled(), 37), True),
-        (parallel, (filled(5), filled(5), 5), False),
+        (branches, (filled(), 37), "short"),
+        (rows, (filled(), filled(), 37), "whole"),  # vectors make it faster
+        (straight, (filled(),), "whole"),
+        (few_loops, (filled(), 37), "short"),
+        (parallel, (filled(5), filled(5), 5), "whole"),
     ],
 )
-def test_what_gets_the_short_pipeline(monkeypatch, kernel, arguments, short):
+def test_what_gets_the_short_pipeline(monkeypatch, kernel, arguments, pipeline):
     IN_PROCESS.clear()
-    assert set(shortened(monkeypatch, kernel, *arguments)) == {short}
+    assert set(shortened(monkeypatch, kernel, *arguments)) == {pipeline}
 
 
 @pytest.mark.not_on_device("it is about LLVM's pipeline for processors")
-@pytest.mark.parametrize(("kernel", "arrays", "is_short"), [(straight, 1, True), (rows, 2, False)])
-def test_a_long_body_of_one_loop_gets_the_short_pipeline(monkeypatch, kernel, arrays, is_short):
+@pytest.mark.parametrize(
+    ("kernel", "very_long", "pipeline"),
+    [(straight, 9999, "straight"), (straight, 400, "short"), (rows, 9999, "whole")],
+)
+def test_a_long_body_of_one_loop_is_not_vectorised(monkeypatch, kernel, very_long, pipeline):
     """LLVM's time grows with the square of its length; the bodies of `rows` are short ones."""
     IN_PROCESS.clear()
     monkeypatch.setattr(short, "_LONG", 300)
-    arguments = [filled() for _ in range(arrays)] + [37] * (arrays - 1)
-    assert set(shortened(monkeypatch, kernel, *arguments)) == {is_short}
+    monkeypatch.setattr(short, "_VERY_LONG", very_long)
+    arguments = (filled(),) if kernel is straight else (filled(), filled(), 37)
+    assert set(shortened(monkeypatch, kernel, *arguments)) == {pipeline}
 
 
 @pytest.mark.not_on_device("it is about LLVM's pipeline for processors")
@@ -119,7 +125,7 @@ def test_a_long_body_of_one_loop_gets_the_short_pipeline(monkeypatch, kernel, ar
 def test_level_3_gives_all_code_the_whole_pipeline(monkeypatch, level):
     IN_PROCESS.clear()
     found = shortened(monkeypatch, branches, filled(), 37, external_optimization_level=level)
-    assert set(found) == {level < 3}
+    assert set(found) == {"short" if level < 3 else "whole"}
 
 
 def test_gradients_get_the_whole_pipeline(monkeypatch):
@@ -140,10 +146,10 @@ def test_gradients_get_the_whole_pipeline(monkeypatch):
     monkeypatch.setattr(
         toolchain.Module,
         "optimise",
-        lambda m, level, short=False: (seen.append(short), whole(m, level)),
+        lambda m, level, pipeline="whole": (seen.append(pipeline), whole(m, level)),
     )
     k.grad()
-    assert True not in seen
+    assert set(seen) <= {"whole"}
 
 
 def test_the_short_pipeline_changes_no_result():
@@ -156,10 +162,65 @@ def test_the_short_pipeline_changes_no_result():
     assert results[0] == results[1] == results[2]
 
 
+@pytest.mark.not_on_device("it is about LLVM's blocks for processors")
+@pytest.mark.parametrize("kernel", [branches, straight])
+@pytest.mark.parametrize("fast_math", [False, True])
+def test_cuts_of_long_blocks_change_no_result(monkeypatch, kernel, fast_math):
+    """With `fast_math` neither: no product is in another block than the sum that it goes into."""
+    monkeypatch.setattr(short, "_LONG", 300)
+    results = []
+    for most in (10**9, 3):
+        IN_PROCESS.clear()
+        monkeypatch.setattr(cuts, "_MOST", most)
+        monkeypatch.setattr(cuts, "_LONG", 1)
+        qd.init(arch=qd.cpu, offline_cache=False, unrolling_limit=0, fast_math=fast_math)
+        x = filled()
+        kernel(x, 37) if kernel is branches else kernel(x)
+        results.append(x.tolist())
+    assert results[0] == results[1]
+
+
+def test_a_long_block_is_cut(monkeypatch):
+    monkeypatch.setattr(cuts, "_MOST", 4)
+    monkeypatch.setattr(cuts, "_LONG", 1)
+    lines = [f"  %s{k + 1} = fadd contract float %p{k}, %a" for k in range(9)]
+    body = [part for k, line in enumerate(lines)
+            for part in (f"  %p{k} = fmul contract float %s{k}, %a", line)]  # fmt: skip
+    head = "define internal void @f(ptr %q, float %a) {"
+    text = "\n".join([
+        head, "entry:", "  %m = alloca i64", "  br label %long", "long:    ; preds = %entry",
+        "  %s0 = phi float [ %a, %entry ], [ %s9, %long ]", *body, "  store float %s9, ptr %q",
+        "  br i1 undef, label %long, label %end", "end:",
+        "  %z = phi float [ %s9, %long ]", "  ret void", "}", "!llvm.x = !{!7}", "!7 = !{}",
+    ])  # fmt: skip
+    out = cuts.cut(text)
+    blocks = out.split("\nqd.cut.")
+    assert len(blocks) == 5
+    assert all(block.splitlines()[-2].startswith("  %s") for block in blocks[:-1])
+    assert "%s0 = phi float [ %a, %entry ], [ %s9, %qd.cut.3 ]" in out
+    assert "%z = phi float [ %s9, %qd.cut.3 ]" in out
+    toolchain.binding().parse_assembly(out).verify()
+    monkeypatch.setattr(cuts, "_MOST", 500)
+    assert cuts.cut(text) is text
+
+
+@pytest.mark.not_on_device("it is about the texts of code for processors")
+def test_each_line_of_code_that_was_cut_has_its_op(monkeypatch):
+    """The texts with and without locations are cut at the same lines."""
+    IN_PROCESS.clear()
+    monkeypatch.setattr(cuts, "_MOST", 3)
+    monkeypatch.setattr(cuts, "_LONG", 1)
+    found = artifact("cpu", branches, filled(), 37)
+    assert "qd.cut." in found.lazy["llvm_ir_optimized"]()
+    found.lazy["asm"]()
+    for name in ("llvm_ir_optimized", "asm"):
+        assert max(found.lines[name], default=-1) >= 0
+
+
 def test_the_shown_code_is_that_of_the_short_pipeline(monkeypatch, capfd):
     found = shortened(monkeypatch, branches, filled(), 37, print_kernel_llvm_ir_optimized=True)
     assert len(found) > 1
-    assert all(found)
+    assert set(found) == {"short"}
 
 
 @pytest.mark.parametrize("enabled", [True, False])

@@ -306,7 +306,7 @@ def test_what_a_capture_reports_is_full_code():
 
 
 def job(text="define i32 @k(ptr %kernarg) {\n  ret i32 0\n}\n"):
-    return CodeJob(text, ("k",), toolchain.host_target(), 2, False, False)
+    return CodeJob(text, ("k",), toolchain.host_target(), 2, "whole", False)
 
 
 def settled(pending, seconds=60.0):

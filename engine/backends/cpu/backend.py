@@ -67,7 +67,7 @@ class CpuBackend:
         """Generate machine code; optimised IR and assembly are made again when asked for."""
         from ..llvm.kernel import lower_kernel
         from ..llvm.lines import LaterTexts
-        from ..llvm.short import is_short
+        from ..llvm.short import pipeline
         from ..llvm.text import FAST
         from .code import CodeJob, full_code
 
@@ -77,9 +77,9 @@ class CpuBackend:
         )
         target = self.target(config)
         level = config.external_optimization_level if config.opt_level else 0
-        short = is_short(func, level)
+        passes = pipeline(func, level)
         job = CodeJob(
-            kernel.text, (kernel.symbol,), target, level, short, config.debug,
+            kernel.text, (kernel.symbol,), target, level, passes, config.debug,
             config.num_compile_threads,
         )  # fmt: skip
         first: FirstCode | None = None
@@ -100,7 +100,7 @@ class CpuBackend:
         if first is not None:
             artifact.first, artifact.later = first, first.pending.finish
         later = LaterTexts(
-            kernel.text, artifact.lines, lambda: toolchain.machine(target, level), level, short
+            kernel.text, artifact.lines, lambda: toolchain.machine(target, level), level, passes
         )
         artifact.lazy.update(llvm_ir_optimized=later.optimised, asm=later.assembly)
         artifact.remarks = later.remarks

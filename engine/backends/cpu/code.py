@@ -18,7 +18,7 @@ _LARGE: Final = 1200
 class CodeJob(NamedTuple):
     """The input of code generation; plain data, which a helper process gets as it is.
 
-    symbols: functions that are called from outside. level, short: of LLVM's pipeline. verify: have
+    symbols: functions that are called from outside. level, pipeline: of LLVM's passes. verify: have
     LLVM verify the text. threads: the most that compile parts of a large kernel; the code does not
     depend on it.
     """
@@ -27,7 +27,7 @@ class CodeJob(NamedTuple):
     symbols: tuple[str, ...]
     target: Target
     level: int
-    short: bool
+    pipeline: toolchain.Pipeline
     verify: bool
     threads: int = 1
 
@@ -39,7 +39,7 @@ def full_code(job: CodeJob) -> bytes:
         return code
     with toolchain.LOCK:
         module = toolchain.machine(job.target, job.level).parse(job.text, verify=job.verify)
-        module.optimise(job.level, job.short)
+        module.optimise(job.level, job.pipeline)
         object_code = module.object_code()
     return native.finish(object_code, job.symbols)
 

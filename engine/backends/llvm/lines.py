@@ -100,8 +100,8 @@ def _matched(text: str, lines: list[str], found: list[int]) -> tuple[int, ...]:
     at = 0
     for line in shown:
         plain = _NUMBER.sub("!", line).strip()
-        if line.startswith("!"):
-            out.append(-1)  # metadata: numbered differently, and of no op
+        if line.startswith("!") or _DEBUG_ONLY.match(line):
+            out.append(-1)  # metadata and labels: numbered differently, and of no op
             continue
         while at < len(lines) and not lines[at].strip() and plain:
             at += 1
@@ -127,20 +127,21 @@ class LaterTexts:
     """Texts of a compile that few look at, made when asked for, and the op of each of their lines.
 
     source: the LLVM IR. lines: of the artifact (`base.Artifact.lines`), which gets those of the
-    text when it is made. machine: returns the target machine. level, short: of LLVM's passes.
+    text when it is made. machine: returns the target machine. level, pipeline: of LLVM's passes.
     remarks: of these passes, by text; filled with ``lines``.
     """
 
     def __init__(
         self, source: str, lines: dict[str, tuple[int, ...]],
-        machine: Callable[[], toolchain.Machine], level: int, short: bool = False,
+        machine: Callable[[], toolchain.Machine], level: int,
+        pipeline: toolchain.Pipeline = "whole",
     ) -> None:  # fmt: skip
         self._source: Final = source
         self._lines: Final = lines
         self._machine: Final = machine
         self.remarks: Final = dict[str, tuple[remarks.OpRemark, ...]]()
         self._level: Final = level
-        self._short: Final = short
+        self._pipeline: Final[toolchain.Pipeline] = pipeline
         # Those of `optimised`, for `assembly`, which usually follows: LLVM's passes are most of the
         # time of both, and lose a little memory each time they run.
         self._modules: tuple[toolchain.Module, toolchain.Module] | None = None
@@ -151,7 +152,7 @@ class LaterTexts:
 
     def _module(self, text: str) -> toolchain.Module:
         module = self._machine().parse(text)
-        module.optimise(self._level, self._short)
+        module.optimise(self._level, self._pipeline)
         return module
 
     def optimised(self) -> str:

@@ -38,7 +38,7 @@ class PartsJob(Protocol):
     @property
     def level(self) -> int: ...
     @property
-    def short(self) -> bool: ...
+    def pipeline(self) -> toolchain.Pipeline: ...
     @property
     def verify(self) -> bool: ...
     @property
@@ -159,7 +159,7 @@ def _object(text: str, job: PartsJob) -> bytes:
     context = llvm.create_context()
     module = toolchain.Machine(job.target, job.level).parse(text, job.verify, context)
     try:
-        module.optimise(job.level, job.short)
+        module.optimise(job.level, job.pipeline)
         return module.object_code()
     finally:
         module.close()

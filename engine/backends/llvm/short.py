@@ -1,5 +1,5 @@
-"""Decides which kernels get LLVM's short pipeline: large serial code with little for vectors, and
-loops with a very long body.
+"""Decides which of LLVM's pipelines a kernel gets: the short one is for large serial code with
+little for vectors, the one without the passes for loops is for a loop with a very long body.
 
 LLVM's whole pipeline (GVN, loop passes, vectoriser, unrolling) and the code generator after it need
 time that grows faster than the code. For code of thousands of operations, which our own passes have
@@ -16,8 +16,9 @@ four times as fast, and the code is as good. A kernel gets it if
 
 The loop vectoriser and what follows it need time that grows with the square of a loop's body: 2 s
 for a chain of 2,000 operations, 7 s for one of 4,000. A kernel in which one body, without the loops
-inside of it, has `_LONG` operations gets the short pipeline, too, whatever its other loops are. Its
-code is not vectorised.
+inside of it, has `_LONG` operations is not vectorised, whatever its other loops are; the other
+passes run, since they make such bodies up to 2.4 times as fast. From `_VERY_LONG` operations on
+they take seconds, and the kernel gets the short pipeline.
 
 `external_optimization_level=3` requests the whole pipeline for every kernel.
 """
@@ -30,8 +31,9 @@ from ...ir import Block, Func, Op, walk
 from ...ir import codes as C
 from .hints import SCALAR, loop_hint
 from .strides import access
+from .toolchain import Pipeline
 
-__all__ = ["is_short"]
+__all__ = ["pipeline"]
 
 _LARGE: Final = 800
 """Operations of a task that LLVM's whole pipeline takes 50 ms for."""
@@ -42,6 +44,8 @@ _VERY_LARGE: Final = 2000
 _FEW_LOOPS: Final = 8
 _LONG: Final = 2500
 """Operations of one loop's body that LLVM's whole pipeline takes 3 s for."""
+_VERY_LONG: Final = 25_000
+"""Operations of one: LLVM's passes other than those for loops need half a second."""
 _WHOLE: Final = 3
 """From this level on every kernel gets the whole pipeline."""
 _TIMES: Final = 16
@@ -49,15 +53,20 @@ _SHARE: Final = 0.2
 """The most that loops which suit vectors may take of a task's time."""
 
 
-def is_short(func: Func, level: int) -> bool:
-    """True if ``func``, of stage ``accesses``, gets the short pipeline at this level."""
-    tasks = func.tasks()
+def pipeline(func: Func, level: int) -> Pipeline:
+    """The pipeline that ``func``, of stage ``accesses``, gets at this level."""
     if not 0 < level < _WHOLE or func.callees or func.autodiff != "none":
-        return False
-    bodies = [task.regions[1] for task in tasks]
-    if any(len(walk(body)) >= _LONG and _longest(body) >= _LONG for body in bodies):
-        return True
-    if any(task.attr.kind != "serial" for task in tasks):
+        return "whole"
+    bodies = [task.regions[1] for task in func.tasks()]
+    longest = max((_longest(b) for b in bodies if len(walk(b)) >= _LONG), default=0)
+    if longest >= _VERY_LONG or _suits_short(func, bodies):
+        return "short"
+    return "straight" if longest >= _LONG else "whole"
+
+
+def _suits_short(func: Func, bodies: list[Block]) -> bool:
+    """True if ``func`` is large and serial, with little for vectors."""
+    if any(task.attr.kind != "serial" for task in func.tasks()):
         return False
     if not any(_is_large(body) for body in bodies):
         return False

@@ -13,15 +13,18 @@ import os
 import threading
 from ctypes import string_at
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ...errors import QuadrantsInternalError
 from ..base import Target
 
-__all__ = ["LOCK", "Machine", "Module", "binding", "host_target", "identity",
+__all__ = ["LOCK", "Machine", "Module", "Pipeline", "binding", "host_target", "identity",
            "version"]  # fmt: skip
 
 LOCK: Final = threading.RLock()
+
+Pipeline = Literal["whole", "straight", "short"]
+"""LLVM's own; the same without what changes loops; a few passes only. `short` decides."""
 
 # Vectors that are scattered to memory cost more than LLVM thinks: AMD and older Intel processors
 # store one element after the other, in microcode. A loop over 3x3 matrices takes twice the time.
@@ -135,23 +138,26 @@ class Module:
         except RuntimeError as error:
             raise QuadrantsInternalError(f"LLVM refuses the generated code: {error}") from None
 
-    def optimise(self, level: int, short: bool = False) -> None:
-        """Run LLVM's pipeline of this level (0 to 3); short: a few passes only (see `short`).
+    def optimise(self, level: int, pipeline: Pipeline = "whole") -> None:
+        """Run LLVM's pipeline of this level (0 to 3), or a shorter one.
 
         Loops are vectorised from level 2 on. Straight-line code is not: on kernels that costs a
         tenth of the pipeline's time and produces slower code more often than faster.
         """
-        if short:
+        if pipeline == "short":
             self._optimise_shortly()
             return
         llvm: Any = self._machine.llvm
+        loops = level > 1 and pipeline == "whole"
         options = llvm.create_pipeline_tuning_options(speed_level=level)
         options.slp_vectorization = False
-        options.loop_vectorization = options.loop_interleaving = level > 1
-        options.loop_unrolling = level > 1
+        options.loop_vectorization = options.loop_interleaving = loops
+        options.loop_unrolling = loops
         builder = llvm.create_pass_builder(self._machine.ref, options)
         passes = builder.getModulePassManager()
         self._function("LLVMPY_RunNewModulePassManager")(passes, self.ref, builder)
+        if pipeline == "straight":
+            self._cut()
 
     def _optimise_shortly(self) -> None:
         llvm: Any = self._machine.llvm
@@ -165,6 +171,17 @@ class Module:
         for function in self.ref.functions:
             if not function.is_declaration:
                 self._function("LLVMPY_RunNewFunctionPassManager")(passes, function, builder)
+        self._cut()
+
+    def _cut(self) -> None:
+        """Replace the module by one without long blocks, if it has any."""
+        from .cuts import cut
+
+        whole = self.text()
+        text = cut(whole)
+        if text is not whole:
+            self.ref.close()
+            self.ref = self._machine.llvm.parse_assembly(text, self._context)
 
     def link(self, other: Any) -> None:
         """Take in what another module (of llvmlite, used up) defines."""
