@@ -87,6 +87,7 @@ def _save(statements: int, marker: float) -> dict[str, float]:
         with contextlib.suppress(_Seen):
             capture.compile()
         out["frontend and passes to the first diff"] = ended[0] - start
+        loader.forget()  # it has changed the arguments and the path of this process
     del kernel, capture  # the studio's process has no IR
     gc.collect()
     start = time.process_time()

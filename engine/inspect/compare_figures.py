@@ -39,7 +39,7 @@ _NAMES: Final = {
 """Names that are made of the numbers of ops, and comments, by the kind of text. Machine code has
 none: in it ``v17`` is a register."""
 _OF_SHORT: Final = 0.5
-"""A change of the median of which the short launches do not show half is none of the code."""
+"""A change of the median, half as large or less in the short launches, is none of the code."""
 _VECTOR: Final = re.compile(r"<(\d+) x (?:float|double|half|bfloat|ptr|i\d+)>")
 
 

@@ -88,15 +88,15 @@ class Partner(NamedTuple):
 
 
 class Unclear(NamedTuple):
-    """A comparison that more launches can decide. seconds: for which they may go on. timed: None
-    once the program is gone, with the memory that it works on. kept: of the earlier compile and of
-    this one; None if the arguments were too large."""
+    """A comparison that more launches can decide. seconds: for which they may go on. timed:
+    without its place once the program is gone. kept: of the earlier compile and of this one; None
+    if the arguments were too large."""
 
     capture: KernelCapture
     workload: str
     backend: str
     seconds: float
-    timed: Timed | None
+    timed: Timed
     kept: tuple[Kept, Kept] | None
 
     def measured(self, steps: Steps, seconds: float | None = None) -> KernelRecord:
@@ -106,7 +106,7 @@ class Unclear(NamedTuple):
         text = f"timing {kernel.name} on {self.backend} for longer, at most {seconds:.0f} s"
         try:
             with steps.step("launch", text, backend=self.backend, kind="launch"), steps.silent():
-                timed = timed or self._ready(seconds / 2)
+                timed = timed if timed.place is not None else self._ready(seconds / 2)
                 assert timed.partner is not None
                 both = timed.contender, timed.partner.contender
                 measure_longer(*both, seconds, partial(steps.counted, unit="launch"))
@@ -122,10 +122,16 @@ class Unclear(NamedTuple):
         self.capture.record = msgspec.structs.replace(kernel, backends=tuple(backends))
         return self.capture.record
 
+    def detached(self) -> Unclear:
+        """The same without the memory that ends with the program of the file."""
+        started = self.timed.started._replace(compiled=cast("Any", None))
+        idle = Contender(lambda: None, lambda: None, 0.0)
+        return self._replace(
+            timed=self.timed._replace(started=started, place=None, contender=idle, partner=None)
+        )
+
     def _ready(self, budget_s: float) -> Timed:
         """The code and arguments that were kept, ready to be timed by the present program."""
-        from .measuring import Started, Timed
-
         assert self.kept is not None
         before, now = self.kept
         executable = base.find(now.artifact.backend).load(now.artifact)
@@ -138,16 +144,15 @@ class Unclear(NamedTuple):
         contender = Contender(
             lambda: executable.launch(place.values, SEED), restore, budget_s, None, place.clock
         )  # fmt: skip
-        return Timed(Started(self.backend, compiled, 0.0, "launch"), place, contender, partner, now)
+        return self.timed._replace(place=place, contender=contender, partner=partner)
 
-    def _renewed(self, timed: Timed | None, launch: LaunchRecord) -> LaunchRecord:
+    def _renewed(self, timed: Timed, launch: LaunchRecord) -> LaunchRecord:
         if launch.workload != self.workload or launch.earlier is None:
             return launch
         over = msgspec.structs.replace(launch.earlier, more_s=0.0)
         launch = msgspec.structs.replace(launch, earlier=over)
         # Those that began again may not have come as far.
-        fewer = timed is None or timed.contender.n < over.n
-        return launch if timed is None or fewer else with_earlier(launch, timed)
+        return launch if timed.contender.n < over.n else with_earlier(launch, timed)
 
 
 class KeptLooks:
@@ -221,7 +226,7 @@ class Earlier:
 
     def leave_program(self) -> None:
         """Let go of memory that ends with the program: another file comes next."""
-        self.unclear = [one._replace(timed=None) for one in self.unclear if one.kept is not None]
+        self.unclear = [one.detached() for one in self.unclear if one.kept is not None]
 
     def find(self, kernel: str, backend: str, label: str, compiled: FullCompile) -> Kept | None:
         """The earlier compile, if it is another one."""

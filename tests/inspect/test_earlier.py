@@ -162,7 +162,7 @@ def test_what_is_not_clear_goes_on_after_the_look_and_the_record_is_renewed(monk
     qd.reset()
     qd.init(arch=qd.cpu)
     one.capture.record = second
-    assert gone.timed is None
+    assert gone.timed.place is None
     anew = launch(gone.measured(Steps(), 0.3)).earlier
     assert anew.more_s == 0 and anew.stamp == renewed.stamp
     assert anew.n > launches or anew == replace(launch(second).earlier, more_s=0.0)
