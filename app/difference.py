@@ -48,8 +48,8 @@ def parser() -> Parser:
     """The arguments."""
     made = Parser(
         prog="qd-studio diff",
-        description="Compare two compiles of the same kernels, pass by pass: where they part, and "
-        "what differs in counts, code, launch times and agreement.",
+        description="Compare two compiles of the same kernels, pass by pass: where the IR first "
+        "differs, and what differs in counts, code, launch times and agreement.",
         epilog="Exit codes: 0 same, 1 differs, 2 usage, 3 none of the backends works here, 4 "
         "something could not be compared.",
     )
@@ -69,7 +69,7 @@ def parser() -> Parser:
             help=f"backends of the {which} side")  # fmt: skip
         add(config, action="append", default=[], metavar="KEY=VALUE",
             help=f"a compile option of the {which} side")  # fmt: skip
-    add("--ir", action="store_true", help="also print the diff of the IR where the compiles part")
+    add("--ir", action="store_true", help="also print the diff of the IR where it first differs")
     add("--form", choices=_FORMS, default="",
         help="the same; the IR is 'exact' (default), or 'readable', with your names and infix "
         "operations")  # fmt: skip
@@ -222,7 +222,7 @@ def _as_json(found: Comparison) -> str:
 def text_of(
     found: Comparison, records: list[Record], ir: bool, form: str = ""
 ) -> str:  # fmt: skip
-    """The comparison as text. ir: with the diff of the IR where compiles part, as with a form:
+    """The comparison as text. ir: with the diff of the IR where it first differs, as with a form:
     ``exact`` or ``readable``."""
     from .core.views.compared import comparison_lines, compiles_of, pair_of, parted_lines
 

@@ -53,7 +53,7 @@ STOPS = (
     Stop("", ("0",), "stays in loop", "is in an if"),
     Stop("explain", ("W",), "what if hoist"),
     Stop("edit", ("escape", "escape", SAVE), "code bytes"),
-    Stop("changes", ("d",), "parts at"),
+    Stop("changes", ("d",), "IR first differs"),
     Stop("passes", ("escape", "enter", "2", *("right_square_bracket",) * 2), "simplify_I"),
     Stop("", ("1",), "Pull", "d = x[j]"),
     Stop("track", ("9",), "born"),

@@ -20,8 +20,11 @@ error. One that has no value for a kernel it concerns is *unknown*, and fails li
 true; with ``?`` at the end it is skipped. A rule that concerns no kernel at all is unknown, too.
 
 Relative rules need a baseline; a kernel that the baseline lacks is skipped. A time is compared
-beyond the noise of both runs (`verdicts.noise_of`). Where that is not known, or a machine was too
-busy (`machine_load`), the rule is *not judged*: neither passed nor failed.
+beyond the noise of both runs, by the judgement that verdicts on two records have
+(`compare_figures.verdict_of_runs`). Where it says `unknown`, or a machine was too busy
+(`machine_load`), or machines, arguments or clocks differ, the rule is *not judged*: neither passed
+nor failed. Unlike there, times of the same code are judged: a rule also guards against a slower
+engine, driver or setting.
 """
 
 from __future__ import annotations
@@ -34,9 +37,14 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from ...engine.inspect.compare_figures import (
+    other_arguments,
+    other_machine,
+    same_clock,
+    verdict_of_runs,
+)
 from ...engine.inspect.machine_load import busy, unlike
 from ...engine.inspect.record import KernelRecord, Record
-from ...engine.inspect.verdicts import noise_of
 from .located import Place, counted, expanded, is_counted, places_of
 from .located import check as check_counted
 from .metrics import (
@@ -224,6 +232,7 @@ def evaluate(
     now = record_metrics(record)
     before = record_metrics(baseline) if baseline is not None else {}
     old = {k.id: k for k in baseline.kernels} if baseline is not None else {}
+    machines = other_machine(baseline.tool, record.tool) if baseline is not None else ""
     out: list[Finding] = []
     for rule in parsed:
         found: list[Finding] = []
@@ -236,7 +245,9 @@ def evaluate(
                 if metric is None:
                     found.append(_without(rule, kernel, name))
                 else:
-                    one = _check(rule, kernel.id, name, metric, before.get(kernel.id))
+                    known = before.get(kernel.id)
+                    why = _apart(name, (old.get(kernel.id), kernel), (known, metric)) or machines
+                    one = _check(rule, kernel.id, name, metric, known, why)
                     found.append(_placed(one, kernel, name))
         if not found or (not rule.optional and all(f.state == "skipped" for f in found)):
             why = f": {found[0].kernel} {found[0].message}" if found else ""
@@ -299,9 +310,27 @@ def _count(rule: Rule, kernel: KernelRecord, name: str, before: KernelRecord | N
     return one._replace(places=tuple(found.places)) if one.state == "failed" else one
 
 
+def _apart(
+    name: str,
+    kernels: tuple[KernelRecord | None, KernelRecord],
+    metrics: tuple[Mapping[str, Metric] | None, Metric],
+) -> str:
+    """The reason why a time of launches is not comparable with the baseline's; empty if it is."""
+    (old, new), (known, now) = kernels, metrics
+    before = known.get(name) if known is not None else None
+    if old is None or before is None or before.launch is None or now.launch is None:
+        return ""
+    launches = before.launch, now.launch
+    if name.endswith(".median_us") and not same_clock(*launches):
+        return "they were timed by different clocks"
+    return other_arguments((old, new), launches)
+
+
 def _check(
-    rule: Rule, kernel: str, name: str, now: Metric, before: Mapping[str, Metric] | None
-) -> Finding:
+    rule: Rule, kernel: str, name: str, now: Metric, before: Mapping[str, Metric] | None,
+    apart: str = "",
+) -> Finding:  # fmt: skip
+    """The finding about a metric. apart: why a time is not comparable with the baseline's."""
     compare = _OPS[rule.op]
     if not rule.relative:
         if isinstance(rule.limit, str) != isinstance(now.value, str):
@@ -325,7 +354,7 @@ def _check(
     text = f"{name} {_show(old.value)} -> {_show(now.value)} ({change:+.1%})"
     tripped = compare(change, rule.limit)
     if is_time(name):
-        return _timed(rule, kernel, name, (now, old), (change, tripped), text)
+        return _timed(rule, kernel, name, (now, old), (change, tripped), text, apart)
     return Finding(rule.text, kernel, "failed" if tripped else "passed", text)
 
 
@@ -341,29 +370,28 @@ def _unjudged(rule: Rule) -> str:
 
 def _timed(
     rule: Rule, kernel: str, name: str, pair: tuple[Metric, Metric], found: tuple[float, bool],
-    text: str,
+    text: str, why: str,
 ) -> Finding:  # fmt: skip
-    """A time against its baseline. found: (relative change, True if the rule trips by it)."""
+    """A time against its baseline. found: (relative change, True if the rule trips by it). why:
+    it is not comparable."""
     (now, old), (change, tripped) = pair, found
-    limit, why = rule.limit, ""
+    limit = rule.limit
     assert now.launch is not None and old.launch is not None and not isinstance(limit, str)
-    if _by_wall(name, now):
+    if not why and _by_wall(name, now):
         # A baseline that was measured too slow hides what became slower.
         why = unlike(now.launch, old.launch) if tripped else busy(old.launch.load)
     if why:
         return Finding(rule.text, kernel, _unjudged(rule), f"{text}: {why}")
-    noises = noise_of(now.samples, now.launch.burst), noise_of(old.samples, old.launch.burst)
-    if tripped and (noises[0] is None or noises[1] is None):
-        few = min(len(now.samples), len(old.samples))
-        return Finding(
-            rule.text, kernel, _unjudged(rule),
-            f"{text}: only {few} were timed, too few to know the noise",
-        )  # fmt: skip
-    band = (1 + change) * ((noises[0] or 0.0) + (noises[1] or 0.0))
-    text += f", band {band:.1%}"
-    if tripped and abs(change - limit) <= band:
-        return Finding(rule.text, kernel, "passed", text + ", within noise")
-    return Finding(rule.text, kernel, "failed" if tripped else "passed", text)
+    runs, times = (old.launch, now.launch), (old.samples, now.samples)
+    band, verdict, why = verdict_of_runs(runs, times, 1 + change, 1 + limit)
+    text += "" if band is None else f", band {band:.1%}"
+    if not tripped:
+        return Finding(rule.text, kernel, "passed", text)
+    if verdict == "unknown":
+        return Finding(rule.text, kernel, _unjudged(rule), f"{text}: {why}")
+    if verdict == "within noise":
+        return Finding(rule.text, kernel, "passed", f"{text}, within noise")
+    return Finding(rule.text, kernel, "failed", text)
 
 
 def _show(value: int | float | str) -> str:

@@ -3,6 +3,8 @@
 The first value is the reference. Values are visited in rounds, the reference first, the others in
 every other round backwards. The launches of each are made in turns with those of the reference. A
 value is ``better`` or ``worse`` only if it is in every round, beyond the noise (`compare_figures`).
+Its times, and those of the reference in turns with it, are of one round, with the middle ratio:
+the reference alone, at another moment, can be faster or slower by more than the difference.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Final
 import msgspec
 
 from ...engine.inspect.compare import BackendComparison, compare_kernels
+from ...engine.inspect.compare_figures import Timing
 from ...engine.inspect.record import BackendRecord, KernelRecord, LaunchRecord, Record
 from . import format as fmt
 from .lines import Line, Span, table
@@ -33,13 +36,15 @@ _LINES: Final = {"default_cpu_block_dim": "qd.cpu", "default_gpu_block_dim": "qd
 class Point(msgspec.Struct, frozen=True):
     """A value and what came of it.
 
-    us: median over all rounds; None where nothing was launched, for ``reason``. verdict: against
-    the reference: reference, better, worse, within noise, unknown. same_code: as the reference.
-    ratio: of ``us`` to that of the reference.
+    us: of its launches; None where nothing was launched, for ``reason``. reference_us: of the
+    reference in turns with it; None if they were not compared. ratio: of these two. verdict:
+    against the reference: reference, better, worse, within noise, unknown. same_code: as the
+    reference.
     """
 
     value: Value
     us: float | None
+    reference_us: float | None = None
     spread_us: float = 0.0
     ratio: float | None = None
     verdict: str = "unknown"
@@ -92,7 +97,7 @@ def sweep_of(
         i for i, p in enumerate(points)
         if i == 0 or (p.verdict == "better" and p.agreement in ("ok", "", points[0].agreement))
     ]  # fmt: skip
-    winner = min(good, key=lambda i: (points[i].us or math.inf, i))
+    winner = min(good, key=lambda i: (points[i].ratio or math.inf, i))
     if points[0].us is None:
         winner = 0
     launch = _launch(_kernel(records[0][0], kernel), backend)
@@ -160,7 +165,7 @@ def _judged(
     """The verdict over all rounds; one round that says something else makes it noise."""
     verdicts: list[str] = []
     reasons: list[str] = []
-    ratios: list[float] = []
+    timings: list[Timing] = []
     same = all(b is not None and b.code.state == "same" for b in found)
     for one, (old, new) in zip(found, pairs, strict=True):
         timing = one.timings[-1] if one is not None and one.timings else None
@@ -170,17 +175,22 @@ def _judged(
             reasons.append("was not launched in every round" if a is None or b is None else "")
             continue
         verdicts.append(timing.verdict)
-        ratios.append(timing.ratio)
+        timings.append(timing)
         reasons += [timing.reason] if timing.reason else []
     verdict = verdicts[0] if len(set(verdicts)) == 1 else "within noise"
     if "unknown" in verdicts and verdict != "unknown":
         verdict = "unknown"
     if len(set(verdicts)) > 1 and not reasons:
         reasons.append(f"rounds differ: {', '.join(verdicts)}")
-    return msgspec.structs.replace(
-        base, verdict=verdict, ratio=median(ratios) if ratios else None, same_code=same,
+    base = msgspec.structs.replace(
+        base, verdict=verdict, same_code=same,
         reason="; ".join(dict.fromkeys(r for r in reasons if r)),
     )  # fmt: skip
+    if not timings:
+        return base
+    middle = sorted(timings, key=lambda t: t.ratio)[(len(timings) - 1) // 2]
+    us, before = middle.after_us, middle.before_us
+    return msgspec.structs.replace(base, us=us, reference_us=before, ratio=us / before)
 
 
 # ---- output
@@ -204,11 +214,13 @@ def sweep_lines(sweep: Sweep, width: int = 80, ascii_only: bool = False) -> list
     out = [Line(((title, "head"),))]
     if sweep.workload:
         rounds = fmt.counted(sweep.rounds, "round")
-        about = f"workload {sweep.workload}, {sweep.clock}, median of {rounds}"
+        about = f"workload {sweep.workload}, {sweep.clock}, middle of {rounds}"
+        if any(p.reference_us is not None for p in sweep.points):
+            about += "; launch: the reference -> the value"
         out.append(Line(((about, "dim"),)))
-    most = max((p.us for p in sweep.points if p.us is not None), default=0.0)
     room = max(8, min(40, width - 86))
-    rows = [_row(sweep, i, most, room, ascii_only) for i in range(len(sweep.points))]
+    shares = _shares(sweep.points)
+    rows = [_row(sweep, i, room * shares[i], ascii_only) for i in range(len(sweep.points))]
     head, lines = table(
         ("value", "launch", "", "times", "verdict", "agreement", "statements", "code"), rows,
         list(range(len(rows))), (True, True, False, True, False, False, True, True),
@@ -242,15 +254,25 @@ def _outcome(sweep: Sweep) -> Line:
     return Line((("No value is better than the present one, beyond the noise.", ""),))
 
 
-def _row(sweep: Sweep, index: int, most: float, room: int, ascii_only: bool) -> list[Span]:
+def _shares(points: Sequence[Point]) -> list[float]:
+    """Times as shares of the longest, by their ratios to the reference where these are known."""
+    first = points[0].us
+    found = [
+        p.ratio if p.ratio is not None else (p.us or 0.0) / (first or 1.0) for p in points
+    ]  # fmt: skip
+    most = max(found)
+    return [x / most if most else 0.0 for x in found]
+
+
+def _row(sweep: Sweep, index: int, length: float, ascii_only: bool) -> list[Span]:
     p = sweep.points[index]
     mark = "*" if index == sweep.winner and index else " "
-    time = "" if p.us is None else f"{fmt.duration_us(p.us)} ± {fmt.duration_us(p.spread_us)}"
-    bar = (
-        ""
-        if p.us is None or not most
-        else ("#" if ascii_only else "▇") * max(1, round(room * p.us / most))
-    )
+    time = "" if p.us is None else fmt.duration_us(p.us)
+    if p.reference_us is not None:
+        time = f"{fmt.duration_us(p.reference_us)} -> {time}"
+    elif p.us is not None:
+        time += f" ± {fmt.duration_us(p.spread_us)}"
+    bar = "" if not length else ("#" if ascii_only else "▇") * max(1, round(length))
     return [
         (f"{p.value}{mark}", "accent"), (time, "num"), (bar, _STYLES.get(p.verdict, "dim")),
         ("" if p.ratio is None else f"{p.ratio:.2f}x", "num"),
@@ -263,10 +285,11 @@ def _row(sweep: Sweep, index: int, most: float, room: int, ascii_only: bool) -> 
 
 def plot_svg(sweep: Sweep) -> str:
     """The times as bars, with the spread and the verdict; for a report."""
-    points = [p for p in sweep.points if p.us is not None]
+    pairs = zip(sweep.points, _shares(sweep.points), strict=True)
+    points = [(p, share) for p, share in pairs if p.us]
     if not points:
         return ""
-    most = max((p.us or 0.0) + p.spread_us for p in points)
+    most = max(share * (1 + p.spread_us / (p.us or 1.0)) for p, share in points)
     left, width, step = 150, 480, 26
     height = step * len(points) + 10
     out = [
@@ -274,13 +297,14 @@ def plot_svg(sweep: Sweep) -> str:
         f'aria-label="launch times by {esc(sweep.option)}">'
     ]
     best = sweep.points[sweep.winner]
-    for i, p in enumerate(points):
+    for i, (p, share) in enumerate(points):
         assert p.us is not None
-        y, length = 5 + step * i, width * p.us / most
-        low = left + width * max(0.0, p.us - p.spread_us) / most
-        high = left + width * (p.us + p.spread_us) / most
+        y, length, spread = 5 + step * i, width * share / most, p.spread_us / p.us
+        low, high = left + length * max(0.0, 1 - spread), left + length * (1 + spread)
         fill = "var(--run)" if p is best else "var(--run0)"
         text = f"{fmt.duration_us(p.us)}, {p.verdict}"
+        if p.reference_us is not None and p.ratio is not None:
+            text = f"{fmt.duration_us(p.us)}, {p.ratio:.2f}x, {p.verdict}"
         out.append(
             f'<text class="label" x="{left - 8}" y="{y + 15}">{esc(str(p.value))}</text>'
             f'<path fill="{fill}" d="M{left} {y + 3}h{length:.1f}v16h-{length:.1f}z"/>'

@@ -101,7 +101,7 @@ TOOLS: Final[Mapping[str, Tool]] = {
             "diff",
             "Without pass_name and against: the runs of passes that changed the IR of a kernel, "
             "with counts and times. With pass_name: the diff of the IR that the pass made. With "
-            "against: two compiles compared, and where they part. Default backend: cpu.",
+            "against: two compiles compared, and where the IR first differs. Default backend: cpu.",
             (*_LOOK, "pass_name", "against", "form", *_PAGE),
             queries.diff,
             ("file",),

@@ -111,7 +111,7 @@ _COMMANDS: Final = (
     Command("more-backends", "b", "More backends", "Show the backends that do not fit into "
             "the matrix.", "screen.more_backends", "home"),
     Command("changes", "d", "What the save did", "Compare the kernel with its state before the "
-            "last save: what differs, and the diff where the compiles part.", "screen.edit",
+            "last save: what differs, and the diff where the IR first differs.", "screen.edit",
             "home"),
     Command("compare", "D", "Compare with", "Compare the kernel with any of the last saves, a "
             "revision of git, another option value, or its backends with each other.",

@@ -19,14 +19,16 @@ import __future__
 
 import ast
 import contextlib
+import copy
 import hashlib
 import importlib
 import inspect
 import linecache
 import os
+import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, Final
@@ -47,6 +49,8 @@ from .unsaved import UnsavedError, UnsavedTexts
 
 __all__ = ["Loaded", "Loader"]
 
+_RELATIVE: Final = re.compile(rb"\bfrom[\s\\]*\.")
+"""A relative import, or a text like one. To visit all nodes of a large kernel takes long."""
 _FUTURE: Final = sum(
     getattr(__future__, name).compiler_flag for name in __future__.all_feature_names
 )
@@ -303,7 +307,7 @@ class Loader:
             tree = ast.parse(above_cell(error.lineno, linecache.getlines(path)), path)
             loaded.broken = error
         self._finder.unsaved.check(path)
-        if not loaded.package:
+        if not loaded.package and _RELATIVE.search(data):
             loaded.package, root = _namespace_of(path, tree)
             if root and root not in sys.path:
                 sys.path.insert(len(self._finder.folders), root)
@@ -405,19 +409,32 @@ def _namespace_of(path: str, tree: ast.Module) -> tuple[str, str]:
     return ".".join(names), folder if names else ""
 
 
-def _statements(tree: ast.Module, path: str) -> Iterator[tuple[int, CodeType]]:
-    """The code of each statement at module level, after its first line."""
+def _statements(tree: ast.Module, path: str) -> list[tuple[int, CodeType]]:
+    """The code of each statement at module level, after its first line. SyntaxError for any of
+    them before one has run."""
     with warnings.catch_warnings():
         # Each statement is compiled once more below, and warns then.
         warnings.simplefilter("ignore")
-        whole = compile(tree, path, "exec", dont_inherit=True)
+        module = ast.Module([*map(_outline, tree.body)], [])
+        whole = compile(module, path, "exec", dont_inherit=True)
     flags = whole.co_flags & _FUTURE
+    out: list[tuple[int, CodeType]] = []
     for node in tree.body:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue  # alone it would become the module's docstring
         one = ast.Module([node], [])
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        yield first, compile(one, path, "exec", flags, dont_inherit=True)
+        out.append((first, compile(one, path, "exec", flags, dont_inherit=True)))
+    return out
+
+
+def _outline(node: ast.stmt) -> ast.stmt:
+    """A function without its body, on which nothing at module level depends."""
+    if not isinstance(node, ast.FunctionDef):
+        return node
+    outline = copy.copy(node)
+    outline.body = [ast.copy_location(ast.Pass(), node)]
+    return outline
 
 
 def _is_normal_exit(error: BaseException) -> bool:

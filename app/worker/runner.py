@@ -4,6 +4,7 @@ compare."""
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -37,7 +38,7 @@ class Runner:
         """Do ``job``. Superseded passes through."""
         unclear, self.unclear = self.unclear, []
         if job.longer:
-            _go_on(steps, unclear)
+            _go_on(steps, unclear, inspect.Earlier.longest_s)
             return
         unclear.clear()  # frees memory
         self._past_lookups.take(job.looks)
@@ -60,14 +61,15 @@ class Runner:
             if number:
                 steps.end_without_device()  # the file before this one has lost it
                 if steps.earlier is not None:
-                    steps.earlier.unclear.clear()  # launches need the program of their file
+                    steps.earlier.leave_program()
             steps.turn()
             try:
                 self._file(job, steps, path)
                 if steps.earlier is not None and job.keep != LAST:
                     # Only the studio shows what there is, and asks for more.
                     with steps.alone():
-                        _go_on(steps, steps.earlier.unclear)
+                        earlier = steps.earlier
+                        earlier.longer_s = _go_on(steps, earlier.unclear, earlier.longer_s)
             except Superseded:
                 raise
             except Exception as error:
@@ -337,13 +339,18 @@ class Runner:
         return sorted(kernels, key=rank)
 
 
-def _go_on(steps: JobSteps, unclear: list[inspect.Unclear]) -> None:
-    """Make more launches for comparisons that they can decide."""
-    for one in unclear:
+def _go_on(steps: JobSteps, unclear: list[inspect.Unclear], left_s: float) -> float:
+    """Make more launches for comparisons that they can decide; return what is left of the seconds
+    for all. Each may use its share, and what those before it have left."""
+    for number, one in enumerate(unclear):
         steps.kernel = kernel = one.capture.record
         steps.file = kernel.file
-        steps.send_kernel(one.measured(steps), final=True)
+        began = time.monotonic()
+        seconds = min(one.seconds, left_s / (len(unclear) - number))
+        steps.send_kernel(one.measured(steps, seconds), final=True)
+        left_s = max(0.0, left_s - (time.monotonic() - began))
     unclear.clear()
+    return left_s
 
 
 def _measure_peaks(steps: JobSteps, captures: Sequence[inspect.KernelCapture], config: Any) -> None:

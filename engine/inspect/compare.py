@@ -32,6 +32,7 @@ from .compare_figures import (
     Timing,
     code_of,
     figures_of,
+    other_machine,
     timings_in_turns,
     timings_of,
 )
@@ -458,5 +459,4 @@ def _apart(old: ToolInfo, new: ToolInfo) -> tuple[str, tuple[str, ...]]:
         )
         if getattr(old, name) != getattr(new, name)
     )  # fmt: skip
-    other = (old.cpu, old.threads, old.platform) != (new.cpu, new.threads, new.platform)
-    return "they were measured on different machines" if other else "", notes
+    return other_machine(old, new), notes

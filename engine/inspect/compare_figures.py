@@ -3,24 +3,27 @@
 Counts are exact. Times have a band. Where the launches of both were made in turns (`earlier`), it
 is that of two backends. Otherwise launches of two runs belong to no common moment, so that the
 noise of each counts in full (`verdicts.noise_of`), and where the machine was busy, or as fast as it
-was not before (`machine_load`), the verdict is ``unknown``.
+was not before (`machine_load`), the verdict is ``unknown``. Rules compare with a baseline by the
+same `verdict_of_runs`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
 import msgspec
 
 from .machine_load import unlike
-from .record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord
+from .record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord, ToolInfo
 from .verdicts import DEVICE_TIME, WIDEST, Rival, middles_of, noise_of, unsteady, verdicts_of
 
 __all__ = [
-    "CodeState", "Figure", "Timing", "code_of", "counts_of", "figures_of", "timing_of",
-    "timings_in_turns", "timings_of",
+    "CodeState", "Figure", "Timing", "code_of", "counts_of", "figures_of", "other_arguments",
+    "other_machine", "same_clock", "timing_of", "timings_in_turns", "timings_of",
+    "verdict_of_runs",
 ]  # fmt: skip
 
 _QUOTED: Final = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
@@ -36,7 +39,7 @@ _NAMES: Final = {
 """Names that are made of the numbers of ops, and comments, by the kind of text. Machine code has
 none: in it ``v17`` is a register."""
 _OF_SHORT: Final = 0.5
-"""A change of the median that the short launches do not show by half is none of the code."""
+"""A change of the median, half as large or less in the short launches, is none of the code."""
 _VECTOR: Final = re.compile(r"<(\d+) x (?:float|double|half|bfloat|ptr|i\d+)>")
 
 
@@ -200,16 +203,12 @@ def timings_of(
     if any("launches" in side.earlier for side in backends):
         return ()
     before = {launch.workload: launch for launch in old.launches}
-    args = [{w.label: (w.args, w.sizes) for w in k.workloads} for k in kernels]
     out: list[Timing] = []
     for launch in new.launches:
         other = before.get(launch.workload)
         if other is None:
             continue
-        label = launch.workload
-        why = apart
-        if args[0].get(label) != args[1].get(label):
-            why = "they were launched with different arguments"
+        why = other_arguments(kernels, (other, launch)) or apart
         if not why and old.backend != new.backend:
             in_turns = _of_turns(other, launch)
             if in_turns is not None:
@@ -222,6 +221,59 @@ def timings_of(
     return tuple(out)
 
 
+def other_arguments(
+    kernels: tuple[KernelRecord, KernelRecord], launches: tuple[LaunchRecord, LaunchRecord]
+) -> str:
+    """The reason why launches of two runs are not comparable, if their arguments differ."""
+    args = [
+        next(((w.args, w.sizes) for w in kernel.workloads if w.label == launch.workload), None)
+        for kernel, launch in zip(kernels, launches, strict=True)
+    ]
+    return "they were launched with different arguments" if args[0] != args[1] else ""
+
+
+def other_machine(old: ToolInfo, new: ToolInfo) -> str:
+    """The reason why times of two records are not comparable, if their machines differ."""
+    alike = (old.cpu, old.threads, old.platform) == (new.cpu, new.threads, new.platform)
+    return "" if alike else "they were measured on different machines"
+
+
+def same_clock(old: LaunchRecord, new: LaunchRecord) -> bool:
+    """True if the times of both are of one kind: of a device, by one method, or of the host."""
+    if old.by_device and new.by_device:
+        return old.method == new.method
+    return not (old.by_device or new.by_device)
+
+
+def verdict_of_runs(
+    runs: tuple[LaunchRecord, LaunchRecord],
+    times: tuple[Sequence[float], Sequence[float]],
+    ratio: float,
+    limit: float = 1.0,
+) -> tuple[float | None, str, str]:
+    """(band, verdict, reason of ``unknown``) of launches of two runs.
+
+    times: the samples that are compared. ratio: of their medians. limit: the ratio that it is
+    compared with. verdict: ``above`` or ``below`` that, ``within noise``, ``unknown``. band: None
+    if the noise is not known.
+    """
+    noises = [noise_of(x, run.burst) for run, x in zip(runs, times, strict=True)]
+    if noises[0] is None or noises[1] is None:
+        few = min(map(len, times))
+        return None, "unknown", f"only {few} launches were timed, too few to know the noise"
+    band = ratio * (noises[0] + noises[1])
+    if abs(ratio - limit) > band:
+        # Other programs delay the launches of one run, but hardly its shortest ones.
+        low, high = (sorted(x)[len(x) // 10] for x in times)
+        short = high / low if low > 0.0 else limit
+        if (short - limit) / (ratio - limit) < _OF_SHORT:
+            return band, "unknown", "the shortest launches of both runs do not show it"
+        return band, "above" if ratio > limit else "below", ""
+    if band > 2 * WIDEST * ratio or abs(ratio - limit) > WIDEST * max(limit, ratio):
+        return band, "unknown", unsteady(band / ratio, *runs[::-1])
+    return band, "within noise", ""
+
+
 def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Timing | None:
     """Launches of two runs with the same arguments; None without times. why, alike: `timings_of`'s
     reason why they cannot be compared, and whether the code is the same."""
@@ -229,36 +281,24 @@ def timing_of(old: LaunchRecord, new: LaunchRecord, why: str, alike: bool) -> Ti
         in_turns = _of_turns(old, new)
         if in_turns is not None:
             return in_turns
-    device = old.by_device and new.by_device and old.method == new.method
+    device = old.by_device and same_clock(old, new)
     clock = "device time" if device else "wall clock"
     before, after = (x.samples_us if device else x.waits_us for x in (old, new))
     if not before or not after or median(before) <= 0.0:
         return None
     middles = median(before), median(after)
     ratio = middles[1] / middles[0]
-    noises = noise_of(before, old.burst), noise_of(after, new.burst)
-    band = ratio * (noises[0] + noises[1]) if noises[0] and noises[1] else None
+    band, found, unclear = verdict_of_runs((old, new), (before, after), ratio)
     verdict = "unknown"
-    apart = abs(ratio - 1.0) / max(1.0, ratio)
     if not why and alike:
         verdict, why = "within noise", "the code is the same"
+        apart = abs(ratio - 1.0) / max(1.0, ratio)
         if apart > 2 * WIDEST:
             verdict, why = "unknown", f"the code is the same, but {unsteady(apart, new, old)}"
     elif not why and not device:
         why = unlike(new, old, ("in the second run", "in the first run"))
-    if not why and band is None:
-        few = min(len(before), len(after))
-        why = f"only {few} launches were timed, too few to know the noise"
-    if not why and band is not None:
-        verdict = "within noise"
-        if abs(ratio - 1.0) > band:
-            verdict = "worse" if ratio > 1.0 else "better"
-            # Other programs delay the launches of one run, but hardly its shortest ones.
-            low, high = (sorted(x)[len(x) // 10] for x in (before, after))
-            if (high / low - 1.0) / (ratio - 1.0) < _OF_SHORT:
-                verdict, why = "unknown", "the shortest launches of both runs take as long"
-        elif band > 2 * WIDEST * ratio or apart > WIDEST:
-            verdict, why = "unknown", unsteady(band / ratio, new, old)
+    if not why:
+        verdict, why = {"above": "worse", "below": "better"}.get(found, found), unclear
     return Timing(new.workload, clock, *middles, ratio, band, verdict, why)
 
 

@@ -25,6 +25,7 @@ sorting, O(n log n)), so cost grows with the number of lines, not with their pro
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple, Protocol
@@ -111,17 +112,17 @@ class Diff(NamedTuple):
         return " ".join(parts)
 
 
-Key = tuple[int, int]
+Key = int | tuple[int, int]
 _HEAD: Final = -2
 
 
 def _keys(side: Listing) -> list[Key]:
-    """A key per line, unique in its listing: (op id, 0), or (owner id, n) for its n-th closer."""
+    """A key per line, unique in its listing: an op's id, or (owner's id, n) for its n-th closer."""
     keys: list[Key] = []
     stack: list[list[int]] = []
     for text, op in zip(side.lines, side.ids, strict=True):
         if op >= 0:
-            keys.append((op, 0))
+            keys.append(op)
             if text.endswith("{"):
                 stack.append([op, 0])
         elif text.lstrip().startswith("}") and stack:
@@ -154,20 +155,20 @@ def diff_listings(old: Listing, new: Listing, origins: Mapping[int, int] | None 
     old_keys, new_keys = _keys(old), _keys(new)
     # The header line and the closing brace of the kernel match by place.
     where = {key: i for i, key in enumerate(old_keys)}
-    pairs = [(where[k], j) for j, k in enumerate(new_keys) if k in where]
-    stay = increasing([i for i, _ in pairs])
-    kept = {pairs[n][1]: pairs[n][0] for n in stay}
-    moved = {j: i for n, (i, j) in enumerate(pairs) if n not in stay}
+    kept = {j: where[k] for j, k in enumerate(new_keys) if k in where}
+    moved: dict[int, int] = {}
+    places = list(kept.values())
+    if places != sorted(places):
+        stay = increasing(places)
+        moved = {j: i for n, (j, i) in enumerate(kept.items()) if n not in stay}
+        kept = {j: i for j, i in kept.items() if j not in moved}
     new_set = set(new_keys)
     gone = [i for i, k in enumerate(old_keys) if k not in new_set]
     replaced = _pair_replaced(old_keys, new_keys, where, gone, origins or {})
     rows = _merge(old, new, new_keys, old_keys, kept, moved, gone, replaced)
-    count = {"added": 0, "removed": 0, "changed": 0, "moved": 0, "same": 0, "replaced": 0}
-    for row in rows:
-        if row.op >= 0 or row.kind == "changed":
-            count[row.kind] += 1
-    count["changed"] += count["replaced"]
-    return Diff(tuple(rows), count["added"], count["removed"], count["changed"], count["moved"])
+    count = Counter([kind for kind, _, _, op in rows if op >= 0 or kind == "changed"])
+    changed = count["changed"] + count["replaced"]
+    return Diff(tuple(rows), count["added"], count["removed"], changed, count["moved"])
 
 
 def _pair_replaced(
@@ -181,11 +182,11 @@ def _pair_replaced(
     free = set(gone)
     out: dict[int, int] = {}
     for j, key in enumerate(new_keys):
-        if key in where or key[1]:
+        if key in where or not isinstance(key, int):
             continue
-        source = origins.get(key[0])
+        source = origins.get(key)
         while source is not None:
-            i = where.get((source, 0))
+            i = where.get(source)
             if i is not None and i in free:
                 free.discard(i)
                 out[j] = i
@@ -208,28 +209,29 @@ def _merge(
     rows: list[DiffRow] = []
     pending = [i for i in gone if i not in taken]
     at = 0
+    before, after, add = old.lines, new.lines, rows.append
+    pending.append(len(old_keys))  # beyond all that is kept
     for j, key in enumerate(new_keys):
-        op = key[0] if not key[1] and key[0] >= 0 else -1
-        if j in kept:
-            i = kept[j]
-            while at < len(pending) and pending[at] < i:
-                rows.append(_removed(pending[at], old_keys))
+        op = key if isinstance(key, int) else -1
+        i = kept.get(j)
+        if i is not None:
+            while pending[at] < i:
+                add(_removed(pending[at], old_keys))
                 at += 1
-            same = old.lines[i] == new.lines[j]
-            rows.append(DiffRow("same" if same else "changed", i, j, op))
+            add(DiffRow("same" if before[i] == after[j] else "changed", i, j, op))
         elif j in moved:
             rows.append(DiffRow("moved", moved[j], j, op))
         elif j in replaced:
             rows.append(DiffRow("replaced", replaced[j], j, op))
         else:
             rows.append(DiffRow("added", -1, j, op))
-    rows.extend(_removed(i, old_keys) for i in pending[at:])
+    rows.extend(_removed(i, old_keys) for i in pending[at:-1])
     return rows
 
 
 def _removed(i: int, old_keys: list[Key]) -> DiffRow:
     key = old_keys[i]
-    return DiffRow("removed", i, -1, key[0] if not key[1] and key[0] >= 0 else -1)
+    return DiffRow("removed", i, -1, key if isinstance(key, int) else -1)
 
 
 _NUMBER: Final = re.compile(r"\$\d+")

@@ -11,7 +11,8 @@ or of its fields.
                                   └────▶  LaunchRecord.earlier, of look 2
 
 Rows for which that is not enough are measured longer when the look is over (`Unclear`), and the
-record is renewed.
+record is renewed. The memory of a file's program is gone by then if another file came after it:
+its rows are timed on what was kept, and so is the code of both.
 
 Both work on the same arrays, if the two have the same parameters with the same contents;
 otherwise the earlier code works on its own. Each launch record that is kept has a stamp,
@@ -25,7 +26,7 @@ import os
 import time
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
 import msgspec
 import numpy as np
@@ -87,38 +88,71 @@ class Partner(NamedTuple):
 
 
 class Unclear(NamedTuple):
-    """A comparison that more launches can decide. seconds: for which they may go on."""
+    """A comparison that more launches can decide. seconds: for which they may go on. timed:
+    without its place once the program is gone. kept: of the earlier compile and of this one; None
+    if the arguments were too large."""
 
     capture: KernelCapture
     workload: str
-    timed: Timed
+    backend: str
     seconds: float
+    timed: Timed
+    kept: tuple[Kept, Kept] | None
 
-    def measured(self, steps: Steps) -> KernelRecord:
+    def measured(self, steps: Steps, seconds: float | None = None) -> KernelRecord:
         """The kernel's record after these launches, as a step of ``steps``."""
-        kernel, timed, backend = self.capture.record, self.timed, self.timed.started.name
-        assert timed.partner is not None
-        text = f"timing {kernel.name} on {backend} for longer, at most {self.seconds:.0f} s"
+        kernel, timed = self.capture.record, self.timed
+        seconds = self.seconds if seconds is None else seconds
+        text = f"timing {kernel.name} on {self.backend} for longer, at most {seconds:.0f} s"
         try:
-            with steps.step("launch", text, backend=backend, kind="launch"), steps.silent():
+            with steps.step("launch", text, backend=self.backend, kind="launch"), steps.silent():
+                timed = timed if timed.place is not None else self._ready(seconds / 2)
+                assert timed.partner is not None
                 both = timed.contender, timed.partner.contender
-                measure_longer(*both, self.seconds, partial(steps.counted, unit="launch"))
+                measure_longer(*both, seconds, partial(steps.counted, unit="launch"))
         except StepLimit as limit:
             steps.passing(str(limit))
+        renew = partial(self._renewed, timed)
         backends = [
-            b if b.backend != backend else msgspec.structs.replace(
-                b, launches=tuple(map(self._renewed, b.launches))
+            b if b.backend != self.backend else msgspec.structs.replace(
+                b, launches=tuple(map(renew, b.launches))
             )
             for b in kernel.backends
         ]  # fmt: skip
         self.capture.record = msgspec.structs.replace(kernel, backends=tuple(backends))
         return self.capture.record
 
-    def _renewed(self, launch: LaunchRecord) -> LaunchRecord:
+    def detached(self) -> Unclear:
+        """The same without the memory that ends with the program of the file."""
+        started = self.timed.started._replace(compiled=cast("Any", None))
+        idle = Contender(lambda: None, lambda: None, 0.0)
+        return self._replace(
+            timed=self.timed._replace(started=started, place=None, contender=idle, partner=None)
+        )
+
+    def _ready(self, budget_s: float) -> Timed:
+        """The code and arguments that were kept, ready to be timed by the present program."""
+        assert self.kept is not None
+        before, now = self.kept
+        executable = base.find(now.artifact.backend).load(now.artifact)
+        compiled = cast("Any", SimpleNamespace(executable=executable, artifact=now.artifact))
+        place = placed(compiled, cast("Any", _Values(now.values)))
+        made = partner_of(before, compiled, place, budget_s)
+        assert made is not None  # the same two were timed before
+        partner, written = made
+        restore = place.restorer({*now.artifact.meta.written, *written})
+        contender = Contender(
+            lambda: executable.launch(place.values, SEED), restore, budget_s, None, place.clock
+        )  # fmt: skip
+        return self.timed._replace(place=place, contender=contender, partner=partner)
+
+    def _renewed(self, timed: Timed, launch: LaunchRecord) -> LaunchRecord:
         if launch.workload != self.workload or launch.earlier is None:
             return launch
         over = msgspec.structs.replace(launch.earlier, more_s=0.0)
-        return with_earlier(msgspec.structs.replace(launch, earlier=over), self.timed)
+        launch = msgspec.structs.replace(launch, earlier=over)
+        # Those that began again may not have come as far.
+        return launch if timed.contender.n < over.n else with_earlier(launch, timed)
 
 
 class KeptLooks:
@@ -155,8 +189,11 @@ class Earlier:
 
     keep, against: names of looks; empty for none. partners: the earlier name of a kernel, or of a
     backend with ``@`` before it, by the present one, where these differ. left_s: how long kernels
-    may yet be launched for the precision of a comparison; later ones have fewer launches.
+    may yet be launched for the precision of a comparison; later ones have fewer launches. longer_s:
+    how long those that are `unclear` may go on, all together; longest_s: at first.
     """
+
+    longest_s: ClassVar = _LONGEST_S
 
     def __init__(
         self, looks: KeptLooks, keep: str, against: str, partners: Mapping[str, str] | None = None
@@ -166,14 +203,14 @@ class Earlier:
         self._against: Final = against
         self._partners: Final = dict(partners or {})
         self.left_s = _LONGEST_S
+        self.longer_s = self.longest_s
         self.unclear: list[Unclear] = []
-        self._longer_s = _LONGEST_S
         self._held = 0
 
     def noted(self, capture: KernelCapture, record: LaunchRecord, timed: Timed) -> LaunchRecord:
         """The record, which says so if the comparison is to go on after the look."""
         place, partner = timed.place, timed.partner
-        seconds = min(self._longer_s, _LONGER_S)
+        seconds = min(self.longer_s, _LONGER_S)
         if record.earlier is None or place is None or partner is None or seconds <= 0:
             return record
         # The values, what restores them, and at most once more for the earlier compile.
@@ -181,10 +218,15 @@ class Earlier:
         if self._held + size > _MOST or decided(timed.contender, partner.contender):
             return record
         self._held += size
-        self._longer_s -= seconds
-        self.unclear.append(Unclear(capture, record.workload, timed, seconds))
+        kept = None if timed.kept is None else (partner.kept, timed.kept)
+        backend = timed.started.name
+        self.unclear.append(Unclear(capture, record.workload, backend, seconds, timed, kept))
         more = msgspec.structs.replace(record.earlier, more_s=seconds)
         return msgspec.structs.replace(record, earlier=more)
+
+    def leave_program(self) -> None:
+        """Let go of memory that ends with the program: another file comes next."""
+        self.unclear = [one.detached() for one in self.unclear if one.kept is not None]
 
     def find(self, kernel: str, backend: str, label: str, compiled: FullCompile) -> Kept | None:
         """The earlier compile, if it is another one."""

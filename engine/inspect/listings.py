@@ -92,10 +92,18 @@ class LineCache:
         if depth == len(self._pads):
             self._pads.append(self._pads[-1] + "  ")
         pad = self._pads[depth]
+        now, keep, number = self.now, self._known, self._number
         for op in ops:
             entry = get(op)
-            if entry is None:
-                row = self._print(op, pad)
+            if entry is None:  # `_print`, without its calls: so are all ops of the first listing
+                self.printed += 1
+                loc, text = op.loc, op_text(op)
+                if op.regions:
+                    text += f" {REGION_NAMES[op.code][0]} {{"
+                id = op.id
+                now[id] = text
+                row = pad + text, id, number(loc)
+                keep[op] = op.args, op.attr, op.code, op.type, loc, pad, row
             else:
                 args, attr, code, type, loc, own, row = entry
                 if not (

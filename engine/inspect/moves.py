@@ -3,12 +3,14 @@
 Ops are known by their ids. Of those in both listings the longest run that keeps its order stays;
 the others have moved. An op that keeps its place in the order, but passes the end of a block, has
 moved as well. What both listings begin and end with is left out first: most passes change little.
+Without what is in one listing alone, most are the same, closing lines included: nothing has moved.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Container, Mapping, Sequence
+from typing import Any
 
 from .record import Snapshot
 
@@ -21,8 +23,13 @@ _Block = tuple[int, int]
 def moved(old: Snapshot, new: Snapshot) -> int:
     """The number of ops of ``new`` that are elsewhere in ``old``."""
     start, end = ends_alike(old.ids, new.ids)
-    before = _blocks(old.lines[start : len(old.lines) - end], old.ids[start:])
-    after = _blocks(new.lines[start : len(new.lines) - end], new.ids[start:])
+    sides = [
+        (x.lines[start : len(x.lines) - end], x.ids[start : len(x.ids) - end]) for x in (old, new)
+    ]
+    both = frozenset(sides[0][1]).intersection(sides[1][1])
+    if _common(*sides[0], both) == _common(*sides[1], both):
+        return 0
+    before, after = _blocks(*sides[0]), _blocks(*sides[1])
     kept = [id for id in after if id in before]
     position = {id: i for i, id in enumerate(before)}
     stay = increasing([position[id] for id in kept])
@@ -30,6 +37,12 @@ def moved(old: Snapshot, new: Snapshot) -> int:
         i not in stay or _around(id, before, after) != _around(id, after, before)
         for i, id in enumerate(kept)
     )
+
+
+def _common(lines: Sequence[str], ids: Sequence[int], both: Container[int]) -> tuple[Any, ...]:
+    """The ops of a listing that are in both, with the lines that close blocks."""
+    kept = [id for id in ids if id in both]
+    return kept, [text for text, id in zip(lines, ids, strict=True) if id < 0]
 
 
 def ends_alike(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:

@@ -284,8 +284,10 @@ def measure_longer(
     between: Callable[[int], object] = _nothing,
 ) -> None:
     """Go on with two that were measured together until they are `decided`, for so long at most."""
-    most = min(one.n, other.n)
     both = (one, other)
+    while sum(each.warm_up() for each in both):
+        pass
+    most = min(one.n, other.n)
     for each in both:
         each.go_on_from(most, seconds / 2)
         each.burst = 1

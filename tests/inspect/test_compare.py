@@ -244,7 +244,8 @@ def delayed(us, share):
     launch = cpu.launches[0]
     samples = [t * (20 + i % 2) if i * 7 % 60 in late else t
                for i, t in enumerate(launch.samples_us)]  # fmt: skip
-    cpu = replace(cpu, launches=(replace(launch, samples_us=tuple(samples)),))
+    launch = replace(launch, samples_us=tuple(samples), median_us=float(np.median(samples)))
+    cpu = replace(cpu, launches=(launch,))
     return replace(record, kernels=(replace(kernel, backends=(cpu, cuda)),))
 
 

@@ -50,10 +50,12 @@ def times_text(timing: Timing, full: bool = True) -> str:
 
 
 def parted(backend: BackendComparison) -> str:
-    """``parts at licm (simplify_I), the same again from die (checks) on``; empty if they do not."""
+    """``IR first differs after licm (simplify_I), the same again from die (checks) on``; empty if
+    it does not differ."""
     if backend.parting < 0:
         return ""
-    text = f"parts at {backend.passes[backend.parting].title()}"
+    where = backend.passes[backend.parting].title() if backend.parting else "the front end"
+    text = f"IR first differs after {where}"
     if backend.meeting >= 0:
         text += f", the same again from {backend.passes[backend.meeting].title()} on"
     return text
@@ -232,7 +234,7 @@ def aligned_lines(
         hidden = 0
         sign = "=" if each.same else "≠"
         effects = [_effect(r) for r in runs] if i > 0 else ["", ""]
-        mark = "they part here: " if i == found.parting else ""
+        mark = "first difference: " if i == found.parting else ""
         mark = "the same from here on: " if i == found.meeting else mark
         spans = (
             ("  ▶ " if i == found.parting else "    ", "warn"),

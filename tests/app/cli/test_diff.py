@@ -48,7 +48,7 @@ def test_an_edit_is_found_and_the_other_kernel_has_no_change(diff):
     assert status == 1, err
     step, fill = out.split("fill  ")
     assert step.startswith("differs\nstep  differs\n")
-    assert "parts at front end" in step and "1 -> 2  +1" in step
+    assert "IR first differs after the front end" in step and "1 -> 2  +1" in step
     assert fill.startswith("no change")
     assert "step: cpu compiled" in err
 
@@ -63,7 +63,7 @@ def test_an_option_of_one_side(diff):
     status, out, _ = diff(*words)
     assert status == 1
     assert "debug: False -> True" in out
-    assert "parts at remove_user_asserts" in out
+    assert "IR first differs after remove_user_asserts" in out
     assert any("+ " in line and ": assert" in line for line in out.splitlines())
     assert "fill" not in out
     words = tuple(w for w in words if w != "--ir")

@@ -46,7 +46,7 @@ def test_an_edit_with_other_results_fails_and_a_changed_source_keeps_both(run, t
     status, out, err = run("edit", "k.qdir")
     assert status == 1, err
     assert "cpu      differs: launched, other results than the unedited kernel" in out
-    assert "launch n=64" in out and "parts at offload" in out
+    assert "launch n=64" in out and "IR first differs after offload" in out
     (tmp_path / "a.py").write_text(SOURCE.replace("* a", "* a * a"))
     status, out, err = run("edit", "k.qdir")
     assert status == 1 and "the source has changed" in out

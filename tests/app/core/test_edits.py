@@ -47,7 +47,7 @@ def test_a_save_states_what_it_did_and_where_the_compiles_part():
     edits = edits_of(record(), now)
     text = drawn(edits, now).splitlines()[1].strip()
     assert text.startswith("cpu: +") and ", +1 load, " in text
-    assert text.endswith("parts at front end")
+    assert text.endswith("IR first differs after the front end")
     shown = plain(edit_lines(edits.before, edits.now, now.kernels[0].id, "interp", 120))
     assert "loads" in shown and "1 -> 2  +1" in shown
     assert "interp: the IR after front end, before and after the save" in shown

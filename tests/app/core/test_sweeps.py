@@ -15,6 +15,7 @@ from qd_studio.app.core.sweeps import (
     visits,
 )
 from qd_studio.engine import inspect
+from qd_studio.engine.inspect.record_launch import EarlierRecord
 
 from tests.inspect.test_compare import BUSY, timed
 
@@ -39,7 +40,35 @@ def test_a_value_that_is_better_in_every_round_wins():
     ascii_text = plain(sweep_lines(found, ascii_only=True))
     assert "###" in ascii_text and "▇" not in ascii_text
     svg = plot_svg(found)
-    assert svg.count("<path fill=") == 2 and "80.5 us, better" in svg
+    assert svg.count("<path fill=") == 2 and "80.0 us, 0.80x, better" in svg
+
+
+def in_turns(record, before, after):
+    """The record, its launches made in turns with those of the reference."""
+    (kernel,) = record.kernels
+    cpu, *others = kernel.backends
+    found = EarlierRecord(
+        stamp="reference", before_us=before, after_us=after, n=60, ratio=after / before * 1.001,
+        band=0.02, verdict="slower", clock="wall clock",
+    )  # fmt: skip
+    launch = replace(cpu.launches[0], earlier=found, stamp="")
+    cpu = replace(cpu, launches=(launch,))
+    return replace(record, kernels=(replace(kernel, backends=(cpu, *others)),))
+
+
+def test_the_ratio_is_that_of_the_times_that_are_shown():
+    (kernel,) = timed(5.44).kernels
+    launch = replace(kernel.backends[0].launches[0], stamp="reference")
+    cpu = replace(kernel.backends[0], launches=(launch,))
+    first = replace(timed(5.44), kernels=(replace(kernel, backends=(cpu, *kernel.backends[1:])),))
+    value = timed(6.46, text="a")
+    found = sweep((first, in_turns(value, 4.0, 6.0)), (first, in_turns(value, 4.5, 6.3)))
+    point = found.points[1]
+    assert (point.reference_us, point.us, point.verdict) == (4.5, 6.3, "worse")
+    assert point.ratio == point.us / point.reference_us
+    row = next(x for x in plain(sweep_lines(found, 120)).splitlines() if x.startswith("False"))
+    assert "4.50 us -> 6.30 us" in row and "1.40x" in row
+    assert "6.30 us, 1.40x, worse" in plot_svg(found)
 
 
 @pytest.mark.parametrize(

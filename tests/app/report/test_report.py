@@ -10,10 +10,12 @@ import msgspec
 import pytest
 from qd_studio.app import batch, report
 from qd_studio.app.core.rules import RuleError, evaluate, parse_rule
+from qd_studio.engine import inspect
 from qd_studio.engine.inspect import record as rec
 
 from tests.app.pages import unpacked
 from tests.app.records import QUIET, make_record
+from tests.inspect.test_compare import delayed, timed
 
 RECORD = make_record()
 ERROR = rec.ErrorRecord(
@@ -233,14 +235,19 @@ def test_a_metric_that_nothing_can_have_is_an_error(rule, text):
 
 @pytest.mark.parametrize(
     ("now", "mad", "state"),
-    [(100.0, 1.0, "passed"), (150.0, 1.0, "failed"), (150.0, 40.0, "passed")],
+    [
+        (100.0, 1.0, "passed"),
+        (150.0, 1.0, "failed"),
+        (125.0, 6.0, "passed"),
+        (150.0, 40.0, "not judged"),
+    ],
 )
 def test_times_are_compared_with_a_baseline_beyond_noise(now, mad, state):
     found = evaluate(
         make_record(cpu_us=now, mad_us=mad), ["launch.cpu.median_us>+20%"], make_record()
     )
     assert [f.state for f in found] == [state]
-    assert ("within noise" in found[0].message) == (now == 150.0 and mad == 40.0)
+    assert ("within noise" in found[0].message) == (mad == 6.0)
 
 
 BUSY = msgspec.structs.replace(QUIET, waited=0.6)
@@ -249,12 +256,28 @@ UNEVEN = msgspec.structs.replace(QUIET, loop_slow_us=30.0)
 
 
 def with_load(record, load, samples=None):
+    return changed(record, load=load, **({"samples_us": samples} if samples else {}))
+
+
+def changed(record, **fields):
+    """The record with other fields of its launch."""
     (kernel,) = record.kernels
     cpu, *others = kernel.backends
-    (launch,) = cpu.launches
-    launch = msgspec.structs.replace(launch, load=load, samples_us=samples or launch.samples_us)
+    launch = msgspec.structs.replace(cpu.launches[0], **fields)
     cpu = msgspec.structs.replace(cpu, launches=(launch,))
     kernel = msgspec.structs.replace(kernel, backends=(cpu, *others))
+    return msgspec.structs.replace(record, kernels=(kernel,))
+
+
+def on_machine(record):
+    return msgspec.structs.replace(record, tool=msgspec.structs.replace(record.tool, cpu="c"))
+
+
+def with_size(record):
+    (kernel,) = record.kernels
+    (workload,) = kernel.workloads
+    workload = msgspec.structs.replace(workload, sizes={"n": 7})
+    kernel = msgspec.structs.replace(kernel, workloads=(workload,))
     return msgspec.structs.replace(record, kernels=(kernel,))
 
 
@@ -292,7 +315,39 @@ def test_a_baseline_of_a_busy_machine_lets_nothing_pass():
 def test_too_few_launches_have_no_noise():
     few = with_load(make_record(cpu_us=300.0), QUIET, (300.0, 300.0, 301.0))
     (found,) = evaluate(few, ["launch.cpu.median_us>+20%"], make_record())
-    assert found.state == "not judged" and "only 3 were timed" in found.message
+    assert found.state == "not judged" and "only 3 launches were timed" in found.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict", "state"),
+    [
+        (timed(100), timed(100.4, text="a"), "within noise", "passed"),
+        (timed(100), timed(125, text="a"), "worse", "failed"),
+        (timed(100), timed(125), "within noise", "failed"),  # the engine could be slower
+        (delayed(100, 0), delayed(100, 0.88), "unknown", "not judged"),
+        (delayed(100, 0.45), delayed(100, 0.6), "unknown", "not judged"),
+        (timed(100), on_machine(timed(125, text="a")), "unknown", "not judged"),
+        (timed(100), with_size(timed(125, text="a")), "unknown", "not judged"),
+        (timed(100), changed(timed(125, text="a"), host_us=1.0), None, "not judged"),
+    ],
+)
+def test_rules_and_comparisons_judge_times_alike(old, new, verdict, state):
+    (found,) = evaluate(new, ["launch.cpu.median_us>+0%"], old)
+    assert found.state == state
+    if verdict is not None:
+        (timing,) = inspect.compare_records(old, new).kernels[0].backends[0].timings
+        assert timing.verdict == verdict
+        if verdict == "unknown":
+            assert timing.reason in found.message
+
+
+@pytest.mark.parametrize(("limit", "state"), [("+10", "passed"), ("-30", "failed")])
+def test_the_limit_counts_for_short_launches_too(limit, state):
+    rule = f"launch.cpu.median_us>{limit}%"
+    (found,) = evaluate(delayed(100, 0.88), [rule], delayed(100, 0))
+    assert found.state == "not judged" and "the shortest launches" in found.message
+    (found,) = evaluate(timed(100.4, text="a"), [rule], timed(100))
+    assert found.state == state
 
 
 def test_what_fails_and_what_is_not_judged_is_counted():

@@ -56,7 +56,7 @@ async def test_any_two_saves_are_compared_and_the_diff_opens_at_a_pass(size, tmp
         await until(pilot, app, "save 1 -> save 2")
         await until(pilot, app, "no change")
         await press(pilot, "escape", "up", "up", "enter")
-        await until(pilot, app, "they part here")
+        await until(pilot, app, "first difference: ")
         assert "save 2 -> save 3" in text_of(app)
         assert view(app, "list").current.key == ("pass", 0)
         await press(pilot, "enter")

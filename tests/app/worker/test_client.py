@@ -94,6 +94,35 @@ def test_times_that_are_not_clear_follow_after_the_look(path):
         assert not [e for e in live.of(events.Progress) if "for longer" in e.text]
 
 
+INIT = "qd.init(arch=qd.cpu, log_level='error')\ny = qd.field(qd.f32, 4)"
+
+
+@pytest.mark.slow
+def test_rows_of_all_files_of_a_save_go_on_within_one_budget(path, tmp_path):
+    helper, second = tmp_path / "factor.py", tmp_path / "second.py"
+    text = SCALE.replace("* a", "* a + FACTOR").replace("before[1])", "before[1] + FACTOR)")
+    text = "from factor import FACTOR\n" + text
+    text = text.replace("@qd.kernel", f"{INIT}\n@qd.kernel")
+    path.write_text(text.replace("+ FACTOR\n", "+ FACTOR + y[1]\n"))
+    second.write_text(text)
+    helper.write_text("FACTOR = 1.0\n")
+    with Live(path, second, backends=("cpu",), keep=LAST, against=LAST) as live:
+        live.complete()
+        live.save(helper, "FACTOR = 2.0\n" + UNCLEAR.format(seconds=0.2))
+        before = live.complete()
+        after = live.wait(again).record
+    for record, seconds in ((before, 0.2), (after, 0.0)):
+        rows = [x.earlier for k in record.kernels for x in k.backend("cpu").launches]
+        assert len(rows) == 4 and {x.more_s for x in rows} == {seconds}
+    pairs = [
+        (x, y)
+        for old, new in zip(before.kernels, after.kernels, strict=True)
+        for x, y in zip(old.backends[0].launches, new.backends[0].launches, strict=True)
+    ]
+    assert all(y.earlier.n > x.earlier.n and y.stamp == x.stamp for x, y in pairs)
+    assert all(y.earlier.stamp == x.earlier.stamp for x, y in pairs)
+
+
 @pytest.mark.slow
 def test_a_save_ends_launches_for_longer_and_the_worker_stays(path):
     with Live(path, backends=("cpu",), keep=LAST, against=LAST) as live:

@@ -3,12 +3,14 @@
 The files of one test are opened by one worker, since a worker takes longer to start than they do.
 """
 
+import ast
 import json
 import os
 import subprocess
 import sys
 
 import pytest
+from qd_studio.app.worker.loader import _RELATIVE, _statements
 from qd_studio.app.worker.once import collect
 from qd_studio.app.worker.protocol import Limits, Opening
 
@@ -432,3 +434,40 @@ def test_the_package_may_be_imported_through_links(tmp_path):
         env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.stdout == "[('step', 'ok')] ()\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = 1\nglobal x",
+        "x = 1\nfrom __future__ import annotations",
+        "x = 1\ndef f():\n    nonlocal y",
+        "def f():\n    return 1\nreturn",
+    ],
+)
+def test_a_file_that_python_refuses_does_not_run_in_part(text):
+    with pytest.raises(SyntaxError):
+        _statements(ast.parse(text), "k.py")
+
+
+def test_statements_keep_what_the_file_imports_from_the_future():
+    text = "from __future__ import annotations\n\n@str\ndef f(x: y): pass\ndef g(x: y): pass"
+    found, names = _statements(ast.parse(text), "k.py"), {}
+    assert [line for line, _ in found] == [1, 3, 5]
+    for _, code in found:
+        exec(code, names)
+    assert names["g"].__annotations__ == {"x": "y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "there"),
+    [
+        (b"from . import a", True),
+        (b"if x:\n\tfrom\\\n ..b import a", True),
+        (b"from.a import b", True),
+        (b"from a.b import c", False),
+        (b"x.from_.y", False),
+    ],
+)
+def test_relative_imports_are_found_in_the_text(text, there):
+    assert bool(_RELATIVE.search(text)) is there
