@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from ..analysis.uses import OpList
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError, QuadrantsInternalError
 from ..ir import Block, Callee, Func, Loc, Op
@@ -222,6 +223,10 @@ class PassCx:
         if found is None:
             found = self._cache[key] = make(self.func)
         return found
+
+    def ops(self) -> OpList:
+        """The ops of ``func`` as a list, for a pass that has not changed anything yet."""
+        return self.analysis("ops", OpList)
 
     # --- for pipelines ---------------------------------------------------------------------
 
