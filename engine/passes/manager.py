@@ -284,7 +284,7 @@ class PassCx:
         if changed:
             func.version += 1
             for name in info.keeps:
-                if self._idle.get((name, None)) == state:
+                if name == info.name or self._idle.get((name, None)) == state:
                     self._idle[name, None] = (func.version, func.stage)
         else:
             self._idle[idle] = state
