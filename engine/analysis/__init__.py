@@ -1,7 +1,7 @@
 """Facts about IR that passes ask for: pure functions of a `Func` that change nothing.
 
 ============ ===================================================================================
-`uses`       the number of uses of each value, and its users
+`uses`       the ops of some opcodes, the number of uses of each value, and its users
 `loops`      enclosing loops, nesting of ops and loops, loop invariance
 `alias`      which addresses are the same, cannot be the same, or may be
 `unique`     which arrays a parallel task divides among its iterations

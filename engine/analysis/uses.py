@@ -1,11 +1,44 @@
-"""Uses of values. Ops keep no use lists; these are made by one sweep when a pass wants them."""
+"""Ops by opcode, and uses of values. IR keeps no such lists; one sweep makes them for a pass."""
 
 from __future__ import annotations
 
-from ..ir import Block, Op
+from collections.abc import Iterable, Iterator
+from itertools import chain, compress
+from operator import attrgetter
+
+from ..ir import Block, Func, Op, walk
 from ..ir.edit import all_blocks
 
-__all__ = ["use_counts", "users"]
+__all__ = ["OpList", "code_mask", "use_counts", "users"]
+
+_args = attrgetter("args")
+
+
+def code_mask(wanted: Iterable[object]) -> bytes:
+    """``wanted``, whose item for each opcode is true or not, for `OpList.of`."""
+    return bytes([bool(item) for item in wanted]).ljust(256, b"\0")
+
+
+class OpList:
+    """The ops of a function, in program order; most passes only look for some opcodes.
+
+    A pass that finds here that it has nothing to do need not walk the blocks: most runs find that.
+    codes: the opcode of each op.
+    """
+
+    __slots__ = ("codes", "ops")
+
+    def __init__(self, func: Func) -> None:
+        self.ops = walk(func.body)
+        self.codes = bytes([op.code for op in self.ops])
+
+    def of(self, mask: bytes) -> Iterator[Op]:
+        """The ops whose opcode is in ``mask``, made by `code_mask`."""
+        return compress(self.ops, self.codes.translate(mask))
+
+    def all_used(self, mask: bytes) -> bool:
+        """True if each op of ``mask`` is an operand of another."""
+        return set(chain.from_iterable(map(_args, self.ops))).issuperset(self.of(mask))
 
 
 def use_counts(block: Block) -> dict[Op, int]:

@@ -8,20 +8,25 @@ intrinsics.
 from __future__ import annotations
 
 import ast
+from types import ModuleType
 from typing import Any, Final, cast
 
 import numpy as np
 
+from ..ir import Op
 from ..types import TensorHandle
 from .conversion import free_struct, made_struct
 from .func_builder import FuncBuilder
 from .matrices import as_matrix, uniform
 from .registry import INTRINSICS
-from .values import MatrixValue, StructValue
+from .values import InstanceValue, MatrixValue, NdarrayRef, RecordValue, StructValue
 
 __all__ = ["known"]
 
-_PLAIN: Final = frozenset((bool, int, float, str, tuple, list, dict, type, type(None)))
+_PLAIN: Final = frozenset((
+    bool, int, float, str, tuple, list, dict, type, type(None), ModuleType,
+    InstanceValue, MatrixValue, NdarrayRef, Op, RecordValue, StructValue,
+))  # fmt: skip
 
 
 def known(fb: FuncBuilder, value: Any, node: ast.AST) -> Any:

@@ -329,13 +329,16 @@ def result_doubt(fn: Any, value: Any) -> str:
     return "the order of a set depends on hashes and on how it was made"
 
 
+_ARRAYS: Final = (np.ndarray, np.generic)
+
+
 def numeric(fn: Any, args: Sequence[Any]) -> bool:
     """True if NumPy computes the result: its error state may decide about that."""
     if isinstance(fn, np.ufunc) or isinstance(getattr(fn, "__self__", None), np.ndarray):
         return True
     if str(getattr(fn, "__module__", "")).partition(".")[0] == "numpy":
         return True
-    return any(isinstance(a, np.ndarray | np.generic) for a in args)
+    return any(isinstance(a, _ARRAYS) for a in args)
 
 
 # ---- calls

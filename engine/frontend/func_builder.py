@@ -356,8 +356,10 @@ class FuncBuilder(MemoryAccess):
             types = tuple([a.type for a in args])
             type = result_type(code, types, self.default_fp) or void
         func = self.func
-        op = Op(code, type, args, attr, (), func.next_id, self.block, self.loc(node))
-        func.next_id += 1
+        loc = self.context.locs.get(node) or self.loc(node)
+        number = func.next_id
+        op = Op(code, type, args, attr, (), number, self.block, loc)
+        func.next_id = number + 1
         if regions:
             op.regions = tuple([Block(op) for _ in range(regions)])
         self.ops.append(op)

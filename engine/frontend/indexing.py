@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from .source import nodes_of
 
@@ -20,12 +20,16 @@ class Indexing(NamedTuple):
     slices: dict[str, tuple[bool, frozenset[str]]]
 
 
+_KINDS: Final = frozenset((ast.For, ast.Name, ast.Subscript))
+
+
 def indexing_of(tree: ast.AST) -> Indexing:
     """The `Indexing` of a function's syntax tree."""
     loops: list[tuple[ast.expr, frozenset[str]]] = []
     stored: set[str] = set()
     slices: dict[str, tuple[bool, frozenset[str]]] = {}
-    for node in nodes_of(tree):
+    wanted = _KINDS
+    for node in [n for n in nodes_of(tree) if n.__class__ in wanted]:
         if isinstance(node, ast.For):
             loops.append((node.iter, _names(node.target)))
         elif isinstance(node, ast.Name):

@@ -416,6 +416,9 @@ _OF_PYTHON_SCOPE: Final = frozenset((
 """Methods of fields that work on the host."""
 
 
+_FIELDS: Final = (FieldHandle, StructFieldHandle)
+
+
 def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = True) -> Any:
     """An attribute of ``base``; a pointer if it is in memory.
 
@@ -434,12 +437,12 @@ def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = 
         return record_attribute(fb, node, base, keep)
     if kind is InstanceValue:
         return instance_attribute(fb, node, base, keep)
-    if isinstance(base, Op | ShapeRef):
+    if kind is Op or kind is ShapeRef:
         what = base.type.name.lstrip("*") if isinstance(base, Op) else "tuple"
         raise fb.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)
     if isinstance(base, StructFieldHandle) and node.attr in base.members:
         return known(fb, base.members[node.attr], node)
-    if isinstance(base, FieldHandle | StructFieldHandle):
+    if isinstance(base, _FIELDS):
         if node.attr == "fill":
             return Method(base, "fill")
         if node.attr in _OF_PYTHON_SCOPE:

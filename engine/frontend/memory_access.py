@@ -56,7 +56,8 @@ class MemoryAccess(Parameters):
 
     def load(self, ptr: Op, node: ast.AST) -> Op:
         code = C.LOCAL_LOAD if ptr.code == C.ALLOCA else C.GLOBAL_LOAD
-        return self.emit(node, code, (ptr,), None, cast(Any, ptr.type).elem)
+        pointer: Any = ptr.type
+        return self.emit(node, code, (ptr,), None, pointer.elem)
 
     def store(self, ptr: Op | DynamicElement, value: Op, node: ast.AST) -> None:
         if isinstance(ptr, DynamicElement):

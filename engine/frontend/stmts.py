@@ -83,6 +83,8 @@ def local_copy(
     source: the node of the value, if not ``node``.
     """
     at = source or node
+    if value.__class__ is Op:  # most are
+        return fb.variable(value, name, node)
     if isinstance(value, ShapeRef):
         value = tuple(spread(fb, value, cast(ast.expr, at)))
     kind: Any = value.__class__

@@ -55,9 +55,10 @@ def cache_loop_invariant_global_vars(func: Func, cx: PassCx) -> bool:
     if task is None:
         return False
     ops = walk(task.regions[1])
-    if not any(op.code == C.RANGE_FOR or op.code == C.WHILE for op in ops):
+    codes = {op.code for op in ops}
+    if C.RANGE_FOR not in codes and C.WHILE not in codes:
         return False
-    if any(op.code == C.CALL for op in ops):
+    if C.CALL in codes:
         return False  # the function may touch any element
     cacher = _Cacher(func, cx, task, ops)
     cacher.block(task.regions[1], set())
@@ -117,8 +118,8 @@ class _Cacher:
                 touching.setdefault(self.memory.location(op.args[0]), []).append(op)
         before = Builder(self.func, block, loop.loc, out)
         after = Builder(self.func, block, loop.loc, [])
-        checked = any(op.code == C.ASSERT for op in inside)
-        leaves = any(op.code == C.RETURN for op in inside)
+        codes = {op.code for op in inside}
+        checked, leaves = C.ASSERT in codes, C.RETURN in codes
         for location, accesses in touching.items():
             if leaves or not is_invariant(location.ptr, loop):
                 continue

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from ..ir import Func, Op, walk
 from ..ir import codes as C
+from .full_simplify import ROUND
 from .manager import PassCx
 from .registry import register
 
 
-@register("detect_read_only", optional=True, per_task=True)
+# No pass reads it, and no op changes but the task's attribute.
+@register("detect_read_only", optional=True, per_task=True, keeps=ROUND)
 def detect_read_only(func: Func, cx: PassCx) -> bool:
     """Record on each task which array parameters it only reads."""
     task = cx.task

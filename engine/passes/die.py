@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op, drop, walk
 from ..ir import codes as C
 from .registry import register
@@ -30,16 +31,20 @@ if TYPE_CHECKING:
 
 __all__ = ["die"]
 
+_REMOVABLE = code_mask(C.REMOVABLE)
 
-# Rules look at an op and its operands, and what is in use stays as it is.
+
+# Rules look at an op and its operands, and what is in use stays as it is. One sweep is enough.
 @register(
     "die", optional=True,
-    keeps=("alg_simp", "binary_op_simplify", "constant_fold", "extract_constant",
+    keeps=("alg_simp", "binary_op_simplify", "constant_fold", "die", "extract_constant",
            "loop_invariant_code_motion"),
 )  # fmt: skip
 def die(func: Func, cx: PassCx) -> bool:
     """Delete unused ops that have no effect."""
-    changed = _sweep(func.body, bytearray(func.next_id))
+    # A chain of unused ops ends in one that nothing uses.
+    unused = not cx.ops().all_used(_REMOVABLE)
+    changed = unused and _sweep(func.body, bytearray(func.next_id))
     if func.autodiff == "reverse" and _drop_unread_stacks(func):
         _sweep(func.body, bytearray(func.next_id))
         return True

@@ -14,11 +14,14 @@ and `cfg_optimization` handle variables that change.
 
 from __future__ import annotations
 
-from ..ir import Func, Op, drop, replace_uses, walk
+from ..analysis.uses import code_mask
+from ..ir import Func, Op, drop, replace_uses
 from ..ir import codes as C
 from ..types import PointerType
 from .manager import PassCx
 from .registry import register
+
+_ALLOCA = code_mask(code == C.ALLOCA for code in range(C.COUNT))
 
 
 @register("eliminate_immutable_local_vars", optional=True)
@@ -27,12 +30,10 @@ def eliminate_immutable_local_vars(func: Func, cx: PassCx) -> bool:
     stored: dict[Op, Op | None] = {}  # alloca -> its only store so far; None: not eligible
     loads: list[Op] = []
     alloca = C.ALLOCA
-    for op in walk(func.body):
+    variables = set(cx.ops().of(_ALLOCA))
+    for op in cx.ops().ops:
         args = op.args
-        for a in args:
-            if a.code == alloca:
-                break
-        else:
+        if variables.isdisjoint(args):
             continue
         code = op.code
         for i, a in enumerate(args):

@@ -36,18 +36,30 @@ __all__ = ["extract_constant"]
 
 
 # An operand becomes an equal constant; other rules than folding compare operands by identity.
-@register("extract_constant", optional=True, keeps=("constant_fold", "die"))
+@register("extract_constant", optional=True, keeps=("constant_fold", "die", "extract_constant"))
 def extract_constant(func: Func, cx: PassCx) -> bool:
     """Move constants to the front of the kernel or task, one of each value."""
     changed = False
     tasks = func.tasks()
     fronts = [region for task in tasks for region in task.regions] if tasks else [func.body]
+    elsewhere = cx.ops().codes.count(C.CONST)
     for front in fronts:
-        changed |= _extract(front, cx)
+        elsewhere -= _in_front(front)
+    for front in fronts:
+        changed |= _extract(front, cx, elsewhere > 0)
     return changed
 
 
-def _extract(front: Block, cx: PassCx) -> bool:
+def _in_front(front: Block) -> int:
+    """The number of constants that ``front`` begins with."""
+    for count, op in enumerate(front.ops):
+        if op.code != C.CONST:
+            return count
+    return len(front.ops)
+
+
+def _extract(front: Block, cx: PassCx, elsewhere: bool) -> bool:
+    """Do so for one front; elsewhere: there are constants that are not in front."""
     known: dict[object, Op] = {}
     repl: dict[Op, Op] = {}
     moved: list[Op] = []
@@ -62,7 +74,8 @@ def _extract(front: Block, cx: PassCx) -> bool:
             repl[op] = first
         count += 1
     blocks: list[Block] = []
-    _find(ops[count:], front, blocks, moved)
+    if elsewhere:
+        _find(ops[count:], front, blocks, moved)
     if not moved and not repl:
         return False
     fresh: list[Op] = []

@@ -28,6 +28,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from ..analysis.uses import OpList
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError, QuadrantsInternalError
 from ..ir import Block, Callee, Func, Loc, Op
@@ -223,6 +224,10 @@ class PassCx:
             found = self._cache[key] = make(self.func)
         return found
 
+    def ops(self) -> OpList:
+        """The ops of ``func`` as a list, for a pass that has not changed anything yet."""
+        return self.analysis("ops", OpList)
+
     # --- for pipelines ---------------------------------------------------------------------
 
     def begin(self, phase: str) -> None:
@@ -279,7 +284,7 @@ class PassCx:
         if changed:
             func.version += 1
             for name in info.keeps:
-                if self._idle.get((name, None)) == state:
+                if name == info.name or self._idle.get((name, None)) == state:
                     self._idle[name, None] = (func.version, func.stage)
         else:
             self._idle[idle] = state

@@ -22,7 +22,8 @@ from .registry import register
 _Key = tuple[object, ...]
 
 
-@register("merge_global_ptrs", optional=True)
+# As in per_task_cse: an operand becomes an equal op, and nothing becomes unused.
+@register("merge_global_ptrs", optional=True, keeps=("constant_fold", "die", "extract_constant"))
 def merge_global_ptrs(func: Func, cx: PassCx) -> bool:
     """Merge equal addresses and index computations."""
     repl: dict[Op, Op] = {}

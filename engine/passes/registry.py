@@ -31,7 +31,8 @@ class PassInfo(NamedTuple):
 
     optional: the result is correct without it, so an instrument may skip it.
     per_task: the manager runs it once for each task of an offloaded function, with ``cx.task`` set.
-    keeps: passes that still have nothing to do after it, if they had nothing to do before it.
+    keeps: passes that still have nothing to do after it, if they had nothing to do before it. A
+        pass that names itself never has anything to do right after it has run.
     """
 
     name: str

@@ -44,6 +44,7 @@ from operator import is_
 from typing import TYPE_CHECKING
 
 from ..analysis.alias import DIFFERENT, Location, MemoryLocations, array_of
+from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op, set_block
 from ..ir import codes as C
 from .registry import register
@@ -68,15 +69,64 @@ _INTERESTING = [
     or code in (C.GLOBAL_LOAD, C.GLOBAL_STORE, C.ABS, C.SHIFT_PTR)
     for code in range(C.COUNT)
 ]
+_LOADS = code_mask(code == C.GLOBAL_LOAD for code in range(C.COUNT))
+_IFS = code_mask(code == C.IF for code in range(C.COUNT))
+_GOING = code_mask(
+    C.CONTROL[code] or code in (C.ABS, C.SHIFT_PTR) for code in range(C.COUNT)
+)  # fmt: skip
 _MOVABLE = [C.PURE[code] or code in (C.ALLOCA, C.ARRAY_ALLOCA) for code in range(C.COUNT)]
 
 
 @register("simplify", optional=True)
 def simplify(func: Func, cx: PassCx) -> bool:
     """Reuse loads, merge ifs, delete empty ifs, loops and tasks, drop trivial addresses."""
-    sweep = _Sweep(func, cx)
+    again = None if cx.remarking else _loaded_again(cx)
+    joins = _may_join(cx)
+    some = joins or again is None or again or cx.config.flatten_if
+    if not (some or any(map(_may_go, cx.ops().of(_GOING)))):
+        return False
+    sweep = _Sweep(func, cx, again, joins)
     sweep.block(func.body)
     return sweep.changed
+
+
+def _loaded_again(cx: PassCx) -> set[Op]:
+    """The addresses that several global loads use; most are of one."""
+    seen: set[Op] = set()
+    again: set[Op] = set()
+    for op in cx.ops().of(_LOADS):
+        ptr = op.args[0]
+        while _is_trivial(ptr):
+            ptr = ptr.args[0]
+        (again if ptr in seen else seen).add(ptr)
+    return again
+
+
+def _may_join(cx: PassCx) -> bool:
+    """True if several ifs have the same condition."""
+    conditions = [op.args[0] for op in cx.ops().of(_IFS)]
+    return len(set(conditions)) < len(conditions)
+
+
+def _may_go(op: Op) -> bool:
+    """True for an op that may be deleted or replaced by its operand."""
+    if op.regions:
+        return not any(region.ops for region in op.regions[op.code == C.OFFLOADED :])
+    return _is_trivial(op) or (op.code == C.ABS and _is_unsigned(op.args[0]))
+
+
+def _is_unsigned(op: Op) -> bool:
+    return op.type.is_int and not op.type.is_signed
+
+
+def _is_trivial(ptr: Op) -> bool:
+    """True for an address shifted by 0."""
+    if ptr.code != C.SHIFT_PTR:
+        return False
+    base, offset = ptr.args
+    # An array that the kernel makes is not the same as its first element.
+    zero = offset.code == C.CONST and offset.attr == 0
+    return zero and base.code not in (C.ARRAY_ALLOCA, C.GLOBAL_TMP)
 
 
 class _Loads:
@@ -134,9 +184,12 @@ class _Loads:
 
 
 class _Sweep:
-    __slots__ = ("changed", "cx", "flatten", "func", "memory", "repl")
+    __slots__ = ("again", "changed", "cx", "flatten", "func", "joins", "memory", "repl")
 
-    def __init__(self, func: Func, cx: PassCx) -> None:
+    def __init__(self, func: Func, cx: PassCx, again: set[Op] | None, joins: bool) -> None:
+        self.again = again
+        """The addresses whose loads are worth keeping; None for all, for remarks."""
+        self.joins = joins
         self.func = func
         self.cx = cx
         self.flatten = cx.config.flatten_if
@@ -200,16 +253,14 @@ class _Sweep:
         if code == C.GLOBAL_LOAD:
             first = loads.by_ptr.get(ptr)
             if first is None:
-                loads.add(ptr, op)
+                if self.again is None or ptr in self.again:
+                    loads.add(ptr, op)
                 return None
             return None if first.type is not op.type else first
         if code == C.ABS:
-            return ptr if ptr.type.is_int and not ptr.type.is_signed else None
+            return ptr if _is_unsigned(ptr) else None
         if code == C.SHIFT_PTR:
-            offset = op.args[1]
-            # An array that the kernel makes is not the same as its first element.
-            zero = offset.code == C.CONST and offset.attr == 0
-            return ptr if zero and ptr.code not in (C.ARRAY_ALLOCA, C.GLOBAL_TMP) else None
+            return ptr if _is_trivial(op) else None
         if ptr.code != C.ALLOCA:
             self.forget(loads, ptr, op)
             written.append(ptr)
@@ -255,6 +306,8 @@ class _Sweep:
     def merged(self, block: Block) -> list[Op]:
         """The block's ops after ifs on the same condition have become one."""
         ops = block.ops
+        if not self.joins:
+            return ops
         conditions = [op.args[0] for op in ops if op.code == C.IF]
         if not any(map(is_, conditions, conditions[1:])):
             return ops  # only ifs that follow each other can become one

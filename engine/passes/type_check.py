@@ -17,6 +17,8 @@ of an integer power keeps its type.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import QuadrantsTypeError
 from ..ir import Block, Func, Op, normalize, operand_type
 from ..ir import codes as C
@@ -53,6 +55,8 @@ class _Checker:
     def __init__(self, func: Func, default_fp: DataType) -> None:
         self.func = func
         self.default_fp = default_fp
+        self.right: set[tuple[Any, ...]] = set()
+        """Opcodes with types of operands and result that need no cast."""
 
     def block(self, block: Block) -> bool:
         """Check the ops of one block; True if any changed."""
@@ -82,6 +86,9 @@ class _Checker:
         """Make the operands of ``op`` right; casts go to ``out``."""
         args = op.args
         types = tuple([a.type for a in args])
+        key = (op.code, op.type, types)
+        if key in self.right:
+            return False
         new: list[Op] | None = None
         for i, a in enumerate(args):
             if op.code == C.RETURN:
@@ -98,6 +105,8 @@ class _Checker:
                 a = self.saturated(a, op, block, out)
             new[i] = self.cast(a, wanted, op, block, out)
         if new is None:
+            if op.code not in (C.RETURN, C.CALL):  # whose types are those of a signature
+                self.right.add(key)
             return False
         op.args = tuple(new)
         return True

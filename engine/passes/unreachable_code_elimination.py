@@ -37,6 +37,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op, set_block
 from ..ir import codes as C
 from .registry import register
@@ -50,6 +51,8 @@ __all__ = ["unreachable_code_elimination"]
 @register("unreachable_code_elimination", optional=True)
 def unreachable_code_elimination(func: Func, cx: PassCx) -> bool:
     """Delete code that cannot run: constant ifs, code after a jump, empty ranges."""
+    if not any(map(_may_change, cx.ops().of(_MASK))):
+        return False
     sweep = _Sweep(func.roots())
     sweep.block(func.body)
     return sweep.changed
@@ -58,6 +61,15 @@ def unreachable_code_elimination(func: Func, cx: PassCx) -> bool:
 _INTERESTING = [
     C.END[code] or C.CONTROL[code] or code == C.WHILE_CONTROL for code in range(C.COUNT)
 ]
+_MASK = code_mask(_INTERESTING)
+
+
+def _may_change(op: Op) -> bool:
+    """True if ``op`` may be what something is deleted for; in most runs none is."""
+    code = op.code
+    if code == C.IF or code == C.WHILE_CONTROL:
+        return op.args[0].code == C.CONST
+    return (C.END[code] and code != C.BOUNDS) or _is_empty(op)
 
 
 class _Sweep:

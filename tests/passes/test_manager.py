@@ -301,6 +301,33 @@ def test_a_pass_is_not_called_again_after_one_that_keeps_it(bad_pass):
     assert calls == ["gentle", "quiet", "gentle", "rough", "gentle", "quiet"]
 
 
+def test_a_pass_that_needs_one_run_is_not_called_twice(bad_pass):
+    calls = []
+    bad_pass("once", lambda func, cx: not calls.append("once"), keeps=("once",))
+    bad_pass("rough", lambda func, cx: not calls.append("rough"))
+    cx = passes.PassCx(kernel(), CompileConfig())
+    assert [cx.run_pass(name) for name in ("once", "once", "rough", "once")] == [1, 0, 1, 1]
+    assert calls == ["once", "rough", "once"]
+
+
+def test_the_list_of_ops_is_that_of_the_function_at_every_pass(monkeypatch):
+    analysis = passes.PassCx.analysis
+
+    def checked(self, key, make):
+        found = analysis(self, key, make)
+        if key == "ops":
+            assert found.ops == walk(self.func.body)
+            assert list(found.codes) == [op.code for op in found.ops]
+            seen.append(self.phase)
+        return found
+
+    seen = []
+    monkeypatch.setattr(passes.PassCx, "analysis", checked)
+    for kind in PipelineKind:
+        passes.run(kernel(), CompileConfig(), kind)
+    assert {"lower", "simplify_I", "simplify_IV"} <= set(seen)
+
+
 def test_names_of_passes_are_taken_once():
     with pytest.raises(ValueError, match="two passes are called 'die'"):
         registry.register("die")(lambda func, cx: False)

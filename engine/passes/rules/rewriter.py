@@ -15,8 +15,9 @@ map of replacements reaches every use.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ...analysis.uses import code_mask
 from ...ir import UNKNOWN, Block, Func, Op
 from ...ir import codes as C
 from ...types import DataType, Type, normalize, void
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["DROP", "Rewriter", "Rule", "Table", "apply_rules", "rule_table"]
 
 Rule = Callable[[Op, "Rewriter"], Op | None]
-Table = list[tuple[Rule, ...]]
 
 DROP: Final = Op(C.CONST, void, (), None, (), -1, None, UNKNOWN)
 """Returned by a rule to delete an op without a value."""
@@ -36,25 +36,34 @@ _MAX_CHAIN = 8
 """The most changes of one op in a sweep; the rest waits for the next round."""
 
 
+class Table(NamedTuple):
+    """rules: by opcode. mask: the opcodes with rules, see `code_mask`."""
+
+    rules: list[tuple[Rule, ...]]
+    mask: bytes
+
+
 def rule_table(rules: Mapping[int, tuple[Rule, ...]]) -> Table:
-    """``rules`` as a list indexed by opcode."""
-    return [rules.get(code, ()) for code in range(C.COUNT)]
+    """The table of ``rules``, which are by opcode."""
+    found = [rules.get(code, ()) for code in range(C.COUNT)]
+    return Table(found, code_mask(found))
 
 
 class Rewriter:
     """The tools of a rule: constants, new ops, and ways to turn its op into another.
 
     fast_math: the config's; rules about floats that change results for NaN, infinities, signed
-    zeros or the last bit check it. cx: for remarks.
+    zeros or the last bit check it. cx: for remarks. first: the rule that fired first, with the op
+    and its result; the sweep does nothing up to there.
     """
 
-    __slots__ = ("changed", "cx", "fast_math", "func", "op", "pending", "repl")
+    __slots__ = ("cx", "fast_math", "first", "func", "op", "pending", "repl")
 
     def __init__(self, func: Func, cx: PassCx) -> None:
         self.func = func
         self.cx = cx
         self.fast_math = cx.config.fast_math
-        self.changed = False
+        self.first: tuple[Op, Op, Rule] | None = None
         self.repl: dict[Op, Op] = {}
         self.pending: list[Op] = []
         self.op: Op = DROP
@@ -98,58 +107,68 @@ class Rewriter:
 def apply_rules(func: Func, cx: PassCx, table: Table) -> bool:
     """Apply the rules in ``table`` once to every op of ``func``; True if any fired."""
     rw = Rewriter(func, cx)
-    _sweep(func.body, rw, table)
-    return rw.changed
+    rules = table.rules
+    for op in cx.ops().of(table.mask):
+        rw.op = op
+        for rule in rules[op.code]:
+            if (result := rule(op, rw)) is not None:
+                rw.first = (op, result, rule)
+                _sweep(func.body, rw, rules)
+                return True
+    return False
 
 
-def _sweep(block: Block, rw: Rewriter, table: Table) -> None:
+def _sweep(block: Block, rw: Rewriter, rules: list[tuple[Rule, ...]]) -> None:
     repl = rw.repl
     get = repl.get
     out: list[Op] | None = None  # the new list, once it differs from the old one
     for index, op in enumerate(block.ops):
-        if repl:
-            args = op.args
-            for a in args:
-                if a in repl:
-                    op.args = tuple([get(x, x) for x in args])
-                    break
-        for rule in table[op.code]:
-            rw.op = op
-            if (result := rule(op, rw)) is not None:
-                rw.changed = True
-                rw.fired(op, result, rule)
-                if result is op:
-                    result = _again(op, rw, table)
-                if rw.pending or result is not op:
-                    if out is None:
-                        out = block.ops[:index]
-                    out += rw.pending
-                    rw.pending.clear()
-                if result is not op:
-                    if result is not DROP:
-                        repl[op] = result
-                elif out is not None:
-                    out.append(op)
-                break
+        result: Op | None = None
+        if rw.first is not None:
+            if op is rw.first[0]:
+                result = _fired(*rw.first, rw, rules)
+                rw.first = None
         else:
+            if repl:
+                args = op.args
+                for a in args:
+                    if a in repl:
+                        op.args = tuple([get(x, x) for x in args])
+                        break
+            for rule in rules[op.code]:
+                rw.op = op
+                if (result := rule(op, rw)) is not None:
+                    result = _fired(op, result, rule, rw, rules)
+                    break
+        if result is None or (result is op and not rw.pending):
             if out is not None:
                 out.append(op)
+        else:
+            if out is None:
+                out = block.ops[:index]
+            out += rw.pending
+            rw.pending.clear()
+            if result is op:
+                out.append(op)
+            elif result is not DROP:
+                repl[op] = result
         if op.regions:
             for region in op.regions:
-                _sweep(region, rw, table)
+                _sweep(region, rw, rules)
     if out is not None:
         block.ops = out
 
 
-def _again(op: Op, rw: Rewriter, table: Table) -> Op:
-    """Apply further rules to an op that one changed in place."""
-    for _ in range(_MAX_CHAIN):
-        for rule in table[op.code]:
-            if (result := rule(op, rw)) is not None:
-                rw.fired(op, result, rule)
-                if result is not op:
-                    return result
+def _fired(op: Op, result: Op, rule: Rule, rw: Rewriter, rules: list[tuple[Rule, ...]]) -> Op:
+    """Report what ``rule`` made of ``op``; apply further rules if that is changed in place."""
+    rw.fired(op, result, rule)
+    for _ in range(_MAX_CHAIN if result is op else 0):
+        for rule in rules[op.code]:
+            if (again := rule(op, rw)) is not None:
+                rw.fired(op, again, rule)
+                if again is not op:
+                    return again
                 break
         else:
             break
-    return op
+    return result
