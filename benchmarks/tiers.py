@@ -19,7 +19,7 @@ from bench.child import run_once
 from bench.model import Section, geometric_mean
 from bench.tables import text_section
 
-TIERS = {"off": "0", "auto": "auto", "on": "1"}
+TIERS = {"off": "0", "exact": "exact", "auto": "auto"}
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
