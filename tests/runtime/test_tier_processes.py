@@ -107,6 +107,7 @@ def test_the_helper_outlives_the_program_and_holds_nothing_of_it(tmp_path):
         files = {os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")}
         assert all(name.startswith(("pipe:", "/memfd:", "/dev/null")) for name in files), files
         assert len(entries()) == 1
+        os.kill(pid, signal.SIGHUP)  # the terminal ends with the program
     finally:
         os.kill(pid, signal.SIGCONT)
     assert ends(pid)

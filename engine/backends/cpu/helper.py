@@ -10,7 +10,7 @@ When the program ends, caches may still wait for code. The program then leaves j
 (`tiers.Order`) in a file without a name, which is open here from the start. So it waits for
 nothing. The process makes the code and has it written, with the lowest priority and for a bounded
 time. It holds no pipe, terminal, directory or lock of the program, and stays in its process group:
-a signal to the group ends it.
+a signal to the group ends it. The end of the terminal does not: it may end with the program.
 
 A message is 8 bytes of length, then a value of `marshal`: a job is (number, fields of `CodeJob`), a
 result (number, code) or (number, text of an error), a message of the file (job, orders).
@@ -40,6 +40,7 @@ _AFTER: Final = 60
 BOOT: Final = """\
 import importlib.util, os, signal, sys, types
 signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
 os.chdir("/")
 try:
     inherited = os.listdir("/dev/fd")
