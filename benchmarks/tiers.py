@@ -111,7 +111,8 @@ def main(arguments: list[str]) -> int:
     for state, title in states.items():
         print(text_section(section(f"First call, {title}", first_calls(args, state))), flush=True)
     with tempfile.TemporaryDirectory(prefix="bench-tiers-") as folder:
-        print(text_section(section("Fifty kernels", fifty_kernels(args, Path(folder)))))
+        for state, columns in fifty_kernels(args, Path(folder)).items():
+            print(text_section(section(f"Fifty kernels, {state}", {"fifty": columns})))
     return 0
 
 
