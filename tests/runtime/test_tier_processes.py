@@ -139,6 +139,35 @@ def test_code_that_is_pending_at_the_end_is_not_always_kept(tmp_path, how):
     assert os.path.exists(root) == (how != "removed")
 
 
+SLOW = """
+from qd_studio.engine.backends.cpu import background
+background.BOOT = background.BOOT.removesuffix(".serve()\\n") + '''
+helper = sys.modules[engine + ".backends.cpu.helper"]
+helper._AFTER = 0.5
+helper._result = lambda job: signal.pause()
+signal.alarm = lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+helper.serve()
+'''
+"""
+"""LLVM never ends a job."""
+
+
+@needs_proc
+@pytest.mark.slow
+def test_the_helper_ends_some_time_after_the_program(tmp_path):
+    more = """
+    while background._process is None:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    assert not background._deaths
+    print(background._process.pid)
+    """
+    done, _ = run(tmp_path, more, before=SLOW)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ends(int(done.stdout.split()[0]))
+    assert not entries()
+
+
 def test_a_program_that_ends_at_once_leaves_its_full_code(tmp_path):
     done, _ = run(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
