@@ -190,11 +190,13 @@ class OptionTable:
 
     tiered: str = option(
         "off",
-        "Launch quickly generated code first, while LLVM optimises in the background. `auto`: "
-        "where both return the same bits, which is so without `fast_math`, and for kernels that "
-        "compute with no floats. `off`: the first call waits for LLVM.",
+        "Launch quickly generated code first, while LLVM optimises in the background. `auto`, "
+        "`on`: for all kernels; with `fast_math` the last digits of floats may depend on when the "
+        "code is replaced. `exact`: where both return the same bits, which is so without "
+        "`fast_math`, and for kernels that compute with no floats. `off`: the first call waits "
+        "for LLVM.",
         scope="cpu",
-        choices=("auto", "on", "off"),
+        choices=("auto", "on", "exact", "off"),
     )
 
     # CPU

@@ -34,7 +34,7 @@ def pytest_addoption(parser):
         help="rewrite the expected output of file tests with what comes out now",
     )
     parser.addoption(
-        "--tiered", default="", metavar="auto|on|off",
+        "--tiered", default="", metavar="auto|exact|off",
         help="QD_TIERED of all tests that choose no tiers themselves",
     )  # fmt: skip
 

@@ -8,7 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-__all__ = ["FirstCode", "LaterCode", "PendingCode"]
+__all__ = ["FirstCode", "LaterCode", "Order", "PendingCode"]
+
+Order = tuple[str, str]
+"""The name of a module, whose ``accepts`` and ``write`` a helper process calls, and their text."""
 
 
 class FirstCode(Protocol):
@@ -40,8 +43,14 @@ class PendingCode(Protocol):
         """True if the code is there. wait: until it is."""
         ...
 
-    def then(self, call: Callable[[], None], keeps: bool = False) -> None:
-        """Call ``call`` once the code is there, on any thread. keeps: it writes to a cache."""
+    def then(
+        self, call: Callable[[], None], order: Callable[[], Order | None] | None = None
+    ) -> None:
+        """Call ``call`` once the code is there, on any thread.
+
+        order: for a call that writes to a cache, makes what another process needs to do that if
+        this one ends before.
+        """
         ...
 
 

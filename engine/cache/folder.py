@@ -6,6 +6,7 @@ Below it each layer has a folder, and in that, a file per entry (see `entry`)::
     <root>/offline/<kernel>-<key>.qd1       kernel: 16 hexadecimal digits, key: 40
     <root>/fastcache/...
     <root>/lock                             held by a process while it removes files
+    <root>/background                       held by the process that writes `orders`
 
 There is no index: a listing finds the entries of a kernel, and damage to one file does not affect
 another.

@@ -13,11 +13,13 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .. import logs as log
 from ..errors import QuadrantsRuntimeError
+from . import folder
 from .codec import decode, encode
 from .in_process import IN_PROCESS
 from .locations import Function
@@ -26,6 +28,7 @@ from .parts import Part
 
 if TYPE_CHECKING:
     from ..backends.base import Artifact, Backend
+    from ..backends.tiers import Order
     from ..config import CompileConfig
     from ..ir import Func
     from .library import Library
@@ -156,8 +159,11 @@ class Offline:
             return _write(store, slot, artifact, about)
         if artifact.first is not None:
             known = about()  # as below
+            with suppress(OSError):  # the write says so
+                folder.create(store.root, store.folder)
             artifact.first.pending.then(
-                lambda: _write_full(store, slot, artifact, known), keeps=True
+                lambda: _write_full(store, slot, artifact, known),
+                lambda: _order(self._config, slot, artifact, known),
             )
             return False
         if not self._late:
@@ -218,6 +224,21 @@ def _write_full(store: Store, slot: Slot, artifact: Artifact, about: dict[str, A
     """Write an entry whose code was made in the background."""
     artifact.machine_code()
     _write(store, slot, artifact, lambda: about)
+
+
+def _order(
+    config: CompileConfig, slot: Slot, artifact: Artifact, about: dict[str, Any]
+) -> Order | None:
+    """The data with which another process writes an entry; None if it cannot be kept."""
+    from . import orders
+
+    if folder.dry():
+        return None
+    try:
+        load, _ = encode(artifact, slot.functions)
+    except TypeError:
+        return None
+    return orders.__name__, orders.order(config, slot.key, slot.kernel, about, load)
 
 
 def _write(store: Store, slot: Slot, artifact: Artifact, about: About) -> bool:

@@ -5,7 +5,7 @@ import stat
 import time
 
 import pytest
-from qd_studio.engine.cache import cleaning, folder
+from qd_studio.engine.cache import cleaning, folder, orders, running
 from qd_studio.engine.cache.observe import BYPASS, DAMAGED, HIT, MISS
 from qd_studio.engine.cache.store import Store, open_store
 from qd_studio.engine.config import CompileConfig
@@ -47,6 +47,35 @@ def test_what_is_written_is_read(root):
     assert shelf.is_right(s, 1)
     assert shelf.is_right(shelf.store(root), 1)
     assert shelf.read(s, 2) is None
+
+
+def test_another_process_writes_an_order(root, monkeypatch):
+    monkeypatch.setattr(running, "_known", "")
+    monkeypatch.setattr(orders, "_held", {})
+    wanted = shelf.entry(1)
+    text = orders.order(
+        CompileConfig(offline_cache_file_path=root, remote_cache_key_file="key"),
+        wanted.key, wanted.kernel, wanted.about, wanted.load,
+    )  # fmt: skip
+    assert os.path.abspath("key") in text
+    assert not orders.accepts(text)  # there is no root
+    orders.write(text, wanted.code)
+    assert not os.path.lexists(root)
+    os.mkdir(root, 0o700)
+    with folder.locked(f"{root}/background", make=True):
+        orders._held.clear()
+        assert not orders.accepts(text)  # another process does it
+    orders._held.clear()
+    try:
+        assert orders.accepts(text)
+        with folder.locked(f"{root}/background") as held:
+            assert not held  # until this process ends
+        orders.write(text, wanted.code)
+    finally:
+        orders._locks.close()
+    assert shelf.is_right(shelf.store(root), 1)
+    assert running.known() == shelf.ENGINE
+    assert not orders.accepts(text)  # it is there
 
 
 def test_an_empty_entry_and_a_large_one(root):

@@ -1,13 +1,17 @@
 """Programs with two tiers: their ends, forks, signals, and what they leave in the cache."""
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import textwrap
 import time
+from contextlib import nullcontext
 
 import pytest
 from qd_studio.engine.backends.cpu import background
+from qd_studio.engine.cache import folder
 
 pytestmark = pytest.mark.skipif(not background.available(), reason="no helper process here")
 
@@ -34,31 +38,143 @@ print(a.to_numpy()[0])
 """
 
 
-def run(tmp_path, more="", before="", **variables):
+def run(tmp_path, more="", before="", **options):
     """Run the program with tiers; the finished process and its seconds."""
     file = tmp_path / "program.py"
     file.write_text(PROGRAM.format(before=before, more=textwrap.dedent(more)))
-    environment = {**os.environ, "QD_TIERED": "1", **variables}
+    environment = {**os.environ, "QD_TIERED": "1"}
     began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, str(file)], capture_output=True, text=True, env=environment, timeout=120
-    )
+        [sys.executable, str(file)], capture_output=True, text=True, env=environment, timeout=120,
+        **options,
+    )  # fmt: skip
     return done, time.monotonic() - began
 
 
 def entries():
     """The entries of the offline cache on disk."""
     found = []
-    for folder, _, files in os.walk(os.environ["XDG_CACHE_HOME"]):
-        if f"{os.sep}offline" in folder:
+    for path, _, files in os.walk(os.environ["XDG_CACHE_HOME"]):
+        if f"{os.sep}offline" in path:
             found += files
     return found
+
+
+STOPPED = """
+import os, signal
+from qd_studio.engine.backends.cpu import background
+background._ensure_thread()
+next(iter(scale.launchers.variants.values())).executable._pending._done.wait(60)
+os.kill(background._process.pid, signal.SIGSTOP)
+more(qd.ndarray(qd.f64, shape=10))
+print(background._process.pid)
+"""
+"""One kernel has its full code; that of the other is left to the helper, which is stopped."""
+
+
+def ends(pid):
+    """Wait until a process has ended."""
+    for _ in range(1200):
+        try:
+            with open(f"/proc/{pid}/stat") as stat:
+                if stat.read().rpartition(")")[2].split()[0] == "Z":
+                    return True
+        except OSError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no /proc here")
+
+
+@needs_proc
+def test_the_helper_outlives_the_program_and_holds_nothing_of_it(tmp_path):
+    """Its output is read to the end while the helper is stopped."""
+    read, write = os.pipe()  # inherited, such as a lock of a script
+    os.set_inheritable(write, True)
+    try:
+        done, _ = run(tmp_path, STOPPED, pass_fds=[write])
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stderr) == (0, "")
+    pid = int(done.stdout.split()[0])
+    try:
+        assert os.read(read, 1) == b""
+        os.close(read)
+        assert os.getpgid(pid) == os.getpgid(0)
+        assert os.readlink(f"/proc/{pid}/cwd") == "/"
+        files = {os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")}
+        assert all(name.startswith(("pipe:", "/memfd:", "/dev/null")) for name in files), files
+        assert len(entries()) == 1
+        os.kill(pid, signal.SIGHUP)  # the terminal ends with the program
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert ends(pid)
+    assert len(entries()) == 2
+
+
+@needs_proc
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["killed", "held", "removed", "interrupted"])
+def test_code_that_is_pending_at_the_end_is_not_always_kept(tmp_path, how):
+    root = os.path.join(os.environ["XDG_CACHE_HOME"], "qd-studio", "qdcache")
+    more = STOPPED + ("import sys; sys.stdout.flush()\nraise KeyboardInterrupt\n"
+                      if how == "interrupted" else "")  # fmt: skip
+    done, _ = run(tmp_path, more, start_new_session=True)
+    pid = int(done.stdout.split()[0])
+    if how == "interrupted":
+        assert ends(pid)
+        return
+    assert (done.returncode, done.stderr) == (0, "")
+    lock = folder.locked(f"{root}/background", make=True) if how == "held" else nullcontext()
+    with lock:
+        if how == "removed":
+            shutil.rmtree(root)
+        if how == "killed":
+            os.killpg(os.getpgid(pid), signal.SIGTERM)
+        os.kill(pid, signal.SIGCONT)
+        assert ends(pid)
+    assert len(entries()) == (0 if how == "removed" else 1)
+    assert os.path.exists(root) == (how != "removed")
+
+
+SLOW = """
+from qd_studio.engine.backends.cpu import background
+background.BOOT = background.BOOT.removesuffix(".serve()\\n") + '''
+helper = sys.modules[engine + ".backends.cpu.helper"]
+helper._AFTER = 0.5
+helper._result = lambda job: signal.pause()
+signal.alarm = lambda seconds: signal.setitimer(signal.ITIMER_REAL, seconds)
+helper.serve()
+'''
+"""
+"""LLVM never ends a job."""
+
+
+@needs_proc
+@pytest.mark.slow
+def test_the_helper_ends_some_time_after_the_program(tmp_path):
+    more = """
+    while background._process is None:
+        time.sleep(0.01)
+    time.sleep(0.5)
+    assert not background._deaths
+    print(background._process.pid)
+    """
+    done, _ = run(tmp_path, more, before=SLOW)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ends(int(done.stdout.split()[0]))
+    assert not entries()
 
 
 def test_a_program_that_ends_at_once_leaves_its_full_code(tmp_path):
     done, _ = run(tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("1.0")
+    end = time.monotonic() + 60
+    while not entries() and time.monotonic() < end:
+        time.sleep(0.01)
     assert entries()
     done, _ = run(
         tmp_path,
@@ -97,7 +213,7 @@ def test_a_fork_during_a_compile_leaves_both_processes_working(tmp_path):
 
 STUCK = """
 from qd_studio.engine.backends.cpu import background
-background.BOOT = "import time; time.sleep(1000)"
+background.BOOT = "import sys; sys.stdin.read()"
 """
 """The helper never answers."""
 
@@ -144,14 +260,4 @@ time.sleep(100)
     process.kill()
     process.wait()
     process.stdout.close()
-    for _ in range(1000):
-        try:
-            os.kill(helper, 0)
-            with open(f"/proc/{helper}/stat") as stat:
-                if stat.read().rpartition(")")[2].split()[0] == "Z":
-                    break
-        except OSError:
-            break
-        time.sleep(0.05)
-    else:
-        raise AssertionError("the helper lives on")
+    assert ends(helper)

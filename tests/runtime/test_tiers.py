@@ -212,12 +212,12 @@ def root(a: qd.types.ndarray(qd.f32, 1), n: qd.i32):
     ("kernel", "options", "quick"),
     [
         # Of floats that are only moved, compared and converted there is one result.
-        ("moved", {"tiered": "auto"}, True), ("scale", {"tiered": "auto"}, False),
-        ("root", {"tiered": "auto", "fast_math": False}, True),
-        ("scale", {"tiered": True}, True), ("moved", {"tiered": False}, False),
+        ("moved", {"tiered": "exact"}, True), ("scale", {"tiered": "exact"}, False),
+        ("root", {"tiered": "exact", "fast_math": False}, True),
+        ("scale", {"tiered": "auto"}, True), ("moved", {"tiered": False}, False),
     ],
 )  # fmt: skip
-def test_kernels_whose_tiers_return_the_same_bits_have_them_with_auto(kernel, options, quick):
+def test_kernels_whose_tiers_return_the_same_bits_have_them_with_exact(kernel, options, quick):
     with no_helper():
         qd.init(arch=qd.cpu, offline_cache=False, **options)
         a, b = qd.ndarray(qd.f32, shape=10), qd.ndarray(qd.i64, shape=10)

@@ -83,7 +83,7 @@ class CpuBackend:
             config.num_compile_threads,
         )  # fmt: skip
         first: FirstCode | None = None
-        if cache.tiered and level and (config.tiered == "on" or FAST not in kernel.text):
+        if cache.tiered and level and (config.tiered != "exact" or FAST not in kernel.text):
             from .first_tier import first_tier
 
             first = first_tier(func, kernel, job)

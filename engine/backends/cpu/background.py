@@ -5,8 +5,9 @@ and hands on the results: first to the executables, then to the caches. `Pending
 caller that needs the code now: a job that has not begun is then done in this process, and one that
 has begun is waited for. So no caller waits longer than for a compile.
 
-At the end of the process code that caches wait for is finished for `_AT_EXIT` seconds at most: here
-what is estimated to fit, and in the helper what it has begun. The helper is then killed.
+At the end of the process code that caches wait for is left to the helper, which writes the entries
+and then ends; see `helper`. If there is none, or the user has interrupted the program, the helper
+is killed.
 
 A forked child starts no helper: a process for each of many short children costs more than it gains.
 Its new kernels have full code at once; it makes that of earlier ones itself, when it is needed.
@@ -19,20 +20,21 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ..base import FORK_HANDLERS
 from .code import CodeJob, full_code
-from .helper import BOOT, message, receive
+from .helper import BOOT, ORDERS, message, receive
+
+if TYPE_CHECKING:
+    from ..tiers import Order
 
 __all__ = ["COMPLETING", "Pending", "available", "background_thread", "submit"]
 
-_AT_EXIT: Final = 0.3
 _IDLE: Final = 8.0
 """Seconds without a job after which the helper is ended; less than its own limit."""
 _DEATHS: Final = 3
@@ -45,13 +47,15 @@ class Pending:
     """The full code of one kernel, which may be in the making.
 
     estimate: seconds that it needs to be made. spent: seconds of launches of first-tier code so
-    far. kept: a cache waits for it. lost: the helper could not make it.
+    far. orders: make what the helper needs to write it to the caches that wait for it. lost: the
+    helper could not make it.
     """
 
     def __init__(self, job: CodeJob) -> None:
         self.estimate: Final = _FIXED + _PER_LINE * job.text.count("\n")
         self.spent = 0.0
-        self.kept = self.lost = False
+        self.lost = False
+        self.orders: list[Callable[[], Order | None]] = []
         self._job: CodeJob | None = job
         self._code: bytes | None = None
         self._error: Exception | None = None
@@ -78,12 +82,15 @@ class Pending:
         """Wait until the code is there, at most so long."""
         self._done.wait(seconds)
 
-    def then(self, call: Callable[[], None], keeps: bool = False) -> None:
-        """Call ``call`` once there is code, on any thread. keeps: it writes to a cache."""
+    def then(
+        self, call: Callable[[], None], order: Callable[[], Order | None] | None = None
+    ) -> None:
+        """See `tiers.PendingCode`."""
         with _lock:
             if not self.ready:
                 self._then.append(call)
-                self.kept |= keeps
+                if order is not None:
+                    self.orders.append(order)
                 return
         if self._code is not None:
             call()
@@ -118,7 +125,7 @@ class Pending:
             if self.ready:
                 return
             self._code, self._error, self._job = code, error, None
-            calls, self._then = self._then, []
+            calls, self._then, self.orders = self._then, [], []
             self._done.set()
         for call in calls if code is not None else ():
             try:
@@ -132,7 +139,7 @@ class Pending:
     def renew(self) -> None:
         """In a forked child: no thread of the parent holds or will set the event, and the parent
         writes to the caches."""
-        self.kept = False
+        self.orders = []
         if not self.ready:
             self._done = threading.Event()
 
@@ -144,6 +151,8 @@ _lock = threading.Lock()
 _wake = threading.Condition(_lock)
 _passing = threading.Lock()
 """Held while a result is passed on; a fork waits for it."""
+_starting = threading.Lock()
+"""Held while the helper is started or ended, and by the end of the program; a fork waits for it."""
 _queue: Final[list[Pending]] = []
 _running: Pending | None = None
 _thread: threading.Thread | None = None
@@ -154,7 +163,7 @@ _forked = False
 
 
 class _Process:
-    """A helper process and its pipes."""
+    """A helper process, its pipes and its file of orders."""
 
     def __init__(self) -> None:
         folder = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -162,13 +171,15 @@ class _Process:
         paths = [path for path in sys.path if os.path.isabs(path)]
         flags = ["-I", "-S", *(["-B"] if sys.dont_write_bytecode else [])]
         words = [sys.executable, *flags, "-c", BOOT, engine, folder, *paths]
+        self._sending = threading.Lock()
         into, self.to = os.pipe()
         self.out, result = os.pipe()
+        self._orders = _nameless()
         try:
             null = os.open(os.devnull, os.O_WRONLY)
             actions = [
                 (os.POSIX_SPAWN_DUP2, into, 0), (os.POSIX_SPAWN_DUP2, result, 1),
-                (os.POSIX_SPAWN_DUP2, null, 2),
+                (os.POSIX_SPAWN_DUP2, null, 2), (os.POSIX_SPAWN_DUP2, self._orders, ORDERS),
             ]  # fmt: skip
             try:
                 self.pid = os.posix_spawn(words[0], words, os.environ, file_actions=actions)
@@ -182,8 +193,8 @@ class _Process:
             os.close(result)
 
     def close(self) -> None:
-        """Close the pipes; the process then ends after its job."""
-        for file in (self.to, self.out):
+        """Close the files; the process then ends after its job."""
+        for file in (self.to, self.out, self._orders):
             with suppress(OSError):
                 os.close(file)
 
@@ -205,13 +216,42 @@ class _Process:
         job = pending.job()
         if job is None:
             return None
-        data = memoryview(message((0, (job.text, job.symbols, tuple(job.target), *job[3:]))))
         try:
-            while data:
-                data = data[os.write(self.to, data) :]
+            with self._sending:
+                _write(self.to, message((0, _plain(job))))
             return receive(self.out)
         except OSError:
             raise EOFError from None
+
+    def leave(self, jobs: list[tuple[CodeJob, list[Order]]]) -> None:
+        """Leave jobs with their orders, which the process carries out when its input ends."""
+        try:
+            for job, orders in jobs:
+                _write(self._orders, message((_plain(job), orders)))
+        except OSError as error:
+            log.debug(f"some code is not kept: {error}")
+        if self._sending.acquire(blocking=False):  # else the end of this process closes it
+            os.close(self.to)
+
+
+def _plain(job: CodeJob) -> tuple[Any, ...]:
+    return (job.text, job.symbols, tuple(job.target), *job[3:])
+
+
+def _write(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _nameless() -> int:
+    """A new file without a name."""
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("qd-orders")
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        return os.dup(file.fileno())
 
 
 @cache
@@ -284,13 +324,18 @@ def _work() -> None:
     while (pending := _next()) is not None:
         try:
             if process is None:
-                process = _process = _Process()
+                with _starting:
+                    if _ending:
+                        return
+                    process = _process = _Process()
             found = process.ask(pending)
         except (EOFError, OSError) as error:
             if _ending:
                 return
             process = _died(process, pending, error)
             continue
+        if _ending:
+            return
         if found is not None:
             result = found[1]
             with _passing:
@@ -300,9 +345,11 @@ def _work() -> None:
                     _failed(pending, result)
         with _lock:
             _running = None
-    _process = None
-    if process is not None:
-        process.end()
+    with _starting:
+        if process is None or _ending:
+            return
+        _process = None
+    process.end()
 
 
 def _died(process: _Process | None, pending: Pending, error: Exception) -> None:
@@ -327,43 +374,48 @@ def _failed(pending: Pending, why: str) -> None:
 
 
 def _at_exit() -> None:
-    """Finish some of what caches wait for; see the module docstring."""
-    global _ending
-    end = time.monotonic() + _AT_EXIT
-    while (left := end - time.monotonic()) > 0:
+    """Leave what caches wait for to the helper; see the module docstring."""
+    global _ending, _process, _running
+    with _starting:
+        _ending = True
         with _lock:
-            fitting = [p for p in _queue if p.kept and p.estimate < left]
-            running = _running if _running is not None and _running.kept else None
-        if fitting and _take(fitting[0]):
-            fitting[0].made_here()
-        elif running is not None and not running.ready:
-            # The helper may still be starting.
-            if running.estimate < left:
-                running.made_here()
+            # Who needs the code of the running job from now on makes it.
+            waiting = [_running, *sorted(_queue, key=lambda pending: pending.estimate)]
+            _running = None
+        jobs = [left for pending in waiting if pending is not None and (left := _left(pending))]
+        # The type of the exception that has ended the main program.
+        if jobs and getattr(sys, "last_type", None) is not KeyboardInterrupt:
+            try:
+                process = _process = _process or _Process()
+            except OSError as error:
+                log.debug(f"some code is not kept: {error}")
             else:
-                running.wait(left)
-        elif not fitting:
-            break
-    _ending = True
-    process = _process
-    if process is not None:
-        process.end(kill=True)
+                process.leave(jobs)
+        elif _process is not None:
+            _process.end(kill=True)
+
+
+def _left(pending: Pending) -> tuple[CodeJob, list[Order]] | None:
+    """The job of code that is not made, with the orders for it; None if no cache waits for it."""
+    orders = [order for make in tuple(pending.orders) if (order := make()) is not None]
+    job = pending.job()
+    return (job, orders) if job is not None and orders else None
 
 
 def _before_fork() -> None:
-    for lock in (COMPLETING, _passing, _lock):
+    for lock in (COMPLETING, _starting, _passing, _lock):
         lock.acquire()
 
 
 def _after_fork() -> None:
-    for lock in (_lock, _passing, COMPLETING):
+    for lock in (_lock, _passing, _starting, COMPLETING):
         lock.release()
 
 
 def _in_child() -> None:
-    global _forked, _lock, _passing, _process, _running, _thread, _wake
+    global _forked, _lock, _passing, _process, _running, _starting, _thread, _wake
     COMPLETING.release()
-    _lock, _passing = threading.Lock(), threading.Lock()
+    _lock, _passing, _starting = threading.Lock(), threading.Lock(), threading.Lock()
     _wake = threading.Condition(_lock)
     if _process is not None:
         _process.close()

@@ -6,8 +6,14 @@ nor that of llvmlite with the program, and may crash. It reads jobs from its sta
 after the other, and writes the results to its standard output, until its input ends or nothing has
 come for some seconds. `background` is the side of the program.
 
+When the program ends, caches may still wait for code. The program then leaves jobs with orders
+(`tiers.Order`) in a file without a name, which is open here from the start. So it waits for
+nothing. The process makes the code and has it written, with the lowest priority and for a bounded
+time. It holds no pipe, terminal, directory or lock of the program, and stays in its process group:
+a signal to the group ends it. The end of the terminal does not: it may end with the program.
+
 A message is 8 bytes of length, then a value of `marshal`: a job is (number, fields of `CodeJob`), a
-result (number, code) or (number, text of an error).
+result (number, code) or (number, text of an error), a message of the file (job, orders).
 """
 
 from __future__ import annotations
@@ -15,18 +21,37 @@ from __future__ import annotations
 import marshal
 import os
 import select
+import signal
+import threading
 from contextlib import suppress
+from importlib import import_module
 from typing import Any, Final
 
-__all__ = ["BOOT", "message", "receive", "serve"]
+__all__ = ["BOOT", "ORDERS", "message", "receive", "serve"]
 
 _IDLE: Final = 10.0
 """Seconds without a job after which the process ends: LLVM takes 80 MB of memory."""
 _NICE: Final = 5
+ORDERS: Final = 3
+"""The descriptor of the file with orders."""
+_AFTER: Final = 60
+"""Seconds after the end of the program in which the process ends."""
 
 BOOT: Final = """\
-import importlib.util, signal, sys, types
+import importlib.util, os, signal, sys, types
 signal.signal(signal.SIGINT, signal.SIG_IGN)
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+os.chdir("/")
+try:
+    inherited = os.listdir("/dev/fd")
+except OSError:
+    inherited = range(1024)
+for file in map(int, inherited):
+    if file > 3:
+        try:
+            os.close(file)
+        except OSError:
+            pass
 engine, folder, *sys.path = sys.argv[1:]
 outer = engine.rpartition(".")[0]
 if outer:
@@ -66,24 +91,63 @@ def _read(file: int, size: int) -> bytes:
 
 
 def serve() -> None:
-    """Work until the input ends."""
+    """Work until the input ends, then carry out the orders that the program has left."""
     # What a library prints must not end up between the results.
     out = os.dup(1)
     os.dup2(2, 1)
     with suppress(OSError):
         os.nice(_NICE)
+    threading.Thread(target=_bounded, daemon=True).start()
+    made: dict[Any, bytes | str] = {}
+    while select.select([0], [], [], _IDLE)[0]:
+        try:
+            number, job = receive(0)
+            made = {job: _result(job)}
+            data = memoryview(message((number, made[job])))
+            while data:
+                data = data[os.write(out, data) :]
+        except (EOFError, BrokenPipeError):
+            os.close(out)
+            _carry_out(made)
+            return
+
+
+def _bounded() -> None:
+    """Bound the time after the end of the program, also for a job that LLVM does not end."""
+    hung_up = select.poll()
+    hung_up.register(0, 0)
+    hung_up.poll()
+    signal.alarm(_AFTER)
+
+
+def _result(job: tuple[Any, ...]) -> bytes | str:
+    """The code of a job, or the text of an error."""
     from ..base import Target
     from .code import CodeJob, full_code
 
-    while select.select([0], [], [], _IDLE)[0]:
+    text, symbols, target, *rest = job
+    try:
+        return full_code(CodeJob(text, symbols, Target(*target), *rest))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _carry_out(made: dict[Any, bytes | str]) -> None:
+    """Make the code that caches wait for, and write it. made: the last result, by its job."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    with suppress(OSError):
+        os.nice(19)
+    os.lseek(ORDERS, 0, os.SEEK_SET)
+    while True:
         try:
-            number, (text, symbols, target, *rest) = receive(0)
+            job, orders = receive(ORDERS)
         except EOFError:
             return
-        try:
-            result: bytes | str = full_code(CodeJob(text, symbols, Target(*target), *rest))
-        except Exception as error:
-            result = f"{type(error).__name__}: {error}"
-        data = memoryview(message((number, result)))
-        while data:
-            data = data[os.write(out, data) :]
+        wanted = [(module, text) for name, text in orders
+                  if (module := import_module(name)).accepts(text)]  # fmt: skip
+        if not wanted:
+            continue
+        code = made[job] if job in made else _result(job)
+        if isinstance(code, bytes):
+            for module, text in wanted:
+                module.write(text, code)
