@@ -163,9 +163,9 @@ def test_what_is_not_clear_goes_on_after_the_look_and_the_record_is_renewed(monk
     qd.init(arch=qd.cpu)
     one.capture.record = second
     assert gone.timed.place is None
-    anew = launch(gone.measured(Steps(), 0.3)).earlier
-    assert anew.more_s == 0 and anew.stamp == renewed.stamp
-    assert anew.n > launches or anew == replace(launch(second).earlier, more_s=0.0)
+    again = launch(gone.measured(Steps(), 0.3)).earlier
+    assert again.more_s == 0 and again.stamp == renewed.stamp
+    assert again.n > launches or again == replace(launch(second).earlier, more_s=0.0)
     # There is no memory to hold its arrays, or no time.
     monkeypatch.setattr(earlier, "_MOST", 1)
     record = replace(launch(second), earlier=replace(launch(second).earlier, more_s=0.0))

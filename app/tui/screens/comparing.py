@@ -221,12 +221,7 @@ class CompareScreen(ListScreen):
             self._with_option(text.strip())
 
     def back(self) -> bool:
-        bar = self.query_one("#value", PromptBar)
-        if not bar.has_class("open"):
-            return False
-        bar.remove_class("open")
-        self.query_one("#list", LineView).focus()
-        return True
+        return self.query_one("#value", PromptBar).leave(self.query_one("#list", LineView))
 
 
 @contextlib.contextmanager

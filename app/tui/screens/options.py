@@ -183,12 +183,7 @@ class OptionsScreen(StudioScreen):
         self.app.push_screen(SweepScreen(info.name, values, kernel.id))  # pyright: ignore[reportUnknownMemberType]
 
     def back(self) -> bool:
-        bar = self.query_one("#value", PromptBar)
-        if not bar.has_class("open"):
-            return False
-        bar.remove_class("open")
-        self.query_one("#list", LineView).focus()
-        return True
+        return self.query_one("#value", PromptBar).leave(self.query_one("#list", LineView))
 
 
 class SweepScreen(StudioScreen):

@@ -260,12 +260,7 @@ class StudyScreen(ListScreen):
         bar.focus()
 
     def back(self) -> bool:
-        bar = self.query_one("#value", PromptBar)
-        if not bar.has_class("open"):
-            return False
-        bar.remove_class("open")
-        self.query_one("#list", LineView).focus()
-        return True
+        return self.query_one("#value", PromptBar).leave(self.query_one("#list", LineView))
 
     def _given(self, text: str) -> None:
         self.back()

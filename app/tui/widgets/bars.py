@@ -200,6 +200,14 @@ class PromptBar(Input):
         self.select_all()
         return self
 
+    def leave(self, to: Widget) -> bool:
+        """Hide it and focus another widget; False if it is not open."""
+        if not self.has_class("open"):
+            return False
+        self.remove_class("open")
+        to.focus()
+        return True
+
     def typed(self, character: str) -> None:
         """Put a character in place of what is selected, as a key does."""
         self.replace(character, *self.selection)
