@@ -225,7 +225,7 @@ class PassCx:
         return found
 
     def ops(self) -> OpList:
-        """The ops of ``func`` as a list, for a pass that has not changed anything yet."""
+        """The ops of ``func`` as a list, for a pass that changed nothing so far."""
         return self.analysis("ops", OpList)
 
     # --- for pipelines ---------------------------------------------------------------------

@@ -33,10 +33,11 @@ from __future__ import annotations
 from typing import Final
 
 from ..analysis import is_invariant, needs_blocks, use_counts
-from ..ir import Block, Builder, ForAttr, Func, Op, set_block, walk
+from ..ir import Block, Builder, Func, Op, set_block, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into, replace_uses
 from ..types import DataType, PointerType, i32, u32
+from .grid import THREADS, Grid, has_plain_bounds, is_plain
 from .manager import PassCx
 from .registry import register
 
@@ -47,19 +48,11 @@ COPY: Final = "private copy"
 
 _BINS: Final = 4096
 """Elements of a copy: 16 KiB of shared memory, which leave room for all threads of a GPU's core."""
-_THREADS: Final = 256
 _MOST_BLOCKS: Final = 1056
 """Eight blocks for each of 132 cores, those of the largest GPUs of their time."""
 _MOST_OPS: Final = 48
 _KINDS: Final = frozenset({C.ATOMIC_ADD, C.ATOMIC_BIT_OR, C.ATOMIC_BIT_XOR})
 """Those that a copy of zeros can begin with."""
-_OTHERS: Final = frozenset({
-    C.CALL, C.PRINT, C.ASSERT, C.RAND, C.AD_STACK_ALLOCA, C.CLOCK, C.ARRAY_ALLOCA,
-})  # fmt: skip
-
-_KNOWN: Final = frozenset({
-    C.CONST, C.ARG_LOAD, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.MIN, C.MAX, C.ADD, C.SUB, C.BOUNDS,
-})  # fmt: skip
 
 
 @register("privatize_atomics", optional=True, per_task=True)
@@ -85,9 +78,9 @@ def privatize_atomics(func: Func, cx: PassCx) -> bool:
 def _array_of(func: Func, task: Op, ops: list[Op], updates: list[Op]) -> tuple[int | None, str]:
     """The number of the parameter that only updates touch, or the reason that there is none."""
     body = task.regions[1]
-    if len(ops) > _MOST_OPS or any(op.code in _OTHERS for op in ops) or needs_blocks(body):
+    if len(ops) > _MOST_OPS or not all(map(is_plain, ops)) or needs_blocks(body):
         return None, "the loop does more than counting"
-    if any(op.code not in _KNOWN for op in task.regions[0].ops):
+    if not has_plain_bounds(task):
         return None, "its bounds are computed"
     first = updates[0]
     if any(op.code != first.code or op.type is not first.type for op in updates):
@@ -136,55 +129,27 @@ def _count(func: Func, number: int) -> int:
     return total
 
 
-class _Mapping:
+def _grid_of(b: Builder, length: Op) -> tuple[Op, Op]:
+    """The number of blocks, and of their threads: an iteration for each, up to a full GPU."""
+    bits = THREADS.bit_length() - 1
+    blocks = b.binary(C.BIT_SAR, length, b.const(bits, i32))
+    blocks = b.binary(C.ADD, blocks, b.const(1, i32))
+    blocks = b.binary(C.MIN, blocks, b.const(_MOST_BLOCKS, i32))
+    blocks = b.binary(C.MAX, blocks, b.const(1, i32))
+    return blocks, b.binary(C.MUL, blocks, b.const(THREADS, i32))
+
+
+class _Mapping(Grid):
     """Makes the new body of one task.
 
-    index: of the thread in the grid. begin / length: of the user's loop. threads: of the grid.
-    extents: of the array. indices: ops of the user's index.
+    blocks / threads: of the grid. extents: of the array.
     """
 
     def __init__(self, func: Func, task: Op, updates: list[Op], number: int) -> None:
-        self.func, self.task, self.number = func, task, number
-        self.updates = updates
-        self.old = task.regions[1]
-        self.indices = [
-            op for op in walk(self.old) if op.code == C.LOOP_INDEX and op.args[0] is task
-        ]
-        self.header()
-        self.body = Block()
-        b = self.b = Builder(func, self.body, task.loc)
-        self.index = b.loop_index(task, 0)
-        self.begin, self.length = self.range_of(b)
-        self.blocks, self.threads = self.grid_of(b, self.length)
-
-    def range_of(self, b: Builder) -> tuple[Op, Op]:
-        """Begin and length of the user's loop."""
-        mapping: dict[Op, Op] = {}
-        clone_into(self.func, self.bounds, mapping, b.block)
-        begin, end = (mapping[op] for op in self.ends)
-        return begin, b.binary(C.SUB, end, begin)
-
-    def grid_of(self, b: Builder, length: Op) -> tuple[Op, Op]:
-        """The number of blocks, and of their threads: an iteration for each, up to a full GPU."""
-        bits = _THREADS.bit_length() - 1
-        blocks = b.binary(C.BIT_SAR, length, b.const(bits, i32))
-        blocks = b.binary(C.ADD, blocks, b.const(1, i32))
-        blocks = b.binary(C.MIN, blocks, b.const(_MOST_BLOCKS, i32))
-        blocks = b.binary(C.MAX, blocks, b.const(1, i32))
-        return blocks, b.binary(C.MUL, blocks, b.const(_THREADS, i32))
-
-    def header(self) -> None:
-        """The bounds become those of the grid."""
-        region, task = self.task.regions[0], self.task
-        *self.bounds, last = region.ops
-        self.ends = last.args
-        region.ops = []
-        b = Builder(self.func, region, task.loc)
-        _, length = self.range_of(b)
-        _, threads = self.grid_of(b, length)
-        last.args = (b.const(0, i32), threads)
-        region.ops.append(last)
-        task.attr = task.attr._replace(block_dim=_THREADS, axes=None)
+        super().__init__(func, task, lambda b, lengths: _grid_of(b, lengths[0])[1])
+        self.updates, self.number = updates, number
+        (self.begin,), (self.length,) = self.begins, self.lengths
+        self.blocks, self.threads = _grid_of(self.b, self.length)
 
     def run(self) -> None:
         b = self.b
@@ -211,8 +176,7 @@ class _Mapping:
         # Not in the first region: some OpenCL compilers fail at barriers that are conditional.
         b.emit(C.BLOCK_SYNC)
         self.add_up(copy, b.select(shared, size, b.const(0, i32)))
-        self.old.ops = self.body.ops
-        set_block(self.body.ops, self.old)
+        self.finish()
 
     def size(self) -> tuple[Op, Op]:
         """The number of elements, at most one more than a copy has, and whether a copy has them."""
@@ -229,22 +193,6 @@ class _Mapping:
             few = b.binary(C.MIN, extent, most)
             total = b.binary(C.MIN, b.binary(C.MUL, total, few), most)
         return total, b.binary(C.CMP_LE, total, b.const(_BINS, i32))
-
-    def trips(self, length: Op, first: Op, step: Op) -> Op:
-        """The number of ``first``, ``first + step``, ... below ``length``."""
-        b = self.b
-        left = b.binary(C.SUB, b.binary(C.SUB, length, b.const(1, i32)), first)
-        count = b.binary(C.ADD, b.binary(C.DIV, left, step), b.const(1, i32))
-        zero = b.const(0, i32)
-        return b.select(b.binary(C.CMP_GE, left, zero), count, zero)
-
-    def strided(self, length: Op, first: Op, step: Op) -> tuple[Block, Op]:
-        """A loop over ``first``, ``first + step``, ... below ``length``: its body, that number."""
-        b = self.b
-        loop = b.range_for((b.const(0, i32), self.trips(length, first, step)), ForAttr())
-        with b.inside(loop.regions[0]):
-            at = b.binary(C.ADD, first, b.binary(C.MUL, b.loop_index(loop, 0), step))
-        return loop.regions[0], at
 
     def loop(self) -> tuple[Block, Op]:
         """The loop over the iterations of a thread: its body, the user's index."""
@@ -276,8 +224,8 @@ class _Mapping:
         """Add the block's copy to the array."""
         b, update, t = self.b, self.updates[0], self.updates[0].type
         assert isinstance(t, DataType)
-        mine = b.binary(C.BIT_AND, self.index, b.const(_THREADS - 1, i32))
-        block, at = self.strided(size, mine, b.const(_THREADS, i32))
+        mine = b.binary(C.BIT_AND, self.index, b.const(THREADS - 1, i32))
+        block, at = self.strided(size, mine, b.const(THREADS, i32))
         with b.inside(block):
             value = b.load(b.element(copy, at))
             some = b.if_(b.binary(C.CMP_NE, value, b.const(0, t)))

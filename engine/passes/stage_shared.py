@@ -33,10 +33,10 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ..analysis import needs_blocks
-from ..ir import Block, Builder, ForAttr, Func, Op, replace_uses, set_block, walk
+from ..ir import Block, Builder, ForAttr, Func, Op, replace_uses, set_block
 from ..ir import codes as C
-from ..ir.edit import clone_into
 from ..types import DataType, i32, row_major
+from .grid import THREADS, Grid, has_plain_bounds, is_plain
 from .linear_form import form_of
 from .manager import PassCx
 from .registry import register
@@ -48,20 +48,13 @@ TILE: Final = "staged tile"
 
 _SIDE: Final = 32
 """Iterations of a tile along each axis: a warp's threads."""
-_ROWS: Final = 8
+_ROWS: Final = THREADS // _SIDE
 """Warps of a block: each runs 4 rows of the tile."""
-_THREADS: Final = _SIDE * _ROWS
 _MOST_ACROSS: Final = 1 << 10
 _MOST_DOWN: Final = 1 << 12
 """Tiles of a grid along each axis: their threads can be counted in 31 bits."""
 _MOST_STAGED: Final = 2
 _MOST_OPS: Final = 96
-_KNOWN: Final = frozenset({
-    C.CONST, C.ARG_LOAD, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.MIN, C.MAX, C.ADD, C.SUB, C.BOUNDS,
-})  # fmt: skip
-_OTHERS: Final = frozenset({
-    C.CALL, C.PRINT, C.ASSERT, C.RAND, C.AD_STACK_ALLOCA, C.CLOCK, C.ARRAY_ALLOCA, C.CONTINUE,
-})  # fmt: skip
 
 
 class _Plan(NamedTuple):
@@ -80,9 +73,11 @@ def stage_shared(func: Func, cx: PassCx) -> bool:
     body, header = task.regions[1], task.regions[0]
     if len(header.ops[-1].args) != 4 or task.attr.axes not in (None, (0, 1), (1, 0)):
         return False
-    if len(body.ops) > _MOST_OPS or any(op.regions or op.code in _OTHERS for op in body.ops):
+    if len(body.ops) > _MOST_OPS or any(
+        op.regions or op.code == C.CONTINUE or not is_plain(op) for op in body.ops
+    ):
         return False
-    if any(op.code not in _KNOWN for op in header.ops) or needs_blocks(body):
+    if not has_plain_bounds(task) or needs_blocks(body):
         return False
     found = _plan(func, task)
     if found is None:
@@ -159,57 +154,39 @@ def _can_be_staged(func: Func, task: Op, op: Op, written: set[int], axis: int) -
     return exact and all(index.code == C.CONST for index in outer)
 
 
-class _Tiling:
+def _tiles_of(b: Builder, length: Op) -> Op:
+    """The tiles of an axis."""
+    tiles = b.binary(C.ADD, length, b.const(_SIDE - 1, i32))
+    return b.binary(C.BIT_SAR, tiles, b.const(_SIDE.bit_length() - 1, i32))
+
+
+class _Tiling(Grid):
     """Makes the new body of one task.
 
-    begins / lengths: of the loop's axes. lane / warp: of the thread in its block.
+    across / down: tiles of the grid along the two axes. lane / warp: of the thread in its block.
     """
 
     def __init__(self, func: Func, task: Op, plan: _Plan) -> None:
-        self.func, self.task, self.plan = func, task, plan
-        self.old = task.regions[1]
-        self.header()
-        self.body = Block()
-        b = self.b = Builder(func, self.body, task.loc)
-        index = b.loop_index(task, 0)
-        self.begins, self.lengths = self.range_of(b)
-        self.across, self.down = self.grid_of(b, self.lengths)
-        thread = b.binary(C.BIT_AND, index, b.const(_THREADS - 1, i32))
+        self.plan = plan
+        super().__init__(func, task, self._threads)
+        b = self.b
+        self.across, self.down = self._tiles(b, self.lengths)
+        thread = b.binary(C.BIT_AND, self.index, b.const(THREADS - 1, i32))
         self.lane = b.binary(C.BIT_AND, thread, b.const(_SIDE - 1, i32))
         self.warp = b.binary(C.BIT_SAR, thread, b.const(_SIDE.bit_length() - 1, i32))
-        self.block = b.binary(C.BIT_SAR, index, b.const(_THREADS.bit_length() - 1, i32))
+        self.block = b.binary(C.BIT_SAR, self.index, b.const(THREADS.bit_length() - 1, i32))
 
-    def range_of(self, b: Builder) -> tuple[list[Op], list[Op]]:
-        """Begin and length of the user's axes."""
-        mapping: dict[Op, Op] = {}
-        clone_into(self.func, self.bounds, mapping, b.block)
-        ends = [mapping[op] for op in self.ends]
-        pairs = list(zip(ends[::2], ends[1::2], strict=True))
-        return [begin for begin, _ in pairs], [b.binary(C.SUB, end, begin) for begin, end in pairs]
-
-    def grid_of(self, b: Builder, lengths: list[Op]) -> tuple[Op, Op]:
+    def _tiles(self, b: Builder, lengths: list[Op]) -> tuple[Op, Op]:
         """The tiles of a grid along the lanes' axis, and along the other one."""
         counts: list[Op] = []
         for axis, most in ((self.plan.lanes, _MOST_ACROSS), (1 - self.plan.lanes, _MOST_DOWN)):
-            tiles = b.binary(C.ADD, lengths[axis], b.const(_SIDE - 1, i32))
-            tiles = b.binary(C.BIT_SAR, tiles, b.const(_SIDE.bit_length() - 1, i32))
-            tiles = b.binary(C.MIN, tiles, b.const(most, i32))
+            tiles = b.binary(C.MIN, _tiles_of(b, lengths[axis]), b.const(most, i32))
             counts.append(b.binary(C.MAX, tiles, b.const(1, i32)))
         return counts[0], counts[1]
 
-    def header(self) -> None:
-        """The bounds become those of the grid."""
-        region, task = self.task.regions[0], self.task
-        *self.bounds, last = region.ops
-        self.ends = last.args
-        region.ops = []
-        b = Builder(self.func, region, task.loc)
-        _, lengths = self.range_of(b)
-        across, down = self.grid_of(b, lengths)
-        threads = b.binary(C.MUL, b.binary(C.MUL, across, down), b.const(_THREADS, i32))
-        last.args = (b.const(0, i32), threads)
-        region.ops.append(last)
-        task.attr = task.attr._replace(block_dim=_THREADS, axes=None)
+    def _threads(self, b: Builder, lengths: list[Op]) -> Op:
+        across, down = self._tiles(b, lengths)
+        return b.binary(C.MUL, b.binary(C.MUL, across, down), b.const(THREADS, i32))
 
     def run(self) -> None:
         b, lanes = self.b, self.plan.lanes
@@ -219,31 +196,23 @@ class _Tiling:
             tiles.append(b.array(load.type, _SIDE * (_SIDE + 1), TILE, "shared"))
         first = b.binary(C.MOD, self.block, self.across)
         down = b.binary(C.DIV, self.block, self.across)
-        outer, place = self.strided(b, self.lengths[1 - lanes], down, self.down)
+        outer, place = self.tiles(self.lengths[1 - lanes], down, self.down)
         with b.inside(outer):
-            inner, other = self.strided(b, self.lengths[lanes], first, self.across)
+            inner, other = self.tiles(self.lengths[lanes], first, self.across)
             with b.inside(inner):
                 corner = [place, other] if lanes == 1 else [other, place]
                 self.fill(tiles, corner)
                 b.emit(C.BLOCK_SYNC)
                 self.iterate(tiles, corner)
                 b.emit(C.BLOCK_SYNC)
-        self.old.ops = self.body.ops
-        set_block(self.body.ops, self.old)
+        self.finish()
 
-    def strided(self, b: Builder, length: Op, first: Op, step: Op) -> tuple[Block, Op]:
+    def tiles(self, length: Op, first: Op, step: Op) -> tuple[Block, Op]:
         """A loop over every ``step``-th tile of an axis: its body, the tile's first iteration."""
-        bits = b.const(_SIDE.bit_length() - 1, i32)
-        tiles = b.binary(C.BIT_SAR, b.binary(C.ADD, length, b.const(_SIDE - 1, i32)), bits)
-        left = b.binary(C.SUB, b.binary(C.SUB, tiles, b.const(1, i32)), first)
-        count = b.binary(C.ADD, b.binary(C.DIV, left, step), b.const(1, i32))
-        zero = b.const(0, i32)
-        trips = b.select(b.binary(C.CMP_GE, left, zero), count, zero)
-        loop = b.range_for((zero, trips), ForAttr())
-        with b.inside(loop.regions[0]):
-            at = b.binary(C.ADD, first, b.binary(C.MUL, b.loop_index(loop, 0), step))
-            at = b.binary(C.BIT_SHL, at, bits)
-        return loop.regions[0], at
+        b = self.b
+        region, at = self.strided(_tiles_of(b, length), first, step)
+        with b.inside(region):
+            return region, b.binary(C.BIT_SHL, at, b.const(_SIDE.bit_length() - 1, i32))
 
     def rows(self, corner: list[Op], lanes: int) -> tuple[Block, Op, list[Op]]:
         """A loop over the rows of this thread's warp, for the iterations that exist.
@@ -288,10 +257,7 @@ class _Tiling:
             place = b.binary(C.ADD, place, row)
             for tile, load in zip(tiles, self.plan.staged, strict=True):
                 load.args = (b.element(tile, place),)
-        uses = {
-            op: indices[int(op.attr)] for op in walk(self.old)
-            if op.code == C.LOOP_INDEX and op.args[0] is self.task
-        }  # fmt: skip
+        uses = {op: indices[int(op.attr)] for op in self.indices}
         region.ops += [op for op in self.old.ops if op not in uses]
         set_block(region.ops, region)
         replace_uses(region, uses)

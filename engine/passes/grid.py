@@ -1,0 +1,89 @@
+"""Iterations of a parallel task as threads of a grid: what passes share that map a loop to a GPU.
+
+`Grid` replaces the bounds of a task by those of the grid, in blocks of 256 threads; the pass that
+uses it then makes a body in which each thread runs iterations of its own, in loops of `strided`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ..ir import Block, Builder, ForAttr, Func, Op, set_block, walk
+from ..ir import codes as C
+from ..ir.edit import clone_into
+from ..types import i32
+
+__all__ = ["THREADS", "Grid", "has_plain_bounds", "is_plain"]
+
+THREADS: Final = 256
+"""Of a block."""
+_BOUNDS: Final = frozenset({
+    C.CONST, C.ARG_LOAD, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.MIN, C.MAX, C.ADD, C.SUB, C.BOUNDS,
+})  # fmt: skip
+_OTHERS: Final = frozenset({
+    C.CALL, C.PRINT, C.ASSERT, C.RAND, C.AD_STACK_ALLOCA, C.CLOCK, C.ARRAY_ALLOCA,
+})  # fmt: skip
+
+
+def has_plain_bounds(task: Op) -> bool:
+    """True if the host can compute the bounds before a launch, and a thread again."""
+    return all(op.code in _BOUNDS for op in task.regions[0].ops)
+
+
+def is_plain(op: Op) -> bool:
+    """True for an op that may run in another order and in another thread."""
+    return op.code not in _OTHERS
+
+
+class Grid:
+    """A task with the bounds of a grid, and a builder for its new body.
+
+    threads_of: makes the number of threads, a multiple of `THREADS`, from the lengths of the user's
+    axes. old: the user's body. indices: ops of the user's indices. index: of the thread in the
+    grid. begins / lengths: of the user's axes.
+    """
+
+    def __init__(self, func: Func, task: Op, threads_of: Callable[[Builder, list[Op]], Op]) -> None:
+        self.func: Final = func
+        self.task: Final = task
+        self.old: Final = task.regions[1]
+        self.indices: Final = [
+            op for op in walk(self.old) if op.code == C.LOOP_INDEX and op.args[0] is task
+        ]
+        header = task.regions[0]
+        *bounds, last = header.ops
+        self._bounds: Final = bounds
+        self._ends: Final = last.args
+        header.ops = []
+        b = Builder(func, header, task.loc)
+        threads = threads_of(b, self._ranges(b)[1])
+        last.args = (b.const(0, i32), threads)
+        header.ops.append(last)
+        task.attr = task.attr._replace(block_dim=THREADS, axes=None)
+        self.b: Final = Builder(func, Block(), task.loc)
+        self.index: Final = self.b.loop_index(task, 0)
+        self.begins, self.lengths = self._ranges(self.b)
+
+    def _ranges(self, b: Builder) -> tuple[list[Op], list[Op]]:
+        mapping: dict[Op, Op] = {}
+        clone_into(self.func, self._bounds, mapping, b.block)
+        ends = [mapping[op] for op in self._ends]
+        pairs = list(zip(ends[::2], ends[1::2], strict=True))
+        return [begin for begin, _ in pairs], [b.binary(C.SUB, end, begin) for begin, end in pairs]
+
+    def strided(self, length: Op, first: Op, step: Op) -> tuple[Block, Op]:
+        """A loop over ``first``, ``first + step``, ... below ``length``: its body, that number."""
+        b, zero = self.b, self.b.const(0, i32)
+        left = b.binary(C.SUB, b.binary(C.SUB, length, b.const(1, i32)), first)
+        count = b.binary(C.ADD, b.binary(C.DIV, left, step), b.const(1, i32))
+        trips = b.select(b.binary(C.CMP_GE, left, zero), count, zero)
+        loop = b.range_for((zero, trips), ForAttr())
+        with b.inside(loop.regions[0]):
+            at = b.binary(C.ADD, first, b.binary(C.MUL, b.loop_index(loop, 0), step))
+        return loop.regions[0], at
+
+    def finish(self) -> None:
+        """The task gets the new body."""
+        self.old.ops = self.b.block.ops
+        set_block(self.old.ops, self.old)
