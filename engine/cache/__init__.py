@@ -24,5 +24,7 @@ store, and then makes the value, for what a key alone decides: PTX, runtime libr
 engine's id. Backends get an injected cache with each call (`backends.injected`). Nothing here
 handles Python source or arguments; `runtime` does.
 
+`last_run` keeps the list of the entries that a program used, by main script.
+
 Nothing is imported here, so that a warm start loads only what it needs.
 """

@@ -7,6 +7,7 @@ Below it each layer has a folder, and in that, a file per entry (see `entry`)::
     <root>/fastcache/...
     <root>/lock                             held by a process while it removes files
     <root>/background                       held by the process that writes `orders`
+    <root>/last_run/<script>.json           the entries that a program used (`last_run`)
 
 There is no index: a listing finds the entries of a kernel, and damage to one file does not affect
 another.

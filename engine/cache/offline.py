@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from .. import logs as log
 from ..errors import QuadrantsRuntimeError
-from . import folder
+from . import folder, last_run
 from .codec import decode, encode
 from .in_process import IN_PROCESS
 from .locations import Function
@@ -142,6 +142,7 @@ class Offline:
         if store is None:
             return False
         IN_PROCESS.owes(slot.key, store.folder, slot.kernel)  # no longer
+        last_run.note(store.root, store.layer, slot.key, slot.kernel)  # its code may come later
         return self._write(store, slot, artifact, about)
 
     def keep_held(self, slot: Slot, artifact: Artifact, about: About) -> bool:
@@ -192,6 +193,7 @@ class Offline:
         from .memo import runtime_store
 
         engine_id(runtime_store(self._config))
+        last_run.begin(self._config, self.store and self.store.remote)
 
     def is_empty(self) -> bool:
         """True if no earlier process can have left code for this one."""

@@ -36,7 +36,7 @@ import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from . import cleaning, entry, folder
+from . import cleaning, entry, folder, last_run
 from .entry import BadEntryError, Entry, OtherFormatError
 from .folder import UntrustedError
 from .observe import BYPASS, DAMAGED, HIT, MISS
@@ -141,6 +141,7 @@ class Store:
             return Answer(DAMAGED, self._unusable(path, error), path=path)
         counts.hits += 1
         counts.bytes_read += len(data)
+        last_run.note(self.root, self.layer, key, kernel)
         return Answer(HIT, load=load, code=code, path=path, source="disk")
 
     def _shared(self, remote: Remote, key: str, kernel: str, missed: Answer) -> Answer:
@@ -154,6 +155,7 @@ class Store:
             remote.refused(str(error), "holds no good entry", self.layer, key)
             return missed._replace(reason=f"the shared entry {error}")
         remote.copy(lambda: self._copied(key, kernel, reply.data))
+        last_run.note(self.root, self.layer, key, kernel)
         return Answer(HIT, reply.reason, load, code, missed.path, "remote")
 
     def _copied(self, key: str, kernel: str, data: bytes) -> None:
@@ -171,6 +173,7 @@ class Store:
         about = {"kernel": new.kernel, **new.about}
         about.setdefault("created", time.time())
         data = entry.pack(new._replace(about=about))
+        last_run.note(self.root, self.layer, new.key, new.kernel)
         if self.remote is not None:
             self.remote.offer(self.layer, new._replace(about=about), data)
         try:

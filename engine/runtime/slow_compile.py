@@ -50,6 +50,8 @@ def _show(kernel: str, number: int) -> None:
     global _shown
     if not _shown:
         _shown = True
-        log.info(
-            f"compiling kernel {kernel!r} (number {number} of this run), for {_AFTER:.0f} s now"
-        )
+        from ..cache.last_run import compiled_last_time
+
+        known = compiled_last_time()
+        place = f"kernel {number} of {known}" if number <= known else f"number {number} of this run"
+        log.info(f"compiling kernel {kernel!r} ({place}), for {_AFTER:.0f} s now")

@@ -49,7 +49,7 @@ def plain(x: qd.types.ndarray(dtype=qd.f32, ndim=1)):
 
 
 if __name__ == "__main__":
-    qd.init(arch=qd.cpu, log_level="warn")
+    qd.init(arch=qd.cpu, log_level="warn", tiered=False)
     a = qd.ndarray(qd.f32, (8,))
     halve(a)
     plain(a)
@@ -401,7 +401,7 @@ def test_records_from_before_looks_still_open():
 ODD = """\
 from qd_studio import engine as qd
 
-qd.init(arch=qd.cpu, log_level="warn")
+qd.init(arch=qd.cpu, log_level="warn", tiered=False)
 field = qd.field(qd.f32, shape=(8,))
 
 

@@ -15,11 +15,7 @@ from qd_studio.engine.runtime.program import current
 HERE = __name__
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu, offline_cache=False)
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("program")
 
 
 class Mode(enum.Enum):

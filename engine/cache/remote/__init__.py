@@ -19,6 +19,11 @@ nothing is asked, then for two, up to a minute, until an answer is in time. A th
 left alone, and no second one is started next to it. So all compiles of a process together wait at
 most three times the deadline in any second for answers that do not help.
 
+**Ahead.** The list of the entries that a program used last is kept there, too (`last_run`). A
+program that begins fetches those that its folder lacks, over ten connections, so that round trips
+are hidden: a start with 50 kernels, 5 ms away, needs 0.1 s instead of 0.4 to 0.7 (`ahead`). A
+look-up of an entry under way waits for it as for any answer.
+
 **Writing** is done by another thread, from a queue of 256 entries and 64 MiB; what does not fit is
 not sent. Found entries are copied to the folder of this machine once there were no look-ups for
 half a second, so that a program that starts is not slowed down. When a program ends, it waits for
@@ -32,6 +37,6 @@ with new ones, and with counts of its own.
 **Counts** of a program go to the file ``remote.log`` in the root when it ends, a line each;
 ``qd-studio cache remote`` adds them up.
 
-Modules: `client` (look-ups, writes), `gate`, `thread`, `counts`, `record` and `signing` (what is
-accepted), `transport` with `http` and `files` (how it is obtained).
+Modules: `client` (look-ups, writes), `reply`, `ahead`, `gate`, `thread`, `counts`, `record` and
+`signing` (what is accepted), `transport` with `http` and `files` (how it is obtained).
 """

@@ -7,7 +7,7 @@ import json
 import os
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -23,6 +23,7 @@ from .record import (
     ENTRY,
     LATEST,
     LIMIT,
+    LIST,
     Place,
     Record,
     RefusedError,
@@ -32,6 +33,7 @@ from .record import (
     packed,
     unpacked,
 )
+from .reply import FAILED, FOUND, LATE, NOTHING, REFUSED, SKIPPED, Reply
 from .signing import BadKeyError, Keys, keys_of
 from .thread import Job, Thread
 from .transport import Transport, fault_of, transport_of
@@ -39,16 +41,11 @@ from .transport import Transport, fault_of, transport_of
 if TYPE_CHECKING:
     from ...config import CompileConfig
     from ..entry import Entry
+    from ..last_run import Used
+    from .ahead import Ahead
 
 __all__ = ["FAILED", "FOUND", "LATE", "NOTHING", "REFUSED", "SKIPPED", "Remote", "Reply",
            "Settings", "remote_of", "settings_of"]  # fmt: skip
-
-FOUND: Final = "found"
-NOTHING: Final = "nothing"
-REFUSED: Final = "refused"
-LATE: Final = "late"
-FAILED: Final = "failed"
-SKIPPED: Final = "skipped"
 
 EXIT_S: Final = 0.5
 """Seconds that the end of a program may take for entries that are not sent yet."""
@@ -83,15 +80,6 @@ def settings_of(config: CompileConfig) -> Settings:
     )  # fmt: skip
 
 
-class Reply(NamedTuple):
-    """An answer. state: one of those above; data: the bytes of the entry's file; about: of it."""
-
-    state: str
-    reason: str = ""
-    data: bytes = b""
-    about: dict[str, Any] = {}  # noqa: RUF012  # never changed
-
-
 class Remote:
     """A shared cache, for this process. Threads may use it at the same time."""
 
@@ -119,6 +107,7 @@ class Remote:
         self._asked_at = 0.0
         self._reading: Transport | None = None
         self._writing: Transport | None = None
+        self._ahead: Ahead | None = None
 
     def _here(self) -> None:
         """Start again in a forked process."""
@@ -133,7 +122,7 @@ class Remote:
         if not running.known():
             return Reply(SKIPPED)  # the look-up for that id itself, which is of this machine
         began = monotonic()
-        reply = self._asked(Place(ENTRY, layer, kernel, key), self.settings.deadline_ms / 1e3)
+        reply = self._found(Place(ENTRY, layer, kernel, key), self.settings.deadline_ms / 1e3)
         counts = self.counts
         self._asked_at = monotonic()
         counts.waited(self._asked_at - began)
@@ -171,6 +160,22 @@ class Remote:
             return None
         return (cast("dict[str, Any]", about), made_on(reply.about)) if about else None
 
+    def _found(self, place: Place, deadline: float) -> Reply:
+        """The entry that was fetched ahead, or the answer of the shared cache."""
+        if self._ahead is not None:
+            closed = self._gate.closed()  # then nothing is waited for
+            reply, late = self._ahead.take(place, 0.0 if closed else deadline)
+            if reply is not None:
+                return reply
+            if late and not closed:
+                return self._late(deadline)
+        return self._asked(place, deadline)
+
+    def _late(self, deadline: float) -> Reply:
+        why = f"it did not answer within {deadline * 1e3:g} ms"
+        self._gate.late(why)
+        return Reply(LATE, f"the shared cache: {why}")
+
     def _asked(self, place: Place, deadline: float) -> Reply:
         if why := self._gate.closed():
             return Reply(SKIPPED, f"the shared cache was not asked: {why}")
@@ -181,15 +186,13 @@ class Remote:
 
         def work() -> None:
             if not given_up:
-                box.append(self._read(place))
+                box.append(self._read(place, self._reading))
 
         job = Job(work)
         began = monotonic()
         if not (self._reader.add(job) and job.done.wait(deadline)) or not box:
             given_up.append(True)
-            why = f"it did not answer within {deadline * 1e3:g} ms"
-            self._gate.late(why)
-            return Reply(LATE, f"the shared cache: {why}")
+            return self._late(deadline)
         reply = box[0]
         if reply.state == FAILED:
             self._gate.failed(monotonic() - began, reply.reason)
@@ -206,12 +209,12 @@ class Remote:
             transport.stop()
         return Reply(SKIPPED, f"the shared cache was not asked: {why}")
 
-    def _read(self, place: Place) -> Reply:
-        """In the thread that reads; raises nothing."""
+    def _read(self, place: Place, transport: Transport | None) -> Reply:
+        """In a thread that reads; raises nothing. transport: None to make the one of look-ups."""
         try:
-            if self._reading is None:
-                self._reading = transport_of(self.settings.url, STEP_S)
-            found = self._record(place, self._reading)
+            if transport is None:
+                transport = self._reading = transport_of(self.settings.url, STEP_S)
+            found = self._record(place, transport)
         except RefusedError as error:
             return Reply(REFUSED, str(error), about={"why": error.why})
         except TransportError as error:
@@ -236,6 +239,43 @@ class Remote:
         days = self.settings.max_age_days
         return opened(place, lines, data, self.keys, running.known(), days)
 
+    # ---- the last run
+
+    def fetch_ahead(
+        self, script: str, kept: Callable[[], bytes | None], path_of: Callable[[Used], str]
+    ) -> None:
+        """Fetch what the last run of a script used; once a process, and in the background.
+
+        kept: returns the list of this machine. path_of: returns where its folder has an entry.
+        """
+        from ..last_run import read
+        from .ahead import Ahead
+
+        self._here()
+        if self._ahead is not None:
+            return
+
+        def places(transport: Transport) -> list[Place]:
+            engine, entries = read(kept() or b"")
+            if engine != running.known():
+                shared = self._read(Place(LIST, "", script), transport)
+                engine, entries = read(shared.data)
+            if engine != running.known():
+                return []
+            missing = [used for used in entries if not folder.is_there(path_of(used))]
+            return [Place(ENTRY, used.layer, used.kernel, used.key) for used in missing]
+
+        connect = lambda: transport_of(self.settings.url, STEP_S)  # noqa: E731
+        self._ahead = Ahead(connect, places, self._read)
+        self._ahead.start()
+
+    def offer_list(self, script: str, data: bytes) -> None:
+        """Send the list of the entries that a script used."""
+        self._here()
+        if self.writes and running.known():
+            about = {"engine": running.known()}
+            self._later(lambda: self._send([(Place(LIST, "", script), data)], about, 0), len(data))
+
     # ---- writes
 
     def offer(self, layer: str, new: Entry, data: bytes) -> None:
@@ -250,7 +290,7 @@ class Remote:
             self.counts.leave("it is too large")
         else:
             about, kernel, key = new.about, new.kernel, new.key
-            self._later(lambda: self._send(layer, kernel, key, about, data), len(data))
+            self._later(lambda: self._send_entry(layer, kernel, key, about, data), len(data))
 
     def copy(self, work: Callable[[], object]) -> None:
         """Do what copies a found entry to this machine, once there were no look-ups for a while."""
@@ -272,8 +312,17 @@ class Remote:
         if not self._writer.add(Job(work, size)):
             self.counts.leave("the queue is full")
 
-    def _send(self, layer: str, kernel: str, key: str, about: dict[str, Any], data: bytes) -> None:
-        """In the thread that writes; raises nothing."""
+    def _send_entry(
+        self, layer: str, kernel: str, key: str, about: dict[str, Any], data: bytes
+    ) -> None:
+        text = json.dumps({"kernel": kernel, **about}, separators=(",", ":")).encode("ascii")
+        places = (Place(ENTRY, layer, kernel, key), data), (Place(LATEST, layer, kernel), text)
+        self._send(places, about, 1)
+
+    def _send(
+        self, places: Sequence[tuple[Place, bytes]], about: dict[str, Any], entries: int
+    ) -> None:
+        """In the thread that writes; raises nothing. entries: how many of them are counted."""
         if why := self._write_gate.closed():
             self.counts.leave(why)
             return
@@ -281,9 +330,7 @@ class Remote:
         try:
             if self._writing is None:
                 self._writing = transport_of(self.settings.url, STEP_S)
-            size = self._put(Place(ENTRY, layer, kernel, key), about, data)
-            text = json.dumps({"kernel": kernel, **about}, separators=(",", ":")).encode("ascii")
-            size += self._put(Place(LATEST, layer, kernel), about, text)
+            size = sum([self._put(place, about, data) for place, data in places])
         except Exception as error:
             why = str(TransportError(str(error))) or type(error).__name__
             self._write_gate.failed(monotonic() - began, why)
@@ -291,8 +338,9 @@ class Remote:
             self.counts.add("failed", 0, f"an entry could not be sent: {why}")
             return
         self._write_gate.answered(0.0, True)
-        self.counts.add("sent")
-        self.counts.add("sent_bytes", size)
+        if entries:
+            self.counts.add("sent", entries)
+            self.counts.add("sent_bytes", size)
 
     def _put(self, place: Place, about: dict[str, Any], data: bytes) -> int:
         transport = self._writing
@@ -323,6 +371,8 @@ class Remote:
     def close(self) -> None:
         """End: wait for writes within the bound, and keep the counts."""
         self._here()
+        if self._ahead is not None:
+            self._ahead.stop()
         self.flush()
         for _ in range(self._writer.drop()):
             self.counts.leave("the program ended")

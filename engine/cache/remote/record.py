@@ -27,7 +27,7 @@ from ..parts import key_of
 from .signing import UNSIGNED, Keys
 
 __all__ = [
-    "CUT", "DAMAGED", "ENTRY", "LATEST", "LIMIT", "LONGEST", "OTHER_ENGINE", "OTHER_FORMAT",
+    "CUT", "DAMAGED", "ENTRY", "LATEST", "LIMIT", "LIST", "LONGEST", "OTHER_ENGINE", "OTHER_FORMAT",
     "OTHER_KEY", "STALE", "Place", "Record", "RefusedError", "closed", "opened", "packed",
     "unpacked",
 ]  # fmt: skip
@@ -35,6 +35,8 @@ __all__ = [
 ENTRY: Final = "entry"
 LATEST: Final = "latest"
 """The description of the entry of a kernel that was written last, to explain misses."""
+LIST: Final = "list"
+"""The entries that the last run of a script used; the script is in the place of the kernel."""
 
 CUT: Final = "is cut short"
 DAMAGED: Final = "is damaged: its bytes are not those that were signed"
