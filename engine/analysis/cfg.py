@@ -34,11 +34,12 @@ class CfgNode:
 
     ops: in order. label: start, final, body, or the region it belongs to with the op that owns
     it (``then $4``, ``range_for $7``). depth: loops around it, the task not counted. live_out:
-    address ops whose memory is live at the end, filled in by `dataflow.analyze`.
+    address ops whose memory is live at the end, the first of many; live_more: the number of the
+    others. Filled in by `dataflow.show_live`.
     """
 
-    __slots__ = ("_name", "_owner", "block", "depth", "id", "live_out", "next", "ops",
-                 "parallel", "prev")  # fmt: skip
+    __slots__ = ("_name", "_owner", "block", "depth", "id", "live_more", "live_out", "next",
+                 "ops", "parallel", "prev")  # fmt: skip
 
     def __init__(
         self, block: Block | None, name: str, owner: Op | None, depth: int, parallel: bool
@@ -53,6 +54,7 @@ class CfgNode:
         self.depth = depth
         self.parallel = parallel
         self.live_out: tuple[Op, ...] = ()
+        self.live_more = 0
 
     @property
     def label(self) -> str:
@@ -95,14 +97,15 @@ class Cfg:
                 head += "empty"
             head += f"; prev={_ids(node.prev)}; next={_ids(node.next)}"
             if node.live_out:
-                head += "; live_out={" + ", ".join(f"${op.id}" for op in node.live_out) + "}"
+                more = f", {node.live_more} more" if node.live_more else ""
+                head += f"; live_out={_ids(node.live_out, '$')[:-1]}{more}}}"
             out.append(head)
             out += [f"  {texts[op.id].strip()}" for op in node.ops]
         return out
 
 
-def _ids(nodes: Iterable[CfgNode]) -> str:
-    return "{" + ", ".join(str(n.id) for n in nodes) + "}"
+def _ids(nodes: Iterable[CfgNode | Op], sign: str = "") -> str:
+    return "{" + ", ".join(f"{sign}{n.id}" for n in nodes) + "}"
 
 
 def build_cfg(func: Func, task: Op | None = None, task_index: int = 0) -> Cfg:

@@ -32,6 +32,9 @@ ATOMIC: Final = 3
 INIT: Final = 4
 FENCE: Final = 5
 _READS: Final = (LOAD, ATOMIC, FENCE)
+_SHOWN: Final = 100
+"""Live locations that a node names: all of them at each of many nodes would be a square."""
+_WORD: Final = (1 << 60) - 1
 
 
 def _kind(code: int) -> int:
@@ -325,20 +328,30 @@ def _base(ptr: Op) -> Op:
 
 
 def analyze(func: Func, graph: Cfg) -> Flow:
-    """Run both analyses; also set `CfgNode.live_out`, for displays of the graph."""
-    flow = Flow(graph, MemoryLocations(func))
+    """Run both analyses; also set `CfgNode.live_out`."""
+    flow = show_live(func, graph)
     flow.reach()
-    flow.live(loaded_later(func, graph.task))
-    show_live(flow)
     return flow
 
 
-def show_live(flow: Flow) -> None:
-    """Write the live locations into the nodes."""
+def show_live(func: Func, graph: Cfg) -> Flow:
+    """Find the live locations; write the first into the nodes, for displays of the graph."""
+    flow = Flow(graph, MemoryLocations(func))
+    flow.live(loaded_later(func, graph.task))
     locations = flow.memory.locations
     for node in flow.graph.nodes:
-        live = flow.live_out[node.id]
-        node.live_out = tuple([x.ptr for x in locations if live & x.bit])
+        rest = live = flow.live_out[node.id]
+        shown: list[Op] = []
+        at = 0
+        while rest and len(shown) < _SHOWN:  # a word at a time: sets may have thousands of bits
+            zeros = (rest & -rest).bit_length() - 1
+            at += zeros
+            word, rest = rest >> zeros & _WORD, rest >> zeros + _WORD.bit_length()
+            shown += [x.ptr for x in locations[at : at + word.bit_length()] if word & x.bit >> at]
+            at += _WORD.bit_length()
+        del shown[_SHOWN:]
+        node.live_out, node.live_more = tuple(shown), live.bit_count() - len(shown)
+    return flow
 
 
 def loaded_later(func: Func, task: Op | None) -> frozenset[int]:

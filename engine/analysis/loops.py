@@ -6,7 +6,7 @@ from ..ir import Block, Op
 from ..ir import codes as C
 
 __all__ = [
-    "cell_loop", "contains", "do_while_around", "enclosing_loops", "is_invariant",
+    "bounds_of", "cell_loop", "contains", "do_while_around", "enclosing_loops", "is_invariant",
     "outermost_do_while",
 ]  # fmt: skip
 
@@ -85,8 +85,8 @@ def is_invariant(op: Op, loop: Op, known: dict[Op, bool] | None = None, depth: i
 def cell_loop(task: Op) -> Op | None:
     """The op whose `loop_index` counts the user's iterations in a parallel task.
 
-    That is the task itself, or the loop inside it once the task consists of chunks; None for a
-    serial task, and for one whose loop has gone.
+    That is the task itself, or the loop inside it once the task consists of chunks or threads; None
+    for a serial task, and for one whose loop has gone.
     """
     if task.attr.kind != "range_for":
         return None
@@ -96,3 +96,8 @@ def cell_loop(task: Op) -> Op | None:
         if op.code == C.RANGE_FOR:
             return op
     return None
+
+
+def bounds_of(loop: Op) -> tuple[Op, ...]:
+    """Begin and end of each axis of a loop or a parallel task. Its body is its last region."""
+    return loop.regions[0].ops[-1].args if loop.code == C.OFFLOADED else loop.args

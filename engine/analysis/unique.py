@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir import Func, Op, walk
 from ..ir import codes as C
-from .loops import cell_loop
+from .loops import bounds_of, cell_loop
 
 __all__ = ["uniquely_accessed"]
 
@@ -22,8 +22,7 @@ def uniquely_accessed(func: Func, task: Op) -> frozenset[Space]:
     loop = cell_loop(task)
     if loop is None:
         return frozenset()
-    bounds = task.regions[0].ops[-1].args if loop is task else loop.args
-    axes = len(bounds) // 2
+    axes = len(bounds_of(loop)) // 2
     places: dict[Space, tuple[int, ...] | None] = {}
     for op in walk(task.regions[1]):
         if op.code == C.CALL:

@@ -31,6 +31,7 @@ class ForAttr(NamedTuple):
         last iteration to the first. trip: of a root loop with adstacks, how often it runs, as the
         text of an `adstack.size_expr`. cold: it has few iterations, not worth much code.
     independent: accesses to arrays in different iterations are assumed not to depend on each other.
+    shared: of the loop of a task of threads, which divide its iterations among themselves.
     """
 
     axes: tuple[int, ...] | None = None
@@ -42,6 +43,7 @@ class ForAttr(NamedTuple):
     trip: str = ""
     cold: bool = False
     independent: bool = False
+    shared: bool = False
 
 
 class TaskAttr(NamedTuple):
@@ -50,11 +52,15 @@ class TaskAttr(NamedTuple):
     kind: ``serial`` (the body runs once) or ``range_for`` (the body runs for every index tuple
         between the bounds of the header, in any order and in parallel).
     unit: ``cell`` when an iteration is one of the user's loop, ``chunk`` when it is a chunk of it
-        that one CPU thread runs (after make_cpu_multithreaded_range_for).
+        that one CPU thread runs (after make_cpu_multithreaded_range_for); ``thread`` when the body
+        runs once for each thread of a grid of any number of whole blocks, `loop_index` is the
+        thread's number in its block, and a ``shared`` loop over the bounds of the header is in the
+        body (block_reduce).
     read_only: numbers of the array parameters that this task only reads (detect_read_only).
     trip: how often the body of a task with adstacks runs, as the text of an `adstack.size_expr`.
     predicate: which iterations of it use their real adstacks, as the text of an
         `adstack.predicate`; empty where that is not known.
+    max_registers: of a thread of a GPU; 0: as many as it needs.
     """
 
     kind: str = "serial"
@@ -66,6 +72,7 @@ class TaskAttr(NamedTuple):
     read_only: tuple[int, ...] = ()
     trip: str = ""
     predicate: str = ""
+    max_registers: int = 0
 
 
 class AdStackAttr(NamedTuple):

@@ -274,7 +274,7 @@ def _offloaded(v: _Verifier, op: Op) -> str | None:
     attr: TaskAttr = op.attr
     if not v.func.is_root(op.block):
         return "a task must be at the root"
-    if attr.kind not in ("serial", "range_for") or attr.unit not in ("cell", "chunk"):
+    if attr.kind not in ("serial", "range_for") or attr.unit not in ("cell", "chunk", "thread"):
         return f"unknown kind of task: {attr.kind!r}, unit {attr.unit!r}"
     ops = op.regions[0].ops
     if not ops or ops[-1].code != C.BOUNDS:

@@ -29,8 +29,18 @@ only locals. `full_simplify` runs this pass after `offload`, on the graph of eac
 from __future__ import annotations
 
 from ..analysis.alias import Location, MemoryLocations
-from ..analysis.cfg import CfgNode, build_cfg
-from ..analysis.dataflow import ATOMIC, FENCE, INIT, KIND, LOAD, STORE, Flow, analyze, loaded_later
+from ..analysis.cfg import Cfg, CfgNode, build_cfg
+from ..analysis.dataflow import (
+    ATOMIC,
+    FENCE,
+    INIT,
+    KIND,
+    LOAD,
+    STORE,
+    Flow,
+    loaded_later,
+    show_live,
+)
 from ..analysis.uses import use_counts
 from ..ir import Block, Func, Op, drop, normalize, replace_uses, walk
 from ..ir import codes as C
@@ -47,13 +57,20 @@ _UNREAD = "overwritten before it is read, or never read"
 def cfg_optimization(func: Func, cx: PassCx) -> bool:
     """Forward stores to loads; drop dead and repeated loads, stores and atomics."""
     task, number = cx.task, cx.task_index or 0
-    cx.note("cfg_before", lambda: analyze(func, build_cfg(func, task, number)).graph)
+    changed, shown = False, list[Cfg]()
+
+    def show() -> Cfg:
+        if changed or not shown:
+            shown.append(build_cfg(func, task, number))
+            show_live(func, shown[-1])
+        return shown[-1]
+
+    cx.note("cfg_before", show)
     memory, locals_only = cx.analysis("memory", MemoryLocations), func.stage == "accesses"
-    changed = False
     if _is_worth_it(cx.scope(), memory, locals_only):
         graph = build_cfg(func, task, number)
         changed = _Optimizer(func, cx, Flow(graph, memory, locals_only)).run()
-    cx.note("cfg_after", lambda: analyze(func, build_cfg(func, task, number)).graph)
+    cx.note("cfg_after", show)
     return changed
 
 

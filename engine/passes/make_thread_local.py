@@ -35,6 +35,8 @@ from .hoist import before_loop
 from .manager import PassCx
 from .registry import register
 
+__all__ = ["accumulator", "make_thread_local", "reductions", "update_once"]
+
 
 @register("make_thread_local", optional=True, per_task=True)
 def make_thread_local(func: Func, cx: PassCx) -> bool:
@@ -46,10 +48,19 @@ def make_thread_local(func: Func, cx: PassCx) -> bool:
     ops = walk(task.regions[1])
     if loop is None or not any(C.ATOMIC[op.code] for op in ops):
         return False
+    found = reductions(func, cx, task, loop)
+    for accesses in found:
+        _accumulate(func, task, loop, accesses, cx.config)
+    return bool(found)
+
+
+def reductions(func: Func, cx: PassCx, task: Op, loop: Op) -> list[list[Op]]:
+    """The updates in ``loop`` of each place that a thread can make in a variable of its own."""
+    ops = walk(task.regions[1])
     calls = [op for op in ops if op.code == C.CALL]
     if calls:
         cx.remark(calls[0], "no accumulators: the function may touch any element")
-        return False
+        return []
     memory = MemoryLocations(func)
     touching: dict[Location, list[Op]] = {}
     for op in ops:
@@ -57,18 +68,17 @@ def make_thread_local(func: Func, cx: PassCx) -> bool:
         if kind not in (0, INIT, FENCE) and op.args[0].code != C.ALLOCA:
             touching.setdefault(memory.location(op.args[0]), []).append(op)
     counts = use_counts(task.regions[1])
-    changed = False
+    found: list[list[Op]] = []
     for location, accesses in touching.items():
         if C.ATOMIC[accesses[0].code]:
             why_not = _why_not(location, accesses, touching, memory, loop, counts)
             if why_not:
                 cx.remark(accesses[0], f"no accumulator for each thread: {why_not}")
             else:
-                _accumulate(func, task, loop, accesses, cx.config)
+                found.append(accesses)
                 for op in accesses:
                     cx.rewrote(op, op, "each thread adds up in a variable of its own")
-                changed = True
-    return changed
+    return found
 
 
 def _why_not(
@@ -108,9 +118,8 @@ def _accumulate(func: Func, task: Op, loop: Op, accesses: list[Op], config: Comp
     assert isinstance(t, DataType)
     before = Builder(func, body, first.loc, [])
     dest = before_loop(func, dest, loop, before)
-    local = before.alloca(t, "accumulator")
     none = neutral(first.code, t, config.fast_math, infinite=False)
-    before.store(local, before.const(none, t))
+    local = accumulator(before, first, none)
     for op in accesses:
         op.args = (local, *op.args[1:])
     after = Builder(func, body, first.loc, [])
@@ -118,12 +127,28 @@ def _accumulate(func: Func, task: Op, loop: Op, accesses: list[Op], config: Comp
     if _always(loop, accesses):
         after.emit(first.code, (dest, total))
     else:
-        other = total if none != none else after.const(none, t)
-        some = after.binary(C.CMP_EQ if none != none else C.CMP_NE, total, other)
-        with after.inside(after.if_(some).regions[0]):
-            after.emit(first.code, (dest, total))
+        update_once(after, first, dest, total, none)
     at = body.ops.index(loop)
     body.ops = [*body.ops[:at], *before.ops, loop, *after.ops, *body.ops[at + 1 :]]
+
+
+def accumulator(b: Builder, update: Op, none: int | float) -> Op:
+    """A variable for updates like ``update``, with their neutral value."""
+    t = update.type
+    assert isinstance(t, DataType)
+    local = b.alloca(t, "accumulator")
+    b.store(local, b.const(none, t))
+    return local
+
+
+def update_once(b: Builder, update: Op, dest: Op, total: Op, none: int | float) -> None:
+    """Make an update with ``total``, unless that is the neutral value."""
+    t = update.type
+    assert isinstance(t, DataType)
+    other = total if none != none else b.const(none, t)
+    some = b.binary(C.CMP_EQ if none != none else C.CMP_NE, total, other)
+    with b.inside(b.if_(some).regions[0]):
+        b.emit(update.code, (dest, total))
 
 
 def _always(loop: Op, accesses: list[Op]) -> bool:

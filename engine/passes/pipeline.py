@@ -121,6 +121,29 @@ def _differentiate(func: Func, cx: PassCx) -> None:
         cx.run_pass("determine_ad_stack_size")
 
 
+def _to_chunks(cx: PassCx) -> None:
+    """Iterations to chunks that a thread of a processor runs."""
+    # Before the chunks: a chunk holds whole blocks. After demote_random, whose state is of an
+    # iteration.
+    # What it makes waits at barriers of the block, which the next one splits the loop at.
+    cx.run_pass("demote_subgroups")
+    cx.run_pass("demote_block_sync")
+    # After all passes that need loop indices in the addresses, before the outermost axis is
+    # cut into chunks.
+    cx.run_pass("split_blocked_axes")
+    cx.run_pass("make_cpu_multithreaded_range_for")
+    if cx.config.make_thread_local:
+        # Needs the chunks: an accumulator belongs to one chunk.
+        cx.run_pass("make_thread_local")
+    # Second round: updates of the accumulators are private.
+    cx.run_pass("demote_atomics")
+    # After all passes that search for the one loop over the iterations of a chunk; before
+    # addresses are offsets, in which clamps and indices could not be seen.
+    cx.run_pass("index_set_splitting")
+    # Accumulators, which iterations in another order would change, are known by now.
+    cx.run_pass("tile_iterations")
+
+
 def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     """Tasks to what a backend generates code from for this kind of machine."""
     config = cx.config
@@ -137,31 +160,20 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     # Weighs the atomics that are left; a serial task needs none.
     if kind is PipelineKind.CPU and cx.run_pass("serialize_scatter"):
         cx.run_pass("demote_atomics")
-    if kind is PipelineKind.GPU:
-        # Before addresses are offsets; what they make runs in blocks.
-        if config.make_thread_local:
-            cx.run_pass("privatize_atomics")
-        cx.run_pass("stage_shared")
+    if kind is PipelineKind.GPU and config.make_thread_local:
+        # Before addresses are offsets; what it makes runs in blocks, as below.
+        cx.run_pass("privatize_atomics")
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
+    if kind is PipelineKind.GPU:
+        # After it: sums in an element of an array are sums in a local then.
+        cx.run_pass("tile_products")
+        cx.run_pass("stage_shared")
+        if config.make_thread_local and cx.run_pass("block_reduce"):
+            # Updates of the accumulators are private.
+            cx.run_pass("demote_atomics")
     if kind is PipelineKind.CPU:
-        # Before the chunks: a chunk holds whole blocks. After demote_random, whose state is of an
-        # iteration.
-        # What it makes waits at barriers of the block, which the next one splits the loop at.
-        cx.run_pass("demote_subgroups")
-        cx.run_pass("demote_block_sync")
-        # After all passes that need loop indices in the addresses, before the outermost axis is
-        # cut into chunks.
-        cx.run_pass("split_blocked_axes")
-        cx.run_pass("make_cpu_multithreaded_range_for")
-        if config.make_thread_local:
-            # Needs the chunks: an accumulator belongs to one chunk.
-            cx.run_pass("make_thread_local")
-        # Second round: updates of the accumulators are private.
-        cx.run_pass("demote_atomics")
-        # After all passes that search for the one loop over the iterations of a chunk; before
-        # addresses are offsets, in which the clamps could not be seen.
-        cx.run_pass("index_set_splitting")
+        _to_chunks(cx)
     cx.run_pass("type_check")
 
     _simplify(cx, "before_lower_access")

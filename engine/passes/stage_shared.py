@@ -41,7 +41,7 @@ from .linear_form import form_of
 from .manager import PassCx
 from .registry import register
 
-__all__ = ["TILE", "stage_shared"]
+__all__ = ["TILE", "Staging", "find_staging", "stage_shared"]
 
 TILE: Final = "staged tile"
 """The name of the arrays that this pass makes."""
@@ -57,7 +57,7 @@ _MOST_STAGED: Final = 2
 _MOST_OPS: Final = 96
 
 
-class _Plan(NamedTuple):
+class Staging(NamedTuple):
     """lanes: the axis of the loop that a warp runs along. staged: the loads of the other axis."""
 
     lanes: int
@@ -73,13 +73,9 @@ def stage_shared(func: Func, cx: PassCx) -> bool:
     body, header = task.regions[1], task.regions[0]
     if len(header.ops[-1].args) != 4 or task.attr.axes not in (None, (0, 1), (1, 0)):
         return False
-    if len(body.ops) > _MOST_OPS or any(
-        op.regions or op.code == C.CONTINUE or not is_plain(op) for op in body.ops
-    ):
-        return False
     if not has_plain_bounds(task) or needs_blocks(body):
         return False
-    found = _plan(func, task)
+    found = find_staging(func, task, balanced=True)
     if found is None:
         return False
     _Tiling(func, task, found).run()
@@ -87,11 +83,20 @@ def stage_shared(func: Func, cx: PassCx) -> bool:
     return True
 
 
-def _plan(func: Func, task: Op) -> _Plan | None:
-    """The loads to stage; None if there are none, or if other accesses would be across rows."""
+def find_staging(func: Func, loop: Op, balanced: bool = False) -> Staging | None:
+    """The loads to stage; None if there are none, or if other accesses would be across rows.
+
+    loop: a task, or the loop over the iterations of a chunk of one. balanced: not if more accesses
+    are along rows.
+    """
+    ops = loop.regions[-1].ops
+    if len(ops) > _MOST_OPS or any(
+        op.regions or op.code == C.CONTINUE or not is_plain(op) for op in ops
+    ):
+        return None
     along: dict[int, list[Op]] = {0: [], 1: []}
     written: set[int] = set()
-    for op in task.regions[1].ops:
+    for op in ops:
         if not (C.READ[op.code] or C.WRITE[op.code] or C.ATOMIC[op.code]) or not op.args:
             continue
         pointer = op.args[0]
@@ -101,19 +106,21 @@ def _plan(func: Func, task: Op) -> _Plan | None:
             return None
         if op.code != C.GLOBAL_LOAD:
             written.add(int(pointer.args[0].attr[0]))
-        axis = _contiguous(func, task, pointer)
+        axis = _contiguous(func, loop, pointer)
         if axis >= 0:
             along[axis].append(op)
     for lanes in (1, 0):
         staged, others = along[1 - lanes], along[lanes]
-        if not others or not len(others) <= len(staged) <= _MOST_STAGED:
+        if not others or not 0 < len(staged) <= _MOST_STAGED:
             continue
-        if all(_can_be_staged(func, task, op, written, 1 - lanes) for op in staged):
-            return _Plan(lanes, staged)
+        if balanced and len(others) > len(staged):
+            continue
+        if all(_can_be_staged(func, loop, op, written, 1 - lanes) for op in staged):
+            return Staging(lanes, staged)
     return None
 
 
-def _contiguous(func: Func, task: Op, pointer: Op) -> int:
+def _contiguous(func: Func, loop: Op, pointer: Op) -> int:
     """The axis of the loop along which an address moves by one element; -1 for none."""
     number, grad = pointer.args[0].attr
     p = func.params[int(number)]
@@ -125,17 +132,17 @@ def _contiguous(func: Func, task: Op, pointer: Op) -> int:
         return -1
     terms = form_of(pointer.args[-1]).terms
     for axis in (0, 1):
-        steps = [factor for op, factor in terms.items() if _is_index(op, task, axis)]
-        if steps == [1] and not any(_is_index(op, task, 1 - axis) for op in terms):
+        steps = [factor for op, factor in terms.items() if _is_index(op, loop, axis)]
+        if steps == [1] and not any(_is_index(op, loop, 1 - axis) for op in terms):
             return axis
     return -1
 
 
-def _is_index(op: Op, task: Op, axis: int) -> bool:
-    return op.code == C.LOOP_INDEX and op.args[0] is task and op.attr == axis
+def _is_index(op: Op, loop: Op, axis: int) -> bool:
+    return op.code == C.LOOP_INDEX and op.args[0] is loop and op.attr == axis
 
 
-def _can_be_staged(func: Func, task: Op, op: Op, written: set[int], axis: int) -> bool:
+def _can_be_staged(func: Func, loop: Op, op: Op, written: set[int], axis: int) -> bool:
     """True for a load of ``x[..., i, j]`` of the loop's indices, of an array that keeps its values.
 
     axis: that of the last index.
@@ -150,7 +157,7 @@ def _can_be_staged(func: Func, task: Op, op: Op, written: set[int], axis: int) -
     if len(indices) < 2:
         return False
     *outer, row, column = indices
-    exact = _is_index(row, task, 1 - axis) and _is_index(column, task, axis)
+    exact = _is_index(row, loop, 1 - axis) and _is_index(column, loop, axis)
     return exact and all(index.code == C.CONST for index in outer)
 
 
@@ -166,7 +173,7 @@ class _Tiling(Grid):
     across / down: tiles of the grid along the two axes. lane / warp: of the thread in its block.
     """
 
-    def __init__(self, func: Func, task: Op, plan: _Plan) -> None:
+    def __init__(self, func: Func, task: Op, plan: Staging) -> None:
         self.plan = plan
         super().__init__(func, task, self._threads)
         b = self.b

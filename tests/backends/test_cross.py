@@ -20,11 +20,7 @@ MACHINE = {"aarch64": 183, "neoverse-v2": 183, "riscv64": 243}
 """The number of the processor's family in the head of an ELF file; 62 for x86-64."""
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu, offline_cache=False, log_level="error")
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("program")
 
 
 def whole(made, target):

@@ -271,7 +271,10 @@ def large_job(tmp_path_factory):
         patch.setattr(code, "full_code", lambda job: jobs.append(job) or made(job))
         found = runpy.run_path(str(path))["large"]
         for options in ({}, {"arch": qd.interp}):
-            qd.init(**{"arch": qd.cpu, "fast_math": False, "offline_cache": False} | options)
+            qd.init(
+                **{"arch": qd.cpu, "fast_math": False, "offline_cache": False, "tiered": False}
+                | options
+            )
             x = qd.ndarray(qd.f32, 5)
             x.from_numpy(np.arange(5, dtype=np.float32))
             found(x)

@@ -81,7 +81,7 @@ def shortened(monkeypatch, kernel, *args, **options):
         whole(self, level, pipeline)
 
     monkeypatch.setattr(toolchain.Module, "optimise", optimise)
-    qd.init(arch=qd.cpu, offline_cache=False, unrolling_limit=0, **options)
+    qd.init(arch=qd.cpu, offline_cache=False, tiered=False, unrolling_limit=0, **options)
     kernel(*args)
     return seen
 
@@ -130,7 +130,7 @@ def test_level_3_gives_all_code_the_whole_pipeline(monkeypatch, level):
 
 def test_gradients_get_the_whole_pipeline(monkeypatch):
     IN_PROCESS.clear()
-    qd.init(arch=qd.cpu, offline_cache=False, unrolling_limit=0)
+    qd.init(arch=qd.cpu, offline_cache=False, tiered=False, unrolling_limit=0)
     x, y = [qd.field(qd.f32, (), needs_grad=True) for _ in range(2)]
 
     @qd.kernel
@@ -155,7 +155,7 @@ def test_gradients_get_the_whole_pipeline(monkeypatch):
 def test_the_short_pipeline_changes_no_result():
     results = []
     for options in ({"arch": qd.interp}, {"arch": qd.cpu}, {"arch": qd.cpu, "debug": True}):
-        qd.init(fast_math=False, unrolling_limit=0, **options)
+        qd.init(fast_math=False, tiered=False, unrolling_limit=0, **options)
         x = filled()
         branches(x, 37)
         results.append(x.tolist())
@@ -173,7 +173,9 @@ def test_cuts_of_long_blocks_change_no_result(monkeypatch, kernel, fast_math):
         IN_PROCESS.clear()
         monkeypatch.setattr(cuts, "_MOST", most)
         monkeypatch.setattr(cuts, "_LONG", 1)
-        qd.init(arch=qd.cpu, offline_cache=False, unrolling_limit=0, fast_math=fast_math)
+        qd.init(
+            arch=qd.cpu, offline_cache=False, tiered=False, unrolling_limit=0, fast_math=fast_math
+        )
         x = filled()
         kernel(x, 37) if kernel is branches else kernel(x)
         results.append(x.tolist())
@@ -208,6 +210,7 @@ def test_a_long_block_is_cut(monkeypatch):
 def test_each_line_of_code_that_was_cut_has_its_op(monkeypatch):
     """The texts with and without locations are cut at the same lines."""
     IN_PROCESS.clear()
+    qd.init(arch=qd.cpu)
     monkeypatch.setattr(cuts, "_MOST", 3)
     monkeypatch.setattr(cuts, "_LONG", 1)
     found = artifact("cpu", branches, filled(), 37)

@@ -19,7 +19,6 @@ from ..llvm.dialect import LIBRARY, Dialect, declared_call
 from ..llvm.text import VALUE
 
 if TYPE_CHECKING:
-    from ...config import CompileConfig
     from ..llvm.gpu_emitter import GpuEmitter
 
 __all__ = ["LIBRARY_PREFIX", "AmdgpuDialect"]
@@ -45,10 +44,10 @@ class AmdgpuDialect(Dialect):
     def __init__(self, wave: int) -> None:
         self.wave = wave
 
-    def attributes(self, threads: int, config: CompileConfig) -> str:
+    def attributes(self, threads: int, registers: int) -> str:
         text = f'"amdgpu-flat-work-group-size"="{threads},{threads}"'
         text += ' "uniform-work-group-size"="true"'
-        return f'{text} "amdgpu-num-vgpr"="{config.gpu_max_reg}"' if config.gpu_max_reg else text
+        return f'{text} "amdgpu-num-vgpr"="{registers}"' if registers else text
 
     def register(self, e: GpuEmitter, name: str) -> list[str]:
         if name == "laneid":
@@ -76,9 +75,6 @@ class AmdgpuDialect(Dialect):
             half = e.value(f"and i32 {e.register('laneid')}, 32")
             place = e.value(f"or i32 {half}, {place}")
         return _permute(e, value, place)
-
-    def shuffle_down(self, e: GpuEmitter, value: str, distance: int) -> str:
-        return _permute(e, value, e.value(f"add i32 {e.register('laneid')}, {distance}"))
 
     def ballot(self, e: GpuEmitter, value: str) -> str:
         call = declared_call(e, f"@llvm.amdgcn.ballot.i{self.wave}", f"i{self.wave}", f"i1 {value}")

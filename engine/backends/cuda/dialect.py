@@ -9,7 +9,6 @@ from ..llvm.dialect import LIBRARY, Dialect, declared_call
 from ..llvm.text import VALUE
 
 if TYPE_CHECKING:
-    from ...config import CompileConfig
     from ..llvm.gpu_emitter import GpuEmitter
 
 __all__ = ["NVVM"]
@@ -27,9 +26,9 @@ class _Nvvm(Dialect):
     triple = "nvptx64-nvidia-cuda"
     calling = "ptx_kernel"
 
-    def attributes(self, threads: int, config: CompileConfig) -> str:
+    def attributes(self, threads: int, registers: int) -> str:
         text = f'"nvvm.reqntid"="{threads}"'
-        return f'{text} "nvvm.maxnreg"="{config.gpu_max_reg}"' if config.gpu_max_reg else text
+        return f'{text} "nvvm.maxnreg"="{registers}"' if registers else text
 
     def register(self, e: GpuEmitter, name: str) -> list[str]:
         call = declared_call(e, f"@llvm.nvvm.read.ptx.sreg.{name}.x", "i32", "")
@@ -44,10 +43,6 @@ class _Nvvm(Dialect):
     def shuffle(self, e: GpuEmitter, value: str, lane: str) -> str:
         args = f"i32 {_ALL}, i32 {value}, i32 {lane}, i32 {_LANES}"
         return e.value(declared_call(e, "@llvm.nvvm.shfl.sync.idx.i32", "i32", args))
-
-    def shuffle_down(self, e: GpuEmitter, value: str, distance: int) -> str:
-        args = f"i32 {_ALL}, i32 {value}, i32 {distance}, i32 {_LANES}"
-        return e.value(declared_call(e, "@llvm.nvvm.shfl.sync.down.i32", "i32", args))
 
     def ballot(self, e: GpuEmitter, value: str) -> str:
         name = "@llvm.nvvm.vote.ballot.sync"

@@ -15,6 +15,8 @@ Each iteration is a generator that stops at a barrier; a block steps all of its 
 next barrier before any goes on. The others do not wait for an iteration that has ended. This is the
 plain reading of the table, before any pass splits loops at barriers.
 
+The body of a task of threads runs likewise for each thread of a grid of `_BLOCKS` blocks.
+
 Iterations of a subgroup stop in the same way to exchange values: they yield the op and their part,
 and the value of the ``yield`` is their result.
 """
@@ -25,21 +27,38 @@ from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from ...analysis import block_dim, shared_arrays
+from ...analysis import block_dim, is_parallel, needs_blocks, shared_arrays
 from ...errors import QuadrantsAssertionError, QuadrantsUnsupportedError
-from ...ir import Block, Op, walk
+from ...ir import Block, Func, Op, walk
 from ...ir import codes as C
 from ...ir.attrs import SUBGROUP_SIZE
 
 if TYPE_CHECKING:
     from .emit import Emitter
 
-__all__ = ["NAMES", "ballot", "block_loop", "block_sync", "mem_fence", "shuffle"]
+__all__ = [
+    "NAMES", "ballot", "block_loop", "block_sync", "in_blocks", "mem_fence", "share", "shuffle",
+]  # fmt: skip
+
+_BLOCKS: Final = 2
+"""Of the grid of a task of threads: any number is right."""
+
+
+def _of_threads(op: Op) -> bool:
+    return op.code == C.OFFLOADED and op.attr.unit == "thread"
+
+
+def in_blocks(func: Func, op: Op, body: Block) -> bool:
+    """True if a loop runs in blocks."""
+    return _of_threads(op) or (is_parallel(func, op) and needs_blocks(body))
 
 
 def block_loop(e: Emitter, op: Op, bounds: Op, body: Block) -> None:
     """Emit the parallel loop ``op`` in blocks. bounds: the op whose operands are the bounds."""
     parameters, ranges = e.axes_of(op, bounds)
+    threads = _of_threads(op)
+    if threads:
+        parameters = f"i{op.id}_0, thread"
     e.line(f"def b{op.id}({parameters}):")
     saved = e.begin_body(op)
     e.line("if 0: yield")
@@ -60,10 +79,24 @@ def block_loop(e: Emitter, op: Op, bounds: Op, body: Block) -> None:
     e.block(body)
     e.end_body(saved)
     e.op = op
-    e.line(f"for k in blocks(product({ranges}), {block_dim(op)}):")
+    size = block_dim(op)
+    if threads:
+        starts = f"range(0, {_BLOCKS * size}, {size})"
+        e.line(f"for k in [[(i, b + i) for i in range({size})] for b in {starts}]:")
+    else:
+        e.line(f"for k in blocks(product({ranges}), {size}):")
     for array in shared_arrays(body):
         e.line(" " + e.fresh_array(array))
     e.line(f" run_block([b{op.id}(*i) for i in k])")
+
+
+def share(e: Emitter, ranges: str, names: str) -> str:
+    """The iterations of a shared loop that the thread runs."""
+    assert e.body_of is not None
+    threads = _BLOCKS * block_dim(e.body_of)
+    if "," not in names:
+        return f"{ranges}[thread::{threads}]"
+    return f"islice(product({ranges}), thread, None, {threads})"
 
 
 def block_sync(e: Emitter, op: Op) -> None:
@@ -159,5 +192,5 @@ def _exchanged(op: Op, stops: dict[int, Stop]) -> dict[int, Any]:
     return {}
 
 
-NAMES: Final[dict[str, Any]] = {"blocks": _blocks, "run_block": _run_block}
+NAMES: Final[dict[str, Any]] = {"blocks": _blocks, "islice": islice, "run_block": _run_block}
 """The functions that the emitted source calls."""

@@ -30,7 +30,6 @@ from ctypes import c_float
 from itertools import product
 from typing import Any, Final
 
-from ...analysis import is_parallel, needs_blocks
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
@@ -38,7 +37,7 @@ from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
 from ...types import DataType, PointerType, Type, f32, f64, i32, u1
 from ..flow import labels_of
 from ..stacks import stack_locations
-from .blocks import ballot, block_loop, block_sync, mem_fence, shuffle
+from .blocks import ballot, block_loop, block_sync, in_blocks, mem_fence, share, shuffle
 from .calls import boxed_variables, call, call_arg, function
 from .effects import assert_, clock, print_, return_
 from .element_offsets import address_number, element, wanted
@@ -430,10 +429,12 @@ class Emitter:
 
     def over(self, op: Op, bounds: Op, body: Block, backwards: bool = False) -> None:
         """A loop over all axes; one Python loop, so that `break` leaves it."""
-        if is_parallel(self.func, op) and needs_blocks(body):
+        if in_blocks(self.func, op, body):
             block_loop(self, op, bounds, body)
             return
         names, ranges = self.axes_of(op, bounds, backwards)
+        if op.code == C.RANGE_FOR and op.attr.shared:
+            return self.loop(f"for {names} in {share(self, ranges, names)}:", body)
         several = len(bounds.args) > 2
         saved = self.pad
         task = self.vector(op) if self.vector is not None else None

@@ -29,7 +29,6 @@ from ...types import Type
 from .text import FAST
 
 if TYPE_CHECKING:
-    from ...config import CompileConfig
     from .emitter import Emitter, Slot
     from .gpu_emitter import GpuEmitter, GpuState
 
@@ -60,15 +59,14 @@ class Dialect:
 
     triple: of the module. calling: convention of a kernel. kernarg, private, generic: spaces of the
     kernarg, of memory that a thread has for itself, and of pointers that a real function accepts.
-    device, block: scopes of synchronisation. wave: threads that exchange values by themselves; 0 if
-    that is not known. static_shared: bytes of shared arrays that a block has by itself. graphs:
-    kernels of a graph find their arguments in the argument buffer. print_parameter: a kernel gets
-    the print buffer as its first parameter after the argument buffer, which does not hold its
-    address. asserts: failing ones end a kernel; else they are left out. real_atomics: there are
-    atomic sums, minima and maxima of floats. real_notes: the text after them. asks_space: code can
-    ask whose memory a pointer of the generic space leads to (`is_private`); else a real function
-    gets an argument with each pointer that says so. fast: the flags of `fast_math` for instructions
-    on floats.
+    device, block: scopes of synchronisation. static_shared: bytes of shared arrays that a block
+    has by itself. graphs: kernels of a graph find their arguments in the argument buffer.
+    print_parameter: a kernel gets the print buffer as its first parameter after the argument
+    buffer, which does not hold its address. asserts: failing ones end a kernel; else they are
+    left out. real_atomics: there are atomic sums, minima and maxima of floats. real_notes: the
+    text after them. asks_space: code can ask whose memory a pointer of the generic space leads
+    to (`is_private`); else a real function gets an argument with each pointer that says so.
+    fast: the flags of `fast_math` for instructions on floats.
     """
 
     triple: ClassVar[str]
@@ -78,7 +76,6 @@ class Dialect:
     generic: ClassVar[str] = ""
     device: ClassVar[str] = "device"
     block: ClassVar[str] = "block"
-    wave: int = 32
     static_shared: ClassVar[int] = 48 << 10
     graphs: ClassVar[bool] = True
     print_parameter: ClassVar[bool] = False
@@ -90,8 +87,11 @@ class Dialect:
 
     # Kernels
 
-    def attributes(self, threads: int, config: CompileConfig) -> str:
-        """The attributes after the parameters of a kernel with blocks of ``threads``."""
+    def attributes(self, threads: int, registers: int) -> str:
+        """The attributes after the parameters of a kernel with blocks of ``threads``.
+
+        registers: the most that a thread may have; 0 for any number.
+        """
         raise NotImplementedError
 
     def parameter(self, slot: Slot) -> tuple[list[str], list[str]]:
@@ -123,10 +123,6 @@ class Dialect:
 
     def shuffle(self, e: GpuEmitter, value: str, lane: str) -> str:
         """The i32 of a lane of the same subgroup of 32."""
-        raise NotImplementedError
-
-    def shuffle_down(self, e: GpuEmitter, value: str, distance: int) -> str:
-        """The i32 of the lane so much further on in the wave; anything where there is none."""
         raise NotImplementedError
 
     def ballot(self, e: GpuEmitter, value: str) -> str:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ...analysis import needs_blocks, shared_arrays
+from ...analysis import bounds_of, needs_blocks, shared_arrays
 from ...errors import QuadrantsCompilationError
 from ...ir import Callee, Func, Op, walk
 from ...ir import codes as C
@@ -32,7 +32,7 @@ from ..index_sums import only_in_addresses
 from ..kernarg import abi, grids
 from ..kernarg.host_text import HostText
 from . import schedule
-from .block_reduce import finale, open_sums
+from .control import Counter
 from .emitter import Slot
 from .gpu_emitter import PASSED, GpuEmitter, GpuState, shared_bytes
 from .gpu_loops import emit_loops
@@ -124,8 +124,9 @@ class GpuKernel:
         calls = any(x.code == C.CALL for x in walk(op.regions[1]))
         body = GpuEmitter(self.state, read_only=op.attr.read_only, calls=calls)
         body.op_id = op.id
+        body.max_registers = op.attr.max_registers
         body.unused = only_in_addresses(walk(op.regions[1]))
-        body.together = needs_blocks(op.regions[1])
+        body.together = needs_blocks(op.regions[1]) and not schedule.adds_up(op)
         return body
 
     def begin(self, body: GpuEmitter, index: int, op: Op, threads: int) -> None:
@@ -149,7 +150,7 @@ class GpuKernel:
             body, slots = self._versions(index, op, name, plan, plan.loops)
         else:
             self.fill(body, index, op, plan)
-            slots = self._finish(body, name, plan.block_dim, plan.sums)
+            slots = self._finish(body, name, plan.block_dim)
         host = HostText(self.state.func, self.state.layout, plan.grid == grids.EXACT)
         blocks = schedule.blocks_text(op, plan, host.text)
         header = ""
@@ -163,7 +164,6 @@ class GpuKernel:
 
     def fill(self, body: GpuEmitter, index: int, op: Op, plan: schedule.Schedule) -> None:
         """The code of a parallel task."""
-        open_sums(body, plan.sums, self.config)
         self.begin(body, index, op, plan.block_dim)
         size = sum(map(shared_bytes, shared_arrays(op.regions[1])))
         self._check_shared(op, size)
@@ -171,8 +171,15 @@ class GpuKernel:
         zero_shared(body, op.regions[1], plan.block_dim)
         body.op_id = op.id
         body.run(op.regions[0])
-        bounds = op.regions[0].ops[-1]
-        schedule.emit_iterations(body, op, [body.v[b.id] for b in bounds.args], plan)
+        if schedule.adds_up(op):
+            tid = body.register("tid")
+            wide = body.value(f"zext nneg i32 {tid} to i64")
+            body.loop_values[op.id, 0] = Counter(tid, wide)
+            body.schedule = plan
+            body.run(op.regions[1])
+            return
+        bounds = [body.v[bound.id] for bound in bounds_of(op)]
+        schedule.emit_iterations(body, op, bounds, plan)
 
     def _versions(
         self, index: int, op: Op, name: str, plan: schedule.Schedule, loops: Unrolled
@@ -186,7 +193,7 @@ class GpuKernel:
                 body.unrolls = loops.counts
                 assume_aligned(body, loops.arrays)
             self.fill(body, index, op, plan)
-            self.end(body, plan.block_dim, plan.sums)
+            self.end(body)
             calls.append(self.body(body, f"{name}.{version}"))
             params |= body.params
         entry = self._emitter(op)
@@ -211,11 +218,9 @@ class GpuKernel:
                 op.loc,
             )  # fmt: skip
 
-    def _finish(
-        self, body: GpuEmitter, name: str, threads: int, sums: tuple[Op, ...] = ()
-    ) -> tuple[int, ...]:
+    def _finish(self, body: GpuEmitter, name: str, threads: int) -> tuple[int, ...]:
         """Write the function out, and the kernel around it; the offsets of the parameters."""
-        self.end(body, threads, sums)
+        self.end(body)
         if not self.graph:
             return self.kernel(body, name, threads)
         entry = GpuEmitter(self.state)
@@ -224,10 +229,9 @@ class GpuKernel:
         entry.line("ret void")
         return self.kernel(entry, name, threads)
 
-    def end(self, body: GpuEmitter, threads: int, sums: tuple[Op, ...]) -> None:
+    def end(self, body: GpuEmitter) -> None:
         body.jump("stop")
         body.place("stop")
-        finale(body, sums, threads, self.config)
         body.line("ret void")
 
     def body(self, body: GpuEmitter, name: str) -> str:
@@ -251,7 +255,7 @@ class GpuKernel:
                 given, lines = dialect.parameter(slot)
                 params += given
                 loads += lines
-        attributes = dialect.attributes(threads, self.config)
+        attributes = dialect.attributes(threads, self.config.gpu_max_reg or body.max_registers)
         start = f"define {dialect.calling} void @{name}({', '.join(params)})"
         self.add([f"{start} #0 {attributes} {{"])
         self._text(body, loads)

@@ -7,7 +7,7 @@ function, arrays that a block shares are globals of the module.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...ir import Func, Op
 from ...types import Type
@@ -17,6 +17,9 @@ from .dialect import Dialect
 from .emitter import Emitter, ModuleState, Slot
 from .gpu_ops import GPU_OPS, own
 from .text import MEMORY, SIZE
+
+if TYPE_CHECKING:
+    from .schedule import Schedule
 
 __all__ = ["PASSED", "GpuEmitter", "GpuState", "shared_bytes"]
 
@@ -49,8 +52,8 @@ class GpuState(ModuleState):
 class GpuEmitter(Emitter):
     """Emits a function for a GPU.
 
-    aligned: alignment of addresses, by op id, where it is more than that of an element. sums: the
-    local that an atomic update is made in, by op id (`block_reduce`). unrolls: how often LLVM shall
+    aligned: alignment of addresses, by op id, where it is more than that of an element. schedule:
+    that of the task's iterations. unrolls: how often LLVM shall
     unroll a loop, by op id.
     arrays: names of the arrays that the task's blocks share, by op. shared_bytes: their size.
     dynamic: they are in memory that the launch allocates, not in globals of their own.
@@ -75,8 +78,9 @@ class GpuEmitter(Emitter):
         self.arrays: Final[dict[int, str]] = {}
         self.shared_bytes = 0
         self.dynamic = False
+        self.max_registers = 0
         self.aligned: dict[int, int] = {}
-        self.sums: Final[dict[int, str]] = {}
+        self.schedule: Schedule | None = None
         self.unrolls: dict[int, int] = {}
         self.together = False
 
@@ -88,7 +92,7 @@ class GpuEmitter(Emitter):
         count = self.unrolls.get(loop.id)
         return f'!{{!"llvm.loop.unroll.count", i32 {count}}}' if count else ""
 
-    def divided(self, ty: str, result: str) -> str:
+    def hidden(self, ty: str, result: str) -> str:
         return result  # nothing becomes vectors
 
     def register(self, name: str) -> str:

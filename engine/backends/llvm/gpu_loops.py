@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ...analysis import needs_blocks
+from ...analysis import bounds_of, cell_loop, needs_blocks
 from ...ir import Op, walk
 from ...ir import codes as C
 from ..cuda import facts
@@ -76,7 +76,7 @@ def _may_be_fused(kernel: GpuKernel, region: Op) -> bool:
                 return False
         elif (
             op.code != C.OFFLOADED
-            or needs_blocks(op.regions[1])
+            or (needs_blocks(op.regions[1]) and not schedule.adds_up(op))
             or any(x.code == C.AD_STACK_ALLOCA for x in walk(op.regions[1]))
         ):
             return False
@@ -84,7 +84,11 @@ def _may_be_fused(kernel: GpuKernel, region: Op) -> bool:
 
 
 class _Fused:
-    """Emits one loop. conditions: what holds of tasks that are small enough."""
+    """Emits one loop.
+
+    conditions: what holds of tasks that are small enough. sizes: blocks that its tasks are made
+    for. threads: of its block.
+    """
 
     def __init__(self, kernel: GpuKernel, region: Op, number: int, tasks: dict[Op, int]) -> None:
         self.kernel: Final = kernel
@@ -96,18 +100,21 @@ class _Fused:
         self.name: Final = f"{kernel.symbol}_loop_{number}"
         self.host: Final = HostText(kernel.state.func, kernel.state.layout, False)
         self.conditions: Final[list[str]] = []
+        self.sizes: Final[set[int]] = set()
+        self.threads = _THREADS
 
     def emit(self) -> facts.CudaLoop | None:
         """Write the kernel; None if the launch could not decide if it fits."""
-        if not self._conditions(self.region):
+        if not self._conditions(self.region) or len(self.sizes) > 1:
             return None
+        self.threads = self.sizes.pop() if self.sizes else _THREADS
         self.kernel.add(["", f"; loop {self.number} as one block"])
         self._loop(self.region)
         self.entry.op_id = self.region.id
         self.entry.line("ret void")
-        self.kernel.kernel(self.entry, self.name, _THREADS)
+        self.kernel.kernel(self.entry, self.name, self.threads)
         fits = " and ".join(dict.fromkeys(self.conditions)) or "True"
-        return facts.CudaLoop(self.number, self.name, _THREADS, fits, tuple(self.host.reads))
+        return facts.CudaLoop(self.number, self.name, self.threads, fits, tuple(self.host.reads))
 
     def _conditions(self, region: Op) -> bool:
         for op in region.regions[0].ops:
@@ -115,12 +122,15 @@ class _Fused:
                 if not self._conditions(op):
                     return False
             elif op.attr.kind != "serial":
-                bounds = op.regions[0].ops[-1].args
+                if schedule.adds_up(op):
+                    self.sizes.add(op.attr.block_dim)
+                bounds = bounds_of(op)
                 texts = [self.host.text(bound) for bound in bounds]
                 if not all(texts):
                     return False
                 lengths = [f"max(0,{b}-{a})" for a, b in zip(texts[::2], texts[1::2], strict=True)]
-                heavy = any(C.LOOP[x.code] or x.code == C.CALL for x in walk(op.regions[1]))
+                body = (cell_loop(op) or op).regions[-1]
+                heavy = any(C.LOOP[x.code] or x.code == C.CALL for x in walk(body))
                 most = _THREADS if heavy else _PLAIN_ITERATIONS
                 self.conditions.append(f"{'*'.join(lengths)} <= {most}")
         return True
@@ -161,14 +171,14 @@ class _Fused:
         body = GpuEmitter(kernel.state, calls=calls)
         body.op_id = op.id
         body.unused = only_in_addresses(walk(op.regions[1]))
-        plan = schedule.Schedule(1 if serial else _THREADS, grids.COVER)
+        plan = schedule.Schedule(1 if serial else self.threads, grids.COVER)
         if serial:
             kernel.begin(body, index, op, 1)
             body.loops.append(("stop", "stop"))
             body.run(op.regions[1])
         else:
             kernel.fill(body, index, op, plan)
-        kernel.end(body, plan.block_dim, ())
+        kernel.end(body)
         call = kernel.body(body, f"{self.name}_task_{index}")
         for slot in body.params.values():
             e.params.setdefault(slot.name, slot)

@@ -18,11 +18,11 @@ from ...ir.semantics import ATOMIC_OPERATION
 from ...types import DataType, Type, f16, f32, u1
 from ..base import PrintSite
 from ..stacks import element
-from .block_reduce import accumulate
 from .control import CONTROL_OPS, as_slot
 from .dialect import LIBRARY, ORDERED
 from .memory_ops import MEMORY_OPS, array_alloca, in_memory, note_written
 from .scalars import SCALAR, combine, convert
+from .schedule import shared_loop
 from .subgroups import SUBGROUP_OPS
 from .text import MEMORY, SIZE, VALUE, zero
 
@@ -53,9 +53,6 @@ def _global_store(e: GpuEmitter, op: Op) -> None:
 
 
 def _atomic(e: GpuEmitter, op: Op) -> None:
-    if op.id in e.sums:
-        accumulate(e, op)
-        return
     at = own(op.args[0])
     if at not in ("true", "false"):
         _update_of_any(e, op)
@@ -213,6 +210,13 @@ def _assert(e: GpuEmitter, op: Op) -> None:
         CONTROL_OPS[C.ASSERT](e, op)
 
 
+def _range_for(e: GpuEmitter, op: Op) -> None:
+    if op.attr.shared:
+        shared_loop(e, op)
+    else:
+        CONTROL_OPS[op.code](e, op)
+
+
 def _block_sync(e: GpuEmitter, op: Op) -> None:
     e.dialect.barrier(e)
 
@@ -233,6 +237,6 @@ GPU_OPS: Final[dict[int, Callable[[Any, Any], None]]] = {
     **SUBGROUP_OPS,
     C.GLOBAL_LOAD: _global_load, C.GLOBAL_STORE: _global_store, C.ARRAY_ALLOCA: _array_alloca,
     C.PRINT: _print, C.ASSERT: _assert,
-    C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.CLOCK: _clock,
+    C.RANGE_FOR: _range_for, C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.CLOCK: _clock,
     **dict.fromkeys(LIBRARY, _library),
 }  # fmt: skip

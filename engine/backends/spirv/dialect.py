@@ -30,7 +30,6 @@ from ..llvm.dialect import LIBRARY, Dialect
 from ..llvm.text import VALUE
 
 if TYPE_CHECKING:
-    from ...config import CompileConfig
     from ..llvm.emitter import Slot
     from ..llvm.gpu_emitter import GpuEmitter, GpuState
 
@@ -53,7 +52,6 @@ class SpirvDialect(Dialect):
     generic = "addrspace(4) "
     device = "device"
     block = "workgroup"
-    wave = 0
     static_shared = 1 << 40
     real_atomics = False
     graphs = False
@@ -64,7 +62,7 @@ class SpirvDialect(Dialect):
     def __init__(self, asserts: bool = True) -> None:
         self.asserts = asserts
 
-    def attributes(self, threads: int, config: CompileConfig) -> str:
+    def attributes(self, threads: int, registers: int) -> str:
         return f"!reqd_work_group_size !{{i32 {threads}, i32 1, i32 1}}"
 
     def parameter(self, slot: Slot) -> tuple[list[str], list[str]]:
@@ -94,9 +92,13 @@ class SpirvDialect(Dialect):
                 _check(op)
         for op in all_ops(func):
             _check(op)
-            if op.code == C.BLOCK_SYNC and not self.asserts:
-                what = "barrier that iterations need not come to"
-                raise _refused(what, op.loc, "launch it without opencl_il")
+        for task in func.tasks():
+            if self.asserts or task.attr.unit == "thread":  # all threads come to its barriers
+                continue
+            for op in walk(task.regions[1]):
+                if op.code == C.BLOCK_SYNC:
+                    what = "barrier that iterations need not come to"
+                    raise _refused(what, op.loc, "launch it without opencl_il")
         if func.callees and recursive(func):
             raise _refused("functions that call themselves", func.loc, "write a loop")
 

@@ -20,11 +20,7 @@ Floats = qd.types.NDArray[qd.f32, 1]
 F = np.zeros(300, np.float32)
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu, offline_cache=False, log_level="error")
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("program")
 
 
 def whole(made, arch):
@@ -122,11 +118,10 @@ def total(x: Floats) -> qd.f32:
     return s
 
 
-def test_sums_go_through_whole_waves():
-    for arch, steps in (("gfx942", 6 + 2), ("gfx1100", 5 + 3)):
+def test_sums_go_through_shared_memory():
+    for arch in ("gfx942", "gfx1100"):
         made = whole(artifact(f"amdgpu:{arch}", total, F), arch)
-        # Four waves of 64 or eight of 32 leave a block of 256 threads; all add up by lanes.
-        assert made.texts["llvm_ir"].count("call i32 @llvm.amdgcn.ds.bpermute") == steps
+        assert made.texts["isa"].count("s_barrier") >= 2
         assert "global_atomic_add_f32" in made.texts["isa"]
 
 

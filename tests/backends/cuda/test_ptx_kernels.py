@@ -21,11 +21,7 @@ I = np.zeros(8, np.int32)  # noqa: E741
 G = np.zeros((4, 6), np.float32)
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu, offline_cache=False, log_level="error", default_fp=qd.f32)
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("program")
 
 
 def tasks(made):

@@ -4,7 +4,6 @@ import importlib.util
 import sys
 
 import pytest
-from qd_studio import engine as qd
 from qd_studio.engine import alias
 from qd_studio.engine.ir import parse, to_text
 from qd_studio.engine.runtime import compile as compiling
@@ -12,14 +11,7 @@ from qd_studio.engine.runtime import compile as compiling
 from tests.backends.cuda.ptxkit import ARCHES, artifact, assemble, needs_ptxas, of_func
 from tests.samples.sample_files import KERNELS, PORTABLE, kernel_of
 
-pytestmark = needs_ptxas
-
-
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu, offline_cache=False, log_level="error")
-    yield
-    qd.reset()
+pytestmark = [needs_ptxas, pytest.mark.usefixtures("program")]
 
 
 @pytest.mark.sampled(5)

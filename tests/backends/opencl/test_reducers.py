@@ -36,7 +36,7 @@ def lowered(monkeypatch):
 
 @pytest.mark.parametrize("mapping", ["chunks", "lanes"])
 def test_a_reducer(lowered, mapping):
-    """One maximum a chunk goes to memory; with a work-item an iteration, each element does."""
+    """One maximum a chunk or a group goes to memory."""
     qd.init(arch=qd.opencl, opencl_mapping=mapping, offline_cache=False, enable_fallback=False)
     (spec,) = recognise([parse(MAXIMUM)])
     reducer = reducer_kernels.Reducer(spec, ARRAY, program.current().stacks._compile)
@@ -44,8 +44,12 @@ def test_a_reducer(lowered, mapping):
     assert reducer.run(reducer_kernels._at_launch(spec, env, {}), env, {}) == 999
     text = lowered["adstack_max"]
     assert ("unit='chunk'" in text) == (mapping == "chunks")
-    assert ("alloca ['accumulator']" in text) == (mapping == "chunks")
+    assert ("unit='thread'" in text) == (mapping == "lanes")
+    assert "alloca ['accumulator']" in text
     (update,) = [line for line in text.splitlines() if "atomic_max" in line]
+    if mapping == "lanes":
+        assert text.index("block_sync") < text.index(update), "it follows the loop"
+        return
     assert update.startswith("    <i64>"), "it is not in the loop over the elements of a chunk"
 
 

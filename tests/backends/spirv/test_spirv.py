@@ -23,11 +23,7 @@ needs_validator = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu, offline_cache=False, log_level="error")
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("program")
 
 
 def whole(made):

@@ -61,7 +61,7 @@ class _Group:
         body = task.regions[1]
         self.task: Final = task
         self.size: Final = size
-        self.live = self.full = ""
+        self.live = self.full = "true" if task.attr.unit == "thread" else ""
         self.flat = -1
         self.ends = False
         self.shared: dict[str, str] = {}

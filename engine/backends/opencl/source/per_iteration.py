@@ -1,9 +1,9 @@
 """A parallel task on a GPU: a work-item runs iterations of the loop, a work-group is a block.
 
 An *iteration* is one of the user's loop, whatever number of axes that has; they are numbered
-row by row, the innermost axis of the loop's nest fastest. `_plan` chooses how they are given to
-work-items, as `llvm.schedule` does for CUDA; the code is a loop whose steps are the whole grid, so
-that any number of groups covers all iterations::
+row by row, the innermost axis of the loop's nest fastest. `llvm.schedule.plan` chooses how they are
+given to work-items, as for CUDA; the code is a loop whose steps are the whole grid, so that any
+number of groups covers all iterations::
 
     const uint iterations = max(x_n0, 0);
     const uint step = get_global_size(0);
@@ -16,8 +16,7 @@ that any number of groups covers all iterations::
 straight bodies              a work-item runs several neighbouring iterations, with accesses of 16
                              bytes (`tiles`)
 loops in a body              those over neighbours run four at a time (`inner`)
-sums, minima, maxima         each work-item makes them for itself, a group adds up, one atomic
-                             update a group follows (`reduce`)
+tasks of threads             a shared loop likewise, in code that work-items run (`block_reduce`)
 blocks that wait, or share   exactly one iteration a work-item, phases between barriers (`groups`)
 ============================ =====================================================================
 
@@ -32,22 +31,19 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ....analysis import needs_blocks
+from ....analysis import block_dim, bounds_of, needs_blocks
 from ....errors import QuadrantsCompilationError
-from ....ir import Block, Op, walk
+from ....ir import Block, Op
 from ....ir import codes as C
 from ...kernarg import grids
 from ...kernarg.host_text import HostText
-from ...llvm.block_reduce import sums
-from ...llvm.inner_loops import Unrolled, unrolled
-from ...llvm.schedule import MOST_THREADS, Schedule, blocks_text
-from ...llvm.tile_choice import choose
+from ...llvm.inner_loops import Unrolled
+from ...llvm.schedule import MOST_THREADS, Schedule, adds_up, blocks_text, plan
 from ..facts import OpenclTask
 from .control import counter
 from .emitter import Emitter
 from .groups import GROUP_OPS, begin_group, phases
 from .inner import range_for
-from .reduce import accumulate, finale, open_sums
 from .tiles import emit_tiles
 from .vector_access import Joined
 
@@ -55,13 +51,6 @@ if TYPE_CHECKING:
     from .kernel import ProgramSource
 
 __all__ = ["IterationEmitter", "emit_parallel"]
-
-_DEFAULT: Final = 128
-_LIGHT: Final = 256
-"""Work-items of a group where their work is light, or each group makes an atomic update."""
-
-_FEW: Final = 32
-"""Iterations that may update a word one by one."""
 
 _QUOTIENT: Final = """\
 // a / b, in 32 bits where that is enough
@@ -75,7 +64,7 @@ static inline ulong qd_quotient(ulong a, uint b)
 class IterationEmitter(Emitter):
     """Emits a function for a GPU.
 
-    sums: the variable that an atomic update is made in, by op id (`reduce`). group: of a task whose
+    schedule: that of the task's iterations. group: of a task whose
     blocks wait or share memory, what `groups` keeps. vector_access: accesses of several iterations
     at once, while such copies are emitted (`vector_access`). unrolled: loops inside of the task
     that are worth them (`inner`). quiet: no comments.
@@ -85,7 +74,7 @@ class IterationEmitter(Emitter):
 
     def __init__(self, program: ProgramSource, **facts: Any) -> None:
         super().__init__(program, **facts)
-        self.sums: Final[dict[int, str]] = {}
+        self.schedule: Schedule | None = None
         self.group: Any = None
         self.vector_access: Joined | None = None
         self.unrolled: Unrolled | None = None
@@ -137,39 +126,42 @@ def _store(e: IterationEmitter, op: Op) -> None:
         Emitter.table[op.code](e, op)
 
 
-def _atomic(e: IterationEmitter, op: Op) -> None:
-    if op.id in e.sums:
-        accumulate(e, op)
+def _range_for(e: IterationEmitter, op: Op) -> None:
+    if op.attr.shared:
+        assert e.schedule is not None
+        _iterations(e, op, e.schedule)
     else:
-        Emitter.table[op.code](e, op)
+        range_for(e, op)
 
 
 def emit_parallel(program: ProgramSource, index: int, op: Op, name: str) -> OpenclTask:
     """Write a parallel task."""
-    plan = _plan(op, program)
+    chosen = _plan(op, program)
     body = program.emitter(op)
     assert isinstance(body, IterationEmitter)
-    body.unrolled = plan.loops
-    open_sums(body, plan.sums)
+    body.unrolled = chosen.loops
+    body.schedule = chosen
     program.begin(body, index, op, "get_global_id(0)")
-    if plan.grid == grids.EXACT:
-        begin_group(body, op, plan.block_dim)
+    if chosen.grid == grids.EXACT or adds_up(op):
+        begin_group(body, op, chosen.block_dim)
     body.op_id = op.id
     body.run(op.regions[0])
-    _iterations(body, op, plan)
-    body.op_id = op.id
-    finale(body, plan.sums, plan.block_dim)
+    if adds_up(op):
+        body.loop_values[op.id, 0] = "(int)get_local_id(0)"
+        body.run(op.regions[1])
+    else:
+        _iterations(body, op, chosen)
     program.title(index, op)
-    args = program.finish(body, name, _group(plan.block_dim))
-    host = HostText(program.func, program.layout, plan.grid == grids.EXACT)
-    blocks = blocks_text(op, plan, host.text)
+    args = program.finish(body, name, _group(chosen.block_dim))
+    host = HostText(program.func, program.layout, chosen.grid == grids.EXACT)
+    blocks = blocks_text(op, chosen, host.text)
     header = ""
-    if not blocks and plan.grid == grids.EXACT:
+    if not blocks and chosen.grid == grids.EXACT:
         header = f"{name}_blocks"
-        _header(program, op, header, plan, body)
+        _header(program, op, header, chosen, body)
     return OpenclTask(
-        name, args, plan.block_dim, plan.grid, blocks, tuple(host.reads) if blocks else (),
-        header, body.prints, plan.limit,
+        name, args, chosen.block_dim, chosen.grid, blocks, tuple(host.reads) if blocks else (),
+        header, body.prints, chosen.limit,
     )  # fmt: skip
 
 
@@ -182,46 +174,20 @@ def _plan(op: Op, program: ProgramSource) -> Schedule:
     body, config, most = op.regions[1], program.config, program.capabilities.max_group
     if config.max_block_dim:
         most = min(most, config.max_block_dim)
-    if needs_blocks(body):
-        from ....analysis import block_dim
-
-        size = block_dim(op)
-        if size > most:
-            raise QuadrantsCompilationError.from_loc(
-                f"in kernel {program.func.name}, a block of {size} iterations is too large: "
-                f"{most} at most run together; give the loop a smaller block_dim", op.loc,
-            )  # fmt: skip
-        return Schedule(size, grids.EXACT)
-    threads = min(op.attr.block_dim or config.default_gpu_block_dim, most)
-    ops = walk(body)
-    if config.opt_level == 0 or any(x.code == C.AD_STACK_ALLOCA for x in ops):
-        return Schedule(threads, grids.COVER)
-    found = sums(op, program) if config.make_thread_local and not _few(op) else ()
-    loops = any(C.LOOP[x.code] for x in ops)
-    if (found or not loops) and threads == _DEFAULT and not op.attr.block_dim:
-        threads = min(_LIGHT, most)
-    tile = choose(op, program, threads, bool(found))
-    grid = grids.COVER
-    if found and (tile is None or tile.row_axis < 0):
-        grid = grids.SATURATE
-    return Schedule(threads, grid, tile, found, unrolled(op, program) if loops else None)
-
-
-def _few(op: Op) -> bool:
-    """True if the task is known to have too few iterations for sums of groups to be worth it."""
-    bounds = op.regions[0].ops[-1].args
-    if any(bound.code != C.CONST for bound in bounds):
-        return False
-    ends = zip(bounds[::2], bounds[1::2], strict=True)
-    return math.prod([max(0, int(end.attr) - int(begin.attr)) for begin, end in ends]) <= _FEW
+    if needs_blocks(body) and block_dim(op) > most:
+        raise QuadrantsCompilationError.from_loc(
+            f"in kernel {program.func.name}, a block of {block_dim(op)} iterations is too large: "
+            f"{most} at most run together; give the loop a smaller block_dim", op.loc,
+        )  # fmt: skip
+    return plan(op, config, program, most)
 
 
 # Iterations
 
 
 def _iterations(e: IterationEmitter, op: Op, plan: Schedule) -> None:
-    """Run the body of ``op`` for the iterations of this work-item."""
-    bounds = op.regions[0].ops[-1].args
+    """Run the body of a task or a shared loop for the iterations of this work-item."""
+    bounds = bounds_of(op)
     order: tuple[int, ...] = op.attr.axes or tuple(range(len(bounds) // 2))
     found: dict[int, tuple[str, str, str]] = {}
     for axis in order:
@@ -249,7 +215,7 @@ def _iterations(e: IterationEmitter, op: Op, plan: Schedule) -> None:
         e.open(f"for ({ty} {iteration} = get_global_id(0); {condition}) {{")
         e.loop_depth += 1
         _indices(e, op, order, found, iteration, wide)
-        e.again(op.regions[1])
+        e.again(op.regions[-1])
         e.loop_depth -= 1
         e.op_id = op.id
         e.close()
@@ -345,13 +311,10 @@ def _header(program: ProgramSource, op: Op, name: str, plan: Schedule, task: Emi
 
 
 IterationEmitter.table = list(Emitter.table)
-for _code in range(C.COUNT):
-    if C.ATOMIC[_code]:
-        IterationEmitter.table[_code] = _atomic
 for _code, _fn in {
     **GROUP_OPS,
     C.GLOBAL_LOAD: _load,
     C.GLOBAL_STORE: _store,
-    C.RANGE_FOR: range_for,
+    C.RANGE_FOR: _range_for,
 }.items():
     IterationEmitter.table[_code] = _fn

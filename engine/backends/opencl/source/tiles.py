@@ -174,7 +174,7 @@ class _Tiles:
             step = steps.get(axis, "")
             e.line(f"const int {name} = (int){self.corner[axis]}{step};")
             e.loop_values[self.task.id, axis] = name
-        e.again(self.task.regions[1])
+        e.again(self.task.regions[-1])
         e.op_id = self.task.id
         for name in names.values():
             e.names.forget(name)

@@ -1,0 +1,90 @@
+"""Loops like those of matrix products, in tiles: the interpreter runs both forms.
+
+The file tests have few iterations; here are tiles, also those at the ends of the axes.
+"""
+
+import numpy as np
+import pytest
+from qd_studio.engine.backends import interp
+from qd_studio.engine.ir import parse
+from qd_studio.engine.passes import tile_products
+
+from .qdir import run_passes
+
+NUMPY = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
+KERNEL = """kernel k(a: ndarray<{t}, 2>, b: ndarray<{t}, 2>, c: ndarray<{t}, 2>) stage=offloaded {{
+  $0 : offloaded {{kind='range_for'}} header {{
+    <i32> $1 = const 1
+    <i32> $2 = external_tensor_shape_along_axis [(0, 2)]
+    <i32> $26 = const 0
+    <i32> $3 = external_tensor_shape_along_axis [(1, 2)]
+    $4 : bounds $1, $2, $26, $3
+  }} body {{
+    <i32> $5 = loop_index $0 [0]
+    <i32> $6 = loop_index $0 [1]
+    <*{t}> $7 = arg_addr [(0, False)]
+    <*{t}> $8 = arg_addr [(1, False)]
+    <*{t}> $9 = arg_addr [(2, False)]
+    <*{t}> $10 = alloca ['s']
+    <i32> $25 = const 1
+    <i32> $11 = external_tensor_shape_along_axis [(1, 0)]
+    <u1> $30 = cmp_lt $25, $11
+    <*{t}> $31 = external_ptr $9, $5, $6 ['unsafe']
+    <{t}> $32 = const 3
+    $33 : global_store $31, $32
+    $34 : if $30 then {{
+      <{t}> $35 = global_load $31
+      $36 : local_store $10, $35
+    }} else {{
+    }}
+    $12 : range_for $25, $11 body {{
+      <i32> $13 = loop_index $12 [0]
+      <*{t}> $14 = external_ptr $7, {a} ['unsafe']
+      <{t}> $15 = global_load $14
+      <*{t}> $16 = external_ptr $8, {b} ['unsafe']
+      <{t}> $17 = global_load $16
+      <{t}> $18 = mul $15, $17
+      <{t}> $19 = local_load $10
+      <{t}> $20 = add $19, $18
+      $21 : local_store $10, $20
+    }}
+    <{t}> $22 = local_load $10
+    <*{t}> $23 = external_ptr $9, $5, $6 ['unsafe']
+    <{t}> $27 = global_load $23
+    <{t}> $28 = add $27, $22
+    $37 : if $30 then {{
+      $24 : global_store $23, $28
+    }} else {{
+    }}
+  }}
+}}
+"""
+
+
+def results(func, shapes, t):
+    rng = np.random.default_rng(1)
+    arrays = [rng.integers(-9, 9, shape).astype(NUMPY[t]) for shape in shapes]
+    interp.run(func, arrays)
+    return arrays[2]
+
+
+@pytest.mark.parametrize(
+    ("t", "a", "b", "n", "m", "depth"),
+    [
+        ("f64", "$5, $13", "$13, $6", 65, 130, 10),
+        ("f32", "$5, $13", "$13, $6", 129, 128, 9),
+        ("f32", "$13, $5", "$6, $13", 130, 130, 131),
+        ("i32", "$5, $13", "$6, $13", 128, 140, 1),
+        ("f32", "$5, $13", "$13, $6", 127, 140, 4),  # shorter than a tile
+    ],
+)
+def test_tiles_do_what_the_loop_did(monkeypatch, t, a, b, n, m, depth):
+    monkeypatch.setattr(tile_products, "_FEW", 1)
+    text = KERNEL.format(t=t, a=a, b=b)
+    size = max(n, m) + 1
+    shapes = [(size, depth), (size, size), (n, m)]
+    before, after = parse(text), parse(text)
+    (remark,) = run_passes(after, ["tile_products"], {})
+    assert "go through shared memory" in remark
+    tiled = results(after, shapes, t)
+    assert np.array_equal(results(before, shapes, t), tiled)
