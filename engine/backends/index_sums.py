@@ -1,4 +1,7 @@
-"""Sums that are plain parts of an address: they are computed in 64 bits, where none overflows."""
+"""Integers in addresses: sums that are plain parts of one, and values of few bits.
+
+Plain sums are computed in 64 bits, where none overflows.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from ..ir import Op
 from ..ir import codes as C
 from ..types import i32
 
-__all__ = ["is_index_sum", "only_in_addresses"]
+__all__ = ["NARROW", "is_index_sum", "narrow_in_addresses", "only_in_addresses"]
 
 _INDEX_LEAVES: Final = frozenset(
     {C.CONST, C.LOOP_INDEX, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.ARG_LOAD}
@@ -48,3 +51,51 @@ def only_in_addresses(ops: list[Op]) -> set[int]:
         else:
             needed.update(op.args)
     return unused
+
+
+_DIVISIONS: Final = frozenset({C.BIT_SHR, C.BIT_SAR, C.DIV, C.FLOORDIV})
+_PRODUCTS: Final = frozenset({C.MUL, C.BIT_SHL})
+_REMAINDERS: Final = frozenset({C.MOD, C.FLOORMOD, C.BIT_AND})
+
+NARROW: Final = _DIVISIONS | _REMAINDERS | {C.SUB, C.CAST_VALUE}
+"""Operations that may make integers of few bits of others."""
+
+
+def _is_narrow(op: Op) -> bool:
+    """True if LLVM may see ``op`` as an integer of fewer bits than its type has."""
+    code = op.code
+    if code not in NARROW or not op.type.is_int:
+        return False
+    if code in _REMAINDERS:
+        return any(a.code == C.CONST for a in op.args)
+    if code == C.CAST_VALUE:
+        (source,) = op.args
+        return source.type.is_int and source.type.bits < 32 and source.code != C.GLOBAL_LOAD
+    if code == C.SUB:  # x - x / 16 * 16
+        product = op.args[1]
+        return product.code in _PRODUCTS and any(a.code in _DIVISIONS for a in product.args)
+    return op.args[0].code in _PRODUCTS
+
+
+def narrow_in_addresses(ops: list[Op]) -> set[int]:
+    """Ids of those of ``ops`` that make integers of few bits, from which addresses are made."""
+    if not any(_is_narrow(op) for op in ops):
+        return set()
+    stored: dict[Op, list[Op]] = {}
+    left: list[Op] = []
+    for op in ops:
+        if op.code in (C.LINEARIZE, C.SHIFT_PTR):
+            left += op.args
+        elif op.code == C.LOCAL_STORE:
+            stored.setdefault(op.args[0], []).append(op.args[1])
+    seen: set[Op] = set()
+    while left:
+        op = left.pop()
+        if op in seen:
+            continue
+        seen.add(op)
+        if op.code == C.LOCAL_LOAD:
+            left += stored.get(op.args[0], ())
+        elif op.code not in (C.GLOBAL_LOAD, C.LOOP_INDEX):
+            left += op.args
+    return {op.id for op in seen if _is_narrow(op)}

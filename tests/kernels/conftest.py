@@ -14,11 +14,3 @@ def configured(request):
     qd.init(arch=getattr(qd, name), log_level="error", **options)
     yield
     qd.reset()
-
-
-@pytest.fixture(params=("cpu", "interp"))
-def arch(request):
-    """A program on the CPU and in the interpreter; the name of its arch."""
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield request.param
-    qd.reset()

@@ -98,3 +98,57 @@ def test_an_index_that_only_some_iterations_divide_for():
     picked(flags, table, out, 17, 5)
     rows, columns = np.indices(flags.shape)
     assert np.array_equal(out, np.where(flags, 2 * ((17 + rows) % 5) + columns, -1))
+
+
+Bins = qd.types.ndarray(qd.i32, 1)
+
+
+@qd.kernel
+def remainders(out: Bins, n: qd.i32, m: qd.i32):
+    for _ in range(1):
+        for i in range(n):
+            for j in range(m):
+                out[(i % 16) * 16 + j % 16] += 1
+
+
+@qd.kernel
+def masks(out: Bins, n: qd.i32, m: qd.i32):
+    for _ in range(1):
+        for i in range(n):
+            for j in range(m):
+                out[((((j & 15) & 255) + (j & 7)) + i) & 16383] += 1
+
+
+@qd.kernel
+def bytes_of(out: Bins, n: qd.i32, m: qd.i32):
+    for _ in range(1):
+        for i in range(n):
+            for j in range(m):
+                out[((j & 31) + qd.cast(qd.cast(i, qd.i8), qd.i32)) & 1023] += 1
+
+
+@qd.kernel
+def differences(out: Bins, n: qd.i32, m: qd.i32):
+    for _ in range(1):
+        for i in range(n):
+            for j in range(m):
+                k = j - j // 16 * 16
+                out[(i & 7) * 16 + k] += 1
+
+
+@pytest.mark.parametrize(
+    ("kernel", "place"),
+    [
+        (remainders, lambda i, j: i % 16 * 16 + j % 16),
+        (masks, lambda i, j: (j & 15) + (j & 7) + i),
+        (bytes_of, lambda i, j: (j & 31) + i),
+        (differences, lambda i, j: (i & 7) * 16 + j % 16),
+    ],
+)
+def test_places_that_repeat_within_a_loop(kernel, place):
+    """LLVM's vectoriser took the addresses for those of a row."""
+    n, m = 40, 500
+    out, expected = np.zeros(1024, np.int32), np.zeros(1024, np.int32)
+    kernel(out, n, m)
+    np.add.at(expected, place(*np.indices((n, m))).ravel(), 1)
+    assert np.array_equal(out, expected)

@@ -166,3 +166,29 @@ def builtin_truth(k: qd.i32) -> qd.types.vector(5, qd.i32):
 )
 def test_builtin_all_and_any(k, want):
     assert list(builtin_truth(k)) == want
+
+
+@qd.kernel
+def across_rows(
+    x: qd.types.ndarray(qd.i32, 2), y: qd.types.ndarray(qd.i32, 2),
+    rows: qd.types.vector(2, qd.i32), columns: qd.types.vector(2, qd.i32),
+):  # fmt: skip
+    for i, j in qd.ndrange((rows[0], rows[1]), (columns[0], columns[1])):
+        y[j, i] = 2 * y[j, i] + x[i, j]
+
+
+@pytest.mark.parametrize("shape", [(65, 70), (64, 129), (3, 200), (1, 1), (0, 80)], ids=str)
+def test_arrays_read_across_their_rows(shape):
+    """In tiles, with edges, in a part of the array, and of one array twice, which is a race."""
+    x = np.arange(shape[0] * shape[1], dtype=np.int32).reshape(shape)
+    y = np.ones(shape[::-1], np.int32)
+    across_rows(x, y, [0, shape[0]], [0, shape[1]])
+    assert (y == 2 + x.T).all()
+    across_rows(x, y, [1, shape[0]], [2, shape[1] - 1])
+    expected = 2 + x.T
+    expected[2:-1, 1:] = 2 * expected[2:-1, 1:] + x.T[2:-1, 1:]
+    assert (y == expected).all()
+    square = x[:64, :64].copy()
+    if square.shape == (64, 64):
+        across_rows(square, square, [0, 64], [0, 64])  # one array twice, a race: it only ends
+    across_rows(square, square, [5, 2], [0, 64])  # no iteration

@@ -207,10 +207,10 @@ def _assert(e: Emitter, op: Op) -> None:
     pair = e.value(f"cmpxchg ptr {e.kernarg}, {ask}, align 8")
     if values:
         first, noted = e.value(f"extractvalue {{ i64, i1 }} {pair}, 1"), e.label("note")
-        e.branch(first, noted, "stop")
+        e.branch(first, noted, e.stop)
         e.place(noted)
         _note(e, values, state.layout.failed)
-    e.jump("stop")
+    e.jump(e.stop)
     e.place(holds)
 
 
@@ -300,7 +300,7 @@ def _call(e: Emitter, op: Op) -> None:
         e.asserts = True
         error = e.value(f"load i64, ptr {e.kernarg}, align 8")
         go_on = e.label("returned")
-        e.branch(e.value(f"icmp eq i64 {error}, 0"), go_on, "stop")
+        e.branch(e.value(f"icmp eq i64 {error}, 0"), go_on, e.stop)
         e.place(go_on)
 
 

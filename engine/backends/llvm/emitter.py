@@ -165,8 +165,10 @@ class Emitter(Statements):
     in_entry: in the kernel's entry function, where values of the argument buffer are loaded at the
     head; elsewhere they are parameters of the function. `params` collects them either way. offsets:
     of a `linearize`, its value in two parts. loop_values: loop counters. unused: what `wide`
-    computes in 64 bits. asserts: the function can fail. read_only: numbers of the arrays that the
-    function's task only reads. callee: the real function that is emitted, if it is one. calls:
+    computes in 64 bits. narrow: ids of integers that are `hidden`. asserts: the function can fail.
+    stop: where to go then.
+    read_only: numbers of the arrays that the function's task only reads. callee: the real function
+    that is emitted, if it is one. calls:
     there are calls of real functions, which get at arrays by other ways than this function. stacks:
     the adstacks of the function's task, if it has any. tail: blocks for the end of the function, by
     label.
@@ -210,7 +212,9 @@ class Emitter(Statements):
         self.loaded: dict[str, str] = {}
         self.loop_values: dict[tuple[int, int], Counter] = {}
         self.block = "entry"
+        self.narrow: set[int] = set()
         self.asserts = False
+        self.stop = "stop"
         self.stacks: TaskStacks | None = None
         self.tail: dict[str, list[str]] = {}
         self.stack = 0
@@ -322,13 +326,18 @@ class Emitter(Statements):
         self.head.append(f"  {name} = alloca {ty}, align {align}{space}")
         return f"{self.private}{name}"
 
-    def divided(self, ty: str, result: str) -> str:
-        """The result of an integer division whose divisor is no constant, with its origin hidden.
+    def hidden(self, ty: str, result: str) -> str:
+        """The result of integer arithmetic, with its origin hidden from two faults of LLVM's
+        vectoriser by a zero that LLVM does not know.
 
-        Such a division is conditional to LLVM even where its operands are the same in a whole loop.
-        For LLVM's vectoriser, an address that follows from them is still that of all lanes; it
-        divides in the first lane alone, and only if that lane's condition holds. A zero that LLVM
-        does not know keeps each lane's address its own.
+        An integer division whose divisor is no constant is conditional to LLVM even where its
+        operands are the same in a whole loop. An address that follows from them is still that of
+        all lanes; LLVM divides in the first lane alone, and only if that lane's condition holds.
+
+        A value of few bits that counts up with a loop, such as ``i & 15``, is vectorised for the
+        iterations in which it does not wrap. If its address has another sum that must not wrap,
+        such as ``row + (i & 15)``, LLVM holds the check of that one for a check of both, whatever
+        their numbers of bits; see `index_sums.narrow_in_addresses`.
         """
         zero = f"%zero.{ty}"
         if zero not in self.loaded:

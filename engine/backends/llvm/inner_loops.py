@@ -44,7 +44,7 @@ def unrolled(task: Op, state: Arrays) -> Unrolled | None:
     counts: dict[int, int] = {}
     arrays: dict[int, None] = {}
     for loop in ops:
-        if loop.code != C.RANGE_FOR or not _plain(loop):
+        if loop.code != C.RANGE_FOR or loop.attr.shared or not _plain(loop):
             continue
         found = _neighbours(loop, task, state)
         count = _BUDGET // max(1, sum(weight(op) for op in loop.regions[0].ops))

@@ -24,7 +24,7 @@ from ...ir import Block, Callee, Func, Op, walk
 from ...ir import codes as C
 from ..base import KernelMeta, TaskMeta
 from ..flow import flow_of, labels_of, repeats, task_meta
-from ..index_sums import only_in_addresses
+from ..index_sums import narrow_in_addresses, only_in_addresses
 from ..kernarg import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState
@@ -161,7 +161,8 @@ class _Kernel:
 
     def _body(self, body: Emitter, op: Op, chunked: bool) -> None:
         body.op_id = op.id
-        body.unused = only_in_addresses(walk(op.regions[1]))
+        ops = walk(op.regions[1])
+        body.unused, body.narrow = only_in_addresses(ops), narrow_in_addresses(ops)
         if body.stacks is not None:
             begin_rows(body)
         if chunked:
@@ -183,7 +184,8 @@ class _Kernel:
         """A real function: its parameters are the argument buffer, from which it loads what it
         uses, and its own arguments."""
         body = Emitter(self.state, callee=callee, calls=True)
-        body.unused = only_in_addresses(walk(callee.body))
+        ops = walk(callee.body)
+        body.unused, body.narrow = only_in_addresses(ops), narrow_in_addresses(ops)
         body.run(callee.body)
         body.op_id = -1
         body.jump("stop")

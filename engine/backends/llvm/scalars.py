@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ...ir import Op
 from ...ir import codes as C
 from ...types import Type, f16, f32, f64, i64, u1, u64
+from ..index_sums import NARROW
 from .text import VALUE, constant
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _divide(e: Emitter, op: Op) -> None:
             return
         none = e.value(f"icmp eq {ty} {b}, 0")
         safe = e.value(f"select i1 {none}, {ty} 1, {ty} {b}")
-        q = e.divided(ty, e.value(f"{name} {ty} {a}, {safe}"))
+        q = e.hidden(ty, e.value(f"{name} {ty} {a}, {safe}"))
         # x % 1 is 0 already, which is what % 0 must give.
         e.v[op.id] = q if name == "urem" else e.value(f"select i1 {none}, {ty} 0, {ty} {q}")
 
@@ -129,7 +130,7 @@ def _divide_signed(e: Emitter, code: int, t: Type, a: str, b: str, divisor: Op) 
     if code in (C.DIV, C.FLOORDIV):
         q = e.value(f"sdiv {ty} {a}, {safe}")
         if divisor.code != C.CONST:
-            q = e.divided(ty, q)
+            q = e.hidden(ty, q)
         if code == C.FLOORDIV:
             # One lower where there is a remainder and its sign is not the divisor's.
             back = e.value(f"mul {ty} {q}, {safe}")
@@ -143,7 +144,7 @@ def _divide_signed(e: Emitter, code: int, t: Type, a: str, b: str, divisor: Op) 
         return e.value(f"select i1 {none}, {ty} 0, {ty} {q}")
     r = e.value(f"srem {ty} {a}, {safe}")
     if divisor.code != C.CONST:
-        r = e.divided(ty, r)
+        r = e.hidden(ty, r)
     if code == C.MOD:
         return r
     moved = e.value(f"add {ty} {r}, {safe}")
@@ -404,6 +405,17 @@ def _cast_bits(e: Emitter, op: Op) -> None:
     e.v[op.id] = a if ty == to else e.value(f"bitcast {ty} {a} to {to}")
 
 
+def _maybe_hidden(emit: Emit) -> Emit:
+    """``emit``, for ops that may make integers of few bits."""
+
+    def hiding(e: Emitter, op: Op) -> None:
+        emit(e, op)
+        if op.id in e.narrow:
+            e.v[op.id] = e.hidden(VALUE[op.type.name], e.v[op.id])
+
+    return hiding
+
+
 SCALAR: Final[dict[int, Emit]] = {
     **dict.fromkeys((C.ADD, C.SUB, C.MUL, C.MIN, C.MAX, C.BIT_AND, C.BIT_OR, C.BIT_XOR), _combine),
     **dict.fromkeys((C.DIV, C.MOD, C.FLOORDIV, C.FLOORMOD), _divide),
@@ -414,3 +426,4 @@ SCALAR: Final[dict[int, Emit]] = {
     C.ABS: _abs, C.SGN: _sgn, C.BIT_NOT: _bit_not, C.LOGIC_NOT: _logic_not, C.POPCNT: _count,
     C.CLZ: _count, C.FFS: _count, C.CAST_VALUE: _cast_value, C.CAST_BITS: _cast_bits,
 }  # fmt: skip
+SCALAR.update({code: _maybe_hidden(SCALAR[code]) for code in NARROW})

@@ -23,11 +23,10 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ...analysis import block_dim, needs_blocks
+from ...analysis import block_dim, cell_loop, needs_blocks
 from ...ir import Op, walk
 from ...ir import codes as C
 from ..kernarg import grids
-from .block_reduce import sums
 from .control import Counter
 from .inner_loops import Unrolled, unrolled
 from .tile_choice import Tile, choose
@@ -35,11 +34,12 @@ from .tiles import emit_tiles, tiles_text
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
-    from .gpu_emitter import GpuEmitter, GpuState
+    from .gpu_emitter import GpuEmitter
+    from .strides import Arrays
 
 __all__ = [
-    "MOST_THREADS", "Schedule", "blocks_text", "emit_iterations", "plan", "thread_number",
-    "total_iterations",
+    "MOST_THREADS", "Schedule", "adds_up", "blocks_text", "emit_iterations", "plan",
+    "shared_loop", "thread_number", "total_iterations",
 ]  # fmt: skip
 
 MOST_THREADS: Final = 1 << 31
@@ -49,21 +49,20 @@ MOST_THREADS: Final = 1 << 31
 _DEFAULT: Final = 128
 """Threads of a block where neither the loop nor the option says anything,"""
 _LIGHT: Final = 256
-"""and where their work is light, or each block makes an atomic update: fewer blocks are better."""
+"""and where their work is light: fewer blocks are better."""
 
 
 class Schedule(NamedTuple):
     """The assignment of a task's iterations to threads.
 
     block_dim: threads of a block. grid: one of `grids.COVER`, `grids.SATURATE`, `grids.EXACT`.
-    tile: how a thread runs several iterations at a time, if it does. sums: updates that threads
-    make for themselves first. loops: those inside of the body that one of two versions unrolls.
+    tile: how a thread runs several iterations at a time, if it does. loops: those inside of the
+    body that one of two versions unrolls.
     """
 
     block_dim: int
     grid: str
     tile: Tile | None = None
-    sums: tuple[Op, ...] = ()
     loops: Unrolled | None = None
 
     @property
@@ -72,26 +71,28 @@ class Schedule(NamedTuple):
         return 0 if self.grid == grids.EXACT else MOST_THREADS // self.block_dim - 1
 
 
-def plan(task: Op, config: CompileConfig, state: GpuState) -> Schedule:
-    """The schedule of a parallel task."""
+def plan(task: Op, config: CompileConfig, state: Arrays, most: int = 1 << 31) -> Schedule:
+    """The schedule of a parallel task. most: threads that a block may have."""
     body = task.regions[1]
-    if needs_blocks(body):
+    threads, reduces = min(task.attr.block_dim or config.default_gpu_block_dim, most), adds_up(task)
+    if needs_blocks(body) and not reduces:
         return Schedule(block_dim(task), grids.EXACT)
-    threads = task.attr.block_dim or config.default_gpu_block_dim
-    if config.opt_level == 0 or _has_stacks(task):
+    loop = cell_loop(task)
+    if config.opt_level == 0 or loop is None or _has_stacks(task):
         return Schedule(threads, grids.COVER)
-    found: tuple[Op, ...] = ()
-    wave = state.dialect.wave
-    if config.make_thread_local and wave and threads % wave == 0:
-        found = sums(task, state)
-    loops = any(C.LOOP[op.code] for op in walk(body))
-    if (found or not loops) and threads == _DEFAULT and not task.attr.block_dim:
-        threads = _LIGHT
-    tile = choose(task, state, threads, bool(found))
+    loops = any(C.LOOP[op.code] for op in walk(loop.regions[-1]))
+    if not loops and threads == _DEFAULT and not task.attr.block_dim:
+        threads = min(_LIGHT, most)
+    tile = choose(loop, state, threads, reduces)
     grid = grids.COVER
-    if found and (tile is None or tile.row_axis < 0):
+    if reduces and (tile is None or tile.row_axis < 0):
         grid = grids.SATURATE
-    return Schedule(threads, grid, tile, found, unrolled(task, state) if loops else None)
+    return Schedule(threads, grid, tile, unrolled(task, state) if loops else None)
+
+
+def adds_up(task: Op) -> bool:
+    """True if the threads of a task share its iterations, and add up when they have made them."""
+    return task.attr.unit == "thread"
 
 
 def _has_stacks(task: Op) -> bool:
@@ -120,7 +121,10 @@ def blocks_text(task: Op, schedule: Schedule, text_of: Callable[[Op], str]) -> s
 
 
 def emit_iterations(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedule) -> None:
-    """Run the body of ``task`` for the iterations of this thread. bounds: operands, i32."""
+    """Run the body of a task or a shared loop for the iterations of this thread.
+
+    bounds: operands, i32.
+    """
     if schedule.tile is not None:
         emit_tiles(e, task, bounds, schedule.tile, schedule.block_dim)
         return
@@ -136,9 +140,20 @@ def emit_iterations(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedu
     first = _first_iteration(e, schedule, wide)
     iteration, close = _open(e, task, ty, first, str(total), schedule)
     _indices(e, task, order, pairs, extents, iteration, wide)
-    e.run(task.regions[1])
+    e.run(task.regions[-1])
     e.op_id = task.id
     close()
+
+
+def shared_loop(e: GpuEmitter, loop: Op) -> None:
+    """Run the iterations of this thread, in a task of threads; then the code goes on."""
+    assert e.schedule is not None
+    before, e.stop = e.stop, e.label("shared")
+    depth = len(e.loops)
+    emit_iterations(e, loop, [e.v[b.id] for b in loop.args], e.schedule)
+    del e.loops[depth:]
+    e.place(e.stop)
+    e.stop = before
 
 
 def total_iterations(e: GpuEmitter, bounds: list[str]) -> str:
@@ -203,11 +218,11 @@ def _open(
     if ty == "i64":
         step = e.value(f"zext i32 {step} to i64")
     before, latch = e.block, e.label("next")
-    e.branch(some, body, "stop")
+    e.branch(some, body, e.stop)
     e.place(body)
     iteration = f"%iteration.{task.id}"
     e.line(f"{iteration} = phi {ty} [ {first}, %{before} ], [ {iteration}.next, %{latch} ]")
-    e.loops.append((latch, "stop"))
+    e.loops.append((latch, e.stop))
 
     def close() -> None:
         e.jump(latch)
@@ -216,7 +231,7 @@ def _open(
         left = e.value(f"sub nuw {ty} {total}, {iteration}")
         e.line(f"{iteration}.next = add {ty} {iteration}, {step}")
         more = e.value(f"icmp ugt {ty} {left}, {step}")
-        e.branch(more, body, "stop")
+        e.branch(more, body, e.stop)
 
     return iteration, close
 

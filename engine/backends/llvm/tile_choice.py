@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ...analysis import bounds_of
 from ...ir import Op
 from ...ir import codes as C
 from ...passes.linear_form import form_of
@@ -80,7 +81,7 @@ class Tile(NamedTuple):
 
 def choose(task: Op, state: Arrays, block_dim: int, reduces: bool) -> Tile | None:
     """The tile for a parallel task; None if one iteration at a time for each thread is better."""
-    body = task.regions[1]
+    body = task.regions[-1]
     if block_dim % 32 or any(op.regions or op.code in _EXCLUDED for op in body.ops):
         return None
     known = _iterations(task)
@@ -89,7 +90,7 @@ def choose(task: Op, state: Arrays, block_dim: int, reduces: bool) -> Tile | Non
     touching = [op for op in body.ops if _touches(op)]
     if not _apart(touching, state):
         return None
-    axes = len(task.regions[0].ops[-1].args) // 2
+    axes = len(bounds_of(task)) // 2
     order: tuple[int, ...] = task.attr.axes or tuple(range(axes))
     scored = [(_score(task, axis, touching), k) for k, axis in enumerate(order)]
     (score, accesses), k = max(scored, key=lambda pair: (pair[0][0], pair[1]))
@@ -150,7 +151,7 @@ def weight(op: Op) -> int:
 
 def _iterations(task: Op) -> int | None:
     """The number of the task's iterations; None if it is not known."""
-    bounds = task.regions[0].ops[-1].args
+    bounds = bounds_of(task)
     count = 1
     for begin, end in zip(bounds[::2], bounds[1::2], strict=True):
         if begin.code != C.CONST or end.code != C.CONST:

@@ -170,7 +170,7 @@ class _Tiles:
         )
         some = e.value(f"icmp ult i64 {block}, {steps}")
         entry = e.block
-        e.branch(some, step, "stop")
+        e.branch(some, step, e.stop)
         e.place(step)
         number = f"%tile.{task.id}"
         e.line(f"{number} = phi i64 [ {block}, %{entry} ], [ {number}.next, %{latch} ]")
@@ -181,7 +181,7 @@ class _Tiles:
         e.branch(self.fits(corner), full, part)
         before_wide = e.block
         e.place(full)
-        e.loops.append((latch, "stop"))
+        e.loops.append((latch, e.stop))
         self.copies(corner)
         e.jump(latch)
         e.place(one)
@@ -196,7 +196,7 @@ class _Tiles:
         e.place(latch)
         e.line(f"{number}.next = add nuw nsw i64 {number}, {grid}")
         more = e.value(f"icmp ult i64 {number}.next, {steps}")
-        e.line(f"br i1 {more}, label %{step}, label %stop{e.rolled()}")
+        e.line(f"br i1 {more}, label %{step}, label %{e.stop}{e.rolled()}")
         e.ended = True
 
     def pays(self, total: str, threads: str) -> str:
@@ -292,7 +292,7 @@ class _Tiles:
         for axis, wide in zip(self.order, at, strict=True):
             narrow = e.value(f"trunc nsw i64 {wide} to i32")
             e.loop_values[task.id, axis] = Counter(narrow, wide)
-        e.run(task.regions[1])
+        e.run(task.regions[-1])
         e.op_id = task.id
 
     def indices(self, iteration: str) -> list[str]:
@@ -337,7 +337,7 @@ class _Tiles:
             conditions.append(e.value(f"icmp slt i64 {at[1]}, {self.end[tile.row_axis]}"))
         e.branch(n.every(conditions), body, after)
         e.place(body)
-        e.loops.append((after, "stop"))
+        e.loops.append((after, e.stop))
         self.body(at)
         e.loops.pop()
         e.jump(after)
