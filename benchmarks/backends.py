@@ -28,6 +28,7 @@ def program(choice, device):
 
     backend, _, mapping = choice.partition(":")
     options = {"offline_cache": False, "enable_fallback": False, "log_level": "error"}
+    options |= {"tiered": False}
     if backend == "opencl":
         options |= {"opencl_device": device} if device else {}
         options |= {"opencl_mapping": mapping} if mapping else {}

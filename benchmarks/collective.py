@@ -1,4 +1,4 @@
-"""Sums, sorting and counting on a CUDA device, beside torch, in one process.
+"""Sums, sorting, counting and products on a CUDA device, beside torch, in one process.
 
 ``python benchmarks/collective.py`` prints a Markdown table. Times are of one call with its wait,
 the best of five rounds; sorts begin with unsorted keys each time. Results are compared with NumPy.
@@ -14,6 +14,7 @@ import torch
 from qd_studio import engine as qd
 
 Ints = qd.types.ndarray(dtype=qd.i32, ndim=1)
+Matrix = qd.types.ndarray(dtype=qd.f32, ndim=2)
 RNG = np.random.default_rng(1)
 
 
@@ -21,6 +22,25 @@ RNG = np.random.default_rng(1)
 def count(bins: Ints, keys: Ints):
     for i in keys:
         bins[keys[i]] += 1
+
+
+@qd.kernel
+def product(a: Matrix, b: Matrix, c: Matrix):
+    for i, j in c:
+        total = 0.0
+        for k in range(a.shape[1]):
+            total += a[i, k] * b[k, j]
+        c[i, j] = total
+
+
+@qd.kernel
+def distances(a: Matrix, b: Matrix, c: Matrix):
+    for i, j in c:
+        total = 0.0
+        for k in range(a.shape[1]):
+            d = a[i, k] - b[j, k]
+            total += d * d
+        c[i, j] = qd.sqrt(total)
 
 
 def microseconds(call, prepare=lambda: None, calls=10):
@@ -97,6 +117,20 @@ def counts():
         row(f"{size:,} counts", n, microseconds(lambda b=bins, x=x: count(b, x)), theirs)
 
 
+def products():
+    torch.backends.cuda.matmul.allow_tf32 = False
+    for n in (256, 512, 1000, 1024, 2000, 2048, 4096):
+        a, b, c, d = (torch.rand(n, n, device="cuda") for _ in range(4))
+        product(a, b, c)
+        assert torch.allclose(c, a @ b, rtol=1e-4, atol=1e-4 * n)
+        theirs = microseconds(lambda a=a, b=b, d=d: torch.mm(a, b, out=d))
+        row("product", n * n, microseconds(lambda a=a, b=b, c=c: product(a, b, c)), theirs)
+        distances(a, b, c)
+        assert torch.allclose(c, torch.cdist(a, b), rtol=1e-3, atol=1e-3)
+        theirs = microseconds(lambda a=a, b=b: torch.cdist(a, b))
+        row("distances", n * n, microseconds(lambda a=a, b=b, c=c: distances(a, b, c)), theirs)
+
+
 if __name__ == "__main__":
     qd.init(arch=qd.cuda)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", file=sys.stderr)
@@ -104,3 +138,4 @@ if __name__ == "__main__":
     sums()
     sorts()
     counts()
+    products()

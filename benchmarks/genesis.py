@@ -42,7 +42,9 @@ def run(python, engine, scene, steps, folder):
         for name in ("engine", "app"):
             (package / name).symlink_to(HERE.parent / name)
     cache, out = folder / f"{scene}-{engine}", folder / f"{scene}-{engine}.npz"
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("QD_")}
+    environment = {
+        n: v for n, v in os.environ.items() if not n.startswith("QD_") or n == "QD_TIERED"
+    }
     environment.pop("PYTHONPATH", None)
     done = subprocess.run(
         [python, HERE / "children" / "genesis_scenes.py", engine, scene, str(steps), out,

@@ -27,8 +27,8 @@ def compile_one(path: Path, mode: str, limit: float) -> dict[str, Any]:
     """The figures of one compile; as many of them as there were after ``limit`` seconds."""
     words = [sys.executable, str(CHILDREN / "size_cost.py"), str(path), *([mode] if mode else [])]
     child = subprocess.Popen(
-        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
-        start_new_session=True,
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment() | {"QD_TIERED": "off"}, start_new_session=True,
     )  # fmt: skip
     why = ""
     try:

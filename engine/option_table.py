@@ -189,7 +189,7 @@ class OptionTable:
     )
 
     tiered: str = option(
-        "off",
+        "auto",
         "Launch quickly generated code first, while LLVM optimises in the background. `auto`, "
         "`on`: for all kernels; with `fast_math` the last digits of floats may depend on when the "
         "code is replaced. `exact`: where both return the same bits, which is so without "

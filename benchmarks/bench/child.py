@@ -52,7 +52,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=self._errors,
             text=True,
-            env=environment(),
+            env=environment() | {"QD_TIERED": "off"},  # launches of full code are measured
         )
 
     def ask(self, do: str, **arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Steady run time of five kernels, everything compiled, three engines taking turns.
+"""Steady run time of seven kernels, everything compiled, three engines taking turns.
 
 In each round each engine runs one kernel for a short while. A ratio is the median over rounds of
 the quotient of the two medians within the round, so slow drift of the machine cancels. Results are
@@ -15,7 +15,10 @@ from .child import Child, ChildError
 from .launch import children
 from .model import Options, Section, Target, paired_ratio, ratio
 
-CASES = ("saxpy 2^24", "sum 2^24", "jacobi 2048^2", "nbody 2048", "mandelbrot 512^2")
+CASES = (
+    "saxpy 2^24", "sum 2^24", "jacobi 2048^2", "nbody 2048", "mandelbrot 512^2",
+    "copy 8192^2", "transpose 8192^2",
+)  # fmt: skip
 ENGINES = ("ours", "reference", "numba")
 BUDGET_S = 0.05
 

@@ -56,6 +56,7 @@ def _save(statements: int, marker: float) -> dict[str, float]:
     from qd_studio import engine as qd
     from qd_studio.app.core.views.changes import run_lines
     from qd_studio.app.tui.link import paused_collector
+    from qd_studio.app.worker.child import collect_rarely
     from qd_studio.app.worker.loader import Loader
     from qd_studio.app.worker.packing import Packer, Unpacker
     from qd_studio.app.worker.protocol import KernelDone, MessageDecoder, frame
@@ -66,6 +67,7 @@ def _save(statements: int, marker: float) -> dict[str, float]:
     from qd_studio.engine.runtime import program
 
     qd.init(arch=qd.cpu)
+    collect_rarely()
     out: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
         loader = Loader()

@@ -32,12 +32,19 @@ def mandelbrot():
     return [np.zeros((n, n), np.int32)], [-2.0, 1.25, 2.5 / n, 100]
 
 
+def square():
+    x = np.random.default_rng(5).random((8192, 8192), dtype=np.float32)
+    return [x, np.zeros_like(x)], []
+
+
 CASES = {
     "saxpy 2^24": saxpy,
     "sum 2^24": total,
     "jacobi 2048^2": jacobi,
     "nbody 2048": nbody,
     "mandelbrot 512^2": mandelbrot,
+    "copy 8192^2": square,
+    "transpose 8192^2": square,
 }
 
 # Which array holds the result; the sum returns it.
@@ -46,6 +53,8 @@ RESULT = {
     "jacobi 2048^2": 1,
     "nbody 2048": 4,
     "mandelbrot 512^2": 0,
+    "copy 8192^2": 1,
+    "transpose 8192^2": 1,
 }
 
 

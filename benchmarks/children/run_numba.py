@@ -74,6 +74,20 @@ def mandelbrot(count, left, top, pixel, patience):
             count[row, column] = steps
 
 
+@fast
+def copy(x, y):
+    for i in prange(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = x[i, j]
+
+
+@fast
+def transpose(x, y):
+    for i in prange(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[j, i] = x[i, j]
+
+
 @numba.njit(fastmath=True)
 def bump(x):
     for i in range(x.size):
@@ -92,6 +106,8 @@ KERNELS = {
     "jacobi 2048^2": jacobi,
     "nbody 2048": nbody,
     "mandelbrot 512^2": mandelbrot,
+    "copy 8192^2": copy,
+    "transpose 8192^2": transpose,
 }
 
 prepared = {}

@@ -22,7 +22,7 @@ import mandelbrot  # noqa: E402
 import nbody  # noqa: E402
 import reduction  # noqa: E402
 import saxpy  # noqa: E402
-from launch_kernel import bump  # noqa: E402
+from launch_kernel import bump, copy, transpose  # noqa: E402
 
 KERNELS = {
     "saxpy 2^24": saxpy.saxpy,
@@ -30,6 +30,8 @@ KERNELS = {
     "jacobi 2048^2": jacobi.sweep,
     "nbody 2048": nbody.accelerations,
     "mandelbrot 512^2": mandelbrot.escape_time,
+    "copy 8192^2": copy,
+    "transpose 8192^2": transpose,
 }
 DTYPES = {np.dtype(np.float32): qd.f32, np.dtype(np.int32): qd.i32}
 

@@ -33,11 +33,7 @@ def member(s: qd.template()) -> qd.f32:
     return s.a + s.v[1]
 
 
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def arch(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield request.param
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 X = np.full(2, 3, np.float32)

@@ -69,11 +69,7 @@ def list_as_vector() -> ivec2:
     return [1, 2.7]
 
 
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def arch(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield request.param
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 VECTORS = (

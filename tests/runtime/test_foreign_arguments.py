@@ -38,11 +38,7 @@ class Elsewhere:
         return self.device, 0
 
 
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def arch(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield request.param
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 COUNTED = [[0, 1, 2], [10, 11, 12]]

@@ -110,11 +110,7 @@ class Derived(Sim):
         return super().doubled(i) + 1000
 
 
-@pytest.fixture(params=("cpu", "interp"), autouse=True)
-def arch(request):
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield request.param
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 def compiled(kernel):

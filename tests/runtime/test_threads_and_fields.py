@@ -20,11 +20,7 @@ from tests.runtime.ending import race
 i32s = qd.types.NDArray[qd.i32, 1]
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu)
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("program")
 
 
 @pytest.mark.parametrize("end", ["reset", "destroy"])

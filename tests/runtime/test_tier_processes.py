@@ -45,7 +45,9 @@ def run(tmp_path, more="", before="", **options):
     environment = {**os.environ, "QD_TIERED": "1"}
     began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, str(file)], capture_output=True, text=True, env=environment, timeout=120,
+        # A fork of a process with threads is tested, too; later versions of Python warn of it.
+        [sys.executable, "-W", "ignore::DeprecationWarning", str(file)],
+        capture_output=True, text=True, env=environment, timeout=120,
         **options,
     )  # fmt: skip
     return done, time.monotonic() - began
