@@ -12,7 +12,6 @@ from . import farming, streams
 from . import options as common
 from .core.lines import plain
 from .core.visible import visible_json
-from .opening import split_arguments
 from .usage import (
     EXIT_ENVIRONMENT,
     EXIT_FAILED,
@@ -78,9 +77,7 @@ def arguments(made: Parser) -> None:
 
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
-    own, after = split_arguments(words)
-    options = parser().parse_args(own)
-    options.arguments = after
+    options = common.parsed(parser(), words)
     found, texts = bisected(options)
     if options.json:
         data = {"version": 1, **msgspec.to_builtins(found)}

@@ -35,7 +35,6 @@ from typing import Final
 from . import ending, streams
 from . import options as options_of
 from .commands import is_command, load
-from .opening import split_arguments
 from .parsers import main_parser
 from .usage import (
     EXIT_ENVIRONMENT,
@@ -84,9 +83,7 @@ def _run(words: list[str]) -> int:
     if is_command(words):
         return load(words[0]).main(words[1:])
     parser = main_parser()
-    own, arguments = split_arguments(words)
-    options = parser.parse_args(own)
-    options.arguments = arguments
+    options = options_of.parsed(parser, words)
     if options.spec:
         from .spec import to_json
 
@@ -95,7 +92,7 @@ def _run(words: list[str]) -> int:
     if options.check_config is not None:
         return _check_config(options)
     if not options.files and not options.module:
-        parser.error("no files given" + ("; files come before --" if arguments else ""))
+        parser.error("no files given" + ("; files come before --" if options.arguments else ""))
     records = [name for name in options.files if name.endswith(".qds") and os.path.isfile(name)]
     if records:
         return _open(options, records[0])

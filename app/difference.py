@@ -21,7 +21,6 @@ from . import options as common
 from . import streams
 from .core.lines import plain
 from .core.visible import visible_json
-from .opening import split_arguments
 from .revisions import NoRevisionError, file_at, split
 from .usage import (
     EXIT_ENVIRONMENT,
@@ -81,9 +80,7 @@ def parser() -> Parser:
 
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
-    own, arguments = split_arguments(words)
-    options = parser().parse_args(own)
-    options.arguments = arguments
+    options = common.parsed(parser(), words)
     found, records = compared(options)
     streams.write(
         _as_json(found) if options.json else text_of(found, records, options.ir, options.form),

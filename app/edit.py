@@ -10,7 +10,6 @@ from . import streams
 from .core.edit_conflict import newer_path, newer_text
 from .core.lines import plain
 from .core.views.edited import conflict, edited_lines, failed, wrong
-from .opening import split_arguments
 from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser
 
 if TYPE_CHECKING:
@@ -43,9 +42,7 @@ def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
     from ..engine.inspect.edit_file import EditFileError, read_edit
 
-    own, arguments = split_arguments(words)
-    options = parser().parse_args(own)
-    options.arguments = arguments
+    options = common.parsed(parser(), words)
     if not 1 <= len(options.files) <= 2:
         raise Failure(EXIT_USAGE, "edit: name one edited file, and at most one Python file")
     path, *moved = options.files

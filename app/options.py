@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import streams
 from .core.keymap import KEYMAPS
-from .opening import NotOpenedError, check_text, expanded, module_file
+from .opening import NotOpenedError, check_text, expanded, module_file, split_arguments
 from .usage import EXIT_ENVIRONMENT, EXIT_OK, EXIT_USAGE, Failure, Parser, count
 
 if TYPE_CHECKING:
@@ -20,8 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "asked", "common", "measured", "measured_in_turns", "no_color", "nothing_ran",
-    "opening", "positive", "saved", "screen", "settings",
+    "opening", "parsed", "positive", "saved", "screen", "settings",
 ]  # fmt: skip
+
+
+def parsed(parser: Parser, words: list[str]) -> argparse.Namespace:
+    """The options in ``words``; ``arguments`` are the words after ``--``."""
+    own, arguments = split_arguments(words)
+    options = parser.parse_args(own)
+    options.arguments = arguments
+    return options
 
 
 def screen(parser: Parser) -> None:

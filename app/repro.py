@@ -10,7 +10,6 @@ from . import options as common
 from . import streams
 from .bisect import arguments, asked
 from .core.lines import plain
-from .opening import split_arguments
 from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_NOT_JUDGED, EXIT_OK, Failure, Parser
 
 __all__ = ["main", "parser"]
@@ -39,9 +38,7 @@ def main(words: list[str]) -> int:
     from .core.views.bisection import bisection_lines
     from .worker.protocol import Study
 
-    own, after = split_arguments(words)
-    options = parser().parse_args(own)
-    options.arguments = after
+    options = common.parsed(parser(), words)
     answer, record = asked(options, Study(kind="repro", predicate=options.predicate))
     made = msgspec.json.decode(answer, type=Reproducer)
     texts = {file.path: file.text for file in record.files} | {SCRIPT: made.script}

@@ -16,7 +16,6 @@ from . import options as common
 from . import streams
 from .core.lines import plain
 from .core.visible import visible_json
-from .opening import split_arguments
 from .panels import Asked, NothingToShow, find, panels
 from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Failure, Parser, count
 
@@ -111,9 +110,7 @@ def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
     from .batch import failures
 
-    own, arguments = split_arguments(words)
-    options = parser().parse_args(own)
-    options.arguments = arguments
+    options = common.parsed(parser(), words)
     panel = find(options.panel)
     if panel.fault:
         raise Failure(EXIT_ENVIRONMENT, panel.fault)

@@ -14,7 +14,6 @@ import msgspec
 from . import farming, streams
 from . import options as common
 from .core.visible import visible, visible_json, visible_line
-from .opening import split_arguments
 from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser, count
 
 if TYPE_CHECKING:
@@ -63,9 +62,7 @@ def main(words: list[str]) -> int:
     from .core.sweeps import reference_first
     from .sweeping import measure, sweeps_in
 
-    own, arguments = split_arguments(words)
-    options = parser().parse_args(own)
-    options.arguments = arguments
+    options = common.parsed(parser(), words)
     suffix = os.path.splitext(options.out)[1]
     if options.out and suffix not in (".html", ".md", ".json"):
         raise Failure(EXIT_USAGE, f"--out {options.out}: the suffix must be .html, .md or .json")

@@ -17,7 +17,6 @@ from . import streams
 from .core.lines import plain
 from .core.views.what_if import what_if_lines
 from .core.visible import visible_json
-from .opening import split_arguments
 from .usage import EXIT_FAILED, EXIT_USAGE, Failure, Parser
 
 __all__ = ["main", "parser"]
@@ -52,9 +51,7 @@ def main(words: list[str]) -> int:
     from .batch import failures
     from .worker.protocol import Assume
 
-    own, arguments = split_arguments(words)
-    options = parser().parse_args(own)
-    options.arguments = arguments
+    options = common.parsed(parser(), words)
     options.opening = common.opening(options)
     settings = common.settings(options)
     settings["only"] = [options.kernel] if options.kernel else []

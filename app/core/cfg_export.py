@@ -162,8 +162,8 @@ def _svg_graph(graph: GraphDiff, y: float) -> tuple[str, float, float]:
     tops: list[float] = []
     ends: list[float] = []
     for block, title, lines in zip(graph.blocks, titles, texts, strict=True):
-        live = " ".join(f"${op}" for op in block.live_out)
-        shown = [*lines, *([("same", f"  live {live}"[:_CHARS])] if live else [])]
+        live = [("same", f"  live {block.live}"[:_CHARS])] if block.live_out else []
+        shown = [*lines, *live]
         height = _LINE * (1 + len(shown)) + _PAD
         tops.append(y)
         ends.append(y + height)

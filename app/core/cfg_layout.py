@@ -232,8 +232,7 @@ class _Drawing:
             title = f"{SIGNS[state]} {first.title}  {state} {first.summary()}".rstrip()
         out = [(self._border("t", title, state), "border", group.first, -1, "")]
         out += self._ops(group, blocks)
-        live = " ".join(f"${op}" for op in last.live_out)
-        footer = f"live {live}" if live else ""
+        footer = f"live {last.live}" if last.live_out else ""
         return [*out, (self._border("b", footer, state), "border", group.first, -1, "")]
 
     def _ops(self, group: Group, blocks: Sequence[BlockDiff]) -> list[_Body]:

@@ -35,6 +35,7 @@ __all__ = [
     "search_text",
     "table",
     "text_of",
+    "trimmed",
     "width_of",
     "wrapped",
 ]
@@ -121,6 +122,12 @@ def index_of(lines: Sequence[Line], key: object) -> int | None:
     if isinstance(lines, LazyLines):
         return lines.place(key)
     return next((i for i, line in enumerate(lines) if line.key == key), None)
+
+
+def trimmed(line: Line) -> Line:
+    """The line without blanks at the end of its last span."""
+    *spans, (text, style) = line.spans
+    return line._replace(spans=(*spans, (text.rstrip(), style)))
 
 
 def width_of(lines: Sequence[Line]) -> int:

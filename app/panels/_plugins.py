@@ -22,7 +22,7 @@ from ..markup import markdown as md
 from ..markup.html import td
 from ._panel import NothingToShow, Panel, Shown, Tab
 
-__all__ = ["GROUP", "faulty", "load"]
+__all__ = ["GROUP", "as_text", "faulty", "load"]
 
 GROUP: Final = "qd_studio.panels"
 _WIDGETS: Final = ("body", "errors", "list", "search", "value")
@@ -99,15 +99,16 @@ def _guarded(panel: Panel, who: str) -> Panel:
         text=guard(panel.text, lambda found: [(t, _lines(lines)) for t, lines in found], refused),
         json=guard(panel.json, lambda found: msgspec.to_builtins(list(found)), refused),
         markdown={
-            n: guard(f, lambda x: list(map(_text, x)), in_markdown)
+            n: guard(f, lambda x: list(map(as_text, x)), in_markdown)
             for n, f in panel.markdown.items()
         },
-        html={rank: guard(make, _text, in_html) for rank, make in panel.html.items()},
-        html_of_compile=guard(panel.html_of_compile, _text, in_html),
+        html={rank: guard(make, as_text, in_html) for rank, make in panel.html.items()},
+        html_of_compile=guard(panel.html_of_compile, as_text, in_html),
     )
 
 
-def _text(found: Any) -> str:
+def as_text(found: Any) -> str:
+    """The result of a function of another package. TypeError if it is not text."""
     if not isinstance(found, str):
         raise TypeError(f"it returns {type(found).__name__}, not text")
     return found

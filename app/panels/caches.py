@@ -9,7 +9,7 @@ from typing import Final
 
 from ...engine.inspect.record import BackendRecord, CacheDifference, CacheLayer, KernelRecord
 from ..core import format as fmt
-from ..core.lines import Line, Span, table
+from ..core.lines import Line, Span, table, trimmed
 from ..core.pending import faded, state_of
 from ..markup import markdown as md
 from ..markup.html import Page, diff_row, td
@@ -84,12 +84,7 @@ def cache_lines(kernel: KernelRecord, ascii_only: bool = False) -> tuple[list[Li
         marks=fmt.marks(ascii_only),
     )
     # Nothing follows the last column: blanks there would only be cut off.
-    return [_trimmed(head)], [_trimmed(line) for line in lines]
-
-
-def _trimmed(line: Line) -> Line:
-    *spans, (text, style) = line.spans
-    return line._replace(spans=(*spans, (text.rstrip(), style)))
+    return [trimmed(head)], [trimmed(line) for line in lines]
 
 
 def layer_lines(

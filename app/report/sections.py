@@ -17,6 +17,7 @@ import msgspec
 from ...engine.inspect.record import Record
 from ..core.extensions import found_in, text_of
 from ..markup import markdown as md
+from ..panels._plugins import as_text
 
 __all__ = ["GROUP", "ReportSection", "sections"]
 
@@ -45,7 +46,7 @@ class ReportSection:
         if self.markdown is None:
             return []
         try:
-            lines = [_text(line) for line in self.markdown(record)]
+            lines = [as_text(line) for line in self.markdown(record)]
         except Exception as error:  # the code of others, on any record
             lines = [md.text(self._failed(error))]
         return [f"## {md.text(self.title)}", "", *lines, ""]
@@ -55,7 +56,7 @@ class ReportSection:
         if self.html is None:
             return ""
         try:
-            body = _text(self.html(record))
+            body = as_text(self.html(record))
         except Exception as error:  # the code of others, on any record
             body = f'<p class="bad">{esc(self._failed(error))}</p>'
         return f"<section><h2>{esc(self.title)}</h2>{body}</section>"
@@ -71,12 +72,6 @@ class ReportSection:
 
     def _failed(self, error: Exception) -> str:
         return f"report section {self.id!r} failed: {text_of(error)}"
-
-
-def _text(found: Any) -> str:
-    if not isinstance(found, str):
-        raise TypeError(f"it returns {type(found).__name__}, not text")
-    return found
 
 
 @cache

@@ -18,7 +18,7 @@ from .channel import Channel, JobSteps, Superseded, flush
 from .protocol import FlightRecorder, Hello, JobDone
 from .runner import Runner
 
-__all__ = ["main"]
+__all__ = ["collect_rarely", "main"]
 
 # Seconds of rest after a job before a worker that has grown ends: another save may follow at once.
 _REST_S: Final = 0.3
@@ -44,9 +44,7 @@ def main(arguments: list[str]) -> None:
     windows.install()
     channel.send(Hello(pid=os.getpid(), tool=inspect.tool_info()))
     runner = Runner()
-    # What is loaded now stays; looking through it again and again would find nothing.
-    gc.freeze()
-    gc.set_threshold(_GC_EVERY, 20, 20)
+    collect_rarely()
     if not channel.waiting(0.0):
         _warm_up()
     while True:
@@ -81,6 +79,13 @@ def _resident_bytes() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
+
+
+def collect_rarely() -> None:
+    """Look for garbage as a worker does."""
+    # What is loaded now stays; looking through it again and again would find nothing.
+    gc.freeze()
+    gc.set_threshold(_GC_EVERY, 20, 20)
 
 
 def _warm_up() -> None:

@@ -196,7 +196,7 @@ def parallel_bodies(task: Op) -> list[Block]:
     body = task.regions[1]
     if task.attr.kind != "range_for":
         return []
-    if task.attr.unit != "chunk":
+    if task.attr.unit == "cell":
         return [body]
     return [op.regions[0] for op in body.ops if op.code == C.RANGE_FOR]
 

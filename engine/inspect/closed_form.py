@@ -12,6 +12,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from ..analysis import cell_loop
 from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
 from ..ir.semantics import binary_fn
@@ -81,6 +82,10 @@ class _Walker:
         if trips is None:
             self.unknown.add(task.loc.root.line)
             return
+        loop = cell_loop(task)
+        if loop is not None and task.attr.unit == "thread":  # which share the iterations
+            self._trips(loop, bounds)
+            body = loop.regions[0]
         self._block(body, trips, exact)
 
     def _trips(self, loop: Op, bounds: Sequence[Op]) -> tuple[int | None, bool]:

@@ -78,8 +78,15 @@ class BlockDiff(msgspec.Struct, frozen=True):
     label: str
     lines: tuple[BlockLine, ...]
     live_out: tuple[int, ...] = ()
+    live_more: int = 0
     parallel: bool = False
     depth: int = 0
+
+    @property
+    def live(self) -> str:
+        """The ops that are live at the end: ``$3 $4 5 more``."""
+        more = [f"{self.live_more} more"] if self.live_more else []
+        return " ".join([*(f"${op}" for op in self.live_out), *more])
 
     @property
     def ops(self) -> int:
@@ -389,7 +396,15 @@ class _Comparison:
         else:
             state = "moved" if moved else "same"
         return BlockDiff(
-            state, b, a, node.label, tuple(lines), node.live_out, node.parallel, node.depth
+            state,
+            b,
+            a,
+            node.label,
+            tuple(lines),
+            node.live_out,
+            node.live_more,
+            node.parallel,
+            node.depth,
         )
 
     def _lines(self, b: int, a: int) -> list[BlockLine]:

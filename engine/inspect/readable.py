@@ -350,8 +350,9 @@ class _Writer:
     def _loop_names(self, i: int, id: int, op: OpLine, axes: int) -> tuple[str, ...]:
         """The names of a loop's indices: those in the source where they are free."""
         found = self.loops.get(self.snapshot.locs[i], ())
-        if "unit='chunk'" in op.attr:
-            found = ("chunk",)
+        for unit in ("chunk", "thread"):
+            if f"unit='{unit}'" in op.attr:
+                found = (unit,)
         if len(found) == 1 < axes:
             found = tuple([f"{found[0]}[{axis}]" for axis in range(axes)])
         taken = {*self._scopes[-1], *self._wanted.values()}

@@ -106,8 +106,9 @@ class CfgNode(RecordPart, frozen=True, kw_only=True):
     next: Annotated[tuple[int, ...], about("Indices of the successors.")]
     live_out: Annotated[
         tuple[int, ...],
-        about("Ids of the address ops whose memory is live at the end."),
+        about("Ids of the address ops whose memory is live at the end, at most 100."),
     ] = ()
+    live_more: Annotated[int, about("Number of address ops beyond those in live_out.")] = 0
     label: Annotated[
         str,
         about(

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from ..analysis.cfg import Cfg
 from ..ir import Func, Loc, Op, all_ops, walk
 from ..ir.loc import UNKNOWN
@@ -102,6 +104,8 @@ class Recorder(Instrument):
         self._known: dict[tuple[str, ...], int] = {}
         self._lines = LineCache(self.locs.number)
         self._now = -1
+        self._drawn: Cfg | None = None
+        self._listed = -1
         self._stage = ""
         self._phase = ""
 
@@ -118,7 +122,10 @@ class Recorder(Instrument):
 
     def after(self, run: Run, func: Func) -> None:
         before = self._now
-        if run.changed or func.stage != self._stage:
+        listed, self._listed = self._listed, -1
+        if listed >= 0 and not func.callees and func.stage == self._stage:
+            self._now = listed
+        elif run.changed or func.stage != self._stage:
             tasks = func.tasks() if run.task is not None and func.stage == self._stage else []
             task = tasks[run.task] if run.task is not None and run.task < len(tasks) else None
             self._now = self._snapshot(func, task)
@@ -169,7 +176,13 @@ class Recorder(Instrument):
 
     def _graph(self, when: str, graph: Cfg, func: Func) -> None:
         """Keep a control-flow graph, its lines as the IR prints them at this moment."""
-        at = self._now if when == "before" else self._snapshot(func)
+        if graph is self._drawn:  # the pass changed nothing
+            self.cfgs.append(msgspec.structs.replace(self.cfgs[-1], when=when))
+            return
+        self._drawn = graph
+        at = self._now
+        if when == "after":  # the last thing that the pass does
+            at = self._listed = self._snapshot(func)
         shown = frozenset(self.snapshots[at].ids)
         now = self._lines.now
         nodes = tuple(
@@ -180,6 +193,7 @@ class Recorder(Instrument):
                 prev=tuple([n.id for n in node.prev]),
                 next=tuple([n.id for n in node.next]),
                 live_out=tuple([op.id for op in node.live_out]),
+                live_more=node.live_more,
                 label=node.label,
                 parallel=node.parallel,
                 depth=node.depth,

@@ -11,7 +11,7 @@ tens of thousands of them, and Python's collector would visit them all.
 from __future__ import annotations
 
 from typing import Final
-from weakref import WeakValueDictionary
+from weakref import ref
 
 __all__ = ["UNKNOWN", "Loc", "get_loc"]
 
@@ -64,8 +64,35 @@ class Loc:
         return f"{self.file}:{self.line}:{self.col}"
 
 
-_roots: WeakValueDictionary[_Key, Loc] = WeakValueDictionary()
-"""The locations without a parent."""
+class _Roots:
+    """The locations without a parent, each as long as an op holds it.
+
+    Their dead references are swept out when there are twice as many as were left the last time: a
+    `WeakValueDictionary` calls Python for each location that comes and goes.
+    """
+
+    __slots__ = ("_limit", "_refs")
+
+    def __init__(self) -> None:
+        self._refs: dict[_Key, ref[Loc]] = {}
+        self._limit = 1024
+
+    def get(self, key: _Key) -> Loc | None:
+        """The location with these values, if there is one."""
+        found = self._refs.get(key)
+        return None if found is None else found()
+
+    def __setitem__(self, key: _Key, loc: Loc) -> None:
+        refs = self._refs
+        refs[key] = ref(loc)
+        if len(refs) > self._limit:
+            for old, held in list(refs.items()):  # other threads may add to it
+                if held() is None and refs.get(old) is held:
+                    refs.pop(old, None)
+            self._limit = max(1024, 2 * len(refs))
+
+
+_roots: Final = _Roots()
 
 
 def get_loc(

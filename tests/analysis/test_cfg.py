@@ -253,3 +253,25 @@ def test_a_do_while_goes_round_and_a_checkpoint_is_left_or_passed_over():
     assert before == graph.start.next[0].id
     assert at[4].label == "do_while $3"
     assert at[4].depth == 1
+
+
+def live_of_many(loaded):
+    """Of 250 variables those that live after a condition, as the op ids shown and the others."""
+    lines = [f"<*i32> ${k} = alloca ['a{k}']" for k in range(10, 260)]
+    lines += ["<u1> $300 = const true", "$301 : if $300 then {", "<i32> $302 = const 1"]
+    lines += ["} else {", "}", *(f"<i32> ${k + 1000} = local_load ${k}" for k in loaded)]
+    head = "kernel k() stage=offloaded {\n$0 : offloaded header {\n$1 : bounds\n} body {\n"
+    func, graph = graph_of(head + "\n".join(lines) + "\n}\n}\n")
+    analyze(func, graph)
+    node = node_of(graph, 302)
+    line = next(x for x in graph.lines(func) if x.startswith(f"Node {node.id} "))
+    return [op.id for op in node.live_out], node.live_more, line
+
+
+def test_many_live_locations_are_counted():
+    few = [10, 69, 70, 71, 129, 200, 259]
+    assert live_of_many(few)[:2] == (few, 0)
+    every = list(range(11, 260))
+    shown, more, line = live_of_many(every)
+    assert (shown, more) == (every[:100], 149)
+    assert line.endswith("$110, 149 more}")

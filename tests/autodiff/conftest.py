@@ -15,3 +15,11 @@ def backend(request):
     )
     yield request.param
     qd.reset()
+
+
+@pytest.fixture
+def f64_program():
+    """A program on the CPU whose numbers are f64."""
+    qd.init(arch=qd.cpu, default_fp=qd.f64, log_level="error")
+    yield
+    qd.reset()

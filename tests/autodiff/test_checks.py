@@ -14,9 +14,7 @@ A2 = qd.types.ndarray(qd.f64, 2)
 N1 = qd.types.ndarray(qd.i32, 1)
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu, log_level="error")
+pytestmark = pytest.mark.usefixtures("program")
 
 
 def arguments(kernel):

@@ -13,9 +13,7 @@ N1 = qd.types.ndarray(qd.i32, 1)
 V1 = qd.types.ndarray(qd.types.vector(2, qd.f64), 1)
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu, default_fp=qd.f64, log_level="error")
+pytestmark = pytest.mark.usefixtures("f64_program")
 
 
 X = np.array([0.3, 0.9, 0.6, 1.2])

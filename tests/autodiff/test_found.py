@@ -11,9 +11,7 @@ A2 = qd.types.ndarray(qd.f64, 2)
 N1 = qd.types.ndarray(qd.i32, 1)
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu, default_fp=qd.f64, log_level="error")
+pytestmark = pytest.mark.usefixtures("f64_program")
 
 
 X = np.array([0.3, 0.9, 0.6, 1.2])

@@ -279,11 +279,7 @@ BODIES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def program():
-    qd.init(arch=qd.interp, log_level="error", offline_cache=False)
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("interp")
 
 
 def problem(text, tmp_path, seed=0, n=4):

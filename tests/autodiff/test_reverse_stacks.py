@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from qd_studio import engine as qd
 from qd_studio.engine import ir, passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.errors import QuadrantsAssertionError, QuadrantsCompilationError
@@ -12,12 +11,7 @@ from qd_studio.engine.pipeline_kind import PipelineKind
 from .gradients import compiled, differentiated
 from .test_reverse_kernels import SIGNATURE, problem
 
-
-@pytest.fixture(autouse=True)
-def program():
-    qd.init(arch=qd.interp, log_level="error", offline_cache=False)
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("interp")
 
 
 def gradient(body, tmp_path, instruments=()):

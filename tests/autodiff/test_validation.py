@@ -9,9 +9,7 @@ from .gradients import Problem, compiled, differentiated
 A1 = qd.types.ndarray(qd.f64, 1)
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu, default_fp=qd.f64, log_level="error")
+pytestmark = pytest.mark.usefixtures("f64_program")
 
 
 @qd.kernel

@@ -274,6 +274,36 @@ def _cpu_means(name: str) -> Generator[None]:
         arch.support = support
 
 
+@contextmanager
+def _program_on(name: str, **options: Any) -> Generator[str, None, None]:
+    from qd_studio import engine as qd
+
+    qd.init(arch=getattr(qd, name), log_level="error", **options)
+    yield name
+    qd.reset()
+
+
+@pytest.fixture(params=("cpu", "interp"))
+def arch(request):
+    """A program on the CPU and in the interpreter; the name of its arch."""
+    with _program_on(request.param) as name:
+        yield name
+
+
+@pytest.fixture
+def program():
+    """A program on the CPU that finds nothing in the offline cache."""
+    with _program_on("cpu", offline_cache=False):
+        yield
+
+
+@pytest.fixture
+def interp():
+    """A program in the interpreter."""
+    with _program_on("interp", offline_cache=False):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _opencl_of_choice(request, _no_options_from_outside, monkeypatch):
     """Tests that run programs with OpenCL have the device and mapping that were asked for."""

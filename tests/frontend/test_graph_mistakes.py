@@ -32,11 +32,7 @@ def stopping(x, f):
             x[i] += 1
 
 
-@pytest.fixture(autouse=True, params=["interp", "cpu"])
-def arch(request):
-    qd.init(arch=getattr(qd, request.param))
-    yield request.param
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("arch")
 
 
 def kernel_of(tmp_path, body, options, signature=SIGNATURE, **names):

@@ -41,11 +41,7 @@ def plain_through(a):
     return plus_number(a)
 
 
-@pytest.fixture(autouse=True)
-def program():
-    qd.init(arch=qd.cpu, offline_cache=False)
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("program")
 
 
 def error_of(kernel, *args) -> qd.QuadrantsCompilationError:

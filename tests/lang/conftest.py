@@ -7,14 +7,6 @@ from qd_studio.engine.runtime import program
 from . import opaque
 
 
-@pytest.fixture(params=("cpu", "interp"))
-def arch(request):
-    """A program on the CPU and in the interpreter; the name of its arch."""
-    qd.init(arch=getattr(qd, request.param), log_level="error")
-    yield request.param
-    qd.reset()
-
-
 @pytest.fixture(params=opaque.MEMORIES)
 def memory(request):
     """A program on the CPU with its own memory, and with a device's that it does not see."""

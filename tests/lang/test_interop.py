@@ -15,11 +15,7 @@ except ImportError:
 needs_torch = pytest.mark.skipif(torch is None, reason="torch is not installed")
 
 
-@pytest.fixture(autouse=True)
-def _program():
-    qd.init(arch=qd.cpu)
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("program")
 
 
 def containers():

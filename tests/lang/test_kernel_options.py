@@ -8,12 +8,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.lang import kernel as kernels
 
-
-@pytest.fixture(autouse=True)
-def program():
-    qd.init(arch=qd.cpu, offline_cache=False)
-    yield
-    qd.reset()
+pytestmark = pytest.mark.usefixtures("program")
 
 
 def test_marks():

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from ....engine.inspect.record import AutodiffRecord, BackendRecord, KernelRecord, Record
 from ....engine.inspect.record_autodiff import PredicateRecord, SizeRow, StackRecord, StackTask
 from .. import format as fmt
-from ..lines import Line, Span, cell, table
+from ..lines import Line, Span, cell, table, trimmed
 
 __all__ = [
     "REDUCER_HEAD", "STACK_HEADS", "Shown", "chosen_stack", "fact_lines", "fact_texts",
@@ -171,12 +171,7 @@ def stack_rows(
         (False, False, False, True, True, True, True, False, False)[:keep],
         limits[:keep],
     )
-    return [_trimmed(head)], [_trimmed(line) for line in lines]
-
-
-def _trimmed(line: Line) -> Line:
-    *spans, (text, style) = line.spans
-    return line._replace(spans=(*spans, (text.rstrip(), style)))
+    return [trimmed(head)], [trimmed(line) for line in lines]
 
 
 def tree_texts(rows: tuple[SizeRow, ...], ascii_only: bool = False) -> list[tuple[str, str, str]]:
@@ -347,4 +342,4 @@ def _reducers(autodiff: AutodiffRecord) -> list[Line]:
         (5, 4, 16, 24, 16, 14, 1000),
     )
     pad = ((" " * _NAMES, ""),)
-    return [x._replace(spans=(*pad, *x.spans)) for x in map(_trimmed, (head, *lines))]
+    return [x._replace(spans=(*pad, *x.spans)) for x in map(trimmed, (head, *lines))]

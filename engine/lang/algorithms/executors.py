@@ -29,6 +29,7 @@ from ...types import (
 )
 from ..kernel import kernel
 from ..ndarray import Ndarray, ndarray
+from ..tensor import Tensor
 from .look_back import (
     MOST_SORTED,
     count_digits,
@@ -116,8 +117,8 @@ def _container(x: Any, what: str) -> Any:
 
 
 @kernel
-def _sort_fields(
-    keys: Template, tmp_keys: NDArray, values: Template, tmp_values: NDArray,
+def _sort(
+    keys: Tensor, tmp_keys: NDArray, values: Tensor, tmp_values: NDArray,
     scratch: NDArray[u32, 1], has_values: Template, depth: Template,
 ):  # fmt: skip
     sort(
@@ -127,54 +128,13 @@ def _sort_fields(
 
 
 @kernel
-def _sort_arrays(
-    keys: NDArray, tmp_keys: NDArray, values: NDArray, tmp_values: NDArray,
-    scratch: NDArray[u32, 1], has_values: Template, depth: Template,
-):  # fmt: skip
-    sort(
-        keys, tmp_keys, values, tmp_values, scratch, keys.shape[0], keys.dtype, has_values,
-        keys.dtype.bits,  # pyright: ignore[reportAttributeAccessIssue, reportOptionalMemberAccess]
-        depth,
-    )  # fmt: skip
-
-
-@kernel
-def _count_digits_of_field(
-    keys: Template, words: NDArray[u32, 1], threads: i32, length: i32, dtype: Template
-):
+def _count_digits(keys: Tensor, words: NDArray[u32, 1], threads: i32, length: i32, dtype: Template):
     count_digits(keys, words, keys.shape[0], threads, length, dtype)
 
 
 @kernel
-def _count_digits_of_array(
-    keys: NDArray, words: NDArray[u32, 1], threads: i32, length: i32, dtype: Template
-):
-    count_digits(keys, words, keys.shape[0], threads, length, dtype)
-
-
-@kernel
-def _sort_digit_of_field(
-    source: Template, target: NDArray, values: Template, moved: NDArray, words: NDArray[u32, 1],
-    threads: i32, digit: i32, dtype: Template, value_type: Template,
-):  # fmt: skip
-    sort_digit(
-        source, target, values, moved, words, source.shape[0], threads, digit, dtype, value_type
-    )
-
-
-@kernel
-def _sort_digit_to_field(
-    source: NDArray, target: Template, values: NDArray, moved: Template, words: NDArray[u32, 1],
-    threads: i32, digit: i32, dtype: Template, value_type: Template,
-):  # fmt: skip
-    sort_digit(
-        source, target, values, moved, words, source.shape[0], threads, digit, dtype, value_type
-    )
-
-
-@kernel
-def _sort_digit_of_array(
-    source: NDArray, target: NDArray, values: NDArray, moved: NDArray, words: NDArray[u32, 1],
+def _sort_digit(
+    source: Tensor, target: Tensor, values: Tensor, moved: Tensor, words: NDArray[u32, 1],
     threads: i32, digit: i32, dtype: Template, value_type: Template,
 ):  # fmt: skip
     sort_digit(
@@ -230,13 +190,10 @@ def _sort_by_digits(keys: Any, values: Any) -> None:
         near = not values.element_shape and dtype.bits + values.dtype.bits <= 64
         value_type = values.dtype if near else "far"
     other = values if has_values else keys if field else buffers.values
-    count = _count_digits_of_field if field else _count_digits_of_array
-    count(keys, words, threads, length, dtype)
-    there = _sort_digit_of_field if field else _sort_digit_of_array
-    back = _sort_digit_to_field if field else _sort_digit_of_array
+    _count_digits(keys, words, threads, length, dtype)
     for digit in range(0, dtype.bits // 8, 2):
-        there(keys, tmp, other, moved, words, threads, digit, dtype, value_type)
-        back(tmp, keys, moved, other, words, threads, digit + 1, dtype, value_type)
+        _sort_digit(keys, tmp, other, moved, words, threads, digit, dtype, value_type)
+        _sort_digit(tmp, keys, moved, other, words, threads, digit + 1, dtype, value_type)
     if _bytes(tmp) + _bytes(moved) + 4 * length <= _MOST_KEPT:
         _KEPT.clear()
         _KEPT[kind] = buffers
@@ -268,8 +225,7 @@ def parallel_sort(keys: Any, values: Any = None) -> None:
         other, buffers[1] = _like(found), _like(found)  # arrays of a launch do not overlap
     depth = depth_for(n)
     scratch = ndarray(u32, sort_scratch_slots(n, depth))
-    launch = _sort_fields if fields else _sort_arrays
-    launch(found, buffers[0], other, buffers[1], scratch, has_values, depth)
+    _sort(found, buffers[0], other, buffers[1], scratch, has_values, depth)
 
 
 def _like(x: Any) -> Any:

@@ -54,10 +54,7 @@ def reduce_scratch_slots(n, log256_max_n: template() = None):
 @pyfunc
 def exclusive_scan_scratch_slots(n, log256_max_n: template() = None):
     """The length of ``scratch`` for `exclusive_scan_add` and its like, as for reductions."""
-    if static(log256_max_n is None):
-        return max(partials(n, static(depth_for(n))), 1)
-    else:
-        return max(partials(n, log256_max_n), 1)
+    return reduce_scratch_slots(n, log256_max_n)
 
 
 @pyfunc
@@ -69,7 +66,7 @@ def select_scratch_slots(n):
 @pyfunc
 def reduce_by_key_scratch_slots(n):
     """The length of ``scratch`` for `reduce_by_key_add` on n elements, for every log256_max_n."""
-    return max(n + deep_partials(n), 1)
+    return select_scratch_slots(n)
 
 
 @pyfunc

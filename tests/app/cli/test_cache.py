@@ -276,7 +276,7 @@ def doubled(x: qd.types.NDArray[qd.f32, 1]):
     for i in range(x.shape[0]):
         x[i] = x[i] * 2
 
-qd.init(arch=qd.cpu)
+qd.init(arch=qd.cpu, tiered=False)
 x = np.ones(8, np.float32)
 doubled(x)
 print(x)

@@ -17,7 +17,7 @@ def double(x: qd.types.ndarray(dtype=qd.f32, ndim=1)):
     for i in x:
         x[i] = x[i] * 2.0
 
-qd.init(arch=qd.cpu, log_level="warn")
+qd.init(arch=qd.cpu, log_level="warn", tiered=False)
 double(np.ones(4, np.float32))
 """
 
