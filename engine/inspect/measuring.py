@@ -30,6 +30,7 @@ from ..errors import QuadrantsRuntimeError
 from ..ir import all_ops
 from ..ir import codes as C
 from ..passes.manager import Instrument
+from ..passes.tile_iterations import TILE
 from ..runtime.compile import FullCompile, make_ir
 from .clocks import HostClock
 from .closed_form import bounded
@@ -209,7 +210,7 @@ def amounts_of(
     compiled = capture.record.backend(_COUNTER)
     tasks = compiled.compile.tasks if compiled is not None and compiled.compile else ()
     by_line = _by_line(counted, tasks)
-    if by_line.method and any(_has_atomics(one) for one in found.started):
+    if by_line.method and _differs_on_devices(launcher, found):
         parallel = _counted(launcher, capture, found, scatters=True)
         if parallel.lines:
             by_line = by_line._replace(device=_by_line(parallel, tasks))
@@ -224,25 +225,30 @@ def _by_line(counted: Amounts, tasks: tuple[TaskRecord, ...]) -> Counted:
     )  # fmt: skip
 
 
-def _has_atomics(one: Started) -> bool:
-    """True for the code of a device with atomic operations; a CPU may need none."""
-    if one.name in (_ORACLE, _COUNTER):
+def _differs_on_devices(launcher: Launcher, found: Round) -> bool:
+    """True if a device of the round may execute other operations than the CPU: see `_AsDevices`."""
+    devices = [one for one in found.started if one.name not in (_ORACLE, _COUNTER)]
+    if not devices:
         return False
-    return any(C.ATOMIC[op.code] for op in all_ops(one.compiled.func))
+    on_cpu, _ = launcher.ready(_COUNTER, found)
+    return any(
+        op.code == C.ARRAY_ALLOCA and op.attr.name == TILE for op in all_ops(on_cpu.func)
+    ) or any(C.ATOMIC[op.code] for one in devices for op in all_ops(one.compiled.func))
 
 
-class _Scatters(Instrument):
-    """Leaves atomic operations to all threads, as devices do."""
+class _AsDevices(Instrument):
+    """Leaves atomic operations to all threads, and iterations in the user's order, as devices do
+    unless they have the iterations of a tile share memory."""
 
     def before(self, run: Run, func: Func) -> bool:
-        """False for the pass that would run them on one thread."""
-        return run.name != "serialize_scatter"
+        """False for the passes that would run them on one thread, and in tiles."""
+        return run.name not in ("serialize_scatter", "tile_iterations")
 
 
 def _counted(
     launcher: Launcher, capture: KernelCapture, found: Round, scatters: bool = False
 ) -> Amounts:
-    """Count by a launch with counters on the CPU; see `counting`. scatters: see `_Scatters`."""
+    """Count by a launch with counters on the CPU; see `counting`. scatters: see `_AsDevices`."""
     steps, stage = capture.steps, f"counting {found.case.label}"
     why = steps.quarantined("", stage)
     if why is not None:
@@ -278,7 +284,7 @@ def _scattering(
     if key not in launcher.scattering:
         request = capture.request(_COUNTER, found.spec_keys)._replace(noalias=not overlap)
         target = target_of(capture.config, _COUNTER)
-        launcher.scattering[key] = compile_for(request, target, (_Scatters(),))[0]
+        launcher.scattering[key] = compile_for(request, target, (_AsDevices(),))[0]
     return launcher.scattering[key]
 
 

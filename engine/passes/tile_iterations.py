@@ -40,7 +40,10 @@ from .manager import PassCx
 from .registry import register
 from .stage_shared import Staging, find_staging
 
-__all__ = ["tile_iterations"]
+__all__ = ["TILE", "tile_iterations"]
+
+TILE: Final = "copied tile"
+"""The name of the arrays that hold copies."""
 
 _SIDE: Final = 64
 """Iterations of a tile along each axis; with 32 a transpose of 8192^2 f32 needed twice the time."""
@@ -108,7 +111,7 @@ def _tile(func: Func, task: Op, loop: Op, found: Staging) -> None:
     with b.inside(choice.regions[0]):
         for load in found.staged:
             assert isinstance(load.type, DataType)
-            copies.append(b.array(load.type, _SIDE * _SIDE, "tile"))
+            copies.append(b.array(load.type, _SIDE * _SIDE, TILE))
         for length in lengths:
             rounded = b.binary(C.ADD, length, b.const(_SIDE - 1, i64))
             counts.append(b.cast(b.binary(C.BIT_SAR, rounded, b.const(_BITS, i64)), i32))

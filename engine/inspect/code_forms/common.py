@@ -44,13 +44,15 @@ class Row(NamedTuple):
 class LoopFact(NamedTuple):
     """A loop of the user's. names: of its indices, by axis; text: as in the readable IR, by axis;
     line: in the kernel, 0 if it is not known; inside: the loop is in a function that is called
-    there; times: iterations by axis, 0 if not known."""
+    there; times: iterations by axis, 0 if not known; added: by a pass, for the loop in that
+    line."""
 
     names: tuple[str, ...]
     text: tuple[str, ...]
     line: int
     times: tuple[int, ...] = ()
     inside: bool = False
+    added: bool = False
 
 
 class Facts(NamedTuple):
@@ -144,8 +146,7 @@ def _heads(compiled: CompileRecord, files: Iterable[FileRecord]) -> dict[int, st
 def _note_loop(
     loops: dict[int, LoopFact], op: int, text: str, line: int, head: str
 ) -> None:  # fmt: skip
-    """Note the loop that a line of readable IR begins, if it does. head: as in the source, for
-    loops that run until they are left."""
+    """Note the loop that a line of readable IR begins, if it does. head: as in the source."""
     if text.startswith("while true"):
         loops[op] = LoopFact((), (head,), line)
         return
@@ -161,7 +162,9 @@ def _note_loop(
         ends = _ENDS.fullmatch(part)
         times.append(max(0, int(ends[2]) - int(ends[1])) if ends else 0)
     texts = tuple([f"{name} in {part}" for name, part in zip(names, ranges, strict=True)])
-    loops[op] = LoopFact(names, texts, line, tuple(times))
+    users = head.removeprefix("for ").replace(" ", "").split(",")
+    added = head.startswith("for ") and not set(names) & set(users)
+    loops[op] = LoopFact(names, texts, line, tuple(times), added=added)
 
 
 def about_loop(loop: LoopFact | None, axis: int = 0) -> str:
@@ -171,7 +174,7 @@ def about_loop(loop: LoopFact | None, axis: int = 0) -> str:
     text = loop.text[axis]
     if "$" in text:  # bounds of the task, which only the IR has names for
         text = text.partition(" in ")[0]
-    head = text if not loop.names else f"for {text}"
+    head = text if not loop.names else f"added by a pass: {text}" if loop.added else f"for {text}"
     parts = [f"loop: {head}" if head else "loop"]
     if loop.line:
         parts.append(f"{'called from ' if loop.inside else ''}line {loop.line}")

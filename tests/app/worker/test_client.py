@@ -148,7 +148,8 @@ def test_a_save_is_taken_up_by_the_same_worker(path):
     assert not record.kernels[0].stale
 
 
-def test_options_change_the_compile_and_say_so(path):
+def test_options_change_the_compile_and_say_so(path, monkeypatch):
+    monkeypatch.delenv("QD_TIERED", raising=False)
     with Live(path) as live:
         before = live.complete()
         live.client.set_config({"cfg_optimization": False, "default_fp": "f64"})
@@ -162,7 +163,8 @@ def test_options_change_the_compile_and_say_so(path):
     }  # fmt: skip
 
 
-def test_options_of_the_files_own_init_count(tmp_path):
+def test_options_of_the_files_own_init_count(tmp_path, monkeypatch):
+    monkeypatch.delenv("QD_TIERED", raising=False)
     path = tmp_path / "k.py"
     path.write_text(SCALE + "\nqd.init(arch=qd.cpu, default_fp=qd.f64, log_level='error')\n")
     record = collect([path], {"fast_math": False}, ["cpu"], limits=Limits(measure_s=0.01))
