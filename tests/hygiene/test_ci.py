@@ -110,7 +110,7 @@ class Checkout:
         (folder / "kernels").mkdir()
         bin = os.path.dirname(sys.executable)
         text = re.search(r"^env:\n((?:  .*\n)+)", WORKFLOW, re.M)[1]
-        env = dict(re.findall(r"^  (\w+): (\S+)$", text, re.M))
+        env = dict(re.findall(r'^  (\w+): "?([^\s"]+)"?$', text, re.M))
         self.env = {
             **os.environ, "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}", **env,
             "QD_OFFLINE_CACHE_FILE_PATH": str(folder / ".qdcache"), "PIP_NO_INDEX": "1",
