@@ -6,6 +6,7 @@ is interrupted follows from the text of the kernel.
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -42,6 +43,7 @@ def _patched(*values: tuple[Any, str, Any]) -> Iterator[None]:
 @contextmanager
 def no_helper() -> Iterator[None]:
     """Full code is made in this process, when it is needed and not before."""
+    _let_thread_end()
     with _patched(
         (background, "_ensure_thread", lambda: None), (first_tier, "_alone", lambda: True)
     ):
@@ -49,6 +51,15 @@ def no_helper() -> Iterator[None]:
             yield
         finally:
             background._queue.clear()
+
+
+def _let_thread_end(seconds: float = 30.0) -> None:
+    """Wait until the thread of earlier programs has passed its jobs on; it waits for no more."""
+    late = time.monotonic() + seconds
+    while background._thread is not None and time.monotonic() < late:
+        with background._lock:
+            background._wake.notify_all()
+        time.sleep(0.001)
 
 
 @contextmanager
