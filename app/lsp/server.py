@@ -19,6 +19,7 @@ __all__ = ["COMMANDS", "serve"]
 types: Any = import_module("lsprotocol.types")
 _servers: Any = import_module("pygls.lsp.server")
 _uris: Any = import_module("pygls.uris")
+_errors: Any = import_module("pygls.exceptions")
 
 COMMANDS: Final = ("qd-studio.look", "qd-studio.cancel", "qd-studio.measure")
 """Look again with launches; give up what is in work; measure the speed of the machine."""
@@ -36,7 +37,10 @@ class _Server:
         self._looker: Looker | None = None
         self._answers: Answers | None = None
         self._published: set[str] = set()
+        self._stopped = False
         self._refresh: asyncio.TimerHandle | None = None
+        self._report: Final = self.lsp.report_server_error
+        self.lsp.report_server_error = self._report_error
         for name, handler in self._features():
             self.lsp.feature(getattr(types, name))(_safe(handler))
         for name in COMMANDS:
@@ -109,7 +113,10 @@ class _Server:
         self.stop()
 
     def stop(self) -> None:
-        """End the worker, and remove the listings."""
+        """End the worker, send nothing more by itself, and remove the listings."""
+        self._stopped = True
+        if self._refresh is not None:
+            self._refresh.cancel()
         if self._looker is not None:
             self._looker.stop()
         if self._answers is not None:
@@ -117,7 +124,15 @@ class _Server:
 
     # ---- what the server sends by itself
 
+    def _report_error(self, error: Exception, source: Any) -> None:
+        """Show an error to the person, unless it was in sending: to send that would fail, too, and
+        be reported, and so on."""
+        if source is not _errors.JsonRpcInternalError:
+            self._report(error, source)
+
     def _changed(self, errors: bool) -> None:
+        if self._stopped:
+            return
         if errors:
             self._publish()
         if self._refresh is None:

@@ -61,7 +61,7 @@ class Editor:
     async def __aexit__(self, *_) -> None:
         await asyncio.wait_for(self.client.shutdown_async(None), LONG_S)
         self.client.exit(None)
-        await self.client.stop()
+        await asyncio.wait_for(self.client.stop(), LONG_S)
 
     def _published(self):
         def handle(*received):

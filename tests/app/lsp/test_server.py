@@ -286,3 +286,22 @@ async def test_ten_thousand_broken_edits(tmp_path):
 
     report = await run(tmp_path, 10_000)
     assert report.looks > 20 and report.requests > 300
+
+
+def test_a_message_to_an_editor_that_is_gone_is_not_followed_by_others():
+    from qd_studio.app.lsp.server import _Server
+
+    class Closed:
+        count = 0
+
+        def write(self, data):
+            self.count += 1
+            raise ValueError("write to closed file")
+
+    server, writer = _Server({}, False, ""), Closed()
+    server.lsp.protocol.set_writer(writer)
+    server.lsp.workspace_inlay_hint_refresh(None)
+    assert writer.count == 1
+    server.stop()
+    server._changed(errors=True)
+    assert writer.count == 1
