@@ -357,7 +357,7 @@ class _Products(Grid):
         return product(n if 0 in found else (-1,), n if 1 in found else (-1,))
 
     def of(self, op: Op, p: int, q: int) -> Op:
-        """The op that stands for another one in an iteration of this thread."""
+        """The op that replaces another one in an iteration of this thread."""
         made = self.made
         for key in ((op, p, q), (op, p, -1), (op, -1, q), (op, -1, -1)):
             if key in made:
