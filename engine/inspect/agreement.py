@@ -52,6 +52,7 @@ class Comparison(NamedTuple):
     differing: int = 0
     nans: int = 0
     rounding: float = 0.0
+    reordered: bool = False
 
 
 class Named(NamedTuple):
@@ -180,7 +181,8 @@ def judged(
     compared: by the label of each workload. uncompared: labels of what was launched and not
     compared. reason: why not, or why nothing was launched.
     """
-    worst = next((pair for pair in compared if not pair[1].agrees), None)
+    differing = [pair for pair in compared if not pair[1].agrees]
+    worst = min(differing, key=lambda pair: pair[1].reordered, default=None)
     elements, nans = sum(c.elements for _, c in compared), sum(c.nans for _, c in compared)
     if worst is None and not compared:
         reason = reason or "it was not launched"
@@ -188,6 +190,11 @@ def judged(
         reason = "the kernel writes nothing and returns nothing that could be compared"
     elif worst is None and nans == elements:
         reason = f"NaN in all {elements:,} elements, here and in {AGAINST}, shows nothing"
+    elif worst is not None and worst[1].reordered and check != "failed":
+        reason = (
+            f"{worst[1].first_difference}, with {worst[0]}; it agrees with fast_math=0, so this "
+            "kernel amplifies the rounding of arithmetic in another order, or a rewrite is wrong"
+        )
     else:
         counted = [worst[1]] if worst is not None else [c for _, c in compared]
         own = max(c.rounding for _, c in compared)
@@ -211,9 +218,10 @@ def judged(
             nans=sum(c.nans for c in counted),
             uncompared=tuple(uncompared),
         )
+    labels = [] if worst is not None else [label for label, _ in compared]
     return AgreementRecord(
         state="unknown", reason=reason, check=check, check_message=check_message,
-        uncompared=tuple(dict.fromkeys([*(label for label, _ in compared), *uncompared])),
+        uncompared=tuple(dict.fromkeys([*labels, *uncompared])),
     )  # fmt: skip
 
 

@@ -45,7 +45,7 @@ from .flows import facts_of_graph, graph_facts
 from .inputs import Inputs
 from .interpreting import SEED, TooLong, counted, discard, run_widened
 from .launch_costs import LaunchCosts
-from .measuring import Started, amounts_of, measured, warm_start
+from .measuring import Started, amounts_of, measured, reconsidered, warm_start
 from .placing import Placed, placed
 from .record import (
     BackendRecord,
@@ -146,7 +146,7 @@ class Launcher:
         self._verdicts: Final[list[VerdictRecord]] = []
         # Of a compile, the one with counters, by line or not.
         self.counting: Final[dict[tuple[FullCompile, bool], tuple[FullCompile, Instrumented]]] = {}
-        self.scattering: Final[dict[tuple[tuple[Any, ...], bool], FullCompile]] = {}
+        self.variants: Final[dict[tuple[Any, ...], FullCompile]] = {}  # of `measuring`
         self._costs: Final = LaunchCosts(self, capture)
 
     def run(self) -> None:
@@ -295,6 +295,8 @@ class Launcher:
                 ours.names, ours.values, found.oracle.values, results_of_either,
                 partial(self._exact, found),
             )  # fmt: skip
+            if not comparison.agrees:
+                comparison = reconsidered(self, self._capture, found, name, comparison)
             state.compared.append((found.case.label, comparison))
         self._check(name, found, compiled, given, results)
         found.started.append(Started(name, compiled, first_us, "launch"))

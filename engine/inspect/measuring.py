@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -32,6 +32,7 @@ from ..ir import codes as C
 from ..passes.manager import Instrument
 from ..passes.tile_iterations import TILE
 from ..runtime.compile import FullCompile, make_ir
+from .agreement import Comparison, compare
 from .clocks import HostClock
 from .closed_form import bounded
 from .costing import Counted
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from .launching import Launcher, Round
     from .record import WorkloadRecord
 
-__all__ = ["Started", "Timed", "amounts_of", "measured", "warm_start"]
+__all__ = ["Started", "Timed", "amounts_of", "measured", "reconsidered", "warm_start"]
 
 _ORACLE: Final = "interp"
 _ORACLE_BUDGET_S: Final = 0.02
@@ -211,7 +212,7 @@ def amounts_of(
     tasks = compiled.compile.tasks if compiled is not None and compiled.compile else ()
     by_line = _by_line(counted, tasks)
     if by_line.method and _differs_on_devices(launcher, found):
-        parallel = _counted(launcher, capture, found, scatters=True)
+        parallel = _counted(launcher, capture, found, as_devices=True)
         if parallel.lines:
             by_line = by_line._replace(device=_by_line(parallel, tasks))
     return msgspec.structs.replace(workload, **changes), by_line
@@ -246,9 +247,9 @@ class _AsDevices(Instrument):
 
 
 def _counted(
-    launcher: Launcher, capture: KernelCapture, found: Round, scatters: bool = False
+    launcher: Launcher, capture: KernelCapture, found: Round, as_devices: bool = False
 ) -> Amounts:
-    """Count by a launch with counters on the CPU; see `counting`. scatters: see `_AsDevices`."""
+    """Count by a launch with counters on the CPU; see `counting`. as_devices: see `_AsDevices`."""
     steps, stage = capture.steps, f"counting {found.case.label}"
     why = steps.quarantined("", stage)
     if why is not None:
@@ -265,8 +266,11 @@ def _counted(
     try:
         with steps.step(stage, text, kind="launch"), steps.silent():
             compiled, given = launcher.ready(_COUNTER, found)
-            if scatters:
-                compiled = _scattering(launcher, capture, found, given.overlap())
+            if as_devices:
+                overlap = given.overlap()
+                compiled = _recompiled(
+                    launcher, capture, found, _COUNTER, overlap, _AsDevices()
+                )  # fmt: skip
             counting, counters = _with_counters(launcher, capture, compiled, given.values)
             arrays = counters.counters(given.values)
             given.values.extend(arrays)
@@ -276,16 +280,44 @@ def _counted(
         return _unknown_bytes((str(error) or type(error).__name__).splitlines()[0])
 
 
-def _scattering(
-    launcher: Launcher, capture: KernelCapture, found: Round, overlap: bool
-) -> FullCompile:
-    """The kernel compiled for the CPU with the atomic operations of devices."""
-    key = found.spec_keys, overlap
-    if key not in launcher.scattering:
-        request = capture.request(_COUNTER, found.spec_keys)._replace(noalias=not overlap)
-        target = target_of(capture.config, _COUNTER)
-        launcher.scattering[key] = compile_for(request, target, (_AsDevices(),))[0]
-    return launcher.scattering[key]
+def _recompiled(
+    launcher: Launcher, capture: KernelCapture, found: Round, name: str, overlap: bool,
+    *instruments: Instrument, **options: Any,
+) -> FullCompile:  # fmt: skip
+    """The kernel compiled for a backend once more, with other options or passes."""
+    kinds = tuple([type(one) for one in instruments])
+    key = name, found.spec_keys, overlap, kinds, tuple(options.items())
+    if key not in launcher.variants:
+        request = capture.request(name, found.spec_keys)
+        request = request._replace(
+            noalias=not overlap, quiet=True, config=request.config.replace(**options)
+        )
+        target = target_of(capture.config, name)
+        launcher.variants[key] = compile_for(request, target, instruments)[0]
+    return launcher.variants[key]
+
+
+def reconsidered(
+    launcher: Launcher, capture: KernelCapture, found: Round, name: str, differing: Comparison
+) -> Comparison:
+    """A comparison that differs, after one without ``fast_math``: see `Comparison.reordered`."""
+    oracle, stage = found.oracle, f"{found.case.label} with fast_math=0"
+    if oracle is None or not capture.config.fast_math or capture.steps.quarantined(name, stage):
+        return differing
+    text = f"launching {capture.kernel.name} on {name} with {stage}"
+    with suppress(Exception, StepLimit), capture.steps.silent():
+        with capture.steps.step(stage, text, backend=name, kind="launch"):
+            given = launcher.ready(name, found)[1]
+            exact = _recompiled(launcher, capture, found, name, given.overlap(), fast_math=False)
+            place = placed(exact, given)
+            results = launcher.starter(exact, place, found)()
+            place.wait()
+            place.fetch()
+        ours = launcher.outcome(exact, given.values, results)
+        written = ours.results | oracle.results
+        if compare(ours.names, ours.values, oracle.values, written).agrees:
+            return differing._replace(reordered=True)
+    return differing
 
 
 def _is_short(launcher: Launcher, found: Round) -> bool:

@@ -21,7 +21,10 @@ than fifty pairs: then deviations say little. A ratio within the band around 1 i
 
 Deviations say little where times have two levels. So the pairs must say the same, by a sign test:
 of n pairs all (below nine), or more than n/2 + 1.5 sqrt(n), three standard errors, must be on the
-side of the ratio. If they are not, the band is as wide as the ratio is away from 1.
+side of the ratio. If they are not, the band is as wide as the ratio is away from 1. Nor does a
+ratio say anything that the times themselves do not have: pairs of 700 and 70 us and of 70 and 100,
+say, where both have a median near 80. If it is further than a quarter from the ratio of the
+medians, the band includes that one.
 
 Where other programs have the processors for part of the time, most launches are longer than the
 kernel, by anything up to tens of times, and medians say nothing: of parallel kernels, which need
@@ -92,6 +95,9 @@ def verdict_between(ours: Sequence[float], theirs: Sequence[float]) -> tuple[flo
     band = max(error, least * ratio)
     if not _pairs_agree(ours[:n], theirs[:n], ratio > 1.0):
         band = max(band, abs(ratio - 1.0))
+    of_medians = median(ours[:n]) / median(theirs[:n])
+    if abs(ratio - of_medians) > WIDEST * min(ratio, of_medians):
+        band = max(band, abs(ratio - of_medians))
     if abs(ratio - 1.0) <= band:
         short, error = of_short(ours[:n], theirs[:n])
         error = max(error, least * short)

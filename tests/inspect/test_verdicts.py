@@ -106,6 +106,18 @@ def test_medians_that_fall_on_two_levels_by_chance_are_noise():
     assert ratio == pytest.approx(1.0, abs=0.001) and verdict == "within noise"
 
 
+def test_a_ratio_that_the_times_do_not_have_is_no_verdict():
+    """Of times of 74 and 90 us one was called 7.4 times as slow: two levels, and pairs of both."""
+    pairs = ([(740.0, 100.0)] * 12 + [(74.0, 10.0)] + [(74.0, 90.0)] * 12) * 20
+    pairs += [(74.0, 10.0)] * 30
+    random.Random(1).shuffle(pairs)
+    ours, theirs = zip(*pairs, strict=True)
+    ratio, band, verdict = verdict_between(ours, theirs)
+    assert verdict == "unknown", (ratio, band)
+    twice = verdict_between([700.0, 710.0, 720.0] * 40, [95.0, 96.0, 97.0] * 40)
+    assert twice[2] == "slower"
+
+
 def test_drift_that_both_share_costs_nothing():
     drift = [1 + i / 100 for i in range(100)]
     ours = [112 * d for d in drift]

@@ -61,6 +61,21 @@ def half_undefined(x: F32):
 
 
 @qd.kernel
+def amplifies(x: F32):
+    """The last bit of a product decides."""
+    for i in x:
+        value = 0.3 + 0.001 * i
+        for _ in range(60):
+            value = 3.9 * value * (1.0 - value)
+        x[i] = value
+
+
+@amplifies.workload(n=[64])
+def _(n):
+    return (np.zeros(n, np.float32),)
+
+
+@qd.kernel
 def draws(x: F32):
     for i in x:
         x[i] = qd.random()
@@ -230,3 +245,30 @@ def test_a_check_that_returns_false_has_failed(said):
     found = judged(sevens).agreement
     assert (found.check, found.verdict) == ("failed", "differs")
     assert "is_eight returned False" in found.check_message
+
+
+def agreement_of(kernel, backend="cpu", **options):
+    config = CompileConfig().replace(**options)
+    record = inspect.capture_kernel(kernel, backends=(backend, "interp"), config=config)
+    return record.backend(backend).agreement
+
+
+def test_what_fast_math_alone_changes_is_unknown():
+    """A kernel that amplifies rounding was called wrong; its code is right without fast_math."""
+    found = agreement_of(amplifies, fast_math=True)
+    assert found.state == "unknown" and not found.uncompared
+    assert "agrees with fast_math=0" in found.reason and "x[" in found.reason
+    assert agreement_of(amplifies, fast_math=False).state == "ok"
+
+
+def test_what_is_wrong_without_fast_math_differs(monkeypatch):
+    launch = CpuExecutable.launch
+
+    def wrong(self, args, seed=0):
+        results = launch(self, args, seed)
+        args[0][0] += 1.0
+        return results
+
+    monkeypatch.setattr(CpuExecutable, "launch", wrong)
+    found = agreement_of(amplifies, fast_math=True)
+    assert found.state == "differs" and found.first_difference.startswith("x[")
