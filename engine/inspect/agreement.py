@@ -198,8 +198,11 @@ def judged(
     else:
         counted = [worst[1]] if worst is not None else [c for _, c in compared]
         own = max(c.rounding for _, c in compared)
+        if reason and worst is None and uncompared:
+            reason = f"not compared: {reason}"
         if own and worst is None:
-            reason = f"the interpreter's own rounding is as large, by a run in f64: up to {own:.1e}"
+            found = f"the interpreter's own rounding is as large, by a run in f64: up to {own:.1e}"
+            reason = f"{found}; {reason}" if reason else found
         labels = [worst[0]] if worst is not None else [label for label, _ in compared]
         return AgreementRecord(
             state="ok" if worst is None else "differs",

@@ -52,7 +52,8 @@ def detail(kernel: KernelRecord, ascii_only: bool = False) -> list[Line]:
             out.append(Line(((f"{backend.backend} differs ", "bad"),
                              (found.first_difference, ""), (more, "dim"))))  # fmt: skip
         if found is not None and found.state == "ok" and found.reason:
-            out.append(Line(((f"{backend.backend} agrees: ", ""), (found.reason, "dim"))))
+            over = f" with {found.workload}" if found.workload else ""
+            out.append(Line(((f"{backend.backend} agrees{over}; ", ""), (found.reason, "dim"))))
         if found is not None and found.check == "failed":
             out.append(Line(((f"{backend.backend} check failed ", "bad"),
                              (found.check_message, ""))))  # fmt: skip
