@@ -7,7 +7,9 @@ of JSON. ``ours`` makes ``import quadrants`` mean the engine of the folder PACKA
 ``qd_studio`` in it.
 """
 
+import builtins
 import json
+import subprocess
 import sys
 import time
 
@@ -287,6 +289,39 @@ def differentiable(s, loss):
     return Program(s, once=once, state=lambda: found)
 
 
+class Outside:
+    """Seconds of the clock that Genesis spends in subprocesses and in ``import vtk``.
+
+    Its queries of the processor and its sampling of particles are subprocesses; ``vtk``, which
+    reads those particles, loads 150 libraries. They are the same with every engine.
+    """
+
+    def __init__(self):
+        self.seconds = 0.0
+        self._depth = 0
+        subprocess.Popen.communicate = self._timed(subprocess.Popen.communicate)
+        whole, timed = builtins.__import__, self._timed(builtins.__import__)
+
+        def imported(name, *args, **kwargs):
+            call = timed if name.partition(".")[0] == "vtk" else whole
+            return call(name, *args, **kwargs)
+
+        builtins.__import__ = imported
+
+    def _timed(self, call):
+        def timed(*args, **kwargs):
+            began = time.perf_counter()
+            self._depth += 1
+            try:
+                return call(*args, **kwargs)
+            finally:
+                self._depth -= 1
+                if not self._depth:
+                    self.seconds += time.perf_counter() - began
+
+        return timed
+
+
 def run(engine, name, steps, out, package=""):
     if engine == "ours":
         sys.path.insert(0, package)
@@ -298,9 +333,13 @@ def run(engine, name, steps, out, package=""):
     times = [time.perf_counter()]
     import genesis as gs
 
+    outside = Outside()
     times.append(time.perf_counter())
+    cpu = time.thread_time()
     program = SCENES[name](gs)
+    cpu = time.thread_time() - cpu
     times.append(time.perf_counter())
+    waited = outside.seconds
     lasts = np.zeros(steps)
     for k in range(steps):
         if k == steps // 2:
@@ -313,7 +352,8 @@ def run(engine, name, steps, out, package=""):
     state = {key: np.array(value) for key, value in program.state().items()}
     np.savez(out, **state)
     print(json.dumps({
-        "import": times[1] - times[0], "build": times[2] - times[1], "first": lasts[0],
+        "import": times[1] - times[0], "build": times[2] - times[1], "cpu": cpu,
+        "outside": waited, "first": lasts[0],
         "rest": float(lasts[1:].sum()), "step": float(np.median(lasts[len(lasts) // 2 :])),
         "slow": [[k, round(float(t), 4)] for k, t in enumerate(lasts) if t > 20 * np.median(lasts)],
     }))  # fmt: skip

@@ -43,9 +43,15 @@ def aligned_zeros(size: int, slack: int = 0) -> Array:
 
     MemoryError if there is not enough memory.
     """
+    return _aligned(size, slack)[0]
+
+
+def _aligned(size: int, slack: int) -> tuple[Array, int]:
+    """`aligned_zeros`, and their address: NumPy makes an object of ctypes for each query of it."""
     raw = np.zeros(size + ALIGN + 2 * slack, np.uint8)
-    start = slack + -(raw.ctypes.data + slack) % ALIGN
-    return raw[start : start + size]
+    begin = raw.ctypes.data
+    start = slack + -(begin + slack) % ALIGN
+    return raw[start : start + size], begin + start
 
 
 class ArrayMemory(Protocol):
@@ -94,10 +100,10 @@ class HostMemory:
     __slots__ = ("address", "host", "nbytes")
 
     def __init__(self, nbytes: int) -> None:
-        data = aligned_zeros(nbytes, _SLACK)
+        data, address = _aligned(nbytes, _SLACK)
         self.nbytes = nbytes
         self.host: Array | None = data
-        self.address: int = data.ctypes.data
+        self.address: int = address
 
     def _bytes(self) -> Array:
         found = self.host  # another thread may end the program

@@ -61,11 +61,11 @@ def value_type(dtype: Any) -> Any:
 
     InvalidDataType for any other object.
     """
-    from ..types import resolved
-
     config = program.current().config
     if isinstance(dtype, DataType):
         return dtype
+    from ..types import resolved
+
     if dtype in (int, float, bool) or isinstance(dtype, CompoundType):
         return resolved(dtype, dtype_of(config.default_ip), dtype_of(config.default_fp))
     try:
