@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         BackendUnavailableError,
         IRParseError,
         IRVerificationError,
+        NanError,
         NoGradientsError,
         QuadrantsAssertionError,
         QuadrantsCompilationError,
@@ -198,7 +199,7 @@ if TYPE_CHECKING:
 _NAMES: Final = {
     "config": "CompileConfig",
     "errors": "AdStackOverflowError BackendUnavailableError IRParseError IRVerificationError "
-    "NoGradientsError QuadrantsAssertionError QuadrantsCompilationError QuadrantsIndexError "
+    "NanError NoGradientsError QuadrantsAssertionError QuadrantsCompilationError QuadrantsIndexError "
     "QuadrantsInternalError QuadrantsNameError QuadrantsRuntimeError QuadrantsRuntimeTypeError "
     "QuadrantsSyntaxError QuadrantsTypeError QuadrantsUnsupportedError",
     "lang.atomics": "atomic_add atomic_and atomic_cas atomic_exchange atomic_max atomic_min "
@@ -258,7 +259,7 @@ __all__ = [
     "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "AdStackOverflowError", "Backend",
     "BackendUnavailableError", "BufferView", "CompileConfig", "Event", "Field", "FieldsBuilder",
     "GraphStatus", "IRParseError", "IRVerificationError", "Kernel", "Layout", "Matrix",
-    "MatrixField", "MatrixNdarray", "MatrixTensor", "NDArray", "Ndarray", "NoGradientsError",
+    "MatrixField", "MatrixNdarray", "MatrixTensor", "NDArray", "NanError", "Ndarray", "NoGradientsError",
     "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
     "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
     "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",

@@ -14,6 +14,8 @@
         QuadrantsRuntimeError            a compiled kernel, or the program around it, failed
           QuadrantsAssertionError        (+ AssertionError) a kernel assert or bounds check
             AdStackOverflowError         an adstack was full; names it, and what it needs
+          NanError                       (+ ArithmeticError) debug_nan: a launch stored a NaN or
+                                         infinity; names the op that made it
           NoGradientsError               a kernel to be differentiated uses nothing with gradients
           QuadrantsRuntimeTypeError      (+ TypeError) an argument of a wrong type at a launch
           CudaError                      a driver call failed, or a kernel crashed on the device
@@ -53,7 +55,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 __all__ = [
     "AdStackOverflowError", "BackendUnavailableError", "CudaError", "CudaMemoryError",
-    "IRParseError", "IRVerificationError", "LocLike", "NoGradientsError", "OpenclError",
+    "IRParseError", "IRVerificationError", "LocLike", "NanError", "NoGradientsError", "OpenclError",
     "OpenclMemoryError", "QuadrantsAssertionError", "QuadrantsCompilationError",
     "QuadrantsIndexError", "QuadrantsInternalError", "QuadrantsNameError",
     "QuadrantsRuntimeError", "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError",
@@ -441,6 +443,17 @@ class AdStackOverflowError(QuadrantsAssertionError):
 
     task: int = -1
     stack: int = -1
+
+
+class NanError(QuadrantsRuntimeError, ArithmeticError):
+    """Under ``debug_nan`` a launch stored a NaN or an infinity.
+
+    The location is that of the operation that made it. task: number of its task. iteration: its
+    indices; empty outside of parallel loops.
+    """
+
+    task: int = -1
+    iteration: tuple[int, ...] = ()
 
 
 class NoGradientsError(QuadrantsRuntimeError):

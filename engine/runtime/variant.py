@@ -12,6 +12,7 @@ from ..frontend.specialization import RecordKey, same
 from . import args as arguments
 from .alias_check import overlap
 from .compile import Compiled, CompileRequest
+from .nan_checks import Kept, is_checked
 from .obtain import obtain
 from .program import Program
 from .status import GraphStatus, status, warn_of_host_loops
@@ -108,6 +109,8 @@ class Variant:
         seed = self.program.next_seed() if meta.seeded else 0
         profiler = self.program.profiler
         times: list[int] | None = None if profiler is None or not meta.timed else []
+        checked = self.program.config.debug_nan and is_checked(meta)
+        kept = Kept(values, meta, self.program.device) if checked else None
         begin = perf_counter_ns()
         if meta.has_stacks:
             results = self.program.stacks.launch(executable, values, seed, sources, times)
@@ -118,7 +121,23 @@ class Variant:
         elif profiler is not None and times:
             names = [f"{t.name}_{t.loop_name}" if t.loop_name else t.name for t in meta.tasks]
             profiler.record(meta.name, names, times)
-        return results
+        if kept is None:
+            return results
+        try:
+            if results[-1]:
+                self._stored_nan(kept, results[-1], seed, executable)
+        finally:
+            kept.free()
+        return results[:-1]
+
+    def _stored_nan(self, kept: Kept, key: int, seed: int, executable: Executable) -> None:
+        """Raise the error of a launch that stored a NaN or infinity, unless it is on purpose."""
+        from .nan_checks import error_of, find, traced_ir
+
+        request = self._request._replace(noalias=executable.meta.noalias)
+        found = find(traced_ir(request), kept.arrays, key, seed, kept.lost)
+        if found is not None:
+            raise error_of(found)
 
     def failed(self, error: AdStackOverflowError, values: Sequence[Any]) -> Exception:
         """The error of a launch by a stub that found an adstack full."""
