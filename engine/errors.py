@@ -448,10 +448,12 @@ class AdStackOverflowError(QuadrantsAssertionError):
 class NanError(QuadrantsRuntimeError, ArithmeticError):
     """Under ``debug_nan`` a launch stored a NaN or an infinity.
 
-    The location is that of the operation that made it. task: number of its task. iteration: its
-    indices; empty outside of parallel loops.
+    The location is that of the operation that made it. kind: ``made`` by it, ``loaded`` from an
+    array that held it at the launch, ``argument``, or ``unknown``. task: number of its task.
+    iteration: its indices; empty outside of parallel loops.
     """
 
+    kind: str = "unknown"
     task: int = -1
     iteration: tuple[int, ...] = ()
 

@@ -39,6 +39,11 @@ __all__ = [
     "Kept", "NanFinding", "NanStep", "error_of", "find", "is_checked", "traced_ir",
 ]  # fmt: skip
 
+_IN_ORDER = 2_000_000
+"""Steps of the interpreter for all of a kernel, op by op."""
+_ONE: Final = 50_000_000
+"""Steps for the tasks before an iteration, most of which run over arrays, and for that one."""
+_MOST_ROWS: Final = 12
 _PASS: Final = "insert_nan_checks"
 _SIGNS: Final = {
     C.ADD: "+", C.SUB: "-", C.MUL: "*", C.DIV: "/", C.TRUEDIV: "/", C.POW: "**", C.MOD: "%",
@@ -97,6 +102,16 @@ class NanFinding(NamedTuple):
         return text
 
 
+    def rows(self) -> list[str]:
+        """The values that lead to the first one, and from there to the store, a line each."""
+        rows = [("from", step) for step in self.inputs] + [("then", s) for s in self.steps[1:]]
+        texts = [f"{w} line {s.loc.line}: {s.text} = {_number(s.value)}" for w, s in rows]
+        if len(texts) > _MOST_ROWS:
+            left = len(texts) - _MOST_ROWS + 1
+            texts[_MOST_ROWS - 4 : -3] = [f"... {left} more"]
+        return texts
+
+
 def _a(what: str) -> str:
     return f"{'an' if what[0] == 'i' else 'a'} {what}"
 
@@ -104,14 +119,12 @@ def _a(what: str) -> str:
 def error_of(found: NanFinding) -> NanError:
     """The error for a finding."""
     lines = [f"{found.headline()} ({found.where()})"]
-    rows = [("from", step) for step in found.inputs] + [("then", s) for s in found.steps[1:]]
-    for word, step in rows:
-        lines.append(f"    {word} line {step.loc.line}: {step.text} = {_number(step.value)}")
+    lines += ["    " + row for row in found.rows()]
     lines.append(f"    stored to {found.stored} in line {found.stored_loc.line}")
     if found.note:
         lines.append(f"    {found.note}")
     error = NanError.from_loc("\n".join(lines), found.loc, kernel=found.kernel)
-    error.task, error.iteration = found.task, found.iteration
+    error.kind, error.task, error.iteration = found.kind, found.task, found.iteration
     return error
 
 
@@ -231,13 +244,13 @@ def _run(
     from ..backends.interp.nan_trace import trace, trace_at
 
     try:
-        return trace(func, values(), seed), True
+        return trace(func, values(), seed, _IN_ORDER), True
     except QuadrantsRuntimeError as error:
         if site is None or "step limit" not in error.message:
             raise
     number = None if site.iteration == FINAL else site.iteration
     serial = func.tasks()[site.task].attr.kind == "serial" if site.task < len(func.tasks()) else True
-    return trace_at(func, values(), seed, site.task, None if serial else number), False
+    return trace_at(func, values(), seed, site.task, None if serial else number, _ONE), False
 
 
 def _on_purpose(func: Func, values: Callable[[], list[Any]], site: Site, seed: int) -> bool:

@@ -35,7 +35,6 @@ from .vector_run import LEAST
 
 __all__ = ["Bad", "FoundError", "trace", "trace_at"]
 
-_STEPS: Final = 2_000_000
 _MOST_PARENTS: Final = 2000
 _MOST_INPUTS: Final = 16
 
@@ -226,6 +225,9 @@ class NanEmitter(Emitter):
         return super().run()
 
     def emit(self, op: Op) -> None:
+        if op.code == C.OFFLOADED:
+            self.offloaded(op)
+            return
         if not self._tracing or self.callee is not None:
             super().emit(op)
             return
@@ -334,12 +336,11 @@ class NanEmitter(Emitter):
         self._shadow[op] = f"o{op.id}"
         where = f"{old}, {given}, {place}, {self.shadow(value)}"
         if pointer.code == C.ALLOCA:
-            # A local variable: as memory of its own name.
-            at = f"'a{pointer.id}', 0, ()"
-            self.line(f"o{op.id} = cx_updated({self._op(op)}, {where}, {at}, {self._indices})")
+            variable = f"oa{pointer.id}"
+            self.line(f"o{op.id} = {variable}")
             self.line(
-                f"oa{pointer.id} = None if {place} - {place} == 0 else "
-                f"cx_get({self._op(op)}, {place}, {at}, {self._indices})"
+                f"{variable} = None if {place} - {place} == 0 else cx_bad({self._op(op)}, {place}, "
+                f"({old}, {given}), ({variable}, {self.shadow(value)}), {self._indices})"
             )
             return
         self.line(
@@ -418,13 +419,12 @@ _TRACED: Final = {
     C.SELECT: NanEmitter._select, C.ALLOCA: NanEmitter._alloca, C.LOCAL_LOAD: NanEmitter._load,
     C.GLOBAL_LOAD: NanEmitter._load, C.LOCAL_STORE: NanEmitter._store,
     C.GLOBAL_STORE: NanEmitter._store, C.RETURN: NanEmitter._return,
-    C.OFFLOADED: NanEmitter.offloaded,
     **{code: NanEmitter._stack for code in range(C.COUNT) if C.STACK[code]},
     C.AD_STACK_ALLOCA: NanEmitter._stack,
 }  # fmt: skip
 
 
-def trace(func: Func, values: Sequence[Any], seed: int, most: int = _STEPS) -> FoundError | None:
+def trace(func: Func, values: Sequence[Any], seed: int, most: int) -> FoundError | None:
     """Run in program order up to the first bad store; None if there is none.
 
     values: as for `run.run`; they are changed. Raises QuadrantsRuntimeError if it takes more than
@@ -434,7 +434,7 @@ def trace(func: Func, values: Sequence[Any], seed: int, most: int = _STEPS) -> F
 
 def trace_at(
     func: Func, values: Sequence[Any], seed: int, task: int, iteration: int | None,
-    most: int = _STEPS,
+    most: int,
 ) -> FoundError | None:  # fmt: skip
     """`trace`, of one task, or of one iteration of it, given as its number in program order."""
     return _run(func, values, seed, most, task, iteration)
