@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..passes.manager import Run
 
 __all__ = [
-    "Kept", "NanFinding", "NanStep", "error_of", "find", "is_checked", "traced_ir",
+    "Kept", "NanFinding", "NanStep", "error_of", "find", "is_checked", "number_text", "traced_ir",
 ]  # fmt: skip
 
 _IN_ORDER = 2_000_000
@@ -105,7 +105,7 @@ class NanFinding(NamedTuple):
     def rows(self) -> list[str]:
         """The values that lead to the first one, and from there to the store, a line each."""
         rows = [("from", step) for step in self.inputs] + [("then", s) for s in self.steps[1:]]
-        texts = [f"{w} line {s.loc.line}: {s.text} = {_number(s.value)}" for w, s in rows]
+        texts = [f"{w} line {s.loc.line}: {s.text} = {number_text(s.value)}" for w, s in rows]
         if len(texts) > _MOST_ROWS:
             left = len(texts) - _MOST_ROWS + 1
             texts[_MOST_ROWS - 4 : -3] = [f"... {left} more"]
@@ -354,7 +354,8 @@ def _task_of(func: Func, op: Op) -> int:
 # ---- texts
 
 
-def _number(value: Any) -> str:
+def number_text(value: Any) -> str:
+    """A number of a finding as text."""
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
@@ -366,8 +367,8 @@ def _text(func: Func, bad: Bad) -> str:
     if op.code == C.ARG_LOAD:
         return func.params[op.attr].name
     if op.code == C.CONST:
-        return _number(bad.value)
-    given = [_number(v) for v in bad.values]
+        return number_text(bad.value)
+    given = [number_text(v) for v in bad.values]
     if op.code == C.CAST_VALUE:
         return f"{op.type}({given[0]})"
     if op.code == C.NEG:
