@@ -32,7 +32,7 @@ from .compile import CompileRequest, config_of, make_ir
 
 if TYPE_CHECKING:
     from ..backends.base import ArrayMemory, Device, KernelMeta
-    from ..backends.interp.nan_trace import Bad, FoundError
+    from ..backends.interp.nan_trace import Bad, FoundError, Traced
     from ..passes.manager import Run
 
 __all__ = [
@@ -224,13 +224,13 @@ def find(
     if lost:
         return None if site is None else _unknown(func, site, f"its values are not known: {lost}")
     try:
-        found, certain = _run(func, values, site, seed)
+        found, on_purpose = _run(func, values, site, seed)
     except (QuadrantsRuntimeError, QuadrantsUnsupportedError) as error:
-        found, certain = None, False
+        found, on_purpose = None, False
         note = f"its values are not known: {error.message}"
     if found is not None:
         return _finding(func, found, values)
-    if site is None or (certain and _on_purpose(func, values, site, seed)):
+    if site is None or on_purpose:
         return None
     return _unknown(func, site, note or (
         "the interpreter stores none there: the device rounds otherwise, or iterations compete"
@@ -239,38 +239,18 @@ def find(
 
 def _run(
     func: Func, values: Callable[[], list[Any]], site: Site | None, seed: int
-) -> tuple[FoundError | None, bool]:
-    """(what was found, True if all of the kernel has run)."""
+) -> Traced:
+    """Run all of the kernel, or the iteration of the site if that is too much."""
     from ..backends.interp.nan_trace import trace, trace_at
 
     try:
-        return trace(func, values(), seed, _IN_ORDER), True
+        return trace(func, values(), seed, _IN_ORDER)
     except QuadrantsRuntimeError as error:
         if site is None or "step limit" not in error.message:
             raise
     number = None if site.iteration == FINAL else site.iteration
     serial = func.tasks()[site.task].attr.kind == "serial" if site.task < len(func.tasks()) else True
-    return trace_at(func, values(), seed, site.task, None if serial else number, _ONE), False
-
-
-def _on_purpose(func: Func, values: Callable[[], list[Any]], site: Site, seed: int) -> bool:
-    """True if the interpreter, too, leaves NaNs or infinities: constants, passed on."""
-    from ..backends.interp import compile_func
-
-    held = values()
-    before = [_bad_count(v) for v in held]
-    results = compile_func(func).launch(held, print_fn=lambda text: None, seed=seed)
-    after = [_bad_count(v) for v in held]
-    # A constant may have been overwritten since, so that nothing is left of it.
-    return after != before or any(r - r != 0 for r in results) or _stores_constants(func, site)
-
-
-def _stores_constants(func: Func, site: Site) -> bool:
-    from ..ir import all_ops
-
-    return any(
-        op.code == C.CONST and op.type.is_real and op.attr - op.attr != 0 for op in all_ops(func)
-    ) or any(p.kind == "scalar" and p.dtype.is_real for p in func.params)
+    return trace_at(func, values(), seed, site.task, None if serial else number, _ONE)
 
 
 def _bad_count(value: Any) -> int:

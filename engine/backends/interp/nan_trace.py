@@ -22,7 +22,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Block, Func, Op
@@ -33,7 +33,7 @@ from .emit import Emitter
 from .run import InterpretedKernel
 from .vector_run import LEAST
 
-__all__ = ["Bad", "FoundError", "trace", "trace_at"]
+__all__ = ["Bad", "FoundError", "Traced", "trace", "trace_at"]
 
 _MOST_PARENTS: Final = 2000
 _MOST_INPUTS: Final = 16
@@ -140,9 +140,10 @@ class _EndError(Exception):
 
 
 class _Memory:
-    """What the traced code calls."""
+    """What the traced code calls. on_purpose: a bad value was stored that is none's fault."""
 
     def __init__(self) -> None:
+        self.on_purpose = False
         self._time = itertools.count()
         self._of: dict[tuple[str, int], Bad] = {}
 
@@ -172,9 +173,12 @@ class _Memory:
             self.end(op, bad, memory, element)
 
     def end(self, op: Op, bad: Bad | None, memory: str, element: tuple[int, ...]) -> None:
-        origin = bad.origin() if bad is not None else None
-        if bad is not None and origin is not None:
+        if bad is None:
+            return
+        origin = bad.origin()
+        if origin is not None:
             raise FoundError(op, bad, origin, memory, element)
+        self.on_purpose = True
 
     def updated(
         self, op: Op, old: float, value: Any, new: float, of_value: Bad | None, memory: str,
@@ -209,19 +213,19 @@ class _Memory:
 
 class NanEmitter(Emitter):
     """Emits a kernel with provenance. only: the task that has it, None for all. iteration: the
-    number of the one that runs of it, None for all."""
+    number of the one that runs of it, None for all. memory_of_run: what the code calls."""
 
     only: int | None = None
     iteration: int | None = None
+    memory_of_run: _Memory
 
     def run(self) -> str:
         self._task = -1
         self._tracing = self.only is None
         self._indices = "()"
         self._shadow: dict[Op, str] = {}
-        memory = _Memory()
         for name in ("bad", "get", "put", "updated", "end", "nth", "stop"):
-            self.names[f"cx_{name}"] = getattr(memory, name)
+            self.names[f"cx_{name}"] = getattr(self.memory_of_run, name)
         return super().run()
 
     def emit(self, op: Op) -> None:
@@ -424,8 +428,15 @@ _TRACED: Final = {
 }  # fmt: skip
 
 
-def trace(func: Func, values: Sequence[Any], seed: int, most: int) -> FoundError | None:
-    """Run in program order up to the first bad store; None if there is none.
+class Traced(NamedTuple):
+    """The end of a run. found: the first bad store. on_purpose: there were others, on purpose."""
+
+    found: FoundError | None
+    on_purpose: bool
+
+
+def trace(func: Func, values: Sequence[Any], seed: int, most: int) -> Traced:
+    """Run in program order up to the first bad store.
 
     values: as for `run.run`; they are changed. Raises QuadrantsRuntimeError if it takes more than
     ``most`` steps."""
@@ -435,7 +446,7 @@ def trace(func: Func, values: Sequence[Any], seed: int, most: int) -> FoundError
 def trace_at(
     func: Func, values: Sequence[Any], seed: int, task: int, iteration: int | None,
     most: int,
-) -> FoundError | None:  # fmt: skip
+) -> Traced:  # fmt: skip
     """`trace`, of one task, or of one iteration of it, given as its number in program order."""
     return _run(func, values, seed, most, task, iteration)
 
@@ -443,19 +454,22 @@ def trace_at(
 def _run(
     func: Func, values: Sequence[Any], seed: int, most: int, task: int | None,
     iteration: int | None,
-) -> FoundError | None:  # fmt: skip
+) -> Traced:  # fmt: skip
+    memory = _Memory()
+
     class One(NanEmitter):
         only = task
+        memory_of_run = memory
 
     One.iteration = iteration
     program = InterpretedKernel(func, False, True, None if task is None else LEAST, One)
     try:
         program.launch(values, print_fn=_discard, max_steps=most, seed=seed)
     except FoundError as found:
-        return found
+        return Traced(found, memory.on_purpose)
     except _EndError:
         pass
-    return None
+    return Traced(None, memory.on_purpose)
 
 
 def _discard(text: str) -> None:
