@@ -36,8 +36,11 @@ def parser() -> Parser:
     add("--kernel", metavar="K", default="",
         help="the kernel's name or id; may be left out if the file has one. kernel.grad names "
         "its gradient")  # fmt: skip
-    add("--precision", action="store_true",
-        help="show by line how far f16 and f32 are from f64, in units in the last place")
+    add(
+        "--precision",
+        action="store_true",
+        help="show by line how far f16 and f32 are from f64, in units in the last place",
+    )
     add("--json", action="store_true", help="print JSON")
     common.common(made)
     return made

@@ -32,7 +32,7 @@ from .record_nans import LinePrecision, NanReport
 from .steps import StepLimit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from .capture import KernelCapture
 
@@ -194,12 +194,10 @@ def _is_float(op: Op) -> bool:
     return isinstance(op.type, DataType) and op.type.is_real
 
 
-def line_precision(
-    func: Func, values: Sequence[Any], run: Callable[[Any], object]
-) -> tuple[LinePrecision, ...]:
+def line_precision(func: Func, values: Sequence[Any]) -> tuple[LinePrecision, ...]:
     """The lines of ``func`` by what is lost up to them, the worst first.
 
-    func: IR with f16 or f32. run: launches an `interp.InterpretedKernel` on ``values``.
+    values: as for `interp.run`; they are changed. Raises TooLong.
     """
     shadows = _Shadows()
 
@@ -207,7 +205,8 @@ def line_precision(
         pass
 
     Emitting.shadows = shadows
-    run(interp.InterpretedKernel(func, False, True, None, Emitting))
+    program = interp.InterpretedKernel(func, False, True, None, Emitting)
+    counted(program, values, discard, _STEPS)
     lines: dict[tuple[str, int], Op] = {}
     for op, worst in shadows.worst.items():
         key = op.loc.file, op.loc.line
@@ -239,12 +238,10 @@ def lost_precision(capture: KernelCapture) -> NanReport:
         if found is None:
             continue
         try:
-            compiled, given = launcher.ready("interp", found)
+            _, given = launcher.ready("interp", found)
             request = capture.request("interp", tuple(found.spec_keys))
             func = traced_ir(request._replace(noalias=not given.overlap()))
-            rows = line_precision(
-                func, given.values, lambda program: counted(program, given.values, discard, _STEPS)
-            )
+            rows = line_precision(func, given.values)
         except TooLong:
             reason = f"{case.label}: the interpreter takes too long; give it a smaller workload"
             continue

@@ -1,4 +1,4 @@
-"""Launches under debug_nan: they raise where a kernel made the first NaN or infinity that it stored.
+"""Launches under debug_nan: they raise at the op that made the first bad float that was stored.
 
 ::
 
@@ -18,7 +18,7 @@ names the store only, and says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -44,6 +44,7 @@ _IN_ORDER = 2_000_000
 _ONE: Final = 50_000_000
 """Steps for the tasks before an iteration, most of which run over arrays, and for that one."""
 _MOST_ROWS: Final = 12
+_MOST_SPARE: Final = 8
 _PASS: Final = "insert_nan_checks"
 _SIGNS: Final = {
     C.ADD: "+", C.SUB: "-", C.MUL: "*", C.DIV: "/", C.TRUEDIV: "/", C.POW: "**", C.MOD: "%",
@@ -100,7 +101,6 @@ class NanFinding(NamedTuple):
         if self.iteration:
             text += f", iteration {', '.join(map(str, self.iteration))}"
         return text
-
 
     def rows(self) -> list[str]:
         """The values that lead to the first one, and from there to the store, a line each."""
@@ -165,11 +165,19 @@ def is_checked(meta: KernelMeta) -> bool:
 
 
 class Kept:
-    """What the arrays of a launch hold before it. Only those that it writes are copied."""
+    """What the arrays of a launch hold before it. Only those that it writes are copied.
 
-    def __init__(self, values: Sequence[Any], meta: KernelMeta, device: Device) -> None:
+    spare: memory of the device that is free for copies; `free` gives it back there, because
+    allocating takes longer than many kernels do.
+    """
+
+    def __init__(
+        self, values: Sequence[Any], meta: KernelMeta, device: Device, spare: list[ArrayMemory]
+    ) -> None:
+        self._spare: Final = spare
         self._values: Final = list(values)
-        self._copies: Final[dict[int, Any]] = {}
+        self._copies: Final[dict[int, np.ndarray[Any, Any]]] = {}
+        self._on_device: Final[dict[int, tuple[DeviceArray, ArrayMemory]]] = {}
         self._memories: Final[list[ArrayMemory]] = []
         self.lost = ""
         for i in meta.written:
@@ -178,34 +186,47 @@ class Kept:
                 if value.memory is None:
                     self.lost = f"{meta.params[i].name} is memory of another library"
                     continue
-                memory = device.allocate(max(1, value.nbytes))
+                memory = self._memory(device, max(1, value.nbytes))
                 memory.copy(0, value.memory, value.offset, value.nbytes)
                 self._memories.append(memory)
-                self._copies[i] = value, memory
+                self._on_device[i] = value, memory
             elif isinstance(value, np.ndarray):
-                self._copies[i] = np.array(value)
+                self._copies[i] = cast("np.ndarray[Any, Any]", value).copy()
+
+    def _memory(self, device: Device, nbytes: int) -> ArrayMemory:
+        for i, memory in enumerate(self._spare):
+            if memory.nbytes == nbytes:
+                return self._spare.pop(i)
+        try:
+            return device.allocate(nbytes)
+        except MemoryError:
+            while self._spare:
+                self._spare.pop().free()
+            return device.allocate(nbytes)
 
     def arrays(self) -> list[Any]:
         """Fresh values on the host, as before the launch."""
         out: list[Any] = []
         for i, value in enumerate(self._values):
-            kept = self._copies.get(i)
-            if isinstance(kept, tuple):
-                view, memory = kept
+            if i in self._on_device:
+                view, memory = self._on_device[i]
                 copy = np.empty(view.shape, view.dtype)
                 memory.read(0, copy)
                 out.append(copy)
             elif isinstance(value, DeviceArray):
                 out.append(host_copy(value))
+            elif isinstance(value, np.ndarray):
+                array = cast("np.ndarray[Any, Any]", value)
+                out.append(self._copies.get(i, array).copy())
             else:
-                out.append(np.array(kept if kept is not None else value)
-                           if isinstance(value, np.ndarray) else value)  # fmt: skip
+                out.append(value)
         return out
 
     def free(self) -> None:
-        """Free the copies."""
-        for memory in self._memories:
-            memory.free()
+        """Give the memory of the copies back."""
+        self._spare.extend(self._memories)
+        while len(self._spare) > _MOST_SPARE:
+            self._spare.pop(0).free()
 
 
 # ---- the search
@@ -237,9 +258,7 @@ def find(
     ))  # fmt: skip
 
 
-def _run(
-    func: Func, values: Callable[[], list[Any]], site: Site | None, seed: int
-) -> Traced:
+def _run(func: Func, values: Callable[[], list[Any]], site: Site | None, seed: int) -> Traced:
     """Run all of the kernel, or the iteration of the site if that is too much."""
     from ..backends.interp.nan_trace import trace, trace_at
 
@@ -249,14 +268,17 @@ def _run(
         if site is None or "step limit" not in error.message:
             raise
     number = None if site.iteration == FINAL else site.iteration
-    serial = func.tasks()[site.task].attr.kind == "serial" if site.task < len(func.tasks()) else True
-    return trace_at(func, values(), seed, site.task, None if serial else number, _ONE)
+    tasks = func.tasks()
+    if site.task >= len(tasks) or tasks[site.task].attr.kind == "serial":
+        number = None
+    return trace_at(func, values(), seed, site.task, number, _ONE)
 
 
 def _bad_count(value: Any) -> int:
-    if isinstance(value, np.ndarray) and value.dtype.kind == "f":
-        return int(value.size - np.isfinite(value).sum())
-    return 0
+    if not isinstance(value, np.ndarray):
+        return 0
+    array = cast("np.ndarray[Any, Any]", value)
+    return int(array.size - np.isfinite(array).sum()) if array.dtype.kind == "f" else 0
 
 
 def _unknown(func: Func, site: Site, note: str) -> NanFinding:
@@ -287,7 +309,11 @@ def _array_name(func: Func, store: Op) -> str:
         pointer = pointer.args[0]
     if pointer is None or pointer.code != C.ARG_ADDR:
         return "the result"
-    return func.params[pointer.attr[0]].name
+    return _param(func, pointer.attr[0]).name
+
+
+def _param(func: Func, number: int) -> Param:
+    return func.params[number]
 
 
 def _finding(
@@ -316,12 +342,17 @@ def _finding(
 
 
 def _held(func: Func, origin: Bad, values: Callable[[], list[Any]]) -> bool:
-    """True if the array may have held the value at the launch."""
+    """True if the array held the value at the launch; of a field, if it held any such."""
     if origin.memory[0] not in "mg":
         return False
-    value = values()[int(origin.memory[1:])]
+    number = int(origin.memory[1:])
+    value: Any = values()[number]
     if isinstance(value, tuple):
-        value = value[1 if origin.memory[0] == "g" else 0]
+        pair = cast("tuple[Any, Any]", value)
+        value = pair[1 if origin.memory[0] == "g" else 0]
+    param = _param(func, number)
+    if param.layout is None and param.axes is None and len(origin.element) == value.ndim:
+        return not np.isfinite(value[origin.element])
     return _bad_count(value) > 0
 
 
@@ -345,7 +376,7 @@ def _text(func: Func, bad: Bad) -> str:
     if bad.memory:
         return _element(func, bad.memory, bad.element)
     if op.code == C.ARG_LOAD:
-        return func.params[op.attr].name
+        return _param(func, op.attr).name
     if op.code == C.CONST:
         return number_text(bad.value)
     given = [number_text(v) for v in bad.values]
@@ -368,7 +399,7 @@ def _input_text(func: Func, op: Op, element: tuple[int, ...]) -> str:
             return _element(func, f"m{pointer.attr[0]}", element)
         return "a value of an earlier task"
     if op.code == C.ARG_LOAD:
-        return func.params[op.attr].name
+        return _param(func, op.attr).name
     if op.code == C.LOCAL_LOAD:
         return op.args[0].attr or "a local variable"
     if op.code == C.LOOP_INDEX:

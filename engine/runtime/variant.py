@@ -110,7 +110,8 @@ class Variant:
         profiler = self.program.profiler
         times: list[int] | None = None if profiler is None or not meta.timed else []
         checked = self.program.config.debug_nan and is_checked(meta)
-        kept = Kept(values, meta, self.program.device) if checked else None
+        program = self.program
+        kept = Kept(values, meta, program.device, program.spare_memory) if checked else None
         begin = perf_counter_ns()
         if meta.has_stacks:
             results = self.program.stacks.launch(executable, values, seed, sources, times)

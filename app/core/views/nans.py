@@ -1,4 +1,4 @@
-"""The origin of a NaN, and the precision by line, as lines: for ``qd-studio nan`` and its screen."""
+"""The origin of a NaN, and the precision by line, as lines: for ``qd-studio nan``."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def _row(word: str, row: NanRow, texts: Mapping[str, str]) -> Line:
 
 
 def _table(rows: tuple[LinePrecision, ...], texts: Mapping[str, str]) -> Iterator[Line]:
-    head = f"  {'line':>5}  {'ulps':>9}  {'own':>9}  {'bits':>5}  {'in place of':>16}  {'it is':>16}"
+    head = f"  {'line':>5}  {'ulps':>9}  {'own':>9}  {'bits':>5}"
+    head += f"  {'in place of':>16}  {'it is':>16}"
     yield Line(((head, "dim"),))
     for row in rows:
         figures = f"{row.ulps:>9.3g}  {row.made:>9.3g}  {row.bits:>5.1f}"

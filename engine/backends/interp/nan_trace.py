@@ -47,9 +47,10 @@ class Bad:
 
     op: that computed or loaded it. value: of it. values: of the operands, parents: those that are
     bad themselves. inputs: finite values that the operands were computed from, as (op, value,
-    indices of the element that a load is of), latest first. indices: of the iteration of a parallel task, outermost axis first. at: orders
-    all of a run by time. memory: of a load what it is loaded from, ``m3`` the array of parameter 3,
-    ``g3`` its gradient; element: the indices as written.
+    indices of the element that a load is of), latest first. indices: of the iteration of a
+    parallel task, outermost axis first. at: orders all of a run by time. memory: of a load what it
+    is loaded from, ``m3`` the array of parameter 3, ``g3`` its gradient; element: the indices as
+    written.
     """
 
     __slots__ = ("at", "element", "indices", "inputs", "memory", "op", "parents", "value",
@@ -89,7 +90,7 @@ class Bad:
     def ancestors(self) -> Iterator[Bad]:
         """This one and all that it comes from, nearest first."""
         seen: set[int] = set()
-        waiting = [self]
+        waiting: list[Bad] = [self]
         while waiting and len(seen) < _MOST_PARENTS:
             one = waiting.pop(0)
             if id(one) not in seen:
@@ -126,7 +127,9 @@ class Bad:
 class FoundError(Exception):
     """Ends a run at the first store of a bad value. op: that stores it. memory, element: where."""
 
-    def __init__(self, op: Op, bad: Bad, origin: Bad, memory: str, element: tuple[int, ...]) -> None:
+    def __init__(
+        self, op: Op, bad: Bad, origin: Bad, memory: str, element: tuple[int, ...]
+    ) -> None:
         super().__init__()
         self.op: Final = op
         self.bad: Final = bad
@@ -287,14 +290,13 @@ class NanEmitter(Emitter):
             out.append(f"({self._op(one)}, {self.values[one]}, ({element})), ")
         return out
 
-    def _select(self, op: Op) -> None:
+    def traced_select(self, op: Op) -> None:
+        """The one that was chosen."""
         Emitter.select(self, op)
         if _is_float(op):
             cond, a, b = op.args
             self._shadow[op] = f"o{op.id}"
-            self.line(
-                f"o{op.id} = {self.shadow(a)} if {self.values[cond]} else {self.shadow(b)}"
-            )
+            self.line(f"o{op.id} = {self.shadow(a)} if {self.values[cond]} else {self.shadow(b)}")
 
     def _where(self, pointer: Op) -> str:
         """Memory, offset and the indices as written, as arguments."""
@@ -304,11 +306,13 @@ class NanEmitter(Emitter):
             element = f"({''.join(f'{self.values[a]}, ' for a in pointer.args[1:])})"
         return f"{memory!r}, {offset}, {element}"
 
-    def _alloca(self, op: Op) -> None:
+    def traced_alloca(self, op: Op) -> None:
+        """A variable has none at first."""
         Emitter.alloca(self, op)
         self.line(f"oa{op.id} = None")
 
-    def _load(self, op: Op) -> None:
+    def traced_load(self, op: Op) -> None:
+        """The one that was stored there, or one of its own."""
         Emitter.load(self, op)
         if not _is_float(op):
             return
@@ -320,7 +324,8 @@ class NanEmitter(Emitter):
             got = f"cx_get({self._op(op)}, {v}, {self._where(pointer)}, {self._indices})"
         self.line(f"o{op.id} = None if {v} - {v} == 0 else ({got})")
 
-    def _store(self, op: Op) -> None:
+    def traced_store(self, op: Op) -> None:
+        """Memory gets the one of the value."""
         Emitter.store(self, op)
         pointer, value = op.args
         if not value.type.is_real:
@@ -352,13 +357,15 @@ class NanEmitter(Emitter):
             f"{self._indices})"
         )
 
-    def _return(self, op: Op) -> None:
+    def traced_return(self, op: Op) -> None:
+        """A result is where the user finds it."""
         for i, value in enumerate(op.args):
             if value in self._shadow:
                 self.line(f"cx_end({self._op(op)}, {self.shadow(value)}, 'result', ({i},))")
         Emitter.emit(self, op)
 
-    def _stack(self, op: Op) -> None:
+    def traced_stack(self, op: Op) -> None:
+        """An adstack has a second list for each of its own."""
         Emitter.emit(self, op)
         stack = op if op.code == C.AD_STACK_ALLOCA else op.args[0]
         w, d = f"ow{stack.id}", f"od{stack.id}"
@@ -420,11 +427,11 @@ def _is_float(op: Op) -> bool:
 
 _PLAIN_VALUES: Final = frozenset({C.CALL, C.RAND, C.SUBGROUP_SHUFFLE})
 _TRACED: Final = {
-    C.SELECT: NanEmitter._select, C.ALLOCA: NanEmitter._alloca, C.LOCAL_LOAD: NanEmitter._load,
-    C.GLOBAL_LOAD: NanEmitter._load, C.LOCAL_STORE: NanEmitter._store,
-    C.GLOBAL_STORE: NanEmitter._store, C.RETURN: NanEmitter._return,
-    **{code: NanEmitter._stack for code in range(C.COUNT) if C.STACK[code]},
-    C.AD_STACK_ALLOCA: NanEmitter._stack,
+    C.SELECT: NanEmitter.traced_select, C.ALLOCA: NanEmitter.traced_alloca, C.LOCAL_LOAD: NanEmitter.traced_load,
+    C.GLOBAL_LOAD: NanEmitter.traced_load, C.LOCAL_STORE: NanEmitter.traced_store,
+    C.GLOBAL_STORE: NanEmitter.traced_store, C.RETURN: NanEmitter.traced_return,
+    **{code: NanEmitter.traced_stack for code in range(C.COUNT) if C.STACK[code]},
+    C.AD_STACK_ALLOCA: NanEmitter.traced_stack,
 }  # fmt: skip
 
 
