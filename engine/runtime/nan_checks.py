@@ -96,8 +96,8 @@ class NanFinding(NamedTuple):
         return f"{_a(self.what)} is stored here"
 
     def where(self) -> str:
-        """The kernel, task and iteration."""
-        text = f"in kernel {self.kernel}, task {self.task}"
+        """The task and the iteration."""
+        text = f"task {self.task}"
         if self.iteration:
             text += f", iteration {', '.join(map(str, self.iteration))}"
         return text
@@ -328,8 +328,9 @@ def _finding(
         note = "an earlier task of this launch, or another iteration, has stored it there"
     chain = found.bad.chain()
     steps = tuple([NanStep(bad.op.loc, _text(func, bad), bad.value) for bad in chain])
+    known = {op: value for op, value, _ in origin.inputs}
     inputs = tuple([
-        NanStep(op.loc, _input_text(func, op, element), value)
+        NanStep(op.loc, _input_text(func, op, element, known), value)
         for op, value, element in reversed(origin.inputs)
         if op.code not in (C.LINEARIZE, C.CAST_BITS)
     ])  # fmt: skip
@@ -379,7 +380,11 @@ def _text(func: Func, bad: Bad) -> str:
         return _param(func, op.attr).name
     if op.code == C.CONST:
         return number_text(bad.value)
-    given = [number_text(v) for v in bad.values]
+    return _operation(op, [number_text(v) for v in bad.values])
+
+
+def _operation(op: Op, given: list[str]) -> str:
+    """An op with its operands as text."""
     if op.code == C.CAST_VALUE:
         return f"{op.type}({given[0]})"
     if op.code == C.NEG:
@@ -390,7 +395,8 @@ def _text(func: Func, bad: Bad) -> str:
     return f"{name}({', '.join(given)})"
 
 
-def _input_text(func: Func, op: Op, element: tuple[int, ...]) -> str:
+def _input_text(func: Func, op: Op, element: tuple[int, ...], known: dict[Op, Any]) -> str:
+    """A finite value. known: those of other ops."""
     if op.code == C.GLOBAL_LOAD:
         pointer = op.args[0]
         while pointer.args:
@@ -404,7 +410,11 @@ def _input_text(func: Func, op: Op, element: tuple[int, ...]) -> str:
         return op.args[0].attr or "a local variable"
     if op.code == C.LOOP_INDEX:
         return "loop index"
-    return op.name if op.code not in _SIGNS else f"a {_SIGNS[op.code]} b"
+    given = [
+        number_text(a.attr if a.code == C.CONST else known[a]) if a in known or a.code == C.CONST
+        else "..." for a in op.args
+    ]  # fmt: skip
+    return _operation(op, given)
 
 
 def _element(func: Func, memory: str, element: tuple[int, ...]) -> str:
