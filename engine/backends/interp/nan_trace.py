@@ -429,7 +429,8 @@ _PLAIN_VALUES: Final = frozenset({C.CALL, C.RAND, C.SUBGROUP_SHUFFLE})
 _TRACED: Final = {
     C.SELECT: NanEmitter.traced_select, C.ALLOCA: NanEmitter.traced_alloca,
     C.LOCAL_LOAD: NanEmitter.traced_load, C.GLOBAL_LOAD: NanEmitter.traced_load,
-    C.LOCAL_STORE: NanEmitter.traced_store, C.GLOBAL_STORE: NanEmitter.traced_store, C.RETURN: NanEmitter.traced_return,
+    C.LOCAL_STORE: NanEmitter.traced_store, C.GLOBAL_STORE: NanEmitter.traced_store,
+    C.RETURN: NanEmitter.traced_return,
     **{code: NanEmitter.traced_stack for code in range(C.COUNT) if C.STACK[code]},
     C.AD_STACK_ALLOCA: NanEmitter.traced_stack,
 }  # fmt: skip
