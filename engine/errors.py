@@ -14,8 +14,7 @@
         QuadrantsRuntimeError            a compiled kernel, or the program around it, failed
           QuadrantsAssertionError        (+ AssertionError) a kernel assert or bounds check
             AdStackOverflowError         an adstack was full; names it, and what it needs
-          NanError                       (+ ArithmeticError) debug_nan: a launch stored a NaN or
-                                         infinity; names the op that made it
+          NanError                       (+ ArithmeticError) debug_nan: a NaN was stored
           NoGradientsError               a kernel to be differentiated uses nothing with gradients
           QuadrantsRuntimeTypeError      (+ TypeError) an argument of a wrong type at a launch
           CudaError                      a driver call failed, or a kernel crashed on the device
@@ -446,12 +445,7 @@ class AdStackOverflowError(QuadrantsAssertionError):
 
 
 class NanError(QuadrantsRuntimeError, ArithmeticError):
-    """Under ``debug_nan`` a launch stored a NaN or an infinity.
-
-    The location is that of the operation that made it. kind: ``made`` by it, ``loaded`` from an
-    array that held it at the launch, ``argument``, or ``unknown``. task: number of its task.
-    iteration: its indices; empty outside of parallel loops.
-    """
+    """Under ``debug_nan`` a launch stored a NaN or infinity; docs/nan.md has its attributes."""
 
     kind: str = "unknown"
     task: int = -1
@@ -483,11 +477,7 @@ class CudaMemoryError(CudaError, MemoryError):
 
 
 class OpenclError(QuadrantsRuntimeError):
-    """An OpenCL call failed, or a kernel crashed on the device.
-
-    code, name: from the driver, such as -5 and OUT_OF_RESOURCES; 0 and empty if the driver was not
-    called. fatal: the device is unusable until `qd.reset()`.
-    """
+    """An OpenCL call failed, or a kernel crashed on the device; attributes as of `CudaError`."""
 
     code: int = 0
     name: str = ""

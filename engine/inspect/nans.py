@@ -1,4 +1,4 @@
-"""Where a captured kernel makes its first NaN or infinity: `find_nans`.
+"""The origin of the first NaN or infinity that a captured kernel stores: `find_nans`.
 
 The kernel is compiled for a backend with the option ``debug_nan`` and launched on copies of the
 arguments of each case. `runtime.nan_checks` then finds the op; see there.

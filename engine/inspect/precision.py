@@ -50,7 +50,7 @@ def ulp(value: float, t: DataType) -> float:
 
 
 class _Shadows:
-    """What the emitted code calls: the worst difference of each op, and f64 numbers of memory."""
+    """The callbacks of the emitted code: the worst difference of each op, and memory in f64."""
 
     def __init__(self) -> None:
         self.worst: Final[dict[Op, tuple[float, float, float, float, tuple[int, ...]]]] = {}

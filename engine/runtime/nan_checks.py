@@ -42,7 +42,7 @@ __all__ = [
 _IN_ORDER = 2_000_000
 """Steps of the interpreter for all of a kernel, op by op."""
 _ONE: Final = 50_000_000
-"""Steps for the tasks before an iteration, most of which run over arrays, and for that one."""
+"""Steps for an iteration and for the tasks before it, which mostly run over arrays."""
 _MOST_ROWS: Final = 12
 _MOST_SPARE: Final = 8
 _PASS: Final = "insert_nan_checks"
@@ -165,9 +165,9 @@ def is_checked(meta: KernelMeta) -> bool:
 
 
 class Kept:
-    """What the arrays of a launch hold before it. Only those that it writes are copied.
+    """The contents of arrays before a launch. Only those that it writes are copied.
 
-    spare: memory of the device that is free for copies; `free` gives it back there, because
+    spare: memory of the device that is free for copies. `free` returns it there, because
     allocating takes longer than many kernels do.
     """
 
@@ -223,7 +223,7 @@ class Kept:
         return out
 
     def free(self) -> None:
-        """Give the memory of the copies back."""
+        """Return the memory of the copies."""
         self._spare.extend(self._memories)
         while len(self._spare) > _MOST_SPARE:
             self._spare.pop(0).free()
@@ -282,21 +282,22 @@ def _bad_count(value: Any) -> int:
 
 
 def _unknown(func: Func, site: Site, note: str) -> NanFinding:
-    """The finding that only a key tells of."""
+    """The finding of a key, where the interpreter has none."""
     tasks = func.tasks()
-    sinks = [op for op in sinks_of(tasks[site.task]) if is_sink(op)] if tasks else []
+    known = site.task < len(tasks)
+    sinks = [op for op in ops_of(tasks[site.task]) if is_sink(op)] if known else []
     store = sinks[min(site.store, len(sinks) - 1)] if sinks else None
     loc = store.loc if store is not None else func.loc
     stored = _array_name(func, store) if store is not None else "an array"
     number = () if site.iteration == FINAL else (site.iteration,)
-    parallel = bool(tasks) and tasks[site.task].attr.kind != "serial"
+    parallel = known and tasks[site.task].attr.kind != "serial"
     return NanFinding(
         "unknown", "NaN or infinity", func.name, loc, (), (), site.task,
         number if parallel else (), stored, loc, note,
     )  # fmt: skip
 
 
-def sinks_of(task: Op) -> list[Op]:
+def ops_of(task: Op) -> list[Op]:
     """The ops of a task in the order in which the checks number the stores."""
     from ..ir.edit import all_blocks
 

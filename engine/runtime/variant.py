@@ -12,13 +12,14 @@ from ..frontend.specialization import RecordKey, same
 from . import args as arguments
 from .alias_check import overlap
 from .compile import Compiled, CompileRequest
-from .nan_checks import Kept, is_checked
 from .obtain import obtain
 from .program import Program
 from .status import GraphStatus, status, warn_of_host_loops
 
 if TYPE_CHECKING:
+    from ..backends.base import KernelMeta
     from ..frontend.signature import KernelDecl
+    from .nan_checks import Kept
 
 __all__ = ["Maker", "Variant"]
 
@@ -109,9 +110,7 @@ class Variant:
         seed = self.program.next_seed() if meta.seeded else 0
         profiler = self.program.profiler
         times: list[int] | None = None if profiler is None or not meta.timed else []
-        checked = self.program.config.debug_nan and is_checked(meta)
-        program = self.program
-        kept = Kept(values, meta, program.device, program.spare_memory) if checked else None
+        kept = self._kept(values, meta) if self.program.config.debug_nan else None
         begin = perf_counter_ns()
         if meta.has_stacks:
             results = self.program.stacks.launch(executable, values, seed, sources, times)
@@ -130,6 +129,15 @@ class Variant:
         finally:
             kept.free()
         return results[:-1]
+
+    def _kept(self, values: Sequence[Any], meta: KernelMeta) -> Kept | None:
+        """The contents of arrays before a launch with checks for NaN; None for one without."""
+        from .nan_checks import Kept, is_checked  # which loads the passes
+
+        program = self.program
+        return (
+            Kept(values, meta, program.device, program.spare_memory) if is_checked(meta) else None
+        )
 
     def _stored_nan(self, kept: Kept, key: int, seed: int, executable: Executable) -> None:
         """Raise the error of a launch that stored a NaN or infinity, unless it is on purpose."""

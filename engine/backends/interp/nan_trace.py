@@ -1,4 +1,4 @@
-"""Where a NaN or infinity comes from: the interpreter with the provenance of each bad float.
+"""The origin of a NaN or infinity: the interpreter with the provenance of each bad float.
 
 ::
 
@@ -143,7 +143,7 @@ class _EndError(Exception):
 
 
 class _Memory:
-    """What the traced code calls. on_purpose: a bad value was stored that is none's fault."""
+    """The callbacks of the traced code. on_purpose: a bad value was stored that is no fault."""
 
     def __init__(self) -> None:
         self.on_purpose = False
