@@ -69,7 +69,7 @@ class NanFinding(NamedTuple):
     that was made first. loc: of the op. inputs: the finite values that led to it. steps: from
     it to the store, itself first. task, iteration: number of the task, indices (empty in a serial
     task). stored: where, such as ``x[17]``; stored_loc: of the store. note: what else there is to
-    say.
+    say. param: the number of the parameter that held it at the launch, -1 where it was made.
     """
 
     kind: str
@@ -83,6 +83,7 @@ class NanFinding(NamedTuple):
     stored: str
     stored_loc: Loc
     note: str = ""
+    param: int = -1
 
     def headline(self) -> str:
         """The finding in one line."""
@@ -222,6 +223,11 @@ class Kept:
                 out.append(value)
         return out
 
+    def address(self, param: int) -> int:
+        """The address of the array of a parameter."""
+        value = self._values[param]
+        return value.address if isinstance(value, DeviceArray) else value.ctypes.data
+
     def free(self) -> None:
         """Return the memory of the copies."""
         self._spare.extend(self._memories)
@@ -340,6 +346,7 @@ def _finding(
     return NanFinding(
         kind, what, func.name, origin.op.loc, inputs, steps, _task_of(func, origin.op),
         origin.indices, _element(func, found.memory, found.element), found.op.loc, note,
+        int(origin.memory[1:]) if kind == "loaded" and not note else -1,
     )  # fmt: skip
 
 

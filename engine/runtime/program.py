@@ -81,7 +81,8 @@ class Program:
     of this program. launches: the number of launches that drew a seed, see `next_seed`.
     profiler: times of launches, with ``kernel_profiler``. lock: held while a kernel is compiled.
     offline: the cache of compiled code as this program sees it. device: runs the kernels.
-    spare_memory: of the device, kept for the copies of `nan_checks.Kept`.
+    spare_memory: of the device, kept for the copies of `nan_checks.Kept`. nan_writers: the kernel
+    that raised for a NaN after it wrote an array, by the address of that.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class Program:
         self._owning: Final = threading.Lock()
         self.alive = True
         self.spare_memory: Final[list[ArrayMemory]] = []
+        self.nan_writers: Final[dict[int, str]] = {}
         self._stacks: Stacks | None = None
         self._held: list[Any] = []
         recording.attach()

@@ -145,8 +145,15 @@ class Variant:
 
         request = self._request._replace(noalias=executable.meta.noalias)
         found = find(traced_ir(request), kept.arrays, key, seed, kept.lost)
-        if found is not None:
-            raise error_of(found)
+        if found is None:
+            return
+        writers = self.program.nan_writers
+        writer = writers.get(kept.address(found.param)) if found.param >= 0 else None
+        if writer is not None:
+            found = found._replace(note=f"an earlier launch of {writer} raised, and stored to it")
+        for i in executable.meta.written:
+            writers[kept.address(i)] = self._decl.name
+        raise error_of(found)
 
     def failed(self, error: AdStackOverflowError, values: Sequence[Any]) -> Exception:
         """The error of a launch by a stub that found an adstack full."""

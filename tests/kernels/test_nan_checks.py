@@ -96,6 +96,25 @@ def test_the_error_has_the_op_the_iteration_and_the_values():
     np.testing.assert_array_equal(y.to_numpy(), 2.0)
 
 
+def test_an_earlier_launch_that_raised_is_named():
+    @qd.kernel
+    def double(y: qd.types.NDArray[qd.f32, 1], z: qd.types.NDArray[qd.f32, 1]):
+        for i in y:
+            z[i] = y[i] * 2.0
+
+    started()
+    y = vector(np.zeros(4))
+    with pytest.raises(qd.NanError):
+        roots(vector([1.0, -1.0, 1.0, 1.0]), y)
+    with pytest.raises(qd.NanError, match=r"y\[1\] was a NaN already at the launch") as caught:
+        double(y, vector(np.zeros(4)))
+    assert "an earlier launch of roots raised, and stored to it" in str(caught.value)
+    held = vector([0.0, np.nan])
+    with pytest.raises(qd.NanError) as caught:
+        double(held, vector([0.0, 0.0]))
+    assert "earlier launch" not in str(caught.value)
+
+
 def test_results_of_kernels_are_as_without_checks():
     @qd.kernel
     def total(x: qd.types.NDArray[qd.f32, 1]) -> qd.f32:
