@@ -107,7 +107,8 @@ INTS = sorted(name for name, opt in OPTIONS.items() if opt.type is int)
 # Not options of the reference.
 OURS = {
     "amdgpu_arch", "cuda_arch", "debug_nan", "graph", "opencl_device", "opencl_il",
-    "opencl_mapping", "opencl_target", "skip_passes", "tiered", *(n for n in REFERENCE if n.startswith("remote_")),
+    "opencl_mapping", "opencl_target", "skip_passes", "tiered",
+    *(n for n in REFERENCE if n.startswith("remote_")),
 }  # fmt: skip
 
 
