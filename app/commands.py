@@ -49,6 +49,7 @@ COMMANDS: Final = {
     "stubs": Command("stubs DIRECTORY", ".stubs", True),
     "bisect": Command("bisect FILE --kernel K", ".bisect", True),
     "repro": Command("repro FILE --kernel K --out PATH", ".repro", True),
+    "nan": Command("nan FILE --kernel K", ".nan", True),
     "completion": Command("completion SHELL", ".completion", True),
     "mcp": Command("mcp [FOLDER]", ".mcp", True),
     "tour": Command("tour", ".tour", True),

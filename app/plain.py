@@ -42,6 +42,7 @@ changes KERNEL              what the last save did
 compare [A [B]]             two saves (by number), git revisions, NAME=VALUE or backends;
                             `compare` alone lists them; B is the newest save if left out
 bisect [KERNEL]             find the pass that makes the result wrong
+nan [KERNEL]                find what made the first NaN or infinity
 reproduce [KERNEL [PATH]]   write a small script that shows the wrong result
 whatif KERNEL WHAT          compile as if WHAT held, such as noalias or fast_math, and measure
 measure                     measure what the machine can do, for `show cost`
@@ -81,7 +82,7 @@ class Dialogue:
             "refresh": self._refresh, "log": self._log, "save": self._save, "quit": self._quit,
             "compare": self._compare, "bisect": self._bisect, "reproduce": self._reproduce,
             "whatif": self._what_if, "measure": self._measure, "options": self._options,
-            "cancel": self._cancel,
+            "cancel": self._cancel, "nan": self._nan,
         }  # fmt: skip
 
     def say(self, text: str) -> None:
@@ -226,6 +227,9 @@ class Dialogue:
 
     def _bisect(self, words: list[str]) -> None:
         self._study("bisect", words)
+
+    def _nan(self, words: list[str]) -> None:
+        self._study("nan", words)
 
     def _reproduce(self, words: list[str]) -> None:
         self._study("repro", words)

@@ -13,6 +13,7 @@ import msgspec
 from .core.lines import plain
 from .core.saves import Saves
 from .core.views.bisection import bisection_lines
+from .core.views.nans import nan_lines
 
 if TYPE_CHECKING:
     from ..engine.inspect.compare import Comparison
@@ -116,6 +117,7 @@ def studied(
 ) -> str | None:
     """Bisect, or write a script that shows the wrong result to the path ``out``."""
     from ..engine.inspect.record_bisection import SCRIPT, Bisection, Reproducer
+    from ..engine.inspect.record_nans import NanReport
     from .worker.events import RecordUpdated, Studied
     from .worker.protocol import Study
     from .worker.studying import start_study
@@ -144,6 +146,8 @@ def studied(
     if not answers:
         return "the worker ended without an answer"
     texts = {file.path: file.text for file in record.files}
+    if kind == "nan":
+        return plain(list(nan_lines(msgspec.json.decode(answers[0], type=NanReport), texts)))
     if kind == "bisect":
         return plain(list(bisection_lines(msgspec.json.decode(answers[0], type=Bisection), texts)))
     made = msgspec.json.decode(answers[0], type=Reproducer)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         BackendUnavailableError,
         IRParseError,
         IRVerificationError,
+        NanError,
         NoGradientsError,
         QuadrantsAssertionError,
         QuadrantsCompilationError,
@@ -198,9 +199,10 @@ if TYPE_CHECKING:
 _NAMES: Final = {
     "config": "CompileConfig",
     "errors": "AdStackOverflowError BackendUnavailableError IRParseError IRVerificationError "
-    "NoGradientsError QuadrantsAssertionError QuadrantsCompilationError QuadrantsIndexError "
-    "QuadrantsInternalError QuadrantsNameError QuadrantsRuntimeError QuadrantsRuntimeTypeError "
-    "QuadrantsSyntaxError QuadrantsTypeError QuadrantsUnsupportedError",
+    "NanError NoGradientsError QuadrantsAssertionError QuadrantsCompilationError "
+    "QuadrantsIndexError QuadrantsInternalError QuadrantsNameError QuadrantsRuntimeError "
+    "QuadrantsRuntimeTypeError QuadrantsSyntaxError QuadrantsTypeError "
+    "QuadrantsUnsupportedError",
     "lang.atomics": "atomic_add atomic_and atomic_cas atomic_exchange atomic_max atomic_min "
     "atomic_mul atomic_or atomic_sub atomic_xor volatile_load",
     "lang.clock": "clock_counter clock_freq_hz",
@@ -258,7 +260,8 @@ __all__ = [
     "CRITICAL", "DEBUG", "ERROR", "INFO", "TRACE", "WARN", "AdStackOverflowError", "Backend",
     "BackendUnavailableError", "BufferView", "CompileConfig", "Event", "Field", "FieldsBuilder",
     "GraphStatus", "IRParseError", "IRVerificationError", "Kernel", "Layout", "Matrix",
-    "MatrixField", "MatrixNdarray", "MatrixTensor", "NDArray", "Ndarray", "NoGradientsError",
+    "MatrixField", "MatrixNdarray", "MatrixTensor", "NDArray", "NanError", "Ndarray",
+    "NoGradientsError",
     "QuadrantsAssertionError", "QuadrantsCompilationError", "QuadrantsIndexError",
     "QuadrantsInternalError", "QuadrantsNameError", "QuadrantsRuntimeError",
     "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError", "QuadrantsTypeError",

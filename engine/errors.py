@@ -14,6 +14,7 @@
         QuadrantsRuntimeError            a compiled kernel, or the program around it, failed
           QuadrantsAssertionError        (+ AssertionError) a kernel assert or bounds check
             AdStackOverflowError         an adstack was full; names it, and what it needs
+          NanError                       (+ ArithmeticError) debug_nan: a NaN was stored
           NoGradientsError               a kernel to be differentiated uses nothing with gradients
           QuadrantsRuntimeTypeError      (+ TypeError) an argument of a wrong type at a launch
           CudaError                      a driver call failed, or a kernel crashed on the device
@@ -53,7 +54,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 __all__ = [
     "AdStackOverflowError", "BackendUnavailableError", "CudaError", "CudaMemoryError",
-    "IRParseError", "IRVerificationError", "LocLike", "NoGradientsError", "OpenclError",
+    "IRParseError", "IRVerificationError", "LocLike", "NanError", "NoGradientsError", "OpenclError",
     "OpenclMemoryError", "QuadrantsAssertionError", "QuadrantsCompilationError",
     "QuadrantsIndexError", "QuadrantsInternalError", "QuadrantsNameError",
     "QuadrantsRuntimeError", "QuadrantsRuntimeTypeError", "QuadrantsSyntaxError",
@@ -443,6 +444,14 @@ class AdStackOverflowError(QuadrantsAssertionError):
     stack: int = -1
 
 
+class NanError(QuadrantsRuntimeError, ArithmeticError):
+    """Under ``debug_nan`` a launch stored a NaN or infinity; docs/nan.md has its attributes."""
+
+    kind: str = "unknown"
+    task: int = -1
+    iteration: tuple[int, ...] = ()
+
+
 class NoGradientsError(QuadrantsRuntimeError):
     """The gradient of a kernel was called, and nothing that the kernel uses has gradients."""
 
@@ -468,11 +477,7 @@ class CudaMemoryError(CudaError, MemoryError):
 
 
 class OpenclError(QuadrantsRuntimeError):
-    """An OpenCL call failed, or a kernel crashed on the device.
-
-    code, name: from the driver, such as -5 and OUT_OF_RESOURCES; 0 and empty if the driver was not
-    called. fatal: the device is unusable until `qd.reset()`.
-    """
+    """An OpenCL call failed, or a kernel crashed on the device; attributes as of `CudaError`."""
 
     code: int = 0
     name: str = ""

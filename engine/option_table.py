@@ -89,6 +89,12 @@ class OptionTable:
         "turns it on.",
         key=True,
     )
+    debug_nan: bool = option(
+        False,
+        "A launch that stores a NaN or an infinity raises an error that shows the operation, the "
+        "iteration and the values that made it; see docs/nan.md. Every launch waits for its end.",
+        key=True,
+    )
     validate_autodiff: bool = option(
         False,
         "Check the rules that gradients depend on.",

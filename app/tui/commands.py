@@ -81,6 +81,8 @@ _COMMANDS: Final = (
             "app.study('bisect')", "everywhere"),
     Command("reproduce", "P", "Reproduce", "Write a small script that shows the wrong result.",
             "app.study('repro')", "everywhere"),
+    Command("nan", "Z", "Which NaN", "Find the operation and the iteration that made the first NaN "
+            "or infinity.", "app.study('nan')", "everywhere"),
     Command("log", "o", "Log", "Show the output of user code and of the engine.", "app.log",
             "everywhere"),
     Command("config", "c", "Options", "See all compile options; change some and compare.",

@@ -132,8 +132,9 @@ class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
 class Study(msgspec.Struct, frozen=True, kw_only=True):
     """A question about one kernel, answered in place of a look; see `studies`.
 
-    kind: bisect, repro, or judge (a revision). backend: the one whose result is wrong; empty for
-    the first that is wrong. predicate: a command that judges results; empty for the interpreter.
+    kind: bisect, repro, judge (a revision), nan or precision (see `nans`). backend: the one whose
+    result is wrong; empty for the first that is wrong. predicate: a command that judges results;
+    empty for the interpreter.
     metric: what became worse, in place of results. good, bad: options and passes left out, between
     which it became worse; ``good`` may be None.
     """

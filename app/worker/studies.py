@@ -48,6 +48,14 @@ def _gradient(steps: JobSteps, capture: KernelCapture) -> KernelCapture | None:
 
 
 def _answer(asked: Study, steps: JobSteps, capture: KernelCapture) -> Any:
+    if asked.kind == "nan":
+        from ...engine.inspect.nans import find_nans
+
+        return find_nans(capture, asked.backend)
+    if asked.kind == "precision":
+        from ...engine.inspect.precision import lost_precision
+
+        return lost_precision(capture)
     predicate = command_predicate(asked.predicate) if asked.predicate else None
     if asked.kind == "judge":
         from ...engine.inspect.judging import judge_capture

@@ -86,7 +86,8 @@ class KernelCapture:
         subject = subject_of(kernel)
         self.kernel: Final = subject.kernel
         self.instance: Final = subject.instance
-        self.config: Final = config
+        # With it kernels have one more result; `nans` launches them so.
+        self.config: Final = config.replace(debug_nan=False) if config.debug_nan else config
         self.steps: Final = steps or Steps()
         self.record = described or describe(kernel)
         self.cases: list[LaunchCase] = []

@@ -154,6 +154,10 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
         cx.run_pass("detect_read_only")
     # While an iteration of a task still is one of the user's loop: it seeds the generator.
     cx.run_pass("demote_random")
+    if config.debug_nan:
+        # After it: iterations are run again, and draw the same numbers then. Before all that fits
+        # iterations to a machine.
+        cx.run_pass("insert_nan_checks")
     # First round: what is private to a task or an iteration needs no atomics, and
     # cache_loop_invariant_global_vars leaves targets of atomics alone.
     cx.run_pass("demote_atomics")

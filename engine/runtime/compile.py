@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Clock", "CompileRequest", "Compiled", "FullCompile", "Layers", "collector_pause",
-    "compile_kernel", "make_code", "make_ir",
+    "compile_kernel", "config_of", "make_code", "make_ir",
 ]  # fmt: skip
 
 
@@ -211,6 +211,15 @@ def make_ir(request: CompileRequest, clock: Clock | None = None) -> BuildResult:
         return build(decl, request.specialization, config, request.quiet)
 
 
+def config_of(func: Func, config: CompileConfig) -> CompileConfig:
+    """The options that the passes get for a function: gradients need ``opt_level`` 1."""
+    if func.autodiff != "none" and config.opt_level == 0:
+        config = config.copy()
+        config.opt_level = 1
+        config.freeze()
+    return config
+
+
 def make_code(
     func: Func, config: CompileConfig, backend: Backend, instruments: Sequence[Any] = (),
     clock: Clock | None = None, cache: InjectedCache = NO_CACHE,
@@ -222,10 +231,7 @@ def make_code(
     from .. import passes
 
     clock = clock or Clock()
-    if func.autodiff != "none" and config.opt_level == 0:
-        config = config.copy()
-        config.opt_level = 1
-        config.freeze()
+    config = config_of(func, config)
     with clock("passes"):
         func = passes.run(func, config, backend.pipeline(config), instruments)
     with clock("codegen"):

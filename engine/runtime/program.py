@@ -27,6 +27,7 @@ from . import arch as archs
 from . import recording
 
 if TYPE_CHECKING:
+    from ..backends.array_memory import ArrayMemory
     from ..backends.injected import InjectedCache
     from .profiler import Profiler
     from .stacks import Stacks
@@ -80,6 +81,8 @@ class Program:
     of this program. launches: the number of launches that drew a seed, see `next_seed`.
     profiler: times of launches, with ``kernel_profiler``. lock: held while a kernel is compiled.
     offline: the cache of compiled code as this program sees it. device: runs the kernels.
+    spare_memory: of the device, kept for the copies of `nan_checks.Kept`. nan_writers: the kernel
+    that raised for a NaN after it wrote an array, by the address of that.
     """
 
     def __init__(
@@ -102,6 +105,8 @@ class Program:
         self.owned: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self._owning: Final = threading.Lock()
         self.alive = True
+        self.spare_memory: Final[list[ArrayMemory]] = []
+        self.nan_writers: Final[dict[int, str]] = {}
         self._stacks: Stacks | None = None
         self._held: list[Any] = []
         recording.attach()
@@ -189,6 +194,8 @@ class Program:
             thing.program_ended()
         with self._owning:
             self.owned.clear()
+        for memory in self.spare_memory:
+            memory.free()
         self.offline.finish()
         self.device.end()
 

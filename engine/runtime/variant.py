@@ -17,7 +17,9 @@ from .program import Program
 from .status import GraphStatus, status, warn_of_host_loops
 
 if TYPE_CHECKING:
+    from ..backends.base import KernelMeta
     from ..frontend.signature import KernelDecl
+    from .nan_checks import Kept
 
 __all__ = ["Maker", "Variant"]
 
@@ -108,6 +110,7 @@ class Variant:
         seed = self.program.next_seed() if meta.seeded else 0
         profiler = self.program.profiler
         times: list[int] | None = None if profiler is None or not meta.timed else []
+        kept = self._kept(values, meta) if self.program.config.debug_nan else None
         begin = perf_counter_ns()
         if meta.has_stacks:
             results = self.program.stacks.launch(executable, values, seed, sources, times)
@@ -118,7 +121,39 @@ class Variant:
         elif profiler is not None and times:
             names = [f"{t.name}_{t.loop_name}" if t.loop_name else t.name for t in meta.tasks]
             profiler.record(meta.name, names, times)
-        return results
+        if kept is None:
+            return results
+        try:
+            if results[-1]:
+                self._stored_nan(kept, results[-1], seed, executable)
+        finally:
+            kept.free()
+        return results[:-1]
+
+    def _kept(self, values: Sequence[Any], meta: KernelMeta) -> Kept | None:
+        """The contents of arrays before a launch with checks for NaN; None for one without."""
+        from .nan_checks import Kept, is_checked  # which loads the passes
+
+        program = self.program
+        return (
+            Kept(values, meta, program.device, program.spare_memory) if is_checked(meta) else None
+        )
+
+    def _stored_nan(self, kept: Kept, key: int, seed: int, executable: Executable) -> None:
+        """Raise the error of a launch that stored a NaN or infinity, unless it is on purpose."""
+        from .nan_checks import error_of, find, traced_ir
+
+        request = self._request._replace(noalias=executable.meta.noalias)
+        found = find(traced_ir(request), kept.arrays, key, seed, kept.lost)
+        if found is None:
+            return
+        writers = self.program.nan_writers
+        writer = writers.get(kept.address(found.param)) if found.param >= 0 else None
+        if writer is not None:
+            found = found._replace(note=f"an earlier launch of {writer} raised, and stored to it")
+        for i in executable.meta.written:
+            writers[kept.address(i)] = self._decl.name
+        raise error_of(found)
 
     def failed(self, error: AdStackOverflowError, values: Sequence[Any]) -> Exception:
         """The error of a launch by a stub that found an adstack full."""

@@ -95,6 +95,7 @@ APP_MAY = {
         "worker",
     },
     "repro": {"bisect", "opening", "options", "streams", "usage", "worker"},
+    "nan": {"bisect", "options", "streams", "usage", "worker"},
     "notebook": {"markup", "panels", "report", "show"},
     "doctor": {"conformance", "streams", "usage"},
     "conformance": set(),

@@ -16,8 +16,10 @@ from textual import on
 from textual.app import ComposeResult
 
 from ....engine.inspect.record_bisection import SCRIPT, Bisection, Reproducer
+from ....engine.inspect.record_nans import NanReport
 from ...core.lines import Line
 from ...core.views.bisection import bisection_lines
+from ...core.views.nans import nan_lines
 from ...worker.events import Event, Exited, Failed, Progress, RecordUpdated, Studied
 from ...worker.protocol import Study
 from ...worker.studying import judge_file, start_study
@@ -43,12 +45,16 @@ _QUESTIONS = {
     "vector-width": "what makes vectors narrower",
 }
 """By metric. Each optional run of a pass is left out in turn."""
+_NAN = "where the first NaN or infinity comes from"
+_NAN_QUESTIONS = {"nan": _NAN, "precision": "which lines lose precision against f64"}
+"""By kind of study."""
 
 
 class _Ask(NamedTuple):
-    """The key of a line that asks another question."""
+    """The key of a line that asks another question. kind: of the study, empty for the same."""
 
     metric: str
+    kind: str = ""
 
 
 class CommitSearch:
@@ -150,6 +156,7 @@ class StudyScreen(ListScreen):
         current = self.query_one("#list", LineView).current
         key = None if current is None else current.key
         if isinstance(key, _Ask):
+            self.kind = key.kind or self.kind
             self._ask(key.metric)
             self.paint()
 
@@ -159,14 +166,26 @@ class StudyScreen(ListScreen):
         self._search = None
         self._lines, self._faults, self._metric, self._judged = [], [], metric, ()
         self._doing = "starting a worker ..."
-        self.heading = _QUESTIONS[metric]
+        self.heading = self._question
         record = self.studio.record
         kernel = next(k for k in record.kernels if k.id == self._kernel)
         wrong = [b.backend for b in kernel.backends
                  if b.agreement is not None and b.agreement.verdict == "differs"]  # fmt: skip
         backend = wrong[0] if wrong and not metric else ""
+        if self.kind in _NAN_QUESTIONS:
+            backend = self._backend_of(kernel, backend)
         study = Study(kind="bisect" if metric else self.kind, backend=backend, metric=metric)
         self._worker = start_study(self._client, kernel.id, study, self._heard)
+
+    def _backend_of(self, kernel: KernelRecord, wrong: str) -> str:
+        """The backend of the cell under the cursor of the matrix, if it was launched."""
+        selected = self.studio.sel.backend
+        ran = [b.backend for b in kernel.backends if b.launches]
+        return selected if selected in ran else wrong
+
+    @property
+    def _question(self) -> str:
+        return _NAN_QUESTIONS.get(self.kind, _QUESTIONS[self._metric])
 
     def on_unmount(self) -> None:
         if self._worker is not None:
@@ -175,7 +194,7 @@ class StudyScreen(ListScreen):
     def content(self) -> tuple[Sequence[Line], list[Line]]:
         if self._lines:
             return self._lines, []
-        asked = f"  {_QUESTIONS[self._metric]}"
+        asked = f"  {self._question}"
         lines = [Line(((self._kernel, "title"), (asked, "")))]
         lines += [Line(((f"  {text}", ""),)) for text in self._judged]
         lines.append(Line(((f"  {self._doing}", "dim"),)))
@@ -217,6 +236,12 @@ class StudyScreen(ListScreen):
 
     def _add_questions(self) -> None:
         self._lines += [Line(()), Line((("enter asks another question:", "dim"),))]
+        if self.kind in _NAN_QUESTIONS:
+            self._lines += [
+                Line(((f"  {text}", "accent"),), _Ask("", kind))
+                for kind, text in _NAN_QUESTIONS.items() if kind != self.kind
+            ]  # fmt: skip
+            return
         for metric, text in _QUESTIONS.items():
             if metric != self._metric or self._judged:
                 self._lines.append(Line(((f"  {text}", "accent"),), _Ask(metric)))
@@ -225,6 +250,9 @@ class StudyScreen(ListScreen):
 
     def _show(self, answer: bytes) -> None:
         texts = {file.path: file.text for file in self.studio.record.files}
+        if self.kind in _NAN_QUESTIONS:
+            self._lines = list(nan_lines(msgspec.json.decode(answer, type=NanReport), texts))
+            return
         if self.kind == "bisect" or self._metric:
             found = msgspec.json.decode(answer, type=Bisection)
             self._lines = list(bisection_lines(found, texts, self.studio.size.width))

@@ -9,6 +9,7 @@ from qd_studio.app.tui.widgets.lines import LineView
 from qd_studio.app.worker.events import Failed, Progress, Studied
 from qd_studio.engine.inspect.record import AgreementRecord, ErrorRecord
 from qd_studio.engine.inspect.record_bisection import Bisection, ChangedOp, Judged, Reproducer
+from qd_studio.engine.inspect.record_nans import NanReport, NanRow
 
 from tests.app.records import make_record
 from tests.app.tui.pilot import SIZES, press, studio, text_of
@@ -80,6 +81,22 @@ async def test_one_key_bisects_the_kernel_of_the_row(monkeypatch):
         assert worker.stopped and question.kind == "repro"
         await press(pilot, "escape")
         assert "what makes the result wrong" not in text_of(app)
+
+
+async def test_one_key_finds_the_origin_of_a_nan(monkeypatch):
+    record = make_record()
+    async with studio(record, SIZES[0]) as (app, pilot):
+        _, (kernel, question, tell) = await opened(monkeypatch, app, pilot, "Z")
+        assert (kernel, question.kind) == (record.kernels[0].id, "nan")
+        found = NanReport(
+            kernel="scale", state="found", backend="cpu", kind="made", file="k.py", line=3,
+            headline="log(0) makes an infinity", stored="x[17]", stored_line=4, iteration=(17,),
+            steps=(NanRow(file="k.py", line=3, text="log(0)", value="-inf"),),
+        )  # fmt: skip
+        tell(Studied(kernel, msgspec.json.encode(found)))
+        await until(pilot, app, "scale on cpu: log(0) makes an infinity")
+        for part in ("task 0, iteration 17", "x[17], line 4", "which lines lose precision"):
+            assert part in text_of(app)
 
 
 async def test_a_key_finds_the_commit(monkeypatch, tmp_path):

@@ -1,0 +1,65 @@
+"""Find where a kernel makes its first NaN or infinity: what ``qd-studio nan`` prints."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from . import options as common
+from . import streams
+from .bisect import asked
+from .core.lines import plain
+from .core.views.nans import nan_lines
+from .core.visible import visible_json
+from .usage import EXIT_FAILED, EXIT_NOT_JUDGED, EXIT_OK, Parser
+
+__all__ = ["main", "parser"]
+
+_EXITS = {
+    "none": EXIT_OK, "measured": EXIT_OK, "found": EXIT_FAILED, "unknown": EXIT_NOT_JUDGED,
+}  # fmt: skip
+
+
+def parser() -> Parser:
+    """The arguments."""
+    made = Parser(
+        prog="qd-studio nan",
+        description="Find the operation that made the first NaN or infinity that a kernel stores, "
+        "with its iteration, its operands and the values on the way. With --precision, find the "
+        "lines that lose precision against f64.",
+        epilog="Exit codes: 0 there is none, 1 found, 2 usage, 3 no worker can be run here, 4 it "
+        "could not be found out.",
+    )
+    add = made.add_argument
+    add("files", nargs="*", metavar="FILE", help="a Python file or notebook")
+    add("--kernel", metavar="K", default="",
+        help="the kernel's name or id; may be left out if the file has one. kernel.grad names "
+        "its gradient")  # fmt: skip
+    add(
+        "--precision",
+        action="store_true",
+        help="show by line how far f16 and f32 are from f64, in units in the last place",
+    )
+    add("--json", action="store_true", help="print JSON")
+    common.common(made)
+    return made
+
+
+def main(words: list[str]) -> int:
+    """Run the command and return the exit code."""
+    from ..engine.inspect.record_nans import NanReport
+    from .worker.protocol import Study
+
+    options = common.parsed(parser(), words)
+    study = Study(kind="precision" if options.precision else "nan")
+    answer, record = asked(options, study)
+    found = msgspec.json.decode(answer, type=NanReport)
+    if options.json:
+        data = {"version": 1, **msgspec.to_builtins(found)}
+        text = json.dumps(data, indent=1, ensure_ascii=False)
+        streams.write(visible_json(text) + "\n", True)
+    else:
+        texts = {file.path: file.text for file in record.files}
+        streams.write(plain(list(nan_lines(found, texts))))
+    return _EXITS[found.state]
