@@ -5,7 +5,7 @@
 The function's own parameters (`Func.params`, and the numbers in its ops) are the declared scalars
 and arrays, in order, then the used parts of its other arguments and the fields it uses, in
 the order of their first use. `BuildResult.bindings` says where each comes from. Nothing is kept
-between builds, syntax trees neither (see `trees`).
+between builds but the syntax trees of the last functions (see `trees`).
 """
 
 from __future__ import annotations

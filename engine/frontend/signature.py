@@ -66,8 +66,8 @@ class _Decl:
     """
 
     __slots__ = (
-        "_assigned", "_stored", "digest", "fn", "indexing", "name", "params", "returns",
-        "returns_tuple", "src",
+        "__weakref__", "_assigned", "_stored", "digest", "fn", "indexing", "name", "params",
+        "returns", "returns_tuple", "src",
     )  # fmt: skip
 
     def __init__(

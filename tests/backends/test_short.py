@@ -121,6 +121,14 @@ def test_a_long_body_of_one_loop_is_not_vectorised(monkeypatch, kernel, very_lon
 
 
 @pytest.mark.not_on_device("it is about LLVM's pipeline for processors")
+@pytest.mark.parametrize(("name", "value"), [("_MANY_LOOPS", PARTS), ("_MANY_TASKS", 1)])
+def test_many_loops_or_tasks_get_the_short_pipeline(monkeypatch, name, value):
+    IN_PROCESS.clear()
+    monkeypatch.setattr(short, name, value)
+    assert set(shortened(monkeypatch, parallel, filled(5), filled(5), 5)) == {"short"}
+
+
+@pytest.mark.not_on_device("it is about LLVM's pipeline for processors")
 @pytest.mark.parametrize("level", [1, 3])
 def test_level_3_gives_all_code_the_whole_pipeline(monkeypatch, level):
     IN_PROCESS.clear()

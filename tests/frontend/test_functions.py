@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.frontend import trees
 
 from .harness import HEAD, built, carets_in, check_error, load, ops_of
 
@@ -269,8 +270,12 @@ def test_functions_of_a_file_are_found_when_it_is_loaded(tmp_path):
     assert names["f"].__name__ == "f"
 
 
-def test_syntax_trees_are_forgotten_after_a_build():
-    """Python's collector would visit their nodes; other kernels and types parse the text again."""
+@pytest.mark.parametrize("kept", [0, 6, 1000])
+def test_syntax_trees_of_the_last_functions_are_kept(kept, monkeypatch):
+    """Python's collector would visit the nodes of others, whose text is parsed again."""
+    monkeypatch.setattr(trees, "_KEPT", kept)
+    with trees.trees:
+        pass  # forgets those of earlier tests
     qd.init(arch=qd.cpu, offline_cache=False)
 
     @qd.func
@@ -291,6 +296,7 @@ def test_syntax_trees_are_forgotten_after_a_build():
     assert first(2) == 4
     assert second(2.0) == 5
     assert second(3.0) == 7
-    for fn in (first, second, twice):
-        assert fn.decl.src._tree is None
-        assert fn.decl.indexing is None
+    known = [fn.decl.src._tree is not None for fn in (first, second, twice)]
+    assert known == {0: [False] * 3, 6: [False, False, True], 1000: [True] * 3}[kept]
+    if not kept:
+        assert all(fn.decl.indexing is None for fn in (first, second, twice))

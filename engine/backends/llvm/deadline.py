@@ -16,6 +16,7 @@ The entry of first-tier code is ``i32 <symbol>.first(ptr args, i64 deadline)``.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from .kernel import KernelText
@@ -29,6 +30,8 @@ _FUEL: Final = 20_000
 
 START = 0
 """Operations before the first look: none, since short chunks would never look. Tests set more."""
+
+_FROM: Final = re.compile(r" %([\w.$-]+) \]")
 
 _LIBRARY: Final = """
 @qd.deadline = internal global i64 0, align 8
@@ -93,8 +96,7 @@ def with_deadline(kernel: KernelText, clock: int) -> str:
         elif line.endswith(":") and not line.startswith((" ", ";")):
             block = line[:-1]
         elif last and " = phi " in line:
-            for name, part in last.items():
-                line = line.replace(f" %{name} ]", f" %{part} ]")
+            line = _FROM.sub(lambda m: f" %{last.get(m[1], m[1])} ]", line)
         out.append(line)
         if line == "entry:":
             out += [

@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import ClassVar, Final, NamedTuple
 
 from ...errors import QuadrantsUnsupportedError
-from ...ir import Callee, Func, Op, all_ops, walk
+from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
 from ...types import Type
 from ..base import AssertSite, PrintSite
@@ -31,6 +31,7 @@ from ..statements import Statements, full_table
 from .control import CONTROL_OPS, Counter
 from .hints import loop_hint
 from .memory_ops import MEMORY_OPS, memset
+from .outline import Groups
 from .scalars import SCALAR
 from .stacks import STACK_OPS, TaskStacks
 from .text import FAST, SIZE, VALUE, name_of, names_of
@@ -221,8 +222,38 @@ class Emitter(Statements):
         self._names: dict[int, int] = {}
         self._labels = 0
         self.stops: Final[list[tuple[int, int]]] = []
+        self.groups: Groups = {}
+        self.spans: Final[list[tuple[int, int]]] = []
+        """Lines of the groups that `outline` may move."""
         self.loops: list[tuple[str, str]] = []
         """Of each open loop: where `continue` goes, where leaving it goes."""
+
+    def run(self, block: Block) -> None:
+        """See `Statements.run`; marks the lines of groups that `outline` may move."""
+        mine = self.groups.get(block) if self.groups else None
+        if mine is None:
+            super().run(block)
+            return
+        begins, ends = {begin for begin, _ in mine}, {end for _, end in mine}
+        start = -1
+        for i, op in enumerate([*block.ops, None]):
+            if i in ends and not self.ended and start >= 0:
+                self._mark("endpart")
+                self.spans.append((start, len(self.lines) - 1))
+                start = -1
+            if self.ended or op is None:
+                return
+            if i in begins:
+                self._mark("part")
+                start = len(self.lines) - 1
+            if op.id not in self.unused:
+                self.op_id = op.id
+                self.table[op.code](self, op)
+
+    def _mark(self, hint: str) -> None:
+        label = self.label(hint)
+        self.jump(label)
+        self.place(label)
 
     # Lines, names
 

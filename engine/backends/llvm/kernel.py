@@ -30,6 +30,7 @@ from .control import Counter, nest
 from .emitter import Emitter, ModuleState
 from .helpers import helper_text
 from .memory_ops import memset
+from .outline import groups, outline
 from .regions import graph_region, no_yield
 from .stacks import TaskStacks, begin_rows, reset_claims
 from .text import SIZE, VALUE, constant, name_of
@@ -111,6 +112,8 @@ class _Kernel:
         area = self.state.areas[index]
         if area is not None:
             body.stacks = TaskStacks(index, op, area, "%thread" if chunked else "0")
+        if area is None:
+            body.groups = groups(op.regions[1])
         self._body(body, op, chunked)
         numbers = ["i32 noundef %chunk"] if chunked else []
         if chunked and area is not None:
@@ -121,6 +124,8 @@ class _Kernel:
             *numbers,
             *(s.declaration for s in slots),
         ]
+        if body.spans:
+            self._outline(body, name, [*numbers, *(s.declaration for s in slots)])
         what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
         self.module.add(["", what, f"define internal void @{name}.body({', '.join(params)}) #1 {{"])
         self.module.add(["entry:", *body.head])
@@ -150,6 +155,16 @@ class _Kernel:
         if body.asserts:
             self._stop_if_failed()
         self.tasks.append(task_meta(name, op))
+
+    def _outline(self, body: Emitter, name: str, params: list[str]) -> None:
+        """Move groups of the statements of a very large task into functions of their own."""
+        declared = {name: text for text, _, name in (param.rpartition(" %") for param in params)}
+        text = body.lines, body.ids, body.head
+        found = outline(name, declared, text, body.stops, body.spans)
+        body.lines, body.ids, body.head = found.lines, found.ids, found.head
+        body.stops[:] = found.stops
+        for part in found.parts:
+            self.module.add(*part)
 
     def stamp(self, number: int) -> None:
         """Take the time, in a timed kernel."""

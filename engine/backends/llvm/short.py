@@ -20,6 +20,10 @@ inside of it, has `_LONG` operations is not vectorised, whatever its other loops
 passes run, since they make such bodies up to 2.4 times as fast. From `_VERY_LONG` operations on
 they take seconds, and the kernel gets the short pipeline.
 
+A kernel with a task of `_MANY_LOOPS`, or of `_MANY_TASKS` tasks, gets the short pipeline, too: the
+whole one needs 0.8 ms for each small loop in a task and 10 ms for each task with a loop, the short
+one 0.3 and 2. Below that code is worth the time: it is 2.7 and 4 times as fast.
+
 `external_optimization_level=3` requests the whole pipeline for every kernel.
 """
 
@@ -46,6 +50,10 @@ _LONG: Final = 2500
 """Operations of one loop's body that LLVM's whole pipeline takes 3 s for."""
 _VERY_LONG: Final = 25_000
 """Operations of one: LLVM's passes other than those for loops need half a second."""
+_MANY_LOOPS: Final = 6000
+"""Loops of one task that LLVM's whole pipeline takes 5 s for."""
+_MANY_TASKS: Final = 1000
+"""Tasks that LLVM's whole pipeline takes 10 s for."""
 _WHOLE: Final = 3
 """From this level on every kernel gets the whole pipeline."""
 _TIMES: Final = 16
@@ -58,6 +66,8 @@ def pipeline(func: Func, level: int) -> Pipeline:
     if not 0 < level < _WHOLE or func.callees or func.autodiff != "none":
         return "whole"
     bodies = [task.regions[1] for task in func.tasks()]
+    if len(bodies) >= _MANY_TASKS or any(map(_has_many_loops, bodies)):
+        return "short"
     longest = max((_longest(b) for b in bodies if len(walk(b)) >= _LONG), default=0)
     if longest >= _VERY_LONG or _suits_short(func, bodies):
         return "short"
@@ -76,6 +86,11 @@ def _suits_short(func: Func, bodies: list[Block]) -> bool:
         total += all_of_it
         vectors += part
     return vectors <= _SHARE * total
+
+
+def _has_many_loops(body: Block) -> bool:
+    ops = walk(body)
+    return len(ops) >= _MANY_LOOPS and sum(C.LOOP[op.code] for op in ops) >= _MANY_LOOPS
 
 
 def _longest(body: Block) -> int:

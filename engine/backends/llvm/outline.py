@@ -1,0 +1,319 @@
+"""Groups of statements of a very large task, moved into functions of their own.
+
+LLVM's passes for loops and its code generator need a time that grows faster than a function: 13 s
+for 4,800 small loops in one, and the square of that number. A task of more than `_LARGE` is
+therefore cut into functions of `_MOST` at most, so that the time is linear in its size.
+
+::
+
+    part3:                                    part3:
+      br label %for7                            call void @task.body.part3(..., float* s, i64 %i)
+      ... loops over `s` and `%i` ...    ->     br label %endpart4
+      br label %endpart4                      endpart4:
+    endpart4:
+
+`groups` chooses the statements of each group from the IR, the emitter marks where their lines begin
+and end, and `outline` moves these lines, which keep their names:
+
+* a scalar variable that other lines use, too, is copied into the function and back, so that LLVM
+  can keep it in a register; arrays are passed by address;
+* a value of other lines is passed, and one that later lines use is returned in a variable;
+* lines that leave the group in another way than by its end (`continue`, `return`, assertions) stay
+  where they are, as do those with a value whose type the text does not show.
+
+Results are the same bits, but for sums of products across the ends of groups under `fast_math`.
+First-tier code looks at its deadline after each call: what an interrupted function has left must
+not be used (see `deadline`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ...ir import Block
+from ...ir import codes as C
+
+__all__ = ["OUTLINED", "Groups", "Outlined", "groups", "outline"]
+
+OUTLINED: Final = ".body.part"
+"""The middle of the names of functions made here."""
+
+Groups = dict[Block, list[tuple[int, int]]]
+"""By block, the first and the last operation, plus 1, of each group in it."""
+
+_LARGE: Final = 60_000
+"""Weight of a task that is cut. The largest of known programs has 33,000 operations."""
+_MOST: Final = 4_000
+"""Weight of a group: LLVM's time per operation is the least between 2,000 and 8,000."""
+_LEAST: Final = 400
+"""Weight of a group that is worth a function."""
+_LOOP: Final = 100
+"""Weight of a loop, in operations."""
+_ALWAYS: Final = 1 << 20
+"""Weight of a call for `deadline`: the clock is always looked at."""
+
+_NAME: Final = re.compile(r"%[\w.$-]+")
+_TYPE: Final = re.compile(r"\b(i1|i8|i16|i32|i64|half|float|double|ptr)\b")
+_VARIABLE: Final = re.compile(r"  (%[\w.$-]+) = alloca (i\d+|half|float|double)(, align \d+)?$")
+_ADDRESSES: Final = frozenset(("alloca", "getelementptr", "inttoptr"))
+_CASTS: Final = frozenset((
+    "sext", "zext", "trunc", "fpext", "fptrunc", "sitofp", "uitofp", "fptosi", "fptoui", "bitcast",
+    "ptrtoint", "addrspacecast",
+))  # fmt: skip
+_UNKNOWN: Final = frozenset(("cmpxchg", "extractvalue", "insertvalue", "atomicrmw"))
+
+
+def groups(body: Block) -> Groups:
+    """The groups of a task's body; none for a task of usual size."""
+    found: Groups = {}
+    weights: dict[Block, list[int]] = {}
+    if _weigh(body, weights) > _LARGE:
+        _group(body, weights, found)
+    return found
+
+
+def _weigh(block: Block, weights: dict[Block, list[int]]) -> int:
+    """The weight of a block; notes those of its operations."""
+    found = [
+        1 + (_LOOP if C.LOOP[op.code] else 0) + sum([_weigh(r, weights) for r in op.regions])
+        if op.regions else 1
+        for op in block.ops
+    ]  # fmt: skip
+    weights[block] = found
+    return sum(found)
+
+
+def _group(block: Block, weights: dict[Block, list[int]], found: Groups) -> None:
+    begin = total = 0
+    mine: list[tuple[int, int]] = []
+    for i, (op, weight) in enumerate(zip(block.ops, weights[block], strict=True)):
+        if total + weight > _MOST or op.code == C.WHILE_CONTROL:
+            if total >= _LEAST:
+                mine.append((begin, i))
+            begin, total = i, 0
+        if weight > _MOST or op.code == C.WHILE_CONTROL:
+            begin, total = i + 1, 0
+            for region in op.regions:
+                _group(region, weights, found)
+        else:
+            total += weight
+    if total >= _LEAST and len(mine) + begin:
+        mine.append((begin, len(block.ops)))
+    if mine:
+        found[block] = mine
+
+
+class Outlined(NamedTuple):
+    """The text of a function's body, and of the functions that it calls now.
+
+    lines, ids, stops: see `Emitter`. head: of the function. parts: whole functions, as lines with
+    the ids and stops of these.
+    """
+
+    lines: list[str]
+    ids: list[int]
+    stops: list[tuple[int, int]]
+    head: list[str]
+    parts: list[tuple[list[str], list[int], list[tuple[int, int]]]]
+
+
+class _Outliner:
+    """Moves spans of one function's lines. types: of parameters, by name. params: declarations."""
+
+    def __init__(
+        self, name: str, params: dict[str, str], text: tuple[list[str], list[int], list[str]],
+        stops: Sequence[tuple[int, int]],
+    ) -> None:  # fmt: skip
+        self.name: Final = name
+        self.params: Final = params
+        self.lines, self.ids, self.head = text
+        self.stops: Final = sorted(stops)
+        self.defined: Final = {f"%{name}": -2 for name in params}
+        self.variables: Final[dict[str, str]] = {}
+        self.heads: Final[dict[str, str]] = {}
+        for line in self.head:
+            if line.startswith("  %"):
+                one = line.split(" ", 3)[2]
+                self.defined[one] = -1
+                self.heads[one] = line
+                if _VARIABLE.match(line):
+                    self.variables[one] = line
+        self.labels: Final[set[str]] = set()
+        for i, line in enumerate(self.lines):
+            if line.startswith("  %"):
+                self.defined[line.split(" ", 3)[2]] = i
+            elif line.endswith(":"):
+                self.defined[f"%{line[:-1]}"] = i
+                self.labels.add(f"%{line[:-1]}")
+
+    def used(self, begin: int, end: int) -> dict[str, None]:
+        return dict.fromkeys(_NAME.findall("\n".join(self.lines[begin:end])))
+
+    def type_of(self, name: str) -> str:
+        """The type of a value; "" if the text does not show it."""
+        at = self.defined[name]
+        if at == -2:
+            return self.params[name[1:]].split(" ", 1)[0]
+        line = self.lines[at] if at >= 0 else self.heads[name]
+        text = line.partition(" = ")[2]
+        kind = text.split(" ", 1)[0]
+        if kind in _UNKNOWN or "<" in text or "{" in text:
+            return ""
+        if kind in _ADDRESSES:
+            return "ptr"
+        if kind in ("icmp", "fcmp"):
+            return "i1"
+        if kind in _CASTS:
+            text = text.rpartition(" to ")[2]
+        elif kind == "select":
+            text = text.partition(", ")[2]
+        found = _TYPE.search(text)
+        return found[1] if found else ""
+
+
+class _Part(NamedTuple):
+    """A group that can be moved. span: of its lines, from its label to before that of its end.
+    taken: values of other lines, with types. given: values that other lines use. variables: scalars
+    of the function that are copied. own: what only the group uses."""
+
+    span: tuple[int, int]
+    taken: dict[str, str]
+    given: dict[str, str]
+    variables: list[str]
+    own: list[str]
+
+
+def _parts(o: _Outliner, spans: Sequence[tuple[int, int]]) -> Iterator[_Part]:
+    """The groups that can be moved."""
+    uses = [o.used(*span) for span in spans]
+    users: dict[str, int] = {}
+    for names in uses:
+        for name in names:
+            users[name] = users.get(name, 0) + 1
+    outside = set(_NAME.findall("\n".join([line.partition(" = ")[2] for line in o.head])))
+    last = 0
+    for begin, end in [*spans, (len(o.lines), 0)]:
+        outside.update(o.used(last, begin))
+        last = end
+    for span, names in zip(spans, uses, strict=True):
+        part = _part(o, span, names, users, outside)
+        if part is not None:
+            yield part
+
+
+def _part(
+    o: _Outliner, span: tuple[int, int], names: dict[str, None], users: dict[str, int],
+    outside: set[str],
+) -> _Part | None:  # fmt: skip
+    begin, end = span
+    leaves = f"%{o.lines[end][:-1]}"
+    part = _Part(span, {}, {}, [], [])
+    for name in names:
+        at = o.defined.get(name)
+        if at is None:  # such as the end of the task
+            return None
+        shared = name in outside or users[name] > 1
+        if begin <= at < end:
+            if shared and name not in o.labels:
+                part.given[name] = o.type_of(name)
+        elif name in o.labels:
+            if name != leaves:
+                return None
+        elif at == -1 and not shared and " = alloca " in o.heads[name]:
+            part.own.append(name)
+        elif name in o.variables:
+            part.variables.append(name)
+        elif name != "%kernarg":
+            part.taken[name] = o.type_of(name)
+    return None if "" in (*part.taken.values(), *part.given.values()) else part
+
+
+def outline(
+    name: str, params: dict[str, str], text: tuple[list[str], list[int], list[str]],
+    stops: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]],
+) -> Outlined:  # fmt: skip
+    """The body of the task ``name`` with groups in functions of their own.
+
+    params: declarations by name, the argument buffer not among them. text: lines, ids and head of
+    the body. spans: of the groups, in order: the line of the first label and that of the last.
+    """
+    o = _Outliner(name, params, text, stops)
+    found = Outlined([], [], [], [], [])
+    own: set[str] = set()
+    last = 0
+    for part in _parts(o, spans):
+        begin, end = part.span
+        _copy(o, found, last, begin + 1)
+        _call(o, found, part)
+        found.parts.append(_function(o, part, f"{name}{OUTLINED}{len(found.parts)}"))
+        own.update(part.own)
+        last = end
+    _copy(o, found, last, len(o.lines))
+    found.head[:0] = [line for line in o.head if line.partition(" = ")[0].strip() not in own]
+    return found
+
+
+def _copy(o: _Outliner, found: Outlined, begin: int, end: int) -> None:
+    """Lines that stay, with their stops."""
+    shift = len(found.lines) - begin
+    found.stops.extend([(at + shift, w) for at, w in o.stops if begin <= at < end])
+    found.lines.extend(o.lines[begin:end])
+    found.ids.extend(o.ids[begin:end])
+
+
+def _call(o: _Outliner, found: Outlined, part: _Part) -> None:
+    """The call of a group's function, and the values that it returns."""
+    begin, end = part.span
+    args = ["ptr %kernarg"]
+    args += [f"ptr {name}" for name in part.variables]
+    args += [f"{kind} {name}" for name, kind in part.taken.items()]
+    args += [f"ptr {name}.out" for name in part.given]
+    found.head.extend([f"  {name}.out = alloca {kind}" for name, kind in part.given.items()])
+    lines = [f"  call void @{o.name}{OUTLINED}{len(found.parts)}({', '.join(args)})"]
+    found.stops.append((len(found.lines) + 1, _ALWAYS))
+    lines += [f"  {name} = load {kind}, ptr {name}.out" for name, kind in part.given.items()]
+    lines.append(f"  br label %{o.lines[end][:-1]}")
+    found.lines.extend(lines)
+    found.ids.extend([o.ids[begin + 1]] * len(lines))
+
+
+def _declared(o: _Outliner, part: _Part) -> list[str]:
+    """The parameters of a group's function."""
+    # A pointer into an array that is passed next to the array is another way to its elements.
+    exact = not any(
+        kind == "ptr" and o.defined[name] >= 0 for name, kind in part.taken.items()
+    )  # fmt: skip
+    params = ["ptr noalias noundef align 64 %kernarg"]
+    params += [f"ptr noalias noundef {name}.in" for name in part.variables]
+    for name, kind in part.taken.items():
+        text = o.params.get(name[1:], kind) if exact else kind
+        params.append(f"{text} {name}")
+    return params + [f"ptr noalias noundef {name}.out" for name in part.given]
+
+
+def _function(
+    o: _Outliner, part: _Part, name: str
+) -> tuple[list[str], list[int], list[tuple[int, int]]]:
+    """The function of a group."""
+    begin, end = part.span
+    lines = ["", f"define internal void @{name}({', '.join(_declared(o, part))}) #1 {{", "entry:"]
+    lines += [o.heads[one] for one in part.own]
+    back: list[str] = []
+    for one in part.variables:
+        found = _VARIABLE.match(o.variables[one])
+        assert found is not None
+        kind = found[2]
+        lines += [o.variables[one], f"  {one}.old = load {kind}, ptr {one}.in",
+                  f"  store {kind} {one}.old, ptr {one}"]  # fmt: skip
+        back += [f"  {one}.new = load {kind}, ptr {one}", f"  store {kind} {one}.new, ptr {one}.in"]
+    lines.append(f"  br label %{o.lines[begin][:-1]}")
+    shift = len(lines) - begin
+    ids = [-1] * len(lines) + o.ids[begin:end]
+    lines += o.lines[begin:end]
+    stops = [(at + shift, weight) for at, weight in o.stops if begin < at < end]
+    lines += [o.lines[end], *back]
+    lines += [f"  store {kind} {one}, ptr {one}.out" for one, kind in part.given.items()]
+    lines += ["  ret void", "stop:", "  ret void", "}"]
+    return lines, ids + [-1] * (len(lines) - len(ids)), stops
