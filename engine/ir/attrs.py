@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..types import DataType, ElementLayout
 
@@ -61,6 +61,8 @@ class TaskAttr(NamedTuple):
     predicate: which iterations of it use their real adstacks, as the text of an
         `adstack.predicate`; empty where that is not known.
     max_registers: of a thread of a GPU; 0: as many as it needs.
+    tile: the iterations of a GPU's block, as the fields of a `passes.map_to_grid.Tile`; empty where
+        each thread runs one at a time.
     """
 
     kind: str = "serial"
@@ -73,6 +75,7 @@ class TaskAttr(NamedTuple):
     trip: str = ""
     predicate: str = ""
     max_registers: int = 0
+    tile: tuple[Any, ...] = ()
 
 
 class AdStackAttr(NamedTuple):
