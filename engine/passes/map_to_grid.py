@@ -17,7 +17,7 @@ whose accesses are narrow, runs several *chunks* of it: so many loads are under 
 has rows along those axes whose neighbours load the same elements. That is what bounds a stencil in
 space: on an H100, with one plane a thread, the 7-point stencil of 512^3 moved 3.05 GB through a
 level-2 cache that was busy for 93 % of the time, though memory moved 1.07; in tiles of 2 planes by
-32 rows it goes at 0.89 of the rate of a copy, before at 0.8, and that of 27 points at 0.82, before
+32 rows it goes at 0.89 of the rate of a copy, before at 0.8, and that of 27 points at 0.87, before
 at 0.43. All copies of the body may have few operations (`_BUDGET`, `_SHARING_BUDGET`): registers
 and the time to compile must not grow without end.
 
@@ -64,8 +64,6 @@ _ROWS: Final = 2
 """Rows of a thread, where they share loads,"""
 _SPACE: Final = (4, 2)
 """and where they do along two axes: along the near one, and along the far one."""
-_MANY_LOADS: Final = 16
-"""With so many, small blocks were faster: 27 points 2,563 GB/s with 128 threads, 2,430 with 256."""
 _MOST_FORCED: Final = 16
 _CHUNKS: Final = 4
 """Chunks of a thread that sums up, or whose accesses are narrow: this many loads are under way."""
@@ -128,8 +126,7 @@ def map_to_grid(func: Func, cx: PassCx) -> bool:
     threads = task.attr.block_dim or config.default_gpu_block_dim
     loops = any(C.LOOP[op.code] for op in walk(loop.regions[-1]))
     if not loops and threads == _DEFAULT and not task.attr.block_dim:
-        many = len(bounds_of(loop)) > 4 and _loads(loop) > _MANY_LOADS
-        threads = _DEFAULT if many else _LIGHT
+        threads = _LIGHT
     threads = min(threads, config.max_block_dim or threads)
     found = _choose(func, loop, threads, reduces, _forced(config.gpu_tile))
     if isinstance(found, Tile):
@@ -222,10 +219,6 @@ def _rows(loop: Op, others: list[int], touching: list[Op], work: int) -> tuple[i
         if math.prod(rows) * work <= _SHARING_BUDGET:
             return rows
     return ()
-
-
-def _loads(loop: Op) -> int:
-    return sum(op.code == C.GLOBAL_LOAD for op in loop.regions[-1].ops)
 
 
 def accesses_of(loop: Op, axis: int) -> dict[int, Access]:
