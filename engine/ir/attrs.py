@@ -19,6 +19,7 @@ __all__ = [
     "GraphAttr",
     "Param",
     "TaskAttr",
+    "tile_problem",
 ]
 
 
@@ -76,6 +77,20 @@ class TaskAttr(NamedTuple):
     predicate: str = ""
     max_registers: int = 0
     tile: tuple[Any, ...] = ()
+
+
+def tile_problem(tile: tuple[Any, ...], axes: int) -> str | None:
+    """The fault of a `TaskAttr.tile` of a task with so many axes; None if it is right."""
+    if not tile:
+        return None
+    lanes, shape, chunks = tile
+    if len(shape) != axes or not 0 <= lanes < axes:
+        return f"a tile has threads and iterations for each of {axes} axes, and lanes along one"
+    if min([chunks, *[number for pair in shape for number in pair]]) < 1:
+        return "a tile has threads and iterations along each axis"
+    if shape[lanes][1] & (shape[lanes][1] - 1):
+        return "a tile's iterations along the lanes are a power of two"
+    return None
 
 
 class AdStackAttr(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from ..errors import IRVerificationError
 from ..types import DataType, PointerType, Type, void
 from . import codes as C
-from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr
+from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr, tile_problem
 from .autodiff_rules import adjoint_problem, alloca_problem, stack_problem
 from .codes import CODES
 from .edit import all_ops
@@ -284,21 +284,7 @@ def _offloaded(v: _Verifier, op: Op) -> str | None:
         return "a serial task has no bounds" if count else None
     if not count:
         return "a parallel task has bounds"
-    return _axes_problem(attr.axes, count // 2) or _tile_problem(attr.tile, count // 2)
-
-
-def _tile_problem(tile: tuple[Any, ...], axes: int) -> str | None:
-    """What is wrong with the tile of a task with so many axes; None if nothing is."""
-    if not tile:
-        return None
-    lanes, shape, chunks = tile
-    if len(shape) != axes or not 0 <= lanes < axes:
-        return f"a tile has threads and iterations for each of {axes} axes, and lanes along one"
-    if min([chunks, *[n for pair in shape for n in pair]]) < 1:
-        return "a tile has threads and iterations along each axis"
-    if shape[lanes][1] & (shape[lanes][1] - 1):
-        return "a tile's iterations along the lanes are a power of two"
-    return None
+    return _axes_problem(attr.axes, count // 2) or tile_problem(attr.tile, count // 2)
 
 
 def _bounds(v: _Verifier, op: Op) -> str | None:

@@ -33,7 +33,7 @@ import math
 from typing import Final, NamedTuple
 
 from ..analysis import bounds_of, cell_loop, needs_blocks
-from ..errors import QuadrantsRuntimeError
+from ..errors import QuadrantsCompilationError
 from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
 from .linear_form import form_of
@@ -127,8 +127,9 @@ def map_to_grid(func: Func, cx: PassCx) -> bool:
     loops = any(C.LOOP[op.code] for op in walk(loop.regions[-1]))
     if not loops and threads == _DEFAULT and not task.attr.block_dim:
         threads = _LIGHT
-    threads = min(threads, config.max_block_dim or threads)
-    found = _choose(func, loop, threads, reduces, _forced(config.gpu_tile))
+    if not task.attr.block_dim:  # an error of the backend where the user has asked for more
+        threads = min(threads, config.max_block_dim or threads)
+    found = _choose(func, loop, threads, reduces, _forced(config.gpu_tile, task))
     if isinstance(found, Tile):
         task.attr = task.attr._replace(tile=tuple(found))
         cx.remark(task, _remark(found, threads))
@@ -146,16 +147,17 @@ def _remark(tile: Tile, threads: int) -> str:
     return f"a block of {threads} threads runs {size} iterations, each thread {each}{chunks}"
 
 
-def _forced(text: str) -> tuple[int, ...]:
-    """The numbers of the option ``gpu_tile``; QuadrantsRuntimeError for what it cannot be."""
+def _forced(text: str, task: Op) -> tuple[int, ...]:
+    """The numbers of the option ``gpu_tile``; QuadrantsCompilationError for what it cannot be."""
     parts = text.lower().split("x") if text else []
     if not all(part.isdecimal() and 0 < int(part) <= _MOST_FORCED for part in parts) or (
         parts and int(parts[0]) not in (1, 2, 4, 8)
     ):
-        raise QuadrantsRuntimeError(
-            f"gpu_tile={text!r} is no tile",
-            hint="write the neighbouring iterations of a thread along each axis, from the fastest: "
-            f"4x2x4; the first is 1, 2, 4 or 8, the others up to {_MOST_FORCED}",
+        raise QuadrantsCompilationError.from_loc(
+            f"the option gpu_tile={text!r} is no tile: write the neighbouring iterations of a "
+            "thread along each axis, from the fastest, such as 4x2x4; the first is 1, 2, 4 or 8, "
+            f"the others up to {_MOST_FORCED}",
+            task.loc,
         )
     return tuple([int(part) for part in parts])
 
