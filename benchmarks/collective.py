@@ -43,6 +43,25 @@ def distances(a: Matrix, b: Matrix, c: Matrix):
         c[i, j] = qd.sqrt(total)
 
 
+Space = qd.types.ndarray(dtype=qd.f32, ndim=3)
+
+
+@qd.kernel
+def seven(x: Space, y: Space):
+    for i, j, k in qd.ndrange((1, x.shape[0] - 1), (1, x.shape[1] - 1), (1, x.shape[2] - 1)):
+        around = x[i - 1, j, k] + x[i + 1, j, k] + x[i, j - 1, k] + x[i, j + 1, k]
+        y[i, j, k] = 0.4 * x[i, j, k] + 0.1 * (around + x[i, j, k - 1] + x[i, j, k + 1])
+
+
+@qd.kernel
+def all_neighbours(x: Space, y: Space):
+    for i, j, k in qd.ndrange((1, x.shape[0] - 1), (1, x.shape[1] - 1), (1, x.shape[2] - 1)):
+        total = 0.0
+        for a, b, c in qd.static(qd.ndrange(3, 3, 3)):
+            total += x[i + a - 1, j + b - 1, k + c - 1]
+        y[i, j, k] = total / 27.0
+
+
 def microseconds(call, prepare=lambda: None, calls=10):
     """The time of one call; prepare: what precedes each and does not count."""
     best = float("inf")
@@ -131,6 +150,20 @@ def products():
         row("distances", n * n, microseconds(lambda a=a, b=b, c=c: distances(a, b, c)), theirs)
 
 
+def stencils():
+    """Beside a copy of as many elements."""
+    n = 512
+    x, y = torch.rand(n, n, n, device="cuda"), torch.zeros(n, n, n, device="cuda")
+    mean = torch.nn.functional.avg_pool3d(x[None, None], 3, 1)[0, 0]
+    all_neighbours(x, y)
+    assert torch.allclose(y[1:-1, 1:-1, 1:-1], mean, atol=1e-4)
+    seven(x, y)
+    theirs = microseconds(lambda: y.copy_(x))
+    row("stencil of 7 points, and a copy", n**3, microseconds(lambda: seven(x, y)), theirs)
+    ours = microseconds(lambda: all_neighbours(x, y))
+    row("stencil of 27 points, and a copy", n**3, ours, theirs)
+
+
 if __name__ == "__main__":
     qd.init(arch=qd.cuda)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", file=sys.stderr)
@@ -139,3 +172,4 @@ if __name__ == "__main__":
     sorts()
     counts()
     products()
+    stencils()

@@ -243,6 +243,13 @@ class OptionTable:
         scope="gpu",
         minimum=1,
     )
+    gpu_tile: str = option(
+        "",
+        "Neighbouring iterations of a GPU thread along each axis, from the fastest: 4x2x4; empty:"
+        " the compiler chooses.",
+        key=True,
+        scope="gpu",
+    )
     graph: bool = option(
         True,
         "Record kernels with `graph=True` as graphs of the device; if off, launch them task by"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..types import DataType, ElementLayout
 
@@ -19,6 +19,7 @@ __all__ = [
     "GraphAttr",
     "Param",
     "TaskAttr",
+    "tile_problem",
 ]
 
 
@@ -61,6 +62,8 @@ class TaskAttr(NamedTuple):
     predicate: which iterations of it use their real adstacks, as the text of an
         `adstack.predicate`; empty where that is not known.
     max_registers: of a thread of a GPU; 0: as many as it needs.
+    tile: the iterations of a GPU's block, as the fields of a `passes.map_to_grid.Tile`; empty where
+        each thread runs one at a time.
     """
 
     kind: str = "serial"
@@ -73,6 +76,21 @@ class TaskAttr(NamedTuple):
     trip: str = ""
     predicate: str = ""
     max_registers: int = 0
+    tile: tuple[Any, ...] = ()
+
+
+def tile_problem(tile: tuple[Any, ...], axes: int) -> str | None:
+    """The fault of a `TaskAttr.tile` of a task with so many axes; None if it is right."""
+    if not tile:
+        return None
+    lanes, shape, chunks = tile
+    if len(shape) != axes or not 0 <= lanes < axes:
+        return f"a tile has threads and iterations for each of {axes} axes, and lanes along one"
+    if min([chunks, *[number for pair in shape for number in pair]]) < 1:
+        return "a tile has threads and iterations along each axis"
+    if shape[lanes][1] & (shape[lanes][1] - 1):
+        return "a tile's iterations along the lanes are a power of two"
+    return None
 
 
 class AdStackAttr(NamedTuple):

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 from ..errors import IRVerificationError
 from ..types import DataType, PointerType, Type, void
 from . import codes as C
-from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr
+from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr, tile_problem
 from .autodiff_rules import adjoint_problem, alloca_problem, stack_problem
 from .codes import CODES
 from .edit import all_ops
@@ -284,7 +284,7 @@ def _offloaded(v: _Verifier, op: Op) -> str | None:
         return "a serial task has no bounds" if count else None
     if not count:
         return "a parallel task has bounds"
-    return _axes_problem(attr.axes, count // 2)
+    return _axes_problem(attr.axes, count // 2) or tile_problem(attr.tile, count // 2)
 
 
 def _bounds(v: _Verifier, op: Op) -> str | None:

@@ -195,6 +195,9 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
 
     cx.begin("final")
     cx.run_pass("type_check")
+    if kind is PipelineKind.GPU:
+        # Last: it counts operations, and compares addresses to the byte.
+        cx.run_pass("map_to_grid")
     cx.stage("final")
 
 

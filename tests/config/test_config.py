@@ -106,7 +106,7 @@ BOOLS = sorted(name for name, opt in OPTIONS.items() if opt.type is bool and opt
 INTS = sorted(name for name, opt in OPTIONS.items() if opt.type is int)
 # Not options of the reference.
 OURS = {
-    "amdgpu_arch", "cuda_arch", "debug_nan", "graph", "opencl_device", "opencl_il",
+    "amdgpu_arch", "cuda_arch", "debug_nan", "gpu_tile", "graph", "opencl_device", "opencl_il",
     "opencl_mapping", "opencl_target", "skip_passes", "tiered",
     *(n for n in REFERENCE if n.startswith("remote_")),
 }  # fmt: skip

@@ -23,6 +23,7 @@ from typing import ClassVar, Final, NamedTuple
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
+from ...passes.strides import apart
 from ...types import Type
 from ..base import AssertSite, PrintSite
 from ..index_sums import is_index_sum
@@ -127,10 +128,7 @@ class ModuleState:
         self.areas: Final = abi.stack_areas(counts, threads, self.layout.stacks)[0]
         self.fails: Final = bool(ending) or any(self.areas)
         self.param_names: Final = names_of([p.name for p in func.params])
-        arrays = any(p.kind == "ndarray" for p in func.params)
-        self.apart: Final = [
-            func.noalias or (p.kind == "field" and not arrays) for p in func.params
-        ]  # fmt: skip
+        self.apart: Final = apart(func)
 
     def loop_property(self, text: str) -> str:
         """The metadata that a loop's back branch needs for the loop to have this property."""

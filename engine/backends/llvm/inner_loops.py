@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...ir import Op, walk
 from ...ir import codes as C
-from .strides import WIDEST, Arrays, access
-from .tile_choice import weight
+from ...passes.map_to_grid import weight
+from ...passes.strides import WIDEST, access
 
 if TYPE_CHECKING:
     from .gpu_emitter import GpuEmitter
@@ -36,7 +36,7 @@ class Unrolled(NamedTuple):
     arrays: tuple[int, ...]
 
 
-def unrolled(task: Op, state: Arrays) -> Unrolled | None:
+def unrolled(task: Op, apart: list[bool]) -> Unrolled | None:
     """The loops of ``task`` to unroll; None if there are none."""
     ops = walk(task.regions[1])
     if any(op.code in _EXCLUDED for op in ops):
@@ -46,7 +46,7 @@ def unrolled(task: Op, state: Arrays) -> Unrolled | None:
     for loop in ops:
         if loop.code != C.RANGE_FOR or loop.attr.shared or not _plain(loop):
             continue
-        found = _neighbours(loop, task, state)
+        found = _neighbours(loop, task, apart)
         count = _BUDGET // max(1, sum(weight(op) for op in loop.regions[0].ops))
         if found and count >= _LEAST:
             counts[loop.id] = min(_MOST, 1 << count.bit_length() - 1)
@@ -64,7 +64,7 @@ def _plain(loop: Op) -> bool:
     return end.code != C.CONST or end.attr - begin.attr > 2 * _MOST
 
 
-def _neighbours(loop: Op, task: Op, state: Arrays) -> list[int]:
+def _neighbours(loop: Op, task: Op, apart: list[bool]) -> list[int]:
     """The arrays that nothing writes and whose elements the loop reads one after the other."""
     found: list[int] = []
     for op in loop.regions[0].ops:
@@ -74,7 +74,7 @@ def _neighbours(loop: Op, task: Op, state: Arrays) -> list[int]:
         if seen is None or not 0 < seen.step <= 4 or seen.even != ():
             continue
         number = int(seen.base.attr[0])
-        if number in task.attr.read_only and state.apart[number]:
+        if number in task.attr.read_only and apart[number]:
             found.append(number)
     return found
 

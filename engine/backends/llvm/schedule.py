@@ -26,16 +26,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ...analysis import block_dim, cell_loop, needs_blocks
 from ...ir import Op, walk
 from ...ir import codes as C
+from ...passes.map_to_grid import Tile, tile_of
 from ..kernarg import grids
 from .control import Counter
 from .inner_loops import Unrolled, unrolled
-from .tile_choice import Tile, choose
 from .tiles import emit_tiles, tiles_text
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
     from .gpu_emitter import GpuEmitter
-    from .strides import Arrays
 
 __all__ = [
     "MOST_THREADS", "Schedule", "adds_up", "blocks_text", "emit_iterations", "plan",
@@ -44,12 +43,6 @@ __all__ = [
 
 MOST_THREADS: Final = 1 << 31
 """Threads of a grid are fewer, so that no counter wraps."""
-
-
-_DEFAULT: Final = 128
-"""Threads of a block where neither the loop nor the option says anything,"""
-_LIGHT: Final = 256
-"""and where their work is light: fewer blocks are better."""
 
 
 class Schedule(NamedTuple):
@@ -71,8 +64,9 @@ class Schedule(NamedTuple):
         return 0 if self.grid == grids.EXACT else MOST_THREADS // self.block_dim - 1
 
 
-def plan(task: Op, config: CompileConfig, state: Arrays, most: int = 1 << 31) -> Schedule:
-    """The schedule of a parallel task. most: threads that a block may have."""
+def plan(task: Op, config: CompileConfig, apart: list[bool], most: int = 1 << 31) -> Schedule:
+    """The schedule of a parallel task. apart: of each array, whether it shares no memory with
+    another. most: threads that a block may have."""
     body = task.regions[1]
     threads, reduces = min(task.attr.block_dim or config.default_gpu_block_dim, most), adds_up(task)
     if needs_blocks(body) and not reduces:
@@ -81,13 +75,11 @@ def plan(task: Op, config: CompileConfig, state: Arrays, most: int = 1 << 31) ->
     if config.opt_level == 0 or loop is None or _has_stacks(task):
         return Schedule(threads, grids.COVER)
     loops = any(C.LOOP[op.code] for op in walk(loop.regions[-1]))
-    if not loops and threads == _DEFAULT and not task.attr.block_dim:
-        threads = min(_LIGHT, most)
-    tile = choose(loop, state, threads, reduces)
-    grid = grids.COVER
-    if reduces and (tile is None or tile.row_axis < 0):
-        grid = grids.SATURATE
-    return Schedule(threads, grid, tile, unrolled(task, state) if loops else None)
+    tile = tile_of(task)
+    if tile is not None and tile.block_dim != threads:
+        tile = None  # the device has no blocks of so many
+    grid = grids.SATURATE if reduces and (tile is None or len(tile.shape) == 1) else grids.COVER
+    return Schedule(threads, grid, tile, unrolled(task, apart) if loops else None)
 
 
 def adds_up(task: Op) -> bool:

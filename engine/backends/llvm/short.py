@@ -33,8 +33,8 @@ from typing import Final
 
 from ...ir import Block, Func, Op, walk
 from ...ir import codes as C
+from ...passes.strides import access
 from .hints import SCALAR, loop_hint
-from .strides import access
 from .toolchain import Pipeline
 
 __all__ = ["pipeline"]

@@ -1,17 +1,18 @@
 """Tasks whose threads run several neighbouring iterations: vector access, values used twice.
 
-A *tile* is the set of iterations that a block runs in one step of the grid. Along one axis, that of
-the *lanes*, each thread has `Tile.width` neighbouring iterations, as many as make accesses of 16
-bytes; along another one `Tile.rows` rows, so that rows which two of its iterations read are loaded
-once. With only one axis the rows are further chunks of it, as far apart as the block is wide::
+`passes.map_to_grid` has chosen the `Tile`: along the axis of the *lanes* each thread has a group of
+neighbouring iterations, and along others rows of such groups. With only one axis the rows are
+further chunks of it, as far apart as the block is wide::
 
-    width 4, rows 2, along one axis:  thread 0: 0 1 2 3 and 4B .. 4B+3,  thread 1: 4 5 6 7 and ...
+    width 4, 2 chunks, along one axis:  thread 0: 0 1 2 3 and 4B .. 4B+3,  thread 1: 4 5 6 7 and ...
 
 Where all iterations of a thread exist, the body is emitted once for each of them, one after the
-other, as straight code; each access says how it is aligned, and LLVM joins neighbouring ones. All
-other iterations go through a loop around one more copy of the body. That loop also runs, with one
-iteration for each thread in the order of `schedule`, where tiles do not pay or are not possible,
-which the kernel decides for all threads alike:
+other, as straight code; each access says how it is aligned, and LLVM joins neighbouring ones. Where
+rows are missing, those that exist go through a loop. The groups in which a row begins or ends, and
+that are not whole, are left: the threads of the block divide their iterations among themselves, so
+that none of them runs all of its own one by one while its warp waits. The same copy of the body
+runs one iteration for each thread, in the order of `schedule`, where tiles do not pay or are not
+possible, which the kernel decides for all threads alike:
 
 * an array does not begin at a multiple of 16 bytes, or its rows do not (a part of another array);
 * the iterations are so few that every thread of the grid gets one at most;
@@ -22,13 +23,15 @@ Groups of neighbours begin at multiples of the width, whatever the loop's begin 
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING
 
 from ...ir import Op
 from ...ir import codes as C
+from ...passes.map_to_grid import ENOUGH, Tile, accesses_of
+from ...passes.strides import WIDEST
 from .control import Counter
-from .strides import WIDEST
-from .tile_choice import ENOUGH, Tile
 
 if TYPE_CHECKING:
     from .gpu_emitter import GpuEmitter
@@ -45,15 +48,14 @@ def tiles_text(tile: Tile, extents: dict[int, tuple[str, str, str]], block_dim: 
     extents: of each axis its begin, its end and its length.
     """
     total = "*".join(length for *_, length in extents.values())
-    begin, end, _ = extents[tile.axis]
+    begin, end, _ = extents[tile.lanes]
     first = begin if begin == "0" else f"({begin}&{-tile.width})"
-    span = end if first == "0" else f"({end}-{first})"
-    factors = [f"(({span}+{tile.across - 1})//{tile.across})"]
+    factors: list[str] = []
     for axis, (*_, length) in extents.items():
-        if axis == tile.row_axis:
-            factors.append(f"(({length}+{tile.along - 1})//{tile.along})")
-        elif axis != tile.axis:
-            factors.append(length)
+        size = tile.size(axis)
+        if axis == tile.lanes:
+            length = end if first == "0" else f"({end}-{first})"
+        factors.append(f"(({length}+{size - 1})//{size})" if size > 1 else length)
     few = f"({total}+{block_dim - 1})//{block_dim}"
     return f"({'*'.join(factors)} if {total}>{ENOUGH * tile.iterations} else {few})"
 
@@ -92,6 +94,12 @@ class _Numbers:
             return b if a == "1" else a
         return self.e.value(f"mul nsw i64 {a}, {b}")
 
+    def group(self, a: str, width: int) -> str:
+        """The multiple of ``width`` at or before ``a``."""
+        if _known(a):
+            return str(int(a) & -width)
+        return a if width == 1 else self.e.value(f"and i64 {a}, {-width}")
+
     def from_zero(self, a: str) -> str:
         if _known(a):
             return str(max(0, int(a)))
@@ -105,6 +113,10 @@ class _Numbers:
 
     def divided(self, a: str, by: str) -> tuple[str, str]:
         """Quotient and remainder."""
+        if by.isdigit() and int(by).bit_count() == 1:
+            shift = int(by).bit_length() - 1
+            low = self.e.value(f"and i64 {a}, {int(by) - 1}") if shift else "0"
+            return (self.e.value(f"lshr i64 {a}, {shift}") if shift else a), low
         quotient = self.e.value(f"udiv i64 {a}, {by}")
         return quotient, self.sub(a, self.mul(quotient, by))
 
@@ -128,7 +140,9 @@ class _Tiles:
     """Emits one task. See the module docstring.
 
     order: axes from the fastest, that of the lanes, to the slowest. begin / end / length: of each
-    axis, as i64. first: where the first group of neighbours begins.
+    axis, as i64. first: where the first group of neighbours begins. rows: the axes along which a
+    thread has several rows, with their number, from the slowest; chunks are rows of axis -1.
+    height: rows of groups of a tile.
     """
 
     def __init__(
@@ -137,20 +151,19 @@ class _Tiles:
         n = self.n = _Numbers(e)
         self.e, self.task, self.tile, self.block_dim = e, task, tile, block_dim
         nest: tuple[int, ...] = task.attr.axes or tuple(range(len(bounds) // 2))
-        rows = [tile.row_axis] if tile.row_axis >= 0 else []
-        rest = [axis for axis in reversed(nest) if axis not in (tile.axis, *rows)]
-        self.order = [tile.axis, *rows, *rest]
+        rest = [axis for axis in reversed(nest) if axis != tile.lanes]
+        self.order = [tile.lanes, *rest]
+        counts = [(axis, tile.shape[axis][1]) for axis in reversed(rest)]
+        self.rows = [(axis, count) for axis, count in [*counts, (-1, tile.chunks)] if count > 1]
         wide = [n.wide(text) for text in bounds]
         self.begin = {axis: wide[2 * axis] for axis in self.order}
         self.end = {axis: wide[2 * axis + 1] for axis in self.order}
         self.length = {
             axis: n.from_zero(n.sub(self.end[axis], self.begin[axis])) for axis in self.order
         }
-        lowest = self.begin[tile.axis]
-        self.first = (
-            str(int(lowest) & -tile.width) if _known(lowest)
-            else e.value(f"and i64 {lowest}, {-tile.width}")
-        )  # fmt: skip
+        self.first = n.group(self.begin[tile.lanes], tile.width)
+        self.height = math.prod([tile.size(axis) for axis in rest])
+        self.accesses = accesses_of(task, tile.lanes) if tile.width > 1 else {}
 
     def run(self) -> None:
         e, n, task = self.e, self.n, self.task
@@ -165,8 +178,8 @@ class _Tiles:
             tiles = n.mul(tiles, count)
         plain = n.chunks(total, self.block_dim)
         steps = e.value(f"select i1 {tiled}, i64 {tiles}, i64 {plain}")
-        wide, one, part, latch, step = (
-            e.label(name) for name in ("tile", "iteration", "part", "latch", "step")
+        wide, one, rim, latch, step = (
+            e.label(name) for name in ("tile", "iteration", "rim", "latch", "step")
         )
         some = e.value(f"icmp ult i64 {block}, {steps}")
         entry = e.block
@@ -176,23 +189,19 @@ class _Tiles:
         e.line(f"{number} = phi i64 [ {block}, %{entry} ], [ {number}.next, %{latch} ]")
         e.branch(tiled, wide, one)
         e.place(wide)
-        corner = self.corner(number, counts, thread)
-        full = e.label("full")
-        e.branch(self.fits(corner), full, part)
-        before_wide = e.block
-        e.place(full)
-        e.loops.append((latch, e.stop))
-        self.copies(corner)
-        e.jump(latch)
+        places = self.places(number, counts)
+        self.threads(places, thread)
+        some, first, limit = self.ragged(places[0])
+        e.branch(some, rim, latch)
+        in_tile = (places, first, limit, e.block)
         e.place(one)
         iteration = n.add(n.mul(number, str(self.block_dim)), thread)
         inside = e.value(f"icmp ult i64 {iteration}, {total}")
         single = self.indices(iteration)
-        e.branch(inside, part, latch)
-        before_one = e.block
-        e.place(part)
-        self.loop(corner, single, (before_wide, before_one), latch)
-        e.loops.pop()
+        e.branch(inside, rim, latch)
+        in_one = (single, e.block)
+        e.place(rim)
+        self.rim(in_tile, in_one, thread, latch)
         e.place(latch)
         e.line(f"{number}.next = add nuw nsw i64 {number}, {grid}")
         more = e.value(f"icmp ult i64 {number}.next, {steps}")
@@ -200,12 +209,12 @@ class _Tiles:
         e.ended = True
 
     def pays(self, total: str, threads: str) -> str:
-        """True, as i1, if tiles are used: a value that is the same for all threads."""
+        """True, as i1, where tiles are used: a value that is the same for all threads."""
         e, tile = self.e, self.tile
         conditions = [e.value(f"icmp ugt i64 {total}, {threads}")]
         if len(self.order) > 1:
-            least = tile.lanes * tile.width // 2
-            conditions.append(e.value(f"icmp sge i64 {self.length[tile.axis]}, {least}"))
+            least = tile.size(tile.lanes) // 2
+            conditions.append(e.value(f"icmp sge i64 {self.length[tile.lanes]}, {least}"))
         bits = ""
         for term in self.aligned_terms():
             bits = e.value(f"or i64 {bits}, {term}") if bits else term
@@ -217,7 +226,7 @@ class _Tiles:
     def aligned_terms(self) -> list[str]:
         """Numbers that must be multiples of 16: addresses of arrays, bytes of rows."""
         e, terms = self.e, dict[object, str]()
-        for a in self.tile.accesses.values():
+        for a in self.accesses.values():
             if a.even is None or not a.step:
                 continue
             if a.base.attr not in terms:
@@ -232,59 +241,108 @@ class _Tiles:
     def counts(self) -> list[str]:
         """The number of tiles along each axis, in the order of `order`."""
         n, tile = self.n, self.tile
-        span = n.from_zero(n.sub(self.end[tile.axis], self.first))
-        counts = [n.chunks(span, tile.across)]
-        for axis in self.order[1:]:
-            size = tile.along if axis == tile.row_axis else 1
-            counts.append(n.chunks(self.length[axis], size))
-        return counts
+        span = n.from_zero(n.sub(self.end[tile.lanes], self.first))
+        rest = [n.chunks(self.length[axis], tile.size(axis)) for axis in self.order[1:]]
+        return [n.chunks(span, tile.size(tile.lanes)), *rest]
 
-    def corner(self, number: str, counts: list[str], thread: str) -> list[str]:
-        """The indices of this thread's first iteration in a tile."""
-        e, n, tile = self.e, self.n, self.tile
-        lane, row = thread, "0"
-        if tile.down > 1:
-            lane = e.value(f"and i64 {thread}, {tile.lanes - 1}")
-            row = e.value(f"lshr i64 {thread}, {tile.lanes.bit_length() - 1}")
-        indices: list[str] = []
+    def places(self, number: str, counts: list[str]) -> list[str]:
+        """The indices of a tile's first iteration."""
+        n, found = self.n, list[str]()
         for k, axis in enumerate(self.order):
             place = number
             if k + 1 < len(self.order):
                 number, place = n.divided(number, counts[k])
-            if k == 0:
-                place = n.add(n.mul(place, str(tile.across)), n.mul(lane, str(tile.width)))
-                indices.append(n.add(self.first, place))
-                continue
-            if axis == tile.row_axis:
-                place = n.add(n.mul(place, str(tile.along)), n.mul(row, str(tile.rows)))
-            indices.append(n.add(self.begin[axis], place))
-        return indices
+            begin = self.first if k == 0 else self.begin[axis]
+            found.append(n.add(begin, n.mul(place, str(self.tile.size(axis)))))
+        return found
 
-    def fits(self, corner: list[str]) -> str:
-        """True, as i1, if all iterations of this thread exist."""
+    def corner(self, places: list[str], thread: str) -> list[str]:
+        """The indices of this thread's first iteration in a tile."""
+        n, tile = self.n, self.tile
+        found: list[str] = []
+        for axis, place in zip(self.order, places, strict=True):
+            threads, count = tile.shape[axis]
+            if threads == 1:
+                found.append(place)
+                continue
+            at = thread
+            if threads < tile.block_dim:
+                thread, at = n.divided(thread, str(threads))
+            found.append(n.add(place, n.mul(at, str(count))))
+        return found
+
+    def threads(self, places: list[str], thread: str) -> None:
+        """The whole groups of neighbours of this thread, with vector access."""
+        e, rows = self.e, self.rows
+        corner = self.corner(places, thread)
+        full, after = e.label("full"), e.label("after")
+        last = self.moved(corner, [str(count - 1) for _, count in rows])
+        some = e.label("some") if rows else after
+        e.branch(self.exists(corner, last), full, some)
+        e.place(full)
+        e.loops.append((after, e.stop))
+        for row in itertools.product(*[range(count) for _, count in rows]):
+            self.copies(self.moved(corner, [str(r) for r in row]))
+        e.jump(after)
+        if rows:
+            e.place(some)
+            self.some_rows(corner, after)
+        e.loops.pop()
+        e.place(after)
+
+    def some_rows(self, corner: list[str], after: str) -> None:
+        """Those rows of a thread that exist, in a loop."""
+        e, count = self.e, math.prod([count for _, count in self.rows])
+        head, body, latch = e.label("row"), e.label("body"), e.label("next")
+        start, number = e.block, f"%row.{self.task.id}"
+        e.jump(head)
+        e.place(head)
+        e.line(f"{number} = phi i64 [ 0, %{start} ], [ {number}.next, %{latch} ]")
+        row, rest = list[str](), number
+        for _, rows in reversed(self.rows):
+            rest, step = self.n.divided(rest, str(rows))
+            row.insert(0, step)
+        at = self.moved(corner, row)
+        e.branch(self.exists(at, at), body, latch)
+        e.place(body)
+        e.loops.append((latch, e.stop))
+        self.copies(at)
+        e.loops.pop()
+        e.jump(latch)
+        e.place(latch)
+        e.line(f"{number}.next = add nuw nsw i64 {number}, 1")
+        more = e.value(f"icmp ult i64 {number}.next, {count}")
+        e.line(f"br i1 {more}, label %{head}, label %{after}{e.rolled()}")
+        e.ended = True
+
+    def exists(self, first: list[str], last: list[str]) -> str:
+        """True, as i1, if the groups from ``first`` to ``last`` exist wholly."""
         e, n, tile = self.e, self.n, self.tile
-        wide = tile.width if tile.row_axis >= 0 else tile.across - (tile.lanes - 1) * tile.width
         conditions = [
-            e.value(f"icmp sge i64 {corner[0]}, {self.begin[tile.axis]}"),
-            e.value(f"icmp sle i64 {n.add(corner[0], str(wide))}, {self.end[tile.axis]}"),
+            e.value(f"icmp sge i64 {first[0]}, {self.begin[tile.lanes]}"),
+            e.value(f"icmp sle i64 {n.add(last[0], str(tile.width))}, {self.end[tile.lanes]}"),
         ]
-        if tile.row_axis >= 0:
-            last = n.add(corner[1], str(tile.rows))
-            conditions.append(e.value(f"icmp sle i64 {last}, {self.end[tile.row_axis]}"))
+        for axis, at in zip(self.order[1:], last[1:], strict=True):
+            if tile.size(axis) > 1:
+                conditions.append(e.value(f"icmp slt i64 {at}, {self.end[axis]}"))
         return n.every(conditions)
 
+    def moved(self, corner: list[str], row: list[str]) -> list[str]:
+        """The first iteration of a thread's row."""
+        n, at, tile = self.n, list(corner), self.tile
+        for (axis, _), step in zip(self.rows, row, strict=True):
+            if axis < 0:
+                step = n.mul(step, str(tile.shape[tile.lanes][0] * tile.width))
+            k = self.order.index(axis) if axis >= 0 else 0
+            at[k] = n.add(at[k], step)
+        return at
+
     def copies(self, corner: list[str]) -> None:
-        """The body for each iteration of this thread."""
-        e, n, tile = self.e, self.n, self.tile
-        for r in range(tile.rows):
-            for w in range(tile.width):
-                at = list(corner)
-                if tile.row_axis >= 0:
-                    at[0], at[1] = n.add(at[0], str(w)), n.add(at[1], str(r))
-                else:
-                    at[0] = n.add(at[0], str(r * tile.lanes * tile.width + w))
-                e.aligned = {key: a.align(w, tile.width) for key, a in tile.accesses.items()}
-                self.body(at)
+        """The body for each iteration of a group of neighbours."""
+        e, width = self.e, self.tile.width
+        for w in range(width):
+            e.aligned = {key: a.align(w, width) for key, a in self.accesses.items()}
+            self.body([self.n.add(corner[0], str(w)), *corner[1:]])
         e.aligned = {}
 
     def body(self, at: list[str]) -> None:
@@ -306,43 +364,77 @@ class _Tiles:
             indices.append(n.add(self.begin[axis], place))
         return indices
 
-    def loop(
-        self, corner: list[str], single: list[str], before: tuple[str, str], latch: str
-    ) -> None:
-        """The iterations one by one: those of a tile that exist, or a single one."""
+    def ragged(self, place: str) -> tuple[str, str, str]:
+        """True, as i1, if a tile has incomplete groups; the first of their iterations; the end.
+
+        At either side of the tile may be a column of groups. place: of the tile along the lanes.
+        """
         e, n, tile = self.e, self.n, self.tile
-        at: list[str] = []
-        for a, b in zip(corner, single, strict=True):
-            at.append(e.value(f"phi i64 [ {a}, %{before[0]} ], [ {b}, %{before[1]} ]"))
-        count = e.value(f"phi i64 [ {tile.iterations}, %{before[0]} ], [ 1, %{before[1]} ]")
+        begin, end = self.begin[tile.lanes], self.end[tile.lanes]
+        last = n.group(end, tile.width)
+        beyond = n.add(place, str(tile.size(tile.lanes)))
+        left = e.value(f"icmp slt i64 {place}, {begin}")
+        right = n.every([
+            e.value(f"icmp ne i64 {last}, {end}"), e.value(f"icmp sge i64 {last}, {begin}"),
+            e.value(f"icmp sge i64 {last}, {place}"), e.value(f"icmp slt i64 {last}, {beyond}"),
+        ])  # fmt: skip
+        column = tile.width * self.height
+        return (
+            e.value(f"or i1 {left}, {right}"),
+            e.value(f"select i1 {left}, i64 0, i64 {column}"),
+            e.value(f"select i1 {right}, i64 {2 * column}, i64 {column}"),
+        )
+
+    def rim(
+        self, tile_at: tuple[list[str], str, str, str], one_at: tuple[list[str], str],
+        thread: str, latch: str,
+    ) -> None:  # fmt: skip
+        """One by one: the iterations of a tile's incomplete groups, or a single one.
+
+        The threads of the block divide the former. tile_at: the tile's indices, what `ragged` says
+        of it, the block that comes here. one_at: the iteration's indices, the block.
+        """
+        e, n, tile = self.e, self.n, self.tile
+        places, first, limit, before = tile_at
+        alone, other = one_at
+
+        def either(ty: str, a: str, b: str) -> str:
+            return e.value(f"phi {ty} [ {a}, %{before} ], [ {b}, %{other} ]")
+
+        shared = either("i1", "true", "false")
+        corner = [either("i64", a, b) for a, b in zip(places, alone, strict=True)]
+        first, limit = either("i64", first, "0"), either("i64", limit, "0")
+        begin, end = self.begin[tile.lanes], self.end[tile.lanes]
+        last = n.group(end, tile.width)
+        first = n.add(first, thread)
         head, body, after = e.label("each"), e.label("body"), e.label("after")
-        start = e.block
+        start, number = e.block, f"%each.{self.task.id}"
         e.jump(head)
         e.place(head)
-        number = f"%each.{self.task.id}"
-        e.line(f"{number} = phi i64 [ 0, %{start} ], [ {number}.next, %{after} ]")
-        column = e.value(f"and i64 {number}, {tile.width - 1}")
-        row = e.value(f"lshr i64 {number}, {tile.width.bit_length() - 1}")
-        if tile.row_axis >= 0:
-            at[1] = n.add(at[1], row)
-        else:
-            column = n.add(column, n.mul(row, str(tile.lanes * tile.width)))
-        at[0] = n.add(at[0], column)
-        lane = tile.axis
-        conditions = [
-            e.value(f"icmp sge i64 {at[0]}, {self.begin[lane]}"),
-            e.value(f"icmp slt i64 {at[0]}, {self.end[lane]}"),
+        e.line(f"{number} = phi i64 [ {first}, %{start} ], [ {number}.next, %{after} ]")
+        left = e.value(f"icmp ult i64 {number}, {tile.width * self.height}")
+        rest, column = n.divided(number, str(tile.width))
+        at = [n.add(e.value(f"select i1 {left}, i64 {corner[0]}, i64 {last}"), column)]
+        for place, axis in zip(corner[1:], self.order[1:], strict=True):
+            rest, step = n.divided(rest, str(tile.size(axis)))
+            at.append(n.add(place, step))
+        ends = [end, *[self.end[axis] for axis in self.order[1:]]]
+        conditions = [e.value(f"icmp ult i64 {number}, {limit}")]
+        conditions.append(e.value(f"icmp sge i64 {at[0]}, {begin}"))
+        conditions += [e.value(f"icmp slt i64 {a}, {b}") for a, b in zip(at, ends, strict=True)]
+        inside = e.value(f"select i1 {shared}, i1 {n.every(conditions)}, i1 true")
+        chosen = [
+            e.value(f"select i1 {shared}, i64 {a}, i64 {b}")
+            for a, b in zip(at, corner, strict=True)
         ]
-        if tile.row_axis >= 0:
-            conditions.append(e.value(f"icmp slt i64 {at[1]}, {self.end[tile.row_axis]}"))
-        e.branch(n.every(conditions), body, after)
+        e.branch(inside, body, after)
         e.place(body)
         e.loops.append((after, e.stop))
-        self.body(at)
+        self.body(chosen)
         e.loops.pop()
         e.jump(after)
         e.place(after)
-        e.line(f"{number}.next = add nuw nsw i64 {number}, 1")
-        more = e.value(f"icmp ult i64 {number}.next, {count}")
+        e.line(f"{number}.next = add nuw nsw i64 {number}, {self.block_dim}")
+        more = e.value(f"icmp ult i64 {number}.next, {limit}")
         e.line(f"br i1 {more}, label %{head}, label %{latch}{e.rolled()}")
         e.ended = True

@@ -4,7 +4,8 @@ grids."""
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.llvm import tile_choice, tiles
+from qd_studio.engine.backends.llvm import tiles
+from qd_studio.engine.passes import map_to_grid
 
 from .schedulekit import Placed, cuda, ptx_of
 
@@ -17,7 +18,7 @@ def _tiles_at_any_size(monkeypatch):
     """Few iterations make tiles, too: the launch asks for a block a tile, not for one an
     iteration."""
     monkeypatch.setattr(tiles, "ENOUGH", 0)
-    monkeypatch.setattr(tile_choice, "ENOUGH", 0)
+    monkeypatch.setattr(map_to_grid, "ENOUGH", 0)
 
 
 @qd.kernel
@@ -108,9 +109,40 @@ def test_a_stencil_on_plates_of_any_shape(off):
             expected[1:-1, 1:-1] = u[:-2, 1:-1] + u[2:, 1:-1] + 2 * (u[1:-1, :-2] + u[1:-1, 2:])
             np.testing.assert_array_equal(other.values(), expected)
         ptx = ptx_of(sweep)
-    # Four rows of u for two of v, each with what lies to both sides of the middle ones.
-    assert ptx.count("ld.global.nc.v4") == 4
-    assert ptx.count("st.global.v4") == 2
+    # Four rows of u for two of v, each with what lies to both sides of the middle ones; where the
+    # second row is missing, three for one.
+    assert ptx.count("ld.global.nc.v4") == 4 + 3
+    assert ptx.count("st.global.v4") == 2 + 1
+
+
+@qd.kernel
+def in_space(u: qd.types.NDArray[qd.f32, 3], v: qd.types.NDArray[qd.f32, 3]):
+    qd.loop_config(block_dim=64)
+    for i, j, k in qd.ndrange((1, u.shape[0] - 1), (1, u.shape[1] - 1), (1, u.shape[2] - 1)):
+        v[i, j, k] = (
+            u[i - 1, j, k] + u[i + 1, j, k] + u[i, j - 1, k] + u[i, j + 1, k]
+            + 2 * (u[i, j, k - 1] + u[i, j, k + 1])
+        )  # fmt: skip
+
+
+def test_a_stencil_in_space():
+    """Rows along two axes, with edges where rows, planes and groups of neighbours are missing."""
+    rng = np.random.default_rng(5)
+    with cuda():
+        for shape in ((3, 3, 3), (4, 10, 128), (5, 11, 132), (2, 9, 9), (6, 19, 260)):
+            u = rng.integers(0, 9, shape).astype(np.float32)
+            one, other = Placed(u), Placed(np.zeros_like(u))
+            in_space(one, other)
+            expected = np.zeros_like(u)
+            inner = (slice(1, -1),) * 3
+            for axis, times in ((0, 1), (1, 1), (2, 2)):
+                for step in (-1, 1):
+                    expected[inner] += times * np.roll(u, step, axis)[inner]
+            np.testing.assert_array_equal(other.values(), expected)
+        ptx = ptx_of(in_space)
+    # Of 4 rows in each of 2 planes: those, and what lies around; then of one row, with its middle.
+    assert ptx.count("ld.global.nc.v4") == 2 * 6 + 2 * 4 + 5
+    assert ptx.count("st.global.v4") == 8 + 1
 
 
 @qd.kernel

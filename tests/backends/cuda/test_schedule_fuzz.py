@@ -2,7 +2,8 @@
 iteration.
 
 Each kernel has one to three axes in some order, arrays of two types that begin anywhere, reads at
-small distances and with small strides, and maybe a sum. The interpreter says what is right.
+small distances and with small strides, and maybe a sum; half of them are told how many iterations a
+thread has along each axis. The interpreter says what is right.
 """
 
 import importlib.util
@@ -12,7 +13,8 @@ import random
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.llvm import tile_choice, tiles
+from qd_studio.engine.backends.llvm import tiles
+from qd_studio.engine.passes import map_to_grid
 
 from .schedulekit import Placed, cuda
 
@@ -34,6 +36,13 @@ class Loop:
         self.stride = rng.choice((1, 1, 1, 2, 3))
         self.sums = rng.random() < 0.4
         self.aligned = rng.random() < 0.6
+        self.tile = self._tile() if rng.random() < 0.5 else ""
+
+    def _tile(self):
+        """A number of iterations along each axis, of those that the compiler would not choose."""
+        rng = self.rng
+        rows = [rng.choice((1, 2, 3, 4)) for _ in range(self.axes - 1)]
+        return "x".join(map(str, [rng.choice((1, 2, 4, 8)), *rows]))
 
     def text(self):
         rng, axes = self.rng, self.axes
@@ -116,13 +125,13 @@ def compare(seed, folder):
         values = arguments(loop, seed + k, bounds, wide, shape)
         kernel(*values)
         expected.append(values[1:3])
-    with cuda():
+    with cuda(gpu_tile=loop.tile):
         kernel = kernel_of(text, folder)
         for k, (bounds, wide, shape, offs) in enumerate(cases):
             x, y, total, at = arguments(loop, seed + k, bounds, wide, shape)
             placed = Placed(y, offs[1])
             kernel(Placed(x, offs[0]), placed, total, at)
-            said = f"seed {seed}, case {k}\n{text}"
+            said = f"seed {seed}, case {k}, tile {loop.tile!r}\n{text}"
             np.testing.assert_array_equal(placed.values(), expected[k][0], err_msg=said)
             np.testing.assert_array_equal(total, expected[k][1], err_msg=said)
 
@@ -131,6 +140,6 @@ def compare(seed, folder):
 @pytest.mark.parametrize("first", range(0, 24, 6))
 def test_random_loops(first, tmp_path, monkeypatch):
     monkeypatch.setattr(tiles, "ENOUGH", 0)
-    monkeypatch.setattr(tile_choice, "ENOUGH", 0)
+    monkeypatch.setattr(map_to_grid, "ENOUGH", 0)
     for seed in range(first, first + 6):
         compare(seed, tmp_path)

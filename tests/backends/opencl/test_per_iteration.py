@@ -6,7 +6,8 @@ Grids are made small, so that work-items take tiles of few iterations too.
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.llvm import tile_choice, tiles
+from qd_studio.engine.backends.llvm import tiles
+from qd_studio.engine.passes import map_to_grid
 
 pytest.importorskip("pyopencl")
 Row = qd.types.ndarray(qd.f32, 1)
@@ -16,7 +17,7 @@ Plate = qd.types.ndarray(qd.f32, 2)
 @pytest.fixture(autouse=True)
 def always_tiled(monkeypatch):
     monkeypatch.setattr(tiles, "ENOUGH", 0)
-    monkeypatch.setattr(tile_choice, "ENOUGH", 0)
+    monkeypatch.setattr(map_to_grid, "ENOUGH", 0)
     yield
     qd.reset()
 

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Final
 
 from ....ir import Op
 from ....ir import codes as C
+from ....passes.strides import WIDEST, access
 from ...llvm.inner_loops import Unrolled
-from ...llvm.strides import WIDEST, access
 from .control import counter
 from .emitter import Emitter
 from .vector_access import Iteration, Joined, emit_copies

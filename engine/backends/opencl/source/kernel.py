@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from ....errors import QuadrantsCompilationError
 from ....ir import Func, Op, all_ops, walk
 from ....ir import codes as C
+from ....passes.strides import apart
 from ...base import KernelMeta, PrintSite, TaskMeta
 from ...flow import flow_of, labels_of, repeats, task_meta
 from ...index_sums import only_in_addresses
@@ -115,10 +116,7 @@ class ProgramSource:
         taken += self.function_names.values()
         taken += [f"{n}{end}" for n in self.param_names for end in _ENDS]
         self.taken: Final = tuple(taken)
-        arrays = any(p.kind == "ndarray" for p in func.params)
-        self.apart: Final = [
-            func.noalias or (p.kind == "field" and not arrays) for p in func.params
-        ]  # fmt: skip
+        self.apart: Final = apart(func)
         self.restrict: Final = "restrict " if all(self.apart) else ""
         counts = _stack_counts(func, tasks)
         self.layout: Final = abi.layout(

@@ -1,9 +1,9 @@
 """Tasks whose work-items run several neighbouring iterations: vector access, values used twice.
 
-`llvm.tile_choice` decides, and says what a *tile* is: along one axis each work-item has ``width``
-neighbouring iterations, along another one ``rows`` of them (or chunks of the first axis, where
-there is no other). Where all of these iterations exist, the body follows once for each of them,
-with accesses that are joined (`vector_access`). The iterations of other tiles go one by one.
+`passes.map_to_grid` decides, and says what a *tile* is: the neighbouring iterations of each
+work-item along each axis, or chunks of the axis, where there is one. Where all of these iterations
+exist, the body follows once for each of them, with accesses that are joined (`vector_access`). The
+iterations of other tiles go one by one.
 
 So do all iterations where tiles do not pay or are not possible, which all work-items decide alike:
 an array or its rows do not begin at multiples of 16 bytes, iterations are few, the axis is short.
@@ -11,12 +11,13 @@ an array or its rows do not begin at multiples of 16 bytes, iterations are few, 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ....ir import Op
-from ...llvm.strides import WIDEST
-from ...llvm.tile_choice import Tile
+from ....passes.map_to_grid import Tile, accesses_of
+from ....passes.strides import WIDEST
 from .control import counter
 from .vector_access import Iteration, Joined, emit_copies
 
@@ -56,11 +57,10 @@ class _Tiles:
         self, e: IterationEmitter, task: Op, tile: Tile, bounds: dict[int, tuple[str, str, str]]
     ) -> None:
         self.e, self.task, self.tile, self.bounds = e, task, tile, bounds
-        rows = [tile.row_axis] if tile.row_axis >= 0 else []
         nest: tuple[int, ...] = task.attr.axes or tuple(range(len(bounds)))
-        rest = [axis for axis in reversed(nest) if axis not in (tile.axis, *rows)]
-        self.order: Final = [tile.axis, *rows, *rest]
+        self.order: Final = [tile.lanes, *[a for a in reversed(nest) if a != tile.lanes]]
         self.nest: Final[tuple[int, ...]] = nest
+        self.accesses: Final = accesses_of(task, tile.lanes) if tile.width > 1 else {}
         self.corner: Final[dict[int, str]] = {}
 
     def pays(self, iterations: str) -> str:
@@ -68,9 +68,9 @@ class _Tiles:
         e, tile = self.e, self.tile
         conditions = [f"{iterations} > get_global_size(0)"]
         if len(self.order) > 1:
-            conditions.append(f"{self.bounds[tile.axis][2]} >= {tile.lanes * tile.width // 2}u")
+            conditions.append(f"{self.bounds[tile.lanes][2]} >= {tile.size(tile.lanes) // 2}u")
         terms: dict[object, str] = {}
-        for a in tile.accesses.values():
+        for a in self.accesses.values():
             if a.even is None or not a.step:
                 continue
             name = e.array(a.base.attr[0])
@@ -83,34 +83,25 @@ class _Tiles:
 
     def run(self) -> None:
         e, tile = self.e, self.tile
-        begin, end, _ = self.bounds[tile.axis]
+        begin, end, _ = self.bounds[tile.lanes]
         first = str(int(begin) & -tile.width) if _known(begin) else f"({begin} & {-tile.width})"
-        counts = {tile.axis: e.names.fresh("across")}
         span = f"(long){end}" if first == "0" else f"(long){end} - {first}"
-        e.line(
-            f"const ulong {counts[tile.axis]} = "
-            f"((ulong)max({span}, 0l) + {tile.across - 1}) / {tile.across};"
-        )
-        for axis in self.order[1:]:
-            counts[axis] = self.bounds[axis][2]
-            if axis == tile.row_axis and tile.along > 1:
-                counts[axis] = e.names.fresh("along")
-                extent = self.bounds[axis][2]
-                e.line(
-                    f"const ulong {counts[axis]} = "
-                    f"((ulong){extent} + {tile.along - 1}) / {tile.along};"
-                )
+        lengths = {axis: f"(ulong){self.bounds[axis][2]}" for axis in self.order}
+        lengths[tile.lanes] = f"(ulong)max({span}, 0l)"
+        counts: dict[int, str] = {}
+        for axis in self.order:
+            counts[axis], size = self.bounds[axis][2], tile.size(axis)
+            if size > 1 or axis == tile.lanes:
+                counts[axis] = e.names.fresh("across" if axis == tile.lanes else "along")
+                e.line(f"const ulong {counts[axis]} = ({lengths[axis]} + {size - 1}) / {size};")
         total = " * ".join(["(ulong)" * (k > 0) + counts[a] for k, a in enumerate(self.order)])
-        lane, down = "get_local_id(0)", "0"
-        if tile.down > 1:
-            lane, down = f"get_local_id(0) % {tile.lanes}", f"get_local_id(0) / {tile.lanes}"
         number = e.names.fresh("tile")
         e.open(
             f"for (ulong {number} = get_group_id(0); {number} < {total}; "
             f"{number} += get_num_groups(0)) {{"
         )
         e.loop_depth += 1
-        self.corners(number, counts, first, lane, down)
+        self.corners(number, counts, first)
         e.open(f"if ({self.fits()}) {{")
         self.copies()
         e.otherwise()
@@ -120,11 +111,10 @@ class _Tiles:
         e.op_id = self.task.id
         e.close()
 
-    def corners(
-        self, number: str, counts: dict[int, str], first: str, lane: str, down: str
-    ) -> None:
+    def corners(self, number: str, counts: dict[int, str], first: str) -> None:
         """The indices of this work-item's first iteration in a tile."""
         e, tile = self.e, self.tile
+        thread, left = "get_local_id(0)", tile.block_dim
         for k, axis in enumerate(self.order):
             place = number
             if k + 1 < len(self.order):
@@ -133,38 +123,48 @@ class _Tiles:
                 place = f"({number} - {rest} * {counts[axis]})"
                 number = rest
             name = self.corner[axis] = e.names.fresh(f"first_{axis}")
-            if k == 0:
-                begin = first
-                text = f"(long){place} * {tile.across} + (long)({lane}) * {tile.width}"
-            else:
-                begin = self.bounds[axis][0]
-                text = f"(long){place}"
-                if axis == tile.row_axis:
-                    text = f"{text} * {tile.along} + (long)({down}) * {tile.rows}"
+            begin = self.bounds[axis][0] if k else first
+            threads, count = tile.shape[axis]
+            text = f"(long){place}"
+            if tile.size(axis) > 1:
+                text = f"{text} * {tile.size(axis)}"
+            if threads > 1:
+                at = thread if threads == left else f"{thread} % {threads}"
+                text = f"{text} + (long)({at}) * {count}"
+                thread, left = f"{thread} / {threads}", left // threads
             e.line(f"const long {name} = {f'{begin} + ' * (begin != '0')}{text};")
 
     def fits(self) -> str:
         """The condition that all iterations of this work-item exist."""
         tile = self.tile
-        begin, end, _ = self.bounds[tile.axis]
-        column = self.corner[tile.axis]
-        wide = tile.width
-        if tile.row_axis < 0:
-            wide = tile.across - (tile.lanes - 1) * tile.width
-        conditions = [f"{column} >= {begin}", f"{column} + {wide} <= {end}"]
-        if tile.row_axis >= 0:
-            row, last = self.corner[tile.row_axis], self.bounds[tile.row_axis][1]
-            conditions.append(f"{row} + {tile.rows} <= {last}")
+        conditions = [f"{self.corner[tile.lanes]} >= {self.bounds[tile.lanes][0]}"]
+        for axis in self.order:
+            if tile.size(axis) > 1:
+                reach = tile.shape[axis][1]
+                if axis == tile.lanes:
+                    reach += (tile.chunks - 1) * self.stride
+                conditions.append(f"{self.corner[axis]} + {reach} <= {self.bounds[axis][1]}")
         return " && ".join(conditions)
 
-    def iteration(self, row: int, column: int) -> Iteration:
-        """An iteration of the tile."""
-        tile = self.tile
-        if tile.row_axis >= 0:
-            steps = {tile.axis: column, tile.row_axis: row}
-            return Iteration(steps, 0, steps)
-        step = row * tile.lanes * tile.width
-        return Iteration({tile.axis: step + column}, row, {tile.axis: column})
+    @property
+    def stride(self) -> int:
+        """Iterations between two chunks of a work-item."""
+        threads, width = self.tile.shape[self.tile.lanes]
+        return threads * width
+
+    def iterations(self) -> list[Iteration]:
+        """Those of a work-item."""
+        tile, found = self.tile, list[Iteration]()
+        axes = self.order[::-1]
+        for chunk in range(tile.chunks):
+            for at in itertools.product(*[range(tile.shape[axis][1]) for axis in axes]):
+                inside = {
+                    axis: step for axis, step in zip(axes, at, strict=True) if tile.size(axis) > 1
+                }
+                steps = dict(inside)
+                steps[tile.lanes] += chunk * self.stride
+                found.append(Iteration(steps, chunk, inside))
+        return found
 
     def body(self, steps: dict[int, str]) -> None:
         """One iteration, in a scope that is open."""
@@ -185,12 +185,17 @@ class _Tiles:
         each = e.names.fresh("each")
         e.open(f"for (int {each} = 0; {each} < {tile.iterations}; ++{each}) {{")
         e.loop_depth += 1
-        column, row = f"{each} % {tile.width}", f"{each} / {tile.width}"
-        steps = {tile.axis: f" + {column}"}
-        if tile.row_axis >= 0:
-            steps[tile.row_axis] = f" + {row}"
-        else:
-            steps[tile.axis] += f" + {row} * {tile.lanes * tile.width}"
+        steps: dict[int, str] = {}
+        rest = each
+        for axis in self.order:
+            count = tile.shape[axis][1]
+            if count > 1 or (axis == tile.lanes and tile.chunks > 1):
+                steps[axis] = f" + {rest} % {count}"
+                rest = f"{rest} / {count}"
+            elif tile.size(axis) > 1:
+                steps[axis] = ""
+        if tile.chunks > 1:
+            steps[tile.lanes] += f" + {rest} * {self.stride}"
         conditions: list[str] = []
         for axis, step in steps.items():
             begin, end, _ = self.bounds[axis]
@@ -204,8 +209,7 @@ class _Tiles:
     def copies(self) -> None:
         """The body for each iteration, between the loads and the stores of all."""
         e, tile = self.e, self.tile
-        iterations = [self.iteration(r, w) for r in range(tile.rows) for w in range(tile.width)]
-        joined = Joined(e, self.task, iterations, self.corner, tile.accesses, tile.width)
+        joined = Joined(e, self.task, self.iterations(), self.corner, self.accesses, tile.width)
 
         def body(iteration: Iteration) -> None:
             self.body({axis: f" + {n}" * (n > 0) for axis, n in iteration.steps.items()})

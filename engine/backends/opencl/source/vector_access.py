@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ....ir import Op
 from ....ir import codes as C
 from ....passes.linear_form import form_of
+from ....passes.strides import WIDEST, Access
 from ....types import f16, u1
-from ...llvm.strides import WIDEST, Access
 from ...stacks import element
 from .emitter import ATOM
 from .memory_ops import note_written

@@ -9,29 +9,18 @@ that certain extents, times a factor, are multiples of 16.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
-from ...analysis import contains
-from ...ir import Op
-from ...ir import codes as C
-from ...passes.linear_form import form_of
-from ...types import DataType, PointerType
-from .text import SIZE
+from ..analysis import contains
+from ..ir import Func, Op
+from ..ir import codes as C
+from ..types import DataType, PointerType
+from .linear_form import form_of
 
-__all__ = ["WIDEST", "Access", "Arrays", "access"]
+__all__ = ["WIDEST", "Access", "access", "apart"]
 
 WIDEST: Final = 16
 """Bytes of the widest access."""
-
-
-class Arrays(Protocol):
-    """The facts about the arrays of a kernel, by the index of the parameter.
-
-    apart: true of one that shares no memory with another.
-    """
-
-    @property
-    def apart(self) -> list[bool]: ...
 
 
 class Access(NamedTuple):
@@ -61,6 +50,12 @@ class Access(NamedTuple):
         return bits & -bits
 
 
+def apart(func: Func) -> list[bool]:
+    """Of each parameter, whether it is an array that shares no memory with another."""
+    arrays = any(p.kind == "ndarray" for p in func.params)
+    return [func.noalias or (p.kind == "field" and not arrays) for p in func.params]
+
+
 def access(loop: Op, axis: int, pointer: Op) -> Access | None:
     """The `Access` of ``pointer`` along ``axis`` of ``loop``; None if its step is not known."""
     if pointer.code != C.SHIFT_PTR or pointer.args[0].code != C.ARG_ADDR:
@@ -69,7 +64,7 @@ def access(loop: Op, axis: int, pointer: Op) -> Access | None:
     t = base.type
     if not isinstance(t, PointerType) or not isinstance(t.elem, DataType):
         return None
-    size = SIZE[t.elem.name]
+    size = t.elem.size
     indices: tuple[Op, ...] = (offset,)
     extents: tuple[Op, ...] = ()
     if offset.code == C.LINEARIZE:
