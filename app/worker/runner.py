@@ -242,6 +242,7 @@ class Runner:
             steps.done += 1
             if not job.launch:
                 self._look_up(steps, capture)
+                _check(job, steps, capture)
                 gradient = self._gradient(job, steps, capture, make=True)
                 steps.kernel = capture.record
                 steps.send_kernel(_with_code(job, capture), final=True)
@@ -268,6 +269,7 @@ class Runner:
             with steps.alone():
                 capture.launch(job.limits.measure_s)
                 self._assume(job, steps, capture, calls)
+            _check(job, steps, capture)
             # Only arguments show whether arrays have gradients.
             gradient = None
             if not (capture.record.gradient or capture.record.primal):
@@ -351,6 +353,14 @@ def _go_on(steps: JobSteps, unclear: list[inspect.Unclear], left_s: float) -> fl
         left_s = max(0.0, left_s - (time.monotonic() - began))
     unclear.clear()
     return left_s
+
+
+def _check(job: Job, steps: JobSteps, capture: inspect.KernelCapture) -> None:
+    """Look for races and wrong indices, if the job asks for that."""
+    if job.check:
+        from ...engine.inspect.checking import check_capture
+
+        check_capture(capture)
 
 
 def _measure_peaks(steps: JobSteps, captures: Sequence[inspect.KernelCapture], config: Any) -> None:
