@@ -20,7 +20,7 @@ from .record_arguments import BindingRecord, LayoutRecord, ParamRecord, Workload
 from .record_autodiff import AutodiffRecord
 from .record_base import RecordPart, about
 from .record_caches import CacheDifference, CacheLayer
-from .record_check import CheckFinding, CheckRecord, CheckVerdict
+from .record_check import CHECKS, CheckFinding, CheckRecord, CheckVerdict
 from .record_compile import (
     Artefact,
     CfgNode,
@@ -47,6 +47,7 @@ from .record_machine import MachineKernel, MachineRecord
 from .record_what_if import WhatIfCount, WhatIfRecord
 
 __all__ = [
+    "CHECKS",
     "VERSION",
     "VOLATILE",
     "AgreementRecord",

@@ -28,9 +28,9 @@ from .accesses import Access, Scope, Traced, base_of
 
 __all__ = ["Doubt", "Prover"]
 
-_EFFORT: Final = 400_000
+_EFFORT: Final = 300_000
 """z3's own count of what a query may cost, about 0.1 s: unlike seconds, it repeats."""
-_ALL: Final = 4_000_000
+_ALL: Final = 3_500_000
 _ROUNDS: Final = 6
 _GENERIC: Final = 4
 _PAIRS: Final = 40
@@ -61,6 +61,7 @@ class Prover:
         self.terms: Final = traced.terms
         self.z3: Final = traced.terms.z3
         self._left = _ALL
+        self._spent = 0
         self.equal_writes = False
         """True if a proof relies on writes of equal values."""
         self._granted: list[Any] = []
@@ -76,8 +77,9 @@ class Prover:
         solver.set("rlimit", _EFFORT)
         solver.add(*self.traced.facts, *self._granted, *parts)
         state = solver.check()
-        used = [v for k, v in solver.statistics() if k == "rlimit count"]
-        self._left -= min(used[-1] if used else _EFFORT, _EFFORT)
+        total = _cost(solver)
+        self._left -= max(total - self._spent, 0) if self._spent else 0
+        self._spent = total
         if state == self.z3.sat:
             return "yes", solver.model()
         return ("no" if state == self.z3.unsat else "late"), None
@@ -333,6 +335,11 @@ class Prover:
             if self.z3.is_int_value(value):
                 indices[i.decl().name().rstrip("'")] = value.as_long()
         return sizes, indices
+
+
+def _cost(solver: Any) -> int:
+    """What all queries of the process have cost; z3 counts them together."""
+    return next((int(v) for k, v in solver.statistics() if k == "rlimit count"), 0)
 
 
 def _pairs(accesses: list[Access]) -> list[tuple[Access, Access]]:

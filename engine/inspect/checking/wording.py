@@ -117,7 +117,8 @@ class Words:
         if base.code == C.ARG_ADDR:
             return self.func.params[base.attr[0]].name + (".grad" if base.attr[1] else "")
         attr: Any = base.attr
-        return str(attr.name if base.code == C.ARRAY_ALLOCA else attr) or "an array"
+        named: Any = attr.name if base.code == C.ARRAY_ALLOCA else attr
+        return str(named) or "an array"
 
     def expression(self, op: Op) -> str:
         """The user's text of an access."""
