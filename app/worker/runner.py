@@ -283,10 +283,7 @@ class Runner:
                     gradient.launch(job.limits.measure_s)
                 steps.done += 1
                 steps.send_kernel(gradient.record, final=True)
-        for capture in captures if job.check else ():  # nobody waits for it
-            steps.kernel = capture.record
-            _check(job, steps, capture)
-            steps.send_kernel(capture.record, final=True)
+        _check_all(job, steps, captures)
 
     def _assume(
         self, job: Job, steps: JobSteps, capture: Any, calls: inspect.RecordedCalls
@@ -356,6 +353,14 @@ def _go_on(steps: JobSteps, unclear: list[inspect.Unclear], left_s: float) -> fl
         left_s = max(0.0, left_s - (time.monotonic() - began))
     unclear.clear()
     return left_s
+
+
+def _check_all(job: Job, steps: JobSteps, captures: Sequence[inspect.KernelCapture]) -> None:
+    """Check kernels last of all: launches are of more interest."""
+    for capture in captures if job.check else ():
+        steps.kernel = capture.record
+        _check(job, steps, capture)
+        steps.send_kernel(capture.record, final=True)
 
 
 def _check(job: Job, steps: JobSteps, capture: inspect.KernelCapture) -> None:

@@ -7,7 +7,7 @@ from .record_base import RecordPart, about
 __all__ = ["CHECKS", "CheckFinding", "CheckRecord", "CheckVerdict"]
 
 CHECKS = ("race", "bounds", "uninitialised")
-"""What is checked, in the order of reports."""
+"""The kinds of faults, in the order of reports."""
 
 
 class CheckFinding(RecordPart, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class CheckFinding(RecordPart, frozen=True, kw_only=True):
         str,
         about("fault: a launch in the interpreter had it; always, depends, values or late: z3 did "
               "not exclude it, because it occurs at any size, at some sizes, with some values in "
-              "memory, or because z3 gave up."),
+              "memory, or because z3 had no answer."),
     ]  # fmt: skip
     message: Annotated[str, about("The finding in words.")]
     file: Annotated[str, about("Path of the source file.")] = ""
@@ -37,14 +37,14 @@ class CheckFinding(RecordPart, frozen=True, kw_only=True):
 
 
 class CheckVerdict(RecordPart, frozen=True, kw_only=True):
-    """What is known of one kind of fault."""
+    """The outcome for one kind of fault."""
 
     check: Annotated[str, about("Kind of fault: race, bounds or uninitialised.")]
     outcome: Annotated[
         str,
         about("safe: proved for all sizes under the assumptions; fault: a launch had it; unknown."),
     ]
-    reason: Annotated[str, about("What stood in the way of a proof; else empty.")] = ""
+    reason: Annotated[str, about("What prevented a proof; else empty.")] = ""
     assumptions: Annotated[tuple[str, ...], about("What a proof assumes.")] = ()
     findings: Annotated[tuple[CheckFinding, ...], about("Faults, or what is not excluded.")] = ()
 

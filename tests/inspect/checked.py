@@ -14,11 +14,13 @@ F32_2 = qd.types.ndarray(qd.f32, 2)
 I32 = qd.types.ndarray(qd.i32, 1)
 
 EXPECTED = {}
+KERNELS = {}
 
 
 def expect(race="safe", bounds="safe", uninitialised="safe"):
     def note(kernel):
         EXPECTED[kernel.name] = {"race": race, "bounds": bounds, "uninitialised": uninitialised}
+        KERNELS[kernel.name] = kernel
         return kernel
 
     return note
@@ -463,65 +465,3 @@ def while_inside(x: F32):
         while k > 0:
             x[i] = x[i] + 1.0
             k = k // 2
-
-
-# ---- values that are not set
-
-
-@expect(uninitialised="fault", bounds="unknown")
-@qd.kernel
-def adds_to_nothing(x: F32, y: F32):
-    for i in x:
-        y[i] += x[i]
-
-
-@adds_to_nothing.workload()
-def result_not_set():
-    return np.ones(6, np.float32), np.empty(6, np.float32)
-
-
-@expect(bounds="unknown")
-@qd.kernel
-def sets_first(x: F32, y: F32):
-    for i in x:
-        y[i] = 0.0
-        y[i] += x[i]
-
-
-@sets_first.workload()
-def result_set_by_kernel():
-    return np.ones(6, np.float32), np.empty(6, np.float32)
-
-
-# ---- blocks
-
-
-@expect(race="unknown", bounds="unknown", uninitialised="unknown")
-@qd.kernel
-def with_barrier(x: F32, y: F32):
-    qd.loop_config(block_dim=8)
-    for i in range(32):
-        pad = qd.simt.block.SharedArray((8,), qd.f32)
-        pad[i % 8] = x[i]
-        qd.simt.block.sync()
-        y[i] = pad[7 - i % 8]
-
-
-@with_barrier.workload()
-def four_blocks():
-    return np.ones(32, np.float32), np.zeros(32, np.float32)
-
-
-@expect(race="fault", bounds="unknown", uninitialised="fault")
-@qd.kernel
-def without_barrier(x: F32, y: F32):
-    qd.loop_config(block_dim=8)
-    for i in range(32):
-        pad = qd.simt.block.SharedArray((8,), qd.f32)
-        pad[i % 8] = x[i]
-        y[i] = pad[7 - i % 8]
-
-
-@without_barrier.workload()
-def four_blocks_again():
-    return np.arange(32, dtype=np.float32), np.zeros(32, np.float32)

@@ -55,27 +55,29 @@ class Mutant(NamedTuple):
 
 def mutants(source: str) -> list[Mutant]:
     """Every mutation of every kernel in a file."""
-    tree = ast.parse(source)
+    lines = source.splitlines()
     out: list[Mutant] = []
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and any(
+    for node in ast.parse(source).body:
+        if not isinstance(node, ast.FunctionDef) or not any(
             "kernel" in ast.unparse(d) for d in node.decorator_list
         ):
-            for spot in range(sum(1 for _ in ast.walk(node))):
-                for kind in _KINDS:
-                    changed = copy.deepcopy(tree)
-                    kernel = next(
-                        n for n in changed.body
-                        if isinstance(n, ast.FunctionDef) and n.name == node.name
-                    )  # fmt: skip
-                    target = list(ast.walk(kernel))[spot]
-                    before = ast.unparse(changed)
-                    if _KINDS[kind](kernel, target):
-                        ast.fix_missing_locations(changed)
-                        text = ast.unparse(changed)
-                        if text != before:
-                            out.append(Mutant(node.name, kind, target.lineno, text))
+            continue
+        first = node.decorator_list[0].lineno - 1
+        for spot, each in enumerate(ast.walk(node)):
+            if not isinstance(each, _PLACES):
+                continue
+            for kind, change in _KINDS.items():
+                kernel = copy.deepcopy(node)
+                target = list(ast.walk(kernel))[spot]
+                if change(kernel, target):
+                    text = ast.unparse(ast.fix_missing_locations(kernel)).splitlines()
+                    whole = [*lines[:first], *text, *lines[node.end_lineno :]]
+                    out.append(Mutant(node.name, kind, each.lineno, "\n".join(whole) + "\n"))
     return out
+
+
+_PLACES = (ast.Subscript, ast.Call, ast.If, ast.AugAssign, ast.Expr, ast.keyword)
+"""Nodes that a mutation may change."""
 
 
 def _indices(node: ast.AST) -> list[ast.expr] | None:
@@ -209,7 +211,7 @@ def truth(capture: KernelCapture) -> set[str]:
         if "bounds" in found:
             break
         try:
-            trials.interpret(func, 400_000)
+            trials.interpret(func, 100_000)
         except TooLong:
             pass
         except QuadrantsAssertionError:
@@ -221,12 +223,12 @@ def truth(capture: KernelCapture) -> set[str]:
 
 def _order_matters(trials: Trials, func: Any) -> bool:
     """True if results differ with the iterations in the opposite order."""
-    forward = trials.interpret(func, 400_000)
+    forward = trials.interpret(func, 100_000)
     loops = [op for op in walk(func.body) if op.code == C.RANGE_FOR and func.is_root(op.block)]
     for loop in loops:
         loop.attr = loop.attr._replace(reversed=not loop.attr.reversed)
     try:
-        backward = trials.interpret(func, 400_000)
+        backward = trials.interpret(func, 100_000)
     finally:
         for loop in loops:
             loop.attr = loop.attr._replace(reversed=not loop.attr.reversed)

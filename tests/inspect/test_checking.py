@@ -13,7 +13,7 @@ from qd_studio.engine.inspect.checking import check, check_capture, verdicts
 from qd_studio.engine.inspect.checking.terms import MissingSolverError
 from qd_studio.engine.inspect.record import CheckRecord, Record
 
-from tests.inspect import checked, fault_seeds
+from tests.inspect import checked, checked_memory, fault_seeds
 from tests.samples.sample_files import KERNELS, kernel_of
 
 
@@ -29,7 +29,7 @@ def outcomes(found: CheckRecord) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", checked.EXPECTED)
 def test_programs(name):
-    assert outcomes(check(captured(getattr(checked, name)))) == checked.EXPECTED[name]
+    assert outcomes(check(captured(checked.KERNELS[name]))) == checked.EXPECTED[name]
 
 
 @pytest.mark.sampled(5)
@@ -148,5 +148,5 @@ def test_seeded_faults_are_found(tmp_path):
 
 def test_marked_arrays_are_restored():
     before = np.empty, np.empty_like
-    check(captured(checked.adds_to_nothing))
+    check(captured(checked_memory.adds_to_nothing))
     assert (np.empty, np.empty_like) == before

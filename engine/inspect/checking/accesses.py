@@ -23,8 +23,8 @@ Limits = tuple[Any, Any]
 @dataclass(eq=False)
 class Scope:
     """A parallel loop. index: its indices. own: the constants that differ between iterations.
-    bounds: (begin, end) of each axis. unfollowed: what stood in the way of following it. hidden:
-    what orders iterations that a proof takes as not ordered."""
+    bounds: (begin, end) of each axis. unfollowed: why it was not followed. hidden:
+    what orders iterations that a proof assumes to be unordered."""
 
     loop: Op
     index: tuple[Any, ...] = ()
@@ -54,8 +54,8 @@ class Access(NamedTuple):
 
 @dataclass
 class Traced:
-    """What `trace` found. sizes: arguments and extents by name. facts: hold in every launch.
-    asserts: the assertions used as facts. hidden: what stood in the way of following the kernel;
+    """The result of `trace`. sizes: arguments and extents by name. facts: hold in every launch.
+    asserts: the assertions used as facts. hidden: why the kernel was not followed;
     unfollowed: the same, where races of the whole kernel are concerned."""
 
     terms: Terms
@@ -76,7 +76,7 @@ def base_of(pointer: Op) -> Op:
 
 
 def memory_of(base: Op) -> str:
-    """What identifies the memory that addresses from ``base`` on point into."""
+    """The identity of the memory that addresses from ``base`` on point into."""
     if base.code == C.ARG_ADDR:
         return f"{base.attr[0]}{'.grad' if base.attr[1] else ''}"
     return f"local {base.id}"

@@ -123,7 +123,7 @@ def _follow(capture: KernelCapture, case: LaunchCase) -> Launched:
         return none._replace(why=text[-1])
     return Launched(
         case.label, case.origin, shadow.found, func, shadow.complete, shadow.steps,
-        "" if shadow.complete or shadow.found else "it takes too many steps",
+        "" if shadow.complete or shadow.found else "it needs too many steps",
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ If z3 shows that this cannot be, there is a proof. If it can be, a `Doubt` says 
              is a fault of the kernel, and any launch shows it.
 ``depends``  for some sizes or arguments, and not for others, which the caller may rule out
 ``values``   it hangs on something that is not known: a value from memory, a float
-``late``     z3 gave up
+``late``     z3 ended without an answer
 
 `always` is found by instantiation: if the first and last iterations alone are wrong for all sizes,
 no size is right. A size without a wrong iteration, found in at most `_ROUNDS` rounds, is an example
@@ -140,7 +140,7 @@ class Prover:
         return out
 
     def _needs(self, access: Access, axis: int, wrong: Any) -> str:
-        """What sizes must be for the side ``wrong`` to be impossible; empty if that is not known.
+        """The condition on sizes for the side ``wrong`` to be impossible; empty if not known.
         It is granted from now on."""
         z3 = self.z3
         if self.terms.is_opaque(wrong):
@@ -338,7 +338,7 @@ class Prover:
 
 
 def _cost(solver: Any) -> int:
-    """What all queries of the process have cost; z3 counts them together."""
+    """The cost of all queries of the process have cost; z3 counts them together."""
     return next((int(v) for k, v in solver.statistics() if k == "rlimit count"), 0)
 
 

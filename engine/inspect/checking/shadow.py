@@ -54,7 +54,7 @@ _Touch = tuple[tuple[int, ...], tuple[int, int], int, Op, Any]
 
 
 class _Cell:
-    """What was done to an element in the loop that runs: the last plain write, and two different
+    """The accesses of an element in the loop that runs: the last plain write, and two different
     iterations of those that read and updated it."""
 
     __slots__ = ("atomics", "reads", "write")
@@ -128,7 +128,7 @@ class Shadow:
     def sync(self, at: tuple[int, ...], barrier: bool) -> None:
         """An iteration reaches a barrier of its block, or one of its subgroup.
 
-        Subgroups are not told apart, so that accesses of two of them may pass as ordered.
+        Subgroups are not distinguished, so that accesses of two of them may pass as ordered.
         """
         whole, part = self._phases.get(at, (0, 0))
         self._phases[at] = (whole + 1, 0) if barrier else (whole, part + 1)

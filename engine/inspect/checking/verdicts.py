@@ -9,7 +9,7 @@ Two sources make a verdict. `proofs` asks z3 about the frontend's IR (`symbolic`
     safe      z3 proved it under the assumptions that the verdict lists
     fault     a launch had it: with arguments that the author declared or a program passed, or, of
               a fault that z3 finds at every size, with any arguments
-    unknown   neither; the reason says what stood in the way
+    unknown   neither; the reason says what prevented a proof
 
 A fault with synthetic arguments only says nothing of the kernel: that `y` is as long as `x` is for
 the caller to see to. So such a fault counts only where z3 shows that no size avoids it.
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["check", "check_capture"]
 
 _OWN: Final = ("workload", "recorded")
-"""Origins of arguments that somebody chose for this kernel."""
+"""Origins of arguments that a user chose for this kernel."""
 _APART: Final = "arrays of a launch do not overlap"
 _SET: Final = "arrays that the caller passes hold values"
 
@@ -72,7 +72,7 @@ def check(capture: KernelCapture) -> CheckRecord:
             launched += filter(None, [follow_example(capture, sizes)])
         verdicts = made.all()
     except StepLimit:
-        return _unknown("the proof takes too long")
+        return _unknown("the proof needs too much time")
     return CheckRecord(
         verdicts=verdicts,
         launches=tuple([one.label for one in launched if one.complete]),
@@ -148,7 +148,7 @@ class _Verdicts:
         )  # fmt: skip
 
     def _hidden(self) -> str:
-        """What hides races."""
+        """The reason why races were not followed; empty if they were."""
         assert self.traced is not None
         if self.traced.unfollowed:
             return self.traced.unfollowed
@@ -158,7 +158,7 @@ class _Verdicts:
         return ""
 
     def _reason(self, doubts: list[Doubt], hidden: str) -> str:
-        """What stood in the way."""
+        """The reason for an unknown outcome."""
         if hidden:
             return hidden
         if all(d.needs for d in doubts):
@@ -170,7 +170,7 @@ class _Verdicts:
             scopes = [s.hidden for d in doubts if (s := d.access.scope) is not None and s.hidden]
             return next(iter(scopes), "it depends on values in memory")
         if "late" in states:
-            return "z3 gave up"
+            return "z3 ended without an answer"
         return "it depends on arguments or extents"
 
     def _but(self, reason: str) -> str:
@@ -203,7 +203,7 @@ class _Verdicts:
         return tuple(out)
 
     def _faults(self, name: str) -> tuple[CheckFinding, ...]:
-        """What launches showed."""
+        """The faults that launches showed."""
         sure = {_lines(d.access.op, d.other) for d in self.doubts.get(name, ())
                 if d.state == "always"}  # fmt: skip
         out: list[CheckFinding] = []

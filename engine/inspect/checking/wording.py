@@ -62,7 +62,7 @@ class Words:
         )
 
     def doubt(self, doubt: Doubt) -> CheckFinding:
-        """What z3 does not exclude."""
+        """A fault that z3 does not exclude."""
         op = doubt.access.op
         name, text = self.array(op), self.expression(op)
         loops = [self._values(op, values) for values in doubt.indices]
@@ -71,7 +71,7 @@ class Words:
         if doubt.other is None:
             message = f"{text} may be outside of {name}"
             if doubt.state == "late":
-                message += ": z3 gave up"
+                message += ": z3 ended without an answer"
             elif shown and doubt.state != "values":
                 message += f", for example with {shown}"
             if doubt.needs:
@@ -87,7 +87,7 @@ class Words:
             f"{self.expression(other)} at line {other.loc.line}"
         )
         if doubt.state == "late":
-            message += ": z3 gave up"
+            message += ": z3 ended without an answer"
         elif len([t for t in loops if t]) == 2 and doubt.state != "values":
             sized = "".join(f", {k} = {v}" for k, v in sizes.items())
             message += f", for example {loops[0]} and {loops[1]}{sized}"
@@ -115,7 +115,7 @@ class Words:
         """The user's name of the memory that an op touches."""
         base = base_of(op.args[0])
         if base.code == C.ARG_ADDR:
-            return self.func.params[base.attr[0]].name + (".grad" if base.attr[1] else "")
+            return self.func.params[int(base.attr[0])].name + (".grad" if base.attr[1] else "")
         attr: Any = base.attr
         named: Any = attr.name if base.code == C.ARRAY_ALLOCA else attr
         return str(named) or "an array"
