@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "show": Command("show FILE --panel PANEL", ".show"),
     "diff": Command("diff A B", ".difference", True),
     "sweep": Command("sweep FILE --option KEY", ".sweep", True),
+    "check": Command("check FILE", ".check", True),
     "whatif": Command("whatif FILE", ".whatif", True),
     "edit": Command("edit IR_FILE", ".edit", True),
     "lsp": Command("lsp", ".lsp", True),

@@ -43,6 +43,7 @@ def report(options: argparse.Namespace, words: Sequence[str]) -> int:
                 raise RuleError(f"rule {rule!r} compares with a baseline; give --baseline FILE")
     except (PyprojectError, RuleError) as error:
         raise Failure(EXIT_USAGE, str(error)) from None
+    settings["check"] = any(parse_rule(rule).metric.startswith("check.") for rule in rules)
     spec = farming.spec_of(options)
     if spec is None:
         record = options_of.measured(options.files, list(words), settings)

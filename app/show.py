@@ -128,6 +128,7 @@ def main(words: list[str]) -> int:
         options.opening = common.opening(options)
         settings = common.settings(options)
         settings["launch"] = panel.launches
+        settings["check"] = panel.id == "check"
         settings["peaks"] = panel.peaks
         settings["only"] = [options.kernel] if options.kernel else []
         record = common.measured(options.files, ["show"], settings)

@@ -30,6 +30,8 @@ baseline::
                                                 knows it: hit (or loaded), miss, bypass, off,
                                                 damaged
     cache.<layer>.<backend>                     ... for the named one
+    check.race, check.bounds,                   safe, fault or unknown
+    check.uninitialised
 
 `located` has those that are counted for a rule: of tasks, after a pass, and of analyses.
 """
@@ -40,6 +42,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ...engine.inspect.record import (
+    CHECKS,
     AutodiffRecord,
     BackendRecord,
     KernelRecord,
@@ -55,7 +58,9 @@ __all__ = [
 ]  # fmt: skip
 
 Value = int | float | str
-FAMILIES: Final = ("adstack", "agreement", "cache", "code", "compile", "gradient", "ir", "launch")
+FAMILIES: Final = (
+    "adstack", "agreement", "cache", "check", "code", "compile", "gradient", "ir", "launch",
+)  # fmt: skip
 """The first parts of metric names."""
 _LAYERS: Final = ("in_process", "fastcache", "offline", "ptx", "driver")
 _STACKS: Final = ("bytes", "overflow", "slots", "stacks")
@@ -111,6 +116,9 @@ def kernel_metrics(kernel: KernelRecord) -> dict[str, Metric]:
         out["ir.initial"] = Metric(primary.snapshots[0].ops if primary.snapshots else 0)
         if primary.code_bytes:
             out["code.bytes"] = Metric(primary.code_bytes)
+    for verdict in kernel.check.verdicts if kernel.check is not None else ():
+        first = verdict.findings[0].message if verdict.findings else ""
+        out[f"check.{verdict.check}"] = Metric(verdict.outcome, why=verdict.reason or first)
     # That a kernel cannot be differentiated is no failure of the kernel.
     out["gradient.error" if kernel.primal else "compile.error"] = Metric(int(failed))
     return out
@@ -213,6 +221,7 @@ def _of_backends() -> dict[str, tuple[str, ...]]:
         "adstack": _STACKS,
         "agreement": (),
         "cache": (),
+        "check": (),
         "code": ("bytes", "ptx_bytes", "registers", "shared", "spills"),
         "compile": ("cold_ms", "warm_ms"),
         "gradient": (),
@@ -228,7 +237,7 @@ def _plain_names() -> tuple[str, ...]:
     return (
         "compile.error", "gradient.error", "code.bytes", "ir.statements", "ir.initial",
         *(f"ir.{kind}" for kind in KINDS), *(f"adstack.{x}" for x in _STACKS),
-        *(f"cache.{x}" for x in _LAYERS),
+        *(f"cache.{x}" for x in _LAYERS), *(f"check.{x}" for x in CHECKS),
     )  # fmt: skip
 
 
@@ -274,6 +283,8 @@ def missing(kernel: KernelRecord, name: str) -> tuple[bool, str]:
         return True, "is a gradient; see gradient.error"
     if family == "cache":
         return _missing_layer(kernel, name)
+    if family == "check" and kernel.primal:
+        return True, "is a gradient, whose kernel is checked"
     named = name == "agreement" or name in _plain_names()
     backend = rest if family == "agreement" else rest.partition(".")[0]
     if not named and (found := _why_not_there(kernel, backend)):

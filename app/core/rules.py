@@ -9,6 +9,7 @@ A rule is ``metric OP value``, checked for every kernel (see `metrics`)::
     code.cuda:sm_90.spills>0     tasks of a GPU may not spill registers
     cache.fastcache!=loaded      a layer's state: hit (or loaded), miss, bypass, off, damaged
     adstack.bytes>+0%            adstacks of a gradient kernel take more than at the baseline
+    check.race!=safe             a race that is not excluded (see `engine.inspect.checking`)
     compile.error                short for compile.error>0
     launch.cuda.wall_us>50?      says nothing where there is no value
     task.2.loads>0@cfg           loads of task 2 after the last run of a pass (see `located`)
@@ -58,8 +59,8 @@ from .metrics import (
 )
 
 __all__ = [
-    "AGREEMENTS", "FAILING", "PLACES", "STATES", "Finding", "Rule", "RuleError", "counts_text",
-    "evaluate", "parse_rule",
+    "AGREEMENTS", "FAILING", "OUTCOMES", "PLACES", "STATES", "Finding", "Rule", "RuleError",
+    "counts_text", "evaluate", "parse_rule",
 ]  # fmt: skip
 
 FAILING: Final = ("failed", "unknown")
@@ -157,6 +158,8 @@ def parse_rule(text: str) -> Rule:
     family = rule.metric.split(".")[0]
     if family == "agreement":
         _check_word(rule, AGREEMENTS, "verdict")
+    elif family == "check":
+        _check_word(rule, OUTCOMES, "verdict")
     elif family == "cache":
         return _of_cache(rule)
     elif isinstance(rule.limit, str) or not math.isfinite(rule.limit):
@@ -166,6 +169,8 @@ def parse_rule(text: str) -> Rule:
 
 AGREEMENTS: Final = ("ok", "differs", "unknown")
 """The names that rules may use for a verdict."""
+OUTCOMES: Final = ("safe", "fault", "unknown")
+"""Those of a check."""
 
 
 def _check_word(rule: Rule, words: Sequence[str], what: str) -> None:

@@ -127,7 +127,7 @@ def run_studio(
 
         return AssumingClient(
             files, config=config, backends=chosen, on_event=on_event, run=run, limits=limits,
-            opening=opening, command=command, watch=True, keep=LAST, against=LAST,
+            opening=opening, command=command, watch=True, keep=LAST, against=LAST, check=True,
         )  # fmt: skip
 
     looks = {"run": run, "limits": limits, "opening": opening}

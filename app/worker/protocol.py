@@ -167,10 +167,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     leave out generated code as well.
     assume: assumptions to try once the kernels have been launched. edit:
     edited IR for the kernel that it names; see `engine.inspect.edited`. study: what to
-    find out about the kernels of ``only``. keep: the name under which launches are kept, to be
-    timed in turns with those of later jobs; against: the name of those that are timed so with this
-    job's; partners: earlier names by the present ones, see `engine.inspect.earlier`. longer: look
-    at nothing, but go on with the comparisons that the job before has left unclear. locks:
+    find out about the kernels of ``only``. check: look for races and wrong indices. keep: the
+    name under which launches are kept, to be timed in turns with those of later jobs; against: the
+    name of those that are timed so with this job's; partners: earlier names by the present ones,
+    see `engine.inspect.earlier`. longer: look at nothing, but go on with the comparisons that the
+    job before has left unclear. locks:
     the folder of `locks`; empty without other jobs.
     """
 
@@ -194,6 +195,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, tag="job"):
     peaks: bool = False
     assume: tuple[Assume, ...] = ()
     study: Study | None = None
+    check: bool = False
     keep: str = ""
     against: str = ""
     partners: dict[str, str] = {}

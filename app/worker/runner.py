@@ -242,6 +242,7 @@ class Runner:
             steps.done += 1
             if not job.launch:
                 self._look_up(steps, capture)
+                _check(job, steps, capture)
                 gradient = self._gradient(job, steps, capture, make=True)
                 steps.kernel = capture.record
                 steps.send_kernel(_with_code(job, capture), final=True)
@@ -282,6 +283,7 @@ class Runner:
                     gradient.launch(job.limits.measure_s)
                 steps.done += 1
                 steps.send_kernel(gradient.record, final=True)
+        _check_all(job, steps, captures)
 
     def _assume(
         self, job: Job, steps: JobSteps, capture: Any, calls: inspect.RecordedCalls
@@ -351,6 +353,22 @@ def _go_on(steps: JobSteps, unclear: list[inspect.Unclear], left_s: float) -> fl
         left_s = max(0.0, left_s - (time.monotonic() - began))
     unclear.clear()
     return left_s
+
+
+def _check_all(job: Job, steps: JobSteps, captures: Sequence[inspect.KernelCapture]) -> None:
+    """Check kernels last of all: launches are of more interest."""
+    for capture in captures if job.check else ():
+        steps.kernel = capture.record
+        _check(job, steps, capture)
+        steps.send_kernel(capture.record, final=True)
+
+
+def _check(job: Job, steps: JobSteps, capture: inspect.KernelCapture) -> None:
+    """Look for races and wrong indices, if the job asks for that."""
+    if job.check and not capture.record.primal:
+        from ...engine.inspect.checking import check_capture
+
+        check_capture(capture)
 
 
 def _measure_peaks(steps: JobSteps, captures: Sequence[inspect.KernelCapture], config: Any) -> None:

@@ -41,7 +41,8 @@ def task_meta(name: str, task: Op) -> TaskMeta:
 
 
 def flow_of(func: Func) -> tuple[int | Flow, ...]:
-    """The flow of a function whose root holds tasks; empty for all tasks one after the other."""
+    """The flow of a function, whose root holds tasks after `offload`; empty for all tasks one after
+    the other."""
     if all(op.code != C.GRAPH_REGION for op in func.body.ops):
         return ()
     return _items(func.body, {task: number for number, task in enumerate(func.tasks())})
@@ -54,6 +55,7 @@ def _items(block: Block, numbers: dict[Op, int]) -> tuple[int | Flow, ...]:
             if op.code == C.OFFLOADED
             else Flow(op.attr.kind, _items(op.regions[0], numbers), op.attr.param, op.attr.label)
             for op in block.ops
+            if op.code in (C.OFFLOADED, C.GRAPH_REGION)
         ]
     )
 

@@ -20,6 +20,7 @@ from .record_arguments import BindingRecord, LayoutRecord, ParamRecord, Workload
 from .record_autodiff import AutodiffRecord
 from .record_base import RecordPart, about
 from .record_caches import CacheDifference, CacheLayer
+from .record_check import CHECKS, CheckFinding, CheckRecord, CheckVerdict
 from .record_compile import (
     Artefact,
     CfgNode,
@@ -46,6 +47,7 @@ from .record_machine import MachineKernel, MachineRecord
 from .record_what_if import WhatIfCount, WhatIfRecord
 
 __all__ = [
+    "CHECKS",
     "VERSION",
     "VOLATILE",
     "AgreementRecord",
@@ -58,6 +60,9 @@ __all__ = [
     "CacheLevel",
     "CfgNode",
     "CfgRecord",
+    "CheckFinding",
+    "CheckRecord",
+    "CheckVerdict",
     "CompileRecord",
     "ConfigEntry",
     "CostRecord",
@@ -254,6 +259,10 @@ class KernelRecord(RecordPart, frozen=True, kw_only=True):
         tuple[WhatIfRecord, ...],
         about("Assumptions that were tried on the kernel."),
     ] = ()
+    check: Annotated[
+        CheckRecord | None,
+        about("Verdicts on races, indices and values that are not set; null if not checked."),
+    ] = None
 
     def backend(self, name: str) -> BackendRecord | None:
         """The record of backend ``name``, if there is one."""

@@ -1,0 +1,76 @@
+"""Races, wrong indices and values that are not set: what ``qd-studio check`` prints."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+
+from ..engine.inspect.record import KernelRecord
+from . import options as common
+from . import streams
+from .core.lines import plain
+from .core.views.checks import check_lines, counts
+from .core.visible import visible_json
+from .usage import EXIT_FAILED, EXIT_USAGE, Failure, Parser
+
+__all__ = ["main", "parser"]
+
+
+def parser() -> Parser:
+    """The arguments."""
+    made = Parser(
+        prog="qd-studio check",
+        description="Look for races between iterations, for indices outside of their array, and "
+        "for reads of values that are not set. 'safe' is a proof for all sizes under the listed "
+        "assumptions, 'fault' was seen in a launch by the interpreter, 'unknown' states the "
+        "reason.",
+        epilog="Exit codes: 0 no fault (safe or unknown), 1 a fault or a kernel failed, 2 usage, 3 "
+        "no worker can be run here.",
+    )
+    add = made.add_argument
+    add("files", nargs="+", metavar="FILE", help="a Python file, notebook or folder")
+    add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
+    add("--json", action="store_true", help="print JSON, in the form of the record")
+    common.common(made)
+    return made
+
+
+def main(words: list[str]) -> int:
+    """Run the command and return the exit code."""
+    from .batch import failures
+
+    options = common.parsed(parser(), words)
+    options.opening = common.opening(options)
+    settings = common.settings(options)
+    settings["only"] = [options.kernel] if options.kernel else []
+    settings["backends"] = settings["backends"] or ("interp",)
+    settings |= {"check": True, "launch": False, "brief": True}
+    record = common.measured(options.files, ["check"], settings)
+    kernels = [k for k in record.kernels if options.kernel in (None, k.name, k.id)]
+    if options.kernel and not kernels:
+        there = ", ".join(k.name for k in record.kernels) or "none"
+        raise Failure(EXIT_USAGE, f"check: no kernel {options.kernel!r}; there are: {there}")
+    streams.write(_as_json(kernels) if options.json else _text(kernels), options.json)
+    failed = failures(record)
+    for line in failed:
+        streams.talk_line(f"FAILED {line}")
+    checks = [k.check for k in kernels if k.check is not None]
+    streams.talk_line(f"{len(checks)} kernels: {counts(checks)}")
+    fault = any(v.outcome == "fault" for check in checks for v in check.verdicts)
+    return EXIT_FAILED if failed or fault else common.nothing_ran(record)
+
+
+def _as_json(kernels: list[KernelRecord]) -> str:
+    found = [{"kernel": k.id, "check": msgspec.to_builtins(k.check)} for k in kernels]
+    return visible_json(json.dumps(found, indent=1, ensure_ascii=False)) + "\n"
+
+
+def _text(kernels: list[KernelRecord]) -> str:
+    out: list[str] = []
+    for kernel in kernels:
+        if kernel.primal:
+            continue
+        lines = plain(check_lines(kernel.check)) if kernel.check else "     not checked\n"
+        out.append(f"== {kernel.id}\n{lines}")
+    return "\n".join(out)

@@ -1,0 +1,103 @@
+"""Memory accesses of a kernel as formulas, as `symbolic` finds them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...ir import Block, Func, Op, all_ops, walk
+from ...ir import codes as C
+from ...types import PointerType
+
+if TYPE_CHECKING:
+    from .terms import Terms
+
+__all__ = [
+    "Access", "Limits", "Scope", "Traced", "base_of", "changed_of", "elem_of", "memory_of",
+    "written_of",
+]  # fmt: skip
+
+Limits = tuple[Any, Any]
+
+
+@dataclass(eq=False)
+class Scope:
+    """A parallel loop. index: its indices. own: the constants that differ between iterations.
+    bounds: (begin, end) of each axis. unfollowed: why it was not followed. hidden:
+    what orders iterations that a proof assumes to be unordered."""
+
+    loop: Op
+    index: tuple[Any, ...] = ()
+    own: list[Any] = field(default_factory=list[Any])
+    bounds: tuple[Limits, ...] = ()
+    unfollowed: str = ""
+    hidden: str = ""
+
+
+class Access(NamedTuple):
+    """An access of one element. kind: r(ead), w(rite), a(tomic). memory: what identifies the array.
+
+    when: the conditions under which it is made. limits: of each index (first, end); empty if it
+    cannot be outside. around: (index, begin, end) of the loops around it. value: what is stored.
+    """
+
+    op: Op
+    kind: str
+    memory: str
+    indices: tuple[Any, ...]
+    when: tuple[Any, ...]
+    limits: tuple[Limits, ...]
+    around: tuple[tuple[Any, Any, Any], ...]
+    value: Any
+    scope: Scope | None
+
+
+@dataclass
+class Traced:
+    """The result of `trace`. sizes: arguments and extents by name. facts: hold in every launch.
+    asserts: the assertions used as facts. hidden: why the kernel was not followed;
+    unfollowed: the same, where races of the whole kernel are concerned."""
+
+    terms: Terms
+    accesses: list[Access] = field(default_factory=list[Access])
+    scopes: list[Scope] = field(default_factory=list[Scope])
+    sizes: dict[str, Any] = field(default_factory=dict[str, Any])
+    facts: list[Any] = field(default_factory=list[Any])
+    asserts: list[Op] = field(default_factory=list[Op])
+    hidden: str = ""
+    unfollowed: str = ""
+
+
+def base_of(pointer: Op) -> Op:
+    """The memory that a pointer points into."""
+    while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
+        pointer = pointer.args[0]
+    return pointer
+
+
+def memory_of(base: Op) -> str:
+    """The identity of the memory that addresses from ``base`` on point into."""
+    if base.code == C.ARG_ADDR:
+        return f"{base.attr[0]}{'.grad' if base.attr[1] else ''}"
+    return f"local {base.id}"
+
+
+def elem_of(variable: Op) -> Any:
+    return variable.type.elem if isinstance(variable.type, PointerType) else None
+
+
+def changed_of(body: Block) -> list[Op]:
+    """The local variables that ops of a block change."""
+    return list(dict.fromkeys(
+        op.args[0] for op in walk(body)
+        if (op.code == C.LOCAL_STORE or C.ATOMIC[op.code]) and op.args[0].code == C.ALLOCA
+    ))  # fmt: skip
+
+
+def written_of(func: Func) -> set[str]:
+    """The memory that a kernel writes."""
+    out: set[str] = set()
+    for op in all_ops(func):
+        if op.code == C.GLOBAL_STORE or C.ATOMIC[op.code]:
+            out.add(memory_of(base_of(op.args[0])))
+    return out

@@ -1,0 +1,431 @@
+"""The memory accesses of a kernel, as formulas over its loop variables, arguments and shapes.
+
+`trace` executes the frontend's IR once, symbolically: a local variable holds a term, both branches
+of an ``if`` are taken and merged, the body of a loop is taken for one unknown iteration. The result
+is one `Access` per load, store and atomic::
+
+    for i in range(n):                  x: written at (i + 1,)
+        if i % 2 == 0:                     when 0 <= i, i < n, i % 2 == 0
+            x[i + 1] = 0.0                 in the parallel loop at line 1, whose own constant is i
+
+A variable that a loop changes by a constant in each iteration is that multiple of the loop's index;
+any other variable that it changes is unknown in its body and after it. What an array that the
+kernel writes holds is unknown at each load; one that it only reads is a function of the indices.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ...analysis import is_parallel, needs_blocks
+from ...ir import Block, Func, Op, walk
+from ...ir import codes as C
+from ...types import PointerType, i32
+from .accesses import (
+    Access,
+    Limits,
+    Scope,
+    Traced,
+    base_of,
+    changed_of,
+    elem_of,
+    memory_of,
+    written_of,
+)
+from .terms import Terms
+
+__all__ = ["trace"]
+
+_DEEP: Final = 5
+"""Nested loops whose changes of variables are looked for; the bodies of deeper ones are unknown."""
+_MOST: Final = 4000
+"""Accesses of one kernel that are looked at."""
+
+
+def trace(func: Func) -> Traced:
+    """Follow the frontend's IR. MissingSolverError without z3."""
+    return _Tracer(func).run()
+
+
+class _Tracer:
+    def __init__(self, func: Func) -> None:
+        self.func: Final = func
+        self.terms: Final = Terms()
+        self.out: Final = Traced(self.terms)
+        self.values: dict[Op, Any] = {}
+        self.variables: dict[Op, Any] = {}
+        self.indices: dict[tuple[Op, int], Any] = {}
+        self.when: list[Any] = []
+        self.around: list[tuple[Any, Any, Any]] = []
+        self.scope: Scope | None = None
+        self.inside: set[Op] = set()
+        """The ops of the parallel loop."""
+        self.recording = True
+        self.depth = 0
+        self.written: Final = written_of(func)
+
+    def run(self) -> Traced:
+        self.block(self.func.body)
+        return self.out
+
+    # ---- constants
+
+    def unknown(self, hint: str, t: Any) -> Any:
+        """A value that nothing is known about, its own in each iteration."""
+        term = self.own(self.terms.fresh(hint, t))
+        self.when += self.terms.limits(term, t)
+        return term
+
+    def own(self, term: Any) -> Any:
+        if self.scope is not None:
+            self.scope.own.append(term)
+        return term
+
+    def index_of(self, loop: Op, axis: int) -> Any:
+        return self.own(self.terms.numbered(f"index {loop.id} {axis}"))
+
+    def size(self, name: str, t: Any) -> Any:
+        """An argument or an extent."""
+        found = self.out.sizes.get(name)
+        if found is None:
+            found = self.terms.z3.Const(name, self.terms.sort(t))
+            self.out.sizes[name] = found
+            self.out.facts += self.terms.limits(found, t)
+        return found
+
+    def extent(self, number: int, axis: int) -> Any:
+        param = self.func.params[number]
+        if param.layout is not None:
+            return self.terms.z3.IntVal(param.layout.shape[axis])
+        name = f"{param.name}.shape[{axis}]"
+        new = name not in self.out.sizes
+        found = self.size(name, i32)
+        if new:
+            self.out.facts.append(found >= 0)
+        return found
+
+    # ---- control
+
+    def block(self, block: Block) -> Any:
+        """Follow a block. Returns the condition under which its end is reached."""
+        start = len(self.when)
+        for op in block.ops:
+            if C.END[op.code] or op.code == C.WHILE_CONTROL:
+                if op.code != C.WHILE_CONTROL:
+                    del self.when[start:]
+                    return self.terms.z3.BoolVal(False)
+                self.when.append(self.terms.as_bool(self.value(op.args[0])))
+                continue
+            self.op(op)
+        reached = self.terms.z3.And(*self.when[start:])
+        del self.when[start:]
+        return reached
+
+    def op(self, op: Op) -> None:
+        code = op.code
+        if code == C.IF:
+            self.if_(op)
+        elif code == C.RANGE_FOR:
+            self.range_for(op)
+        elif code == C.WHILE:
+            self.while_(op)
+        elif code == C.GRAPH_REGION:
+            self.region(op)
+        elif code == C.ASSERT:
+            self.assertion(op)
+        elif code == C.ALLOCA:
+            elem = op.type.elem if isinstance(op.type, PointerType) else None
+            self.variables[op] = self.terms.constant(0, elem)
+        elif code in (C.LOCAL_LOAD, C.GLOBAL_LOAD):
+            self.load(op)
+        elif code in (C.LOCAL_STORE, C.GLOBAL_STORE) or C.ATOMIC[code]:
+            self.store(op)
+        elif code == C.CALL:
+            self.hide(f"the call of {op.attr}", op)
+            self.values[op] = self.unknown("call", op.type)
+        elif isinstance(op.type, PointerType) or op.code in _SILENT:
+            return
+        else:
+            self.values[op] = self.result(op)
+
+    def hide(self, why: str, op: Op) -> None:
+        text = f"{why} at line {op.loc.root.line}"
+        if self.scope is not None:
+            self.scope.unfollowed = self.scope.unfollowed or text
+        self.out.hidden = self.out.hidden or text
+
+    def assertion(self, op: Op) -> None:
+        if op.attr.kind == "user":
+            self.when.append(self.terms.as_bool(self.value(op.args[0])))
+            if op not in self.out.asserts:
+                self.out.asserts.append(op)
+
+    def region(self, op: Op) -> None:
+        if op.attr.kind == "parallel":
+            self.out.unfollowed = f"sections of a graph run at once at line {op.loc.root.line}"
+        if op.attr.kind == "do_while":
+            self.forget(op.regions[0])
+        for region in op.regions:
+            # A checkpoint and a section go on with what follows.
+            self.block(region)
+
+    def if_(self, op: Op) -> None:
+        cond = self.terms.z3.simplify(self.terms.as_bool(self.value(op.args[0])))
+        z3 = self.terms.z3
+        before = dict(self.variables)
+        ends: list[Any] = []
+        after: list[dict[Op, Any]] = []
+        for region, taken in zip(op.regions, (cond, z3.Not(cond)), strict=True):
+            self.variables = dict(before)
+            mark = len(self.when)
+            self.when.append(taken)
+            if z3.is_false(z3.simplify(taken)):
+                ends.append(z3.BoolVal(False))
+            else:
+                ends.append(self.block(region))
+            del self.when[mark:]
+            after.append(self.variables)
+        self.variables = self.merged(cond, ends, *after)
+        reached = z3.simplify(z3.Or(z3.And(cond, ends[0]), z3.And(z3.Not(cond), ends[1])))
+        if not z3.is_true(reached):
+            self.when.append(reached)
+
+    def merged(
+        self, cond: Any, ends: list[Any], yes: dict[Op, Any], no: dict[Op, Any]
+    ) -> dict[Op, Any]:
+        """The variables after an ``if``."""
+        z3 = self.terms.z3
+        if z3.is_false(ends[0]):
+            return no
+        if z3.is_false(ends[1]):
+            return yes
+        out: dict[Op, Any] = {}
+        for variable, a in yes.items():
+            b = no.get(variable)
+            if b is not None:
+                out[variable] = a if a is b or a.eq(b) else z3.If(cond, a, b)
+        return out
+
+    def range_for(self, op: Op) -> None:
+        body = op.regions[0]
+        parallel = is_parallel(self.func, op)
+        bounds = [self.terms.as_int(self.value(a)) for a in op.args]
+        pairs = tuple(zip(bounds[::2], bounds[1::2], strict=True))
+        if parallel:
+            self.scope = Scope(op)
+            self.inside = set(walk(body))
+            self.out.scopes.append(self.scope)
+            if needs_blocks(body):
+                self.scope.hidden = "its iterations wait for each other at barriers"
+        first = {v: self.variables.get(v) for v in changed_of(body) if v in self.variables}
+        mark = len(self.when)
+        steps = {} if parallel else self.steps(op, pairs, body)
+        index = self.enter(op, pairs)
+        if self.scope is not None and parallel:
+            self.scope.index, self.scope.bounds = index, pairs
+        self.forget(body, steps, first, index[0] - pairs[0][0] if len(index) == 1 else None)
+        self.block(body)
+        del self.around[-len(index) :]
+        del self.when[mark:]
+        if parallel:
+            self.scope, self.inside = None, set()
+        count = pairs[0][1] - pairs[0][0] if len(pairs) == 1 else None
+        if count is not None:
+            count = self.terms.z3.If(count > 0, count, 0)
+        self.forget(body, steps, first, count)
+
+    def enter(self, op: Op, pairs: tuple[Limits, ...]) -> tuple[Any, ...]:
+        """The indices of an iteration of a loop, which is inside of its bounds."""
+        index = tuple([self.index_of(op, axis) for axis in range(len(pairs))])
+        for axis, (i, (begin, end)) in enumerate(zip(index, pairs, strict=True)):
+            self.indices[op, axis] = i
+            self.when += [i >= begin, i < end]
+            self.around.append((i, begin, end))
+        return index
+
+    def steps(self, op: Op, pairs: tuple[Limits, ...], body: Block) -> dict[Op, Any]:
+        """By how much an iteration of a loop changes each variable, where that is a constant."""
+        if len(pairs) != 1 or self.depth >= _DEEP or op.attr.reversed:
+            return {}
+        changed = [v for v in changed_of(body) if v in self.variables]
+        whole = [v for v in changed if self.terms.sort(elem_of(v)) == self.terms.z3.IntSort()]
+        if not whole or any(o.code in (C.BREAK, C.CONTINUE) for o in walk(body)):
+            return {}
+        saved = dict(self.variables), self.recording, len(self.when), len(self.around)
+        self.recording, self.depth = False, self.depth + 1
+        self.enter(op, pairs)
+        self.forget(body)
+        before = dict(self.variables)
+        self.block(body)
+        out: dict[Op, Any] = {}
+        for v in whole:
+            by = self.terms.z3.simplify(self.variables[v] - before[v])
+            if self.terms.z3.is_int_value(by):
+                out[v] = by
+        self.variables, self.recording = saved[0], saved[1]
+        del self.when[saved[2] :], self.around[saved[3] :]
+        self.depth -= 1
+        return out
+
+    def forget(
+        self, body: Block, steps: dict[Op, Any] | None = None,
+        first: dict[Op, Any] | None = None, count: Any = None,
+    ) -> None:  # fmt: skip
+        """Give variables that a loop changes the values of an unknown iteration."""
+        for v in changed_of(body):
+            if v not in self.variables:
+                continue
+            if steps and first and count is not None and v in steps:
+                self.variables[v] = first[v] + steps[v] * count
+            else:
+                self.variables[v] = self.unknown(v.attr or "variable", elem_of(v))
+
+    def while_(self, op: Op) -> None:
+        body = op.regions[0]
+        self.forget(body)
+        mark = len(self.when)
+        self.block(body)
+        del self.when[mark:]
+        self.forget(body)
+
+    # ---- values
+
+    def value(self, op: Op) -> Any:
+        return self.values[op]
+
+    def result(self, op: Op) -> Any:
+        code = op.code
+        if code == C.CONST:
+            return self.terms.constant(op.attr, op.type)
+        if code == C.ARG_LOAD:
+            return self.size(str(self.func.params[int(op.attr)].name), op.type)
+        if code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS:
+            return self.extent(op.attr[1], op.attr[0])
+        if code == C.LOOP_INDEX:
+            return self.indices[op.args[0], op.attr]
+        if code == C.LINEARIZE:
+            return self.linear(op)
+        if not C.PURE[code] or any(a not in self.values for a in op.args):
+            return self.unknown(op.name, op.type)
+        return self.terms.operation(op, [self.value(a) for a in op.args])
+
+    def linear(self, op: Op) -> Any:
+        terms = [self.terms.as_int(self.value(a)) for a in op.args]
+        total = terms[0]
+        for index, extent in zip(terms[1 : op.attr], terms[op.attr :], strict=True):
+            total = total * extent + index
+        return total
+
+    # ---- memory
+
+    def load(self, op: Op) -> None:
+        pointer = op.args[0]
+        if pointer.code == C.ALLOCA:
+            found = self.variables.get(pointer)
+            self.values[op] = self.unknown("variable", op.type) if found is None else found
+            if self.is_outer(pointer):
+                self.note(op, "r", None)
+            return
+        index = self.note(op, "r", None)
+        memory = self.memory(pointer)
+        if memory in self.written or memory.startswith("local"):
+            self.values[op] = self.unknown("load", op.type)
+        else:
+            found = self.terms.function(f"load {memory}", index or self.zero, op.type)
+            self.values[op] = found
+            self.when += self.terms.limits(found, op.type)
+
+    @property
+    def zero(self) -> tuple[Any, ...]:
+        return (self.terms.z3.IntVal(0),)
+
+    def store(self, op: Op) -> None:
+        pointer = op.args[0]
+        atomic = C.ATOMIC[op.code]
+        value = self.values.get(op.args[1])
+        if value is not None and isinstance(pointer.type, PointerType):
+            value = self.terms.cast(value, pointer.type.elem)
+        if pointer.code == C.ALLOCA:
+            if self.is_outer(pointer):
+                self.note(op, "a" if atomic else "w", value)
+            old = self.variables.get(pointer)
+            if atomic:
+                self.values[op] = self.unknown("old", op.type) if old is None else old
+                self.variables[pointer] = self.updated(op, old, value)
+            elif value is not None:
+                self.variables[pointer] = value
+            return
+        self.note(op, "a" if atomic else "w", value)
+        if atomic:
+            self.values[op] = self.unknown("old", op.type)
+
+    def updated(self, op: Op, old: Any, value: Any) -> Any:
+        """A variable after an update."""
+        if op.code != C.ATOMIC_ADD or old is None or value is None:
+            return self.unknown("variable", op.type)
+        whole = old.sort() == value.sort() == self.terms.z3.IntSort()
+        return old + value if whole else self.unknown("variable", op.type)
+
+    def is_outer(self, variable: Op) -> bool:
+        """True if iterations of the parallel loop share a variable."""
+        return self.scope is not None and variable not in self.inside
+
+    def memory(self, pointer: Op) -> str:
+        base = base_of(pointer)
+        return memory_of(base)
+
+    def note(self, op: Op, kind: str, value: Any) -> tuple[Any, ...]:
+        """Record an access. Returns its indices."""
+        pointer = op.args[0]
+        index, limits = self.place(pointer)
+        if self.recording and len(self.out.accesses) < _MOST:
+            self.out.accesses.append(Access(
+                op, kind, self.memory(pointer), index, tuple(self.when), limits,
+                tuple(self.around), value, self.scope,
+            ))  # fmt: skip
+        elif self.recording:
+            self.hide("too many accesses", op)
+        return index
+
+    def place(self, pointer: Any) -> tuple[tuple[Any, ...], tuple[Limits, ...]]:
+        """The indices that a pointer was made with, and the limits of each."""
+        z3 = self.terms.z3
+        if pointer.code == C.EXTERNAL_PTR and len(pointer.args) > 1:
+            base, *args = pointer.args
+            index = [self.terms.as_int(self.value(a)) for a in args]
+            limits = [self.limits(base.attr[0], axis) for axis in range(len(index))]
+            if pointer.attr == "clamp":
+                index = [
+                    z3.If(i < 0, z3.IntVal(0), z3.If(i >= end, end - 1, i))
+                    for i, (_, end) in zip(index, limits, strict=True)
+                ]
+                return tuple(index), ()
+            return tuple(index), tuple(limits)
+        if pointer.code == C.SHIFT_PTR:
+            base, offset = pointer.args[0], pointer.args[1]
+            if offset.code == C.LINEARIZE:
+                args = [self.terms.as_int(self.value(a)) for a in offset.args]
+                n: int = offset.attr
+                inner = args[n:]
+                count = base.attr.count
+                for extent in inner:
+                    count //= extent.as_long()
+                ends = [z3.IntVal(count), *inner]
+                return tuple(args[:n]), tuple([(z3.IntVal(0), end) for end in ends])
+            few: tuple[Limits, ...] = ()
+            if base.code == C.ARRAY_ALLOCA:
+                few = ((z3.IntVal(0), z3.IntVal(base.attr.count)),)
+            return (self.terms.as_int(self.value(offset)),), few
+        return (), ()
+
+    def limits(self, number: int, axis: int) -> Limits:
+        param, z3 = self.func.params[number], self.terms.z3
+        if param.layout is not None:
+            first = param.layout.origin[axis]
+            return z3.IntVal(first), z3.IntVal(first + param.layout.shape[axis])
+        if axis >= param.ndim:
+            return z3.IntVal(0), z3.IntVal(param.element_shape[axis - param.ndim])
+        return z3.IntVal(0), self.extent(number, axis)
+
+
+_SILENT: Final = frozenset({C.PRINT, C.BLOCK_SYNC, C.MEM_FENCE, C.SUBGROUP_SYNC})

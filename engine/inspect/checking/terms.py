@@ -1,0 +1,266 @@
+"""Values of IR as terms of z3.
+
+Integers are mathematical integers: additions and products of signed ones are assumed not to
+overflow (`NO_OVERFLOW`), subtractions and conversions of unsigned ones wrap as the language says.
+Floor division, C's remainder and shifts by constants are exact. All else (arithmetic of floats,
+bits of unknown integers, loads) is an uninterpreted function of its operands: equal operands have
+equal results, and nothing more is known.
+
+`Z3` is the module, imported when it is first used; MissingSolverError says how to install it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final
+
+from ...ir import Op
+from ...ir import codes as C
+from ...types import DataType, i32, u1
+
+__all__ = ["NO_OVERFLOW", "MissingSolverError", "Terms", "solver_module"]
+
+NO_OVERFLOW: Final = "signed integers of indices do not overflow"
+
+
+class MissingSolverError(Exception):
+    """Raised where z3 is not installed."""
+
+
+def solver_module() -> Any:
+    """The module z3."""
+    try:
+        return import_module("z3")
+    except ImportError as error:
+        text = f"z3-solver is not installed ({error}); pip install z3-solver"
+        raise MissingSolverError(text) from None
+
+
+class Terms:
+    """Makes terms. opaque: the names of constants and functions that nothing is known about."""
+
+    def __init__(self) -> None:
+        z3 = self.z3 = solver_module()
+        self.float: Final = z3.DeclareSort("Float")
+        self.opaque: Final[set[str]] = set()
+        self._count = 0
+        self._opaque_in: Final[dict[int, tuple[Any, bool]]] = {}
+
+    # ---- constants
+
+    def sort(self, t: Any) -> Any:
+        """The sort of values of a type."""
+        if not isinstance(t, DataType) or t.is_real:
+            return self.float
+        return self.z3.BoolSort() if t.bits == 1 else self.z3.IntSort()
+
+    def fresh(self, hint: str, t: Any) -> Any:
+        """An unknown value."""
+        self._count += 1
+        name = f"{hint}!{self._count}"
+        self.opaque.add(name)
+        return self.z3.Const(name, self.sort(t))
+
+    def numbered(self, hint: str) -> Any:
+        """A new integer that is no secret."""
+        self._count += 1
+        return self.z3.Int(f"{hint} {self._count}")
+
+    def limits(self, term: Any, t: Any) -> list[Any]:
+        """Facts about any value of a type."""
+        if isinstance(t, DataType) and t.is_int and t.bits > 1 and not t.is_signed:
+            return [term >= 0, term <= t.max]
+        return []
+
+    def constant(self, value: Any, t: Any) -> Any:
+        """A constant of the IR."""
+        if not isinstance(t, DataType) or t.is_real:
+            return self.z3.Const(f"float {value!r}", self.float)
+        if t.bits == 1:
+            return self.z3.BoolVal(bool(value))
+        return self.z3.IntVal(int(value))
+
+    def function(self, name: str, args: tuple[Any, ...], t: Any) -> Any:
+        """An uninterpreted function of ``args``."""
+        sorts = [a.sort() for a in args]
+        full = f"{name}/{'.'.join(map(str, sorts))}/{self.sort(t)}"
+        self.opaque.add(full)
+        return self.z3.Function(full, *sorts, self.sort(t))(*args)
+
+    def is_opaque(self, term: Any) -> bool:
+        """True if ``term`` has a part that nothing is known about."""
+        known = self._opaque_in.get(term.get_id())
+        if known is None:
+            found = term.decl().name() in self.opaque or any(
+                self.is_opaque(c) for c in term.children()
+            )
+            known = self._opaque_in[term.get_id()] = (term, found)
+        return known[1]
+
+    # ---- conversions
+
+    def as_bool(self, term: Any) -> Any:
+        """``term != 0``."""
+        if term.sort() == self.z3.BoolSort():
+            return term
+        if term.sort() == self.z3.IntSort():
+            return term != 0
+        return self.function("nonzero", (term,), _BOOL)
+
+    def as_int(self, term: Any) -> Any:
+        """An integer."""
+        if term.sort() == self.z3.IntSort():
+            return term
+        if term.sort() == self.z3.BoolSort():
+            return self.z3.If(term, self.z3.IntVal(1), self.z3.IntVal(0))
+        return self.function("integer", (term,), _INT)
+
+    def cast(self, term: Any, t: Any) -> Any:
+        """``term`` converted to a type."""
+        if not isinstance(t, DataType) or t.is_real:
+            if term.sort() == self.float:
+                return term
+            return self.function("float", (term,), t)
+        if t.bits == 1:
+            return self.as_bool(term)
+        number = self.as_int(term)
+        if not t.is_signed:
+            return self.wrapped(number, t)
+        if t.bits < 32:
+            half = t.max + 1
+            return self.z3.If(
+                self.z3.And(number >= t.min, number <= t.max), number,
+                (number + half) % (2 * half) - half,
+            )  # fmt: skip
+        return number
+
+    def wrapped(self, number: Any, t: DataType) -> Any:
+        """A number in the range of an unsigned type."""
+        inside = self.z3.And(number >= 0, number <= t.max)
+        return self.z3.If(inside, number, number % (int(t.max) + 1))
+
+    # ---- operations
+
+    def operation(self, op: Op, args: list[Any]) -> Any:
+        """The result of a pure operation."""
+        code, t = op.code, op.type
+        if code == C.SELECT:
+            a, b = self.cast(args[1], t), self.cast(args[2], t)
+            return self.z3.If(self.as_bool(args[0]), a, b)
+        if code == C.CAST_VALUE:
+            return self.cast(args[0], t)
+        if code == C.LOGIC_NOT:
+            return self.z3.Not(self.as_bool(args[0]))
+        if C.COMPARE[code]:
+            return self._compare(op, args)
+        if isinstance(t, DataType) and t.is_int:
+            if any(a.sort() == self.float for a in args):
+                return self._unknown(op, args)
+            if t.bits == 1:
+                found = self._logic(op, args)
+            else:
+                found = self._integer(op, [self.as_int(a) for a in args], t)
+            if found is not None:
+                return found
+        return self._unknown(op, args)
+
+    def _unknown(self, op: Op, args: list[Any]) -> Any:
+        if not args:
+            return self.fresh(op.name, op.type)
+        name = f"{op.name} {op.attr!r}" if op.attr is not None else op.name
+        return self.function(name, tuple(args), op.type)
+
+    def _compare(self, op: Op, args: list[Any]) -> Any:
+        a, b = args
+        if self.float in (a.sort(), b.sort()):
+            return self._unknown(op, args)
+        if a.sort() != b.sort() or a.sort() == self.z3.BoolSort():
+            a, b = self.as_int(a), self.as_int(b)
+        return _COMPARE[op.code](a, b)
+
+    def _logic(self, op: Op, args: list[Any]) -> Any:
+        bools = [self.as_bool(a) for a in args]
+        if op.code in (C.BIT_AND, C.MUL, C.MIN):
+            return self.z3.And(*bools)
+        if op.code in (C.BIT_OR, C.MAX):
+            return self.z3.Or(*bools)
+        if op.code == C.BIT_XOR:
+            return self.z3.Xor(*bools)
+        return self.z3.Not(bools[0]) if op.code == C.BIT_NOT else None
+
+    def _integer(self, op: Op, args: list[Any], t: DataType) -> Any:
+        code, z3 = op.code, self.z3
+        a = args[0]
+        if code == C.NEG:
+            return self._fit(-a, t)
+        if code == C.ABS:
+            return z3.If(a < 0, -a, a)
+        if code == C.SGN:
+            return z3.If(a < 0, z3.IntVal(-1), z3.If(a > 0, z3.IntVal(1), z3.IntVal(0)))
+        if code in (C.FLOOR, C.CEIL, C.ROUND):
+            return a
+        if len(args) < 2:
+            return None
+        b = args[1]
+        if code in _SUMS:
+            return self._fit(_SUMS[code](a, b), t)
+        if code in (C.MAX, C.MIN):
+            return z3.If(a >= b if code == C.MAX else a <= b, a, b)
+        if code in (C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD):
+            return self._quotient(code, a, b)
+        return self._bits(op, a, b, t)
+
+    def _fit(self, number: Any, t: DataType) -> Any:
+        return number if t.is_signed else self.wrapped(number, t)
+
+    def _quotient(self, code: int, a: Any, b: Any) -> Any:
+        """Integer division as `ir.codes` defines it; by 0 it returns 0."""
+        z3 = self.z3
+        # z3's own: the remainder is never negative.
+        floor = z3.If(b > 0, a / b, (-a) / (-b))
+        cut = z3.If(b > 0, z3.If(a >= 0, a / b, -((-a) / b)),
+                    z3.If(a >= 0, -(a / (-b)), (-a) / (-b)))  # fmt: skip
+        if z3.is_int_value(b):
+            n = b.as_long()
+            if n == 0:
+                return z3.IntVal(0)
+            if n > 0:
+                floor, cut = a / b, z3.If(a >= 0, a / b, -((-a) / b))
+        result = {
+            C.DIV: cut, C.FLOORDIV: floor, C.MOD: a - b * cut, C.FLOORMOD: a - b * floor,
+        }[code]  # fmt: skip
+        if code == C.FLOORMOD and z3.is_int_value(b) and b.as_long() > 0:
+            result = a % b
+        return result if z3.is_int_value(b) else z3.If(b == 0, z3.IntVal(0), result)
+
+    def _bits(self, op: Op, a: Any, b: Any, t: DataType) -> Any:
+        z3 = self.z3
+        if op.code == C.BIT_AND:
+            if z3.is_int_value(a):
+                a, b = b, a
+            mask = b.as_long() if z3.is_int_value(b) else -1
+            if mask >= 0 and mask & (mask + 1) == 0:
+                return a % (mask + 1)
+            found = self._unknown(op, [a, b])
+            return z3.If(found < 0, z3.IntVal(0), z3.If(found > b, b, found)) if mask >= 0 else None
+        if not z3.is_int_value(b):
+            return None
+        amount = b.as_long() % t.bits
+        if op.code == C.BIT_SHL:
+            return self._fit(a * (1 << amount), t)
+        if op.code == C.BIT_SAR or (op.code == C.BIT_SHR and not t.is_signed):
+            return a / (1 << amount)
+        return None
+
+
+_INT: Final = i32
+_BOOL: Final = u1
+_COMPARE: Final[dict[int, Callable[[Any, Any], Any]]] = {
+    C.CMP_LT: operator.lt, C.CMP_LE: operator.le, C.CMP_GT: operator.gt, C.CMP_GE: operator.ge,
+    C.CMP_EQ: operator.eq, C.CMP_NE: operator.ne,
+}  # fmt: skip
+_SUMS: Final[dict[int, Callable[[Any, Any], Any]]] = {
+    C.ADD: operator.add, C.SUB: operator.sub, C.MUL: operator.mul,
+}  # fmt: skip

@@ -1,0 +1,152 @@
+"""Verdicts on races, indices and values that are not set, against the truth by construction."""
+
+import io
+from contextlib import redirect_stdout
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.app.core.rules import RuleError, evaluate, parse_rule
+from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.inspect import KernelCapture
+from qd_studio.engine.inspect.checking import check, check_capture, verdicts
+from qd_studio.engine.inspect.checking.terms import MissingSolverError
+from qd_studio.engine.inspect.record import CheckRecord, Record
+
+from tests.inspect import checked, checked_memory, fault_seeds
+from tests.samples.sample_files import KERNELS, kernel_of
+
+
+def captured(kernel, calls=()) -> KernelCapture:
+    capture = KernelCapture(kernel, ("interp",), CompileConfig(), calls=calls)
+    capture.prepare()
+    return capture
+
+
+def outcomes(found: CheckRecord) -> dict[str, str]:
+    return {v.check: v.outcome for v in found.verdicts}
+
+
+@pytest.mark.parametrize("name", checked.EXPECTED)
+def test_programs(name):
+    assert outcomes(check(captured(checked.KERNELS[name]))) == checked.EXPECTED[name]
+
+
+@pytest.mark.sampled(5)
+@pytest.mark.parametrize(("sample", "name"), KERNELS)
+def test_no_sample_has_a_fault(sample, name):
+    found = check(captured(kernel_of(sample, name)))
+    assert "fault" not in outcomes(found).values(), found
+    assert outcomes(found)["race"] == "safe"
+
+
+def test_a_race_names_iterations_and_the_element():
+    found = check(captured(checked.anti_dependence)).of("race").findings[0]
+    assert found.message == (
+        "race on x[1]: iteration i = 0 reads it (x[i + 1]), and iteration i = 1 writes it (x[i])"
+    )
+    assert (found.array, found.indices, found.iterations) == ("x", (1,), ("i = 0", "i = 1"))
+    assert "x[i] = x[i + 1] + 1.0\n    ^^^^\n" in found.rendered
+
+
+def test_an_index_names_the_iteration_and_the_shape():
+    found = check(captured(checked.before_the_start)).of("bounds").findings[0]
+    assert found.message == ("x[i - 1] is outside of x of shape (64) in iteration i = 0: x[-1]")
+
+
+def test_what_is_unknown_states_the_assertion_that_excludes_it():
+    found = check(captured(checked.length_by_argument)).of("bounds")
+    assert found.reason == "safe if n <= x.shape[0]"
+    assert found.findings[0].needs == "n <= x.shape[0]"
+
+
+def test_a_proof_lists_its_assertions():
+    found = check(captured(checked.length_asserted)).of("bounds")
+    assert any(a.startswith("n <= x.shape[0] (assert, line ") for a in found.assumptions)
+
+
+def test_equal_writes_are_an_assumption():
+    found = check(captured(checked.flag_of_one_value)).of("race")
+    assert "iterations that write one element an equal value do no harm" in found.assumptions
+
+
+def test_an_example_of_z3_is_launched_where_synthetic_arguments_do_not_fit():
+    found = check(captured(checked.axes_swapped)).of("bounds").findings[0]
+    assert "x.shape[0] = " in found.workload
+
+
+def test_without_z3_launches_still_show_faults(monkeypatch):
+    def missing(func):
+        raise MissingSolverError("z3-solver is not installed; pip install z3-solver")
+
+    monkeypatch.setattr(verdicts, "trace", missing)
+    found = check(captured(checked.plain_count))
+    assert found.of("race").outcome == "fault"
+    assert found.of("bounds").reason.startswith("z3-solver is not installed")
+
+
+def test_a_kernel_that_does_not_compile_is_unknown():
+    @qd.kernel
+    def broken(x: checked.F32):
+        for i in x:
+            x[i] = no_such_name  # noqa: F821
+
+    found = check(captured(broken))
+    assert set(outcomes(found).values()) == {"unknown"}
+    assert "does not compile" in found.verdicts[0].reason
+
+
+def test_fields_have_known_shapes():
+    qd.init(arch=qd.cpu)
+    f = qd.field(qd.f32, shape=(8, 8))
+
+    @qd.kernel
+    def inside():
+        for i, j in f:
+            f[i, j] = 1.0 if (j + 1) % 8 > i // 8 else 2.0
+            f[i, (j + 8) % 8] += 1.0
+
+    @qd.kernel
+    def outside():
+        for i, j in f:
+            f[i, j] += f[i + 1, j]
+
+    found = check(captured(inside))
+    assert (found.of("race").outcome, found.of("bounds").outcome) == ("safe", "safe")
+    assert outcomes(check(captured(outside)))["bounds"] == "fault"
+    assert f.shape == (8, 8)
+
+
+def test_rules():
+    capture = captured(checked.anti_dependence)
+    check_capture(capture)
+    record = Record(kernels=(capture.record,))
+    assert [f.state for f in evaluate(record, ["check.race!=safe"])] == ["failed"]
+    assert [f.state for f in evaluate(record, ["check.bounds==fault"])] == ["passed"]
+    with pytest.raises(RuleError, match="safe, fault, unknown"):
+        parse_rule("check.race!=good")
+    with pytest.raises(RuleError, match=r"there is no check\.order"):
+        parse_rule("check.order!=safe")
+
+
+def test_seeded_faults_are_found(tmp_path):
+    """A sample of what `fault_seeds` counts."""
+    source = (
+        "from qd_studio import engine as qd\nimport numpy as np\n"
+        "@qd.kernel\ndef k(x: qd.types.ndarray(qd.f32, 2)):\n"
+        "    for i, j in qd.ndrange(x.shape[0], x.shape[1]):\n        x[i, j] += 1.0 * i\n"
+        "@k.workload(n=[6])\ndef make(n):\n    return np.zeros((n, n), np.float32)\n"
+    )
+    path = tmp_path / "seeded.py"
+    path.write_text(source)
+    with redirect_stdout(io.StringIO()):
+        found = fault_seeds.score([path], 300, 300)
+    assert sum(found.faults.values()) >= 3, found
+    assert not found.missed
+    assert not found.other
+
+
+def test_marked_arrays_are_restored():
+    before = np.empty, np.empty_like
+    check(captured(checked_memory.adds_to_nothing))
+    assert (np.empty, np.empty_like) == before
