@@ -242,7 +242,7 @@ class _AsDevices(Instrument):
 
     def before(self, run: Run, func: Func) -> bool:
         """False for the passes that would run them on one thread, and in tiles."""
-        return run.name not in ("serialize_scatter", "tile_iterations")
+        return run.name not in ("serialize_scatter", "pack_products", "tile_iterations")
 
 
 def _counted(

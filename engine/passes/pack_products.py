@@ -1,0 +1,628 @@
+"""pack_products: loops like those of a matrix product run on packed panels, on a CPU.
+
+In ``s += a[i, k] * b[k, j]`` the loop over ``k`` steps through a whole row of ``b`` for each
+product, and is not vectorised. Instead, a chunk runs tiles of iterations along both axes. For a few
+``k`` at a time it copies to arrays of its own what the tile reads; then it runs the iterations of
+a few rows together, for a few ``k``, in a loop over the columns that LLVM vectorises::
+
+    $9 : range_for $b, $e, <0>, $m body {     if there are enough iterations
+      <i32> $5 = loop_index $9 [0]              <*f32> $50 = array_alloca  (sums of a tile)
+      <i32> $6 = loop_index $9 [1]              <*f32> $51, $52 = array_alloca  (of a, of b)
+      <*f32> $7 = alloca                        for tiles of rows and columns
+      $12 : range_for <0>, $l body {              $50[...] = 0
+        s += a[i, k] * b[k, j]                    for every 32 values of k
+      }                                             $51[...], $52[...] = a[...], b[...]
+      c[i, j] = s                                   for every 4 rows, for every 4 values of k
+    }                                                 for the columns: 16 times
+                                                        $50[...] += $51[...] * $52[...]
+                                                  c[i, j] = $50[...]
+                                              else the loop as it was
+
+The columns may also be those of a loop inside of a parallel loop over rows. `tile_products` does
+the like for GPUs. The loop over ``k`` qualifies if its bounds are the same in all iterations and
+its body is straight and stores to variables alone. It must load something that depends on its index
+and the row, and something that depends on its index and the column. Each element that a task writes
+must belong to one iteration, and arrays must not overlap. Every iteration still does the same
+operations in the same order, so that the results have the same bits, unless ``fast_math`` allows
+LLVM to change them.
+
+Tiles at the ends compute more rows and columns than there are, from copies of the last ones, and
+drop what they get. The scheme is that of K. Goto and R. van de Geijn, "Anatomy of high-performance
+matrix multiplication" (ACM TOMS 34:3, 2008), with the sums in the first-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from typing import Final, NamedTuple
+
+from ..analysis import cell_loop
+from ..ir import Builder, ForAttr, Func, Op, walk
+from ..ir import codes as C
+from ..ir.edit import clone, clone_into
+from ..types import DataType, PointerType, i32, i64
+from .grid import is_plain
+from .manager import PassCx
+from .registry import register
+
+__all__ = ["PANEL", "pack_products"]
+
+PANEL: Final = "packed panel"
+"""The name of the arrays that this pass makes."""
+
+_ROWS: Final = 64
+_ROW_BYTES: Final = 1024
+"""Of the sums of one row of a tile."""
+_DEPTH: Final = 32
+"""Values of the inner loop's index for which arrays hold what a tile reads."""
+_TOGETHER: Final = 4
+"""Rows of one run of the loop over the columns."""
+_UNROLLED: Final = 4
+"""Values of the inner loop's index in one run of it."""
+_LANES: Final = 16
+"""The columns of a tile are rounded up to a multiple."""
+_LEAST: Final = (4, 8, 4)
+"""Fewer rows, columns or values of the inner loop's index are not worth copies."""
+_MOST_OPS: Final = 40
+_MOST_STAGED: Final = 4
+_MOST_SUMS: Final = 4
+_LONGEST: Final = 1 << 30
+_ROW, _COLUMN, _INNER, _OTHER = range(4)
+_NO_TRAPS: Final = frozenset({C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD})
+
+Depends = dict[Op, frozenset[int]]
+Space = tuple[int, bool]
+"""An array: the parameter, and whether it is its gradient."""
+Spaces = dict[Space, list[Op]]
+
+
+class _Nest(NamedTuple):
+    """Loops over rows, columns and the inner one.
+
+    axes: the loop and its axis, of rows and of columns. around: ops of the rows' loop outside of
+    that of the columns. inner: the inner loop. before / after: ops around it.
+    """
+
+    axes: tuple[tuple[Op, int], tuple[Op, int]]
+    around: list[Op]
+    before: list[Op]
+    inner: Op
+    after: list[Op]
+
+    def bounds(self, axis: int) -> tuple[Op, Op]:
+        loop, number = (*self.axes, (self.inner, 0))[axis]
+        return loop.args[2 * number], loop.args[2 * number + 1]
+
+
+class _Plan(NamedTuple):
+    """depends: what each op depends on. sums: variables of an iteration. staged: loads of the inner
+    loop for rows and for columns. needed: ops of it whose values are used."""
+
+    nest: _Nest
+    depends: Depends
+    sums: list[Op]
+    staged: tuple[list[Op], list[Op]]
+    needed: set[Op]
+
+
+@register("pack_products", optional=True, per_task=True)
+def pack_products(func: Func, cx: PassCx) -> bool:
+    """Run loops like those of a matrix product on packed copies of what they read."""
+    task = cx.task
+    if task is None or task.attr.unit != "chunk":
+        return False
+    loop = cell_loop(task)
+    nest = None if loop is None else _nest(loop)
+    if loop is None or nest is None:
+        return False
+    found = _plan(func, nest)
+    if found is None:
+        return False
+    if isinstance(found, str):
+        cx.remark(loop, f"not packed, although it is like a matrix product: {found}")
+        return False
+    _Packing(func, task, loop, found).run()
+    loads = len(found.staged[0] + found.staged[1])
+    cx.remark(loop, f"runs {_TOGETHER} rows and {_UNROLLED} values of the inner loop's index "
+              f"together; {loads} loads go through packed copies")  # fmt: skip
+    return True
+
+
+def _nest(loop: Op) -> _Nest | None:
+    around: list[Op] = []
+    ops = loop.regions[0].ops
+    if len(loop.args) == 4:
+        first, second = loop.attr.axes or (0, 1)
+        axes = (loop, first), (loop, second)
+    elif len(loop.args) == 2:
+        columns = _only_loop(ops)
+        if columns is None:
+            return None
+        around = [op for op in ops if op is not columns]
+        if not all(C.PURE[op.code] for op in around):
+            return None
+        axes = (loop, 0), (columns, 0)
+        ops = columns.regions[0].ops
+    else:
+        return None
+    inner = _only_loop(ops)
+    if inner is None or loop.attr.reversed:
+        return None
+    at = ops.index(inner)
+    return _Nest(axes, around, ops[:at], inner, ops[at + 1 :])
+
+
+def _only_loop(ops: list[Op]) -> Op | None:
+    """The one loop among ops, over one axis; the others may be conditions."""
+    found = [op for op in ops if op.regions and op.code != C.IF]
+    if len(found) != 1 or found[0].code != C.RANGE_FOR or len(found[0].args) != 2:
+        return None
+    return None if found[0].attr.reversed else found[0]
+
+
+def _plan(func: Func, nest: _Nest) -> _Plan | str | None:
+    """The plan; None where the loop is not like a product, the reason where it must not be one."""
+    inner = nest.inner.regions[0].ops
+    early, late = _flat(nest.before), _flat(nest.after)
+    everything = [*nest.around, *early, *inner, *late]
+    if any(op.regions for op in inner) or any(_stores(op) for op in inner):
+        return None
+    spaces, written, others = _accesses(everything)
+    depends = _depends(nest, everything, written)
+    loads = [op for op in inner if op.code == C.GLOBAL_LOAD]
+    staged = tuple(
+        [op for op in loads if depends[op] == frozenset((axis, _INNER))] for axis in (_ROW, _COLUMN)
+    )
+    needed = _needed(inner, {*staged[0], *staged[1]})
+    staged = tuple([op for op in found if op in needed] for found in staged)
+    if not staged[0] or not staged[1]:
+        return None
+    if len(everything) > _MOST_OPS or len(staged[0] + staged[1]) > _MOST_STAGED:
+        return "its body is too long"
+    sums = [op for op in nest.before if op.code == C.ALLOCA]
+    found = _Plan(nest, depends, sums, (staged[0], staged[1]), needed)
+    if others:
+        return "it accesses memory other than arrays"
+    return _why_not(func, found, everything, spaces, written) or found
+
+
+def _why_not(
+    func: Func, plan: _Plan, everything: list[Op], spaces: Spaces, written: set[Space]
+) -> str:
+    """The reason that the iterations must stay as they are; empty if there is none."""
+    nest, depends = plan.nest, plan.depends
+    if not all(_is_simple(op) for op in everything):
+        return "it does more than compute, load and store"
+    if any(depends.get(b, ()) for axis in range(3) for b in nest.bounds(axis)[axis == 0 :]):
+        return "the bounds of its loops are not the same in all iterations"
+    arrays = [number for number, _ in spaces if func.params[number].kind != "field"]
+    if written and not func.noalias and arrays and len(spaces) > 1:
+        return "its arrays may overlap"
+    if any(not _is_own(nest, spaces[space]) for space in written):
+        return "several iterations may access an element that one of them writes"
+    inner = nest.inner.regions[0].ops
+    if not 1 <= len(plan.sums) <= _MOST_SUMS or not all(map(_held, plan.sums)):
+        return "the number or the types of its variables"
+    own = {*plan.sums, *(op for op in everything if op.code == C.ALLOCA)}
+    if any(_is_local(op) and op.args[0] not in own for op in everything):
+        return "a variable is used in several iterations"
+    outside = {*nest.around, *nest.before} - set(plan.sums)
+    for op in [*inner, *_flat(nest.after)]:
+        if any(arg in outside and _OTHER in depends[arg] for arg in op.args):
+            return "values of an iteration cross its inner loop"
+    for op in plan.needed:
+        if op.code == C.GLOBAL_LOAD and {_ROW, _COLUMN} & depends[op] and (
+            _OTHER in depends[op] or {_ROW, _COLUMN} <= depends[op]):  # fmt: skip
+            return "a load depends on both axes, or on what an iteration has computed"
+        if op.code in _NO_TRAPS and not op.type.is_real:
+            return "a division could fail for iterations that do not exist"
+    return ""
+
+
+def _flat(ops: list[Op]) -> list[Op]:
+    """The ops with those of conditions."""
+    found: list[Op] = []
+    for op in ops:
+        found.append(op)
+        for region in op.regions:
+            found += walk(region)
+    return found
+
+
+def _is_simple(op: Op) -> bool:
+    if op.regions and op.code != C.IF:
+        return False
+    return op.code != C.CONTINUE and not C.ATOMIC[op.code] and is_plain(op)
+
+
+def _is_local(op: Op) -> bool:
+    return op.code in (C.LOCAL_LOAD, C.LOCAL_STORE)
+
+
+def _held(op: Op) -> DataType | None:
+    """The type of a variable, if that is a number."""
+    t = op.type.elem if isinstance(op.type, PointerType) else None
+    return t if isinstance(t, DataType) else None
+
+
+def _type(op: Op) -> DataType:
+    """The type of a number, or of a variable that holds one."""
+    t = _held(op) or op.type
+    assert isinstance(t, DataType)
+    return t
+
+
+def _stores(op: Op) -> bool:
+    return bool(C.WRITE[op.code]) and op.args[0].code != C.ALLOCA
+
+
+def _accesses(ops: Iterable[Op]) -> tuple[Spaces, set[Space], bool]:
+    """The addresses in each array, the arrays that are written; True if there are others."""
+    spaces: Spaces = {}
+    written: set[Space] = set()
+    others = False
+    for op in ops:
+        if not (C.READ[op.code] or C.WRITE[op.code] or C.ATOMIC[op.code]) or not op.args:
+            continue
+        pointer = op.args[0]
+        if pointer.code == C.ALLOCA:
+            continue
+        plain = pointer.code == C.EXTERNAL_PTR and pointer.args[0].code == C.ARG_ADDR
+        if not plain or pointer.attr != "unsafe":
+            others = True
+            continue
+        space: Space = pointer.args[0].attr
+        spaces.setdefault(space, []).append(pointer)
+        if op.code != C.GLOBAL_LOAD:
+            written.add(space)
+    return spaces, written, others
+
+
+def _is_own(nest: _Nest, pointers: list[Op]) -> bool:
+    """True if no two iterations have an element of an array in common.
+
+    Then all addresses have the indices of both axes, at the same places.
+    """
+    found: set[tuple[int, ...] | None] = set()
+    for pointer in pointers:
+        places: dict[int, int] = {}
+        for place, index in enumerate(pointer.args[1:]):
+            axis = _axis(nest, index)
+            if axis in (_ROW, _COLUMN):
+                places.setdefault(axis, place)
+        found.add((places[_ROW], places[_COLUMN]) if len(places) == 2 else None)
+    return len(found) == 1 and None not in found
+
+
+def _axis(nest: _Nest, op: Op) -> int:
+    """The axis whose index an op is; -1 for none."""
+    if op.code == C.LOOP_INDEX:
+        for axis, loop in enumerate((*nest.axes, (nest.inner, 0))):
+            if (op.args[0], op.attr) == loop:
+                return axis
+    return -1
+
+
+def _depends(nest: _Nest, ops: list[Op], written: set[Space]) -> Depends:
+    """For each op the axes and other things that its value depends on."""
+    found: Depends = {}
+    for op in ops:
+        axis = _axis(nest, op)
+        if axis >= 0:
+            found[op] = frozenset((axis,))
+            continue
+        args: frozenset[int] = frozenset()
+        for arg in op.args:
+            args |= found.get(arg, frozenset())
+        pointer = op.args[0] if op.args else None
+        constant = C.PURE[op.code] or (
+            op.code == C.GLOBAL_LOAD
+            and pointer is not None
+            and pointer.code == C.EXTERNAL_PTR
+            and pointer.args[0].attr not in written
+        )
+        found[op] = args if constant else args | {_OTHER}
+    return found
+
+
+def _needed(inner: list[Op], staged: set[Op]) -> set[Op]:
+    """The ops of the inner loop that its stores use, but for the addresses of staged loads."""
+    needed: set[Op] = set()
+    for op in reversed(inner):
+        if C.WRITE[op.code] or op in needed:
+            needed.add(op)
+            if op not in staged:
+                needed.update(op.args)
+    return needed
+
+
+class _Packing:
+    """Makes the new code of one task.
+
+    width: columns of a tile. begins / lengths: of rows, columns and the inner loop. sums / panels:
+    the arrays for variables and staged loads. corner / sizes: of the tile at hand.
+    """
+
+    def __init__(self, func: Func, task: Op, loop: Op, plan: _Plan) -> None:
+        self.func: Final = func
+        self.plan: Final = plan
+        self.nest: Final = plan.nest
+        self.loop: Final = loop
+        self.body: Final = task.regions[1]
+        self.b: Final = Builder(func, self.body, loop.loc, [])
+        sizes = [_type(op).size for op in (*plan.sums, *plan.staged[0], *plan.staged[1])]
+        self.width: Final = _ROW_BYTES // max(4, *sizes)
+        self.own: Final = {*self.nest.around, *self.nest.before, *self.nest.inner.regions[0].ops}
+
+    def run(self) -> None:
+        b = self.b
+        bounds: list[Op] = []
+        common: dict[Op, Op] = {}
+        for axis in range(3):
+            bounds += [self.value(bound, common) for bound in self.nest.bounds(axis)]
+        ends = [b.cast(bound, i64) for bound in bounds]
+        lengths = [b.binary(C.SUB, ends[at + 1], ends[at]) for at in (0, 2, 4)]
+        enough: Op | None = None
+        for length, least in zip(lengths, _LEAST, strict=True):
+            inside = b.binary(
+                C.BIT_AND,
+                b.binary(C.CMP_GE, length, b.const(least, i64)),
+                b.binary(C.CMP_LE, length, b.const(_LONGEST, i64)),
+            )
+            enough = inside if enough is None else b.binary(C.BIT_AND, enough, inside)
+        assert enough is not None
+        choice = b.if_(enough)
+        clone_into(self.func, [self.loop], {}, choice.regions[1])
+        self.begins = bounds[::2]
+        with b.inside(choice.regions[0]):
+            self.lengths = [b.cast(length, i32) for length in lengths]
+            self.sums = {op: self.array(_type(op), _ROWS * self.width)
+                         for op in self.plan.sums}  # fmt: skip
+            self.panels = {
+                load: self.array(_type(load), _DEPTH * (self.width if axis else _ROWS))
+                for axis in (_ROW, _COLUMN)
+                for load in self.plan.staged[axis]
+            }
+            zero = b.const(0, i32)
+            counts = [self.divided(self.lengths[axis], side)
+                      for axis, side in ((_ROW, _ROWS), (_COLUMN, self.width))]  # fmt: skip
+            tiles = b.range_for((zero, counts[0], zero, counts[1]), ForAttr())
+            with b.inside(tiles.regions[0]):
+                self.tile([b.loop_index(tiles, axis) for axis in (0, 1)])
+        at = self.body.ops.index(self.loop)
+        self.body.ops[at : at + 1] = b.ops
+
+    def array(self, t: DataType, count: int) -> Op:
+        return self.b.array(t, count, PANEL)
+
+    def divided(self, length: Op, side: int) -> Op:
+        """How many parts of that length there are, the last of which may be shorter."""
+        b = self.b
+        rounded = b.binary(C.ADD, length, b.const(side - 1, i32))
+        return b.binary(C.BIT_SAR, rounded, b.const(side.bit_length() - 1, i32))
+
+    def rounded(self, length: Op, side: int) -> Op:
+        b = self.b
+        return b.binary(C.BIT_SHL, self.divided(length, side), b.const(side.bit_length() - 1, i32))
+
+    def value(self, op: Op, made: dict[Op, Op]) -> Op:
+        """A copy of an op and of what it uses, with what ``made`` has in place of some of them."""
+        if op in made:
+            return made[op]
+        axis = _axis(self.nest, op)
+        if axis >= 0:
+            raise AssertionError("the caller knows the indices that an op depends on")
+        if op not in self.own:
+            return op
+        args = tuple([self.value(arg, made) for arg in op.args])
+        new = self.b.emit(op.code, args, op.attr, op.type)
+        self.func.origins[new.id] = op.id
+        made[op] = new
+        return new
+
+    def indices(self, axis: int, index: Op) -> dict[Op, Op]:
+        """``index`` for all ops that are the index of an axis."""
+        nest = self.nest
+        ops = [*nest.around, *_flat(nest.before), *nest.inner.regions[0].ops, *_flat(nest.after)]
+        return {op: index for op in ops if _axis(nest, op) == axis}
+
+    def tile(self, at: list[Op]) -> None:
+        """The iterations of one tile."""
+        b = self.b
+        self.corner: list[Op] = []
+        self.sizes: list[Op] = []
+        for axis, side in ((_ROW, _ROWS), (_COLUMN, self.width)):
+            past = b.binary(C.MUL, at[axis], b.const(side, i32))
+            self.corner.append(b.binary(C.ADD, self.begins[axis], past))
+            left = b.binary(C.SUB, self.lengths[axis], past)
+            self.sizes.append(b.binary(C.MIN, left, b.const(side, i32)))
+        self.each(self.nest.before, after=False)
+        zero = b.const(0, i32)
+        parts = b.range_for((zero, self.divided(self.lengths[_INNER], _DEPTH)), ForAttr())
+        with b.inside(parts.regions[0]):
+            past = b.binary(C.MUL, b.loop_index(parts, 0), b.const(_DEPTH, i32))
+            left = b.binary(C.SUB, self.lengths[_INNER], past)
+            self.part(
+                b.binary(C.ADD, self.begins[_INNER], past),
+                b.binary(C.MIN, left, b.const(_DEPTH, i32)),
+            )
+        self.each(self.nest.after, after=True)
+
+    def each(self, ops: list[Op], after: bool) -> None:
+        """Ops before or after the inner loop, for all iterations of a tile."""
+        b, nest, depends = self.b, self.nest, self.plan.depends
+        zero = b.const(0, i32)
+        loop = b.range_for((zero, self.sizes[0], zero, self.sizes[1]), ForAttr())
+        with b.inside(loop.regions[0]):
+            at = [b.loop_index(loop, axis) for axis in (0, 1)]
+            made: dict[Op, Op] = {}
+            for axis in (_ROW, _COLUMN):
+                made |= self.indices(axis, b.binary(C.ADD, self.corner[axis], at[axis]))
+            place = b.binary(C.ADD, b.binary(C.MUL, at[0], b.const(self.width, i32)), at[1])
+            if after:
+                for op, array in self.sums.items():
+                    made[op] = b.alloca(_type(op))
+                    b.store(made[op], b.load(b.element(array, place)))
+                known = [op for op in nest.before if _OTHER not in depends[op]]
+                self.copies([*nest.around, *known], made)
+            else:
+                self.copies(nest.around, made)
+            self.copies(ops, made)
+            if not after:
+                for op, array in self.sums.items():
+                    b.store(b.element(array, place), b.load(made[op]))
+
+    def copies(self, ops: list[Op], made: dict[Op, Op]) -> None:
+        b = self.b
+        for op in ops:
+            if op not in made:
+                new = clone(self.func, op, made, b.block)
+                self.func.origins[new.id] = op.id
+                b.ops.append(new)
+
+    def part(self, first: Op, count: Op) -> None:
+        """Some values of the inner loop's index, for a tile."""
+        b = self.b
+        zero = b.const(0, i32)
+        for axis in (_ROW, _COLUMN):
+            for load in self.plan.staged[axis]:
+                self.fill(load, axis, first, count)
+        columns = self.rounded(self.sizes[_COLUMN], _LANES)
+        shift = b.const(_UNROLLED.bit_length() - 1, i32)
+        rows = b.range_for((zero, self.divided(self.sizes[_ROW], _TOGETHER)), ForAttr())
+        with b.inside(rows.regions[0]):
+            row = b.binary(C.MUL, b.loop_index(rows, 0), b.const(_TOGETHER, i32))
+            groups = b.binary(C.BIT_SAR, count, shift)
+            loop = b.range_for((zero, groups), ForAttr())
+            with b.inside(loop.regions[0]):
+                depth = b.binary(C.BIT_SHL, b.loop_index(loop, 0), shift)
+                _Kernel(self, row, depth, first, _UNROLLED).run(columns)
+            rest = b.range_for((b.binary(C.BIT_SHL, groups, shift), count), ForAttr())
+            with b.inside(rest.regions[0]):
+                _Kernel(self, row, b.loop_index(rest, 0), first, 1).run(columns)
+
+    def fill(self, load: Op, axis: int, first: Op, count: Op) -> None:
+        """Copy what a tile reads, along the array's rows."""
+        b = self.b
+        zero = b.const(0, i32)
+        last = load.args[0].args[-1]
+        inward = _INNER in self.plan.depends.get(last, ())
+        side = self.rounded(self.sizes[axis], _LANES if axis else _TOGETHER)
+        # Rows have their own values of the inner index next to each other, and so has the panel.
+        loop = b.range_for((zero, side, zero, count), ForAttr(axes=(0, 1) if inward else (1, 0)))
+        with b.inside(loop.regions[0]):
+            place, depth = b.loop_index(loop, 0), b.loop_index(loop, 1)
+            existing = b.binary(C.MIN, place, b.binary(C.SUB, self.sizes[axis], b.const(1, i32)))
+            made = self.indices(axis, b.binary(C.ADD, self.corner[axis], existing))
+            made |= self.indices(_INNER, b.binary(C.ADD, first, depth))
+            value = self.value(load, made)
+            outer, inner, length = (depth, place, self.width) if axis else (place, depth, _DEPTH)
+            at = b.binary(C.ADD, b.binary(C.MUL, outer, b.const(length, i32)), inner)
+            b.store(b.element(self.panels[load], at), value)
+
+
+class _Kernel:
+    """A few rows and values of the inner loop's index, in one loop over the columns of a tile.
+
+    rows / depths: of the tile and of the panels. made: the ops of the inner loop, for a row and a
+    value of the index; -1 where it is for all. now: the values of variables, for a row.
+    """
+
+    def __init__(self, packing: _Packing, row: Op, depth: Op, first: Op, count: int) -> None:
+        b = packing.b
+        self.p = packing
+        self.b = b
+        self.count = count
+        self.rows = [self.plus(row, n) for n in range(_TOGETHER)]
+        self.depths = [self.plus(depth, n) for n in range(count)]
+        self.made: dict[tuple[Op, int, int], Op] = {}
+        self.now: dict[tuple[Op, int], Op] = {}
+        last = b.binary(C.SUB, packing.sizes[_ROW], b.const(1, i32))
+        self.common: dict[tuple[int, int], dict[Op, Op]] = {}
+        for r, d in product(range(-1, _TOGETHER), range(-1, count)):
+            made: dict[Op, Op] = {}
+            if r >= 0:
+                at = b.binary(C.MIN, self.rows[r], last)
+                made |= packing.indices(_ROW, b.binary(C.ADD, packing.corner[_ROW], at))
+            if d >= 0:
+                made |= packing.indices(_INNER, b.binary(C.ADD, first, self.depths[d]))
+            self.common[r, d] = made
+
+    def plus(self, op: Op, n: int) -> Op:
+        return self.b.binary(C.ADD, op, self.b.const(n, i32)) if n else op
+
+    def run(self, columns: Op) -> None:
+        b, plan = self.b, self.p.plan
+        inner = [op for op in plan.nest.inner.regions[0].ops if op in plan.needed]
+        panels: dict[tuple[Op, int], Op] = {}
+        for op in inner:
+            if op in plan.staged[_COLUMN]:
+                for d, depth in enumerate(self.depths):
+                    panels[op, d] = b.binary(C.MUL, depth, b.const(self.p.width, i32))
+            elif not plan.depends[op] & {_COLUMN, _OTHER}:
+                self.scalars(op)
+        starts = [b.binary(C.MUL, row, b.const(self.p.width, i32)) for row in self.rows]
+        loop = b.range_for((b.const(0, i32), columns), ForAttr())
+        with b.inside(loop.regions[0]):
+            at = b.loop_index(loop, 0)
+            places = [b.binary(C.ADD, start, at) for start in starts]
+            pointers = {
+                (op, r): b.element(array, place)
+                for op, array in self.p.sums.items()
+                for r, place in enumerate(places)
+            }
+            self.now = {key: b.load(pointer) for key, pointer in pointers.items()}
+            last = b.binary(C.SUB, self.p.sizes[_COLUMN], b.const(1, i32))
+            column = b.binary(C.ADD, self.p.corner[_COLUMN], b.binary(C.MIN, at, last))
+            for made in self.common.values():
+                made |= self.p.indices(_COLUMN, column)
+            for (op, d), start in panels.items():
+                place = b.binary(C.ADD, start, at)
+                self.made[op, -1, d] = b.load(b.element(self.p.panels[op], place))
+            for d, r in product(range(self.count), range(_TOGETHER)):
+                for op in inner:
+                    self.step(op, r, d)
+            for key, pointer in pointers.items():
+                b.store(pointer, self.now[key])
+
+    def scalars(self, op: Op) -> None:
+        """An op that is the same for all columns."""
+        depends = self.p.plan.depends[op]
+        rows = range(_TOGETHER) if _ROW in depends else (-1,)
+        for r, d in product(rows, range(self.count) if _INNER in depends else (-1,)):
+            if op in self.p.plan.staged[_ROW]:
+                start = self.b.binary(C.MUL, self.rows[r], self.b.const(_DEPTH, i32))
+                at = self.b.binary(C.ADD, start, self.depths[d])
+                self.made[op, r, d] = self.b.load(self.b.element(self.p.panels[op], at))
+            else:
+                self.made[op, r, d] = self.copy(op, r, d)
+
+    def step(self, op: Op, r: int, d: int) -> None:
+        """One op of an iteration of the inner loop, unless it has been done for several."""
+        if op.code == C.ALLOCA:
+            self.now[op, r] = self.b.const(0, _type(op))
+        elif op.code == C.LOCAL_LOAD:
+            self.made[op, r, d] = self.now[op.args[0], r]
+        elif op.code == C.LOCAL_STORE:
+            self.now[op.args[0], r] = self.of(op.args[1], r, d)
+        elif self.known(op, r, d) is None:
+            self.made[op, r, d] = self.copy(op, r, d)
+
+    def known(self, op: Op, r: int, d: int) -> Op | None:
+        for key in ((op, r, d), (op, r, -1), (op, -1, d), (op, -1, -1)):
+            if key in self.made:
+                return self.made[key]
+        return None
+
+    def of(self, op: Op, r: int, d: int) -> Op:
+        found = self.known(op, r, d)
+        return self.p.value(op, self.common[r, d]) if found is None else found
+
+    def copy(self, op: Op, r: int, d: int) -> Op:
+        if op in self.common[r, d]:
+            return self.common[r, d][op]
+        args = tuple([self.of(arg, r, d) for arg in op.args])
+        new = self.b.emit(op.code, args, op.attr, op.type)
+        self.p.func.origins[new.id] = op.id
+        return new
