@@ -33,7 +33,6 @@ matrix multiplication" (ACM TOMS 34:3, 2008), with the sums in the first-level c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -44,6 +43,7 @@ from ..ir.edit import clone, clone_into
 from ..types import DataType, PointerType, i32, i64
 from .grid import is_plain
 from .manager import PassCx
+from .own_elements import accesses_of, why_shared
 from .registry import register
 
 __all__ = ["PANEL", "pack_products"]
@@ -72,9 +72,6 @@ _ROW, _COLUMN, _INNER, _OTHER = range(4)
 _NO_TRAPS: Final = frozenset({C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD})
 
 Depends = dict[Op, frozenset[int]]
-Space = tuple[int, bool]
-"""An array: the parameter, and whether it is its gradient."""
-Spaces = dict[Space, list[Op]]
 
 
 class _Nest(NamedTuple):
@@ -168,8 +165,8 @@ def _plan(func: Func, nest: _Nest) -> _Plan | str | None:
     everything = [*nest.around, *early, *inner, *late]
     if any(op.regions for op in inner) or any(_stores(op) for op in inner):
         return None
-    spaces, written, others = _accesses(everything)
-    depends = _depends(nest, everything, written)
+    memory = accesses_of(everything)
+    depends = _depends(nest, everything, memory.written)
     loads = [op for op in inner if op.code == C.GLOBAL_LOAD]
     staged = tuple(
         [op for op in loads if depends[op] == frozenset((axis, _INNER))] for axis in (_ROW, _COLUMN)
@@ -182,25 +179,16 @@ def _plan(func: Func, nest: _Nest) -> _Plan | str | None:
         return "its body is too long"
     sums = [op for op in nest.before if op.code == C.ALLOCA]
     found = _Plan(nest, depends, sums, (staged[0], staged[1]), needed)
-    if others:
-        return "it accesses memory other than arrays"
-    return _why_not(func, found, everything, spaces, written) or found
+    return why_shared(func, memory, nest.axes) or _why_not(found, everything) or found
 
 
-def _why_not(
-    func: Func, plan: _Plan, everything: list[Op], spaces: Spaces, written: set[Space]
-) -> str:
+def _why_not(plan: _Plan, everything: list[Op]) -> str:
     """The reason that the iterations must stay as they are; empty if there is none."""
     nest, depends = plan.nest, plan.depends
     if not all(_is_simple(op) for op in everything):
         return "it does more than compute, load and store"
     if any(depends.get(b, ()) for axis in range(3) for b in nest.bounds(axis)[axis == 0 :]):
         return "the bounds of its loops are not the same in all iterations"
-    arrays = [number for number, _ in spaces if func.params[number].kind != "field"]
-    if written and not func.noalias and arrays and len(spaces) > 1:
-        return "its arrays may overlap"
-    if any(not _is_own(nest, spaces[space]) for space in written):
-        return "several iterations may access an element that one of them writes"
     inner = nest.inner.regions[0].ops
     if not 1 <= len(plan.sums) <= _MOST_SUMS or not all(map(_held, plan.sums)):
         return "the number or the types of its variables"
@@ -257,44 +245,6 @@ def _stores(op: Op) -> bool:
     return bool(C.WRITE[op.code]) and op.args[0].code != C.ALLOCA
 
 
-def _accesses(ops: Iterable[Op]) -> tuple[Spaces, set[Space], bool]:
-    """The addresses in each array, the arrays that are written; True if there are others."""
-    spaces: Spaces = {}
-    written: set[Space] = set()
-    others = False
-    for op in ops:
-        if not (C.READ[op.code] or C.WRITE[op.code] or C.ATOMIC[op.code]) or not op.args:
-            continue
-        pointer = op.args[0]
-        if pointer.code == C.ALLOCA:
-            continue
-        plain = pointer.code == C.EXTERNAL_PTR and pointer.args[0].code == C.ARG_ADDR
-        if not plain or pointer.attr != "unsafe":
-            others = True
-            continue
-        space: Space = pointer.args[0].attr
-        spaces.setdefault(space, []).append(pointer)
-        if op.code != C.GLOBAL_LOAD:
-            written.add(space)
-    return spaces, written, others
-
-
-def _is_own(nest: _Nest, pointers: list[Op]) -> bool:
-    """True if no two iterations have an element of an array in common.
-
-    Then all addresses have the indices of both axes, at the same places.
-    """
-    found: set[tuple[int, ...] | None] = set()
-    for pointer in pointers:
-        places: dict[int, int] = {}
-        for place, index in enumerate(pointer.args[1:]):
-            axis = _axis(nest, index)
-            if axis in (_ROW, _COLUMN):
-                places.setdefault(axis, place)
-        found.add((places[_ROW], places[_COLUMN]) if len(places) == 2 else None)
-    return len(found) == 1 and None not in found
-
-
 def _axis(nest: _Nest, op: Op) -> int:
     """The axis whose index an op is; -1 for none."""
     if op.code == C.LOOP_INDEX:
@@ -304,7 +254,7 @@ def _axis(nest: _Nest, op: Op) -> int:
     return -1
 
 
-def _depends(nest: _Nest, ops: list[Op], written: set[Space]) -> Depends:
+def _depends(nest: _Nest, ops: list[Op], written: set[tuple[int, bool]]) -> Depends:
     """For each op the axes and other things that its value depends on."""
     found: Depends = {}
     for op in ops:

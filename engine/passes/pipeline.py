@@ -142,6 +142,7 @@ def _to_chunks(cx: PassCx) -> None:
     cx.run_pass("index_set_splitting")
     # Accumulators, which iterations in another order would change, are known by now.
     cx.run_pass("pack_products")
+    cx.run_pass("mask_loops")
     cx.run_pass("tile_iterations")
 
 
