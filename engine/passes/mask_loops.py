@@ -33,10 +33,10 @@ from ..analysis import cell_loop
 from ..ir import Builder, ForAttr, Func, Op, walk
 from ..ir import codes as C
 from ..ir.edit import clone, clone_into
-from ..types import DataType, PointerType, i32, i64, u1
+from ..types import DataType, i32, i64, u1
 from .grid import is_plain
+from .iterations import accesses_of, flat, held, number_type, why_shared
 from .manager import PassCx
-from .own_elements import accesses_of, why_shared
 from .registry import register
 
 __all__ = ["LANES", "mask_loops"]
@@ -75,8 +75,12 @@ def mask_loops(func: Func, cx: PassCx) -> bool:
     if task is None or task.attr.unit != "chunk":
         return False
     loop = cell_loop(task)
-    nest = None if loop is None else _nest(loop)
+    if loop is None or not any(op.code == C.WHILE for op in walk(loop.regions[0])):
+        return False
+    nest = _nest(loop)
     if nest is None:
+        cx.remark(loop, "iterations with a loop of unknown length do not run together: it is not "
+                  "the only loop in one")  # fmt: skip
         return False
     why_not = _why_not(func, nest)
     if why_not:
@@ -107,7 +111,7 @@ def _nest(loop: Op) -> _Nest | None:
 
 def _why_not(func: Func, nest: _Nest) -> str:
     """The reason that the iterations must stay as they are; empty if there is none."""
-    outside = _flat(nest.before) + _flat(nest.after)
+    outside = flat(nest.before) + flat(nest.after)
     inside = walk(nest.inner.regions[0])
     if len(outside) + len(inside) > _MOST_OPS:
         return "the body is too long"
@@ -115,7 +119,7 @@ def _why_not(func: Func, nest: _Nest) -> str:
         return "they do more than compute, load and store"
     variables = {op for op in (*nest.before, *nest.after, *inside) if op.code == C.ALLOCA}
     for op in (*outside, *inside):
-        if op.code == C.ALLOCA and not isinstance(_held(op), DataType):
+        if op.code == C.ALLOCA and held(op) is None:
             return "a variable is no number"
         if op.code in (C.LOCAL_LOAD, C.LOCAL_STORE) and op.args[0] not in variables:
             return "a variable is used in several iterations"
@@ -129,28 +133,6 @@ def _why_not(func: Func, nest: _Nest) -> str:
             if divisor.code != C.CONST or int(divisor.attr) <= 0:
                 return "a division could fail for iterations that have left the loop"
     return why_shared(func, accesses_of(outside), nest.axes)
-
-
-def _flat(ops: list[Op]) -> list[Op]:
-    """The ops with those of conditions."""
-    found: list[Op] = []
-    for op in ops:
-        found.append(op)
-        for region in op.regions:
-            found += walk(region)
-    return found
-
-
-def _held(op: Op) -> object:
-    """The type of a variable's value."""
-    return op.type.elem if isinstance(op.type, PointerType) else None
-
-
-def _number(op: Op) -> DataType:
-    """The type of a number, or of a variable that holds one."""
-    t = op.type.elem if isinstance(op.type, PointerType) else op.type
-    assert isinstance(t, DataType)
-    return t
 
 
 class _Masking:
@@ -183,7 +165,7 @@ class _Masking:
         choice = b.if_(b.binary(C.CMP_GE, length, b.const(_LEAST, i64)))
         clone_into(self.func, [loop], {}, choice.regions[1])
         with b.inside(choice.regions[0]):
-            self.arrays = {op: self.array(_number(op)) for op in self.kept()}
+            self.arrays = {op: self.array(number_type(op)) for op in self.kept()}
             self.mask = self.array(u1)
             zero = b.const(0, i32)
             rounded = b.binary(C.ADD, length, b.const(_LANES - 1, i64))
@@ -211,7 +193,7 @@ class _Masking:
     def kept(self) -> list[Op]:
         """Variables and values from before the inner loop that are used in it or after it."""
         found: dict[Op, None] = {}
-        for op in (*self.inside, *_flat(self.nest.after)):
+        for op in (*self.inside, *flat(self.nest.after)):
             for arg in op.args:
                 self.keep(arg, found)
         return list(found)
@@ -291,13 +273,13 @@ class _Masking:
             made = self.index(lane)
             if after:
                 for op, array in self.arrays.items():
-                    value = self.get(array, lane, _number(op))
+                    value = self.get(array, lane, number_type(op))
                     if op.code == C.ALLOCA:
-                        made[op] = b.alloca(_number(op))
+                        made[op] = b.alloca(number_type(op))
                         b.store(made[op], value)
                     else:
                         made[op] = value
-                for op in _flat(ops):
+                for op in flat(ops):
                     for arg in op.args:
                         self.value(arg, made)
             for op in ops:
@@ -326,7 +308,7 @@ class _Lane:
         self.known = masking.index(lane)
         self.now: dict[Op, Op] = {}
         for op, array in masking.arrays.items():
-            value = masking.get(array, lane, _number(op))
+            value = masking.get(array, lane, number_type(op))
             (self.now if op.code == C.ALLOCA else self.known)[op] = value
         self.variables = list(self.now)
         self.inside = masking.get(masking.mask, lane, u1)
@@ -356,7 +338,7 @@ class _Lane:
                 if op.regions[1].ops:
                     self.ops(op.regions[1].ops, self.both(b.unary(C.LOGIC_NOT, chosen), condition))
             elif op.code == C.ALLOCA:
-                self.now[op] = b.const(0, _number(op))
+                self.now[op] = b.const(0, number_type(op))
             elif op.code == C.LOCAL_LOAD:
                 self.made[op] = self.now[op.args[0]]
             elif op.code == C.LOCAL_STORE:

@@ -34,16 +34,16 @@ matrix multiplication" (ACM TOMS 34:3, 2008), with the sums in the first-level c
 from __future__ import annotations
 
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..analysis import cell_loop
-from ..ir import Builder, ForAttr, Func, Op, walk
+from ..ir import Builder, ForAttr, Func, Op
 from ..ir import codes as C
 from ..ir.edit import clone, clone_into
-from ..types import DataType, PointerType, i32, i64
-from .grid import is_plain
+from ..types import DataType, i32, i64, u1
+from .iterations import flat, number_type
 from .manager import PassCx
-from .own_elements import accesses_of, why_shared
+from .product_nest import COLUMN, INNER, OTHER, ROW, Plan, axis_of, nest_of, plan_of
 from .registry import register
 
 __all__ = ["PANEL", "pack_products"]
@@ -64,43 +64,9 @@ _LANES: Final = 16
 """The columns of a tile are rounded up to a multiple."""
 _LEAST: Final = (4, 8, 4)
 """Fewer rows, columns or values of the inner loop's index are not worth copies."""
-_MOST_OPS: Final = 40
-_MOST_STAGED: Final = 4
-_MOST_SUMS: Final = 4
+_LEAST_PRODUCTS: Final = 1 << 13
+"""Nor are fewer of all; a product of 16^2 took 23 us with copies, 15 us without."""
 _LONGEST: Final = 1 << 30
-_ROW, _COLUMN, _INNER, _OTHER = range(4)
-_NO_TRAPS: Final = frozenset({C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD})
-
-Depends = dict[Op, frozenset[int]]
-
-
-class _Nest(NamedTuple):
-    """Loops over rows, columns and the inner one.
-
-    axes: the loop and its axis, of rows and of columns. around: ops of the rows' loop outside of
-    that of the columns. inner: the inner loop. before / after: ops around it.
-    """
-
-    axes: tuple[tuple[Op, int], tuple[Op, int]]
-    around: list[Op]
-    before: list[Op]
-    inner: Op
-    after: list[Op]
-
-    def bounds(self, axis: int) -> tuple[Op, Op]:
-        loop, number = (*self.axes, (self.inner, 0))[axis]
-        return loop.args[2 * number], loop.args[2 * number + 1]
-
-
-class _Plan(NamedTuple):
-    """depends: what each op depends on. sums: variables of an iteration. staged: loads of the inner
-    loop for rows and for columns. needed: ops of it whose values are used."""
-
-    nest: _Nest
-    depends: Depends
-    sums: list[Op]
-    staged: tuple[list[Op], list[Op]]
-    needed: set[Op]
 
 
 @register("pack_products", optional=True, per_task=True)
@@ -110,10 +76,10 @@ def pack_products(func: Func, cx: PassCx) -> bool:
     if task is None or task.attr.unit != "chunk":
         return False
     loop = cell_loop(task)
-    nest = None if loop is None else _nest(loop)
+    nest = None if loop is None else nest_of(loop)
     if loop is None or nest is None:
         return False
-    found = _plan(func, nest)
+    found = plan_of(func, nest)
     if found is None:
         return False
     if isinstance(found, str):
@@ -126,167 +92,6 @@ def pack_products(func: Func, cx: PassCx) -> bool:
     return True
 
 
-def _nest(loop: Op) -> _Nest | None:
-    around: list[Op] = []
-    ops = loop.regions[0].ops
-    if len(loop.args) == 4:
-        first, second = loop.attr.axes or (0, 1)
-        axes = (loop, first), (loop, second)
-    elif len(loop.args) == 2:
-        columns = _only_loop(ops)
-        if columns is None:
-            return None
-        around = [op for op in ops if op is not columns]
-        if not all(C.PURE[op.code] for op in around):
-            return None
-        axes = (loop, 0), (columns, 0)
-        ops = columns.regions[0].ops
-    else:
-        return None
-    inner = _only_loop(ops)
-    if inner is None or loop.attr.reversed:
-        return None
-    at = ops.index(inner)
-    return _Nest(axes, around, ops[:at], inner, ops[at + 1 :])
-
-
-def _only_loop(ops: list[Op]) -> Op | None:
-    """The one loop among ops, over one axis; the others may be conditions."""
-    found = [op for op in ops if op.regions and op.code != C.IF]
-    if len(found) != 1 or found[0].code != C.RANGE_FOR or len(found[0].args) != 2:
-        return None
-    return None if found[0].attr.reversed else found[0]
-
-
-def _plan(func: Func, nest: _Nest) -> _Plan | str | None:
-    """The plan; None where the loop is not like a product, the reason where it must not be one."""
-    inner = nest.inner.regions[0].ops
-    early, late = _flat(nest.before), _flat(nest.after)
-    everything = [*nest.around, *early, *inner, *late]
-    if any(op.regions for op in inner) or any(_stores(op) for op in inner):
-        return None
-    memory = accesses_of(everything)
-    depends = _depends(nest, everything, memory.written)
-    loads = [op for op in inner if op.code == C.GLOBAL_LOAD]
-    staged = tuple(
-        [op for op in loads if depends[op] == frozenset((axis, _INNER))] for axis in (_ROW, _COLUMN)
-    )
-    needed = _needed(inner, {*staged[0], *staged[1]})
-    staged = tuple([op for op in found if op in needed] for found in staged)
-    if not staged[0] or not staged[1]:
-        return None
-    if len(everything) > _MOST_OPS or len(staged[0] + staged[1]) > _MOST_STAGED:
-        return "its body is too long"
-    sums = [op for op in nest.before if op.code == C.ALLOCA]
-    found = _Plan(nest, depends, sums, (staged[0], staged[1]), needed)
-    return why_shared(func, memory, nest.axes) or _why_not(found, everything) or found
-
-
-def _why_not(plan: _Plan, everything: list[Op]) -> str:
-    """The reason that the iterations must stay as they are; empty if there is none."""
-    nest, depends = plan.nest, plan.depends
-    if not all(_is_simple(op) for op in everything):
-        return "it does more than compute, load and store"
-    if any(depends.get(b, ()) for axis in range(3) for b in nest.bounds(axis)[axis == 0 :]):
-        return "the bounds of its loops are not the same in all iterations"
-    inner = nest.inner.regions[0].ops
-    if not 1 <= len(plan.sums) <= _MOST_SUMS or not all(map(_held, plan.sums)):
-        return "the number or the types of its variables"
-    own = {*plan.sums, *(op for op in everything if op.code == C.ALLOCA)}
-    if any(_is_local(op) and op.args[0] not in own for op in everything):
-        return "a variable is used in several iterations"
-    outside = {*nest.around, *nest.before} - set(plan.sums)
-    for op in [*inner, *_flat(nest.after)]:
-        if any(arg in outside and _OTHER in depends[arg] for arg in op.args):
-            return "values of an iteration cross its inner loop"
-    for op in plan.needed:
-        if op.code == C.GLOBAL_LOAD and {_ROW, _COLUMN} & depends[op] and (
-            _OTHER in depends[op] or {_ROW, _COLUMN} <= depends[op]):  # fmt: skip
-            return "a load depends on both axes, or on what an iteration has computed"
-        if op.code in _NO_TRAPS and not op.type.is_real:
-            return "a division could fail for iterations that do not exist"
-    return ""
-
-
-def _flat(ops: list[Op]) -> list[Op]:
-    """The ops with those of conditions."""
-    found: list[Op] = []
-    for op in ops:
-        found.append(op)
-        for region in op.regions:
-            found += walk(region)
-    return found
-
-
-def _is_simple(op: Op) -> bool:
-    if op.regions and op.code != C.IF:
-        return False
-    return op.code != C.CONTINUE and not C.ATOMIC[op.code] and is_plain(op)
-
-
-def _is_local(op: Op) -> bool:
-    return op.code in (C.LOCAL_LOAD, C.LOCAL_STORE)
-
-
-def _held(op: Op) -> DataType | None:
-    """The type of a variable, if that is a number."""
-    t = op.type.elem if isinstance(op.type, PointerType) else None
-    return t if isinstance(t, DataType) else None
-
-
-def _type(op: Op) -> DataType:
-    """The type of a number, or of a variable that holds one."""
-    t = _held(op) or op.type
-    assert isinstance(t, DataType)
-    return t
-
-
-def _stores(op: Op) -> bool:
-    return bool(C.WRITE[op.code]) and op.args[0].code != C.ALLOCA
-
-
-def _axis(nest: _Nest, op: Op) -> int:
-    """The axis whose index an op is; -1 for none."""
-    if op.code == C.LOOP_INDEX:
-        for axis, loop in enumerate((*nest.axes, (nest.inner, 0))):
-            if (op.args[0], op.attr) == loop:
-                return axis
-    return -1
-
-
-def _depends(nest: _Nest, ops: list[Op], written: set[tuple[int, bool]]) -> Depends:
-    """For each op the axes and other things that its value depends on."""
-    found: Depends = {}
-    for op in ops:
-        axis = _axis(nest, op)
-        if axis >= 0:
-            found[op] = frozenset((axis,))
-            continue
-        args: frozenset[int] = frozenset()
-        for arg in op.args:
-            args |= found.get(arg, frozenset())
-        pointer = op.args[0] if op.args else None
-        constant = C.PURE[op.code] or (
-            op.code == C.GLOBAL_LOAD
-            and pointer is not None
-            and pointer.code == C.EXTERNAL_PTR
-            and pointer.args[0].attr not in written
-        )
-        found[op] = args if constant else args | {_OTHER}
-    return found
-
-
-def _needed(inner: list[Op], staged: set[Op]) -> set[Op]:
-    """The ops of the inner loop that its stores use, but for the addresses of staged loads."""
-    needed: set[Op] = set()
-    for op in reversed(inner):
-        if C.WRITE[op.code] or op in needed:
-            needed.add(op)
-            if op not in staged:
-                needed.update(op.args)
-    return needed
-
-
 class _Packing:
     """Makes the new code of one task.
 
@@ -294,14 +99,14 @@ class _Packing:
     the arrays for variables and staged loads. corner / sizes: of the tile at hand.
     """
 
-    def __init__(self, func: Func, task: Op, loop: Op, plan: _Plan) -> None:
+    def __init__(self, func: Func, task: Op, loop: Op, plan: Plan) -> None:
         self.func: Final = func
         self.plan: Final = plan
         self.nest: Final = plan.nest
         self.loop: Final = loop
         self.body: Final = task.regions[1]
         self.b: Final = Builder(func, self.body, loop.loc, [])
-        sizes = [_type(op).size for op in (*plan.sums, *plan.staged[0], *plan.staged[1])]
+        sizes = [number_type(op).size for op in (*plan.sums, *plan.staged[0], *plan.staged[1])]
         self.width: Final = _ROW_BYTES // max(4, *sizes)
         self.own: Final = {*self.nest.around, *self.nest.before, *self.nest.inner.regions[0].ops}
 
@@ -313,35 +118,38 @@ class _Packing:
             bounds += [self.value(bound, common) for bound in self.nest.bounds(axis)]
         ends = [b.cast(bound, i64) for bound in bounds]
         lengths = [b.binary(C.SUB, ends[at + 1], ends[at]) for at in (0, 2, 4)]
-        enough: Op | None = None
-        for length, least in zip(lengths, _LEAST, strict=True):
-            inside = b.binary(
-                C.BIT_AND,
-                b.binary(C.CMP_GE, length, b.const(least, i64)),
-                b.binary(C.CMP_LE, length, b.const(_LONGEST, i64)),
-            )
-            enough = inside if enough is None else b.binary(C.BIT_AND, enough, inside)
-        assert enough is not None
-        choice = b.if_(enough)
+        choice = b.if_(self.enough(lengths))
         clone_into(self.func, [self.loop], {}, choice.regions[1])
         self.begins = bounds[::2]
         with b.inside(choice.regions[0]):
             self.lengths = [b.cast(length, i32) for length in lengths]
-            self.sums = {op: self.array(_type(op), _ROWS * self.width)
+            self.sums = {op: self.array(number_type(op), _ROWS * self.width)
                          for op in self.plan.sums}  # fmt: skip
             self.panels = {
-                load: self.array(_type(load), _DEPTH * (self.width if axis else _ROWS))
-                for axis in (_ROW, _COLUMN)
+                load: self.array(number_type(load), _DEPTH * (self.width if axis else _ROWS))
+                for axis in (ROW, COLUMN)
                 for load in self.plan.staged[axis]
             }
             zero = b.const(0, i32)
             counts = [self.divided(self.lengths[axis], side)
-                      for axis, side in ((_ROW, _ROWS), (_COLUMN, self.width))]  # fmt: skip
+                      for axis, side in ((ROW, _ROWS), (COLUMN, self.width))]  # fmt: skip
             tiles = b.range_for((zero, counts[0], zero, counts[1]), ForAttr())
             with b.inside(tiles.regions[0]):
                 self.tile([b.loop_index(tiles, axis) for axis in (0, 1)])
         at = self.body.ops.index(self.loop)
         self.body.ops[at : at + 1] = b.ops
+
+    def enough(self, lengths: list[Op]) -> Op:
+        """True if a chunk has enough to do, and can be counted in 32 bits."""
+        b = self.b
+        products = b.const(1, i64)
+        found = b.const(True, u1)
+        for length, least in zip(lengths, _LEAST, strict=True):
+            products = b.binary(C.MUL, products, b.binary(C.MIN, length, b.const(_ROWS, i64)))
+            for test, limit in ((C.CMP_GE, least), (C.CMP_LE, _LONGEST)):
+                found = b.binary(C.BIT_AND, found, b.binary(test, length, b.const(limit, i64)))
+        enough = b.binary(C.CMP_GE, products, b.const(_LEAST_PRODUCTS, i64))
+        return b.binary(C.BIT_AND, found, enough)
 
     def array(self, t: DataType, count: int) -> Op:
         return self.b.array(t, count, PANEL)
@@ -360,7 +168,7 @@ class _Packing:
         """A copy of an op and of what it uses, with what ``made`` has in place of some of them."""
         if op in made:
             return made[op]
-        axis = _axis(self.nest, op)
+        axis = axis_of(self.nest, op)
         if axis >= 0:
             raise AssertionError("the caller knows the indices that an op depends on")
         if op not in self.own:
@@ -374,27 +182,27 @@ class _Packing:
     def indices(self, axis: int, index: Op) -> dict[Op, Op]:
         """``index`` for all ops that are the index of an axis."""
         nest = self.nest
-        ops = [*nest.around, *_flat(nest.before), *nest.inner.regions[0].ops, *_flat(nest.after)]
-        return {op: index for op in ops if _axis(nest, op) == axis}
+        ops = [*nest.around, *flat(nest.before), *nest.inner.regions[0].ops, *flat(nest.after)]
+        return {op: index for op in ops if axis_of(nest, op) == axis}
 
     def tile(self, at: list[Op]) -> None:
         """The iterations of one tile."""
         b = self.b
         self.corner: list[Op] = []
         self.sizes: list[Op] = []
-        for axis, side in ((_ROW, _ROWS), (_COLUMN, self.width)):
+        for axis, side in ((ROW, _ROWS), (COLUMN, self.width)):
             past = b.binary(C.MUL, at[axis], b.const(side, i32))
             self.corner.append(b.binary(C.ADD, self.begins[axis], past))
             left = b.binary(C.SUB, self.lengths[axis], past)
             self.sizes.append(b.binary(C.MIN, left, b.const(side, i32)))
         self.each(self.nest.before, after=False)
         zero = b.const(0, i32)
-        parts = b.range_for((zero, self.divided(self.lengths[_INNER], _DEPTH)), ForAttr())
+        parts = b.range_for((zero, self.divided(self.lengths[INNER], _DEPTH)), ForAttr())
         with b.inside(parts.regions[0]):
             past = b.binary(C.MUL, b.loop_index(parts, 0), b.const(_DEPTH, i32))
-            left = b.binary(C.SUB, self.lengths[_INNER], past)
+            left = b.binary(C.SUB, self.lengths[INNER], past)
             self.part(
-                b.binary(C.ADD, self.begins[_INNER], past),
+                b.binary(C.ADD, self.begins[INNER], past),
                 b.binary(C.MIN, left, b.const(_DEPTH, i32)),
             )
         self.each(self.nest.after, after=True)
@@ -407,14 +215,14 @@ class _Packing:
         with b.inside(loop.regions[0]):
             at = [b.loop_index(loop, axis) for axis in (0, 1)]
             made: dict[Op, Op] = {}
-            for axis in (_ROW, _COLUMN):
+            for axis in (ROW, COLUMN):
                 made |= self.indices(axis, b.binary(C.ADD, self.corner[axis], at[axis]))
             place = b.binary(C.ADD, b.binary(C.MUL, at[0], b.const(self.width, i32)), at[1])
             if after:
                 for op, array in self.sums.items():
-                    made[op] = b.alloca(_type(op))
+                    made[op] = b.alloca(number_type(op))
                     b.store(made[op], b.load(b.element(array, place)))
-                known = [op for op in nest.before if _OTHER not in depends[op]]
+                known = [op for op in nest.before if OTHER not in depends[op]]
                 self.copies([*nest.around, *known], made)
             else:
                 self.copies(nest.around, made)
@@ -435,12 +243,12 @@ class _Packing:
         """Some values of the inner loop's index, for a tile."""
         b = self.b
         zero = b.const(0, i32)
-        for axis in (_ROW, _COLUMN):
+        for axis in (ROW, COLUMN):
             for load in self.plan.staged[axis]:
                 self.fill(load, axis, first, count)
-        columns = self.rounded(self.sizes[_COLUMN], _LANES)
+        columns = self.rounded(self.sizes[COLUMN], _LANES)
         shift = b.const(_UNROLLED.bit_length() - 1, i32)
-        rows = b.range_for((zero, self.divided(self.sizes[_ROW], _TOGETHER)), ForAttr())
+        rows = b.range_for((zero, self.divided(self.sizes[ROW], _TOGETHER)), ForAttr())
         with b.inside(rows.regions[0]):
             row = b.binary(C.MUL, b.loop_index(rows, 0), b.const(_TOGETHER, i32))
             groups = b.binary(C.BIT_SAR, count, shift)
@@ -457,7 +265,7 @@ class _Packing:
         b = self.b
         zero = b.const(0, i32)
         last = load.args[0].args[-1]
-        inward = _INNER in self.plan.depends.get(last, ())
+        inward = INNER in self.plan.depends.get(last, ())
         side = self.rounded(self.sizes[axis], _LANES if axis else _TOGETHER)
         # Rows have their own values of the inner index next to each other, and so has the panel.
         loop = b.range_for((zero, side, zero, count), ForAttr(axes=(0, 1) if inward else (1, 0)))
@@ -465,7 +273,7 @@ class _Packing:
             place, depth = b.loop_index(loop, 0), b.loop_index(loop, 1)
             existing = b.binary(C.MIN, place, b.binary(C.SUB, self.sizes[axis], b.const(1, i32)))
             made = self.indices(axis, b.binary(C.ADD, self.corner[axis], existing))
-            made |= self.indices(_INNER, b.binary(C.ADD, first, depth))
+            made |= self.indices(INNER, b.binary(C.ADD, first, depth))
             value = self.value(load, made)
             outer, inner, length = (depth, place, self.width) if axis else (place, depth, _DEPTH)
             at = b.binary(C.ADD, b.binary(C.MUL, outer, b.const(length, i32)), inner)
@@ -488,15 +296,15 @@ class _Kernel:
         self.depths = [self.plus(depth, n) for n in range(count)]
         self.made: dict[tuple[Op, int, int], Op] = {}
         self.now: dict[tuple[Op, int], Op] = {}
-        last = b.binary(C.SUB, packing.sizes[_ROW], b.const(1, i32))
+        last = b.binary(C.SUB, packing.sizes[ROW], b.const(1, i32))
         self.common: dict[tuple[int, int], dict[Op, Op]] = {}
         for r, d in product(range(-1, _TOGETHER), range(-1, count)):
             made: dict[Op, Op] = {}
             if r >= 0:
                 at = b.binary(C.MIN, self.rows[r], last)
-                made |= packing.indices(_ROW, b.binary(C.ADD, packing.corner[_ROW], at))
+                made |= packing.indices(ROW, b.binary(C.ADD, packing.corner[ROW], at))
             if d >= 0:
-                made |= packing.indices(_INNER, b.binary(C.ADD, first, self.depths[d]))
+                made |= packing.indices(INNER, b.binary(C.ADD, first, self.depths[d]))
             self.common[r, d] = made
 
     def plus(self, op: Op, n: int) -> Op:
@@ -507,10 +315,10 @@ class _Kernel:
         inner = [op for op in plan.nest.inner.regions[0].ops if op in plan.needed]
         panels: dict[tuple[Op, int], Op] = {}
         for op in inner:
-            if op in plan.staged[_COLUMN]:
+            if op in plan.staged[COLUMN]:
                 for d, depth in enumerate(self.depths):
                     panels[op, d] = b.binary(C.MUL, depth, b.const(self.p.width, i32))
-            elif not plan.depends[op] & {_COLUMN, _OTHER}:
+            elif not plan.depends[op] & {COLUMN, OTHER}:
                 self.scalars(op)
         starts = [b.binary(C.MUL, row, b.const(self.p.width, i32)) for row in self.rows]
         loop = b.range_for((b.const(0, i32), columns), ForAttr())
@@ -523,10 +331,10 @@ class _Kernel:
                 for r, place in enumerate(places)
             }
             self.now = {key: b.load(pointer) for key, pointer in pointers.items()}
-            last = b.binary(C.SUB, self.p.sizes[_COLUMN], b.const(1, i32))
-            column = b.binary(C.ADD, self.p.corner[_COLUMN], b.binary(C.MIN, at, last))
+            last = b.binary(C.SUB, self.p.sizes[COLUMN], b.const(1, i32))
+            column = b.binary(C.ADD, self.p.corner[COLUMN], b.binary(C.MIN, at, last))
             for made in self.common.values():
-                made |= self.p.indices(_COLUMN, column)
+                made |= self.p.indices(COLUMN, column)
             for (op, d), start in panels.items():
                 place = b.binary(C.ADD, start, at)
                 self.made[op, -1, d] = b.load(b.element(self.p.panels[op], place))
@@ -539,9 +347,9 @@ class _Kernel:
     def scalars(self, op: Op) -> None:
         """An op that is the same for all columns."""
         depends = self.p.plan.depends[op]
-        rows = range(_TOGETHER) if _ROW in depends else (-1,)
-        for r, d in product(rows, range(self.count) if _INNER in depends else (-1,)):
-            if op in self.p.plan.staged[_ROW]:
+        rows = range(_TOGETHER) if ROW in depends else (-1,)
+        for r, d in product(rows, range(self.count) if INNER in depends else (-1,)):
+            if op in self.p.plan.staged[ROW]:
                 start = self.b.binary(C.MUL, self.rows[r], self.b.const(_DEPTH, i32))
                 at = self.b.binary(C.ADD, start, self.depths[d])
                 self.made[op, r, d] = self.b.load(self.b.element(self.p.panels[op], at))
@@ -551,7 +359,7 @@ class _Kernel:
     def step(self, op: Op, r: int, d: int) -> None:
         """One op of an iteration of the inner loop, unless it has been done for several."""
         if op.code == C.ALLOCA:
-            self.now[op, r] = self.b.const(0, _type(op))
+            self.now[op, r] = self.b.const(0, number_type(op))
         elif op.code == C.LOCAL_LOAD:
             self.made[op, r, d] = self.now[op.args[0], r]
         elif op.code == C.LOCAL_STORE:

@@ -1,7 +1,7 @@
-"""Elements of arrays that one iteration of a nest of loops has for itself.
+"""What passes share that run the iterations of a nest of loops in another order.
 
-`analysis.uniquely_accessed` says it of the iterations of a task; this, also of those of loops
-inside of one.
+No iteration may then use what another one writes. `analysis.uniquely_accessed` says that of the
+iterations of a task; `why_shared`, also of those of loops inside of one.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..ir import Func, Op
+from ..ir import Func, Op, walk
 from ..ir import codes as C
+from ..types import DataType, PointerType
 
-__all__ = ["Accesses", "accesses_of", "why_shared"]
+__all__ = ["Accesses", "accesses_of", "flat", "held", "number_type", "why_shared"]
 
 Space = tuple[int, bool]
 """An array: the parameter, and whether it is its gradient."""
@@ -72,3 +73,26 @@ def _places(pointer: Op, axes: Sequence[tuple[Op, int]]) -> tuple[int, ...] | No
         if index.code == C.LOOP_INDEX:
             found.setdefault((index.args[0], index.attr), place)
     return tuple([found[axis] for axis in axes]) if all(axis in found for axis in axes) else None
+
+
+def flat(ops: Iterable[Op]) -> list[Op]:
+    """The ops with those of conditions."""
+    found: list[Op] = []
+    for op in ops:
+        found.append(op)
+        for region in op.regions:
+            found += walk(region)
+    return found
+
+
+def held(op: Op) -> DataType | None:
+    """The type of a variable, if that is a number."""
+    t = op.type.elem if isinstance(op.type, PointerType) else None
+    return t if isinstance(t, DataType) else None
+
+
+def number_type(op: Op) -> DataType:
+    """The type of a number, or of a variable that holds one."""
+    t = held(op) or op.type
+    assert isinstance(t, DataType)
+    return t
