@@ -1,4 +1,4 @@
-"""What passes share that run the iterations of a nest of loops in another order.
+"""Common parts of passes that run the iterations of a nest of loops in another order.
 
 No iteration may then use what another one writes. `analysis.uniquely_accessed` says that of the
 iterations of a task; `why_shared`, also of those of loops inside of one.
@@ -67,7 +67,7 @@ def why_shared(func: Func, found: Accesses, axes: Sequence[tuple[Op, int]]) -> s
 
 
 def _places(pointer: Op, axes: Sequence[tuple[Op, int]]) -> tuple[int, ...] | None:
-    """Where the index of each axis is in an address; None if one is missing."""
+    """The place of each axis's index in an address; None if one is missing."""
     found: dict[tuple[Op, int], int] = {}
     for place, index in enumerate(pointer.args[1:]):
         if index.code == C.LOOP_INDEX:

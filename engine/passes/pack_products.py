@@ -155,7 +155,7 @@ class _Packing:
         return self.b.array(t, count, PANEL)
 
     def divided(self, length: Op, side: int) -> Op:
-        """How many parts of that length there are, the last of which may be shorter."""
+        """The number of parts of that length; the last one may be shorter."""
         b = self.b
         rounded = b.binary(C.ADD, length, b.const(side - 1, i32))
         return b.binary(C.BIT_SAR, rounded, b.const(side.bit_length() - 1, i32))

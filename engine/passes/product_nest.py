@@ -12,7 +12,7 @@ from .iterations import accesses_of, flat, held, why_shared
 __all__ = ["COLUMN", "INNER", "OTHER", "ROW", "Nest", "Plan", "axis_of", "nest_of", "plan_of"]
 
 ROW, COLUMN, INNER, OTHER = range(4)
-"""What a value depends on: the index of rows, of columns, of the inner loop, or what may change."""
+"""A value depends on the index of rows, of columns, of the inner loop, or on what may change."""
 _MOST_OPS: Final = 40
 _MOST_STAGED: Final = 4
 _MOST_SUMS: Final = 4
