@@ -30,6 +30,8 @@ from ..errors import QuadrantsRuntimeError
 from ..ir import all_ops
 from ..ir import codes as C
 from ..passes.manager import Instrument
+from ..passes.mask_loops import LANES
+from ..passes.pack_products import PANEL
 from ..passes.tile_iterations import TILE
 from ..runtime.compile import FullCompile, make_ir
 from .agreement import Comparison, compare
@@ -60,6 +62,7 @@ __all__ = ["Started", "Timed", "amounts_of", "measured", "reconsidered", "warm_s
 _ORACLE: Final = "interp"
 _ORACLE_BUDGET_S: Final = 0.02
 _COUNTER: Final = "cpu"
+_CPU_ONLY: Final = ("serialize_scatter", "pack_products", "mask_loops", "tile_iterations")
 _WARM: Final = 3
 # The longest launch that is counted: with counters, on one thread without vectors, it is slower.
 _COUNTING_S: Final = 0.5
@@ -233,7 +236,8 @@ def _differs_on_devices(launcher: Launcher, found: Round) -> bool:
         return False
     on_cpu, _ = launcher.ready(_COUNTER, found)
     return any(
-        op.code == C.ARRAY_ALLOCA and op.attr.name == TILE for op in all_ops(on_cpu.func)
+        op.code == C.ARRAY_ALLOCA and op.attr.name in (TILE, PANEL, LANES)
+        for op in all_ops(on_cpu.func)
     ) or any(C.ATOMIC[op.code] for one in devices for op in all_ops(one.compiled.func))
 
 
@@ -243,7 +247,7 @@ class _AsDevices(Instrument):
 
     def before(self, run: Run, func: Func) -> bool:
         """False for the passes that would run them on one thread, and in tiles."""
-        return run.name not in ("serialize_scatter", "tile_iterations")
+        return run.name not in _CPU_ONLY
 
 
 def _counted(

@@ -141,6 +141,8 @@ def _to_chunks(cx: PassCx) -> None:
     # addresses are offsets, in which clamps and indices could not be seen.
     cx.run_pass("index_set_splitting")
     # Accumulators, which iterations in another order would change, are known by now.
+    cx.run_pass("pack_products")
+    cx.run_pass("mask_loops")
     cx.run_pass("tile_iterations")
 
 

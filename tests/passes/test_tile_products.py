@@ -5,6 +5,7 @@ The file tests have few iterations; here are tiles, also those at the ends of th
 
 import numpy as np
 import pytest
+from qd_studio import engine as qd
 from qd_studio.engine.backends import interp
 from qd_studio.engine.ir import parse
 from qd_studio.engine.passes import tile_products
@@ -86,5 +87,43 @@ def test_tiles_do_what_the_loop_did(monkeypatch, t, a, b, n, m, depth):
     before, after = parse(text), parse(text)
     (remark,) = run_passes(after, ["tile_products"], {})
     assert "go through shared memory" in remark
-    tiled = results(after, shapes, t)
-    assert np.array_equal(results(before, shapes, t), tiled)
+    expected = results(before, shapes, t)
+    assert np.array_equal(expected, results(after, shapes, t))
+    packed = parse(text)
+    run_passes(packed, ["make_cpu_multithreaded_range_for"], {"cpu_max_num_threads": 2})
+    (remark,) = run_passes(packed, ["pack_products"], {})
+    assert "go through packed copies" in remark
+    assert np.array_equal(expected, results(packed, shapes, t))
+
+
+@pytest.mark.parametrize("t", ["f32", "i32"])
+@pytest.mark.parametrize(("n", "m", "depth"), [(5, 10, 6), (70, 300, 35), (3, 40, 9)])
+def test_packed_rows_of_loops_in_loops(t, n, m, depth):
+    """The columns are those of a loop inside; LLVM's results have the bits of the loop."""
+    T = getattr(qd, t)
+    A = qd.types.NDArray[T, 2]
+
+    def product(a: A, b: A, c: A):
+        for i in range(c.shape[0]):
+            x = a[i, 0]
+            for j in range(1, c.shape[1]):
+                s = qd.cast(0, T)
+                most = qd.cast(-99, T)
+                for k in range(a.shape[1]):
+                    d = a[i, k] - b[k, j]
+                    s += d * d + b[0, j]
+                    most = max(most, d * x)
+                c[i, j] = s - most
+
+    found = []
+    for skipped in ("", "pack_products"):
+        qd.init(arch=qd.cpu, fast_math=False, tiered="off", skip_passes=skipped)
+        kernel = qd.kernel(product)
+        rng = np.random.default_rng(n)
+        shapes = (n, depth), (depth, m), (n, m)
+        a, b, c = [rng.integers(-99, 99, shape).astype(NUMPY[t]) for shape in shapes]
+        if t != "i32":
+            a /= 7
+        kernel(a, b, c)
+        found.append(c)
+    assert np.array_equal(found[0], found[1])
