@@ -1,0 +1,659 @@
+"""A debugger for one run of a kernel: it steps forward and back.
+
+    d = inspect.debug(kernel, x, 64, iteration=3)
+    d.break_at(12, "i == 3 and x[i] > 2")
+    d.cont(); d.value("x[3]"); d.back(); d.who_wrote("x[3]")
+
+Lines count where an instruction starts one (see `flat`). A motion goes to the next or the last
+moment at which that is so, in the same function, a caller, or any function.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from ...ir import Op
+from ...ir import codes as C
+from .machine import Machine, Snapshot
+from .values import DebugError, Frame, Names, Vector, shown
+
+if TYPE_CHECKING:
+    from ...backends.interp.run import PrintFn
+    from ...ir import Func
+
+__all__ = ["Breakpoint", "DebugError", "Debugger", "Stop", "Write"]
+
+_NEVER: Final = 1 << 62
+_CELL: Final = re.compile(r"\s*([\w.]+?)\s*(?:\[(.*)\])?\s*")
+
+
+class Breakpoint:
+    """A place to stop at.
+
+    line: where the user put it. at: the line with code that it is at, 0 for none. condition: stops
+    only if it is true. hits: stops from this time on that it is reached, 0 for always; the times
+    that were passed since it exists count, forward only once. log: text to report in place of a
+    stop, with ``{expressions}``.
+    """
+
+    def __init__(self, file: str, line: int, condition: str, hits: int, log: str) -> None:
+        self.file: Final = file
+        self.line: Final = line
+        self.condition: Final = condition
+        self.hits: Final = hits
+        self.log: Final = log
+        self.at = 0
+        self.pcs: frozenset[int] = frozenset()
+        self.seen: Final[dict[int, int]] = {}
+        """By moment, which time it was that the breakpoint was reached."""
+
+
+class Stop(NamedTuple):
+    """Why a motion ended. reason: ``entry``, ``step``, ``breakpoint``, ``data``, ``pause``,
+    ``error``, ``start``, ``end``. text: more about it."""
+
+    reason: str
+    text: str = ""
+
+
+class Write(NamedTuple):
+    """A write of a cell. time: the moment before it. old, new: the values before and after."""
+
+    time: int
+    file: str
+    line: int
+    old: Any
+    new: Any
+
+
+class _Watch:
+    """Cells that are watched. pcs: what may write them. matches: true if the next instruction
+    does. array: the number of the parameter, -1 for a local. cells: flat indices; None for all."""
+
+    def __init__(self, text: str, frame: Frame) -> None:
+        self.text = text
+        self.frame = frame
+        self.pcs: frozenset[int] = frozenset()
+        self.array = -1
+        self.cells: frozenset[int] | None = None
+        self.variables: list[Op] = []
+
+
+class Debugger:
+    """See the module docstring.
+
+    result: what the kernel returned so far, as numbers. stop: why the last motion ended.
+    """
+
+    def __init__(
+        self, func: Func, values: list[Any], *, passed: Any = None, constants: Any = None,
+        iteration: int | tuple[int, ...] | None = None, print_fn: PrintFn | None = None,
+        log_fn: Callable[[str], object] | None = None, debug: bool = True, seed: int = 0,
+        budget: int = 256 << 20, places: Sequence[tuple[str, int]] = (),
+    ) -> None:  # fmt: skip
+        """values: as of `interp.run`; the run changes them. iteration: of the first parallel loop
+        that has it, the only one of that loop to run, with its block if iterations wait for each
+        other. places: the files and lines of functions, for breakpoints at their definition."""
+        self.iteration: Final = iteration
+        self._picked: Op | None = None
+        self._log: Final = log_fn or (lambda text: None)
+        self.machine: Final = Machine(
+            func, values, debug=debug, seed=seed, print_fn=print_fn, budget=budget,
+            choose=self._choose,
+        )  # fmt: skip
+        self.names: Final = Names(self.machine, values, passed or {}, constants or {})
+        self.breakpoints: Final[list[Breakpoint]] = []
+        self.watches: Final[list[str]] = []
+        code = self.machine.code
+        self._starts: Final = frozenset(pc for pc, i in enumerate(code) if i.starts)
+        self._values: Final = values
+        self.stop = Stop("entry")
+        self.machine.run(0)
+        self._to_entry()
+
+    def _to_entry(self) -> None:
+        """Be at the first line; of the iteration, if one is chosen."""
+        inside = self._starts
+        if self.iteration is not None:
+            self.machine.run(_NEVER, inside, lambda: self._picked is not None and self._in_picked())
+            if self._picked is None or not self._in_picked():
+                raise DebugError(f"no parallel loop has the iteration {self.iteration}")
+        elif 0 not in inside:
+            self.machine.run(_NEVER, inside)
+        self._first: Final = self.machine.time
+
+    def _choose(self, op: Op, space: Any) -> Any:
+        """The iterations of a parallel loop that run."""
+        wanted = self.iteration
+        if wanted is None or self._picked not in (None, op):
+            return space
+        first: Any = space[0] if len(space) else None
+        if first is None or isinstance(wanted, tuple) != isinstance(first, tuple):
+            return space
+        if isinstance(space, range):
+            found = space.index(wanted) if wanted in space else -1
+        else:
+            found = next((i for i in range(len(space)) if space[i] == wanted), -1)
+        if found < 0:
+            return space
+        from ...analysis import block_dim, needs_blocks
+
+        self._picked = op
+        size = block_dim(op) if needs_blocks(op.regions[-1]) else 1
+        begin = found // size * size
+        return space[begin : begin + size]
+
+    def _in_picked(self) -> bool:
+        """True inside of the chosen iteration."""
+        machine, op = self.machine, self._picked
+        assert op is not None
+        if machine.code[machine.pc].op is op:
+            return False
+        axes = [n for n in (f"i{op.id}_{k}" for k in range(9)) if n in machine.env]
+        at = tuple([machine.env[n] for n in axes])
+        return at == (self.iteration if isinstance(self.iteration, tuple) else (self.iteration,))
+
+    # --- where it is -------------------------------------------------------------------------
+
+    @property
+    def time(self) -> int:
+        """Instructions executed before this moment."""
+        return self.machine.time
+
+    @property
+    def frames(self) -> list[Frame]:
+        """The functions that run, innermost first."""
+        return self.names.frames()
+
+    @property
+    def line(self) -> int:
+        """The line of the next instruction, 0 at the end."""
+        return 0 if self.machine.at_end else self.frames[0].line
+
+    @property
+    def file(self) -> str:
+        """The file of the next instruction."""
+        return self.frames[0].file
+
+    @property
+    def op(self) -> Op | None:
+        """The op that is executed next; None at the end."""
+        return None if self.machine.at_end else self.machine.code[self.machine.pc].op
+
+    @property
+    def result(self) -> tuple[Any, ...]:
+        """What the kernel returned so far."""
+        return self.machine.cx.results
+
+    def locals(self, frame: int = 0) -> dict[str, Any]:
+        """The variables of a function, by name."""
+        return self.names.locals(self.frames[frame])
+
+    def value(self, text: str, frame: int = 0) -> Any:
+        """The value of an expression. Raises DebugError."""
+        return self.names.evaluate(text, self.frames[frame])
+
+    def lines(self, file: str) -> list[int]:
+        """The lines of a file that have code."""
+        code = self.machine.code
+        return sorted({code[pc].loc.line for pc in self._starts if _same(code[pc].loc.file, file)})
+
+    def _depth(self, pc: int, frames: int) -> tuple[int, int]:
+        return frames, len(self.machine.code[pc].loc.chain())
+
+    def _here(self) -> tuple[int, int]:
+        return self._depth(self.machine.pc, len(self.machine.frames))
+
+    # --- breakpoints -------------------------------------------------------------------------
+
+    def break_at(
+        self, line: int, condition: str = "", *, file: str = "", hits: int = 0, log: str = ""
+    ) -> Breakpoint:  # fmt: skip
+        """Stop at a line, or at the first one after it that has code; see `Breakpoint`."""
+        file = file or self.machine.func.loc.file
+        found = Breakpoint(file, line, condition, hits, log)
+        known = self.lines(file)
+        found.at = next((n for n in known if n >= line), 0)
+        code = self.machine.code
+        found.pcs = frozenset(
+            pc for pc in self._starts
+            if code[pc].loc.line == found.at and _same(code[pc].loc.file, file)
+        )  # fmt: skip
+        self.breakpoints.append(found)
+        return found
+
+    def clear(self, found: Breakpoint) -> None:
+        """Remove a breakpoint."""
+        self.breakpoints.remove(found)
+
+    def _stops(self) -> frozenset[int]:
+        pcs = frozenset(self.machine.flat.breakpoints)
+        return pcs.union(*(b.pcs for b in self.breakpoints))
+
+    def _met(self, forward: bool) -> Stop | None:
+        """The stop of a breakpoint at this moment; None if there is none."""
+        machine = self.machine
+        if machine.pc in machine.flat.breakpoints:
+            return Stop("breakpoint", "breakpoint()")
+        for each in self.breakpoints:
+            if machine.pc not in each.pcs:
+                continue
+            if each.condition:
+                try:
+                    if not _true(self.value(each.condition)):
+                        continue
+                except DebugError as error:
+                    return Stop("breakpoint", f"the condition of line {each.at} failed: {error}")
+            if forward and machine.time not in each.seen:
+                each.seen[machine.time] = len(each.seen) + 1
+            if each.hits and each.seen.get(machine.time, 0) < each.hits:
+                continue
+            if each.log:
+                if forward:
+                    self._log(self._logged(each.log))
+                continue
+            return Stop("breakpoint", f"line {each.at}")
+        return None
+
+    def _logged(self, text: str) -> str:
+        def value(found: re.Match[str]) -> str:
+            try:
+                return shown(self.value(found[1]))
+            except DebugError as error:
+                return f"<{error}>"
+
+        return re.sub(r"\{([^{}]*)\}", value, text)
+
+    # --- forward -----------------------------------------------------------------------------
+
+    def _forward(
+        self, wanted: Callable[[], bool] | None, stops: frozenset[int], limit: int = _NEVER
+    ) -> Stop:
+        """Go on until ``wanted()`` at one of ``stops``, or a breakpoint."""
+        machine = self.machine
+        met = list[Stop]()
+        breaks = self._stops()
+        if machine.error is not None:
+            return self._ended()
+
+        def stop() -> bool:
+            found = self._met(True) if machine.pc in breaks else None
+            if found is None and machine.pc in stops and wanted is not None and wanted():
+                found = Stop("step")
+            met[:] = [found] if found is not None else []
+            return found is not None
+
+        machine.interrupted = False
+        if machine.run(limit, stops | breaks, stop):
+            self.stop = met[0]
+            return self.stop
+        return self._ended()
+
+    def _ended(self) -> Stop:
+        machine = self.machine
+        if machine.error is not None:
+            self.stop = Stop("error", getattr(machine.error, "message", str(machine.error)))
+        else:
+            self.stop = Stop("end") if machine.at_end else Stop("pause")
+        return self.stop
+
+    def step(self) -> Stop:
+        """Go to the next line, into functions."""
+        return self._forward(lambda: True, self._starts)
+
+    def next(self) -> Stop:
+        """Go to the next line of this function, or of its caller."""
+        if self.machine.at_end:
+            return self._ended()
+        depth, lane = self._here(), self.machine.lane
+
+        def wanted() -> bool:
+            return self._here() <= depth and self._same_lane(lane)
+
+        return self._forward(wanted, self._starts)
+
+    def out(self) -> Stop:
+        """Go to the caller's first instruction after this function; its next line, if inlined."""
+        if self.machine.at_end:
+            return self._ended()
+        depth, lane = self._here(), self.machine.lane
+        every = frozenset(range(len(self.machine.code)))
+        return self._forward(lambda: self._here() < depth and self._same_lane(lane), every)
+
+    def _same_lane(self, lane: int) -> bool:
+        """True in the iteration of a block that a motion began in, or once that is over."""
+        blocks = self.machine.blocks
+        if lane < 0 or self.machine.lane == lane or lane >= len(blocks.lanes):
+            return True
+        return blocks.lanes[lane].pc < 0
+
+    def step_op(self) -> Stop:
+        """Execute one op."""
+        machine = self.machine
+        if machine.error is None:
+            machine.run(machine.time + 1)
+            while not machine.at_end and self.op is None and machine.error is None:
+                machine.run(machine.time + 1)
+        if machine.at_end or machine.error is not None:
+            return self._ended()
+        self.stop = Stop("step")
+        return self.stop
+
+    def cont(self) -> Stop:
+        """Go on to a breakpoint, a change of what is watched, an error or the end."""
+        if not self.watches:
+            return self._forward(None, frozenset())
+        return self._to_change()
+
+    def interrupt(self) -> None:
+        """Let a motion of another thread end soon."""
+        self.machine.interrupted = True
+
+    # --- back --------------------------------------------------------------------------------
+
+    def _went(self, time: int | None) -> Stop:
+        """Be at a moment that a search found."""
+        if time is None or time <= self._first:
+            self.machine.go(self._first)
+            self.stop = Stop("start")
+        else:
+            self.machine.go(time)
+            self.stop = Stop("step")
+        return self.stop
+
+    def back(self) -> Stop:
+        """Go to the last line of this function, or of its caller, before this moment."""
+        return self._back(True)
+
+    def back_into(self) -> Stop:
+        """Go to the last line before this moment, also in functions that have returned."""
+        return self._back(False)
+
+    def _back(self, over: bool) -> Stop:
+        machine = self.machine
+        depth = (_NEVER, 0) if machine.at_end or not over else self._here()
+        if machine.at_end and over:
+            depth = (0, 1)
+        lane = machine.lane
+
+        def find(begin: int, end: int) -> int | None:
+            trace: list[tuple[int, int, int, int]] = []
+            machine.run(end, trace=trace)
+            for i in reversed(range(len(trace))):
+                time, pc, frames, at = trace[i]
+                until = trace[i + 1][0] if i + 1 < len(trace) else end
+                if lane >= 0 and at not in (lane, -1):
+                    continue
+                for k in reversed(range(until - time)):
+                    if pc + k in self._starts and self._depth(pc + k, frames) <= depth:
+                        return time + k
+            return None
+
+        return self._went(machine.back(find))
+
+    def back_op(self) -> Stop:
+        """Undo one op."""
+        machine = self.machine
+        machine.go(max(self._first, machine.time - 1))
+        while machine.time > self._first and self.op is None:
+            machine.go(machine.time - 1)
+        self.stop = Stop("step" if machine.time > self._first else "start")
+        return self.stop
+
+    def goto(self, time: int) -> Stop:
+        """Be at any moment."""
+        self.machine.go(max(self._first, time))
+        if self.machine.at_end or self.machine.error is not None:
+            return self._ended()
+        self.stop = Stop("step")
+        return self.stop
+
+    def reverse(self) -> Stop:
+        """Go back to a breakpoint, a change of what is watched, or the start."""
+        machine = self.machine
+        breaks = self._stops()
+        reasons: dict[int, Stop] = {}
+
+        def find(begin: int, end: int) -> int | None:
+            last: int | None = None
+
+            def stop() -> bool:
+                nonlocal last
+                found = self._met(False) if machine.time < end else None
+                if found is not None:
+                    last, reasons[machine.time] = machine.time, found
+                return False
+
+            if machine.pc in breaks:
+                stop()
+            machine.run(end, breaks, stop)
+            return last
+
+        now = machine.time
+        changes = [w for w in (self.when_changed(t, now) for t in self.watches) if w is not None]
+        machine.go(now)
+        time = machine.back(find) if breaks else None
+        change = max(changes, default=None, key=lambda w: w.time)
+        if change is not None and change.time > max(time or 0, self._first):
+            machine.go(change.time)
+            self.stop = Stop("data", _changed(change))
+            return self.stop
+        stop = self._went(time)
+        if time is not None and time > self._first:
+            self.stop = stop = reasons[time]
+        return stop
+
+    # --- cells -------------------------------------------------------------------------------
+
+    def who_wrote(self, text: str) -> Write | None:
+        """The last write of a cell before this moment; None if nothing wrote it.
+
+        text: a local or a part of it (``s``, ``p.pos[1]``), an array or an element of one
+        (``x``, ``x[3]``, ``f[i, 0]``). The debugger stays where it is. Raises DebugError."""
+        return self._search(text, False, self.time)
+
+    def when_changed(self, text: str, before: int | None = None) -> Write | None:
+        """The last write of a cell that changed its value; see `who_wrote`."""
+        return self._search(text, True, self.time if before is None else before)
+
+    def _search(self, text: str, changed: bool, before: int) -> Write | None:
+        machine, now = self.machine, self.time
+        failed = machine.error is not None
+        watch = self.watched(text)
+        machine.go(before)
+        following = self._watched_value(watch)
+
+        def skip(snapshot: Snapshot) -> bool:
+            logs = [snapshot.logs.get(f"L{watch.array}"), snapshot.logs.get(f"G{watch.array}")]
+            if watch.array < 0 or machine.doubled:
+                return False
+            log = logs[0] or {}
+            return not log if watch.cells is None else not any(c in log for c in watch.cells)
+
+        found: list[Write] = []
+
+        def find(begin: int, end: int) -> int | None:
+            nonlocal following
+            seen: list[tuple[int, int, Any]] = []
+
+            def stop() -> bool:
+                if machine.time < end and self._writes(watch):
+                    seen.append((machine.time, machine.pc, self._watched_value(watch)))
+                return False
+
+            first = self._watched_value(watch)
+            if machine.pc in watch.pcs:
+                stop()
+            machine.run(end, watch.pcs, stop)
+            for time, pc, old in reversed(seen):
+                if not changed or not _equal(old, following):
+                    loc = machine.code[pc].loc
+                    found.append(Write(time, loc.file, loc.line, old, following))
+                    return time
+                following = old
+            following = first
+            return None
+
+        machine.back(find, skip)
+        machine.go(now)
+        if failed:
+            machine.run(_NEVER)
+        return found[0] if found else None
+
+    def watched(self, text: str) -> _Watch:
+        """The cells that an expression names. Raises DebugError."""
+        found = _CELL.fullmatch(text)
+        frame = self.frames[0]
+        if found is None:
+            raise DebugError(f"{text!r} names no variable, array or element: write x[3] or p.pos[1]")
+        watch = _Watch(text.strip(), frame)
+        watch.variables = self.names.variable(watch.text, frame)
+        if watch.variables:
+            ids = {op.id for op in watch.variables}
+            watch.pcs = self._pcs(lambda root: root.id in ids or root.code == C.CALL_ARG)
+            return watch
+        numbers = [i for i, p in enumerate(self.machine.func.params) if p.name == found[1]]
+        if not numbers or self.machine.func.params[numbers[0]].kind == "scalar":
+            raise DebugError(f"no variable or array {found[1]!r} has a value here")
+        watch.array = numbers[0]
+        if found[2] is not None:
+            watch.cells = self._cells(watch.array, found[2])
+        watch.pcs = self._pcs(
+            lambda root: root.code == C.CALL_ARG
+            or (root.code == C.ARG_ADDR and (root.attr[0] == watch.array or self.machine.doubled))
+        )
+        return watch
+
+    def _pcs(self, fits: Callable[[Op], bool]) -> frozenset[int]:
+        """The instructions that write to memory whose root fits."""
+        out: set[int] = set()
+        for pc, instruction in enumerate(self.machine.code):
+            op = instruction.op
+            if op is not None and (C.WRITE[op.code] or C.ATOMIC[op.code]) and op.args:
+                if fits(_root(op)):
+                    out.add(pc)
+        return frozenset(out)
+
+    def _cells(self, number: int, text: str) -> frozenset[int]:
+        """The flat indices of an element of an array."""
+        param, data = self.machine.func.params[number], self._values[number]
+        data = data[0] if isinstance(data, tuple) else data
+        try:
+            index = self.value(f"({text},)")
+            flat: Any = np.arange(data.size).reshape(-1)
+            if param.layout is not None:
+                from ..contents import elements
+
+                flat = elements(param.layout, flat)
+            else:
+                flat = flat.reshape(data.shape)
+                if param.axes is not None:
+                    back = [param.axes.index(axis) for axis in range(param.ndim)]
+                    flat = flat.transpose([*back, *range(param.ndim, flat.ndim)])
+            origin = param.layout.origin if param.layout is not None else (0,) * len(index)
+            index = tuple(i - o for i, o in zip(index, origin, strict=False))
+            if any(i < 0 for i in index):
+                raise IndexError("the index is negative")
+            return frozenset(np.atleast_1d(flat[index]).reshape(-1).tolist())
+        except (IndexError, TypeError) as error:
+            raise DebugError(f"{param.name}[{text}]: {error}") from None
+
+    def _writes(self, watch: _Watch) -> bool:
+        """True if the next instruction writes what is watched."""
+        machine = self.machine
+        op = machine.code[machine.pc].op
+        assert op is not None
+        root = _root(op)
+        if watch.array < 0:
+            if root.code == C.CALL_ARG:
+                memory = machine.env.get(f"q{root.attr}m")
+                return any(memory is machine.env.get(f"a{v.id}") for v in watch.variables)
+            return len(machine.frames) == watch.frame.level
+        if machine.doubled:
+            return True
+        if root.code == C.CALL_ARG:
+            memory = machine.env.get(f"q{root.attr}m")
+            if memory is not machine.cx.arrays[watch.array]:
+                return False
+        elif root.attr[1]:
+            return False
+        if watch.cells is None:
+            return True
+        return eval(machine.flat.values[op.args[0]], machine.env) in watch.cells
+
+    def _watched_value(self, watch: _Watch) -> Any:
+        """The value of what is watched, as it is now."""
+        if watch.array >= 0:
+            data = self._values[watch.array]
+            data = data[0] if isinstance(data, tuple) else data
+            if watch.cells is None:
+                return data.copy()
+            cells = data.reshape(-1)[sorted(watch.cells)]
+            return cells[0] if len(cells) == 1 else cells.copy()
+        env, out = self.machine.env, list[Any]()
+        for op in watch.variables:
+            value = env.get(f"a{op.id}")
+            elem: Any = op.type.elem  # pyright: ignore[reportAttributeAccessIssue]
+            for v in value if isinstance(value, list) else [value]:
+                out.append(None if v is None else elem.np(v) if elem.is_real else int(v))
+        return out[0] if len(out) == 1 else Vector(out)
+
+    def _to_change(self) -> Stop:
+        """Go on to a change of what is watched, or whatever else ends a motion."""
+        machine = self.machine
+        watches = [self.watched(text) for text in self.watches]
+        pcs = frozenset[int]().union(*(w.pcs for w in watches))
+        while True:
+            before = [self._watched_value(w) for w in watches]
+            if machine.pc in pcs and machine.error is None and not machine.at_end:
+                machine.run(machine.time + 1)
+            else:
+                stop = self._forward(lambda: any(
+                    machine.pc in w.pcs and self._writes(w) for w in watches), pcs)  # fmt: skip
+                if stop.reason != "step":
+                    return stop
+                continue
+            for watch, old in zip(watches, before, strict=True):
+                new = self._watched_value(watch)
+                if not _equal(old, new):
+                    text = f"{watch.text}: {shown(old)} -> {shown(new)}"
+                    self.stop = Stop("data", text)
+                    return self.stop
+
+
+def _root(op: Op) -> Op:
+    """The op that the address which ``op`` writes to starts from."""
+    pointer = op.args[0]
+    while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
+        pointer = pointer.args[0]
+    return pointer
+
+
+def _true(value: Any) -> bool:
+    try:
+        return bool(np.all(value)) if isinstance(value, np.ndarray) else bool(value)
+    except (TypeError, ValueError) as error:
+        raise DebugError(str(error)) from None
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """True if two values are the same, NaNs included."""
+    if isinstance(a, Vector) and isinstance(b, Vector):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if a is None or b is None:
+        return a is b
+    return bool(np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f"))
+
+
+def _changed(write: Write) -> str:
+    return f"line {write.line}: {shown(write.old)} -> {shown(write.new)}"
+
+
+def _same(a: str, b: str) -> bool:
+    return a == b or os.path.realpath(a) == os.path.realpath(b)
+
