@@ -23,7 +23,7 @@ first of its line there: static, so that a debugger counts lines alike forward a
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ...analysis import block_dim, is_parallel, shared_arrays
 from ...backends.interp import emit

@@ -76,6 +76,9 @@ class _Space:
     def __len__(self) -> int:
         return self.total
 
+    def __repr__(self) -> str:
+        return f"space{self.ranges}"
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self.total))]
@@ -188,6 +191,7 @@ class Machine:
         exec("\n".join(self.flat.begin), self.env)
         self._compile()
         self.snapshots: Final[list[Snapshot]] = []
+        self._sizes: Final[list[int]] = []
         self._snapshot()
 
     # --- preparation -------------------------------------------------------------------------
@@ -266,6 +270,8 @@ class Machine:
     def _snapshot(self) -> None:
         memo: dict[int, Any] = {}
         env = self.env
+        if self.snapshots:
+            self._sizes[-1] = self.snapshots[-1].size  # its log is complete now
         variables = {n: env[n] for n in self.flat.variables if n in env}
         logs: dict[str, dict[int, Any]] = {name: {} for name in self._logs}
         env.update(logs)
@@ -273,11 +279,13 @@ class Machine:
             self.time, self.pc, copied(variables, memo), self._rest(memo),
             [bytes(m) for m in self._copied], logs,
         ))  # fmt: skip
+        self._sizes.append(self.snapshots[-1].size)
         self._thin()
 
     def bytes(self) -> int:
         """Bytes that the snapshots need, about."""
-        return sum(s.size for s in self.snapshots)
+        self._sizes[-1] = self.snapshots[-1].size
+        return sum(self._sizes)
 
     def _thin(self) -> None:
         """Make two neighbours one while there are too many."""
@@ -293,7 +301,8 @@ class Machine:
                 kept = earlier.logs[name]
                 for index, value in log.items():
                     kept.setdefault(index, value)
-            del found[drop]
+            del found[drop], self._sizes[drop]
+            self._sizes[drop - 1] = earlier.size
 
     def _restore(self, number: int) -> None:
         """Be at a snapshot; those after it are dropped."""
@@ -303,7 +312,7 @@ class Machine:
                 for index, value in log.items():
                     view[index] = value
                 log.clear()
-        del self.snapshots[number + 1 :]
+        del self.snapshots[number + 1 :], self._sizes[number + 1 :]
         self._resume(self.snapshots[number])
 
     def _resume(self, found: Snapshot) -> None:
@@ -371,7 +380,13 @@ class Machine:
                 found = step[pc]()
                 pc = pc + 1 if found is None else found
                 time += 1
-        except (QuadrantsRuntimeError, IndexError, ZeroDivisionError, OverflowError, KeyError) as error:
+        except (
+            QuadrantsRuntimeError,
+            IndexError,
+            ZeroDivisionError,
+            OverflowError,
+            KeyError,
+        ) as error:
             at = self._at(error, pc)
             time, pc = time + at - pc, at
             self.error = self._described(error, at)

@@ -194,6 +194,10 @@ class Debugger:
         """The variables of a function, by name."""
         return self.names.locals(self.frames[frame])
 
+    def arguments(self) -> dict[str, Any]:
+        """The arguments and the fields of the kernel, by name."""
+        return self.names.all_arguments()
+
     def value(self, text: str, frame: int = 0) -> Any:
         """The value of an expression. Raises DebugError."""
         return self.names.evaluate(text, self.frames[frame])
@@ -368,7 +372,10 @@ class Debugger:
 
     def back(self) -> Stop:
         """Go to the last line of this function, or of its caller, before this moment."""
-        return self._back(True)
+        failed, line = self.machine.error is not None, self.line
+        stop = self._back(True)
+        # An error is in the middle of its line, which is not where the user wants to be.
+        return self._back(True) if failed and stop.reason == "step" and self.line == line else stop
 
     def back_into(self) -> Stop:
         """Go to the last line before this moment, also in functions that have returned."""
@@ -510,7 +517,9 @@ class Debugger:
         found = _CELL.fullmatch(text)
         frame = self.frames[0]
         if found is None:
-            raise DebugError(f"{text!r} names no variable, array or element: write x[3] or p.pos[1]")
+            raise DebugError(
+                f"{text!r} names no variable, array or element: write x[3] or p.pos[1]"
+            )
         watch = _Watch(text.strip(), frame)
         watch.variables = self.names.variable(watch.text, frame)
         if watch.variables:
@@ -524,8 +533,13 @@ class Debugger:
         if found[2] is not None:
             watch.cells = self._cells(watch.array, found[2])
         watch.pcs = self._pcs(
-            lambda root: root.code == C.CALL_ARG
-            or (root.code == C.ARG_ADDR and (root.attr[0] == watch.array or self.machine.doubled))
+            lambda root: (
+                root.code == C.CALL_ARG
+                or (
+                    root.code == C.ARG_ADDR
+                    and (root.attr[0] == watch.array or self.machine.doubled)
+                )
+            )
         )
         return watch
 
@@ -656,4 +670,3 @@ def _changed(write: Write) -> str:
 
 def _same(a: str, b: str) -> bool:
     return a == b or os.path.realpath(a) == os.path.realpath(b)
-

@@ -108,4 +108,3 @@ def _after(func: Func, stage: str, config: CompileConfig) -> Func:
         return func
     names = ", ".join(dict.fromkeys(name.partition(" ")[0] for name in until.seen))
     raise DebugError(f"no pass {stage!r} has run: use one of {names}")
-

@@ -127,6 +127,10 @@ class Names:
             data = data.transpose([*back, *range(param.ndim, data.ndim)])
         _put(self.arguments, param.name, data)
 
+    def all_arguments(self) -> dict[str, Any]:
+        """The values of the arguments and fields now."""
+        return {name: _made(value) for name, value in self.arguments.items()}
+
     def frames(self) -> list[Frame]:
         """The functions that run, innermost first."""
         machine = self._machine
