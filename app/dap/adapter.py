@@ -62,9 +62,9 @@ class Adapter:
 
     def _read(self) -> None:
         while (message := framing.read(self._source)) is not None:
-            if message.get("command") in ("pause", "disconnect", "terminate"):
-                if self.debugger is not None:
-                    self.debugger.interrupt()
+            ends = message.get("command") in ("pause", "disconnect", "terminate")
+            if ends and self.debugger is not None:
+                self.debugger.interrupt()
             self._requests.put(message)
         if self.debugger is not None:
             self.debugger.interrupt()
@@ -177,7 +177,8 @@ class Adapter:
             self._d.clear(old)
         mine = self._breakpoints[path] = []
         out: list[dict[str, Any]] = []
-        for wanted in given.get("breakpoints") or []:
+        several: list[dict[str, Any]] = given.get("breakpoints") or []
+        for wanted in several:
             hits = str(wanted.get("hitCondition") or "").strip().removeprefix(">=").strip()
             found = self._d.break_at(
                 wanted["line"], wanted.get("condition") or "", file=path,
@@ -217,7 +218,8 @@ class Adapter:
 
     def do_setDataBreakpoints(self, given: dict[str, Any]) -> dict[str, Any]:
         """Replace what is watched."""
-        self._d.watches[:] = [each["dataId"] for each in given.get("breakpoints") or []]
+        several: list[Any] = given.get("breakpoints") or []
+        self._d.watches[:] = [each["dataId"] for each in several]
         return {"breakpoints": [{"verified": True} for _ in self._d.watches]}
 
     # --- motions -----------------------------------------------------------------------------
@@ -322,7 +324,7 @@ class Adapter:
         found = {"name": name, "value": shown(value), "type": _type(value), "evaluateName": path,
                  "variablesReference": self._reference(value, path)}  # fmt: skip
         if isinstance(value, np.ndarray) and value.ndim:
-            found["indexedVariables"] = len(value)
+            found["indexedVariables"] = _length(value)
         return found
 
     def do_evaluate(self, given: dict[str, Any]) -> dict[str, Any]:
@@ -357,9 +359,14 @@ def _joined(path: str, name: str) -> str:
     return f"{path[:-1]}, {name[1:]}" if path.endswith("]") else path + name
 
 
+def _length(value: Any) -> int:
+    return len(value)
+
+
 def _type(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        return f"{value.dtype}{list(value.shape)}"
+        array: Any = value  # pyright: ignore[reportUnknownVariableType]
+        return f"{array.dtype}{list(array.shape)}"
     return {"Struct": "struct", "Vector": "vector"}.get(type(value).__name__, type(value).__name__)
 
 

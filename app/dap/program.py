@@ -43,7 +43,6 @@ def launched(
     words = given.get("args")
     try:
         args = None if words is None else tuple([_argument(word, space) for word in words])
-        iteration = given.get("iteration")
         capture = inspect.KernelCapture(
             subject, ("interp",), config, calls=[inspect.Call(args)] if args else ()
         )
@@ -51,7 +50,7 @@ def launched(
 
         return debugged(
             capture, args, _case(capture, given.get("workload") or 0), given.get("stage") or "",
-            iteration=tuple(iteration) if isinstance(iteration, list) else iteration,
+            iteration=_iteration(given.get("iteration")),
             print_fn=print_fn, log_fn=log_fn, budget=int(given.get("memory") or 256 << 20),
         )  # fmt: skip
     except DebugError as error:
@@ -92,3 +91,8 @@ def _case(capture: Any, wanted: Any) -> int:
     if wanted not in labels:
         raise LaunchError(f"workload: there is no {wanted!r}; there are: {', '.join(labels)}")
     return labels.index(wanted)
+
+
+def _iteration(given: Any) -> Any:
+    """Its indices: several as a tuple."""
+    return tuple(map(int, given)) if isinstance(given, list) else given  # pyright: ignore[reportUnknownArgumentType]

@@ -6,7 +6,7 @@ then put aside, and those of the next one that can go on take their place.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...backends.interp.blocks import exchanged
 from ...errors import QuadrantsAssertionError
@@ -62,8 +62,8 @@ class Blocks:
         self._after, self._outer = after, len(self._machine.frames)
         self.lanes = []
         for i in range(first, min(first + size, len(space))):
-            at = space[i]
-            values = at if isinstance(at, tuple) else (at,)
+            at: Any = space[i]
+            values = cast("tuple[Any, ...]", at if isinstance(at, tuple) else (at,))
             self.lanes.append(_Lane(top, dict(zip(indices, values, strict=True))))
         self.index = 0
         return self._load(0)

@@ -21,7 +21,7 @@ import bisect
 import math
 import re
 from collections.abc import Callable, Sequence
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ from ...ir import Func, Op
 from .cooperation import Blocks, copied
 from .flat import Flat, Instruction, names_of
 
-__all__ = ["INTERVAL", "Machine", "Snapshot"]
+__all__ = ["END", "INTERVAL", "Machine", "Snapshot"]
 
 INTERVAL: Final = 10_000
 _MOST: Final = 300
@@ -42,6 +42,8 @@ _ENTRY: Final = 120
 """Bytes of one element in a log, about: its key, its value, and the place of both."""
 
 _HALTED: Final = -1
+END: Final = 1 << 62
+"""A moment after every other."""
 _TARGET: Final = re.compile(r"(?<=return )\d+|(?<=, )\d+(?=[,)])")
 """The instructions that a statement may go to; a few numbers that are none do no harm."""
 
@@ -83,9 +85,10 @@ class _Space:
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(self.total))]
         out: list[int] = []
+        each: range
         for each in reversed(self.ranges):
             index, rest = divmod(index, len(each))
-            out.append(each[rest])
+            out.append(each[rest])  # pyright: ignore[reportUnknownArgumentType]
         return tuple(reversed(out))
 
 
@@ -166,18 +169,18 @@ class Machine:
         self.flat.make()
         self.code: Final[list[Instruction]] = self.flat.code
         self.func: Final = func
-        self.cx: Final = _Running(func, print_fn or (lambda text: None), 0, seed)
+        self.cx: Final = _Running(func, print_fn or _discard, 0, seed)
         self.cx.machine = self
         self.cx.begin(values, tmp_types(func))
         self.cx.stacks = stack_locations(func)
         self.cx.capacities = [s.op.attr.max_size or math.inf for s in self.cx.stacks]
-        self.choose: Final = choose or (lambda op, space: space)
+        self.choose: Final[Callable[[Op, Any], Any]] = choose or _all
         self.frames: list[Any] = []
         self.blocks: Final = Blocks(self)
         self.clocks: Final[list[int]] = []
         self.clocks_read = self.prints_made = self.printed = 0
-        self.time = self.pc = 0
-        self.furthest = 0
+        self.time: int = 0
+        self.pc: int = 0
         self.error: BaseException | None = None
         self.interrupted = False
         self.executed = 0
@@ -187,9 +190,19 @@ class Machine:
         self.env: Final[dict[str, Any]] = {
             **emit.NAMES, **self.flat.names, "space": _Space, "product": product, "cx": self.cx,
         }  # fmt: skip
+        self._logs: Final[dict[str, Any]] = {}
+        self.log_of: Final[dict[int, str]] = {}
+        self.doubled: bool = False
+        """True if two arguments share memory, which is then copied as a whole."""
+        self._copied: Final[list[Any]] = []
         self._memory(values)
         exec("\n".join(self.flat.begin), self.env)
+        self._pc_of: Final[list[int]] = []
+        self.length: Final[list[int]] = [0] * (len(self.code) + 1)
+        self._file: Final = f"<debugged {self.func.name}>"
         self._compile()
+        self._step: Final[list[Any]] = [self.env[f"step{pc}"] for pc in range(len(self.code))]
+        self._runs: Final[list[Any]] = [self.env.get(f"run{pc}") for pc in range(len(self.code))]
         self.snapshots: Final[list[Snapshot]] = []
         self._sizes: Final[list[int]] = []
         self._snapshot()
@@ -198,7 +211,6 @@ class Machine:
 
     def _memory(self, values: Sequence[Any]) -> None:
         """Find the memory that elements are logged of, and what is copied as a whole."""
-        self._logs: Final[dict[str, Any]] = {}
         arrays: list[Any] = []
         for i, (data, grad) in enumerate(zip(self.cx.arrays, self.cx.grads, strict=True)):
             for letter, view in (("L", data), ("G", grad)):
@@ -208,14 +220,14 @@ class Machine:
             arrays += [a for a in (values[i] if isinstance(values[i], tuple) else (values[i],))
                        if isinstance(a, np.ndarray)]  # fmt: skip
         # id -> log. An array that was passed twice, and buffers of several types, are copied whole.
-        self.log_of: Final = {id(view): name for name, view in self._logs.items()}
+        self.log_of.update({id(view): name for name, view in self._logs.items()})
         doubled = {
             id(a): a for pair in combinations(arrays, 2) if np.may_share_memory(*pair) for a in pair
         }
-        self.doubled: Final = bool(doubled)
-        self._copied: Final[list[Any]] = [
-            memoryview(a.reshape(-1).view(np.uint8)) for a in doubled.values() if a.size
-        ]
+        self.doubled = bool(doubled)
+        self._copied.extend(
+            [memoryview(a.reshape(-1).view(np.uint8)) for a in doubled.values() if a.size]
+        )
         first = next(iter(self.cx.tmp.values()), None)
         if first is not None and len(first):
             whole = first.array if hasattr(first, "array") else first
@@ -229,18 +241,13 @@ class Machine:
         targets |= {first for first, *_ in self.flat.calls.values()}
         leaders = sorted({0, *targets, *(i + 1 for i, c in enumerate(code) if c.leaves)})
         lines: list[str] = []
-        self._pc_of: Final[list[int]] = []
-        self.length: Final[list[int]] = [0] * (len(code) + 1)
         for pc in range(len(code)):
             self._function(f"step{pc}", [pc], lines, False)
-        for first, last in zip(leaders, leaders[1:], strict=False):
+        for first, last in pairwise(leaders):
             if last - first > 1:
                 self.length[first] = last - first
                 self._function(f"run{first}", list(range(first, last)), lines, True)
-        exec(compile("\n".join(lines), f"<debugged {self.func.name}>", "exec"), self.env)
-        self._file: Final = f"<debugged {self.func.name}>"
-        self._step: Final[list[Any]] = [self.env[f"step{pc}"] for pc in range(len(code))]
-        self._runs: Final[list[Any]] = [self.env.get(f"run{pc}") for pc in range(len(code))]
+        exec(compile("\n".join(lines), self._file, "exec"), self.env)
 
     def _function(self, name: str, pcs: list[int], lines: list[str], jump: bool) -> None:
         names = sorted(set[str]().union(*(names_of(self.code[pc].lines) for pc in pcs)))
@@ -392,7 +399,6 @@ class Machine:
             self.error = self._described(error, at)
         self.executed += time - first
         self.time, self.pc = time, pc
-        self.furthest = max(self.furthest, time)
         return False
 
     def _broken(self, stops: frozenset[int]) -> set[int]:
@@ -452,3 +458,12 @@ class Machine:
                 self.go(begin)
             end = begin
         return None
+
+
+def _all(op: Op, space: Any) -> Any:
+    """All iterations of a loop."""
+    return space
+
+
+def _discard(text: str) -> None:
+    """Drop what is printed."""

@@ -18,18 +18,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from ...ir import Op
-from ...ir import codes as C
-from .machine import Machine, Snapshot
-from .values import DebugError, Frame, Names, Vector, shown
+from .cells import Cells, Watch, Write, equal
+from .machine import END, Machine
+from .values import DebugError, Frame, Names, shown
 
 if TYPE_CHECKING:
     from ...backends.interp.run import PrintFn
     from ...ir import Func
 
 __all__ = ["Breakpoint", "DebugError", "Debugger", "Stop", "Write"]
-
-_NEVER: Final = 1 << 62
-_CELL: Final = re.compile(r"\s*([\w.]+?)\s*(?:\[(.*)\])?\s*")
 
 
 class Breakpoint:
@@ -61,29 +58,6 @@ class Stop(NamedTuple):
     text: str = ""
 
 
-class Write(NamedTuple):
-    """A write of a cell. time: the moment before it. old, new: the values before and after."""
-
-    time: int
-    file: str
-    line: int
-    old: Any
-    new: Any
-
-
-class _Watch:
-    """Cells that are watched. pcs: what may write them. matches: true if the next instruction
-    does. array: the number of the parameter, -1 for a local. cells: flat indices; None for all."""
-
-    def __init__(self, text: str, frame: Frame) -> None:
-        self.text = text
-        self.frame = frame
-        self.pcs: frozenset[int] = frozenset()
-        self.array = -1
-        self.cells: frozenset[int] | None = None
-        self.variables: list[Op] = []
-
-
 class Debugger:
     """See the module docstring.
 
@@ -101,7 +75,8 @@ class Debugger:
         other. places: the files and lines of functions, for breakpoints at their definition."""
         self.iteration: Final = iteration
         self._picked: Op | None = None
-        self._log: Final = log_fn or (lambda text: None)
+        self._first = 0
+        self._log: Callable[[str], object] = log_fn or _discard
         self.machine: Final = Machine(
             func, values, debug=debug, seed=seed, print_fn=print_fn, budget=budget,
             choose=self._choose,
@@ -111,7 +86,7 @@ class Debugger:
         self.watches: Final[list[str]] = []
         code = self.machine.code
         self._starts: Final = frozenset(pc for pc, i in enumerate(code) if i.starts)
-        self._values: Final = values
+        self._cells: Final = Cells(self.machine, self.names, values)
         self.stop = Stop("entry")
         self.machine.run(0)
         self._to_entry()
@@ -120,12 +95,12 @@ class Debugger:
         """Be at the first line; of the iteration, if one is chosen."""
         inside = self._starts
         if self.iteration is not None:
-            self.machine.run(_NEVER, inside, lambda: self._picked is not None and self._in_picked())
+            self.machine.run(END, inside, lambda: self._picked is not None and self._in_picked())
             if self._picked is None or not self._in_picked():
                 raise DebugError(f"no parallel loop has the iteration {self.iteration}")
         elif 0 not in inside:
-            self.machine.run(_NEVER, inside)
-        self._first: Final = self.machine.time
+            self.machine.run(END, inside)
+        self._first = self.machine.time
 
     def _choose(self, op: Op, space: Any) -> Any:
         """The iterations of a parallel loop that run."""
@@ -136,7 +111,8 @@ class Debugger:
         if first is None or isinstance(wanted, tuple) != isinstance(first, tuple):
             return space
         if isinstance(space, range):
-            found = space.index(wanted) if wanted in space else -1
+            at: Any = wanted
+            found = space.index(at) if at in space else -1
         else:
             found = next((i for i in range(len(space)) if space[i] == wanted), -1)
         if found < 0:
@@ -276,7 +252,7 @@ class Debugger:
     # --- forward -----------------------------------------------------------------------------
 
     def _forward(
-        self, wanted: Callable[[], bool] | None, stops: frozenset[int], limit: int = _NEVER
+        self, wanted: Callable[[], bool] | None, stops: frozenset[int], limit: int = END
     ) -> Stop:
         """Go on until ``wanted()`` at one of ``stops``, or a breakpoint."""
         machine = self.machine
@@ -383,7 +359,7 @@ class Debugger:
 
     def _back(self, over: bool) -> Stop:
         machine = self.machine
-        depth = (_NEVER, 0) if machine.at_end or not over else self._here()
+        depth = (END, 0) if machine.at_end or not over else self._here()
         if machine.at_end and over:
             depth = (0, 1)
         lane = machine.lane
@@ -457,165 +433,24 @@ class Debugger:
 
     # --- cells -------------------------------------------------------------------------------
 
+    def watched(self, text: str) -> Watch:
+        """The cells that an expression names. Raises DebugError."""
+        return self._cells.watched(text)
+
     def who_wrote(self, text: str) -> Write | None:
         """The last write of a cell before this moment; None if nothing wrote it.
 
         text: a local or a part of it (``s``, ``p.pos[1]``), an array or an element of one
         (``x``, ``x[3]``, ``f[i, 0]``). The debugger stays where it is. Raises DebugError."""
-        return self._search(text, False, self.time)
+        return self._cells.search(text, False, self.time)
 
     def when_changed(self, text: str, before: int | None = None) -> Write | None:
         """The last write of a cell that changed its value; see `who_wrote`."""
-        return self._search(text, True, self.time if before is None else before)
+        return self._cells.search(text, True, self.time if before is None else before)
 
-    def _search(self, text: str, changed: bool, before: int) -> Write | None:
-        machine, now = self.machine, self.time
-        failed = machine.error is not None
-        watch = self.watched(text)
-        machine.go(before)
-        following = self._watched_value(watch)
-
-        def skip(snapshot: Snapshot) -> bool:
-            logs = [snapshot.logs.get(f"L{watch.array}"), snapshot.logs.get(f"G{watch.array}")]
-            if watch.array < 0 or machine.doubled:
-                return False
-            log = logs[0] or {}
-            return not log if watch.cells is None else not any(c in log for c in watch.cells)
-
-        found: list[Write] = []
-
-        def find(begin: int, end: int) -> int | None:
-            nonlocal following
-            seen: list[tuple[int, int, Any]] = []
-
-            def stop() -> bool:
-                if machine.time < end and self._writes(watch):
-                    seen.append((machine.time, machine.pc, self._watched_value(watch)))
-                return False
-
-            first = self._watched_value(watch)
-            if machine.pc in watch.pcs:
-                stop()
-            machine.run(end, watch.pcs, stop)
-            for time, pc, old in reversed(seen):
-                if not changed or not _equal(old, following):
-                    loc = machine.code[pc].loc
-                    found.append(Write(time, loc.file, loc.line, old, following))
-                    return time
-                following = old
-            following = first
-            return None
-
-        machine.back(find, skip)
-        machine.go(now)
-        if failed:
-            machine.run(_NEVER)
-        return found[0] if found else None
-
-    def watched(self, text: str) -> _Watch:
-        """The cells that an expression names. Raises DebugError."""
-        found = _CELL.fullmatch(text)
-        frame = self.frames[0]
-        if found is None:
-            raise DebugError(
-                f"{text!r} names no variable, array or element: write x[3] or p.pos[1]"
-            )
-        watch = _Watch(text.strip(), frame)
-        watch.variables = self.names.variable(watch.text, frame)
-        if watch.variables:
-            ids = {op.id for op in watch.variables}
-            watch.pcs = self._pcs(lambda root: root.id in ids or root.code == C.CALL_ARG)
-            return watch
-        numbers = [i for i, p in enumerate(self.machine.func.params) if p.name == found[1]]
-        if not numbers or self.machine.func.params[numbers[0]].kind == "scalar":
-            raise DebugError(f"no variable or array {found[1]!r} has a value here")
-        watch.array = numbers[0]
-        if found[2] is not None:
-            watch.cells = self._cells(watch.array, found[2])
-        watch.pcs = self._pcs(
-            lambda root: (
-                root.code == C.CALL_ARG
-                or (
-                    root.code == C.ARG_ADDR
-                    and (root.attr[0] == watch.array or self.machine.doubled)
-                )
-            )
-        )
-        return watch
-
-    def _pcs(self, fits: Callable[[Op], bool]) -> frozenset[int]:
-        """The instructions that write to memory whose root fits."""
-        out: set[int] = set()
-        for pc, instruction in enumerate(self.machine.code):
-            op = instruction.op
-            if op is not None and (C.WRITE[op.code] or C.ATOMIC[op.code]) and op.args:
-                if fits(_root(op)):
-                    out.add(pc)
-        return frozenset(out)
-
-    def _cells(self, number: int, text: str) -> frozenset[int]:
-        """The flat indices of an element of an array."""
-        param, data = self.machine.func.params[number], self._values[number]
-        data = data[0] if isinstance(data, tuple) else data
-        try:
-            index = self.value(f"({text},)")
-            flat: Any = np.arange(data.size).reshape(-1)
-            if param.layout is not None:
-                from ..contents import elements
-
-                flat = elements(param.layout, flat)
-            else:
-                flat = flat.reshape(data.shape)
-                if param.axes is not None:
-                    back = [param.axes.index(axis) for axis in range(param.ndim)]
-                    flat = flat.transpose([*back, *range(param.ndim, flat.ndim)])
-            origin = param.layout.origin if param.layout is not None else (0,) * len(index)
-            index = tuple(i - o for i, o in zip(index, origin, strict=False))
-            if any(i < 0 for i in index):
-                raise IndexError("the index is negative")
-            return frozenset(np.atleast_1d(flat[index]).reshape(-1).tolist())
-        except (IndexError, TypeError) as error:
-            raise DebugError(f"{param.name}[{text}]: {error}") from None
-
-    def _writes(self, watch: _Watch) -> bool:
-        """True if the next instruction writes what is watched."""
-        machine = self.machine
-        op = machine.code[machine.pc].op
-        assert op is not None
-        root = _root(op)
-        if watch.array < 0:
-            if root.code == C.CALL_ARG:
-                memory = machine.env.get(f"q{root.attr}m")
-                return any(memory is machine.env.get(f"a{v.id}") for v in watch.variables)
-            return len(machine.frames) == watch.frame.level
-        if machine.doubled:
-            return True
-        if root.code == C.CALL_ARG:
-            memory = machine.env.get(f"q{root.attr}m")
-            if memory is not machine.cx.arrays[watch.array]:
-                return False
-        elif root.attr[1]:
-            return False
-        if watch.cells is None:
-            return True
-        return eval(machine.flat.values[op.args[0]], machine.env) in watch.cells
-
-    def _watched_value(self, watch: _Watch) -> Any:
-        """The value of what is watched, as it is now."""
-        if watch.array >= 0:
-            data = self._values[watch.array]
-            data = data[0] if isinstance(data, tuple) else data
-            if watch.cells is None:
-                return data.copy()
-            cells = data.reshape(-1)[sorted(watch.cells)]
-            return cells[0] if len(cells) == 1 else cells.copy()
-        env, out = self.machine.env, list[Any]()
-        for op in watch.variables:
-            value = env.get(f"a{op.id}")
-            elem: Any = op.type.elem  # pyright: ignore[reportAttributeAccessIssue]
-            for v in value if isinstance(value, list) else [value]:
-                out.append(None if v is None else elem.np(v) if elem.is_real else int(v))
-        return out[0] if len(out) == 1 else Vector(out)
+    def _writes_any(self, watches: list[Watch]) -> bool:
+        pc, cells = self.machine.pc, self._cells
+        return any(pc in watch.pcs and cells.writes(watch) for watch in watches)
 
     def _to_change(self) -> Stop:
         """Go on to a change of what is watched, or whatever else ends a motion."""
@@ -623,45 +458,27 @@ class Debugger:
         watches = [self.watched(text) for text in self.watches]
         pcs = frozenset[int]().union(*(w.pcs for w in watches))
         while True:
-            before = [self._watched_value(w) for w in watches]
+            before = [self._cells.value(w) for w in watches]
             if machine.pc in pcs and machine.error is None and not machine.at_end:
                 machine.run(machine.time + 1)
             else:
-                stop = self._forward(lambda: any(
-                    machine.pc in w.pcs and self._writes(w) for w in watches), pcs)  # fmt: skip
+                stop = self._forward(lambda: self._writes_any(watches), pcs)
                 if stop.reason != "step":
                     return stop
                 continue
             for watch, old in zip(watches, before, strict=True):
-                new = self._watched_value(watch)
-                if not _equal(old, new):
+                new = self._cells.value(watch)
+                if not equal(old, new):
                     text = f"{watch.text}: {shown(old)} -> {shown(new)}"
                     self.stop = Stop("data", text)
                     return self.stop
 
 
-def _root(op: Op) -> Op:
-    """The op that the address which ``op`` writes to starts from."""
-    pointer = op.args[0]
-    while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-        pointer = pointer.args[0]
-    return pointer
-
-
 def _true(value: Any) -> bool:
     try:
-        return bool(np.all(value)) if isinstance(value, np.ndarray) else bool(value)
+        return bool(np.all(value))
     except (TypeError, ValueError) as error:
         raise DebugError(str(error)) from None
-
-
-def _equal(a: Any, b: Any) -> bool:
-    """True if two values are the same, NaNs included."""
-    if isinstance(a, Vector) and isinstance(b, Vector):
-        return len(a) == len(b) and all(map(_equal, a, b))
-    if a is None or b is None:
-        return a is b
-    return bool(np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f"))
 
 
 def _changed(write: Write) -> str:
@@ -670,3 +487,7 @@ def _changed(write: Write) -> str:
 
 def _same(a: str, b: str) -> bool:
     return a == b or os.path.realpath(a) == os.path.realpath(b)
+
+
+def _discard(text: str) -> None:
+    """Drop what breakpoints report."""

@@ -16,7 +16,8 @@ from ..arguments import Call
 from ..capture import KernelCapture
 from ..contents import NOTHING, Contents
 from ..inputs import Inputs
-from .session import DebugError, Debugger
+from .session import Debugger
+from .values import DebugError
 
 if TYPE_CHECKING:
     from ...lang.kernel import Kernel

@@ -11,7 +11,7 @@ import ast
 import linecache
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -20,12 +20,13 @@ from ...ir import Block, Op, all_ops
 from ...ir import codes as C
 from ...types import DataType, PointerType
 from ..contents import elements
+from ..inputs import by_index
 
 if TYPE_CHECKING:
     from ...ir import Loc
     from .machine import Machine
 
-__all__ = ["DebugError", "Frame", "Names", "Struct", "Vector", "shown"]
+__all__ = ["DebugError", "Frame", "Names", "Struct", "Vector", "shown", "without_gradient"]
 
 _PART: Final = re.compile(r"\.(\w+)|\[([^\]]*)\]")
 _SAFE: Final = {f.__name__: f for f in (abs, all, any, bool, float, int, len, max, min, round, sum)}
@@ -71,7 +72,9 @@ def shown(value: Any) -> str:
     if isinstance(value, Vector):
         return "[" + ", ".join(map(shown, value)) + "]"
     if isinstance(value, np.ndarray):
-        return np.array2string(value, threshold=12, edgeitems=3, separator=", ")
+        return np.array2string(
+            value, threshold=12, edgeitems=3, separator=", ", max_line_width=1 << 30
+        )  # pyright: ignore[reportUnknownArgumentType]
     return str(value)
 
 
@@ -119,12 +122,11 @@ class Names:
         if param.kind == "scalar":
             _put(self.arguments, param.name, _Scalar(self._machine.cx.scalars[number], param.dtype))
             return
-        data = value[0] if isinstance(value, tuple) else value
+        data = without_gradient(value)
         if param.layout is not None:
             data = _Field(param.layout, data)
-        elif param.axes is not None:
-            back = [param.axes.index(axis) for axis in range(param.ndim)]
-            data = data.transpose([*back, *range(param.ndim, data.ndim)])
+        else:
+            data = by_index(param, data)
         _put(self.arguments, param.name, data)
 
     def all_arguments(self) -> dict[str, Any]:
@@ -134,7 +136,7 @@ class Names:
     def frames(self) -> list[Frame]:
         """The functions that run, innermost first."""
         machine = self._machine
-        pcs = [after - 1 for _, _, after, _ in machine.frames]
+        pcs: list[int] = [after - 1 for _, _, after, _ in machine.frames]
         pcs.append(min(machine.pc, len(machine.code) - 1) if machine.pc >= 0 else -1)
         out: list[Frame] = []
         for level in reversed(range(len(pcs))):
@@ -177,9 +179,9 @@ class Names:
         while block is not None:
             inside.add(id(block))
             op, outer = self._around.get(id(block), (None, None))
-            if op is not None and op.code in (C.RANGE_FOR, C.OFFLOADED):
-                if op.loc.parent is frame.loc.parent:
-                    loops.insert(0, (op, _loop_names(op.loc)))
+            is_loop = op is not None and op.code in (C.RANGE_FOR, C.OFFLOADED)
+            if op is not None and is_loop and op.loc.parent is frame.loc.parent:
+                loops.insert(0, (op, _loop_names(op.loc)))
             block = outer
         variables = [
             (re.split(r"[.\[]", name, maxsplit=1)[0], name, op)
@@ -206,7 +208,7 @@ class Names:
             return None
         if op.code == C.ARRAY_ALLOCA:
             return Vector([_Scalar(x, elem) for x in found])
-        return _Scalar(found[0] if isinstance(found, list) else found, elem)
+        return _Scalar(_unboxed(found), elem)
 
     def _indices(
         self, op: Op, names: tuple[str, ...], frame: Frame
@@ -267,8 +269,7 @@ class Names:
                 found = ast.literal_eval(text)
             except ValueError:
                 return None
-        found = found[0] if isinstance(found, list) else found
-        return _Scalar(found, t) if isinstance(t, DataType) else None
+        return _Scalar(_unboxed(found), t) if isinstance(t, DataType) else None
 
     def evaluate(self, text: str, frame: Frame | None = None) -> Any:
         """The value of a Python expression over the user's names in a frame, by default the
@@ -344,7 +345,7 @@ def _made(value: Any) -> Any:
     if isinstance(value, Struct):
         return Struct({k: _made(v) for k, v in vars(value).items()})
     if isinstance(value, dict):
-        parts: dict[Any, Any] = value
+        parts = cast("dict[Any, Any]", value)
         made = {k: _made(v) for k, v in parts.items()}
         if all(isinstance(k, tuple) for k in made):
             if len(next(iter(made))) == 2:
@@ -376,11 +377,20 @@ def _put(out: dict[str, Any], name: str, value: Any) -> None:
             keys.append((index if isinstance(index, tuple) else (index,)) if is_index else index)
     place: dict[Any, Any] = out
     for key in keys[:-1]:
-        inner = place.get(key)
-        if not isinstance(inner, dict):
-            inner = place[key] = dict[Any, Any]()
-        place = inner
+        if not isinstance(place.get(key), dict):
+            place[key] = {}
+        place = place[key]
     place[keys[-1]] = value
+
+
+def without_gradient(value: Any) -> Any:
+    """The array of an argument."""
+    return value[0] if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _unboxed(value: Any) -> Any:
+    """The value of a variable, which is in a list if calls get its address."""
+    return value[0] if isinstance(value, list) else value  # pyright: ignore[reportUnknownVariableType]
 
 
 def _name_of(op: Op) -> str:
