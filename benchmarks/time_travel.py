@@ -1,6 +1,6 @@
 """What the debugger takes to go forward and back: CPU time after many instructions.
 
-    python benchmarks/time_travel.py [--instructions 1000000]
+python benchmarks/time_travel.py [--instructions 1000000]
 """
 
 import argparse

@@ -53,6 +53,7 @@ class _Relay:
             thread.start()
         with contextlib.suppress(BrokenPipeError, ValueError, OSError):
             while (message := framing.read(self._source)) is not None:
+                self._over = self._over or message.get("command") == "disconnect"
                 framing.write(to_child, message)
         with contextlib.suppress(OSError):
             to_child.close()

@@ -25,8 +25,6 @@ def remove_user_asserts(func: Func, cx: PassCx) -> bool:
     changed = False
     for block in all_blocks(func.body):
         if any(op.code == C.ASSERT and op.attr.kind in kinds for op in block.ops):
-            block.ops = [
-                op for op in block.ops if op.code != C.ASSERT or op.attr.kind not in kinds
-            ]
+            block.ops = [op for op in block.ops if op.code != C.ASSERT or op.attr.kind not in kinds]
             changed = True
     return changed

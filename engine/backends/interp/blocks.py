@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from .emit import Emitter
 
 __all__ = [
-    "NAMES", "ballot", "block_loop", "block_sync", "exchanged", "in_blocks", "mem_fence", "share", "shuffle",
+    "NAMES", "ballot", "block_loop", "block_sync", "exchanged", "in_blocks", "mem_fence", "share",
+    "shuffle",
 ]  # fmt: skip
 
 _BLOCKS: Final = 2

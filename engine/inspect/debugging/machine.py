@@ -93,7 +93,7 @@ class _Space:
 
 
 class _Running(Context):
-    """What the instructions call."""
+    """The context that the instructions call."""
 
     machine: Machine
 

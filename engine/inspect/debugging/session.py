@@ -51,7 +51,7 @@ class Breakpoint:
 
 
 class Stop(NamedTuple):
-    """Why a motion ended. reason: ``entry``, ``step``, ``breakpoint``, ``data``, ``pause``,
+    """The reason why a motion ended. reason: ``entry``, ``step``, ``breakpoint``, ``data``, ``pause``,
     ``error``, ``start``, ``end``. text: more about it."""
 
     reason: str
@@ -163,7 +163,7 @@ class Debugger:
 
     @property
     def result(self) -> tuple[Any, ...]:
-        """What the kernel returned so far."""
+        """The numbers that the kernel returned so far."""
         return self.machine.cx.results
 
     def locals(self, frame: int = 0) -> dict[str, Any]:

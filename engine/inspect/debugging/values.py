@@ -72,9 +72,10 @@ def shown(value: Any) -> str:
     if isinstance(value, Vector):
         return "[" + ", ".join(map(shown, value)) + "]"
     if isinstance(value, np.ndarray):
+        array = cast("np.ndarray[Any, Any]", value)
         return np.array2string(
-            value, threshold=12, edgeitems=3, separator=", ", max_line_width=1 << 30
-        )  # pyright: ignore[reportUnknownArgumentType]
+            array, threshold=12, edgeitems=3, separator=", ", max_line_width=1 << 30
+        )
     return str(value)
 
 
@@ -91,7 +92,7 @@ class Frame(NamedTuple):
 
 
 class Names:
-    """What the names of a run mean. values: its arguments. passed: of each inlined call, the
+    """The meaning of the names in a run. values: its arguments. passed: of each inlined call, the
     values of its parameters (`BuildResult.passed`). constants: numbers outside of the kernel."""
 
     def __init__(
@@ -123,10 +124,8 @@ class Names:
             _put(self.arguments, param.name, _Scalar(self._machine.cx.scalars[number], param.dtype))
             return
         data = without_gradient(value)
-        if param.layout is not None:
-            data = _Field(param.layout, data)
-        else:
-            data = by_index(param, data)
+        is_field = param.layout is not None
+        data = _Field(param.layout, data) if is_field else by_index(param, data)
         _put(self.arguments, param.name, data)
 
     def all_arguments(self) -> dict[str, Any]:
