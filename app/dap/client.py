@@ -24,7 +24,8 @@ class AdapterError(Exception):
 
 
 class Position(NamedTuple):
-    """The place where the program is. reason, text: of the stop. frames: (function, file, line), innermost
+    """The place where the program is. reason, text: of the stop. frames: (function, file, line),
+    innermost
     first. values: by heading, (name, value)."""
 
     reason: str

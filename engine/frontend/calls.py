@@ -49,7 +49,9 @@ __all__: list[str] = []
 
 INTRINSICS.update({
     abs: "abs", all: "all", any: "any", bool: "to_bool", breakpoint: "breakpoint",
-    enumerate: "sequence", float: "to_float", int: "to_int", len: "len", list: "sequence", max: "max", min: "min", pow: "pow",
+    enumerate: "sequence",
+    float: "to_float", int: "to_int", len: "len", list: "sequence",
+    max: "max", min: "min", pow: "pow",
     print: "print", range: "range", reversed: "sequence", round: "round", sum: "sum",
     tuple: "sequence", zip: "sequence",
 })  # fmt: skip

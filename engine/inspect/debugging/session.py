@@ -51,7 +51,8 @@ class Breakpoint:
 
 
 class Stop(NamedTuple):
-    """The reason why a motion ended. reason: ``entry``, ``step``, ``breakpoint``, ``data``, ``pause``,
+    """The reason why a motion ended. reason: ``entry``, ``step``, ``breakpoint``,
+    ``data``, ``pause``,
     ``error``, ``start``, ``end``. text: more about it."""
 
     reason: str
