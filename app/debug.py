@@ -44,7 +44,7 @@ def parser() -> Parser:
     add("--kernel", default="", metavar="K", help="the name of the kernel; default: the only one")
     add("--iteration", default="", metavar="I,J",
         help="the iteration to run; default: all, one after the other")  # fmt: skip
-    add("--workload", default="0", metavar="N", help="the label or number of the workload; "
+    add("--workload", default="0", metavar="NAME", help="the label or number of the workload; "
         "default: the first")  # fmt: skip
     add("--stage", default="", metavar="PASS", help="run the IR after this pass; default: the IR "
         "of the frontend")  # fmt: skip
