@@ -1,4 +1,4 @@
-"""A small client of the debug adapter: what the screen and the prompt drive it with.
+"""A small client of the debug adapter: used by the prompt and by tests.
 
 Requests wait for their answer, and motions for the stop that ends them. What the user's program
 prints arrives by `on_output`.
