@@ -45,6 +45,8 @@ COMMANDS: Final = {
     "whatif": Command("whatif FILE", ".whatif", True),
     "edit": Command("edit IR_FILE", ".edit", True),
     "lsp": Command("lsp", ".lsp", True),
+    "debug": Command("debug FILE --kernel K", ".debug", True),
+    "dap": Command("dap", ".dap", True),
     "doctor": Command("doctor", ".doctor"),
     "cache": Command("cache ls, show, verify, clean", ".cache"),
     "stubs": Command("stubs DIRECTORY", ".stubs", True),

@@ -20,7 +20,7 @@ VERSION: Final = 1
 """Of the form of the JSON: grows when a member changes its meaning or goes away."""
 KINDS: Final = {
     "AGE": "text", "ARGUMENT": "text", "CLASS": "text", "COMMAND": "text", "DIRECTORY": "folder",
-    "FILE": "file", "SPEC": "text",
+    "FILE": "file", "SPEC": "text", "I,J": "text", "PASS": "text", "PORT": "number",
     "FILE.toml": "file", "FILE.qds": "record", "FOLDER": "folder", "K": "kernel", "KEY": "text",
     "KEY=VALUE": "setting", "MIB": "number", "N": "number", "NAME": "text", "NAMES": "backends",
     "PATH": "file", "RECORD": "record", "RULE": "text", "S": "number", "SCRIPT": "file",

@@ -14,12 +14,12 @@ import ast
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from .. import logs as log
 from ..config import CompileConfig
-from ..ir import Func, get_loc
+from ..ir import Func, Loc, get_loc
 from . import (
     blocks,
     branches,
@@ -64,7 +64,8 @@ class BuildResult:
     bindings: where the value of each of the function's parameters comes from. used: what the code
     depends on inside of arguments. seconds: the time of the build. decls: the kernel, then each
     function that was inlined or called, in the order of first use.
-    recorded: the source of `captures`.
+    recorded: the source of `captures`. passed: by the location of each inlined call, the values of
+    its parameters in the IR.
     """
 
     func: Func
@@ -74,6 +75,7 @@ class BuildResult:
     seconds: float = 0.0
     decls: tuple[KernelDecl | FuncDecl, ...] = ()
     recorded: Captures | None = None
+    passed: dict[Loc, dict[str, Any]] = field(default_factory=dict[Any, Any])
 
     @property
     def captures(self) -> tuple[Capture, ...]:
@@ -175,5 +177,5 @@ def _build(
     seconds = time.perf_counter() - started
     return BuildResult(
         func, fb.notices, tuple(fb.bindings), tuple(fb.used), seconds, (decl, *fb.funcs),
-        fb.captures,
+        fb.captures, fb.passed,
     )  # fmt: skip

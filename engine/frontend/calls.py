@@ -48,8 +48,10 @@ from .values import (
 __all__: list[str] = []
 
 INTRINSICS.update({
-    abs: "abs", all: "all", any: "any", bool: "to_bool", enumerate: "sequence", float: "to_float",
-    int: "to_int", len: "len", list: "sequence", max: "max", min: "min", pow: "pow",
+    abs: "abs", all: "all", any: "any", bool: "to_bool", breakpoint: "breakpoint",
+    enumerate: "sequence",
+    float: "to_float", int: "to_int", len: "len", list: "sequence",
+    max: "max", min: "min", pow: "pow",
     print: "print", range: "range", reversed: "sequence", round: "round", sum: "sum",
     tuple: "sequence", zip: "sequence",
 })  # fmt: skip

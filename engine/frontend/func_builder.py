@@ -90,12 +90,13 @@ class FuncBuilder(MemoryAccess):
 
     depth: how many regions of run time the walk is in; 0 is the top level of the kernel.
     static: how many ``qd.static(...)`` the walk is in. quiet: `static_print` prints nothing.
-    checkpoints: the user's names of those met so far.
+    checkpoints: the user's names of those met so far. passed: by the location of each inlined call,
+    the values of its parameters.
     """
 
     __slots__ = (
         "block", "captures", "checkpoints", "config", "context", "default_fp", "default_ip",
-        "depth", "funcs", "notices", "ops", "quiet", "real_functions", "static",
+        "depth", "funcs", "notices", "ops", "passed", "quiet", "real_functions", "static",
     )  # fmt: skip
 
     def __init__(
@@ -116,6 +117,7 @@ class FuncBuilder(MemoryAccess):
         self.funcs: dict[FuncDecl, None] = {}
         self.real_functions: dict[Any, Any] = {}
         self.checkpoints: list[int] = []
+        self.passed: dict[Loc, dict[str, Any]] = {}
 
     # Walking
 

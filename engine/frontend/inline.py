@@ -82,6 +82,7 @@ def inline(fb: FuncBuilder, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNE
         if param.kind == "template" or value is owner:
             context.templates[param.name] = value
     _check_recursion(fb, node, context)
+    fb.passed[loc] = dict(scope)
     context.scopes.append({})
     fb.context = context
     fb.body(decl.src.tree.body)

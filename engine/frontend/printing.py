@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from ..ir import AssertAttr, Op
 from ..ir import codes as C
-from ..types import FieldHandle, StructFieldHandle, void
+from ..types import FieldHandle, StructFieldHandle, u1, void
 from .func_builder import FuncBuilder
 from .lvalues import spread
 from .matrices import rows
@@ -161,6 +161,17 @@ def _print(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
             attr.append((piece[0],))
     values = tuple([p[1] for p in pieces if not isinstance(p, str)])
     fb.emit(node, C.PRINT, values, tuple(attr), void)
+
+
+@handler("breakpoint")
+def _breakpoint(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
+    if node.args or node.keywords:
+        raise fb.type_error(
+            "breakpoint() in a kernel takes no arguments", node,
+            "write `if condition: breakpoint()` to stop only sometimes",
+        )  # fmt: skip
+    always = fb.number(1, u1, node)
+    fb.emit(node, C.ASSERT, (always,), AssertAttr("breakpoint"), void)
 
 
 @statement(ast.Assert)

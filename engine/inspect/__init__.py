@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         compare_kernels,
         compare_records,
     )
+    from .debugging import DebugError, Debugger, debug
     from .describing import describe, kernel_id
     from .diff import (
         Diff,
@@ -103,6 +104,8 @@ __all__ = [
     "CudaComponent",
     "CudaDeviceInfo",
     "CudaMachine",
+    "DebugError",
+    "Debugger",
     "Diff",
     "DiffRow",
     "Explanation",
@@ -145,6 +148,7 @@ __all__ = [
     "count_as_user",
     "cpu_features",
     "cuda_machine",
+    "debug",
     "describe",
     "diff_listings",
     "diff_pass",
@@ -196,6 +200,9 @@ __all__ = [
 ]  # fmt: skip
 
 _LAZY: Final = {
+    "DebugError": "debugging",
+    "Debugger": "debugging",
+    "debug": "debugging",
     "BackendInfo": "settings",
     "Bisection": "record_bisection",
     "Reproducer": "record_bisection",

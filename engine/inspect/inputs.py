@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..runtime.args import Argument
     from ..runtime.compile import FullCompile
 
-__all__ = ["Inputs", "Place", "restorer_of"]
+__all__ = ["Inputs", "Place", "by_index", "restorer_of"]
 
 Array = np.ndarray[Any, Any]
 Place = tuple[int, tuple[str, ...]]
@@ -70,7 +70,7 @@ class Inputs:
                 value = fields.flat(binding.field)
             elif isinstance(value, np.ndarray):
                 value = copies[_key(cast("Array", value))]
-                seen.put(binding.arg, binding.path, _by_index(param, value))
+                seen.put(binding.arg, binding.path, by_index(param, value))
             self.values.append(value)
         self.args: Final = tuple(seen.args)
         self.blocks: Final[Mapping[Block, Array]] = fields.blocks
@@ -118,7 +118,7 @@ def _on_host(compiled: FullCompile, values: Sequence[Any]) -> list[Any]:
     return out
 
 
-def _by_index(param: Param, array: Array) -> Array:
+def by_index(param: Param, array: Array) -> Array:
     """An array whose axes come in the order of memory, as it is indexed."""
     if param.axes is None:
         return array

@@ -128,7 +128,8 @@ class AssertAttr(NamedTuple):
 
     kind: ``user`` (from the kernel's own assert; reported only in debug), ``bound`` (an array
         index), ``check`` (another check that the compiler put in), ``overflow`` (counted and
-        reported after the launch, which goes on).
+        reported after the launch, which goes on), ``breakpoint`` (checks nothing: a debugger stops
+        there; the first passes delete it).
     text: the message; ``%d`` and ``%f`` stand for the op's further operands, in order.
     """
 

@@ -299,7 +299,7 @@ def _graph_region(v: _Verifier, op: Op) -> str | None:
 
 def _assert(v: _Verifier, op: Op) -> str | None:
     attr: AssertAttr = op.attr
-    if attr.kind not in ("user", "bound", "check", "overflow"):
+    if attr.kind not in ("user", "bound", "check", "overflow", "breakpoint"):
         return f"unknown kind of assert {attr.kind!r}"
     return None
 

@@ -1,4 +1,4 @@
-"""remove_user_asserts: deletes the kernel's own asserts unless debug is on.
+"""remove_user_asserts: deletes breakpoints, and the kernel's own asserts unless debug is on.
 
 ::
 
@@ -20,16 +20,11 @@ from .registry import register
 
 @register("remove_user_asserts")
 def remove_user_asserts(func: Func, cx: PassCx) -> bool:
-    """Delete the kernel's asserts unless debug is on."""
-    if cx.config.debug:
-        return False
+    """Delete breakpoints, and the kernel's asserts unless debug is on."""
+    kinds = ("breakpoint",) if cx.config.debug else ("breakpoint", "user")
     changed = False
     for block in all_blocks(func.body):
-        for op in block.ops:
-            if op.code == C.ASSERT and op.attr.kind == "user":
-                block.ops = [
-                    op for op in block.ops if op.code != C.ASSERT or op.attr.kind != "user"
-                ]
-                changed = True
-                break
+        if any(op.code == C.ASSERT and op.attr.kind in kinds for op in block.ops):
+            block.ops = [op for op in block.ops if op.code != C.ASSERT or op.attr.kind not in kinds]
+            changed = True
     return changed

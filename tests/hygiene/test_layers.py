@@ -66,6 +66,8 @@ APP_MAY = {
     "check": {"batch", "options", "streams", "usage"},
     "whatif": {"batch", "opening", "options", "streams", "usage", "worker"},
     "lsp": {"options", "usage", "worker"},
+    "dap": {"options", "usage", "worker"},
+    "debug": {"dap", "streams", "usage"},
     "difference": {"batch", "opening", "options", "streams", "usage", "worker"},
     "tour": {"options", "streams", "tui", "usage"},
     "plain": {"panels", "plain_work", "show", "streams", "usage", "worker"},

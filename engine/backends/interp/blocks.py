@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from .emit import Emitter
 
 __all__ = [
-    "NAMES", "ballot", "block_loop", "block_sync", "in_blocks", "mem_fence", "share", "shuffle",
+    "NAMES", "ballot", "block_loop", "block_sync", "exchanged", "in_blocks", "mem_fence", "share",
+    "shuffle",
 ]  # fmt: skip
 
 _BLOCKS: Final = 2
@@ -175,11 +176,11 @@ def _run_subgroup(group: dict[int, Iteration]) -> Op | None:
             at = stop[0]
         if at is None or at.code == C.BLOCK_SYNC:
             return at
-        results = _exchanged(at, stops)
+        results = exchanged(at, stops)
     return None
 
 
-def _exchanged(op: Op, stops: dict[int, Stop]) -> dict[int, Any]:
+def exchanged(op: Op, stops: dict[int, Stop]) -> dict[int, Any]:
     """The result of an operation of a subgroup for each of its lanes."""
     if op.code == C.SUBGROUP_SHUFFLE:
         return {

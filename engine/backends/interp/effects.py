@@ -13,7 +13,7 @@ __all__ = ["assert_", "clock", "print_", "return_"]
 
 
 def assert_(e: Emitter, op: Op) -> None:
-    if op.attr.kind == "user" and not e.debug:
+    if op.attr.kind == "breakpoint" or (op.attr.kind == "user" and not e.debug):
         return
     name = f"op{op.id}"
     e.names[name] = op

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from time import perf_counter_ns
 from typing import Any, Final
@@ -32,14 +32,14 @@ from . import blocks, emit
 from .flat_views import array_of, array_view, extents, tmp_views
 from .vector_run import LEAST, VectorTask, vector_task
 
-__all__ = ["InterpretedKernel", "compile_func", "run"]
+__all__ = ["Context", "InterpretedKernel", "compile_func", "outside", "run", "tmp_types"]
 
 PrintFn = Callable[[str], object]
 _MASK: Final = 0xFFFFFFFFFFFFFFFF
 _FRACTION: Final = {f16: 11, f32: 24}
 
 
-class _Context:
+class Context:
     """The objects that the generated code uses while it runs."""
 
     def __init__(self, func: Func, print_fn: PrintFn, steps: int, seed: int) -> None:
@@ -74,6 +74,18 @@ class _Context:
         self.arrays.append(array_view(data, param))
         self.grads.append(None if grad is None else array_view(grad, param))
         self.shapes.append(extents(param, data.shape))  # type: ignore[union-attr]
+
+    def begin(self, args: Sequence[Any], tmp_types: Iterable[Any]) -> None:
+        """Store all arguments, and make the buffer between tasks. tmp_types: of its elements."""
+        func = self.func
+        if len(args) != len(func.params):
+            raise QuadrantsRuntimeError(
+                f"{len(func.params)} arguments needed, {len(args)} given", kernel=func.name
+            )
+        for param, value in zip(func.params, args, strict=True):
+            self.take(param, value)
+        views = tmp_views(func.global_tmp_size, [t for t in tmp_types if isinstance(t, DataType)])
+        self.tmp = {t.name: view for t, view in views.items()}
 
     def array(self, base: Op) -> Any:
         """The memory that addresses from ``base`` on point into, as a NumPy array."""
@@ -127,6 +139,14 @@ class _Context:
         raise QuadrantsRuntimeError("interp: the step limit is reached", kernel=self.func.name)
 
 
+def tmp_types(func: Func) -> set[Any]:
+    """The types of the elements of the buffer between tasks."""
+    return {
+        op.type.elem for op in all_ops(func)
+        if op.code == C.GLOBAL_TMP and isinstance(op.type, PointerType)
+    }  # fmt: skip
+
+
 @contextmanager
 def _deep(func: Func) -> Generator[None]:
     """Let Python functions call each other as deep as real functions may."""
@@ -168,17 +188,14 @@ class InterpretedKernel:
         self.ops: Final = emitter.ops
         self.stacks: Final = stack_locations(func)
         self.claims = 0
-        self.tmp_types: Final = {
-            op.type.elem for op in all_ops(func)
-            if op.code == C.GLOBAL_TMP and isinstance(op.type, PointerType)
-        }  # fmt: skip
+        self.tmp_types: Final = tmp_types(func)
         names: dict[str, Any] = {**emit.NAMES, **blocks.NAMES, **emitter.names}
         self.file: Final = f"<interp {func.name}>"
         try:
             exec(compile(self._scalar, self.file, "exec"), names)
         except (SyntaxError, RecursionError, MemoryError) as error:
             raise QuadrantsUnsupportedError(f"interp: Python cannot compile it: {error}") from error
-        self.entry: Final[Callable[[_Context], Any]] = names["kernel"]
+        self.entry: Final[Callable[[Context], Any]] = names["kernel"]
 
     @property
     def source(self) -> str:
@@ -197,16 +214,8 @@ class InterpretedKernel:
     ) -> tuple[Any, ...]:
         """Run once. See `run`; ``max_steps`` counts only if the program was compiled for it."""
         func = self.func
-        if len(args) != len(func.params):
-            raise QuadrantsRuntimeError(
-                f"{len(func.params)} arguments needed, {len(args)} given", kernel=func.name
-            )
-        cx = _Context(func, print_fn or sys.stdout.write, max_steps or sys.maxsize, seed)
-        for param, value in zip(func.params, args, strict=True):
-            cx.take(param, value)
-        types = [t for t in self.tmp_types if isinstance(t, DataType)]
-        views = tmp_views(func.global_tmp_size, types)
-        cx.tmp = {t.name: view for t, view in views.items()}
+        cx = Context(func, print_fn or sys.stdout.write, max_steps or sys.maxsize, seed)
+        cx.begin(args, self.tmp_types)
         cx.resume = resume
         if self.stacks:
             cx.stacks, cx.capacities = self.stacks, self.capacities(stacks)
@@ -257,17 +266,21 @@ class InterpretedKernel:
         line = self._line_of(error)
         if not line:
             return error
-        op = self.ops[line - 1]
-        if op is not None and C.STACK[op.code]:
-            return QuadrantsRuntimeError.from_loc(
-                f"interp: {op!r} finds its stack empty", op.loc, kernel=self.func.name
-            )
+        return outside(self.ops[line - 1], self.func.name)
+
+
+def outside(op: Op | None, kernel: str) -> QuadrantsRuntimeError:
+    """The error for an access of ``op`` outside of memory."""
+    if op is not None and C.STACK[op.code]:
         return QuadrantsRuntimeError.from_loc(
-            f"interp: {op!r} is outside of the memory it points into",
-            op.loc if op else None,
-            kernel=self.func.name,
-            hint="set check_out_of_bound=True: the error then names the array and the index",
+            f"interp: {op!r} finds its stack empty", op.loc, kernel=kernel
         )
+    return QuadrantsRuntimeError.from_loc(
+        f"interp: {op!r} is outside of the memory it points into",
+        op.loc if op else None,
+        kernel=kernel,
+        hint="set check_out_of_bound=True: the error then names the array and the index",
+    )
 
 
 def _is_loop(op: Op) -> bool:

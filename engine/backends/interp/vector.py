@@ -159,7 +159,7 @@ class VectorEmitter(emit.Emitter):
 
     def check(self, op: Op) -> None:
         """An assert; if it fails, the scalar source reports where."""
-        if op.attr.kind != "user" or self.debug:
+        if op.attr.kind != "breakpoint" and (op.attr.kind != "user" or self.debug):
             self.line(f"holds({self.values[op.args[0]]})")
 
     # --- regions -----------------------------------------------------------------------------

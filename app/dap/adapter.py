@@ -1,0 +1,381 @@
+"""The child process: answers the requests of an editor with a debugger.
+
+Requests are answered one after the other; only `pause` and `disconnect` are looked at while a
+motion goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+
+from ...engine.inspect import DebugError, Debugger
+from ...engine.inspect.debugging import Breakpoint, Stop, Struct, Vector, shown
+from . import framing
+from .program import LaunchError, launched
+
+__all__ = ["Adapter"]
+
+_CAPABILITIES: Final = dict.fromkeys((
+    "supportsConfigurationDoneRequest", "supportsStepBack", "supportsConditionalBreakpoints",
+    "supportsHitConditionalBreakpoints", "supportsLogPoints", "supportsEvaluateForHovers",
+    "supportsDataBreakpoints", "supportsExceptionInfoRequest", "supportsSteppingGranularity",
+    "supportsTerminateRequest", "supportsBreakpointLocationsRequest",
+), True)  # fmt: skip
+_THREAD: Final = 1
+_MOST: Final = 1000
+_REASONS: Final = {
+    "entry": "entry", "step": "step", "breakpoint": "breakpoint", "data": "data breakpoint",
+    "pause": "pause", "error": "exception", "start": "entry", "end": "end",
+}  # fmt: skip
+
+
+class Adapter:
+    """One session. debugger: there is one after `launch`."""
+
+    def __init__(self, source: BinaryIO, target: BinaryIO) -> None:
+        self._source: Final = source
+        self._target: Final = target
+        self._lock: Final = threading.Lock()
+        self._requests: Final[queue.Queue[dict[str, Any] | None]] = queue.Queue()
+        self.debugger: Debugger | None = None
+        self._breakpoints: Final[dict[str, list[Breakpoint]]] = {}
+        self._references: list[Any] = []
+        self._stop_on_entry = True
+        self._after: Callable[[], None] | None = None
+        self._over = False
+
+    def run(self) -> None:
+        """Answer until the editor leaves."""
+        threading.Thread(target=self._read, daemon=True).start()
+        while not self._over and (request := self._requests.get()) is not None:
+            self._answer(request)
+            after, self._after = self._after, None
+            if after is not None:
+                after()
+
+    def _read(self) -> None:
+        while (message := framing.read(self._source)) is not None:
+            ends = message.get("command") in ("pause", "disconnect", "terminate")
+            if ends and self.debugger is not None:
+                self.debugger.interrupt()
+            self._requests.put(message)
+        if self.debugger is not None:
+            self.debugger.interrupt()
+        self._requests.put(None)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        with self._lock:
+            framing.write(self._target, message)
+
+    def event(self, name: str, **body: Any) -> None:
+        """Send an event."""
+        self._send({"seq": 0, "type": "event", "event": name, "body": body})
+
+    def output(self, text: str, category: str = "console") -> None:
+        """Show text in the editor's console."""
+        self.event("output", category=category, output=text)
+
+    def _answer(self, request: dict[str, Any]) -> None:
+        command: str = request.get("command", "")
+        reply = {"seq": 0, "type": "response", "command": command,
+                 "request_seq": request.get("seq", 0)}  # fmt: skip
+        handler = getattr(self, f"do_{command}", None)
+        try:
+            if handler is None:
+                raise LaunchError(f"the request {command!r} is not supported")
+            body = handler(request.get("arguments") or {})
+        except (DebugError, LaunchError) as error:
+            text = str(error)
+            show = command in ("launch", "attach")
+            details = {"error": {"id": 1, "format": text.replace("{", "(").replace("}", ")"),
+                                 "showUser": show}}  # fmt: skip
+            self._send({**reply, "success": False, "message": text, "body": details})
+            if show:
+                self._after = lambda: self.event("terminated")
+            return
+        self._send({**reply, "success": True, "body": body or {}})
+
+    @property
+    def _d(self) -> Debugger:
+        if self.debugger is None:
+            raise LaunchError("no kernel is being debugged")
+        return self.debugger
+
+    # --- the session -------------------------------------------------------------------------
+
+    def do_initialize(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Say what this adapter can do."""
+        filters = [{"filter": "errors", "label": "Errors of kernels", "default": True}]
+        return {**_CAPABILITIES, "exceptionBreakpointFilters": filters}
+
+    def do_launch(self, given: dict[str, Any]) -> None:
+        """Load the file and start to debug its kernel."""
+        self._stop_on_entry = bool(given.get("stopOnEntry", True))
+        self.debugger = launched(
+            given,
+            lambda text: self.output(text, "stdout"),
+            lambda text: self.output(text + "\n"),
+        )
+        self._after = lambda: self.event("initialized")
+
+    def do_configurationDone(self, given: dict[str, Any]) -> None:
+        """Start."""
+        if self._stop_on_entry:
+            self._after = lambda: self._stopped(Stop("entry"))
+        else:
+            self._after = lambda: self._stopped(self._d.cont())
+
+    def do_disconnect(self, given: dict[str, Any]) -> None:
+        """The end."""
+        self._over = True
+
+    def do_terminate(self, given: dict[str, Any]) -> None:
+        """The end, on the user's wish."""
+        self._after = lambda: self.event("terminated")
+
+    def do_threads(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The iteration that runs."""
+        iteration = self._d.iteration
+        name = "kernel" if iteration is None else f"iteration {iteration}"
+        return {"threads": [{"id": _THREAD, "name": name}]}
+
+    def _ended(self) -> None:
+        self.event("exited", exitCode=0)
+        self.event("terminated")
+
+    def _stopped(self, stop: Stop) -> None:
+        """Report why a motion ended."""
+        self._references = []
+        if stop.reason == "end":
+            result = self._d.result
+            if result:
+                self.output("returned " + ", ".join(map(shown, result)) + "\n")
+        body: dict[str, Any] = {"reason": _REASONS[stop.reason], "threadId": _THREAD,
+                                "allThreadsStopped": True}  # fmt: skip
+        texts = {
+            "start": "at the start",
+            "end": "the kernel has ended: step back, or continue to leave",
+        }
+        text = stop.text or texts.get(stop.reason, "")
+        if text:
+            body["text"] = body["description"] = text
+        self.event("stopped", **body)
+
+    # --- breakpoints -------------------------------------------------------------------------
+
+    def do_setBreakpoints(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Replace the breakpoints of a file."""
+        path = given.get("source", {}).get("path", "")
+        for old in self._breakpoints.pop(path, []):
+            self._d.clear(old)
+        mine = self._breakpoints[path] = []
+        out: list[dict[str, Any]] = []
+        several: list[dict[str, Any]] = given.get("breakpoints") or []
+        for wanted in several:
+            hits = str(wanted.get("hitCondition") or "").strip().removeprefix(">=").strip()
+            found = self._d.break_at(
+                wanted["line"], wanted.get("condition") or "", file=path,
+                hits=int(hits) if hits.isdecimal() else 0, log=wanted.get("logMessage") or "",
+            )  # fmt: skip
+            mine.append(found)
+            shown_at: dict[str, Any] = {"verified": bool(found.at), "line": found.at or found.line}
+            if not found.at:
+                shown_at["message"] = "the kernel has no code at this line or after it"
+            elif hits and not hits.isdecimal():
+                shown_at["message"] = f"{hits!r} is no number of hits, so it stops always"
+            out.append(shown_at)
+        return {"breakpoints": out}
+
+    def do_setExceptionBreakpoints(self, given: dict[str, Any]) -> None:
+        """Errors always stop."""
+
+    def do_breakpointLocations(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The lines that have code."""
+        first = given["line"]
+        last = given.get("endLine") or first
+        known = self._d.lines(given.get("source", {}).get("path", ""))
+        return {"breakpoints": [{"line": n} for n in known if first <= n <= last]}
+
+    def do_dataBreakpointInfo(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The cells that a variable stands for."""
+        name = given.get("name", "")
+        above = given.get("variablesReference")
+        if above:
+            prefix = self._references[above - 1][2]
+            name = _joined(prefix, name)
+        try:
+            self._d.watched(name)
+        except DebugError as error:
+            return {"dataId": None, "description": str(error)}
+        return {"dataId": name, "description": f"{name} changes", "accessTypes": ["write"]}
+
+    def do_setDataBreakpoints(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Replace what is watched."""
+        several: list[Any] = given.get("breakpoints") or []
+        self._d.watches[:] = [each["dataId"] for each in several]
+        return {"breakpoints": [{"verified": True} for _ in self._d.watches]}
+
+    # --- motions -----------------------------------------------------------------------------
+
+    def _move(self, motion: Callable[[], Stop]) -> None:
+        self._after = lambda: self._moved(motion)
+
+    def _moved(self, motion: Callable[[], Stop]) -> None:
+        try:
+            self._stopped(motion())
+        except DebugError as error:
+            self.output(f"{error}\n", "important")
+            self._stopped(Stop("pause", str(error)))
+
+    def do_continue(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Go on; at the end, end."""
+        if self._d.machine.at_end:
+            self._after = self._ended
+        else:
+            self._move(self._d.cont)
+        return {"allThreadsContinued": True}
+
+    def do_reverseContinue(self, given: dict[str, Any]) -> None:
+        """Go back."""
+        self._move(self._d.reverse)
+
+    def do_next(self, given: dict[str, Any]) -> None:
+        """The next line, or op."""
+        op = given.get("granularity") == "instruction"
+        self._move(self._d.step_op if op else self._d.next)
+
+    def do_stepIn(self, given: dict[str, Any]) -> None:
+        """The next line, also in a function."""
+        op = given.get("granularity") == "instruction"
+        self._move(self._d.step_op if op else self._d.step)
+
+    def do_stepOut(self, given: dict[str, Any]) -> None:
+        """To the caller."""
+        self._move(self._d.out)
+
+    def do_stepBack(self, given: dict[str, Any]) -> None:
+        """The last line, or op."""
+        op = given.get("granularity") == "instruction"
+        self._move(self._d.back_op if op else self._d.back)
+
+    def do_pause(self, given: dict[str, Any]) -> None:
+        """Seen by the reading thread already."""
+
+    # --- values ------------------------------------------------------------------------------
+
+    def do_stackTrace(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The functions that run."""
+        d = self._d
+        frames = [
+            {"id": i + 1, "name": frame.function, "line": max(frame.line, 1), "column": 1,
+             "source": {"name": os.path.basename(frame.file), "path": frame.file}}
+            for i, frame in enumerate(d.frames)
+        ]  # fmt: skip
+        first = given.get("startFrame") or 0
+        last = first + (given.get("levels") or len(frames))
+        return {"stackFrames": frames[first:last], "totalFrames": len(frames)}
+
+    def do_scopes(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Locals, arguments and fields."""
+        d = self._d
+        params = d.machine.func.params
+        fields = {p.name.partition(".")[0] for p in params if p.kind == "field"}
+        arguments = d.arguments()
+        groups = [
+            ("Locals", "locals", d.locals(given["frameId"] - 1)),
+            ("Arguments", "arguments", {k: v for k, v in arguments.items() if k not in fields}),
+            ("Fields", "fields", {k: v for k, v in arguments.items() if k in fields}),
+        ]
+        return {"scopes": [
+            {"name": name, "presentationHint": hint, "expensive": False,
+             "variablesReference": self._reference(Struct(values), "")}
+            for name, hint, values in groups
+            if values or name == "Locals"
+        ]}  # fmt: skip
+
+    def _reference(self, value: Any, path: str) -> int:
+        """A number for the parts of a value; 0 if it has none."""
+        if not isinstance(value, Struct | Vector) and not (
+            isinstance(value, np.ndarray) and value.ndim
+        ):
+            return 0
+        self._references.append((value, 0, path))
+        return len(self._references)
+
+    def do_variables(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The parts of a value."""
+        value, _, path = self._references[given["variablesReference"] - 1]
+        if isinstance(value, Struct):
+            items = [(str(k), v) for k, v in vars(value).items()]
+        else:
+            first = given.get("start") or 0
+            last = min(len(value), first + (given.get("count") or _MOST))
+            items = [(f"[{i}]", value[i]) for i in range(first, last)]
+        return {"variables": [self._variable(name, v, _joined(path, name)) for name, v in items]}
+
+    def _variable(self, name: str, value: Any, path: str) -> dict[str, Any]:
+        found = {"name": name, "value": shown(value), "type": _type(value), "evaluateName": path,
+                 "variablesReference": self._reference(value, path)}  # fmt: skip
+        if isinstance(value, np.ndarray) and value.ndim:
+            found["indexedVariables"] = _length(value)
+        return found
+
+    def do_evaluate(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The value of an expression; in the console also ``who x[3]``."""
+        text: str = given["expression"].strip()
+        if given.get("context") == "repl" and text.startswith("who "):
+            return {"result": self._who(text.removeprefix("who ")), "variablesReference": 0}
+        value = self._d.value(text, max(0, (given.get("frameId") or 1) - 1))
+        return {"result": shown(value), "type": _type(value),
+                "variablesReference": self._reference(value, text)}  # fmt: skip
+
+    def _who(self, text: str) -> str:
+        found = self._d.who_wrote(text)
+        if found is None:
+            return f"nothing has written {text} before"
+        where = f"{os.path.basename(found.file)}:{found.line}"
+        return f"{where}: {shown(found.old)} -> {shown(found.new)}"
+
+    def do_exceptionInfo(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The error that stopped the kernel."""
+        error = self._d.machine.error
+        return {"exceptionId": type(error).__name__, "breakMode": "always",
+                "description": getattr(error, "message", str(error))}  # fmt: skip
+
+
+def _joined(path: str, name: str) -> str:
+    """``p`` and ``pos``: ``p.pos``; ``x[1]`` and ``[2]``: ``x[1, 2]``."""
+    if not path:
+        return name
+    if not name.startswith("["):
+        return f"{path}.{name}"
+    return f"{path[:-1]}, {name[1:]}" if path.endswith("]") else path + name
+
+
+def _length(value: Any) -> int:
+    return len(value)
+
+
+def _type(value: Any) -> str:
+    if isinstance(value, np.ndarray):
+        array: Any = value  # pyright: ignore[reportUnknownVariableType]
+        return f"{array.dtype}{list(array.shape)}"
+    return {"Struct": "struct", "Vector": "vector"}.get(type(value).__name__, type(value).__name__)
+
+
+def main() -> None:
+    """Serve on the two pipes that the command line names."""
+    source, target = (int(word) for word in sys.argv[1:3])
+    with os.fdopen(source, "rb") as reading, os.fdopen(target, "wb") as writing:
+        Adapter(reading, writing).run()
+
+
+if __name__ == "__main__":
+    main()

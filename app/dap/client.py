@@ -1,0 +1,153 @@
+"""A small client of the debug adapter: used by the prompt and by tests.
+
+Requests wait for their answer, and motions for the stop that ends them. What the user's program
+prints arrives by `on_output`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from . import framing
+
+__all__ = ["AdapterError", "Client", "Position"]
+
+
+class AdapterError(Exception):
+    """Raised for a request that failed, and when the adapter has ended."""
+
+
+class Position(NamedTuple):
+    """The place where the program is. reason, text: of the stop. frames: (function, file, line),
+    innermost
+    first. values: by heading, (name, value)."""
+
+    reason: str
+    text: str
+    frames: tuple[tuple[str, str, int], ...]
+    values: dict[str, list[tuple[str, str]]]
+
+
+class Client:
+    """One session. It starts an adapter, which `close` ends."""
+
+    def __init__(self, on_output: Callable[[str], object] = lambda text: None) -> None:
+        self._on_output: Final[Callable[[str], object]] = on_output
+        self._process: Final = subprocess.Popen(
+            [sys.executable, "-m", "qd_studio.app.cli", "dap"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        self._answers: Final[queue.Queue[dict[str, Any] | None]] = queue.Queue()
+        self._events: Final[queue.Queue[dict[str, Any] | None]] = queue.Queue()
+        self._seq = 0
+        self._reader: Final = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with contextlib.suppress(ValueError, OSError):
+            while (message := framing.read(self._process.stdout)) is not None:  # type: ignore[arg-type]
+                if message["type"] == "response":
+                    self._answers.put(message)
+                elif message["event"] == "output":
+                    self._on_output(message["body"]["output"])
+                elif message["event"] in ("stopped", "terminated", "initialized"):
+                    self._events.put(message)
+        self._answers.put(None)
+        self._events.put(None)
+
+    def request(self, command: str, **arguments: Any) -> dict[str, Any]:
+        """The body of the answer to a request. Raises AdapterError."""
+        self._seq += 1
+        assert self._process.stdin is not None
+        message = {"seq": self._seq, "type": "request", "command": command, "arguments": arguments}
+        try:
+            framing.write(self._process.stdin, message)  # type: ignore[arg-type]
+        except (OSError, ValueError):
+            raise AdapterError("the debugger has ended") from None
+        answer = self._answers.get()
+        if answer is None:
+            raise AdapterError("the debugger has ended")
+        if not answer["success"]:
+            raise AdapterError(answer["message"])
+        return answer["body"]
+
+    def _event(self, *names: str) -> dict[str, Any]:
+        while (event := self._events.get()) is not None:
+            if event["event"] in names:
+                return event
+        raise AdapterError("the debugger has ended")
+
+    def launch(self, configuration: Mapping[str, Any]) -> Position:
+        """Start; see `program` for the configuration."""
+        self.request("initialize", adapterID="qd-studio")
+        self.request("launch", **configuration)
+        self._event("initialized")
+        self.request("configurationDone")
+        return self._position()
+
+    def move(self, command: str, **more: Any) -> Position | None:
+        """``next``, ``stepIn``, ``stepOut``, ``stepBack``, ``continue``, ``reverseContinue``; None
+        if the session is over."""
+        self.request(command, threadId=1, **more)
+        return self._position()
+
+    def _position(self) -> Any:
+        event = self._event("stopped", "terminated")
+        if event["event"] == "terminated":
+            return None
+        body = event["body"]
+        found = self.request("stackTrace", threadId=1)["stackFrames"]
+        frames = tuple([(f["name"], f["source"]["path"], f["line"]) for f in found])
+        scopes = self.request("scopes", frameId=found[0]["id"])["scopes"]
+        values = {
+            scope["name"]: [
+                (each["name"], each["value"])
+                for each in self.request(
+                    "variables", variablesReference=scope["variablesReference"]
+                )["variables"]
+            ]
+            for scope in scopes
+        }
+        return Position(body["reason"], body.get("text", ""), frames, values)
+
+    def break_at(self, file: str, lines: Mapping[int, str]) -> list[int]:
+        """Replace the breakpoints of a file; returns the lines that they are at. lines: with their
+        conditions."""
+        wanted = [{"line": n, "condition": condition} for n, condition in lines.items()]
+        found = self.request("setBreakpoints", source={"path": file}, breakpoints=wanted)
+        return [each["line"] for each in found["breakpoints"]]
+
+    def evaluate(self, text: str) -> str:
+        """The value of an expression, or the answer to ``who x[3]``. Raises AdapterError."""
+        return str(self.request("evaluate", expression=text, context="repl", frameId=1)["result"])
+
+    def watch(self, names: list[str]) -> None:
+        """Replace what is watched."""
+        for name in names:
+            found = self.request("dataBreakpointInfo", name=name)
+            if found["dataId"] is None:
+                raise AdapterError(found["description"])
+        self.request("setDataBreakpoints", breakpoints=[{"dataId": name} for name in names])
+
+    def close(self) -> None:
+        """End the session."""
+        with contextlib.suppress(AdapterError):
+            self.request("disconnect")
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._reader.join(5)
+        if self._process.stdout is not None:
+            self._process.stdout.close()

@@ -1,0 +1,146 @@
+"""The debug adapter, driven as editors do it, and the prompt."""
+
+import io
+import os
+
+import pytest
+from qd_studio.app import debug
+from qd_studio.app.dap import framing
+from qd_studio.app.dap.client import AdapterError, Client
+
+PROGRAM = """\
+import os
+import numpy as np
+from qd_studio import engine as qd
+
+qd.init(arch=qd.cpu)
+x = np.arange(8, dtype=np.float32)
+os.write(1, b"Content-Length: 5\\r\\n\\r\\nhello\\n")
+
+
+@qd.func
+def half(a):
+    b = a * 0.5
+    return b
+
+
+@qd.kernel
+def step(x: qd.types.NDArray[qd.f32, 1]):
+    for i in range(8):
+        t = half(x[i])
+        x[i] = t + 1
+
+
+@qd.kernel
+def fails(x: qd.types.NDArray[qd.f32, 1]):
+    for i in range(8):
+        x[i] = 2.0
+        assert x[i] < 1, "too large"
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return str(path)
+
+
+@pytest.fixture
+def client():
+    texts = []
+    made = Client(texts.append)
+    made.texts = texts
+    yield made
+    made.close()
+    assert made._process.returncode == 0
+
+
+def test_a_session_forward_and_back(client, program):
+    at = client.launch({"program": program, "kernel": "step", "iteration": 3, "args": ["x"]})
+    assert (at.reason, at.frames) == ("entry", (("step", program, 19),))
+    assert at.values["Locals"] == [("i", "3")]
+    assert client.break_at(program, {12: "a > 2", 20: ""}) == [12, 20]
+    at = client.move("continue")
+    assert at.reason == "breakpoint" and [f[0] for f in at.frames] == ["half", "step"]
+    assert client.evaluate("a") == "3.0"
+    assert client.move("next").values["Locals"] == [("a", "3.0"), ("b", "1.5")]
+    assert client.move("stepBack").frames[0][2] == 12
+    assert client.move("stepOut").frames[0] == ("step", program, 19)
+    client.watch(["x[3]"])
+    assert client.move("continue").text == "line 20"
+    assert client.move("continue").text == "x[3]: 3.0 -> 2.5"
+    assert client.evaluate("who x[3]") == "program.py:20: 3.0 -> 2.5"
+    assert client.move("continue").reason == "end"
+    assert client.move("reverseContinue").reason == "data breakpoint"
+    assert client.move("reverseContinue").text == "line 20"
+    with pytest.raises(AdapterError, match="no variable 'nothing'"):
+        client.evaluate("nothing")
+    with pytest.raises(AdapterError, match="names no variable"):
+        client.watch(["1 + x"])
+    assert client.move("next", granularity="instruction").reason == "step"
+    assert any("hello" in text for text in client.texts)
+
+
+def test_an_error_stops_and_says_what_it_is(client, program):
+    client.launch({"program": program, "kernel": "fails"})
+    at = client.move("continue")
+    assert at.reason == "exception" and "too large" in at.text
+    assert client.request("exceptionInfo", threadId=1)["exceptionId"] == "QuadrantsAssertionError"
+    assert client.move("stepBack").frames[0][2] == 26
+
+
+CANNOT = [
+    ({"program": "/nowhere.py"}, "there is no file /nowhere.py"),
+    ({}, "choose one of step, fails"),
+    ({"kernel": "other"}, "there is no 'other'; there are: step, fails"),
+    ({"kernel": "step", "iteration": 9}, "no parallel loop has the iteration 9"),
+    ({"kernel": "step", "args": ["y"]}, "args: y: name 'y' is not defined"),
+    ({"kernel": "step", "workload": 4}, "the kernel has 1 workloads, no number 4"),
+    ({"kernel": "step", "workload": "big"}, "there is no 'big'; there are: synthetic"),
+    ({"kernel": "step", "stage": "none"}, "no pass 'none' has run"),
+    ({"kernel": "step", "config": {"none": 1}}, "config: "),
+]
+
+
+def test_configurations_that_cannot_be_met(client, program):
+    for given, message in CANNOT:
+        with pytest.raises(AdapterError) as caught:
+            client.launch({"program": program, **given})
+        assert message in str(caught.value)
+
+
+def test_a_program_that_ends_its_process_ends_the_session_with_a_message(client, tmp_path):
+    path = tmp_path / "ends.py"
+    path.write_text("import os\nos._exit(3)\n")
+    client.request("initialize")
+    client._process.stdin.flush()
+    framing.write(client._process.stdin, {"seq": 9, "type": "request", "command": "launch",
+                                          "arguments": {"program": str(path)}})  # fmt: skip
+    assert client._events.get(timeout=60)["event"] == "terminated"
+    assert "the process of the program ended with status 3\n" in client.texts
+
+
+def test_messages_are_framed():
+    stream = io.BytesIO()
+    framing.write(stream, {"a": "é"})
+    stream.seek(0)
+    assert framing.read(stream) == {"a": "é"} and framing.read(stream) is None
+    assert framing.read(io.BytesIO(b"Content-Length: 9\r\n\r\n{}")) is None
+    with pytest.raises(ValueError, match="no object"):
+        framing.read(io.BytesIO(b"Content-Length: 2\r\n\r\n[]"))
+
+
+def test_the_prompt(program, monkeypatch, capsys):
+    words = ["n", "", "b", "b", "br 20 if i == 3", "br 99x", "c", "p t", "p", "who x[3]", "l", "w",
+             "bi", "i", "watch x[3]", "br - 20", "c", "nonsense", "p zz", "c", "c"]  # fmt: skip
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(words) + "\n"))
+    assert debug.main([program, "--kernel", "step", "--iteration", "3"]) == 0
+    said = capsys.readouterr().out
+    for text in (
+        "step program.py:19          t = half(x[i])", "line 20 if i == 3", "'99x' names no line",
+        "nothing has written x[3] before", ">   20         x[i] = t + 1", "Locals\n  i = 3",
+        "the kernel has ended", "no variable 'zz'", "bi one op"[:2], "quit",
+    ):  # fmt: skip
+        assert text in said, text
+    assert os.path.basename(program) in said
