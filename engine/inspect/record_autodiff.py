@@ -128,7 +128,7 @@ class StackTask(RecordPart, frozen=True, kw_only=True, rename={"predicate": "gat
 
 
 class LoopPlan(RecordPart, frozen=True, kw_only=True):
-    """How a loop keeps what its reverse needs; see the option `ad_stack_budget_bytes`."""
+    """The choice for one loop; see the option `ad_stack_budget_bytes`."""
 
     line: Annotated[int, about("Source line of the loop or value.")]
     choice: Annotated[str, about("One of keep, recompute and checkpoint.")]

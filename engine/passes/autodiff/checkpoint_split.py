@@ -1,4 +1,4 @@
-"""Splits a loop and its reverse into segments, of which one at a time has its values on stacks.
+"""Splits a loop and its reverse into segments; only one segment at a time has stacks.
 
 `Pair` is a loop of the forward part with the loop that reverses it: the first pushes to stacks
 that only the second pops. `split` rewrites both::
