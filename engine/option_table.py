@@ -331,6 +331,13 @@ class OptionTable:
         key=True,
         minimum=0,
     )
+    ad_stack_budget_bytes: int = option(
+        0,
+        "Bytes of adstacks that one thread may use: loops that need more keep checkpoints, and run"
+        " again in parts. 0: no limit.",
+        key=True,
+        minimum=0,
+    )
     ad_stack_sparse_threshold_bytes: int = option(
         104857600,
         "Threshold for the float adstacks of a task, counted for 131072 threads: above it, only as"

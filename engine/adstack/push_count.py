@@ -24,7 +24,7 @@ from .linear import from_linear, linear
 from .resolve import DOWN, UP, Resolver, Unresolved
 from .size_expr import ONE, ZERO, Binary, Const, SizeExpr
 
-__all__ = ["Growing", "Pushes", "Unbounded", "count_pushes"]
+__all__ = ["Growing", "LoopGrowth", "Pushes", "Unbounded", "count_pushes", "growth_of"]
 
 
 class Unbounded(Exception):
@@ -60,6 +60,27 @@ def count_pushes(stack: Op, resolver: Resolver) -> Pushes:
     peak = counter.block(stack.block).peak
     order = resolver.reaching.order
     return Pushes(peak, tuple(sorted(counter.growing, key=lambda loop: order[loop])))
+
+
+class LoopGrowth(NamedTuple):
+    """Entries that a loop leaves on a stack: in all, and in an iteration of its outermost axis."""
+
+    total: SizeExpr
+    each: SizeExpr
+
+
+def growth_of(stack: Op, loop: Op, resolver: Resolver) -> LoopGrowth:
+    """The peaks of one execution of a range_for. Raises Unbounded."""
+    counter = _Counter(stack, resolver)
+    total = counter.op(loop).peak
+    try:
+        each = resolver.close(counter.block(loop.regions[0]).peak, [loop], UP)
+        axes = loop.attr.axes or range(len(loop.args) // 2)
+        for axis in axes[1:]:
+            each = _times(resolver.axis_trips(loop, axis, UP), each)
+    except Unresolved as cause:
+        raise Unbounded(loop, cause) from None
+    return LoopGrowth(total, each)
 
 
 class _Counter:

@@ -87,12 +87,16 @@ class Resolver:
     def trips(self, loop: Op, mode: int) -> SizeExpr:
         """The trip count of a loop."""
         total: SizeExpr = ONE
-        for axis in range(len(loop.args) // 2):
-            begin, end = loop.args[2 * axis : 2 * axis + 2]
-            n = self.difference(end, begin, mode)
-            n = Binary("max", ZERO, n) if not isinstance(n, Const) else Const(max(n.value, 0))
+        for axis in range(_axes(loop)):
+            n = self.axis_trips(loop, axis, mode)
             total = n if total == ONE else Binary("mul", total, n)
         return total
+
+    def axis_trips(self, loop: Op, axis: int, mode: int) -> SizeExpr:
+        """The trip count of one axis of a loop."""
+        begin, end = loop.args[2 * axis : 2 * axis + 2]
+        n = self.difference(end, begin, mode)
+        return Binary("max", ZERO, n) if not isinstance(n, Const) else Const(max(n.value, 0))
 
     def difference(self, a: Op, b: Op, mode: int) -> SizeExpr:
         """``a - b``; an undetermined part cancels if it occurs in both."""

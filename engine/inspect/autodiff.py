@@ -21,14 +21,24 @@ from ..backends.base import KernelMeta, StackMeta, StackPlan, TaskMeta, TaskPlan
 from ..errors import QuadrantsRuntimeError
 from ..passes import registry
 from .record import AutodiffRecord, CompileRecord, PassRun, Remark, Snapshot
-from .record_autodiff import OpLink, PredicateRecord, SizeLeaf, SizeRow, StackRecord, StackTask
+from .record_autodiff import (
+    LoopPlan,
+    OpLink,
+    PredicateRecord,
+    SizeLeaf,
+    SizeRow,
+    StackRecord,
+    StackTask,
+)
 
 if TYPE_CHECKING:
     from ..ir import Param
 
-__all__ = ["described", "links_of", "sides_of", "sized"]
+__all__ = ["described", "links_of", "plan_of", "sides_of", "sized"]
 
 _PREDICATES: Final = "recognize_predicates"
+_PLAN: Final = "checkpoint_loops"
+_RECOMPUTED: Final = "eliminate_recomputable_ad_stack_pushes"
 _MOST_COUNTED: Final = 1 << 26
 _MOST_CELLS: Final = 1 << 20
 """A maximum over more than this is not found again only to be shown."""
@@ -55,8 +65,29 @@ def described(
             if task.stacks
         )
     return AutodiffRecord(
-        mode=mode, forward=before, reverse=after, links=links, tasks=tasks, reason=reason
+        mode=mode,
+        forward=before,
+        reverse=after,
+        links=links,
+        tasks=tasks,
+        plan=plan_of(compiled),
+        reason=reason,
     )
+
+
+def plan_of(compiled: CompileRecord) -> tuple[LoopPlan, ...]:
+    """The choices of `checkpoint_loops`, and before them the values that need no stack at all."""
+    chosen: list[LoopPlan] = []
+    recomputed: list[LoopPlan] = []
+    for run in compiled.runs:
+        for remark in run.remarks:
+            line = compiled.locs[remark.loc].line if remark.loc >= 0 else 0
+            choice, colon, text = remark.text.partition(": ")
+            if run.name == _PLAN and colon and choice in ("keep", "checkpoint"):
+                chosen.append(LoopPlan(line=line, choice=choice, text=text))
+            elif run.name == _RECOMPUTED and "is computed again" in remark.text:
+                recomputed.append(LoopPlan(line=line, choice="recompute", text=remark.text))
+    return (*recomputed, *chosen) if chosen else ()
 
 
 def sides_of(runs: Sequence[PassRun]) -> tuple[int, int]:

@@ -5,6 +5,7 @@
     AutodiffRecord ── links (forward op, reverse op)
         ├── tasks ── predicate
         │     └── stacks ── tree, leaves (of the size expression)
+        ├── plan (the choice for each loop, within a budget of adstacks)
         ├── reducers (maxima found before the launch, in rounds)
         ├── layers (the caches of the sizers)
         └── heaps
@@ -20,6 +21,7 @@ from .record_base import RecordPart, about
 __all__ = [
     "AutodiffRecord",
     "HeapRecord",
+    "LoopPlan",
     "OpLink",
     "PredicateRecord",
     "ReducerRecord",
@@ -125,6 +127,14 @@ class StackTask(RecordPart, frozen=True, kw_only=True, rename={"predicate": "gat
         return self.real_rows * self.real_stride + self.integer_rows * self.integer_stride
 
 
+class LoopPlan(RecordPart, frozen=True, kw_only=True):
+    """The choice for one loop; see the option `ad_stack_budget_bytes`."""
+
+    line: Annotated[int, about("Source line of the loop or value.")]
+    choice: Annotated[str, about("One of keep, recompute and checkpoint.")]
+    text: Annotated[str, about("Segments, bytes for one thread, additional runs; or the reason.")]
+
+
 class ReducerRecord(RecordPart, frozen=True, kw_only=True):
     """A maximum that a separate kernel computes before a launch."""
 
@@ -176,6 +186,10 @@ class AutodiffRecord(RecordPart, frozen=True, kw_only=True):
     ] = -1
     links: Annotated[tuple[OpLink, ...], about("Related ops of both snapshots.")] = ()
     tasks: Annotated[tuple[StackTask, ...], about("Tasks with adstacks.")] = ()
+    plan: Annotated[
+        tuple[LoopPlan, ...],
+        about("Choice for each loop with adstacks; empty without a budget."),
+    ] = ()
     sized: Annotated[bool, about("True if there was a launch.")] = False
     workload: Annotated[str, about("Workload of that launch.")] = ""
     bytes: Annotated[int, about("Bytes that the launch needed of both heaps.")] = 0

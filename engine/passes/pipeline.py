@@ -48,6 +48,8 @@ _AUTODIFF: Final[dict[str, tuple[str, ...]]] = {
         # Before make_adjoint, which reads what these have kept.
         "backup_ssa",
         "make_adjoint",
+        # Sees which loop reverses which, and no stack of a loop is used outside of both.
+        "checkpoint_loops",
         "coalesce_ad_stack_loads",
     ),
     "validation": ("insert_access_checks",),

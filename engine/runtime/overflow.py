@@ -15,7 +15,7 @@ from ..errors import AdStackOverflowError, QuadrantsRuntimeError
 if TYPE_CHECKING:
     from .sizer import Sizer
 
-__all__ = ["diagnosis", "label", "largest", "out_of_memory"]
+__all__ = ["diagnosis", "label", "largest", "out_of_memory", "over_budget"]
 
 _MUTATION = (
     "Cause: an array or field that bounds a loop has other contents now than when the launch was"
@@ -174,3 +174,23 @@ def out_of_memory(
         loc = stack.loc
         break
     return QuadrantsRuntimeError.from_loc(text, loc, hint=hint, kernel=sizer.meta.name)
+
+
+def over_budget(
+    sizer: Sizer, task: int, capacities: Sequence[int], needed: int
+) -> QuadrantsRuntimeError:
+    """The error for stacks of one thread that are larger than `ad_stack_budget_bytes`."""
+    stacks = sizer.meta.tasks[task].stacks
+    sizes = [stack.entry * n for stack, n in zip(stacks, capacities, strict=True)]
+    worst = sizes.index(max(sizes))
+    stack = stacks[worst]
+    text = (
+        f"Task #{task} needs {needed:,} bytes of adstacks for one thread, and the option"
+        f" ad_stack_budget_bytes allows {sizer.stacks.budget:,}; the largest stack is"
+        f" {_described(sizer, stack, worst)}: {capacities[worst]:,} entries of {stack.entry} bytes."
+    )
+    hint = (
+        "set a larger ad_stack_budget_bytes, or 0 for no limit. Segments of a loop over"
+        " range(n) are chosen before n is known; a loop over a constant range always fits"
+    )
+    return QuadrantsRuntimeError.from_loc(text, stack.loc, hint=hint, kernel=sizer.meta.name)

@@ -29,6 +29,7 @@ from ..adstack.max_reducer import MaxReducerSpec, in_rounds, recognise, substitu
 from ..adstack.size_expr import Arg, Const, Read, SizeExpr, leaves, parse
 from ..backends.base import Executable, StackMeta, StackPlan, TaskMeta, TaskPlan
 from .fetch import FETCH
+from .overflow import over_budget
 
 if TYPE_CHECKING:
     from .stacks import Stacks
@@ -308,6 +309,11 @@ class Sizer:
 
     def _task_plan(self, task: _Task, launch: _Launch) -> TaskPlan:
         capacities = tuple([max(self._value(size, launch), 1) for size in task.sizes])
+        if self.stacks.budget:
+            sizes = zip(task.meta.stacks, capacities, strict=True)
+            needed = sum(stack.entry * n for stack, n in sizes)
+            if needed > self.stacks.budget:
+                raise over_budget(self, task.number, capacities, needed)
         most = task.rows
         if task.trip is not None:
             most = min(most, max(self._trips(task, task.trip, launch), 1))

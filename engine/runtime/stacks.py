@@ -144,7 +144,8 @@ def _memory() -> int:
 class Stacks:
     """See the module docstring.
 
-    threads: rows of a parallel task on the host. fixed_size: the option `ad_stack_size`.
+    threads: rows of a parallel task on the host. fixed_size: the option `ad_stack_size`. budget:
+    bytes of one thread, 0 for no limit.
     heaps: those of the host, or of the program's device. evaluated: the number of expressions,
     maxima and adstack predicates evaluated. dispatched: the number of maxima. reused: the number of
     launches that used their last plan.
@@ -155,6 +156,7 @@ class Stacks:
         self._program: Final = weakref.ref(program)
         config, caps = config or program.config, program.backend.caps
         self.fixed_size: Final[int] = config.ad_stack_size
+        self.budget: Final[int] = 0 if config.ad_stack_size else config.ad_stack_budget_bytes
         self.threads: Final[int] = config.cpu_max_num_threads if caps.parallel else 1
         self.lock: Final = threading.RLock()
         self._heaps: Final[dict[Device | None, Heaps]] = {}

@@ -29,6 +29,7 @@ from qd_studio.engine.adstack import host_eval, size_expr
 from qd_studio.engine.backends.array_memory import DeviceArray, host_copy
 from qd_studio.engine.backends.base import StackPlan, TaskPlan, find
 from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.errors import QuadrantsCompilationError
 from qd_studio.engine.frontend import build as frontend
 from qd_studio.engine.ir import Param
 from qd_studio.engine.passes import make_cpu_multithreaded_range_for as pieces_pass
@@ -221,12 +222,16 @@ def duals(launch: Launch, before: Values, tangents: Values) -> tuple[Values, Val
 
 
 class Report(NamedTuple):
-    """What `check` compared: derivatives with differences, and how many had a kink or none."""
+    """What `check` compared: derivatives with differences, and how many had a kink or none.
+
+    fits: gradients that were also computed within a budget of adstacks.
+    """
 
     compared: int
     kinks: int
     backends: tuple[str, ...]
     modes: tuple[str, ...]
+    fits: int = 0
 
 
 def check(
@@ -240,12 +245,14 @@ def check(
     skip: Sequence[str] = (),
     pieces: bool = False,
     differences: bool = True,
+    budgets: Sequence[int] = (),
     **options: Any,
 ) -> Report:
     """Compare derivatives with differences and each other; AssertionError says where they differ.
 
     tolerance: of derivatives against differences. rounding: against each other. differences: False
-    leaves the differences out, which kernels in f32 are too coarse for.
+    leaves the differences out, which kernels in f32 are too coarse for. budgets: of bytes for
+    adstacks, with each of which the gradients must be the same to the bit.
     """
     random = np.random.default_rng(seed)
     params = problem.params
@@ -275,6 +282,23 @@ def check(
     if len(modes) == 2:
         _inner(found["reverse", backends[0]], found["forward", backends[0]], weights, tangents,
                rounding)  # fmt: skip
+    fits = 0
+    for budget in budgets if "reverse" in modes else ():
+        for backend in backends:
+            func = differentiated(problem.source, "reverse")
+            tight = {**options, "ad_stack_budget_bytes": budget}
+            try:
+                launch = compiled(func, backend, skip, pieces, **tight)
+            except QuadrantsCompilationError as error:
+                if "ad_stack_budget_bytes" not in error.message:
+                    raise
+                break
+            fits += 1
+            for name, a, b in zip(
+                shown, found["reverse", backend], gradients(launch, after, weights), strict=True
+            ):
+                same = np.array_equal(a, b, equal_nan=True)
+                assert same, f"{name} with {budget} bytes of adstacks ({backend}):\n{a}\n{b}"
     compared = kinks = 0
     if differences:
         steps = _Differences(problem, forward, floats)
@@ -284,7 +308,7 @@ def check(
             for name, g, (fine, coarse) in zip(shown, made, quotients, strict=True):
                 done, left = _near(name, mode, g, fine, coarse, tolerance)
                 compared, kinks = compared + done, kinks + left
-    return Report(compared, kinks, tuple(backends), tuple(modes))
+    return Report(compared, kinks, tuple(backends), tuple(modes), fits)
 
 
 def _random(random: np.random.Generator, param: Param, like: np.ndarray) -> np.ndarray:

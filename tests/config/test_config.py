@@ -104,10 +104,9 @@ REFERENCE = {
 MACHINE = {"arch", "cpu_max_num_threads", "offline_cache_file_path", "require_version"}
 BOOLS = sorted(name for name, opt in OPTIONS.items() if opt.type is bool and opt.env)
 INTS = sorted(name for name, opt in OPTIONS.items() if opt.type is int)
-# Not options of the reference.
 OURS = {
-    "amdgpu_arch", "cuda_arch", "debug_nan", "gpu_tile", "graph", "opencl_device", "opencl_il",
-    "opencl_mapping", "opencl_target", "skip_passes", "tiered",
+    "ad_stack_budget_bytes", "amdgpu_arch", "cuda_arch", "debug_nan", "gpu_tile", "graph",
+    "opencl_device", "opencl_il", "opencl_mapping", "opencl_target", "skip_passes", "tiered",
     *(n for n in REFERENCE if n.startswith("remote_")),
 }  # fmt: skip
 

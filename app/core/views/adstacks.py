@@ -297,6 +297,8 @@ def fact_texts(autodiff: AutodiffRecord) -> list[tuple[str, str]]:
         )
         if task.predicate is not None:
             out.append(("predicate", predicate_text(task.predicate)))
+    for i, loop in enumerate(autodiff.plan):
+        out.append(("" if i else "plan", f"line {loop.line}: {loop.choice}, {loop.text}"))
     if autodiff.reducers:
         maxima = "1 maximum" if autodiff.dispatches == 1 else f"{autodiff.dispatches} maxima"
         rounds = fmt.counted(autodiff.rounds, "round")

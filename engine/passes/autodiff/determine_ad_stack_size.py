@@ -146,7 +146,7 @@ def _source(loc: Loc) -> str:
     return line[loc.col : loc.end_col].decode(errors="replace").strip()
 
 
-def _loop(loop: Op) -> str:
+def loop_text(loop: Op) -> str:
     """A loop as people call it: over j at line 7."""
     loc = loop.loc
     target = re.match(r"for\s+(.+?)\s+in\b", _source(loc))
@@ -156,7 +156,7 @@ def _loop(loop: Op) -> str:
 
 def _loops(loops: list[Op]) -> str:
     """The loops that make a stack large, as text."""
-    named = list(dict.fromkeys([name for loop in loops if (name := _loop(loop))]))
+    named = list(dict.fromkeys([name for loop in loops if (name := loop_text(loop))]))
     if not named:
         return ""
     return f"the loop{'s' if len(named) > 1 else ''} {' and '.join(named)}"
@@ -166,7 +166,7 @@ def _error(stack: Op, problem: Unbounded, resolver: Resolver) -> QuadrantsCompil
     """The error at a loop whose trip count cannot be determined."""
     loop, cause = problem.loop, problem.cause
     name = f" of {stack.attr.name}" if stack.attr.name else ""
-    where = _loop(loop) or "of this kernel"
+    where = loop_text(loop) or "of this kernel"
     if cause is None:
         message = (
             f"the reverse pass keeps the values{name} of each iteration of the while loop {where},"
