@@ -86,8 +86,7 @@ def test_names_and_places_are_unique():
 def test_every_tab_has_a_number_key_and_is_found_by_its_old_name():
     keys = {c.id: c.keys for c in by_scope("kernel") if c.id.startswith("tab-")}
     assert keys == {
-        f"tab-{p.id}": f"{'alt+' if i > 10 else ''}{i % 10}"
-        for i, p in enumerate(panels.tabs(), 1)
+        f"tab-{p.id}": f"{'alt+' if i > 10 else ''}{i % 10}" for i, p in enumerate(panels.tabs(), 1)
     }
     assert panels.find("adstack") is panels.find("autodiff")
     with pytest.raises(KeyError):
