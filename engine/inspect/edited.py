@@ -281,6 +281,8 @@ class EditedCapture(KernelCapture):
 class _EditedLauncher(Launcher):
     """Launches the edited kernel and the unedited one on the same arguments."""
 
+    recompiles = False  # the edit is of the IR that these options gave
+
     def __init__(self, capture: EditedCapture, budget_s: float) -> None:
         super().__init__(capture, budget_s)
         self._edited: Final = capture

@@ -86,7 +86,7 @@ def test_every_option_that_code_may_depend_on_is_in_keys():
 OF_GPUS = ("engine/backends/cuda/", "engine/backends/llvm/gpu", "engine/backends/llvm/schedule.py",
            "engine/backends/llvm/tile", "engine/backends/opencl/",
            "engine/backends/amdgpu/", "engine/backends/device_launch/executable.py",
-           "engine/passes/block_reduce.py")  # fmt: skip
+           "engine/passes/block_reduce.py", "engine/passes/map_to_grid.py")  # fmt: skip
 """What only GPUs have, or devices whose memory the host does not see."""
 ASKS_FOR_GPUS = {"engine/frontend/real_functions.py": {"cuda_stack_limit"}}
 """What all backends share and reads options of GPUs, if the program is for one."""
@@ -128,7 +128,7 @@ VALUES = {
     "default_cpu_block_dim": 64, "default_gpu_block_dim": 64, "max_block_dim": 512,
     "amdgpu_arch": "gfx90a", "cuda_arch": "sm_75", "opencl_mapping": "lanes",
     "opencl_target": "gpu", "skip_passes": "die", "cuda_stack_limit": 4096, "gpu_max_reg": 64,
-    "saturating_grid_dim": 5, "ad_stack_size": 7,
+    "saturating_grid_dim": 5, "ad_stack_size": 7, "ad_stack_budget_bytes": 4096, "gpu_tile": "4x2",
     "ad_stack_sparse_threshold_bytes": 5,
 }  # fmt: skip
 ALSO = {"debug": {"config.check_out_of_bound", "places"}, "check_out_of_bound": {"places"}}

@@ -259,7 +259,7 @@ def test_tickets_of_one_counter_are_updates_of_one_cell_whatever_else_the_line_s
     launcher = capture.launcher(0.0)
     found = launcher.round_of(capture.cases[0], True)
     known.tickets.workloads.clear()
-    counted = measuring._counted(launcher, capture, found, scatters=True)
+    counted = measuring._counted(launcher, capture, found, as_devices=True)
     (line,) = [line for line in counted.lines if line.atomics]
     assert line.updates == ((512, 1),) and line.written_bytes == 4 * 513
 

@@ -30,6 +30,7 @@ def scale(a: qd.types.ndarray(qd.f32, 1), s: qd.f32):
 @qd.kernel
 def collect(a: qd.types.ndarray(qd.i64, 1), n: qd.i32) -> qd.i64:
     found = qd.i64(0)
+    qd.loop_config(serialize=True)  # it reads what earlier iterations wrote
     for i in range(n):
         k = 0
         while k < 50:
