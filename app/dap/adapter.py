@@ -204,7 +204,7 @@ class Adapter:
         return {"breakpoints": [{"line": n} for n in known if first <= n <= last]}
 
     def do_dataBreakpointInfo(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The cells that a variable stands for."""
+        """The cells that a variable names."""
         name = given.get("name", "")
         above = given.get("variablesReference")
         if above:

@@ -47,7 +47,7 @@ _ITERATION_SHIFT: Final = 12
 _TASKS: Final = (1 << 64 - _TASK_SHIFT) - 1
 _STORES: Final = (1 << _ITERATION_SHIFT) - 1
 FINAL: Final = (1 << _TASK_SHIFT - _ITERATION_SHIFT) - 1
-"""The iteration of a site that stands for the final value of an element that all of them update."""
+"""The iteration of a site for the final value of an element that all of them update."""
 _NONE: Final = (1 << 64) - 1
 _BITS: Final = {f32: (u32, 0x7F800000), f64: (u64, 0x7FF0000000000000)}
 _NAME: Final = "nan checks"

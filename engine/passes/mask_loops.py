@@ -297,7 +297,7 @@ class _Lane:
     """A few rounds of the inner loop's body, for one iteration of a group.
 
     now: the values of variables. made: of ops. inside: the iteration is in the loop. active: it
-    also has not left this round.
+    is also still in this round.
     """
 
     def __init__(self, masking: _Masking, lane: Op) -> None:

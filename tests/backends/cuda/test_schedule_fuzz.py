@@ -2,7 +2,7 @@
 iteration.
 
 Each kernel has one to three axes in some order, arrays of two types that begin anywhere, reads at
-small distances and with small strides, and maybe a sum; half of them are told how many iterations a
+small distances and with small strides, and maybe a sum; half of them know how many iterations a
 thread has along each axis. The interpreter says what is right.
 """
 
