@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import inspect
-from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.backends.llvm import emitter
+from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect.code_forms import LANGUAGES, readable_code
 from qd_studio.engine.inspect.code_forms.llvm_text import functions_of
 from qd_studio.engine.inspect.code_forms.loops import Block, loops_of
@@ -263,7 +263,9 @@ def test_the_form_shows_places_loops_and_arguments():
     found = readable_code(compiled, artefact["llvm_ir_optimized"], FILES)
     text = "\n".join(found.lines)
     line = next(n for n, x in enumerate(FILES[0].text.splitlines(), 1) if "for k in range(a" in x)
-    assert f"  loop: for k in 0..a.shape[1], line {line}; 8 iterations a round" in text
+    # LLVM unrolls the loop for some processors only.
+    loop = rf"  loop: for k in 0\.\.a\.shape\[1\], line {line}(; \d+ iterations a round)?$"
+    assert re.search(loop, text, re.MULTILINE)
     assert "a: f32[:, :]" in text and "%p." not in text and "c[i, j] = " in text
     # A phi that LLVM moved the square into is not the variable any more.
     assert "total$" in text and not re.search(r"total\$v\d+\.0\.lcssa = ", text)
