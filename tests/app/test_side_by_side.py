@@ -93,7 +93,9 @@ def test_every_backend_is_held_against_the_first(record):
         ("n=4", "wrong", "cpu"), ("n=8", "wrong", "cpu"),
     ]  # fmt: skip
     for v in kernel.verdicts:
-        assert v.ratio > 0 and v.band > 0 and v.verdict in ("faster", "slower", "within noise")
+        # "unknown" is what a busy machine gives: launch times then vary too much to compare.
+        assert v.ratio > 0 and v.band > 0
+        assert v.verdict in ("faster", "slower", "within noise") or v.reason
     assert comparison.verdict_of(kernel, "cpu") is None
     assert comparison.verdict_of(kernel, "wrong").workload == "n=8"
     texts = comparison.verdict_texts(kernel)
