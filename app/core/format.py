@@ -16,7 +16,7 @@ from ...engine.inspect.record import (
     PassRun,
     VerdictRecord,
 )
-from ...engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
+from ...engine.inspect.verdicts import CPU_TIME, DEVICE_TIME, WALL_CLOCK
 
 __all__ = [
     "GLYPHS",
@@ -60,7 +60,7 @@ GLYPHS: Final[dict[str, tuple[str, str]]] = {
     "pending": ("◔", ":"),
 }  # fmt: skip
 _UNITS: Final = ((10, "KiB"), (20, "MiB"), (30, "GiB"), (40, "TiB"))
-_CLOCKS: Final = {WALL_CLOCK: ", wall", DEVICE_TIME: ", device"}
+_CLOCKS: Final = {WALL_CLOCK: ", wall", DEVICE_TIME: ", device", CPU_TIME: ", CPU"}
 _BARS: Final = "▁▂▃▄▅▆▇█"
 
 

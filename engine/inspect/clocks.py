@@ -1,6 +1,7 @@
 """Clocks that time one launch, on the host and on devices.
 
-On the host the wall clock is read around a launch. A launch on a device has three times:
+On the host the wall clock is read around a launch, and the CPU time of all threads of the process,
+which does not grow while other programs have the processors. A launch on a device has three times:
 
     wall    from the call until it is over: what a person waits for, on every backend
     host    from the call until it returned
@@ -68,11 +69,13 @@ class Took(NamedTuple):
     """Microseconds of one launch.
 
     Where ``us`` is time of a device: host_us until the call returned, wall_us until it was over.
+    cpu_us: CPU time of all threads of the process, where launches run on the host.
     """
 
     us: float
     host_us: float | None = None
     wall_us: float | None = None
+    cpu_us: float | None = None
 
     @property
     def waited_us(self) -> float:
@@ -97,7 +100,10 @@ class Clock(Protocol):
 
 
 class HostClock:
-    """The wall clock. wait: returns when the launch is over, if the launch itself does not."""
+    """The wall clock, and CPU time of launches that run on the host.
+
+    wait: returns when a launch is over that does not run on the host.
+    """
 
     method = METHOD
 
@@ -107,11 +113,15 @@ class HostClock:
     def took(self, launch: Launch, prepare: Launch = _nothing) -> Took:
         if self._wait is not None:
             self._wait()
+            start = time.perf_counter_ns()
+            launch()
+            self._wait()
+            return Took((time.perf_counter_ns() - start) / 1e3)
+        worked = time.process_time_ns()
         start = time.perf_counter_ns()
         launch()
-        if self._wait is not None:
-            self._wait()
-        return Took((time.perf_counter_ns() - start) / 1e3)
+        us = (time.perf_counter_ns() - start) / 1e3
+        return Took(us, cpu_us=(time.process_time_ns() - worked) / 1e3)
 
 
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -18,7 +18,7 @@ import msgspec
 
 from .machine_load import unlike
 from .record import BackendRecord, CompileRecord, KernelRecord, LaunchRecord, ToolInfo
-from .verdicts import DEVICE_TIME, WIDEST, Rival, middles_of, noise_of, unsteady, verdicts_of
+from .verdicts import WIDEST, Rival, middles_of, noise_of, times_by, unsteady, verdicts_of
 
 __all__ = [
     "CodeState", "Figure", "Timing", "code_of", "counts_of", "figures_of", "other_arguments",
@@ -333,8 +333,7 @@ def timings_in_turns(old: BackendRecord, new: BackendRecord) -> tuple[Timing, ..
             continue
         rivals = [Rival(x.backend, y, x.device) for x, y in ((old, other), (new, launch))]
         for found in verdicts_of(rivals):
-            device = found.clock == DEVICE_TIME
-            times = [x.samples_us if device else x.waits_us for x in (other, launch)]
+            times = [times_by(found.clock, x) for x in (other, launch)]
             middles = middles_of(times[0], times[1], found.ratio, found.band)
             out.append(
                 Timing(launch.workload, found.clock, *middles, found.ratio, found.band,

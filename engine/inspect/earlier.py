@@ -39,7 +39,7 @@ from .placing import Placed, clock_of, device_of, placed
 from .record_launch import EarlierRecord, LaunchRecord
 from .steps import StepLimit
 from .timing import Contender, decided, measure_longer
-from .verdicts import DEVICE_TIME, Rival, middles_of, verdicts_of
+from .verdicts import Rival, middles_of, times_by, verdicts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -333,8 +333,7 @@ def with_earlier(record: LaunchRecord, timed: Timed) -> LaunchRecord:
         Rival(backend, before, partner.place.record), Rival(backend, after, timed.place.record)
     ]  # fmt: skip
     for found in verdicts_of(rivals):
-        by_device = found.clock == DEVICE_TIME
-        times = [x.samples_us if by_device else x.waits_us for x in (before, after)]
+        times = [times_by(found.clock, x) for x in (before, after)]
         middles = middles_of(times[0], times[1], found.ratio, found.band)
         return msgspec.structs.replace(
             record,

@@ -300,6 +300,6 @@ VOLATILE: Final = frozenset(
         "rebuilds", "ratio", "band", "verdict", "wall_us", "wall_mad_us", "wall_samples_us",
         "hits", "waited", "loop_us", "loop_fast_us", "loop_slow_us", "timed", "limited_by",
         "because", "least_us", "read_gbps", "write_gbps", "latency_ns", "gflops_f64", "step_ns",
-        "launch_us", "wake_us", "burst", "stamp", "before_us", "after_us",
+        "launch_us", "wake_us", "burst", "stamp", "before_us", "after_us", "cpu_samples_us",
     }
 )  # fmt: skip

@@ -51,7 +51,7 @@ class EarlierRecord(RecordPart, frozen=True, kw_only=True):
     ratio: Annotated[float, about("Median of the ratios of pairs; above 1 if this is slower.")]
     band: Annotated[float, about("Distance from 1 that is within noise.")]
     verdict: Annotated[str, about("One of faster, slower, within noise and unknown.")]
-    clock: Annotated[str, about("Compared times: ``wall clock`` or ``device time``.")]
+    clock: Annotated[str, about("Compared times: ``wall clock``, ``device time`` or ``CPU time``.")]
     reason: Annotated[str, about("Reason for ``unknown``.")] = ""
     more_s: Annotated[
         float, about("Most seconds that launches go on for after the look; 0 if they are over.")
@@ -112,6 +112,13 @@ class LaunchRecord(RecordPart, frozen=True, kw_only=True):
     wall_samples_us: Annotated[
         tuple[float, ...],
         about("Wall-clock times of the same launches, or of as many between them."),
+    ] = ()
+    cpu_samples_us: Annotated[
+        tuple[float, ...],
+        about(
+            "CPU time of all threads of the process in the same launches; empty unless launches "
+            "ran on the host and the machine was busy."
+        ),
     ] = ()
     load: Annotated[LoadRecord | None, about("Load of the machine; None if not measured.")] = None
     stamp: Annotated[
@@ -205,8 +212,8 @@ class VerdictRecord(RecordPart, frozen=True, kw_only=True):
     clock: Annotated[
         str,
         about(
-            "Compared times: ``wall clock`` or ``device time``; empty in records of earlier "
-            "versions, which compared `LaunchRecord.median_us` of both."
+            "Compared times: ``wall clock``, ``device time`` or ``CPU time``; empty in records of "
+            "earlier versions, which compared `LaunchRecord.median_us` of both."
         ),
     ] = ""
     reason: Annotated[str, about("Reason for ``unknown``.")] = ""

@@ -28,7 +28,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from .clocks import Clock, HostClock, Took
-from .machine_load import LoadClock
+from .machine_load import LoadClock, busy
 from .record import LaunchRecord, LoadRecord
 from .steps import StepLimit
 from .verdicts import merged, of_short, uncertainty
@@ -85,6 +85,7 @@ class Contender:
         self._us: Final[list[float]] = []
         self._host_us: Final[list[float]] = []
         self._wall_us: Final[list[float]] = []
+        self._cpu_us: Final[list[float]] = []
 
     @property
     def slow(self) -> bool:
@@ -160,7 +161,7 @@ class Contender:
 
     def go_on_from(self, n: int, seconds: float) -> None:
         """Allow some seconds more, as if ``n`` launches had been timed so far."""
-        for times in (self._us, self._host_us, self._wall_us):
+        for times in (self._us, self._host_us, self._wall_us, self._cpu_us):
             del times[n:]
         self.budget_s = self._spent_ns / 1e9 + seconds
 
@@ -180,6 +181,8 @@ class Contender:
             self._host_us.append(took.host_us)
         if took.wall_us is not None:
             self._wall_us.append(took.wall_us)
+        if took.cpu_us is not None:
+            self._cpu_us.append(took.cpu_us)
 
     def _turn(self) -> Took | None:
         began = time.perf_counter_ns()
@@ -226,6 +229,7 @@ class Contender:
             wall_us=wall,
             wall_mad_us=_deviation(walls) if walls else None,
             wall_samples_us=tuple(merged(walls, burst)),
+            cpu_samples_us=tuple(merged(self._cpu_us, burst)) if busy(self.load) else (),
             load=self.load,
         )
 

@@ -35,7 +35,11 @@ have a median and a standard error like those of the blocks' medians. This decid
 cannot, if its band is the smaller one; almost all blocks must be on the side of the ratio.
 
 A band of more than a quarter says nothing about a change: the verdict is then ``unknown``. On a
-machine that was busy (`machine_load`) so is one of more than 3 %.
+machine that was busy (`machine_load`) so is one of more than 3 %. Where both ran on the host, the
+CPU time of the same launches is compared before that: with a busy program on every processor its
+band was 1 % for parallel kernels, and that of the wall clock 4 to 18 %. It is the work of all
+threads, and not what a person waits for: another number of threads would not show in it. So it
+decides only where the wall clock, within its own band of at most a half, has the same ratio.
 
 Launches of two runs belong to no common moment. There the noise of each counts in full
 (`noise_of`): three deviations, or the range of the blocks' medians, whichever is more. What slows
@@ -54,12 +58,13 @@ from .machine_load import busy
 from .record_launch import DeviceRecord, LaunchRecord, VerdictRecord
 
 __all__ = [
-    "DEVICE_TIME", "WALL_CLOCK", "WIDEST", "Rival", "merged", "middles_of", "noise_of", "of_short",
-    "uncertainty", "unsteady", "verdict_between", "verdicts_of",
+    "CPU_TIME", "DEVICE_TIME", "WALL_CLOCK", "WIDEST", "Rival", "merged", "middles_of", "noise_of",
+    "of_short", "times_by", "uncertainty", "unsteady", "verdict_between", "verdicts_of",
 ]  # fmt: skip
 
 WALL_CLOCK: Final = "wall clock"
 DEVICE_TIME: Final = "device time"
+CPU_TIME: Final = "CPU time"
 
 _OF_NORMAL: Final = 1.4826
 """Standard deviation over median absolute deviation, of a normal distribution."""
@@ -79,6 +84,8 @@ WIDEST: Final = 0.25
 """A wider band, relative to the ratio, says nothing."""
 _WIDEST_BUSY: Final = 0.03
 """The same on a machine that was busy: a change of the code could be lost in it."""
+_WIDEST_WALL: Final = 0.5
+"""The widest band of the wall clock that can still contradict CPU time."""
 
 
 def verdict_between(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float, str]:
@@ -234,6 +241,9 @@ def verdicts_of(rivals: Sequence[Rival]) -> list[VerdictRecord]:
             why = ""
             if verdict in ("within noise", "unknown"):
                 why = unsteady(band / ratio, one.launch, first.launch)
+                by_work = _by_work(one.launch, first.launch, ratio, band) if why else None
+                if by_work is not None:
+                    clock, why, (ratio, band, verdict) = CPU_TIME, "", by_work
                 verdict = "unknown" if why else verdict
             out.append(
                 VerdictRecord(
@@ -254,6 +264,29 @@ def _alike(one: Rival, other: Rival) -> tuple[str, Sequence[float], Sequence[flo
     if same and devices[0] == devices[1] != "":
         return DEVICE_TIME, *_in_step(mine, theirs, mine.samples_us, theirs.samples_us)
     return WALL_CLOCK, *_in_step(mine, theirs, mine.waits_us, theirs.waits_us)
+
+
+def _by_work(
+    mine: LaunchRecord, theirs: LaunchRecord, waited: float, waited_band: float
+) -> tuple[float, float, str] | None:
+    """`verdict_between` of CPU time; None where that cannot decide. waited, waited_band: the ratio
+    by the wall clock, and its band."""
+    ours, others = _in_step(mine, theirs, mine.cpu_samples_us, theirs.cpu_samples_us)
+    if not ours or not others or min(median(ours), median(others)) <= 0.0:
+        return None
+    if waited_band > _WIDEST_WALL * waited:
+        return None
+    ratio, band, verdict = verdict_between(ours, others)
+    if abs(ratio - waited) > waited_band or band > _WIDEST_BUSY * ratio:
+        return None
+    return ratio, band, verdict
+
+
+def times_by(clock: str, launch: LaunchRecord) -> Sequence[float]:
+    """The times of launches that a clock of a verdict names."""
+    if clock == DEVICE_TIME:
+        return launch.samples_us
+    return launch.cpu_samples_us if clock == CPU_TIME else launch.waits_us
 
 
 def _in_step(

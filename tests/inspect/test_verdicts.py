@@ -5,7 +5,7 @@ import random
 import msgspec
 import pytest
 from qd_studio.engine.inspect.record import DeviceRecord, LaunchRecord, LoadRecord
-from qd_studio.engine.inspect.verdicts import Rival, verdict_between, verdicts_of
+from qd_studio.engine.inspect.verdicts import Rival, times_by, verdict_between, verdicts_of
 
 
 def times(median, spread, n=100, seed=1):
@@ -190,3 +190,36 @@ def test_two_backends_of_one_device_are_compared_by_its_time():
 
 def test_without_a_clock_that_timed_both_there_is_no_verdict():
     assert verdicts_of([Rival("cpu", launch([10.0])), Rival("gpu", launch([5.0], []), H200)]) == []
+
+
+BUSY = LoadRecord(cpus=2, waited=1.2)
+
+
+def waiting(seed, work, threads=2, stall=1.5):
+    """Launches on a busy machine, whose threads wait for a processor, some more and some less."""
+    rng = random.Random(seed)
+    cpu = [1000.0 * work * (1 + 0.004 * rng.random()) for _ in range(100)]
+    walls = [t / threads * (1 + stall * rng.random()) for t in cpu]
+    return msgspec.structs.replace(launch(walls), load=BUSY, cpu_samples_us=tuple(cpu))
+
+
+@pytest.mark.parametrize(
+    ("work", "verdict"), [(1.0, "within noise"), (1.03, "slower"), (0.97, "faster")]
+)
+def test_cpu_time_decides_where_a_busy_machine_hides_a_change(work, verdict):
+    ours, theirs = waiting(5, work), waiting(3, 1.0)
+    (found,) = verdicts_of([Rival("old", theirs), Rival("new", ours)])
+    assert (found.clock, found.verdict, found.reason) == ("CPU time", verdict, "")
+    assert found.ratio == pytest.approx(work, abs=0.002)
+    assert times_by(found.clock, ours) == ours.cpu_samples_us
+    quiet = [msgspec.structs.replace(x, cpu_samples_us=()) for x in (theirs, ours)]
+    (found,) = verdicts_of([Rival("cpu", x) for x in quiet])
+    assert (found.clock, found.verdict) == ("wall clock", "unknown")
+    assert "threads waited for a processor" in found.reason
+
+
+def test_cpu_time_says_nothing_about_the_number_of_threads():
+    """Twice the threads: the same work in half the time, which the wall clock sees."""
+    one, two = waiting(3, 1.0, threads=1, stall=0.3), waiting(5, 1.0, threads=2, stall=0.3)
+    (found,) = verdicts_of([Rival("one", one), Rival("two", two)])
+    assert (found.clock, found.verdict) != ("CPU time", "within noise")

@@ -11,6 +11,7 @@ from ....engine.inspect.compare import BackendComparison, Comparison, KernelComp
 from ....engine.inspect.compare_figures import Figure, Timing
 from ....engine.inspect.diff import diff_listings, diff_renumbered
 from ....engine.inspect.record import CompileRecord, KernelRecord, PassRun, Record
+from ....engine.inspect.verdicts import CPU_TIME
 from .. import format as fmt
 from ..lines import Line, Span
 from .changes import UNSEEN, Files, diff_lines, listing_lines, readable_of
@@ -41,6 +42,8 @@ def times_text(timing: Timing, full: bool = True) -> str:
     """``launch 41.0 us -> 36.0 us (better)``. full: with the reason of what is unknown."""
     more = f", measuring, at most {timing.more_s:.0f} s" if timing.more_s else ""
     times = f"{fmt.duration_us(timing.before_us)} -> {fmt.duration_us(timing.after_us)}"
+    if timing.clock == CPU_TIME:
+        times += f" {CPU_TIME}"
     why = ""
     if timing.verdict == "unknown" and timing.reason:
         why = f": {timing.reason if full else timing.reason.partition(':')[0]}"

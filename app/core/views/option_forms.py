@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from ....engine.inspect.compare import compare_records
 from ....engine.inspect.record import ConfigEntry, KernelRecord, Record
 from ....engine.inspect.settings import OptionInfo
-from ....engine.inspect.verdicts import DEVICE_TIME
+from ....engine.inspect.verdicts import WALL_CLOCK
 from .. import format as fmt
 from ..forms import accepts
 from ..lines import Line, Span, table
@@ -72,9 +72,9 @@ def ab_lines(base: Record, now: Record, selected: str) -> Sequence[Line]:
             verdict = timing.verdict if timing is not None else _word(b.state)
             style = {"better": "ok", "worse": "warn", "differs": "warn"}.get(verdict, "dim")
             times = _time(old, b.before), _time(new, b.after)
-            if timing is not None and timing.clock == DEVICE_TIME:  # what the ratio is of
-                both = timing.before_us, timing.after_us
-                times = tuple([f"{fmt.duration_us(us)} device" for us in both])
+            if timing is not None and timing.clock != WALL_CLOCK:  # what the ratio is of
+                both, clock = (timing.before_us, timing.after_us), timing.clock.split()[0]
+                times = tuple([f"{fmt.duration_us(us)} {clock}" for us in both])
             rows.append([
                 (one.name, "title"), (b.after, "accent"), *[(x, "num") for x in times],
                 (f"{timing.ratio:.2f}x" if timing is not None else "", "num"), (verdict, style),
