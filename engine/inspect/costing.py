@@ -406,7 +406,7 @@ _REASONS: Final = {
     "bandwidth": "at {gbps:.3g} GB/s, its bytes need {part:.0%} of the time",
     "arithmetic": "at {gflops:.3g} GFLOP/s, its operations need {part:.0%} of the time",
     "chain": "operations that each wait for the one before need {part:.0%} of the time",
-    "scalar": "operations at the rate of code without vectors need {part:.0%} of the time",
+    "scalar": "its operations one by one, without vectors, would need {part:.0%} of the time",
     "chases": "at {latency:.3g} ns a load, loads that each wait for the one before need "
     "{part:.0%} of the time",
     "gathers": "at {latency:.3g} ns a load, loads from addresses that were loaded need {part:.0%} "
