@@ -4,6 +4,9 @@ Textual writes from a thread, which ends when a write fails; who writes next wai
 Here nothing fails: what is written to a terminal that is gone is dropped, so that the studio can
 end in order. The same holds for reading: that there is no terminal any more is no failure to be
 explained on it.
+
+Textual reads escape and a digit, which is what terminals send for ``alt+1``, as the sign that a
+keyboard of macOS has there. Here it is ``alt+1``.
 """
 
 from __future__ import annotations
@@ -11,10 +14,14 @@ from __future__ import annotations
 import sys
 from typing import IO, Any, cast
 
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS
 from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 
 __all__ = ["StudioDriver"]
+
+for _digit in "0123456789":
+    ANSI_SEQUENCES_KEYS.pop(f"\x1b{_digit}", None)
 
 
 class _Lasting:

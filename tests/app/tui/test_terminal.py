@@ -304,3 +304,17 @@ def test_every_command_has_a_key_of_its_own_in_its_scope():
             if command.scope == "everywhere":
                 clash = [c.id for c in all_commands() if key in c.keys.split(",") and c != command]
                 assert not clash
+
+
+def test_terminals_can_send_every_key_with_alt():
+    """Terminals send escape and the key; parsers have other meanings for some of these."""
+    from qd_studio.app.tui import driver
+    from textual._xterm_parser import XTermParser
+
+    keys = {key for command in all_commands() for key in command.keys.split(",")}
+    keys = sorted(key for key in keys if re.fullmatch("alt[+].", key))
+    assert driver and keys
+    for key in keys:
+        parser = XTermParser()
+        found = [*parser.feed("\x1b" + key[-1]), *parser.feed("")]
+        assert [event.key for event in found] == [key]
