@@ -2,13 +2,16 @@
 
 import io
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.app.core.rules import RuleError, evaluate, parse_rule
+from qd_studio.engine.cache.entry import Entry, pack
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.inspect import KernelCapture
+from qd_studio.engine.inspect import Caches, KernelCapture
+from qd_studio.engine.inspect.arguments import Call
 from qd_studio.engine.inspect.checking import check, check_capture, verdicts
 from qd_studio.engine.inspect.checking.terms import MissingSolverError
 from qd_studio.engine.inspect.record import CheckRecord, Record
@@ -150,3 +153,61 @@ def test_marked_arrays_are_restored():
     before = np.empty, np.empty_like
     check(captured(checked_memory.adds_to_nothing))
     assert (np.empty, np.empty_like) == before
+
+
+# ---- verdicts on disk
+
+
+def entries():
+    return [e for e in Caches().entries() if e.layer == "checks"]
+
+
+def test_a_second_check_is_answered_from_disk(monkeypatch):
+    first = check(captured(checked.anti_dependence))
+    assert [e.kernel for e in entries()] == ["anti_dependence"]
+    monkeypatch.setattr(verdicts, "follow", lambda capture: pytest.fail("it was launched"))
+    assert check(captured(checked.anti_dependence)) == first
+    assert not [e.problem for e in entries() if e.problem]
+    with pytest.raises(pytest.fail.Exception, match="it was launched"):
+        check(captured(checked.true_dependence))
+
+
+def test_verdicts_are_of_the_arguments():
+    """Arguments decide what launches show, so others have verdicts of their own."""
+    calls = [
+        [Call((np.zeros(8, np.float32), 8))],
+        [Call((np.zeros(8, np.float32), 9))],
+    ]
+    found = [outcomes(check(captured(checked.length_by_argument, c)))["bounds"] for c in calls]
+    assert found == ["unknown", "fault"]
+    assert len(entries()) == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "not verdicts"])
+def test_damaged_verdicts_are_made_again(damage):
+    first = check(captured(checked.anti_dependence))
+    (entry,) = entries()
+    path = Path(entry.path)
+    data = path.read_bytes()
+    if damage == "not verdicts":
+        load = Entry(entry.key, entry.kernel, entry.about, None, b'{"verdicts": 3}')
+        path.write_bytes(pack(load))
+    else:
+        half = len(data) // 2
+        path.write_bytes(
+            data[:half] if damage == "cut" else
+            data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :]
+        )  # fmt: skip
+    assert check(captured(checked.anti_dependence)) == first
+    assert path.read_bytes() != data[: len(data) // 2]
+    (after,) = entries()
+    assert not after.problem
+
+
+def test_without_a_cache_on_disk_no_verdict_is_kept():
+    capture = KernelCapture(
+        checked.anti_dependence, ("interp",), CompileConfig(offline_cache=False)
+    )
+    capture.prepare()
+    assert outcomes(check(capture))["race"] == "fault"
+    assert not entries()
