@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 
 import msgspec
 
-from ..engine.inspect.record import KernelRecord
+from ..engine.inspect.application.store import is_application
+from ..engine.inspect.record import CheckRecord, KernelRecord
 from . import options as common
-from . import streams
+from . import progress, streams
 from .core.lines import plain
 from .core.views.checks import check_lines, counts
 from .core.visible import visible_json
-from .usage import EXIT_FAILED, EXIT_USAGE, Failure, Parser
+from .usage import EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser
 
 __all__ = ["main", "parser"]
 
@@ -29,7 +31,8 @@ def parser() -> Parser:
         "no worker can be run here.",
     )
     add = made.add_argument
-    add("files", nargs="+", metavar="FILE", help="a Python file, notebook or folder")
+    add("files", nargs="+", metavar="FILE", help="a Python file, notebook or folder; or one "
+        "FILE.qds of qd-studio run --record")  # fmt: skip
     add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
     add("--json", action="store_true", help="print JSON, in the form of the record")
     common.common(made)
@@ -41,6 +44,8 @@ def main(words: list[str]) -> int:
     from .batch import failures
 
     options = common.parsed(parser(), words)
+    if len(options.files) == 1 and is_application(options.files[0]):
+        return _recorded(options.files[0], options)
     options.opening = common.opening(options)
     settings = common.settings(options)
     settings["only"] = [options.kernel] if options.kernel else []
@@ -59,6 +64,34 @@ def main(words: list[str]) -> int:
     streams.talk_line(f"{len(checks)} kernels: {counts(checks)}")
     fault = any(v.outcome == "fault" for check in checks for v in check.verdicts)
     return EXIT_FAILED if failed or fault else common.nothing_ran(record)
+
+
+def _recorded(path: str, options: argparse.Namespace) -> int:
+    """Check the kernels of a recorded application."""
+    from ..engine.inspect.checking.recorded import check_application
+    from .application.show import read
+
+    file = read(path)
+    names = [options.kernel] if options.kernel else []
+    known = {name for kernel in file.about.kernels for name in (kernel.name, kernel.qualname)}
+    if options.kernel and options.kernel not in known:
+        raise Failure(EXIT_USAGE, f"check: the record has no kernel {options.kernel!r}")
+    found: list[tuple[str, CheckRecord]] = []
+    with progress.line() as line:
+        for one in check_application(
+            file, names, lambda text, done, total: line.counted(text, done, total, "kernel")
+        ):
+            kind = f" for {', '.join(one.specialization)}" if one.specialization else ""
+            found.append((f"{one.place} {one.kernel}{kind}", one.check))
+    if options.json:
+        values = [{"kernel": name, "check": msgspec.to_builtins(check)} for name, check in found]
+        streams.write(visible_json(json.dumps(values, indent=1, ensure_ascii=False)) + "\n", True)
+    else:
+        streams.write("\n".join(f"== {name}\n{plain(check_lines(c))}" for name, c in found))
+    checks = [check for _, check in found]
+    streams.talk_line(f"{len(checks)} compiled kernels: {counts(checks)}")
+    fault = any(v.outcome == "fault" for check in checks for v in check.verdicts)
+    return EXIT_FAILED if fault else EXIT_OK
 
 
 def _as_json(kernels: list[KernelRecord]) -> str:

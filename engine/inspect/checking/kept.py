@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from functools import lru_cache
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 import numpy as np
@@ -121,8 +121,8 @@ def _content(values: Any) -> str:
     out: list[str] = []
     for value in values:
         if isinstance(value, np.ndarray):
-            array: Any = np.ascontiguousarray(value)
-            out.append(f"{array.dtype} {value.shape} {digest(array.tobytes())}")
+            array = cast("np.ndarray[Any, Any]", value)
+            out.append(f"{array.dtype} {array.shape} {digest(array.tobytes())}")
         else:
             out.append(f"{type(value).__name__} {value!r}")
     return digest("\n".join(out))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...ir import Func
     from ..capture import KernelCapture
 
-__all__ = ["SLOW", "Launched", "follow", "follow_example", "given_to"]
+__all__ = ["SLOW", "STEPS", "Launched", "follow", "follow_example", "given_to"]
 
 SLOW: Final = "it needs too much time or memory"
 """Why a launch was not followed, where another machine might."""
@@ -40,7 +40,7 @@ _FAILURES: Final = (
 )  # fmt: skip
 _LARGEST: Final = 1 << 16
 """Elements of an array of an example."""
-_STEPS: Final = 150_000
+STEPS: Final = 150_000
 """Of each launch."""
 _PATTERN: Final = np.frombuffer(b"\xa5\x5a\xc3\x3c\x96\x69\xf0\x0f", np.uint8)
 
@@ -141,7 +141,7 @@ def _follow(capture: KernelCapture, case: LaunchCase) -> Launched:
         func.autodiff = "none"
         text = f"following {capture.kernel.name} {case.label}"
         with capture.steps.step("check", text, kind="launch"):
-            shadow = watched(trials, func, _STEPS, empty_of if made else None)
+            shadow = watched(trials, func, STEPS, empty_of if made else None)
     except UnjudgedError as error:
         return none._replace(why=str(error))
     except (StepLimit, MemoryError):

@@ -43,7 +43,7 @@ from .wording import Words
 if TYPE_CHECKING:
     from ..capture import KernelCapture
 
-__all__ = ["check", "check_capture"]
+__all__ = ["check", "check_capture", "verdicts_of"]
 
 _OWN: Final = ("workload", "recorded")
 """Origins of arguments that a user chose for this kernel."""
@@ -105,12 +105,21 @@ def _checked(capture: KernelCapture) -> CheckRecord:
             made = _Verdicts(func, launched)
         for sizes in made.unconfirmed():
             launched += filter(None, [follow_example(capture, sizes)])
-        verdicts = made.all()
+        return _record(made)
     except StepLimit:
         return _unknown(_SLOW)
+
+
+def verdicts_of(func: Func, launched: list[Launched]) -> CheckRecord:
+    """The verdicts on IR of the frontend, with launches that were followed."""
+    return _record(_Verdicts(func, launched))
+
+
+def _record(made: _Verdicts) -> CheckRecord:
+    launched = made.launched
     whys = [one.why for one in launched if one.why]
     return CheckRecord(
-        verdicts=verdicts,
+        verdicts=made.all(),
         launches=tuple([one.label for one in launched if one.complete]),
         accesses=sum(one.accesses for one in launched),
         unfollowed=next(iter(sorted(whys, key=lambda why: why != SLOW)), ""),
