@@ -14,9 +14,13 @@ from qd_studio.engine.inspect import Caches, KernelCapture
 from qd_studio.engine.inspect.arguments import Call
 from qd_studio.engine.inspect.checking import check, check_capture, verdicts
 from qd_studio.engine.inspect.checking.terms import MissingSolverError
+from qd_studio.engine.inspect.discover import ensure_program, kernels_in
+from qd_studio.engine.inspect.launching import ORACLE
+from qd_studio.engine.inspect.races import conflicts
 from qd_studio.engine.inspect.record import CheckRecord, Record
+from qd_studio.engine.inspect.trials import Trials
 
-from tests.inspect import checked, checked_memory, fault_seeds
+from tests.inspect import checked, checked_memory, fault_pairs, fault_seeds
 from tests.samples.sample_files import KERNELS, kernel_of
 
 
@@ -147,6 +151,54 @@ def test_seeded_faults_are_found(tmp_path):
     assert sum(found.faults.values()) >= 3, found
     assert not found.missed
     assert not found.other
+
+
+def checked_source(source, folder, number) -> tuple[KernelCapture, dict[str, str]]:
+    with redirect_stdout(io.StringIO()):
+        module = fault_seeds.load(source, folder, number)
+    ensure_program()
+    path = str(folder / f"mutant_{number}.py")
+    capture = captured(next(k for k in kernels_in(vars(module), path) if k.name == "k"))
+    return capture, outcomes(check(capture))
+
+
+def judged(capture: KernelCapture) -> set[str]:
+    """What others find: the interpreter's own checks of indices, and `races`."""
+    found = fault_seeds.truth(capture)
+    if "bounds" not in found:
+        launcher = capture.launcher(0.0)
+        trials = Trials(
+            capture, launcher, launcher.round_of(capture.cases[0], False), ORACLE, light=True
+        )
+        found |= {"race"} if conflicts(trials, trials.build.func) else set()
+    return found
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", fault_pairs.FAMILIES)
+def test_a_fault_is_found_and_its_sibling_has_none(name, tmp_path):
+    number = 1000 + list(fault_pairs.FAMILIES).index(name)
+    one = fault_pairs.pair(name, number)
+    capture, faulty = checked_source(one.faulty, tmp_path, 1)
+    assert faulty[one.check] == "fault"
+    if one.check != "uninitialised":
+        assert one.check in judged(capture), "it is no fault by construction"
+    _, right = checked_source(one.right, tmp_path, 2)
+    assert "fault" not in right.values()
+
+
+@pytest.mark.slow
+def test_300_faults_are_found_and_300_siblings_have_none(tmp_path):
+    missed, alarms, unknown = [], [], []
+    for number, one in enumerate(fault_pairs.pairs()):
+        _, faulty = checked_source(one.faulty, tmp_path, 2 * number)
+        _, right = checked_source(one.right, tmp_path, 2 * number + 1)
+        missed += [] if faulty[one.check] == "fault" else [one.name]
+        alarms += [one.name] if "fault" in right.values() else []
+        unknown += [one.name] if "unknown" in right.values() else []
+    assert len(missed) <= fault_pairs.COUNT * 5 // 100, missed
+    assert not alarms
+    assert len(unknown) <= fault_pairs.COUNT // 10, unknown
 
 
 def test_marked_arrays_are_restored():

@@ -26,7 +26,7 @@ from .verdicts import verdicts_of
 
 if TYPE_CHECKING:
     from ...backends.interp import InterpretedKernel
-    from ..application.model import Compile, Kernel, KeptLaunch
+    from ..application.model import Compile, KeptLaunch, Kernel
     from ..application.store import ApplicationFile
 
 __all__ = ["RecordedCheck", "check_application"]
