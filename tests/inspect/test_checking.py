@@ -20,7 +20,7 @@ from qd_studio.engine.inspect.races import conflicts
 from qd_studio.engine.inspect.record import CheckRecord, Record
 from qd_studio.engine.inspect.trials import Trials
 
-from tests.inspect import checked, checked_memory, fault_pairs, fault_seeds
+from tests.inspect import checked, checked_memory, checked_random, fault_pairs, fault_seeds
 from tests.samples.sample_files import KERNELS, kernel_of
 
 
@@ -199,6 +199,17 @@ def test_300_faults_are_found_and_300_siblings_have_none(tmp_path):
     assert len(missed) <= fault_pairs.COUNT * 5 // 100, missed
     assert not alarms
     assert len(unknown) <= fault_pairs.COUNT // 10, unknown
+
+
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, 12), pytest.param(100, 300, marks=pytest.mark.slow)]
+)
+def test_no_launch_contradicts_a_proof(first, count, tmp_path):
+    wrong, counts = checked_random.contradictions(first, count, tmp_path)
+    assert not wrong, checked_random.source(first, count)
+    # Proofs and faults both occur, or there is nothing to contradict.
+    assert sum(n for what, n in counts.items() if " safe" in what) >= count // 2, counts
+    assert sum(n for what, n in counts.items() if "a fault" in what) >= count // 6, counts
 
 
 def test_marked_arrays_are_restored():
