@@ -3,10 +3,11 @@
     python -m tests.inspect.checked_random [--count 2000] [--seed 0]
 
 `source` writes a file of kernels: loops over shapes, ranges and pairs of them, guards, early
-``continue``, ``while`` loops, local variables that loops change, indices with quotients, remainders,
-minima and indices from memory. `contradictions` asks `checking` for verdicts without any launch,
-so that they are proofs only, and follows launches of random shapes, empty ones among them, with
-shadow memory: a fault that one of them shows in a kernel whose verdict is *safe* is a wrong proof.
+``continue``, ``while`` loops, local variables that loops change, indices with quotients,
+remainders, minima and indices from memory. `contradictions` asks `checking` for verdicts without
+any launch, so that they are proofs only, and follows launches of random shapes, empty ones among
+them, with shadow memory: a fault that one of them shows in a kernel whose verdict is *safe* is a
+wrong proof.
 """
 
 import argparse

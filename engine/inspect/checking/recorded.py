@@ -77,7 +77,7 @@ def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckR
         return _unknown(f"its IR cannot be read: {error.message}")
     kept = [launch for launch in compiled.kept if not launch.reason and launch.values]
     kept.sort(key=_size)
-    launched = [_follow(file, _parsed(text), launch) for launch in kept[:_MOST]]
+    launched = [_follow(file, func, launch) for launch in kept[:_MOST]]
     return verdicts_of(func, launched)
 
 
