@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 
 import msgspec
 
 from ..engine.inspect.application.store import is_application
-from ..engine.inspect.record import CheckRecord, KernelRecord
+from ..engine.inspect.record import KernelRecord
 from . import options as common
-from . import progress, streams
+from . import streams
 from .core.lines import plain
 from .core.views.checks import check_lines, counts
 from .core.visible import visible_json
-from .usage import EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser
+from .usage import EXIT_FAILED, EXIT_USAGE, Failure, Parser
 
 __all__ = ["main", "parser"]
 
@@ -45,7 +44,9 @@ def main(words: list[str]) -> int:
 
     options = common.parsed(parser(), words)
     if len(options.files) == 1 and is_application(options.files[0]):
-        return _recorded(options.files[0], options)
+        from .application.check import check
+
+        return check(str(options.files[0]), options.kernel, as_json=options.json)
     options.opening = common.opening(options)
     settings = common.settings(options)
     settings["only"] = [options.kernel] if options.kernel else []
@@ -64,34 +65,6 @@ def main(words: list[str]) -> int:
     streams.talk_line(f"{len(checks)} kernels: {counts(checks)}")
     fault = any(v.outcome == "fault" for check in checks for v in check.verdicts)
     return EXIT_FAILED if failed or fault else common.nothing_ran(record)
-
-
-def _recorded(path: str, options: argparse.Namespace) -> int:
-    """Check the kernels of a recorded application."""
-    from ..engine.inspect.checking.recorded import check_application
-    from .application.show import read
-
-    file = read(path)
-    names = [options.kernel] if options.kernel else []
-    known = {name for kernel in file.about.kernels for name in (kernel.name, kernel.qualname)}
-    if options.kernel and options.kernel not in known:
-        raise Failure(EXIT_USAGE, f"check: the record has no kernel {options.kernel!r}")
-    found: list[tuple[str, CheckRecord]] = []
-    with progress.line() as line:
-        for one in check_application(
-            file, names, lambda text, done, total: line.counted(text, done, total, "kernel")
-        ):
-            kind = f" for {', '.join(one.specialization)}" if one.specialization else ""
-            found.append((f"{one.place} {one.kernel}{kind}", one.check))
-    if options.json:
-        values = [{"kernel": name, "check": msgspec.to_builtins(check)} for name, check in found]
-        streams.write(visible_json(json.dumps(values, indent=1, ensure_ascii=False)) + "\n", True)
-    else:
-        streams.write("\n".join(f"== {name}\n{plain(check_lines(c))}" for name, c in found))
-    checks = [check for _, check in found]
-    streams.talk_line(f"{len(checks)} compiled kernels: {counts(checks)}")
-    fault = any(v.outcome == "fault" for check in checks for v in check.verdicts)
-    return EXIT_FAILED if fault else EXIT_OK
 
 
 def _as_json(kernels: list[KernelRecord]) -> str:

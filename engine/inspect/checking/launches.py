@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["SLOW", "STEPS", "Launched", "follow", "follow_example", "given_to"]
 
 SLOW: Final = "it needs too much time or memory"
-"""Why a launch was not followed, where another machine might."""
+"""The reason of a launch that another machine might follow."""
 _CASES: Final = 3
 _ACCESSES: Final = 40_000
 """Of another launch, estimated by its sizes: about a quarter of a second."""

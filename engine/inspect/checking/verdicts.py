@@ -72,7 +72,7 @@ def check(capture: KernelCapture) -> CheckRecord:
 
 
 def _kept(capture: KernelCapture) -> KeptVerdicts | None:
-    """Where verdicts on a kernel are kept; None if it cannot be compiled or launched."""
+    """The place on disk of verdicts on a kernel; None if it cannot be compiled or launched."""
     if not capture.config.offline_cache:
         return None
     try:
