@@ -6,6 +6,7 @@ import json
 
 import msgspec
 
+from ..engine.inspect.application.store import is_application
 from ..engine.inspect.record import KernelRecord
 from . import options as common
 from . import streams
@@ -29,7 +30,8 @@ def parser() -> Parser:
         "no worker can be run here.",
     )
     add = made.add_argument
-    add("files", nargs="+", metavar="FILE", help="a Python file, notebook or folder")
+    add("files", nargs="+", metavar="FILE", help="a Python file, notebook or folder; or one "
+        "FILE.qds of qd-studio run --record")  # fmt: skip
     add("--kernel", metavar="K", help="the kernel's name or id; default: all of them")
     add("--json", action="store_true", help="print JSON, in the form of the record")
     common.common(made)
@@ -41,6 +43,10 @@ def main(words: list[str]) -> int:
     from .batch import failures
 
     options = common.parsed(parser(), words)
+    if len(options.files) == 1 and is_application(options.files[0]):
+        from .application.check import check
+
+        return check(str(options.files[0]), options.kernel, as_json=options.json)
     options.opening = common.opening(options)
     settings = common.settings(options)
     settings["only"] = [options.kernel] if options.kernel else []

@@ -70,7 +70,7 @@ __all__ = [
 
 SUFFIX: Final = f".qd{FORMAT}"
 _TEMPORARY: Final = ".tmp"
-_LAYERS: Final = frozenset({"offline", "fastcache", "runtime"})
+_LAYERS: Final = frozenset({"offline", "fastcache", "runtime", "checks"})
 _HEX: Final = frozenset("0123456789abcdef")
 
 _READ: Final = (

@@ -282,7 +282,7 @@ def test_the_tabs_of_a_kernel_are_those_of_the_page():
 def test_layers_of_the_caches_are_those_of_the_page():
     text = (ROOT / "docs" / "caches.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(\w+)(?:_<arch>)?` \|", text[: text.index("## When code")], re.M)
-    assert rows == ["offline", "fastcache", "ptx_cache", "runtime"]
+    assert rows == ["offline", "fastcache", "ptx_cache", "runtime", "checks"]
     assert all(is_layer(name) for name in rows)
 
 

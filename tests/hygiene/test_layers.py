@@ -63,7 +63,7 @@ APP_MAY = {
     "options": {"batch", "opening", "progress", "streams", "usage", "worker"},
     "open": {"application", "options", "report", "streams", "tui", "usage"},
     "show": {"batch", "opening", "options", "panels", "streams", "usage"},
-    "check": {"batch", "options", "streams", "usage"},
+    "check": {"application", "batch", "options", "streams", "usage"},
     "whatif": {"batch", "opening", "options", "streams", "usage", "worker"},
     "lsp": {"options", "usage", "worker"},
     "dap": {"options", "usage", "worker"},

@@ -2,18 +2,25 @@
 
 import io
 from contextlib import redirect_stdout
+from pathlib import Path
 
 import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.app.core.rules import RuleError, evaluate, parse_rule
+from qd_studio.engine.cache.entry import Entry, pack
 from qd_studio.engine.config import CompileConfig
-from qd_studio.engine.inspect import KernelCapture
+from qd_studio.engine.inspect import Caches, KernelCapture
+from qd_studio.engine.inspect.arguments import Call
 from qd_studio.engine.inspect.checking import check, check_capture, verdicts
 from qd_studio.engine.inspect.checking.terms import MissingSolverError
+from qd_studio.engine.inspect.discover import ensure_program, kernels_in
+from qd_studio.engine.inspect.launching import ORACLE
+from qd_studio.engine.inspect.races import conflicts
 from qd_studio.engine.inspect.record import CheckRecord, Record
+from qd_studio.engine.inspect.trials import Trials
 
-from tests.inspect import checked, checked_memory, fault_seeds
+from tests.inspect import checked, checked_memory, checked_random, fault_pairs, fault_seeds
 from tests.samples.sample_files import KERNELS, kernel_of
 
 
@@ -146,7 +153,124 @@ def test_seeded_faults_are_found(tmp_path):
     assert not found.other
 
 
+def checked_source(source, folder, number) -> tuple[KernelCapture, dict[str, str]]:
+    with redirect_stdout(io.StringIO()):
+        module = fault_seeds.load(source, folder, number)
+    ensure_program()
+    path = str(folder / f"mutant_{number}.py")
+    capture = captured(next(k for k in kernels_in(vars(module), path) if k.name == "k"))
+    return capture, outcomes(check(capture))
+
+
+def judged(capture: KernelCapture) -> set[str]:
+    """What others find: the interpreter's own checks of indices, and `races`."""
+    found = fault_seeds.truth(capture)
+    if "bounds" not in found:
+        launcher = capture.launcher(0.0)
+        trials = Trials(
+            capture, launcher, launcher.round_of(capture.cases[0], False), ORACLE, light=True
+        )
+        found |= {"race"} if conflicts(trials, trials.build.func) else set()
+    return found
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("name", fault_pairs.FAMILIES)
+def test_a_fault_is_found_and_its_sibling_has_none(name, tmp_path):
+    number = 1000 + list(fault_pairs.FAMILIES).index(name)
+    one = fault_pairs.pair(name, number)
+    capture, faulty = checked_source(one.faulty, tmp_path, 1)
+    assert faulty[one.check] == "fault"
+    if one.check != "uninitialised":
+        assert one.check in judged(capture), "it is no fault by construction"
+    _, right = checked_source(one.right, tmp_path, 2)
+    assert "fault" not in right.values()
+
+
+@pytest.mark.slow
+def test_300_faults_are_found_and_300_siblings_have_none(tmp_path):
+    missed, alarms, unknown = [], [], []
+    for number, one in enumerate(fault_pairs.pairs()):
+        _, faulty = checked_source(one.faulty, tmp_path, 2 * number)
+        _, right = checked_source(one.right, tmp_path, 2 * number + 1)
+        missed += [] if faulty[one.check] == "fault" else [one.name]
+        alarms += [one.name] if "fault" in right.values() else []
+        unknown += [one.name] if "unknown" in right.values() else []
+    assert len(missed) <= fault_pairs.COUNT * 5 // 100, missed
+    assert not alarms
+    assert len(unknown) <= fault_pairs.COUNT // 10, unknown
+
+
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, 8), pytest.param(100, 300, marks=pytest.mark.slow)]
+)
+def test_no_launch_contradicts_a_proof(first, count, tmp_path):
+    wrong, counts = checked_random.contradictions(first, count, tmp_path)
+    assert not wrong, checked_random.source(first, count)
+    # Proofs and faults both occur, or there is nothing to contradict.
+    assert sum(n for what, n in counts.items() if " safe" in what) >= count // 2, counts
+    assert sum(n for what, n in counts.items() if "a fault" in what) >= count // 6, counts
+
+
 def test_marked_arrays_are_restored():
     before = np.empty, np.empty_like
     check(captured(checked_memory.adds_to_nothing))
     assert (np.empty, np.empty_like) == before
+
+
+# ---- verdicts on disk
+
+
+def entries():
+    return [e for e in Caches().entries() if e.layer == "checks"]
+
+
+def test_a_second_check_is_answered_from_disk(monkeypatch):
+    first = check(captured(checked.anti_dependence))
+    assert [e.kernel for e in entries()] == ["anti_dependence"]
+    monkeypatch.setattr(verdicts, "follow", lambda capture: pytest.fail("it was launched"))
+    assert check(captured(checked.anti_dependence)) == first
+    assert not [e.problem for e in entries() if e.problem]
+    with pytest.raises(pytest.fail.Exception, match="it was launched"):
+        check(captured(checked.true_dependence))
+
+
+def test_verdicts_are_of_the_arguments():
+    """Arguments decide what launches show, so others have verdicts of their own."""
+    calls = [
+        [Call((np.zeros(8, np.float32), 8))],
+        [Call((np.zeros(8, np.float32), 9))],
+    ]
+    found = [outcomes(check(captured(checked.length_by_argument, c)))["bounds"] for c in calls]
+    assert found == ["unknown", "fault"]
+    assert len(entries()) == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "not verdicts"])
+def test_damaged_verdicts_are_made_again(damage):
+    first = check(captured(checked.anti_dependence))
+    (entry,) = entries()
+    path = Path(entry.path)
+    data = path.read_bytes()
+    if damage == "not verdicts":
+        load = Entry(entry.key, entry.kernel, entry.about, None, b'{"verdicts": 3}')
+        path.write_bytes(pack(load))
+    else:
+        half = len(data) // 2
+        path.write_bytes(
+            data[:half] if damage == "cut" else
+            data[:half] + bytes([data[half] ^ 1]) + data[half + 1 :]
+        )  # fmt: skip
+    assert check(captured(checked.anti_dependence)) == first
+    assert path.read_bytes() != data[: len(data) // 2]
+    (after,) = entries()
+    assert not after.problem
+
+
+def test_without_a_cache_on_disk_no_verdict_is_kept():
+    capture = KernelCapture(
+        checked.anti_dependence, ("interp",), CompileConfig(offline_cache=False)
+    )
+    capture.prepare()
+    assert outcomes(check(capture))["race"] == "fault"
+    assert not entries()

@@ -33,7 +33,7 @@ from .residue import STATES, Values, Variants, judge
 if TYPE_CHECKING:
     from .store import ApplicationFile
 
-__all__ = ["AGAINST", "Replayed", "replay"]
+__all__ = ["AGAINST", "Replayed", "compiles_of", "replay"]
 
 AGAINST: Final = ("recorded", "interp")
 """Names of what results can be compared with."""
@@ -81,7 +81,7 @@ def replay(
         (kernel, compiled, backend)
         for kernel in file.about.kernels
         if not names or kernel.name in names or kernel.qualname in names
-        for compiled in _different(kernel)
+        for compiled in compiles_of(kernel)
         for backend in backends
     ]
     for done, (kernel, compiled, backend) in enumerate(chosen):
@@ -89,7 +89,7 @@ def replay(
         yield _replayed(file, kernel, compiled, backend, against, seconds)
 
 
-def _different(kernel: Kernel) -> Iterator[Compile]:
+def compiles_of(kernel: Kernel) -> Iterator[Compile]:
     """The compiles of a kernel whose code differs, those with kept launches first."""
     seen: set[tuple[Any, ...]] = set()
     # Code for arrays that overlap is made next to the other; launches count for the latter.

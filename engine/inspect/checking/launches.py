@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
+from ...cache.keys import ir_digest
 from ...errors import QuadrantsCompilationError, QuadrantsRuntimeError
 from ..arguments import LaunchCase
 from ..interpreting import TooLong
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
     from ...ir import Func
     from ..capture import KernelCapture
 
-__all__ = ["Launched", "follow", "follow_example"]
+__all__ = ["SLOW", "STEPS", "Launched", "follow", "follow_example", "given_to"]
 
+SLOW: Final = "it needs too much time or memory"
+"""The reason of a launch that another machine might follow."""
 _CASES: Final = 3
 _ACCESSES: Final = 40_000
 """Of another launch, estimated by its sizes: about a quarter of a second."""
@@ -37,7 +40,7 @@ _FAILURES: Final = (
 )  # fmt: skip
 _LARGEST: Final = 1 << 16
 """Elements of an array of an example."""
-_STEPS: Final = 150_000
+STEPS: Final = 150_000
 """Of each launch."""
 _PATTERN: Final = np.frombuffer(b"\xa5\x5a\xc3\x3c\x96\x69\xf0\x0f", np.uint8)
 
@@ -64,6 +67,29 @@ def follow(capture: KernelCapture) -> list[Launched]:
         growth = _size(following) / max(1.0, _size(case)) if following is not None else 1.0
         if out[-1].seen or (out[-1].accesses or _ACCESSES) * growth > _ACCESSES:
             break
+    return out
+
+
+def given_to(capture: KernelCapture) -> list[tuple[str, str, Sequence[Any]]] | None:
+    """Label and IR, origin and values of each case that `follow` may launch: what its findings
+    depend on. None if some cannot be made."""
+    cases = sorted(capture.cases, key=_size)[:_CASES]
+    out: list[tuple[str, str, Sequence[Any]]] = []
+    for case in cases:
+        if _size(case) > _ACCESSES * max(1.0, _size(cases[0])):
+            break  # a first launch of one access would not be followed by this one
+        try:
+            launcher = capture.launcher(0.0)
+            with _marked():
+                found = launcher.round_of(case, False)
+            if found is None:
+                return None
+            trials = Trials(capture, launcher, found, ORACLE, light=True)
+        except (UnjudgedError, *_FAILURES):
+            return None
+        assert trials.build is not None
+        label = f"{case.label} {ir_digest(trials.build.func)}"
+        out.append((label, case.origin, trials.values()))
     return out
 
 
@@ -115,9 +141,11 @@ def _follow(capture: KernelCapture, case: LaunchCase) -> Launched:
         func.autodiff = "none"
         text = f"following {capture.kernel.name} {case.label}"
         with capture.steps.step("check", text, kind="launch"):
-            shadow = watched(trials, func, _STEPS, empty_of if made else None)
+            shadow = watched(trials, func, STEPS, empty_of if made else None)
     except UnjudgedError as error:
         return none._replace(why=str(error))
+    except (StepLimit, MemoryError):
+        return none._replace(why=SLOW)
     except _FAILURES as error:
         text = (str(error) or type(error).__name__).splitlines()
         return none._replace(why=text[-1])

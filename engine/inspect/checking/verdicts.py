@@ -33,7 +33,8 @@ from ..launching import ORACLE
 from ..record_check import CHECKS, CheckFinding, CheckRecord, CheckVerdict
 from ..steps import StepLimit
 from .accesses import Traced
-from .launches import Launched, follow, follow_example
+from .kept import KeptVerdicts, key_parts
+from .launches import SLOW, Launched, follow, follow_example, given_to
 from .proofs import Doubt, Prover
 from .symbolic import trace
 from .terms import NO_OVERFLOW, MissingSolverError
@@ -42,10 +43,11 @@ from .wording import Words
 if TYPE_CHECKING:
     from ..capture import KernelCapture
 
-__all__ = ["check", "check_capture"]
+__all__ = ["check", "check_capture", "verdicts_of"]
 
 _OWN: Final = ("workload", "recorded")
 """Origins of arguments that a user chose for this kernel."""
+_SLOW: Final = "the proof needs too much time"
 _APART: Final = "arrays of a launch do not overlap"
 _SET: Final = "arrays that the caller passes hold values"
 
@@ -56,7 +58,40 @@ def check_capture(capture: KernelCapture) -> None:
 
 
 def check(capture: KernelCapture) -> CheckRecord:
-    """The verdicts on a kernel. capture: after `prepare`."""
+    """The verdicts on a kernel, kept ones if nothing has changed; see `kept`. capture: after
+    `prepare`."""
+    kept = _kept(capture)
+    found = kept.read() if kept is not None else None
+    if found is not None:
+        return found
+    found = _checked(capture)
+    # Limits of time make verdicts that a second try may better.
+    if kept is not None and not _hurried(found):
+        kept.write(found)
+    return found
+
+
+def _kept(capture: KernelCapture) -> KeptVerdicts | None:
+    """The place on disk of verdicts on a kernel; None if it cannot be compiled or launched."""
+    if not capture.config.offline_cache:
+        return None
+    try:
+        func = _func(capture, [])
+    except (QuadrantsCompilationError, QuadrantsRuntimeError):
+        return None
+    given = given_to(capture) if func is not None else None
+    if func is None or given is None:
+        return None
+    return KeptVerdicts(capture.config, func.name, key_parts(func, capture.config, given))
+
+
+def _hurried(found: CheckRecord) -> bool:
+    """True if a limit of time, which depends on the machine, decided."""
+    return found.unfollowed == SLOW or any(v.reason == _SLOW for v in found.verdicts)
+
+
+def _checked(capture: KernelCapture) -> CheckRecord:
+    """The verdicts on a kernel."""
     launched = follow(capture)
     try:
         func = _func(capture, launched)
@@ -70,14 +105,24 @@ def check(capture: KernelCapture) -> CheckRecord:
             made = _Verdicts(func, launched)
         for sizes in made.unconfirmed():
             launched += filter(None, [follow_example(capture, sizes)])
-        verdicts = made.all()
+        return _record(made)
     except StepLimit:
-        return _unknown("the proof needs too much time")
+        return _unknown(_SLOW)
+
+
+def verdicts_of(func: Func, launched: list[Launched]) -> CheckRecord:
+    """The verdicts on IR of the frontend, with launches that were followed."""
+    return _record(_Verdicts(func, launched))
+
+
+def _record(made: _Verdicts) -> CheckRecord:
+    launched = made.launched
+    whys = [one.why for one in launched if one.why]
     return CheckRecord(
-        verdicts=verdicts,
+        verdicts=made.all(),
         launches=tuple([one.label for one in launched if one.complete]),
         accesses=sum(one.accesses for one in launched),
-        unfollowed=next((one.why for one in launched if one.why), ""),
+        unfollowed=next(iter(sorted(whys, key=lambda why: why != SLOW)), ""),
     )
 
 

@@ -1,0 +1,130 @@
+"""Verdicts on the kernels of a recorded application, from its IR and its launches.
+
+The program is not needed: proofs are made from the IR that the record keeps of each compile, and
+the interpreter follows the launches that were kept with their arguments. A kernel that was compiled
+for several kinds of arguments is checked for each. Expressions in findings are those of the source
+files, if these are still where they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import numpy as np
+
+from ...errors import IRParseError, QuadrantsRuntimeError, QuadrantsUnsupportedError
+from ...ir import Func, parse
+from ..application.relaunch import values_of
+from ..application.replay import compiles_of
+from ..interpreting import counted
+from ..record_check import CHECKS, CheckRecord, CheckVerdict
+from ..trials import UnjudgedError
+from .launches import STEPS, Launched
+from .shadow import watched
+from .verdicts import verdicts_of
+
+if TYPE_CHECKING:
+    from ...backends.interp import InterpretedKernel
+    from ..application.model import Compile, KeptLaunch, Kernel
+    from ..application.store import ApplicationFile
+
+__all__ = ["RecordedCheck", "check_application"]
+
+_MOST: Final = 2
+"""Launches of a compile that are followed, those with the smallest arrays first."""
+
+
+class RecordedCheck(NamedTuple):
+    """kernel: qualified name. place: FILE:LINE. specialization: of the compile."""
+
+    kernel: str
+    place: str
+    specialization: tuple[str, ...]
+    check: CheckRecord
+
+
+def check_application(
+    file: ApplicationFile, names: Sequence[str] = (),
+    progress: Callable[[str, int, int], object] = lambda text, done, total: None,
+) -> Iterator[RecordedCheck]:  # fmt: skip
+    """Check the kernels of a record, one result for each compiled form.
+
+    names: only kernels with one of these names; all if empty. progress: called with what comes
+    next, how many results there are, and of how many.
+    """
+    chosen = [
+        (kernel, compiled)
+        for kernel in file.about.kernels
+        if not names or kernel.name in names or kernel.qualname in names
+        for compiled in compiles_of(kernel)
+    ]
+    for done, (kernel, compiled) in enumerate(chosen):
+        progress(f"checking {kernel.qualname}", done, len(chosen))
+        yield RecordedCheck(
+            kernel.qualname, f"{kernel.file}:{kernel.line}", compiled.specialization,
+            _checked(file, kernel, compiled),
+        )  # fmt: skip
+
+
+def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckRecord:
+    if not compiled.ir:
+        return _unknown("the record does not have its IR")
+    text = file.content(compiled.ir).decode()
+    try:
+        func = _parsed(text)
+    except IRParseError as error:
+        return _unknown(f"its IR cannot be read: {error.message}")
+    kept = [launch for launch in compiled.kept if not launch.reason and launch.values]
+    kept.sort(key=_size)
+    launched = [_follow(file, func, launch) for launch in kept[:_MOST]]
+    return verdicts_of(func, launched)
+
+
+def _parsed(text: str) -> Func:
+    func = parse(text)
+    # Of a gradient, what is checked is the kernel that it is made from.
+    func.autodiff = "none"
+    return func
+
+
+def _unknown(why: str) -> CheckRecord:
+    return CheckRecord(
+        verdicts=tuple([CheckVerdict(check=c, outcome="unknown", reason=why) for c in CHECKS])
+    )
+
+
+def _size(launch: KeptLaunch) -> int:
+    """Elements of all arrays."""
+    return sum(int(np.prod(value.shape)) for value in launch.values if value.dtype)
+
+
+class _Given:
+    """The arguments of a kept launch, in the place of `Trials`."""
+
+    def __init__(self, file: ApplicationFile, launch: KeptLaunch) -> None:
+        self._file: Final = file
+        self._launch: Final = launch
+
+    def run(
+        self, program: InterpretedKernel, most: int,
+        given_values: Callable[[Sequence[Any]], object] = lambda _: None,
+    ) -> None:  # fmt: skip
+        values = values_of(self._file, self._launch)
+        given_values(values)
+        counted(program, values, lambda text: None, most)
+
+
+def _follow(file: ApplicationFile, func: Func, launch: KeptLaunch) -> Launched:
+    label = f"launch {launch.number}"
+    try:
+        shadow = watched(cast("Any", _Given(file, launch)), func, STEPS, None)
+    except UnjudgedError as error:
+        return Launched(label, "recorded", why=str(error))
+    except (QuadrantsUnsupportedError, QuadrantsRuntimeError) as error:
+        return Launched(label, "recorded", why=error.message.splitlines()[0])
+    whole = shadow.complete or shadow.found
+    return Launched(
+        label, "recorded", shadow.found, func, shadow.complete, shadow.steps,
+        "" if whole else "it needs too many steps",
+    )  # fmt: skip

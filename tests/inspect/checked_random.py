@@ -1,0 +1,295 @@
+"""Random small kernels, most of them with faults: no proof may be contradicted by a launch.
+
+    python -m tests.inspect.checked_random [--count 2000] [--seed 0]
+
+`source` writes a file of kernels: loops over shapes, ranges and pairs of them, guards, early
+``continue``, ``while`` loops, local variables that loops change, indices with quotients,
+remainders, minima and indices from memory. `contradictions` asks `checking` for verdicts without
+any launch, so that they are proofs only, and follows launches of random shapes, empty ones among
+them, with shadow memory: a fault that one of them shows in a kernel whose verdict is *safe* is a
+wrong proof.
+"""
+
+import argparse
+import importlib.util
+import random
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from qd_studio.engine import alias
+from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.errors import QuadrantsCompilationError
+from qd_studio.engine.inspect import KernelCapture
+from qd_studio.engine.inspect.arguments import Call
+from qd_studio.engine.inspect.checking import verdicts
+from qd_studio.engine.inspect.checking.launches import follow
+from qd_studio.engine.inspect.discover import ensure_program, kernels_in
+
+_HEAD = """\
+from qd_studio import engine as qd
+
+A1 = qd.types.ndarray(qd.f32, 1)
+A2 = qd.types.ndarray(qd.f32, 2)
+I1 = qd.types.ndarray(qd.i32, 1)
+"""
+PARAMS = "x: A1, y: A1, z: A2, p: I1, n: qd.i32, m: qd.i32"
+
+
+class _Writer:
+    """Writes one kernel. names: integers that can be read; changed: those that can be set."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.lines: list[str] = []
+        self.names = ["n", "m"]
+        self.changed: list[str] = []
+        self.count = 0
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    def fresh(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def extent(self) -> str:
+        return self.rng.choice(
+            ["x.shape[0]", "x.shape[0]", "y.shape[0]", "z.shape[0]", "z.shape[1]", "p.shape[0]"]
+        )
+
+    def integer(self, deep: int = 0) -> str:
+        rng = self.rng
+        kind = rng.random()
+        if deep >= 2 or kind < 0.45:
+            return rng.choice([*self.names, *self.names, self.extent(), str(rng.randrange(-2, 5))])
+        a, b = self.integer(deep + 1), self.integer(deep + 1)
+        c = rng.randrange(1, 5)
+        return rng.choice([
+            f"({a} + {b})", f"({a} - {b})", f"({a} + {c})", f"({a} - {c})", f"({a} * {c})",
+            f"({a} // {c})", f"({a} % {c})", f"({a} % qd.max({b}, 1))", f"qd.min({a}, {b})",
+            f"qd.max({a}, {b})", f"(-{a})", f"({a} // qd.max({b}, 1))", f"({a} << {c % 3})",
+            f"({a} >> {c % 3})", f"({a} & {c})", f"abs({a})", f"({a} if {self.test(2)} else {b})",
+        ])  # fmt: skip
+
+    def test(self, deep: int = 0) -> str:
+        rng = self.rng
+        if deep < 1 and rng.random() < 0.3:
+            word = rng.choice(["and", "or"])
+            return f"({self.test(1)} {word} {self.test(1)})"
+        if rng.random() < 0.1:
+            return f"not ({self.test(2)})" if deep < 2 else "n < m"
+        sign = rng.choice(["<", "<=", ">", ">=", "==", "!="])
+        return f"{self.integer(2)} {sign} {self.integer(1)}"
+
+    def index(self, name: str, axis: int) -> str:
+        """An index, inside of the array by itself in about half of all cases."""
+        rng, e = self.rng, self.integer(1)
+        end = f"{name}.shape[{axis}]"
+        kind = rng.random()
+        if kind < 0.25:
+            return f"{e} % {end}"
+        if kind < 0.35:
+            return f"qd.max(qd.min({e}, {end} - 1), 0)"
+        if kind < 0.75:
+            return rng.choice(self.names)
+        return e
+
+    def element(self) -> tuple[str, str]:
+        """(an element, the guard that its index needs)."""
+        name = self.rng.choice("xxyz")
+        several = [self.index(name, axis) for axis in range(2 if name == "z" else 1)]
+        guard = " and ".join(
+            f"{i} >= 0 and {i} < {name}.shape[{axis}]" for axis, i in enumerate(several)
+        )
+        return f"{name}[{', '.join(several)}]", guard
+
+    def block(self, depth: int, left: int, loops: int) -> None:
+        rng = self.rng
+        for _ in range(rng.randrange(1, left + 1)):
+            kind = rng.random()
+            if kind < 0.5:
+                self.access(depth)
+            elif kind < 0.6:
+                name = self.fresh()
+                self.line(depth, f"{name} = {self.integer()}")
+                self.names.append(name)
+                self.changed.append(name)
+            elif kind < 0.7 and self.changed:
+                name = rng.choice(self.changed)
+                self.line(depth, f"{name} {rng.choice(['+=', '=', '-='])} {self.integer(1)}")
+            elif kind < 0.84 and left > 1:
+                self.line(depth, f"if {self.test()}:")
+                self.scoped(depth + 1, left - 1, loops)
+                if rng.random() < 0.4:
+                    self.line(depth, "else:")
+                    self.scoped(depth + 1, left - 1, loops)
+            elif kind < 0.88:
+                self.line(depth, f"if {self.test()}:")
+                self.line(depth + 1, "continue")
+            elif loops < 2 and left > 1:
+                self.inner(depth, left, loops)
+            else:
+                self.access(depth)
+
+    def scoped(self, depth: int, left: int, loops: int) -> None:
+        """A block whose variables end with it."""
+        names, changed = list(self.names), list(self.changed)
+        self.block(depth, left, loops)
+        self.names, self.changed = names, changed
+
+    def access(self, depth: int) -> None:
+        rng = self.rng
+        target, guard = self.element()
+        if rng.random() < 0.35:
+            self.line(depth, f"if {guard}:")
+            depth += 1
+        other, also = self.element()
+        value = rng.choice(["1.0", f"{rng.choice(self.names)} * 0.5", "i"])
+        if rng.random() < 0.3:
+            self.line(depth, f"if {also}:")
+            depth += 1
+            value = f"{other} + 1.0"
+        if rng.random() < 0.08:
+            index = self.index("p", 0)
+            name = self.fresh()
+            self.line(depth, f"{name} = p[{index}]")
+            self.line(depth, f"if {name} >= 0 and {name} < x.shape[0]:")
+            self.line(depth + 1, f"x[{name}] {rng.choice(['=', '+='])} {value}")
+            return
+        self.line(depth, f"{target} {rng.choice(['=', '=', '+='])} {value}")
+
+    def inner(self, depth: int, left: int, loops: int) -> None:
+        rng, name = self.rng, self.fresh()
+        saved = list(self.names), list(self.changed)
+        if rng.random() < 0.3:
+            bound = rng.choice([self.extent(), "n", "4"])
+            self.line(depth, f"{name} = {rng.randrange(-1, 3)}")
+            self.line(depth, f"while {name} < {bound}:")
+            self.line(depth + 1, f"{name} += {rng.randrange(1, 3)}")
+        else:
+            begin = rng.choice(["", "", "1, ", f"{rng.choice(self.names)}, "])
+            self.line(depth, f"for {name} in range({begin}{self.integer(1)}):")
+        self.names += [name, name]
+        self.block(depth + 1, left - 1, loops + 1)
+        self.names, self.changed = saved
+
+    def loop(self) -> None:
+        rng = self.rng
+        saved = list(self.names), list(self.changed)
+        kind = rng.random()
+        if rng.random() < 0.1:
+            self.line(1, "qd.loop_config(serialize=True)")
+        if kind < 0.3:
+            self.line(1, f"for i in {rng.choice('xyp')}:")
+            self.names += ["i", "i", "i"]
+        elif kind < 0.65:
+            begin = rng.choice(["", "", "1, ", "n, "])
+            self.line(1, f"for i in range({begin}{self.integer(1)}):")
+            self.names += ["i", "i", "i"]
+        else:
+            self.line(1, rng.choice([
+                "for i, j in z:", f"for i, j in qd.ndrange({self.extent()}, {self.extent()}):",
+                f"for i, j in qd.ndrange((1, {self.extent()} - 1), {self.extent()}):",
+            ]))  # fmt: skip
+            self.names += ["i", "j", "i", "j"]
+        self.block(2, 3, 0)
+        self.names, self.changed = saved
+
+    def kernel(self, name: str) -> str:
+        self.line(0, "@qd.kernel")
+        self.line(0, f"def {name}({PARAMS}):")
+        if self.rng.random() < 0.5:
+            self.line(1, "assert x.shape[0] == y.shape[0]")
+        if self.rng.random() < 0.5:
+            self.line(1, "assert z.shape[0] == x.shape[0] and p.shape[0] == x.shape[0]")
+        if self.rng.random() < 0.4:
+            self.line(1, "assert n >= 0 and n <= x.shape[0]")
+        for _ in range(self.rng.randrange(1, 3)):
+            self.loop()
+        return "\n".join(self.lines) + "\n"
+
+
+def source(first: int, count: int) -> str:
+    """Kernels ``k<seed>`` of ``count`` seeds."""
+    seeds = range(first, first + count)
+    return "\n\n".join([_HEAD, *(_Writer(random.Random(s)).kernel(f"k{s}") for s in seeds)])
+
+
+def calls_of(seed: int) -> list[Call]:
+    """Three launches of random shapes, the assertions of the kernels true in most of them."""
+    rng = np.random.default_rng(seed)
+    out: list[Call] = []
+    for _ in range(3):
+        a, b, c = (int(v) for v in rng.integers(0, 8, 3))
+        same = rng.random() < 0.7
+        sizes = (a, a, a) if same else tuple(int(v) for v in rng.integers(0, 8, 3))
+        n = int(rng.integers(0, a + 1)) if same else int(rng.integers(-2, 9))
+        values: Any = (
+            rng.random(a, np.float32), rng.random(sizes[0], np.float32),
+            rng.random((sizes[1], b), np.float32),
+            rng.integers(-2, 9, sizes[2]).astype(np.int32), n, c - 1,
+        )  # fmt: skip
+        out.append(Call(values))
+    return out
+
+
+def contradictions(first: int, count: int, folder: Path) -> tuple[list[str], Counter[str]]:
+    """Wrong proofs among the kernels of these seeds, and how often each outcome occurred."""
+    path = folder / f"random_{first}.py"
+    path.write_text(source(first, count))
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    ensure_program()
+    wrong: list[str] = []
+    counts: Counter[str] = Counter()
+    for kernel in kernels_in(vars(module), str(path)):
+        seed = int(kernel.name[1:])
+        capture = KernelCapture(kernel, ("interp",), CompileConfig(), calls=calls_of(seed))
+        try:
+            capture.prepare()
+            func = verdicts._func(capture, [])
+            assert func is not None
+        except QuadrantsCompilationError:
+            counts["does not compile"] += 1
+            continue
+        seen: set[str] = set()
+        for call in calls_of(seed):
+            # One at a time: `follow` stops at the first launch with a fault.
+            one = KernelCapture(kernel, ("interp",), CompileConfig(), calls=[call])
+            one.prepare()
+            for launched in follow(one):
+                counts["launch" if not launched.why else "not followed"] += 1
+                seen |= {s.what for s in launched.seen}
+        for verdict in verdicts.verdicts_of(func, []).verdicts:
+            if verdict.check == "uninitialised":
+                continue
+            shown = verdict.check in seen
+            counts[f"{verdict.check} {verdict.outcome}, {'a fault' if shown else 'none'}"] += 1
+            if verdict.outcome == "safe" and shown:
+                wrong.append(f"k{seed}: {verdict.check}")
+    return wrong, counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    alias.install("quadrants")
+    with tempfile.TemporaryDirectory() as name:
+        wrong, counts = contradictions(options.seed, options.count, Path(name))
+    for what, count in sorted(counts.items()):
+        print(f"{what:<40} {count:>6}")
+    for one in wrong:
+        print(f"wrong proof: {one}")
+
+
+if __name__ == "__main__":
+    main()
