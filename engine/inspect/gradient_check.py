@@ -43,6 +43,7 @@ from .capture import KernelCapture
 from .differentiable import gradient_features, gradient_name
 from .faults import error_record
 from .gradient_kernel import KernelCompared
+from .gradient_path import finite
 from .gradient_search import Compared, Entries, Search, Wrong
 from .gradients import GradientCapture
 from .interpreting import TooLong
@@ -176,17 +177,12 @@ def _judge(compared: Compared, blank: GradientReport) -> GradientReport:
     return replace(
         report, backend=blank.backend, workload=blank.workload, kernel=blank.kernel,
         name=entry.name, index=entry.place(worst.at), dtype=str(entry.dtype),
-        reverse=_known(reverse), differences=_known(worst.slope.value),
-        forward=_known(report.forward), error=_known(abs(reverse - worst.slope.value)) or 0.0,
-        tolerance=_known(worst.tolerance) or 0.0, step=worst.slope.step,
-        below=_known(worst.below), above=_known(worst.above), evaluations=search.runs,
+        reverse=finite(reverse), differences=finite(worst.slope.value),
+        forward=finite(report.forward), error=finite(abs(reverse - worst.slope.value)) or 0.0,
+        tolerance=finite(worst.tolerance) or 0.0, step=worst.slope.step,
+        below=finite(worst.below), above=finite(worst.above), evaluations=search.runs,
         entries=entries,
     )  # fmt: skip
-
-
-def _known(value: float | None) -> float | None:
-    """JSON has no NaN and no infinity."""
-    return value if value is not None and math.isfinite(value) else None
 
 
 def check_gradient(

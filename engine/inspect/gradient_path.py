@@ -9,7 +9,7 @@ from ..ir import codes as C
 from .local_derivatives import Link, Traced
 from .record_gradient import GradientStep
 
-__all__ = ["agree", "path_of", "step_of", "text_of"]
+__all__ = ["agree", "finite", "path_of", "step_of", "text_of"]
 
 
 def agree(a: float, b: float) -> bool:
@@ -94,6 +94,11 @@ def step_of(link: Link, rule: float, quotient: float) -> GradientStep:
     loc = link.op.loc
     return GradientStep(
         file=loc.file, line=loc.line, op=link.op.name, text=text_of(link), iteration=link.indices,
-        value=link.value, rule=rule, quotient=quotient,
+        value=finite(link.value), rule=finite(rule), quotient=finite(quotient),
         wrong=link.wrong and not agree(rule, quotient),
     )  # fmt: skip
+
+
+def finite(value: float | None) -> float | None:
+    """A number, or None for what JSON lacks: NaN and infinity."""
+    return value if value is not None and math.isfinite(value) else None

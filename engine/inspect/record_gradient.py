@@ -13,7 +13,7 @@ class GradientStep(msgspec.Struct, frozen=True, kw_only=True):
     file, line: of the operation. op: its name. text: the operation with its values. iteration: of
     the innermost parallel loop. value: of the operation. rule: the derivative that the compiler's
     table states. quotient: the difference quotient of the operation. wrong: they differ. Without
-    a derivative (loads, stores), rule and quotient are 1.
+    a derivative (loads, stores), rule and quotient are 1. None: no finite number.
     """
 
     file: str
@@ -21,9 +21,9 @@ class GradientStep(msgspec.Struct, frozen=True, kw_only=True):
     op: str
     text: str
     iteration: tuple[int, ...]
-    value: float
-    rule: float
-    quotient: float
+    value: float | None
+    rule: float | None
+    quotient: float | None
     wrong: bool = False
 
 
