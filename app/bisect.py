@@ -83,7 +83,8 @@ def one_kernel(made: Parser, more: str = "") -> None:
     """Add the file and the kernel that a study is about. more: a sentence of the help."""
     made.add_argument("files", nargs="*", metavar="FILE", help="a Python file or notebook")
     text = "the kernel's name or id; may be left out if the file has one"
-    made.add_argument("--kernel", metavar="K", default="", help=text + (f". {more}" if more else ""))
+    text += f". {more}" if more else ""
+    made.add_argument("--kernel", metavar="K", default="", help=text)
 
 
 def write_answer(

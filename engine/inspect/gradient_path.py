@@ -13,6 +13,7 @@ __all__ = ["agree", "finite", "path_of", "step_of", "text_of"]
 
 
 def agree(a: float, b: float) -> bool:
+    """True if two derivatives are as good as equal."""
     return abs(a - b) <= 1e-4 * max(1e-6, abs(a), abs(b))
 
 
@@ -84,13 +85,17 @@ _SIGNS: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*", C.DIV: "/", C.POW: "**", C.
 
 
 def text_of(link: Link) -> str:
+    """An operation with its values, such as ``2 * 3`` or ``x[4]``."""
     values = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in link.values]
     if link.op.code in _SIGNS and len(values) == 2:
         return f"{values[0]} {_SIGNS[link.op.code]} {values[1]}"
-    return f"{link.op.name}({', '.join(values)})" if values else link.op.name
+    if not values:
+        return link.element or link.op.name
+    return f"{link.op.name}({', '.join(values)})"
 
 
 def step_of(link: Link, rule: float, quotient: float) -> GradientStep:
+    """A row of the path as data."""
     loc = link.op.loc
     return GradientStep(
         file=loc.file, line=loc.line, op=link.op.name, text=text_of(link), iteration=link.indices,

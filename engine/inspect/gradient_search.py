@@ -20,6 +20,7 @@ _EXACT: Final = 1e-6
 _ASIDE: Final = 12
 """Entries of an array that are set aside because they are kinks."""
 _FEW: Final = 4
+_LEAST: Final = 1e-7
 _ROUNDINGS: Final = 256
 """Roundings of the type that a gradient may have."""
 
@@ -242,7 +243,8 @@ class Search:
         if entries.exact is entries.reverse:
             return None
         size = float(np.max(np.abs(entries.exact), initial=0.0))
-        allowed = _ROUNDINGS * _eps(entries.dtype) * np.maximum(np.abs(entries.exact), 1e-2 * size)
+        relative = max(_ROUNDINGS * float(_eps(entries.dtype)), _LEAST)
+        allowed = relative * np.maximum(np.abs(entries.exact), 1e-2 * size)
         over = np.abs(entries.reverse - entries.exact) - allowed
         over[~np.isfinite(over)] = math.inf
         over[~np.isfinite(entries.exact)] = -math.inf

@@ -3,7 +3,8 @@
 The interpreter runs the IR with a `Link` for each float that depends on the entry::
 
     <f64> $6 = mul $4, $5      v6 = v4 * v5
-                               d6 = cx_op(op6, v6, (v4, v5), (d4, d5), (i2_0,)) if d4 or d5 else None
+                               d6 = cx_op(op6, v6, (v4, v5), (d4, d5), (i2_0,)) if d4 or d5
+                                    else None
 
 A link has the tangent of its value, the operation, and the links of the operands. The tangent is
 computed with the compiler's own table of derivatives (`RULES`), so it is what forward mode
@@ -32,6 +33,8 @@ __all__ = ["Link", "Traced", "traced"]
 _STEPS: Final = 5_000_000
 _RELATIVE: Final = 1e-6
 _DIFFERENT: Final = 1e-4
+_LOWERED: Final = {C.TRUEDIV: C.DIV}
+"""Operations of the frontend that are others when the kernel is differentiated."""
 
 
 class _Number:
@@ -65,9 +68,11 @@ class _Calculator:
 
 
 class Link:
-    """A float that depends on the entry. of: its operands that do, with the derivative by each.
+    """A float that depends on the entry. of: its operands that do.
 
-    at: its number in the order of the run. rules, quotients: by operand. wrong, kink: of any.
+    tangent: of its value, by the rules. at: its number in the order of the run. of: with the
+    derivative by the rule, and the difference quotient. wrong: they differ for one operand. kink:
+    the quotients from below and above differ. element: that a load or store is of, as text.
     """
 
     def __init__(
@@ -81,6 +86,7 @@ class Link:
         self.of: Final = of
         self.indices: Final = indices
         self.at: Final = at
+        self.element = ""
         self.wrong = False
         self.kink = False
 
@@ -90,7 +96,8 @@ class Traced:
     elements that depend on the entry. memory: the last
     link of each element. stores: by parameter, each store with its offset."""
 
-    def __init__(self) -> None:
+    def __init__(self, func: Func) -> None:
+        self._names: Final = {f"m{i}": p.name for i, p in enumerate(func.params)}
         self.links: Final[list[Link]] = []
         self.memory: Final[dict[tuple[str, int], Link]] = {}
         self.touched: Final[set[int]] = set()
@@ -115,25 +122,35 @@ class Traced:
         self.links.append(made)
         return made
 
-    def same(self, op: Op, value: float, link: Link | None, indices: tuple[int, ...]) -> Link:
-        """The link of a load, a store or a choice."""
-        assert link is not None
+    def _same(
+        self, op: Op, value: float, link: Link, memory: str, element: tuple[int, ...],
+        indices: tuple[int, ...],
+    ) -> Link:  # fmt: skip
+        """The link of a load or a store."""
         made = Link(
             op, value, (), link.tangent, ((link, 1.0, 1.0),), indices, len(self.links)
         )  # fmt: skip
+        made.element = self._text(memory, element)
         self.links.append(made)
         return made
 
+    def _text(self, memory: str, element: tuple[int, ...]) -> str:
+        name = self._names.get(memory, "")
+        return f"{name}[{', '.join(map(str, element))}]" if name else ""
+
     def get(
-        self, op: Op, value: float, memory: str, offset: int, indices: tuple[int, ...]
-    ) -> Link | None:
+        self, op: Op, value: float, memory: str, offset: int, element: tuple[int, ...],
+        indices: tuple[int, ...],
+    ) -> Link | None:  # fmt: skip
+        """The link of a load; None if the element does not depend on the entry."""
         found = self.memory.get((memory, offset))
-        return None if found is None else self.same(op, value, found, indices)
+        return None if found is None else self._same(op, value, found, memory, element, indices)
 
     def put(
         self, op: Op, value: float, link: Link | None, memory: str, offset: int,
-        indices: tuple[int, ...],
+        element: tuple[int, ...], indices: tuple[int, ...],
     ) -> None:  # fmt: skip
+        """Note a store."""
         if memory[0] == "m":
             self.stores.setdefault(int(memory[1:]), []).append((op, offset))
         if link is None:
@@ -141,7 +158,7 @@ class Traced:
             return
         if memory[0] == "m":
             self.touched.add(int(memory[1:]))
-        self.memory[memory, offset] = self.same(op, value, link, indices)
+        self.memory[memory, offset] = self._same(op, value, link, memory, element, indices)
 
     def fresh(self, memory: str) -> None:
         """A local array starts with zeros."""
@@ -150,7 +167,7 @@ class Traced:
 
     def updated(
         self, op: Op, old: float, value: float, new: float, of_value: Link | None, memory: str,
-        offset: int, indices: tuple[int, ...],
+        offset: int, element: tuple[int, ...], indices: tuple[int, ...],
     ) -> Link | None:  # fmt: skip
         """Note an atomic update; returns the link of the old value."""
         if memory[0] == "m":
@@ -160,12 +177,14 @@ class Traced:
             return None
         code = ATOMIC_OPERATION.get(op.code, -1)
         if code < 0:
-            self.put(op, new, of_value, memory, offset, indices)
+            self.put(op, new, of_value, memory, offset, element, indices)
         else:
             if memory[0] == "m":
                 self.touched.add(int(memory[1:]))
             links = before, of_value
-            self.memory[memory, offset] = self.op(op, new, (old, value), links, indices, code)
+            made = self.op(op, new, (old, value), links, indices, code)
+            made.element = self._text(memory, element)
+            self.memory[memory, offset] = made
         return before
 
     # ---- one operation
@@ -178,8 +197,11 @@ class Traced:
             chosen = 1.0 if (number == 1) == bool(values[0]) else 0.0
             rule = _rule(op, code, number, values, value)
             return rule, chosen, not _near(rule, chosen), False
-        rule = _rule(op, code, number, values, value)
         below, above = _quotients(op, code, number, values)
+        if _LOWERED.get(code, code) not in derivatives.RULES:
+            middle = (below + above) / 2
+            return middle, middle, False, not _near(below, above)
+        rule = _rule(op, code, number, values, value)
         if not (math.isfinite(below) and math.isfinite(above)):
             known = below if math.isfinite(below) else above
             return rule, known if math.isfinite(known) else rule, False, True
@@ -203,7 +225,8 @@ def _types(op: Op, values: Sequence[Any]) -> list[DataType]:
 
 def _rule(op: Op, code: int, number: int, values: tuple[Any, ...], value: float) -> float:
     """The derivative that the table states; 0 for an operation without one."""
-    row = derivatives.RULES.get(code)
+    lowered = _LOWERED.get(code, code)
+    row = derivatives.RULES.get(lowered)
     partial = row[number] if row is not None and number < len(row) else None
     if partial is None:
         return 0.0
@@ -211,7 +234,7 @@ def _rule(op: Op, code: int, number: int, values: tuple[Any, ...], value: float)
         _Number(v, t, a.code if code == op.code else -1)
         for v, t, a in zip(values, _types(op, values), op.args[-len(values) :], strict=True)
     ]
-    whole: Any = _Number(value, f64, code)
+    whole: Any = _Number(value, f64, lowered)
     whole.args = args
     calculator: Any = _Calculator()
     one: Any = _Number(1.0, f64)
@@ -316,7 +339,11 @@ class _LinkEmitter(Emitter):
         )
 
     def _where(self, pointer: Op) -> str:
-        return f"{self.memory(pointer)!r}, {self.values[pointer]}"
+        """Memory, offset and the indices as written, as arguments."""
+        element = f"({self.values[pointer]},)"
+        if pointer.code == C.EXTERNAL_PTR:
+            element = f"({''.join(f'{self.values[a]}, ' for a in pointer.args[1:])})"
+        return f"{self.memory(pointer)!r}, {self.values[pointer]}, {element}"
 
     def _get(self, op: Op) -> None:
         pointer = op.args[0]
@@ -365,7 +392,7 @@ def traced(func: Func, values: Sequence[Any], param: int, offset: int) -> Traced
     func: the IR of the frontend. values: as for `interp.run`; they are
     changed. param, offset: the element, in memory. Raises TooLong, and what the interpreter does.
     """
-    trace = Traced()
+    trace = Traced(func)
     entry = Link(func.body.ops[0], float("nan"), (), 1.0, (), (), 0)
     trace.links.append(entry)
     trace.memory[f"m{param}", offset] = entry

@@ -71,12 +71,12 @@ def _source(texts: Mapping[str, str], file: str, line: int) -> str:
 
 
 def _row(row: GradientStep, texts: Mapping[str, str]) -> Line:
-    at = f"[{', '.join(map(str, row.iteration))}]" if row.iteration else ""
+    at = f"  iteration {', '.join(map(str, row.iteration))}" if row.iteration else ""
     value = "" if row.value is None else f" = {row.value:.6g}"
     known = "unknown" if row.rule is None else f"{row.rule:.6g}"
     rule = f"{known}, differs from {_number(row.quotient)}" if row.wrong else known
     return Line((
         (f"  {os.path.basename(row.file)}:{row.line:<5}", "accent"),
-        (f"{row.text}{at}{value}", ""), (f"   {rule}", "bad" if row.wrong else "dim"),
+        (f"{row.text}{value}", ""), (at, "dim"), (f"   {rule}", "bad" if row.wrong else "dim"),
         (f"   {_source(texts, row.file, row.line).strip()}", "dim"),
     ), line=row.line)  # fmt: skip

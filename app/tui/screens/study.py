@@ -175,7 +175,7 @@ class StudyScreen(ListScreen):
         wrong = [b.backend for b in kernel.backends
                  if b.agreement is not None and b.agreement.verdict == "differs"]  # fmt: skip
         backend = wrong[0] if wrong and not metric else ""
-        if self.kind in _NAN_QUESTIONS:
+        if self.kind in (*_NAN_QUESTIONS, _GRADIENT):
             backend = self._backend_of(kernel, backend)
         study = Study(kind="bisect" if metric else self.kind, backend=backend, metric=metric)
         self._worker = start_study(self._client, kernel.id, study, self._heard)
@@ -188,6 +188,8 @@ class StudyScreen(ListScreen):
 
     @property
     def _question(self) -> str:
+        if self.kind == _GRADIENT:
+            return "how right the gradient is"
         return _NAN_QUESTIONS.get(self.kind, _QUESTIONS[self._metric])
 
     def on_unmount(self) -> None:
