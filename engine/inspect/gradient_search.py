@@ -186,7 +186,9 @@ class Search:
 
     def _allowed(self, entries: Entries, size: float, slope: Slope) -> float:
         relative = _EXACT if self.of.exact else 4 * _ROUNDINGS * float(_eps(entries.dtype))
-        return relative * max(size, abs(slope.value), 1e-9) + 2.0 * slope.error
+        # Differences that do not settle, as at a jump, must not hide an error.
+        most = (1e-3 if self.of.exact else 5e-2) * max(size, abs(slope.value))
+        return relative * max(size, abs(slope.value), 1e-9) + min(2.0 * slope.error, most)
 
     def _bisect(self, number: int, direction: Array, within: Array, off: float) -> int:
         entries = self.of.entries[number]
@@ -232,6 +234,7 @@ class Search:
         between = min(below, above) - slack <= exact * scale <= max(below, above) + slack
         if abs(exact * scale - slope.value) <= tolerance and not kink:
             return None
+        unsettled = not kink and abs(exact * scale - slope.value) <= 2.0 * slope.error
         unit = Slope(slope.value / scale, slope.error / scale, slope.step * scale)
         return Wrong(
             number, at, unit, below / scale, above / scale, tolerance / scale, kink and between
