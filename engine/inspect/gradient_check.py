@@ -44,7 +44,7 @@ from .differentiable import gradient_features, gradient_name
 from .faults import error_record
 from .gradient_kernel import KernelCompared
 from .gradient_path import finite
-from .gradient_search import Compared, Entries, Search, Wrong
+from .gradient_search import UNSETTLED, Compared, Entries, Search, Wrong
 from .gradients import GradientCapture
 from .interpreting import TooLong
 from .record_gradient import GradientReport
@@ -139,6 +139,8 @@ class FunctionCompared(Compared):
                 f"no unique derivative: {found.below:.6g} from below, {found.above:.6g} from above"
             )
             return replace(report, state="unknown", cause="kink", why=why)
+        if found.unsettled:
+            return replace(report, state="unknown", cause="noise", why=UNSETTLED)
         return report
 
 
@@ -168,7 +170,8 @@ def _judge(compared: Compared, blank: GradientReport) -> GradientReport:
     def rank(one: Wrong) -> tuple[bool, float]:
         off = abs(float(compared.entries[one.number].reverse[one.at]) - one.slope.value)
         weight = off / max(abs(one.slope.value), 1e-30)
-        return not (one.kink or one.noise), weight if weight == weight else math.inf
+        sure = not (one.kink or one.noise or one.unsettled)
+        return sure, math.inf if math.isnan(weight) else weight
 
     worst = max(found, key=rank)
     report = compared.causes(worst)

@@ -15,7 +15,7 @@ from ..runtime.compile import make_ir
 from ..types import f16, f32
 from .contents import elements, put_elements
 from .gradient_path import agree, path_of, step_of, text_of
-from .gradient_search import Compared, Entries, Wrong
+from .gradient_search import UNSETTLED, Compared, Entries, Wrong
 from .interpreting import counted, discard
 from .local_derivatives import Link, Traced, traced
 from .placing import placed
@@ -147,6 +147,8 @@ class KernelCompared(Compared):
             why += f"{found.above:.6g} from above, and the gradient is between them"
             at = kinks[0].op.loc if kinks else None
             return _caused(replace(report, state="unknown"), "kink", why, at)
+        if found.unsettled:
+            return _caused(replace(report, state="unknown"), "noise", UNSETTLED, None)
         if found.noise:
             return self._noise(report, entries, found)
         wrong = [row for row in rows if row[0].wrong and not agree(row[1], row[2])]

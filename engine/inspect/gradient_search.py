@@ -11,7 +11,7 @@ import numpy as np
 
 from .record_gradient import GradientReport
 
-__all__ = ["Compared", "Entries", "Search", "Wrong"]
+__all__ = ["UNSETTLED", "Compared", "Entries", "Search", "Wrong"]
 
 Array = np.ndarray[Any, Any]
 _EXACT_STEPS: Final = (1e-5, 1e-6, 1e-7)
@@ -21,6 +21,9 @@ _ASIDE: Final = 12
 """Entries of an array that are set aside because they are kinks."""
 _FEW: Final = 4
 _LEAST: Final = 1e-7
+UNSETTLED: Final = (
+    "differences with several steps differ as much as the gradient differs from them: rounding"
+)
 _ROUNDINGS: Final = 256
 """Roundings of the type that a gradient may have."""
 
@@ -73,7 +76,10 @@ class Slope:
 
 @dataclass
 class Wrong:
-    """A wrong entry. number: of the array. at: the element."""
+    """A wrong entry. number: of the array. at: the element. below, above: one-sided differences.
+    kink: they differ, and the gradient is between them. noise: the result of the backend differs
+    from the f64 run. unsettled: differences with several steps differ as much.
+    """
 
     number: int
     at: int
@@ -83,6 +89,7 @@ class Wrong:
     tolerance: float
     kink: bool
     noise: bool = False
+    unsettled: bool = False
 
 
 class Search:
@@ -166,7 +173,7 @@ class Search:
                 return aside or self._rounded(number)
             chosen = self._bisect(number, direction, np.flatnonzero(left), off)
             found = self._judged(number, chosen)
-            if found is not None and not found.kink:
+            if found is not None and not (found.kink or found.unsettled):
                 return found
             aside = aside or found
             left[chosen] = False
@@ -237,8 +244,9 @@ class Search:
         unsettled = not kink and abs(exact * scale - slope.value) <= 2.0 * slope.error
         unit = Slope(slope.value / scale, slope.error / scale, slope.step * scale)
         return Wrong(
-            number, at, unit, below / scale, above / scale, tolerance / scale, kink and between
-        )
+            number, at, unit, below / scale, above / scale, tolerance / scale, kink and between,
+            unsettled=unsettled,
+        )  # fmt: skip
 
     def _rounded(self, number: int) -> Wrong | None:
         """The entry of the backend that is furthest from the f64 run, if it is far."""
