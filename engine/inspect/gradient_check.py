@@ -92,7 +92,7 @@ class FunctionCompared(Compared):
             weights: list[Array] = []
             for a, held, left in zip(self._arrays, before, after, strict=False):
                 changed = not np.array_equal(held[1], left, equal_nan=True)
-                seed = rng.uniform(0.5, 1.5, left.shape) if changed else np.zeros(left.shape)
+                seed: Array = rng.uniform(0.5, 1.5, left.shape) if changed else np.zeros(left.shape)
                 weights.append(seed.astype(left.dtype))
                 a.grad.from_numpy(weights[-1])
             fn.grad(*args)

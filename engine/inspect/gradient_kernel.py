@@ -85,13 +85,17 @@ class KernelCompared(Compared):
         if isinstance(value, np.ndarray) and self.exact:
             array = cast("Array", value)
             return array.astype(np.float64) if array.dtype in (np.float16, np.float32) else array
-        return value
+        return cast("Any", value)
+
+    def _fresh(self) -> list[Any]:
+        """Copies of what the primal starts from."""
+        return [cast("Array", v).copy() if isinstance(v, np.ndarray) else v for v in self._given]
 
     def _flat(self, number: int, values: Sequence[Any]) -> Array:
         return _elements(self._compiled.executable.meta.params[number], values[number])
 
     def run(self, changed: dict[int, Array]) -> list[Array]:
-        values = [v.copy() if isinstance(v, np.ndarray) else v for v in self._given]
+        values = self._fresh()
         for i, flat in changed.items():
             number = self._numbers[i][0]
             _put(self._compiled.executable.meta.params[number], values[number], flat)
@@ -99,7 +103,7 @@ class KernelCompared(Compared):
         return [self._flat(own, values) for own, _ in self._numbers]
 
     def _launched(self, trials: Trials) -> list[Any]:
-        """What the gradient leaves on the backend."""
+        """Return the arguments after the gradient has run on a backend."""
         compiled = trials.compiled
         given = self._launcher.inputs(compiled, self._found)
         place = placed(compiled, given)
@@ -109,8 +113,9 @@ class KernelCompared(Compared):
         return given.values
 
     def _exact(self, changed: dict[int, Array]) -> list[Any] | None:
-        """What the gradient leaves in f64; None without such a run. changed: by parameter of the
-        gradient, what arrays hold when it starts."""
+        """Return the arguments after the gradient has run in f64; None without such a run.
+
+        changed: by parameter of the gradient, the contents of arrays when it starts."""
         wide = widened(self._reverse.func)
         if wide is None and _narrow(self._reverse.func):
             if not changed:
@@ -167,7 +172,7 @@ class KernelCompared(Compared):
     def _traced(self, found: Wrong) -> tuple[Traced | None, Func]:
         request = self._primal.request("interp", self._found.spec_keys)
         func = make_ir(request._replace(quiet=True)).func
-        values = [v.copy() if isinstance(v, np.ndarray) else v for v in self._given]
+        values = self._fresh()
         number = self._numbers[found.number][0]
         try:
             offset = _offset(
@@ -282,7 +287,7 @@ class KernelCompared(Compared):
 
 
 class _PrimalTrials:
-    """What `conflicts` needs of a `Trials`, for the primal on the arguments of its gradient."""
+    """The part of a `Trials` that `conflicts` uses: the primal on the arguments of its gradient."""
 
     def __init__(
         self, primal: KernelCapture, launcher: GradientLauncher, found: Round, compiled: Any
@@ -319,8 +324,10 @@ def _elements(param: Any, value: Any) -> Array:
 def _put(param: Any, value: Array, flat: Array) -> None:
     if param.layout is None:
         value[...] = flat.reshape(value.shape)
-    else:
-        put_elements(param.layout, value, flat.reshape(param.layout.shape))
+        return
+    shape: tuple[int, ...] = param.layout.shape
+    values: Array = flat.reshape(shape)
+    put_elements(param.layout, value, values)
 
 
 def _offsets(param: Any, value: Array) -> Array:
@@ -345,10 +352,10 @@ def _placer(param: Any, value: Array) -> Callable[[int], tuple[int, ...]]:
     axes, ndim = param.axes, param.ndim
 
     def place(at: int) -> tuple[int, ...]:
-        index = tuple(int(i) for i in np.unravel_index(at, shape)) if shape else ()
+        index = [int(i) for i in np.unravel_index(at, shape)] if shape else []
         if param.layout is None and axes is not None:
-            index = (*(index[axes.index(a)] for a in range(ndim)), *index[ndim:])
-        return index
+            index = [index[axes.index(a)] for a in range(ndim)] + index[ndim:]
+        return tuple(index)
 
     return place
 

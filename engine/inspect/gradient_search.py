@@ -19,7 +19,8 @@ _ROUGH_STEPS: Final = (1e-2, 3e-3, 1e-3)
 _EXACT: Final = 1e-6
 _ASIDE: Final = 12
 """Entries of an array that are set aside because they are kinks."""
-_FEW: Final = 4
+_FEW: Final = 16
+"""Entries that are compared one by one."""
 _LEAST: Final = 1e-7
 UNSETTLED: Final = (
     "differences with several steps differ as much as the gradient differs from them: rounding"
@@ -213,8 +214,8 @@ class Search:
                 within, off = within[half.size :], off - own
         errors: list[float] = []
         for at in within:
-            slope = self.slope(number, self._one(number, int(at)), 2)
-            error = slope.value - entries.exact[at] * entries.scale[at]
+            slope = self.slope(number, self._one(number, int(at)), 1)
+            error = slope.value / float(entries.scale[at]) - float(entries.exact[at])
             errors.append(abs(error) if math.isfinite(error) else math.inf)
         return int(within[int(np.argmax(errors))])
 

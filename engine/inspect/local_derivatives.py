@@ -1,4 +1,4 @@
-"""The derivative of a kernel by one entry, with the path of operations that it takes: `traced`.
+"""The derivative of a kernel by one entry, and the operations on its path: `traced`.
 
 The interpreter runs the IR with a `Link` for each float that depends on the entry::
 
@@ -109,7 +109,8 @@ class Traced:
     ) -> Link:  # fmt: skip
         """The link of an operation. code: of an atomic, that of its arithmetic."""
         code = op.code if code < 0 else code
-        tangent, of, wrong, kink = 0.0, [], False, False
+        tangent, wrong, kink = 0.0, False, False
+        of: list[tuple[Link, float, float]] = []
         for i, link in enumerate(links):
             if link is None:
                 continue
@@ -238,12 +239,13 @@ def _rule(op: Op, code: int, number: int, values: tuple[Any, ...], value: float)
     whole.args = args
     calculator: Any = _Calculator()
     one: Any = _Number(1.0, f64)
+    apply: Any = partial.apply
 
     def read(i: int) -> Any:
         return whole if i == derivatives.RESULT else args[i]
 
     try:
-        return float(partial.apply(calculator, whole, read, one).value)
+        return float(apply(calculator, whole, read, one).value)
     except (ZeroDivisionError, OverflowError, ValueError):
         return math.nan
 
