@@ -87,12 +87,12 @@ class FunctionCompared(Compared):
         names = getattr(getattr(inner, "__code__", None), "co_varnames", names)
         try:
             fn(*args)
-            after = [a.to_numpy() for a in self._arrays]
+            after: list[Array] = [a.to_numpy() for a in self._arrays]
             rng = np.random.default_rng(1)
             weights: list[Array] = []
             for a, held, left in zip(self._arrays, before, after, strict=False):
                 changed = not np.array_equal(held[1], left, equal_nan=True)
-                seed: Array = rng.uniform(0.5, 1.5, left.shape) if changed else np.zeros(left.shape)
+                seed = cast("Any", rng.uniform(0.5, 1.5, left.shape) * float(changed))
                 weights.append(seed.astype(left.dtype))
                 a.grad.from_numpy(weights[-1])
             fn.grad(*args)

@@ -326,8 +326,7 @@ def _put(param: Any, value: Array, flat: Array) -> None:
         value[...] = flat.reshape(value.shape)
         return
     shape: tuple[int, ...] = param.layout.shape
-    values: Array = flat.reshape(shape)
-    put_elements(param.layout, value, values)
+    put_elements(param.layout, value, cast("Any", flat).reshape(shape))
 
 
 def _offsets(param: Any, value: Array) -> Array:
@@ -349,12 +348,14 @@ def _offset(param: Any, value: Array, at: int) -> int:
 
 def _placer(param: Any, value: Array) -> Callable[[int], tuple[int, ...]]:
     shape: tuple[int, ...] = value.shape if param.layout is None else param.layout.shape
-    axes, ndim = param.axes, param.ndim
+    order: list[int] | None = None
+    if param.layout is None and param.axes is not None:
+        order = [param.axes.index(axis) for axis in range(param.ndim)]
 
     def place(at: int) -> tuple[int, ...]:
-        index = [int(i) for i in np.unravel_index(at, shape)] if shape else []
-        if param.layout is None and axes is not None:
-            index = [index[axes.index(a)] for a in range(ndim)] + index[ndim:]
+        index: list[int] = [int(i) for i in np.unravel_index(at, shape)] if shape else []
+        if order is not None:
+            index = [index[i] for i in order] + index[len(order) :]
         return tuple(index)
 
     return place

@@ -148,9 +148,24 @@ class Search:
         for i in range(1, len(values)):
             error = abs(values[i] - values[i - 1])
             if error < best.error:
-                # The larger step has the smaller rounding.
                 best = Slope(values[i], error, self._steps[i])
-        return best
+        # Steps may agree because rounding swallows them.
+        least = self._rounding() / best.step
+        return Slope(best.value, max(best.error, least), best.step)
+
+    def _rounding(self) -> float:
+        """The rounding of the largest part of the loss."""
+        if self._base is None:
+            self._base = self._run({})
+        pairs = zip(self.of.entries, self._base, strict=True)
+        sizes = [
+            float(np.max(np.abs(e.weight * held), initial=0.0)) * self._eps_of(e)
+            for e, held in pairs
+        ]
+        return max((size for size in sizes if math.isfinite(size)), default=0.0)
+
+    def _eps_of(self, entries: Entries) -> float:
+        return float(np.finfo(np.float64).eps if self.of.exact else _eps(entries.dtype))
 
     def one_sided(self, number: int, direction: Array, step: float) -> tuple[float, float]:
         start = self.of.entries[number].start

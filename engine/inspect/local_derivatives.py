@@ -33,6 +33,7 @@ __all__ = ["Link", "Traced", "traced"]
 _STEPS: Final = 5_000_000
 _RELATIVE: Final = 1e-6
 _DIFFERENT: Final = 1e-4
+_ROUNDINGS: Final = 8 * 2.0**-52
 _LOWERED: Final = {C.TRUEDIV: C.DIV}
 """Operations of the frontend that are others when the kernel is differentiated."""
 
@@ -198,25 +199,25 @@ class Traced:
             chosen = 1.0 if (number == 1) == bool(values[0]) else 0.0
             rule = _rule(op, code, number, values, value)
             return rule, chosen, not _near(rule, chosen), False
-        below, above = _quotients(op, code, number, values)
+        below, above, noise = _quotients(op, code, number, values, value)
         if _LOWERED.get(code, code) not in derivatives.RULES:
             middle = (below + above) / 2
-            return middle, middle, False, not _near(below, above)
+            return middle, middle, False, not _near(below, above, noise)
         rule = _rule(op, code, number, values, value)
         if not (math.isfinite(below) and math.isfinite(above)):
             known = below if math.isfinite(below) else above
             return rule, known if math.isfinite(known) else rule, False, True
-        if not _near(below, above):
-            middle = (below + above) / 2
-            low, high = min(below, above), max(below, above)
-            slack = _DIFFERENT * max(abs(low), abs(high))
-            return rule, middle, not low - slack <= rule <= high + slack, True
-        quotient = (below + above) / 2
-        return rule, quotient, not _near(rule, quotient), False
+        middle = (below + above) / 2
+        if _near(below, above, noise):
+            return rule, middle, not _near(rule, middle, noise), False
+        low, high = min(below, above), max(below, above)
+        slack = _DIFFERENT * max(abs(low), abs(high)) + noise
+        return rule, middle, not low - slack <= rule <= high + slack, True
 
 
-def _near(a: float, b: float) -> bool:
-    return abs(a - b) <= _DIFFERENT * max(1e-6, abs(a), abs(b)) or (a != a and b != b)
+def _near(a: float, b: float, noise: float = 0.0) -> bool:
+    allowed = _DIFFERENT * max(1e-6, abs(a), abs(b)) + noise
+    return abs(a - b) <= allowed or (math.isnan(a) and math.isnan(b))
 
 
 def _types(op: Op, values: Sequence[Any]) -> list[DataType]:
@@ -250,8 +251,10 @@ def _rule(op: Op, code: int, number: int, values: tuple[Any, ...], value: float)
         return math.nan
 
 
-def _quotients(op: Op, code: int, number: int, values: tuple[Any, ...]) -> tuple[float, float]:
-    """One-sided difference quotients of an operation, from below and above, extrapolated."""
+def _quotients(
+    op: Op, code: int, number: int, values: tuple[Any, ...], value: float
+) -> tuple[float, float, float]:
+    """One-sided difference quotients of an operation, from below and above, and their rounding."""
     types = _types(op, values)
     if len(values) == 1:
         fn = unary_fn(code, types[0], f64)
@@ -272,7 +275,7 @@ def _quotients(op: Op, code: int, number: int, values: tuple[Any, ...]) -> tuple
         # Second order: the curvature of a smooth operation must not look like a kink.
         return (4.0 * at(x + h) - at(x + 2.0 * h) - 3.0 * at(x)) / (2.0 * h)
 
-    return side(-step), side(step)
+    return side(-step), side(step), _ROUNDINGS * abs(value) / step
 
 
 class _LinkEmitter(Emitter):

@@ -96,7 +96,7 @@ from qd_studio import engine as qd
 def settle(x: qd.types.NDArray[qd.f32, 1], to: qd.types.NDArray[qd.i32, 1],
            loss: qd.types.NDArray[qd.f32, 1]):
     for i in x:
-        loss[0] += x[i] * qd.sin(x[i])
+        loss[0] += x[i] * x[i] * qd.sin(x[i])
     for i in x:
         x[to[i]] = 0.5
 
@@ -117,7 +117,7 @@ def test_a_wrong_gradient_is_shown_with_its_cause(tmp_path, monkeypatch, capsys)
     for part in ("settle.grad on cpu: the gradient of x[7] is wrong", "an overwritten value",
                  "settle.py:11  x[to[i]] = 0.5", "x[7] = 1  iteration 7"):  # fmt: skip
         assert part in text, text
-    right = GRADIENT.replace("x[to[i]] = 0.5", "x[to[i]] = x[i]")
+    right = GRADIENT.replace("x[to[i]] = 0.5", "loss[0] += x[to[i]]")
     (tmp_path / "settle.py").write_text(right)
     words = ["check-grad", "settle.py", "--backend", "cpu", "--kernel", "settle", "--json"]
     assert cli.main(words) == 0
