@@ -326,7 +326,7 @@ def _put(param: Any, value: Array, flat: Array) -> None:
         value[...] = flat.reshape(value.shape)
         return
     shape: tuple[int, ...] = param.layout.shape
-    put_elements(param.layout, value, cast("Any", flat).reshape(shape))
+    put_elements(param.layout, value, cast("Array", np.reshape(flat, shape)))
 
 
 def _offsets(param: Any, value: Array) -> Array:
@@ -335,7 +335,9 @@ def _offsets(param: Any, value: Array) -> Array:
         return np.arange(value.size)
     marks = np.full(value.size, -1, np.int64)
     count = int(np.prod(param.layout.shape, dtype=np.int64))
-    put_elements(param.layout, marks, np.arange(count).reshape(param.layout.shape))
+    put_elements(
+        param.layout, marks, np.arange(count).reshape(cast("tuple[int, ...]", param.layout.shape))
+    )
     used = np.flatnonzero(marks >= 0)
     out = np.empty(count, np.int64)
     out[marks[used]] = used
