@@ -439,6 +439,27 @@ def test_a_right_gradient_raises_no_alarm(kernel, points):
     assert found.state == "right", found
 
 
+def test_fields_of_vectors_have_indices_too(monkeypatch):
+    place = qd.Vector.field(2, qd.f32, shape=(3, 2), needs_grad=True)
+    energy = qd.field(qd.f32, shape=(), needs_grad=True)
+    place.from_numpy(np.arange(1, 13, dtype=np.float32).reshape(3, 2, 2) / 8)
+
+    @qd.kernel
+    def stretch():
+        for i, j in place:
+            energy[None] += place[i, j][0] * 2.0
+            if i == 2 and j == 1:
+                energy[None] += qd.sin(place[i, j][1])
+
+    right = check_gradient(stretch)
+    assert right.state == "right" and right.entries == 13
+    row = derivatives.RULES[C.SIN]
+    monkeypatch.setitem(derivatives.RULES, C.SIN, (scaled(row[0], 2.0),))
+    found = check_gradient(stretch)
+    assert (found.cause, found.name, found.index) == ("rule", "place", (2, 1, 1)), found
+    assert found.path[-1].text == "place[2, 1, 1]"
+
+
 def test_a_right_gradient_in_f64():
     found = check_gradient(doubles, f64(-1.0, 0.3, 1e-5), f64(0.0, 0.0, 0.0))
     assert found.state == "right", found
