@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from . import farming, streams
 from . import options as common
-from .core.lines import plain
+from .core.lines import Line, plain
 from .core.visible import visible_json
 from .usage import (
     EXIT_ENVIRONMENT,
@@ -29,7 +30,12 @@ if TYPE_CHECKING:
     from .worker.events import Event
     from .worker.protocol import Study
 
-__all__ = ["arguments", "asked", "bisected", "main", "one_file", "parser", "text_of"]
+__all__ = [
+    "arguments", "asked", "bisected", "main", "one_file", "one_kernel", "parser", "text_of",
+    "write_answer",
+]  # fmt: skip
+
+_Answer = TypeVar("_Answer")
 
 # Revisions that are judged at once where --jobs does not say.
 _REVISIONS = 3
@@ -65,14 +71,35 @@ def parser() -> Parser:
 
 def arguments(made: Parser) -> None:
     """Add what `bisect` and `repro` share."""
+    one_kernel(made)
     add = made.add_argument
-    add("files", nargs="*", metavar="FILE", help="a Python file or notebook")
-    add("--kernel", metavar="K", default="",
-        help="the kernel's name or id; may be left out if the file has one")  # fmt: skip
     add("--predicate", metavar="COMMAND", default="",
         help="a command that says if results are right, in place of the interpreter on the "
         "kernel as written: its last argument is an .npz file with an array for each parameter and "
         "the result; exit status 0: right, 125: cannot say, any other: wrong")  # fmt: skip
+
+
+def one_kernel(made: Parser, more: str = "") -> None:
+    """Add the file and the kernel that a study is about. more: a sentence of the help."""
+    made.add_argument("files", nargs="*", metavar="FILE", help="a Python file or notebook")
+    text = "the kernel's name or id; may be left out if the file has one"
+    text += f". {more}" if more else ""
+    made.add_argument("--kernel", metavar="K", default="", help=text)
+
+
+def write_answer(
+    answer: bytes, kind: type[_Answer], as_json: bool, record: Record,
+    lines: Callable[[_Answer, Mapping[str, str]], Iterable[Line]],
+) -> _Answer:  # fmt: skip
+    """Print the answer to a study, as JSON or as lines, and return it."""
+    found = msgspec.json.decode(answer, type=kind)
+    if as_json:
+        data = {"version": 1, **msgspec.to_builtins(found)}
+        text = json.dumps(data, indent=1, ensure_ascii=False)
+        streams.write(visible_json(text) + "\n", True)
+    else:
+        streams.write(plain(list(lines(found, {file.path: file.text for file in record.files}))))
+    return found
 
 
 def main(words: list[str]) -> int:

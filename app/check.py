@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
-import msgspec
-
 from ..engine.inspect.application.store import is_application
 from ..engine.inspect.record import KernelRecord
 from . import options as common
 from . import streams
 from .core.lines import plain
 from .core.views.checks import check_lines, counts
-from .core.visible import visible_json
-from .usage import EXIT_FAILED, EXIT_USAGE, Failure, Parser
+from .usage import EXIT_FAILED, Parser
 
 __all__ = ["main", "parser"]
 
@@ -53,11 +48,8 @@ def main(words: list[str]) -> int:
     settings["backends"] = settings["backends"] or ("interp",)
     settings |= {"check": True, "launch": False, "brief": True}
     record = common.measured(options.files, ["check"], settings)
-    kernels = [k for k in record.kernels if options.kernel in (None, k.name, k.id)]
-    if options.kernel and not kernels:
-        there = ", ".join(k.name for k in record.kernels) or "none"
-        raise Failure(EXIT_USAGE, f"check: no kernel {options.kernel!r}; there are: {there}")
-    streams.write(_as_json(kernels) if options.json else _text(kernels), options.json)
+    kernels = common.named(record, options.kernel, "check")
+    common.write_kernels(kernels, "check", options.json, _text)
     failed = failures(record)
     for line in failed:
         streams.talk_line(f"FAILED {line}")
@@ -65,11 +57,6 @@ def main(words: list[str]) -> int:
     streams.talk_line(f"{len(checks)} kernels: {counts(checks)}")
     fault = any(v.outcome == "fault" for check in checks for v in check.verdicts)
     return EXIT_FAILED if failed or fault else common.nothing_ran(record)
-
-
-def _as_json(kernels: list[KernelRecord]) -> str:
-    found = [{"kernel": k.id, "check": msgspec.to_builtins(k.check)} for k in kernels]
-    return visible_json(json.dumps(found, indent=1, ensure_ascii=False)) + "\n"
 
 
 def _text(kernels: list[KernelRecord]) -> str:

@@ -53,6 +53,7 @@ COMMANDS: Final = {
     "bisect": Command("bisect FILE --kernel K", ".bisect", True),
     "repro": Command("repro FILE --kernel K --out PATH", ".repro", True),
     "nan": Command("nan FILE --kernel K", ".nan", True),
+    "check-grad": Command("check-grad FILE --kernel K", ".check_grad", True),
     "completion": Command("completion SHELL", ".completion", True),
     "mcp": Command("mcp [FOLDER]", ".mcp", True),
     "tour": Command("tour", ".tour", True),

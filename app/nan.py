@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
-import msgspec
-
 from . import options as common
-from . import streams
-from .bisect import asked
-from .core.lines import plain
+from .bisect import asked, one_kernel, write_answer
 from .core.views.nans import nan_lines
-from .core.visible import visible_json
 from .usage import EXIT_FAILED, EXIT_NOT_JUDGED, EXIT_OK, Parser
 
 __all__ = ["main", "parser"]
@@ -31,11 +24,8 @@ def parser() -> Parser:
         epilog="Exit codes: 0 there is none, 1 found, 2 usage, 3 no worker can be run here, 4 it "
         "could not be found out.",
     )
+    one_kernel(made, "kernel.grad names its gradient")
     add = made.add_argument
-    add("files", nargs="*", metavar="FILE", help="a Python file or notebook")
-    add("--kernel", metavar="K", default="",
-        help="the kernel's name or id; may be left out if the file has one. kernel.grad names "
-        "its gradient")  # fmt: skip
     add(
         "--precision",
         action="store_true",
@@ -54,12 +44,5 @@ def main(words: list[str]) -> int:
     options = common.parsed(parser(), words)
     study = Study(kind="precision" if options.precision else "nan")
     answer, record = asked(options, study)
-    found = msgspec.json.decode(answer, type=NanReport)
-    if options.json:
-        data = {"version": 1, **msgspec.to_builtins(found)}
-        text = json.dumps(data, indent=1, ensure_ascii=False)
-        streams.write(visible_json(text) + "\n", True)
-    else:
-        texts = {file.path: file.text for file in record.files}
-        streams.write(plain(list(nan_lines(found, texts))))
+    found = write_answer(answer, NanReport, options.json, record, nan_lines)
     return _EXITS[found.state]

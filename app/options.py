@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from . import streams
 from .core.keymap import KEYMAPS
+from .core.visible import visible_json
 from .opening import NotOpenedError, check_text, expanded, module_file, split_arguments
 from .usage import EXIT_ENVIRONMENT, EXIT_OK, EXIT_USAGE, Failure, Parser, count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..engine.inspect.record import Record
+    from ..engine.inspect.record import KernelRecord, Record
     from .worker.protocol import Opening
     from .worker.turns import Look
 
 __all__ = [
-    "asked", "common", "measured", "measured_in_turns", "no_color", "nothing_ran",
-    "opening", "parsed", "positive", "saved", "screen", "settings",
+    "asked", "common", "measured", "measured_in_turns", "named", "no_color", "nothing_ran",
+    "opening", "parsed", "positive", "saved", "screen", "settings", "write_kernels",
 ]  # fmt: skip
 
 
@@ -165,6 +169,29 @@ def asked(options: argparse.Namespace) -> set[str]:
 def no_color(options: argparse.Namespace) -> bool:
     """True if nothing may be coloured."""
     return bool(options.no_color or os.environ.get("NO_COLOR"))
+
+
+def named(record: Record, kernel: str | None, command: str) -> list[KernelRecord]:
+    """The kernels with the name or id ``kernel``, by default all. Failure if there is none."""
+    kernels = [k for k in record.kernels if kernel in (None, k.name, k.id)]
+    if kernel and not kernels:
+        there = ", ".join(k.name for k in record.kernels) or "none"
+        raise Failure(EXIT_USAGE, f"{command}: no kernel {kernel!r}; there are: {there}")
+    return kernels
+
+
+def write_kernels(
+    kernels: list[KernelRecord], part: str, as_json: bool, text: Callable[[list[KernelRecord]], str]
+) -> None:
+    """Print a part of the record of each kernel: as JSON, or what ``text`` returns.
+
+    part: an attribute of `KernelRecord`."""
+    if not as_json:
+        streams.write(text(kernels))
+        return
+    found = [{"kernel": k.id, part: msgspec.to_builtins(getattr(k, part))} for k in kernels]
+    data = json.dumps(found, indent=1, ensure_ascii=False)
+    streams.write(visible_json(data) + "\n", True)
 
 
 def nothing_ran(record: Record) -> int:

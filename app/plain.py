@@ -43,6 +43,7 @@ compare [A [B]]             two saves (by number), git revisions, NAME=VALUE or 
                             `compare` alone lists them; B is the newest save if left out
 bisect [KERNEL]             find the pass that makes the result wrong
 nan [KERNEL]                find what made the first NaN or infinity
+gradient [KERNEL]           compare its gradient with differences
 reproduce [KERNEL [PATH]]   write a small script that shows the wrong result
 whatif KERNEL WHAT          compile as if WHAT held, such as noalias or fast_math, and measure
 measure                     measure what the machine can do, for `show cost`
@@ -82,7 +83,7 @@ class Dialogue:
             "refresh": self._refresh, "log": self._log, "save": self._save, "quit": self._quit,
             "compare": self._compare, "bisect": self._bisect, "reproduce": self._reproduce,
             "whatif": self._what_if, "measure": self._measure, "options": self._options,
-            "cancel": self._cancel, "nan": self._nan,
+            "cancel": self._cancel, "nan": self._nan, "gradient": self._check_gradient,
         }  # fmt: skip
 
     def say(self, text: str) -> None:
@@ -230,6 +231,9 @@ class Dialogue:
 
     def _nan(self, words: list[str]) -> None:
         self._study("nan", words)
+
+    def _check_gradient(self, words: list[str]) -> None:
+        self._study("check-grad", words)
 
     def _reproduce(self, words: list[str]) -> None:
         self._study("repro", words)

@@ -13,6 +13,7 @@ import msgspec
 from .core.lines import plain
 from .core.saves import Saves
 from .core.views.bisection import bisection_lines
+from .core.views.gradients import gradient_lines
 from .core.views.nans import nan_lines
 
 if TYPE_CHECKING:
@@ -117,6 +118,7 @@ def studied(
 ) -> str | None:
     """Bisect, or write a script that shows the wrong result to the path ``out``."""
     from ..engine.inspect.record_bisection import SCRIPT, Bisection, Reproducer
+    from ..engine.inspect.record_gradient import GradientReport
     from ..engine.inspect.record_nans import NanReport
     from .worker.events import RecordUpdated, Studied
     from .worker.protocol import Study
@@ -148,6 +150,9 @@ def studied(
     texts = {file.path: file.text for file in record.files}
     if kind == "nan":
         return plain(list(nan_lines(msgspec.json.decode(answers[0], type=NanReport), texts)))
+    if kind == "check-grad":
+        found = msgspec.json.decode(answers[0], type=GradientReport)
+        return plain(list(gradient_lines(found, texts)))
     if kind == "bisect":
         return plain(list(bisection_lines(msgspec.json.decode(answers[0], type=Bisection), texts)))
     made = msgspec.json.decode(answers[0], type=Reproducer)

@@ -6,17 +6,13 @@ in turns with the kernel as it is.
 
 from __future__ import annotations
 
-import json
 from typing import Final
 
-import msgspec
-
-from ..engine.inspect.record import KernelRecord, Record
+from ..engine.inspect.record import KernelRecord
 from . import options as common
 from . import streams
 from .core.lines import plain
 from .core.views.what_if import what_if_lines
-from .core.visible import visible_json
 from .usage import EXIT_FAILED, EXIT_USAGE, Failure, Parser
 
 __all__ = ["main", "parser"]
@@ -67,25 +63,13 @@ def main(words: list[str]) -> int:
         for text in options.assume or [SUGGESTED]
     ]
     record = common.measured(options.files, ["whatif"], settings)
-    kernels = [k for k in record.kernels if options.kernel in (None, k.name, k.id)]
-    if options.kernel and not kernels:
-        there = ", ".join(k.name for k in record.kernels) or "none"
-        raise Failure(EXIT_USAGE, f"whatif: no kernel {options.kernel!r}; there are: {there}")
-    streams.write(_as_json(kernels) if options.json else _text(kernels), options.json)
+    kernels = common.named(record, options.kernel, "whatif")
+    common.write_kernels(kernels, "what_ifs", options.json, _text)
     failed = failures(record)
     for line in failed:
         streams.talk_line(f"FAILED {line}")
     false = any(x.agreement == "differs" for k in kernels for x in k.what_ifs)
-    return EXIT_FAILED if failed or false else _ended(record)
-
-
-def _ended(record: Record) -> int:
-    return common.nothing_ran(record)
-
-
-def _as_json(kernels: list[KernelRecord]) -> str:
-    found = [{"kernel": k.id, "what_ifs": msgspec.to_builtins(k.what_ifs)} for k in kernels]
-    return visible_json(json.dumps(found, indent=1, ensure_ascii=False)) + "\n"
+    return EXIT_FAILED if failed or false else common.nothing_ran(record)
 
 
 def _text(kernels: list[KernelRecord]) -> str:

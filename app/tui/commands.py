@@ -83,6 +83,9 @@ _COMMANDS: Final = (
             "app.study('repro')", "everywhere"),
     Command("nan", "Z", "Which NaN", "Find the operation and the iteration that made the first NaN "
             "or infinity.", "app.study('nan')", "everywhere"),
+    Command("check-gradient", "V", "Check gradient", "Compare the kernel's gradient with "
+            "differences; show the wrong entry, the path to it, and the cause.",
+            "app.study('check-grad')", "everywhere"),
     Command("log", "o", "Log", "Show the output of user code and of the engine.", "app.log",
             "everywhere"),
     Command("config", "c", "Options", "See all compile options; change some and compare.",

@@ -132,7 +132,8 @@ class Quarantined(msgspec.Struct, frozen=True, kw_only=True):
 class Study(msgspec.Struct, frozen=True, kw_only=True):
     """A question about one kernel, answered in place of a look; see `studies`.
 
-    kind: bisect, repro, judge (a revision), nan or precision (see `nans`). backend: the one whose
+    kind: bisect, repro, judge (a revision), nan or precision (see `nans`), check-grad (see
+    `gradient_check`). backend: the one whose
     result is wrong; empty for the first that is wrong. predicate: a command that judges results;
     empty for the interpreter.
     metric: what became worse, in place of results. good, bad: options and passes left out, between

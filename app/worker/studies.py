@@ -52,6 +52,10 @@ def _answer(asked: Study, steps: JobSteps, capture: KernelCapture) -> Any:
         from ...engine.inspect.nans import find_nans
 
         return find_nans(capture, asked.backend)
+    if asked.kind == "check-grad":
+        from ...engine.inspect.gradient_check import gradient_report
+
+        return gradient_report(capture, asked.backend)
     if asked.kind == "precision":
         from ...engine.inspect.precision import lost_precision
 

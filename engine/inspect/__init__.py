@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .explaining import Explanation, explanations, pass_page, pass_summary
     from .faults import count_as_user, error_at, error_record, is_user_file
     from .folders import CacheFolder, LayerFolder, cache_folder
+    from .gradient_check import check_gradient
     from .gradients import GradientCapture
     from .hardware import (
         CudaComponent,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from .peak_bench import ensure_peaks
     from .readable import Readable, readable_ir
     from .record_bisection import Bisection, Reproducer
+    from .record_gradient import GradientReport, GradientStep
     from .recorder import Recorder, ShownRun
     from .reproducer import check_reproducer, reproducer_of
     from .settings import (
@@ -110,6 +112,8 @@ __all__ = [
     "DiffRow",
     "Explanation",
     "GradientCapture",
+    "GradientReport",
+    "GradientStep",
     "KernelCapture",
     "KernelComparison",
     "LaunchReached",
@@ -141,6 +145,7 @@ __all__ = [
     "canonical",
     "capture_ir",
     "capture_kernel",
+    "check_gradient",
     "check_reproducer",
     "compare_compiles",
     "compare_kernels",
@@ -278,6 +283,9 @@ _LAZY: Final = {
     "pass_page": "explaining",
     "pass_summary": "explaining",
     "GradientCapture": "gradients",
+    "GradientReport": "record_gradient",
+    "GradientStep": "record_gradient",
+    "check_gradient": "gradient_check",
     "gradient_features": "differentiable",
     "gradient_name": "differentiable",
     "has_functions": "discover",

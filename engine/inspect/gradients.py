@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from ..runtime.stacks import Stacks
     from .recorder import ShownRun
 
-__all__ = ["GradientCapture"]
+__all__ = ["GradientCapture", "GradientLauncher"]
 
 Array = np.ndarray[Any, Any]
 _MODE: Final = "reverse"
@@ -142,8 +142,8 @@ class GradientCapture(KernelCapture):
             self._stacks = Stacks(current, self.config)
         return self._stacks
 
-    def launcher(self, budget_s: float) -> Launcher:
-        return _GradientLauncher(self, budget_s)
+    def launcher(self, budget_s: float) -> GradientLauncher:
+        return GradientLauncher(self, budget_s)
 
 
 @dataclass
@@ -160,7 +160,7 @@ class _Start:
     failure: str = ""
 
 
-class _GradientLauncher(Launcher):
+class GradientLauncher(Launcher):
     """Launches a gradient; see the module docstring."""
 
     def __init__(self, capture: GradientCapture, budget_s: float) -> None:
@@ -218,7 +218,7 @@ class _GradientLauncher(Launcher):
     def _interpreted_forward(self, found: Round, others: list[str]) -> tuple[Inputs, FullCompile]:
         """Run the primal in the interpreter, or on the first of ``others`` if that is too slow."""
         compiled = self._gradient.primal.compiled(ORACLE, found.spec_keys)
-        given = self._of_primal(compiled, found)
+        given = self.primal_inputs(compiled, found)
         program = interp.compile_func(compiled.func, counted=True)
         most = ORACLE_STEPS_FIRST if found.first else ORACLE_STEPS
         try:
@@ -234,7 +234,7 @@ class _GradientLauncher(Launcher):
         """Run the primal on a backend."""
         primal = self._gradient.primal
         compiled = primal.compiled(name, found.spec_keys)
-        given = self._of_primal(compiled, found)
+        given = self.primal_inputs(compiled, found)
         if given.overlap():
             compiled = primal.compiled(name, found.spec_keys, False)
         with self.limited(name, found, "launch"), self._steps.silent():
@@ -243,7 +243,8 @@ class _GradientLauncher(Launcher):
             place.fetch()
         return given, compiled
 
-    def _of_primal(self, compiled: FullCompile, found: Round) -> Inputs:
+    def primal_inputs(self, compiled: FullCompile, found: Round) -> Inputs:
+        """Fresh copies of what the primal is launched with. compiled: of the primal."""
         primal = self._gradient.primal
         bound = primal.bound(found.args)
         kernel, config = primal.kernel.name, primal.config
@@ -299,14 +300,15 @@ class _GradientLauncher(Launcher):
         print_fn: Callable[[str], object] | None,
     ) -> Callable[[int], tuple[Any, ...]]:
         run = interp.compile_func(compiled.func, counted=True)
-        plan = self._plan(compiled, given, found)
+        plan = self.plan(compiled, given, found)
         return partial(counted, run, given.values, print_fn, stacks=plan)
 
     def _sources(self, given: Inputs, found: Round) -> list[WriteCounter]:
         """The write counters by which sizing knows the arrays: all inputs of a round are equal."""
         return [self._starts[id(found)].source] * len(given.values)
 
-    def _plan(self, compiled: FullCompile, given: Inputs, found: Round) -> StackPlan | None:
+    def plan(self, compiled: FullCompile, given: Inputs, found: Round) -> StackPlan | None:
+        """The sizes of the adstacks for a launch; None without stacks."""
         executable = compiled.executable
         if not executable.meta.has_stacks:
             return None
@@ -358,7 +360,7 @@ class _GradientLauncher(Launcher):
             fresh = described_again(autodiff, backend, compiled)
             autodiff = replace(fresh, overflow=overflow)
         given = self.inputs(compiled, found)
-        plan = self._plan(compiled, given, found)
+        plan = self.plan(compiled, given, found)
         assert plan is not None
         executable, label = compiled.executable, found.case.label
         known = facts_of_launch(

@@ -28,7 +28,7 @@ def widened(func: Func) -> Func | None:
         return None
     if any(op.code in _BITS for op in ops):
         return None
-    out = parse(to_text(func))
+    out = parse(to_text(func, locs=True))
     for op in all_ops(out):
         op.type = _wide(op.type)
         if op.code == C.GLOBAL_TMP:

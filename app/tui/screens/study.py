@@ -16,9 +16,11 @@ from textual import on
 from textual.app import ComposeResult
 
 from ....engine.inspect.record_bisection import SCRIPT, Bisection, Reproducer
+from ....engine.inspect.record_gradient import GradientReport
 from ....engine.inspect.record_nans import NanReport
 from ...core.lines import Line
 from ...core.views.bisection import bisection_lines
+from ...core.views.gradients import gradient_lines
 from ...core.views.nans import nan_lines
 from ...worker.events import Event, Exited, Failed, Progress, RecordUpdated, Studied
 from ...worker.protocol import Study
@@ -48,6 +50,7 @@ _QUESTIONS = {
 _NAN = "where the first NaN or infinity comes from"
 _NAN_QUESTIONS = {"nan": _NAN, "precision": "which lines lose precision against f64"}
 """By kind of study."""
+_GRADIENT = "check-grad"
 
 
 class _Ask(NamedTuple):
@@ -172,7 +175,7 @@ class StudyScreen(ListScreen):
         wrong = [b.backend for b in kernel.backends
                  if b.agreement is not None and b.agreement.verdict == "differs"]  # fmt: skip
         backend = wrong[0] if wrong and not metric else ""
-        if self.kind in _NAN_QUESTIONS:
+        if self.kind in (*_NAN_QUESTIONS, _GRADIENT):
             backend = self._backend_of(kernel, backend)
         study = Study(kind="bisect" if metric else self.kind, backend=backend, metric=metric)
         self._worker = start_study(self._client, kernel.id, study, self._heard)
@@ -185,6 +188,8 @@ class StudyScreen(ListScreen):
 
     @property
     def _question(self) -> str:
+        if self.kind == _GRADIENT:
+            return "how right the gradient is"
         return _NAN_QUESTIONS.get(self.kind, _QUESTIONS[self._metric])
 
     def on_unmount(self) -> None:
@@ -235,6 +240,8 @@ class StudyScreen(ListScreen):
         self._add_questions()
 
     def _add_questions(self) -> None:
+        if self.kind == _GRADIENT:
+            return
         self._lines += [Line(()), Line((("enter asks another question:", "dim"),))]
         if self.kind in _NAN_QUESTIONS:
             self._lines += [
@@ -250,6 +257,10 @@ class StudyScreen(ListScreen):
 
     def _show(self, answer: bytes) -> None:
         texts = {file.path: file.text for file in self.studio.record.files}
+        if self.kind == _GRADIENT:
+            found = msgspec.json.decode(answer, type=GradientReport)
+            self._lines = list(gradient_lines(found, texts))
+            return
         if self.kind in _NAN_QUESTIONS:
             self._lines = list(nan_lines(msgspec.json.decode(answer, type=NanReport), texts))
             return

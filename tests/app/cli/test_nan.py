@@ -1,4 +1,6 @@
-"""`qd-studio nan`: the origin of a NaN on the user's source, and the precision by line."""
+"""`qd-studio nan`: the origin of a NaN on the user's source, and the precision by line.
+
+Also `qd-studio check-grad`, which asks about one kernel in the same way."""
 
 import json
 
@@ -84,3 +86,42 @@ def test_the_precision_of_lines(words, capsys):
     assert row["made"] == 0.0
     assert row["value"] == round(row["value"])
     assert 1e4 < row["ulps"] == abs(row["value"] - row["exact"]) * 2.0**21
+
+
+GRADIENT = """import numpy as np
+from qd_studio import engine as qd
+
+
+@qd.kernel
+def settle(x: qd.types.NDArray[qd.f32, 1], to: qd.types.NDArray[qd.i32, 1],
+           loss: qd.types.NDArray[qd.f32, 1]):
+    for i in x:
+        loss[0] += x[i] * x[i] * qd.sin(x[i])
+    for i in x:
+        x[to[i]] = 0.5
+
+
+@settle.workload(n=[8])
+def points(n):
+    x = qd.ndarray(qd.f32, (n,), needs_grad=True)
+    x.from_numpy(np.linspace(0.0, 1.0, n, dtype=np.float32))
+    return x, np.arange(n, dtype=np.int32), qd.ndarray(qd.f32, (1,), needs_grad=True)
+"""
+
+
+def test_a_wrong_gradient_is_shown_with_its_cause(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "settle.py").write_text(GRADIENT)
+    assert cli.main(["check-grad", "settle.py", "--backend", "cpu"]) == 1
+    text = capsys.readouterr().out
+    for part in ("settle.grad on cpu: the gradient of x[7] is wrong", "an overwritten value",
+                 "settle.py:11  x[to[i]] = 0.5", "x[7] = 1  iteration 7"):  # fmt: skip
+        assert part in text, text
+    right = GRADIENT.replace("x[to[i]] = 0.5", "loss[0] += x[to[i]]")
+    (tmp_path / "settle.py").write_text(right)
+    words = ["check-grad", "settle.py", "--backend", "cpu", "--kernel", "settle", "--json"]
+    assert cli.main(words) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "right"
+    (tmp_path / "settle.py").write_text(GRADIENT.replace(", needs_grad=True", ""))
+    assert cli.main(["check-grad", "settle.py"]) == 4
+    assert "has no gradient" in capsys.readouterr().out

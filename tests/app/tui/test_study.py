@@ -9,6 +9,7 @@ from qd_studio.app.tui.widgets.lines import LineView
 from qd_studio.app.worker.events import Failed, Progress, Studied
 from qd_studio.engine.inspect.record import AgreementRecord, ErrorRecord
 from qd_studio.engine.inspect.record_bisection import Bisection, ChangedOp, Judged, Reproducer
+from qd_studio.engine.inspect.record_gradient import GradientReport, GradientStep
 from qd_studio.engine.inspect.record_nans import NanReport, NanRow
 
 from tests.app.records import make_record
@@ -96,6 +97,26 @@ async def test_one_key_finds_the_origin_of_a_nan(monkeypatch):
         tell(Studied(kernel, msgspec.json.encode(found)))
         await until(pilot, app, "scale on cpu: log(0) makes an infinity")
         for part in ("task 0, iteration 17", "x[17], line 4", "which lines lose precision"):
+            assert part in text_of(app)
+
+
+async def test_one_key_checks_the_gradient(monkeypatch):
+    record = make_record()
+    async with studio(record, SIZES[0]) as (app, pilot):
+        _, (kernel, question, tell) = await opened(monkeypatch, app, pilot, "V")
+        assert (kernel, question.kind) == (record.kernels[0].id, "check-grad")
+        step = GradientStep(
+            file="k.py", line=3, op="sin", text="sin(1)", iteration=(17,), value=0.841471,
+            rule=0.5, quotient=0.540302, wrong=True,
+        )  # fmt: skip
+        found = GradientReport(
+            kernel="scale.grad", state="wrong", cause="rule", backend="cpu", name="x",
+            index=(17,), reverse=0.5, differences=0.540302, error=0.04, path=(step,), file="k.py",
+            line=3, why="the rule of sin states the derivative 0.5",
+        )  # fmt: skip
+        tell(Studied(kernel, msgspec.json.encode(found)))
+        await until(pilot, app, "scale.grad on cpu: the gradient of x[17] is wrong")
+        for part in ("the rule of an operation", "iteration 17", "0.5, differs from 0.540302"):
             assert part in text_of(app)
 
 
