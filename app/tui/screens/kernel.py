@@ -72,6 +72,10 @@ class KernelScreen(StudioScreen):
         return cast(Pane, self._widgets[self.studio.sel.tab])
 
     @property
+    def scopes(self) -> tuple[str, ...]:
+        return (self.scope, *filter(None, (self.shown.scope,)))
+
+    @property
     def tab(self) -> Tab:
         """The tab, as its panel defines it."""
         tab = self._tabs[self.studio.sel.tab].tab
@@ -365,6 +369,14 @@ class KernelScreen(StudioScreen):
             at = ids.index(self.studio.sel.kernel) if self.studio.sel.kernel in ids else 0
             self.studio.select_kernel(ids[(at + step) % len(ids)])
             self.paint()
+
+    def action_debug(self, command: str, *more: object) -> None:
+        """Carry out a command of the Debug tab."""
+        if self.shown.scope == "debug":
+            self.shown.run(command, *more)
+
+    def cancel(self) -> bool:
+        return self.shown.cancel()
 
     def back(self) -> bool:
         """Out of the errors, the only pane, the diff where it hides the list. False at the top."""

@@ -13,11 +13,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from ...ir import Op
+from ...ir.printer import op_text
 from .cells import Cells, Watch, Write, equal
 from .machine import END, Machine
 from .values import DebugError, Frame, Names, shown
@@ -67,14 +68,16 @@ class Debugger:
 
     def __init__(
         self, func: Func, values: list[Any], *, passed: Any = None, constants: Any = None,
-        iteration: int | tuple[int, ...] | None = None, print_fn: PrintFn | None = None,
+        iteration: int | tuple[int, ...] | Literal["first"] | None = None,
+        print_fn: PrintFn | None = None,
         log_fn: Callable[[str], object] | None = None, debug: bool = True, seed: int = 0,
         budget: int = 256 << 20, places: Sequence[tuple[str, int]] = (),
     ) -> None:  # fmt: skip
         """values: as of `interp.run`; the run changes them. iteration: of the first parallel loop
         that has it, the only one of that loop to run, with its block if iterations wait for each
-        other. places: the files and lines of functions, for breakpoints at their definition."""
-        self.iteration: Final = iteration
+        other; ``first`` is the first of the first loop that has any, and all of a kernel without
+        one. places: the files and lines of functions, for breakpoints at their definition."""
+        self.iteration = iteration
         self._picked: Op | None = None
         self._first = 0
         self._log: Callable[[str], object] = log_fn or _discard
@@ -97,6 +100,11 @@ class Debugger:
         inside = self._starts
         if self.iteration is not None:
             self.machine.run(END, inside, lambda: self._picked is not None and self._in_picked())
+            if self.iteration == "first":  # no loop has one: the whole kernel is run
+                self.iteration = None
+                self.machine.go(0)
+                self._to_entry()
+                return
             if self._picked is None or not self._in_picked():
                 raise DebugError(f"no parallel loop has the iteration {self.iteration}")
         elif 0 not in inside:
@@ -109,6 +117,8 @@ class Debugger:
         if wanted is None or self._picked not in (None, op):
             return space
         first: Any = space[0] if len(space) else None
+        if wanted == "first" and first is not None:
+            wanted = self.iteration = first if isinstance(first, tuple) else int(first)
         if first is None or isinstance(wanted, tuple) != isinstance(first, tuple):
             return space
         if isinstance(space, range):
@@ -161,6 +171,20 @@ class Debugger:
     def op(self) -> Op | None:
         """The op that is executed next; None at the end."""
         return None if self.machine.at_end else self.machine.code[self.machine.pc].op
+
+    def ops(self, around: int = 8) -> tuple[list[str], int]:
+        """The text of the ops at most ``around`` instructions before and after this moment, and the
+        index of the next one to be executed; -1 at the end."""
+        code, pc = self.machine.code, self.machine.pc
+        near = range(max(0, pc - around), min(len(code), pc + around + 1)) if pc >= 0 else range(0)
+        found = [(n, op) for n in near if (op := code[n].op) is not None]
+        at = next((i for i, (n, _) in enumerate(found) if n >= pc), -1)
+        return [op_text(op) for _, op in found], at
+
+    @property
+    def first(self) -> int:
+        """The earliest moment that the debugger goes back to: the first line."""
+        return self._first
 
     @property
     def result(self) -> tuple[Any, ...]:
