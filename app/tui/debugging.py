@@ -11,6 +11,7 @@ import contextlib
 import os
 import queue
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -89,6 +90,11 @@ class DebugSession:
             self.files.setdefault(file, _stamp(file))
             self._texts[file] = found
         return found
+
+    @property
+    def is_idle(self) -> bool:
+        """True if no request waits or is being carried out."""
+        return self._jobs.unfinished_tasks == 0 and not self.view.busy
 
     @property
     def is_old(self) -> bool:
@@ -201,13 +207,22 @@ class DebugSession:
         with contextlib.suppress(queue.Empty):
             while True:
                 self._jobs.get_nowait()
+                self._jobs.task_done()
         client = self._client
         if client is not None and self.view.position is not None:
-            client.interrupt()
+            threading.Thread(target=self._interrupt, args=(client,), daemon=True).start()
         elif client is not None:
             self._closing = True
             client.abandon()
         return True
+
+    def _interrupt(self, client: Client) -> None:
+        """Repeat it while the motion goes on: one that has not begun yet does not see it."""
+        for _ in range(50):
+            if not self.view.busy or self._closing:
+                return
+            client.interrupt()
+            time.sleep(0.1)
 
     def close(self) -> None:
         """End the session; returns at once."""
@@ -242,9 +257,13 @@ class DebugSession:
                 self._set(busy=job[0])
                 self._do(client, job[1])
                 self._set(busy="")
+                self._jobs.task_done()
         except AdapterError as error:
             text = "given up" if self._closing else str(error)
             self._set(failed=text, busy="")
+            with contextlib.suppress(ValueError):
+                while True:
+                    self._jobs.task_done()
         finally:
             client.close()
 

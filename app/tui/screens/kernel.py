@@ -370,10 +370,11 @@ class KernelScreen(StudioScreen):
             self.studio.select_kernel(ids[(at + step) % len(ids)])
             self.paint()
 
-    def action_debug(self, command: str, *more: object) -> None:
-        """Carry out a command of the Debug tab."""
+    def action_debug(self, command: str, what: object = None, op: object = None) -> None:
+        """Carry out a command of the Debug tab; what, op: its arguments, None for none."""
+        # Textual passes no more arguments than it counts parameters: *more would lose some.
         if self.shown.scope == "debug":
-            self.shown.run(command, *more)
+            self.shown.run(command, *[each for each in (what, op) if each is not None])
 
     def cancel(self) -> bool:
         return self.shown.cancel()

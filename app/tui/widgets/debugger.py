@@ -14,6 +14,7 @@ from typing import Any, Final
 from textual import on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
+from textual.widgets import Static
 
 from ....engine.inspect.record import KernelRecord
 from ...core.lines import Line, Span, ir_spans, python_spans
@@ -28,7 +29,13 @@ from .pane import Pane
 __all__ = ["DebugPane"]
 
 _SIDE_BY_SIDE: Final = 100
-_REASONS: Final = {"exception": "error", "end": "end", "entry": "at the start"}
+_PADDING: Final = re.compile(r"\s+")
+"""NumPy pads the numbers of an array to one width."""
+_REASONS: Final = {
+    "exception": "error",
+    "end": "the kernel has ended: step back, or start again",
+    "entry": "at the start",
+}
 _PRIMAL: Final = "The kernel of a gradient is debugged, not the gradient: open {name}."
 _SAVED: Final = "This is a saved session: the debugger runs kernels of a file that is watched."
 
@@ -45,6 +52,8 @@ class DebugPane(Pane, Vertical):
     DebugPane.wide #debugged { height: 1fr; width: 3fr; }
     DebugPane.wide #values { height: 1fr; width: 2fr; border-top: none;
         border-left: solid $panel-lighten-2; }
+    DebugPane #debug-question { height: 1; padding: 0 1; display: none; background: $boost; }
+    DebugPane.asking #debug-question { display: block; }
     """
     scope = "debug"
 
@@ -61,6 +70,7 @@ class DebugPane(Pane, Vertical):
         with Horizontal(id="debug-panes"):
             yield LineView(id="debugged")
             yield LineView(id="values", idle_cursor=False)
+        yield Static(id="debug-question", markup=False)
         yield PromptBar("", self._given, id="debug-text")
 
     @property
@@ -189,12 +199,15 @@ class DebugPane(Pane, Vertical):
             spans.append((f"  iteration {text}", ""))
         of = f" of {view.end - moment.first}" if view.end is not None else ""
         spans.append((f"  moment {moment.time - moment.first}{of}", "num"))
-        reason = view.busy or position.text or _REASONS.get(position.reason, "")
+        text = "" if position.reason == "end" else position.text
+        if position.reason == "breakpoint" and text.startswith("line "):
+            text = f"breakpoint at {text}"
+        reason = view.busy or text or _REASONS.get(position.reason, "")
         if view.busy:
             reason += f" ...  {self.studio.key_name('cancel')} cancels"
         out = [Line(tuple(spans))]
         style = "bad" if position.reason == "exception" and not view.busy else "accent"
-        for text in reason.splitlines():
+        for text in reason.splitlines() or [""]:  # one line also without: the source stays put
             out += [Line(((part, style),)) for part in self._wrap(text)]
         if session.is_old:
             key = self.studio.key_name("debug-restart")
@@ -259,7 +272,10 @@ class DebugPane(Pane, Vertical):
             for name, value in values:
                 old = view.before.get(name)
                 style = "warn" if old is not None and old != value else ""
-                spans = ((f"  {name:<{width}}  ", "id"), (value.replace("\n", " "), style))
+                spans = (
+                    (f"  {name:<{width}}  ", "id"),
+                    (_PADDING.sub(" ", value).replace(" ,", ","), style),
+                )
                 out.append(Line(spans, (heading, name), f"{name} = {value}"))
         if len(view.position.frames) > 1:
             out.append(Line((("Functions", "head"),)))
@@ -388,13 +404,15 @@ class DebugPane(Pane, Vertical):
 
     def _ask(self, what: str, text: str, answer: Callable[[str], object]) -> None:
         bar = self.query_one("#debug-text", PromptBar)
-        bar.placeholder, bar.value, self._answer = what, text, answer
+        self.query_one("#debug-question", Static).update(f"{what}:")
+        bar.value, self._answer = text, answer
         bar.add_class("open")
+        self.add_class("asking")
         bar.focus()
 
     def _given(self, text: str) -> None:
         answer, self._answer = self._answer, None
-        self.query_one("#debug-text", PromptBar).leave(self._source)
+        self.back()
         if answer is not None:
             answer(text.strip())
 
@@ -431,6 +449,7 @@ class DebugPane(Pane, Vertical):
     def back(self) -> bool:
         bar = self.query_one("#debug-text", PromptBar)
         if bar.leave(self._source):
+            self.remove_class("asking")
             return True
         if self.zoomed:
             self.zoom()

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import numpy as np
 
 from ...ir import Op
+from ...ir import codes as C
 from ...ir.printer import op_text
 from .cells import Cells, Watch, Write, equal
 from .machine import END, Machine
@@ -302,10 +303,31 @@ class Debugger:
     def _ended(self) -> Stop:
         machine = self.machine
         if machine.error is not None:
-            self.stop = Stop("error", getattr(machine.error, "message", str(machine.error)))
+            text = self._outside() or getattr(machine.error, "message", str(machine.error))
+            self.stop = Stop("error", text)
         else:
             self.stop = Stop("end") if machine.at_end else Stop("pause")
         return self.stop
+
+    def _outside(self) -> str:
+        """The array and the index of the access that failed; empty if it was something else."""
+        op = self.op
+        at = op.args[0] if op is not None and op.args and op.code != C.EXTERNAL_PTR else op
+        if at is None or at.code != C.EXTERNAL_PTR or at.args[0].code != C.ARG_ADDR:
+            return ""
+        name = self.machine.func.params[at.args[0].attr[0]].name
+        array = self.names.arguments.get(name)
+        env, texts = self.machine.env, [self.machine.flat.values.get(x, "") for x in at.args[1:]]
+        found = [env.get(t) if t.isidentifier() else t for t in texts]
+        try:
+            index = [int(x) for x in found]  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return ""
+        shape = getattr(array, "shape", ())
+        if len(shape) != len(index) or all(0 <= i < n for i, n in zip(index, shape, strict=True)):
+            return ""
+        where = ", ".join(map(str, index))
+        return f"{name}[{where}] is outside of {name}, which has the shape {tuple(shape)}"
 
     def step(self) -> Stop:
         """Go to the next line, into functions."""
