@@ -274,9 +274,8 @@ class Adapter:
     def do_moment(self, given: dict[str, Any]) -> dict[str, Any]:
         """The time, and the ops around the one that is executed next."""
         d = self._d
-        ops, op = d.ops()
-        iteration = list(d.iteration) if isinstance(d.iteration, tuple) else d.iteration
-        return {"time": d.time, "first": d.first, "iteration": iteration,
+        ops, op = d.machine.ops()
+        return {"time": d.time, "first": d.first, "iteration": d.iteration,
                 "atEnd": d.machine.at_end, "ops": ops, "op": op}  # fmt: skip
 
     def do_lastWrite(self, given: dict[str, Any]) -> dict[str, Any]:

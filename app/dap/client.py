@@ -36,8 +36,8 @@ class Position(NamedTuple):
 
 class Moment(NamedTuple):
     """time: ops executed since the start of the run; first: those before the first line that is
-    debugged. iteration: the only one that runs. at_end: the kernel has ended. ops: the IR ops around
-    this moment. op: the index in them of the next one; -1 at the end."""
+    debugged. iteration: the only one that runs. at_end: the kernel has ended. ops: the IR ops
+    around this moment. op: the index in them of the next one; -1 at the end."""
 
     time: int
     first: int

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from ..dap.client import AdapterError, Client, LastWrite, Moment, Position
 
-__all__ = ["DebugSession", "View"]
+__all__ = ["Breakpoints", "DebugSession", "View"]
 
 _MOST_PRINTED: Final = 200
 _FORWARD: Final = ("next", "stepIn", "stepOut", "continue")
@@ -29,7 +29,7 @@ Breakpoints = Mapping[str, Mapping[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What the tab shows.
+    """The state that the tab shows.
 
     position, moment: where the run is; None until it has started. before: the values of the stop
     before. end: the moment of the end or the error, once it was seen. busy: what is being done.

@@ -77,7 +77,7 @@ class StudioScreen(Screen[None]):
 
     @property
     def scopes(self) -> tuple[str, ...]:
-        """The scopes of the commands that work now, beside those that work everywhere."""
+        """The scopes of this screen's own commands that work now."""
         return (self.scope,)
 
     @property

@@ -20,7 +20,7 @@ from ....engine.inspect.record import KernelRecord
 from ...core.lines import Line, Span, ir_spans, python_spans
 from ...core.state import kernel_of
 from ..commands import bindings
-from ..debugging import DebugSession, View
+from ..debugging import Breakpoints, DebugSession, View
 from ..link import Computed
 from .bars import PromptBar
 from .lines import LineView
@@ -100,7 +100,7 @@ class DebugPane(Pane, Vertical):
             self.notify(fault, timeout=4, markup=False)
             return
         old = self._mine()
-        breakpoints = old.view.breakpoints if old is not None else {}
+        breakpoints: Breakpoints = old.view.breakpoints if old is not None else {}
         watched = old.watched if old is not None else ()
         if self.session is not None:
             self.session.close()
@@ -116,7 +116,7 @@ class DebugPane(Pane, Vertical):
         self.paint()
 
     def _fault(self, kernel: KernelRecord | None) -> str:
-        """Why the kernel cannot be debugged; empty if it can."""
+        """The reason why the kernel cannot be debugged; empty if it can."""
         if kernel is None:
             return "There is no kernel."
         if self.studio.link is None:
@@ -370,7 +370,8 @@ class DebugPane(Pane, Vertical):
             return
         line = self._values.current
         key: Any = line.key if line is not None else None
-        heading, name = key if isinstance(key, tuple) else ("", "")
+        named: tuple[str, str] = key or ("", "")
+        heading, name = named
         if heading == "Locals" and self._values.display:
             session.who(name, changed)
             return

@@ -18,9 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 import numpy as np
 
 from ...ir import Op
-from ...ir import codes as C
-from ...ir.printer import op_text
-from .cells import Cells, Watch, Write, equal
+from .cells import Breakpoint, Cells, Watch, Write, equal
 from .machine import END, Machine
 from .values import DebugError, Frame, Names, shown
 
@@ -29,27 +27,6 @@ if TYPE_CHECKING:
     from ...ir import Func
 
 __all__ = ["Breakpoint", "DebugError", "Debugger", "Stop", "Write"]
-
-
-class Breakpoint:
-    """A place to stop at.
-
-    line: where the user put it. at: the line with code that it is at, 0 for none. condition: stops
-    only if it is true. hits: stops from this time on that it is reached, 0 for always; the times
-    that were passed since it exists count, forward only once. log: text to report in place of a
-    stop, with ``{expressions}``.
-    """
-
-    def __init__(self, file: str, line: int, condition: str, hits: int, log: str) -> None:
-        self.file: Final = file
-        self.line: Final = line
-        self.condition: Final = condition
-        self.hits: Final = hits
-        self.log: Final = log
-        self.at = 0
-        self.pcs: frozenset[int] = frozenset()
-        self.seen: Final[dict[int, int]] = {}
-        """By moment, which time it was that the breakpoint was reached."""
 
 
 class Stop(NamedTuple):
@@ -78,7 +55,7 @@ class Debugger:
         that has it, the only one of that loop to run, with its block if iterations wait for each
         other; ``first`` is the first of the first loop that has any, and all of a kernel without
         one. places: the files and lines of functions, for breakpoints at their definition."""
-        self.iteration = iteration
+        self.iteration: Any = iteration
         self._picked: Op | None = None
         self._first = 0
         self._log: Callable[[str], object] = log_fn or _discard
@@ -118,8 +95,9 @@ class Debugger:
         if wanted is None or self._picked not in (None, op):
             return space
         first: Any = space[0] if len(space) else None
+        first = first if first is None or isinstance(first, tuple) else int(first)  # pyright: ignore[reportUnknownVariableType]
         if wanted == "first" and first is not None:
-            wanted = self.iteration = first if isinstance(first, tuple) else int(first)
+            wanted = self.iteration = first
         if first is None or isinstance(wanted, tuple) != isinstance(first, tuple):
             return space
         if isinstance(space, range):
@@ -143,8 +121,8 @@ class Debugger:
         if machine.code[machine.pc].op is op:
             return False
         axes = [n for n in (f"i{op.id}_{k}" for k in range(9)) if n in machine.env]
-        at = tuple([machine.env[n] for n in axes])
-        return at == (self.iteration if isinstance(self.iteration, tuple) else (self.iteration,))
+        at, wanted = tuple([machine.env[n] for n in axes]), self.iteration
+        return at == wanted if isinstance(wanted, tuple) else at == (wanted,)
 
     # --- where it is -------------------------------------------------------------------------
 
@@ -172,15 +150,6 @@ class Debugger:
     def op(self) -> Op | None:
         """The op that is executed next; None at the end."""
         return None if self.machine.at_end else self.machine.code[self.machine.pc].op
-
-    def ops(self, around: int = 8) -> tuple[list[str], int]:
-        """The text of the ops at most ``around`` instructions before and after this moment, and the
-        index of the next one to be executed; -1 at the end."""
-        code, pc = self.machine.code, self.machine.pc
-        near = range(max(0, pc - around), min(len(code), pc + around + 1)) if pc >= 0 else range(0)
-        found = [(n, op) for n in near if (op := code[n].op) is not None]
-        at = next((i for i, (n, _) in enumerate(found) if n >= pc), -1)
-        return [op_text(op) for _, op in found], at
 
     @property
     def first(self) -> int:
@@ -303,31 +272,13 @@ class Debugger:
     def _ended(self) -> Stop:
         machine = self.machine
         if machine.error is not None:
-            text = self._outside() or getattr(machine.error, "message", str(machine.error))
+            text = self.names.outside_access(self.op) or getattr(
+                machine.error, "message", str(machine.error)
+            )
             self.stop = Stop("error", text)
         else:
             self.stop = Stop("end") if machine.at_end else Stop("pause")
         return self.stop
-
-    def _outside(self) -> str:
-        """The array and the index of the access that failed; empty if it was something else."""
-        op = self.op
-        at = op.args[0] if op is not None and op.args and op.code != C.EXTERNAL_PTR else op
-        if at is None or at.code != C.EXTERNAL_PTR or at.args[0].code != C.ARG_ADDR:
-            return ""
-        name = self.machine.func.params[at.args[0].attr[0]].name
-        array = self.names.arguments.get(name)
-        env, texts = self.machine.env, [self.machine.flat.values.get(x, "") for x in at.args[1:]]
-        found = [env.get(t) if t.isidentifier() else t for t in texts]
-        try:
-            index = [int(x) for x in found]  # type: ignore[arg-type]
-        except (TypeError, ValueError):
-            return ""
-        shape = getattr(array, "shape", ())
-        if len(shape) != len(index) or all(0 <= i < n for i, n in zip(index, shape, strict=True)):
-            return ""
-        where = ", ".join(map(str, index))
-        return f"{name}[{where}] is outside of {name}, which has the shape {tuple(shape)}"
 
     def step(self) -> Stop:
         """Go to the next line, into functions."""

@@ -134,12 +134,12 @@ async def test_forward_back_breakpoints_and_writes(program):
         assert moment_of(app) == before + 1
         await keys(app, pilot, "minus")
         assert moment_of(app) == before
-        # A breakpoint at the cursor; the other one has a condition that is never true.
+        # A breakpoint at the cursor; the one before it has a condition that is not true.
         view(app, "debugged").put(16)
         text = await keys(app, pilot, "b")
         assert re.search(r"● +17 ", text)
         view(app, "debugged").put(15)
-        assert "if i == 4" in await typed(app, pilot, "X", "i == 4")
+        assert "if i == 4" in await typed(app, pilot, "V", "i == 4")
         text = await keys(app, pilot, "right_curly_bracket")
         assert current(app) == 17 and "breakpoint" in text
         assert "x[3] + 1  3.5" in await typed(app, pilot, "p", "x[3] + 1")
