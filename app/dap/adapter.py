@@ -1,7 +1,8 @@
 """The child process: answers the requests of an editor with a debugger.
 
 Requests are answered one after the other; only `pause` and `disconnect` are looked at while a
-motion goes on.
+motion goes on. Three requests are not of the protocol: `moment`, `lastWrite` and `goToMoment`,
+which the studio uses.
 """
 
 from __future__ import annotations
@@ -267,6 +268,30 @@ class Adapter:
 
     def do_pause(self, given: dict[str, Any]) -> None:
         """Seen by the reading thread already."""
+
+    # --- moments -----------------------------------------------------------------------------
+
+    def do_moment(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The time, and the ops around the one that is executed next."""
+        d = self._d
+        ops, op = d.machine.ops()
+        return {"time": d.time, "first": d.first, "iteration": d.iteration,
+                "atEnd": d.machine.at_end, "ops": ops, "op": op}  # fmt: skip
+
+    def do_lastWrite(self, given: dict[str, Any]) -> dict[str, Any]:
+        """The last write of what an expression names, or the last that changed it; found is false
+        if there was none."""
+        search = self._d.when_changed if given.get("changed") else self._d.who_wrote
+        found = search(given["expression"])
+        if found is None:
+            return {"found": False}
+        return {"found": True, "time": found.time, "file": found.file, "line": found.line,
+                "old": shown(found.old), "new": shown(found.new)}  # fmt: skip
+
+    def do_goToMoment(self, given: dict[str, Any]) -> None:
+        """Be at a time."""
+        time = int(given["time"])
+        self._move(lambda: self._d.goto(time))
 
     # --- values ------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from . import framing
 
-__all__ = ["AdapterError", "Client", "Position"]
+__all__ = ["AdapterError", "Client", "LastWrite", "Moment", "Position"]
 
 
 class AdapterError(Exception):
@@ -34,6 +34,29 @@ class Position(NamedTuple):
     values: dict[str, list[tuple[str, str]]]
 
 
+class Moment(NamedTuple):
+    """time: ops executed since the start of the run; first: those before the first line that is
+    debugged. iteration: the only one that runs. at_end: the kernel has ended. ops: the IR ops
+    around this moment. op: the index in them of the next one; -1 at the end."""
+
+    time: int
+    first: int
+    iteration: int | tuple[int, ...] | None
+    at_end: bool
+    ops: tuple[str, ...]
+    op: int
+
+
+class LastWrite(NamedTuple):
+    """A write of a value: the moment before it, its place, and the value before and after."""
+
+    time: int
+    file: str
+    line: int
+    old: str
+    new: str
+
+
 class Client:
     """One session. It starts an adapter, which `close` ends."""
 
@@ -46,6 +69,8 @@ class Client:
         self._answers: Final[queue.Queue[dict[str, Any] | None]] = queue.Queue()
         self._events: Final[queue.Queue[dict[str, Any] | None]] = queue.Queue()
         self._seq = 0
+        self._over = False
+        self._lock: Final = threading.Lock()
         self._reader: Final = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -59,19 +84,34 @@ class Client:
                     self._on_output(message["body"]["output"])
                 elif message["event"] in ("stopped", "terminated", "initialized"):
                     self._events.put(message)
+        self._over = True
         self._answers.put(None)
         self._events.put(None)
 
+    def _send(self, command: str, arguments: Mapping[str, Any]) -> int:
+        """Send a request; returns its number."""
+        assert self._process.stdin is not None
+        with self._lock:
+            self._seq += 1
+            message = {"seq": self._seq, "type": "request", "command": command,
+                       "arguments": arguments}  # fmt: skip
+            try:
+                framing.write(self._process.stdin, message)  # type: ignore[arg-type]
+            except (OSError, ValueError):
+                raise AdapterError("the debugger has ended") from None
+            return self._seq
+
+    @property
+    def has_ended(self) -> bool:
+        """True once the adapter has closed its side, so that no request is answered."""
+        return self._over
+
     def request(self, command: str, **arguments: Any) -> dict[str, Any]:
         """The body of the answer to a request. Raises AdapterError."""
-        self._seq += 1
-        assert self._process.stdin is not None
-        message = {"seq": self._seq, "type": "request", "command": command, "arguments": arguments}
-        try:
-            framing.write(self._process.stdin, message)  # type: ignore[arg-type]
-        except (OSError, ValueError):
-            raise AdapterError("the debugger has ended") from None
-        answer = self._answers.get()
+        seq = self._send(command, arguments)
+        while (answer := self._answers.get()) is not None:
+            if answer["request_seq"] == seq:  # else it is that of `interrupt`
+                break
         if answer is None:
             raise AdapterError("the debugger has ended")
         if not answer["success"]:
@@ -97,6 +137,38 @@ class Client:
         if the session is over."""
         self.request(command, threadId=1, **more)
         return self._position()
+
+    def go_to(self, time: int) -> Position:
+        """Be at another moment."""
+        self.request("goToMoment", time=time)
+        return self._position()
+
+    def moment(self) -> Moment:
+        """The moment where the run is."""
+        found = self.request("moment")
+        at: Any = found["iteration"]
+        iteration = tuple(at) if isinstance(at, list) else at  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
+        return Moment(found["time"], found["first"], iteration, found["atEnd"],
+                      tuple(found["ops"]), found["op"])  # fmt: skip
+
+    def last_write(self, name: str, changed: bool = False) -> LastWrite | None:
+        """The last write of a value before this moment, or the last that changed it; None if there
+        was none. Raises AdapterError."""
+        found = self.request("lastWrite", expression=name, changed=changed)
+        if not found.pop("found"):
+            return None
+        return LastWrite(**found)
+
+    def interrupt(self) -> None:
+        """Let a motion of another thread end soon."""
+        with contextlib.suppress(AdapterError):
+            self._send("pause", {})
+
+    def abandon(self) -> None:
+        """End the session from another thread, whatever it does: the request that waits fails."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()  # the adapter ends the program's process then
 
     def _position(self) -> Any:
         event = self._event("stopped", "terminated")

@@ -418,9 +418,9 @@ class StudioApp(Actions, App[int]):
             await self.run_action(chosen.action, self.screen)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        here = screen.scope if isinstance(screen, StudioScreen) else ""
+        here = screen.scopes if isinstance(screen, StudioScreen) else ()
         for chosen in all_commands():
-            if chosen.scope in ("everywhere", "list", here) and chosen.id != "palette":
+            if chosen.scope in ("everywhere", "list", *here) and chosen.id != "palette":
                 keys = self.key_name(chosen.id)
                 yield SystemCommand(
                     f"{chosen.title} ({keys})", chosen.help, partial(self.run_command, chosen)

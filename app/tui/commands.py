@@ -33,6 +33,7 @@ SCOPES: Final = {
     "list": "In any list or listing",
     "home": "On the matrix of kernels",
     "kernel": "On a kernel",
+    "debug": "On the Debug tab of a kernel",
     "compare": "On the list of what to compare with",
     "versus": "On a comparison",
     "ir": "On the IR of two compiles",
@@ -173,6 +174,51 @@ _COMMANDS: Final = (
             "kernel"),
     Command("previous-kernel", "K", "Previous kernel", "Show the previous kernel.",
             "screen.kernel(-1)", "kernel"),
+    Command("debug-next", "right_square_bracket,f10", "Next line", "Step to the next line.",
+            "screen.debug('motion', 'next')", "debug"),
+    Command("debug-previous", "left_square_bracket,f7", "Line before", "Step back to the line "
+            "before.",
+            "screen.debug('motion', 'stepBack')", "debug"),
+    Command("debug-into", "greater_than_sign,f11", "Into the function", "Step to the next line, "
+            "also of a function that the line calls.",
+            "screen.debug('motion', 'stepIn')", "debug"),
+    Command("debug-out", "less_than_sign,f12", "Out of the function", "Step to the caller.",
+            "screen.debug('motion', 'stepOut')", "debug"),
+    Command("debug-op", "plus,equals_sign", "Next op", "Execute one op of the IR.",
+            "screen.debug('motion', 'next', True)", "debug"),
+    Command("debug-op-back", "minus", "Op before", "Undo one op of the IR.",
+            "screen.debug('motion', 'stepBack', True)", "debug"),
+    Command("debug-continue", "right_curly_bracket,f5", "Continue", "Go on to a breakpoint, an "
+            "error or the end.",
+            "screen.debug('motion', 'continue')", "debug"),
+    Command("debug-reverse", "left_curly_bracket,f6", "Continue backwards", "Go back to a "
+            "breakpoint or the start.",
+            "screen.debug('motion', 'reverseContinue')", "debug"),
+    Command("debug-break", "b,f9", "Breakpoint", "Set a breakpoint at the line under the cursor, "
+            "or remove it.",
+            "screen.debug('breakpoint')", "debug"),
+    Command("debug-condition", "V", "Breakpoint with a condition", "Set a breakpoint that stops "
+            "only if an expression is true, such as `i == 3 and x[i] > 2`.",
+            "screen.debug('condition')", "debug"),
+    Command("debug-who", "W", "Who wrote it", "Find the last write of the selected value; of "
+            "an array, of the element that you name.",
+            "screen.debug('who', False)", "debug"),
+    Command("debug-when", "H", "When it changed", "Find the last write that changed the "
+            "selected value; of an array, of the element that you name.",
+            "screen.debug('who', True)", "debug"),
+    Command("debug-go", "L", "Go to that moment", "Go to the moment before the write that was "
+            "found; again: back to where you were.",
+            "screen.debug('go')", "debug"),
+    Command("debug-value", "p", "Value of an expression", "Show the value of an expression over "
+            "the names of the kernel; it stays below the values. Nothing removes all.",
+            "screen.debug('ask_value')", "debug"),
+    Command("debug-op-list", "f", "IR", "Show or hide the ops of the IR around this moment.",
+            "screen.debug('ops')", "debug"),
+    Command("debug-iteration", "I", "Another iteration", "Choose the iteration (`3`, `3, 4`; "
+            "`all`) and start again.",
+            "screen.debug('iteration')", "debug"),
+    Command("debug-restart", "a", "Start again", "Start again, with the file as it is saved now.",
+            "screen.debug('restart')", "debug"),
     Command("compare-from", "m", "Compare from here", "Compare the others with the save under the "
             "cursor, not with the newest.", "screen.mark", "compare"),
     Command("versus-backend", "b", "Next backend", "Show the passes on the next backend.",

@@ -57,7 +57,7 @@ APP_MAY = {
     "markup": set(),
     "panels": {"markup"},
     "report": {"markup", "panels"},
-    "tui": {"worker", "watch", "panels", "report", "ending", "sweeping", "history"},
+    "tui": {"dap", "worker", "watch", "panels", "report", "ending", "sweeping", "history"},
     "batch": {"worker"},
     "opening": set(),
     "options": {"batch", "opening", "progress", "streams", "usage", "worker"},

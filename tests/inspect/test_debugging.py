@@ -289,3 +289,30 @@ def test_walks_through_small_programs_end_where_plain_execution_is(part, monkeyp
         feature.run()
     qd.reset()
     assert len(walked) > 10
+
+
+@qd.kernel
+def over_grid(x: qd.types.NDArray[qd.f32, 2]):
+    for i, j in qd.ndrange((2, 4), (3, 5)):
+        x[i, j] = 1.0
+
+
+@qd.kernel
+def without_loop(a: qd.i32) -> qd.i32:
+    b = a + 1
+    return b
+
+
+def test_the_first_iteration_is_that_of_the_first_loop():
+    d = inspect.debug(over_grid, np.zeros((8, 8), np.float32), iteration="first")
+    assert d.iteration == (2, 3) and d.locals() == {"i": 2, "j": 3}
+    d.cont()
+    assert d.arguments()["x"].sum() == 1.0
+    d = inspect.debug(without_loop, 3, iteration="first")
+    assert d.iteration is None and d.next().reason == "step" and d.locals() == {"b": 4}
+
+
+def test_an_access_outside_of_an_array_names_it():
+    d = inspect.debug(over_grid, np.zeros((3, 4), np.float32))
+    assert d.cont() == ("error", "x[2, 4] is outside of x, which has the shape (3, 4)")
+    assert d.back().reason == "step"

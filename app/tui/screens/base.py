@@ -76,6 +76,11 @@ class StudioScreen(Screen[None]):
         """Show the app's state; called when it changes."""
 
     @property
+    def scopes(self) -> tuple[str, ...]:
+        """The scopes of this screen's own commands that work now."""
+        return (self.scope,)
+
+    @property
     def view(self) -> LineView | None:
         """The list that keys act on."""
         if isinstance(self.focused, LineView):

@@ -72,6 +72,10 @@ class KernelScreen(StudioScreen):
         return cast(Pane, self._widgets[self.studio.sel.tab])
 
     @property
+    def scopes(self) -> tuple[str, ...]:
+        return (self.scope, *filter(None, (self.shown.scope,)))
+
+    @property
     def tab(self) -> Tab:
         """The tab, as its panel defines it."""
         tab = self._tabs[self.studio.sel.tab].tab
@@ -365,6 +369,15 @@ class KernelScreen(StudioScreen):
             at = ids.index(self.studio.sel.kernel) if self.studio.sel.kernel in ids else 0
             self.studio.select_kernel(ids[(at + step) % len(ids)])
             self.paint()
+
+    def action_debug(self, command: str, what: object = None, op: object = None) -> None:
+        """Carry out a command of the Debug tab; what, op: its arguments, None for none."""
+        # Textual passes no more arguments than it counts parameters: *more would lose some.
+        if self.shown.scope == "debug":
+            self.shown.run(command, *[each for each in (what, op) if each is not None])
+
+    def cancel(self) -> bool:
+        return self.shown.cancel()
 
     def back(self) -> bool:
         """Out of the errors, the only pane, the diff where it hides the list. False at the top."""

@@ -74,7 +74,8 @@ class TitleBar(Bar):
 
 
 class TabBar(Bar):
-    """Names of tabs with their number keys; the current one reversed. All fit in 60 columns."""
+    """Names of tabs with their number keys; the current one reversed. Where not all fit, the first
+    ones give way to the current one."""
 
     DEFAULT_CSS = """
     TabBar { height: 1; background: $surface; color: $foreground; padding: 0 1; }
@@ -108,13 +109,21 @@ class TabBar(Bar):
         # Before the first layout no width is known.
         if 0 < self.size.width < len(text) + 1:
             text = self._drawn("{}{}")
+            at = self._names.index(self._current) if self._current in self._names else 0
+            hidden = 0
+            while self._ends[at] > self.size.width - 2 and hidden < at:
+                hidden += 1
+                text = self._drawn("{}{}", hidden)
         self.update(text)
 
-    def _drawn(self, form: str) -> Text:
-        """form: of a number and a name."""
+    def _drawn(self, form: str, hidden: int = 0) -> Text:
+        """form: of a number and a name. hidden: that many names are left out at the left."""
         text = Text(no_wrap=True)
         self._ends = []
         for i, name in enumerate(self._names, 1):
+            if i <= hidden:
+                self._ends.append(-1)
+                continue
             style = "reverse bold" if name == self._current else ""
             number = i % 10 if i <= 10 else ""  # the keys of the others are in the help
             text.append(form.format(number, name), style=style)

@@ -23,6 +23,9 @@ __all__ = ["LinesPane", "Pane", "make_pane"]
 class Pane:
     """Mixed into the widget of a tab, which is made with the id of its panel."""
 
+    scope = ""
+    """The scope of the commands of this tab alone."""
+
     one_list = False
     """True for a tab that has no other list to go to."""
 
@@ -78,6 +81,14 @@ class Pane:
     def back(self) -> bool:
         """One level out; False at the top."""
         return False
+
+    def cancel(self) -> bool:
+        """Give up work that the tab has begun; False if there is none."""
+        return False
+
+    def run(self, command: str, *more: Any) -> None:
+        """Carry out a command of the tab's own scope."""
+        raise NotImplementedError
 
 
 class LinesPane(Pane, LineView):

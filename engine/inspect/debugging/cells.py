@@ -34,6 +34,27 @@ class Write(NamedTuple):
     new: Any
 
 
+class Breakpoint:
+    """A place to stop at.
+
+    line: where the user put it. at: the line with code that it is at, 0 for none. condition: stops
+    only if it is true. hits: stops from this time on that it is reached, 0 for always; the times
+    that were passed since it exists count, forward only once. log: text to report in place of a
+    stop, with ``{expressions}``.
+    """
+
+    def __init__(self, file: str, line: int, condition: str, hits: int, log: str) -> None:
+        self.file: Final = file
+        self.line: Final = line
+        self.condition: Final = condition
+        self.hits: Final = hits
+        self.log: Final = log
+        self.at = 0
+        self.pcs: frozenset[int] = frozenset()
+        self.seen: Final[dict[int, int]] = {}
+        """By moment, which time it was that the breakpoint was reached."""
+
+
 class Watch:
     """Cells that are watched. pcs: what may write them. matches: true if the next instruction
     does. array: the number of the parameter, -1 for a local. cells: flat indices; None for all."""

@@ -31,6 +31,7 @@ from ...backends.interp.run import Context, outside, tmp_types
 from ...backends.stacks import stack_locations
 from ...errors import QuadrantsRuntimeError
 from ...ir import Func, Op
+from ...ir.printer import op_text
 from .cooperation import Blocks, copied
 from .flat import Flat, Instruction, names_of
 
@@ -426,6 +427,15 @@ class Machine:
         if isinstance(error, QuadrantsRuntimeError):
             return error
         return outside(self.code[pc].op, self.func.name)
+
+    def ops(self, around: int = 8) -> tuple[list[str], int]:
+        """The text of the ops at most ``around`` instructions before and after this moment, and the
+        index of the next one to be executed; -1 at the end."""
+        code, pc = self.code, self.pc
+        near = range(max(0, pc - around), min(len(code), pc + around + 1)) if pc >= 0 else range(0)
+        found = [(n, op) for n in near if (op := code[n].op) is not None]
+        at = next((i for i, (n, _) in enumerate(found) if n >= pc), -1)
+        return [op_text(op) for _, op in found], at
 
     def go(self, time: int) -> None:
         """Be at a moment, earlier or later."""

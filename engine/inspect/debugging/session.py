@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
 from ...ir import Op
-from .cells import Cells, Watch, Write, equal
+from .cells import Breakpoint, Cells, Watch, Write, equal
 from .machine import END, Machine
 from .values import DebugError, Frame, Names, shown
 
@@ -27,27 +27,6 @@ if TYPE_CHECKING:
     from ...ir import Func
 
 __all__ = ["Breakpoint", "DebugError", "Debugger", "Stop", "Write"]
-
-
-class Breakpoint:
-    """A place to stop at.
-
-    line: where the user put it. at: the line with code that it is at, 0 for none. condition: stops
-    only if it is true. hits: stops from this time on that it is reached, 0 for always; the times
-    that were passed since it exists count, forward only once. log: text to report in place of a
-    stop, with ``{expressions}``.
-    """
-
-    def __init__(self, file: str, line: int, condition: str, hits: int, log: str) -> None:
-        self.file: Final = file
-        self.line: Final = line
-        self.condition: Final = condition
-        self.hits: Final = hits
-        self.log: Final = log
-        self.at = 0
-        self.pcs: frozenset[int] = frozenset()
-        self.seen: Final[dict[int, int]] = {}
-        """By moment, which time it was that the breakpoint was reached."""
 
 
 class Stop(NamedTuple):
@@ -67,14 +46,16 @@ class Debugger:
 
     def __init__(
         self, func: Func, values: list[Any], *, passed: Any = None, constants: Any = None,
-        iteration: int | tuple[int, ...] | None = None, print_fn: PrintFn | None = None,
+        iteration: int | tuple[int, ...] | Literal["first"] | None = None,
+        print_fn: PrintFn | None = None,
         log_fn: Callable[[str], object] | None = None, debug: bool = True, seed: int = 0,
         budget: int = 256 << 20, places: Sequence[tuple[str, int]] = (),
     ) -> None:  # fmt: skip
         """values: as of `interp.run`; the run changes them. iteration: of the first parallel loop
         that has it, the only one of that loop to run, with its block if iterations wait for each
-        other. places: the files and lines of functions, for breakpoints at their definition."""
-        self.iteration: Final = iteration
+        other; ``first`` is the first of the first loop that has any, and all of a kernel without
+        one. places: the files and lines of functions, for breakpoints at their definition."""
+        self.iteration: Any = iteration
         self._picked: Op | None = None
         self._first = 0
         self._log: Callable[[str], object] = log_fn or _discard
@@ -97,6 +78,11 @@ class Debugger:
         inside = self._starts
         if self.iteration is not None:
             self.machine.run(END, inside, lambda: self._picked is not None and self._in_picked())
+            if self.iteration == "first":  # no loop has one: the whole kernel is run
+                self.iteration = None
+                self.machine.go(0)
+                self._to_entry()
+                return
             if self._picked is None or not self._in_picked():
                 raise DebugError(f"no parallel loop has the iteration {self.iteration}")
         elif 0 not in inside:
@@ -109,6 +95,9 @@ class Debugger:
         if wanted is None or self._picked not in (None, op):
             return space
         first: Any = space[0] if len(space) else None
+        first = first if first is None or isinstance(first, tuple) else int(first)  # pyright: ignore[reportUnknownVariableType]
+        if wanted == "first" and first is not None:
+            wanted = self.iteration = first
         if first is None or isinstance(wanted, tuple) != isinstance(first, tuple):
             return space
         if isinstance(space, range):
@@ -132,8 +121,8 @@ class Debugger:
         if machine.code[machine.pc].op is op:
             return False
         axes = [n for n in (f"i{op.id}_{k}" for k in range(9)) if n in machine.env]
-        at = tuple([machine.env[n] for n in axes])
-        return at == (self.iteration if isinstance(self.iteration, tuple) else (self.iteration,))
+        at, wanted = tuple([machine.env[n] for n in axes]), self.iteration
+        return at == wanted if isinstance(wanted, tuple) else at == (wanted,)
 
     # --- where it is -------------------------------------------------------------------------
 
@@ -161,6 +150,11 @@ class Debugger:
     def op(self) -> Op | None:
         """The op that is executed next; None at the end."""
         return None if self.machine.at_end else self.machine.code[self.machine.pc].op
+
+    @property
+    def first(self) -> int:
+        """The earliest moment that the debugger goes back to: the first line."""
+        return self._first
 
     @property
     def result(self) -> tuple[Any, ...]:
@@ -278,7 +272,10 @@ class Debugger:
     def _ended(self) -> Stop:
         machine = self.machine
         if machine.error is not None:
-            self.stop = Stop("error", getattr(machine.error, "message", str(machine.error)))
+            text = self.names.outside_access(self.op) or getattr(
+                machine.error, "message", str(machine.error)
+            )
+            self.stop = Stop("error", text)
         else:
             self.stop = Stop("end") if machine.at_end else Stop("pause")
         return self.stop

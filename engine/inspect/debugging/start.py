@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ...config import CompileConfig
 from ...ir import Func
@@ -27,7 +27,8 @@ __all__ = ["debug", "debugged"]
 
 
 def debug(
-    kernel: Kernel | Subject, *args: Any, iteration: int | tuple[int, ...] | None = None,
+    kernel: Kernel | Subject, *args: Any,
+    iteration: int | tuple[int, ...] | Literal["first"] | None = None,
     stage: str = "", config: CompileConfig | None = None, budget: int = 256 << 20,
     print_fn: Callable[[str], object] | None = print, seed: int = 1,
 ) -> Debugger:  # fmt: skip
@@ -36,6 +37,7 @@ def debug(
     args: of the call; without any, those of the kernel's first workload, else synthetic ones. The
         run works on copies of arrays and fields.
     iteration: the only one to run of the first parallel loop that has it; all run without it.
+        ``first``: the first of the first loop that has any.
     stage: the pass after which the IR is run, such as ``simplify_I/die``; by default it is the IR
         of the frontend, which has all of the user's variables.
     budget: bytes for snapshots. print_fn: gets the text of each print. seed: of random numbers.

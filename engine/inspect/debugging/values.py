@@ -270,6 +270,27 @@ class Names:
                 return None
         return _Scalar(_unboxed(found), t) if isinstance(t, DataType) else None
 
+    def outside_access(self, op: Op | None) -> str:
+        """The array and the index of an access outside of it; empty for an op that is none."""
+        at = op.args[0] if op is not None and op.args and op.code != C.EXTERNAL_PTR else op
+        if at is None or at.code != C.EXTERNAL_PTR or at.args[0].code != C.ARG_ADDR:
+            return ""
+        attr: Any = at.args[0].attr
+        func: Any = self._machine.func
+        name: str = func.params[attr[0]].name
+        array: Any = self.arguments.get(name)
+        shape: tuple[int, ...] = getattr(array, "shape", ())
+        texts = [self._machine.flat.values.get(x, "") for x in at.args[1:]]
+        found: list[Any] = [self._machine.env.get(t) if t.isidentifier() else t for t in texts]
+        try:
+            index = [int(x) for x in found]
+        except (TypeError, ValueError):
+            return ""
+        if len(shape) != len(index) or all(0 <= i < n for i, n in zip(index, shape, strict=True)):
+            return ""
+        where = ", ".join(map(str, index))
+        return f"{name}[{where}] is outside of {name}, which has the shape {shape}"
+
     def evaluate(self, text: str, frame: Frame | None = None) -> Any:
         """The value of a Python expression over the user's names in a frame, by default the
         innermost. Raises DebugError."""

@@ -1,0 +1,461 @@
+"""The Debug tab: the source with the current line, next to it the values at this moment.
+
+The run itself is a `debugging.DebugSession`; this paints its view, and turns keys into requests.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from textwrap import wrap
+from typing import Any, Final
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Static
+
+from ....engine.inspect.record import KernelRecord
+from ...core.lines import Line, Span, ir_spans, python_spans
+from ...core.state import kernel_of
+from ..commands import bindings
+from ..debugging import Breakpoints, DebugSession, View
+from ..link import Computed
+from .bars import PromptBar
+from .lines import LineView
+from .pane import Pane
+
+__all__ = ["DebugPane"]
+
+_SIDE_BY_SIDE: Final = 100
+_PADDING: Final = re.compile(r"\s+")
+"""NumPy pads the numbers of an array to one width."""
+_REASONS: Final = {
+    "exception": "error",
+    "end": "the kernel has ended: step back, or start again",
+    "entry": "at the start",
+}
+_PRIMAL: Final = "The kernel of a gradient is debugged, not the gradient: open {name}."
+_SAVED: Final = "This is a saved session: the debugger runs kernels of a file that is watched."
+
+
+class DebugPane(Pane, Vertical):
+    """See the module docstring."""
+
+    BINDINGS = bindings("debug")
+    DEFAULT_CSS = """
+    DebugPane #debug-panes { layout: vertical; height: 1fr; }
+    DebugPane #debugged { height: 3fr; width: 1fr; }
+    DebugPane #values { height: 2fr; width: 1fr; border-top: solid $panel-lighten-2; }
+    DebugPane.wide #debug-panes { layout: horizontal; }
+    DebugPane.wide #debugged { height: 1fr; width: 3fr; }
+    DebugPane.wide #values { height: 1fr; width: 2fr; border-top: none;
+        border-left: solid $panel-lighten-2; }
+    DebugPane #debug-question { height: 1; padding: 0 1; display: none; background: $boost; }
+    DebugPane.asking #debug-question { display: block; }
+    """
+    scope = "debug"
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.session: DebugSession | None = None
+        self.zoomed = False
+        self._kernel = ""
+        self._ops = False
+        self._put: object = None
+        self._answer: Callable[[str], object] | None = None
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(id="debug-panes"):
+            yield LineView(id="debugged")
+            yield LineView(id="values", idle_cursor=False)
+        yield Static(id="debug-question", markup=False)
+        yield PromptBar("", self._given, id="debug-text")
+
+    @property
+    def _source(self) -> LineView:
+        return self.query_one("#debugged", LineView)
+
+    @property
+    def _values(self) -> LineView:
+        return self.query_one("#values", LineView)
+
+    @property
+    def _record(self) -> KernelRecord | None:
+        return kernel_of(self.studio.record, self.studio.sel)
+
+    def _mine(self) -> DebugSession | None:
+        """The session of the selected kernel."""
+        kernel = self._record
+        return self.session if kernel is not None and kernel.id == self._kernel else None
+
+    # --- the session -------------------------------------------------------------------------
+
+    def start(self, iteration: Any = "first") -> None:
+        """Start, or start again, the selected kernel."""
+        kernel = self._record
+        fault = self._fault(kernel)
+        if kernel is None or fault:
+            self.notify(fault, timeout=4, markup=False)
+            return
+        old = self._mine()
+        breakpoints: Breakpoints = old.view.breakpoints if old is not None else {}
+        watched = old.watched if old is not None else ()
+        if self.session is not None:
+            self.session.close()
+        app = self.studio
+        given = {
+            "program": kernel.file, "kernel": kernel.name, "iteration": iteration,
+            "config": dict(app.options),
+        }  # fmt: skip
+        self._kernel, self._put = kernel.id, None
+        self.session = DebugSession(
+            given, lambda: app.post_message(Computed()), breakpoints, watched
+        )
+        self.paint()
+
+    def _fault(self, kernel: KernelRecord | None) -> str:
+        """The reason why the kernel cannot be debugged; empty if it can."""
+        if kernel is None:
+            return "There is no kernel."
+        if self.studio.link is None:
+            return _SAVED
+        if kernel.primal:
+            return _PRIMAL.format(name=kernel.primal.rpartition(":")[2])
+        return "" if os.path.exists(kernel.file) else f"{kernel.file} does not exist here."
+
+    def on_unmount(self) -> None:
+        if self.session is not None:
+            self.session.close()
+
+    def cancel(self) -> bool:
+        session = self._mine()
+        return session is not None and session.interrupt()
+
+    # --- painting ----------------------------------------------------------------------------
+
+    def paint(self) -> None:
+        """Show the session of the selected kernel, or how to start one."""
+        kernel, session = self._record, self._mine()
+        self.set_class((self.size.width or self.studio.size.width) >= _SIDE_BY_SIDE, "wide")
+        started = session is not None and session.view.position is not None
+        both = started and not self.zoomed
+        self._values.display = both or (started and self._values.has_focus)
+        self._source.display = both or not self._values.display
+        if kernel is None:
+            return
+        if session is None:
+            self._source.show(self._offer(kernel))
+        elif session.view.failed:
+            self._source.show(self._failure(session.view))
+        elif not started:
+            key = self.studio.key_name("cancel")
+            self._source.show([Line(((f"{session.view.busy} ...  {key} cancels", "dim"),))])
+        else:
+            self._paint_source(session)
+            self._values.show(self._value_lines(session.view))
+
+    def _offer(self, kernel: KernelRecord) -> list[Line]:
+        fault = self._fault(kernel)
+        if fault:
+            return [Line(((fault, "dim"),))]
+        label = kernel.workloads[0].label if kernel.workloads else ""
+        case = f" of the workload {label}" if label else ""
+        key = self.studio.key_name
+        texts = (
+            f"{key('choose')} runs the first iteration{case} under the debugger.",
+            f"{key('debug-iteration')} chooses another iteration, or all of them.",
+            "It runs in the interpreter, on copies of arrays and fields, forward and back.",
+        )
+        return [Line(((text, "dim" if n else ""),)) for n, text in enumerate(texts)]
+
+    def _failure(self, view: View) -> list[Line]:
+        key = self.studio.key_name
+        lines = [Line((("The kernel cannot be debugged:", "bad"),))]
+        lines += [
+            Line(((part, ""),)) for text in view.failed.splitlines() for part in self._wrap(text)
+        ]
+        again = (
+            f"{key('debug-restart')} starts again; {key('debug-iteration')} chooses an iteration."
+        )
+        return [*lines, Line(()), Line(((again, "dim"),))]
+
+    def _wrap(self, text: str) -> list[str]:
+        return (
+            wrap(text, max(40, self._source.room - 2)) if len(text) > self._source.room else [text]
+        )
+
+    def _status(self, session: DebugSession) -> list[Line]:
+        """The lines above the source: the moment, why it stopped, the last answer."""
+        view = session.view
+        position, moment = view.position, view.moment
+        assert position is not None and moment is not None
+        file = position.frames[0][1]
+        spans: list[Span] = [(os.path.basename(file), "title")]
+        if moment.iteration is not None:
+            at = moment.iteration
+            text = ", ".join(map(str, at)) if isinstance(at, tuple) else str(at)
+            spans.append((f"  iteration {text}", ""))
+        of = f" of {view.end - moment.first}" if view.end is not None else ""
+        spans.append((f"  moment {moment.time - moment.first}{of}", "num"))
+        text = "" if position.reason == "end" else position.text
+        if position.reason == "breakpoint" and text.startswith("line "):
+            text = f"breakpoint at {text}"
+        reason = view.busy or text or _REASONS.get(position.reason, "")
+        if view.busy:
+            reason += f" ...  {self.studio.key_name('cancel')} cancels"
+        out = [Line(tuple(spans))]
+        style = "bad" if position.reason == "exception" and not view.busy else "accent"
+        for text in reason.splitlines() or [""]:  # one line also without: the source stays put
+            out += [Line(((part, style),)) for part in self._wrap(text)]
+        if session.is_old:
+            key = self.studio.key_name("debug-restart")
+            text = f"This session belongs to the earlier save; {key} starts again with the new one."
+            out += [Line(((part, "warn"),)) for part in self._wrap(text)]
+        for text in view.note.splitlines():
+            out += [Line(((part, "accent" if view.good else "warn"),)) for part in self._wrap(text)]
+        if view.wrote is not None and view.note:
+            out.append(Line(((f"{self.studio.key_name('debug-go')} goes there", "dim"),)))
+        elif view.away is not None:
+            out.append(Line(((f"{self.studio.key_name('debug-go')} goes back", "dim"),)))
+        return out
+
+    def _paint_source(self, session: DebugSession) -> None:
+        view = session.view
+        assert view.position is not None and view.moment is not None
+        _, file, line = view.position.frames[0]
+        texts = session.lines_of(file)
+        mine = view.breakpoints.get(file, {})
+        kernel = self._record
+        own = kernel is not None and file == kernel.file
+        plain = self.studio.ascii_only
+        dot, arrow = ("*", ">") if plain else ("●", "▶")
+        out: list[Line] = []
+        for n, text in enumerate(texts, 1):
+            here = n == line
+            spans: list[Span] = [
+                (dot if n in mine else " ", "bad"), (arrow if here else " ", "accent"),
+                (f"{n:>4} ", "gutter"), *python_spans(text.expandtabs(8)),
+            ]  # fmt: skip
+            if mine.get(n):
+                spans.append((f"  if {mine[n]}", "dim"))
+            out.append(Line(tuple(spans), n, text, "move" if here else "", n if own else 0))
+        if self._ops:
+            out[line:line] = self._op_lines(view)
+        at = file, line, view.moment.time, self._ops
+        key = line if at != self._put else None
+        self._put = at
+        self._source.show(out, self._status(session), key)
+
+    def _op_lines(self, view: View) -> list[Line]:
+        """The ops around this moment, below the current line."""
+        assert view.moment is not None
+        arrow = "->" if self.studio.ascii_only else "→ "
+        return [
+            Line(((f"       {arrow if n == view.moment.op else '  '} ", "accent"), *ir_spans(text)),
+                 ("op", n), text)
+            for n, text in enumerate(view.moment.ops)
+        ]  # fmt: skip
+
+    def _value_lines(self, view: View) -> list[Line]:
+        assert view.position is not None
+        out: list[Line] = []
+        groups = [*view.position.values.items(), ("Expressions", list(view.values))]
+        for heading, values in groups:
+            if not values and heading != "Locals":
+                continue
+            out.append(Line(((heading, "head"),)))
+            if not values:
+                out.append(Line((("  none has a value here", "dim"),)))
+            width = max((len(name) for name, _ in values), default=0)
+            for name, value in values:
+                old = view.before.get(name)
+                style = "warn" if old is not None and old != value else ""
+                spans = (
+                    (f"  {name:<{width}}  ", "id"),
+                    (_PADDING.sub(" ", value).replace(" ,", ","), style),
+                )
+                out.append(Line(spans, (heading, name), f"{name} = {value}"))
+        if len(view.position.frames) > 1:
+            out.append(Line((("Functions", "head"),)))
+            for name, file, line in view.position.frames:
+                out.append(Line(((f"  {name} {os.path.basename(file)}:{line}", ""),)))
+        if view.printed:
+            out.append(Line((("Printed", "head"),)))
+            out += [Line(((f"  {text}", ""),)) for text in view.printed]
+        return out
+
+    # --- keys --------------------------------------------------------------------------------
+
+    def _live(self) -> DebugSession | None:
+        """The session, if it has started; else a notice."""
+        session = self._mine()
+        if session is not None and session.view.position is not None and not session.view.failed:
+            return session
+        if session is None:
+            text = f"{self.studio.key_name('choose')} starts the debugger."
+        else:
+            text = "The debugger is starting." if session.view.busy else "The debugger has ended."
+        self.notify(text, timeout=2)
+        return None
+
+    def run(self, command: str, *more: Any) -> None:
+        """Do what a key of this tab asks for: ``command`` is one of the commands of `debug`."""
+        getattr(self, f"do_{command}")(*more)
+
+    def do_motion(self, name: str, op: bool = False) -> None:
+        """Step or run, forward or back."""
+        session = self._live()
+        if session is not None:
+            session.move(name, op)
+
+    def do_restart(self) -> None:
+        """Start again with the same iteration."""
+        session = self._mine()
+        self.start(session.configuration["iteration"] if session is not None else "first")
+
+    def do_iteration(self) -> None:
+        """Ask for the iteration, and start."""
+        session = self._mine()
+        moment = session.view.moment if session is not None else None
+        at = moment.iteration if moment is not None else 0
+        text = (
+            ", ".join(map(str, at)) if isinstance(at, tuple) else "all" if at is None else str(at)
+        )
+        self._ask("iteration: 3, or 3, 4; all for all", text, self._chosen_iteration)
+
+    def _chosen_iteration(self, text: str) -> None:
+        if text in ("all", "first"):
+            self.start(None if text == "all" else text)
+            return
+        try:
+            parts = [int(part) for part in text.strip("()").split(",") if part.strip()]
+        except ValueError:
+            parts = []
+        if not parts:
+            self.notify(f"{text!r} is no iteration: 3, or 3, 4; all for all.", timeout=4)
+            return
+        self.start(parts if len(parts) > 1 else parts[0])
+
+    def _at_cursor(self) -> tuple[str, int] | None:
+        """The file and line under the cursor of the source."""
+        session = self._live()
+        line = self._source.current
+        if session is None or session.view.position is None or line is None:
+            return None
+        at = line.key if isinstance(line.key, int) else session.view.position.frames[0][2]
+        return session.view.position.frames[0][1], at
+
+    def do_breakpoint(self) -> None:
+        """Set or remove a breakpoint."""
+        at, session = self._at_cursor(), self._mine()
+        if at is not None and session is not None:
+            there = at[1] in session.view.breakpoints.get(at[0], {})
+            session.set_breakpoint(*at, None if there else "")
+
+    def do_condition(self) -> None:
+        """Set a breakpoint with a condition."""
+        at, session = self._at_cursor(), self._mine()
+        if at is None or session is None:
+            return
+        old = session.view.breakpoints.get(at[0], {}).get(at[1], "")
+        self._ask(f"stop at line {at[1]} if this is true", old,
+                  lambda text: session.set_breakpoint(*at, text))  # fmt: skip
+
+    def do_who(self, changed: bool) -> None:
+        """Find the last write of the selected value; of an array, ask for the element."""
+        session = self._live()
+        if session is None or session.view.position is None:
+            return
+        line = self._values.current
+        key: Any = line.key if line is not None else None
+        named: tuple[str, str] = key or ("", "")
+        heading, name = named
+        if heading == "Locals" and self._values.display:
+            session.who(name, changed)
+            return
+        _, file, number = session.view.position.frames[0]
+        here = "".join(session.lines_of(file)[number - 1 : number])
+        pattern = rf"\b{re.escape(name)}\[[^\]]*\]" if name else r"\b\w+\[[^\]]*\]"
+        found = re.search(pattern, here)
+        text = name if heading == "Expressions" else found[0] if found else name
+        self._ask("a local, or an element such as x[3]", text,
+                  lambda given: session.who(given, changed) if given else None)  # fmt: skip
+
+    def do_go(self) -> None:
+        """Go to the write that was found, or back."""
+        session = self._live()
+        if session is not None:
+            session.go()
+
+    def do_ask_value(self) -> None:
+        """Show the value of an expression."""
+        session = self._live()
+        if session is not None:
+            self._ask("an expression, such as x[i] + 1; nothing removes all", "",
+                      session.show_value)  # fmt: skip
+
+    def do_ops(self) -> None:
+        """Show or hide the IR."""
+        self._ops = not self._ops
+        self.paint()
+
+    # --- the line of text --------------------------------------------------------------------
+
+    def _ask(self, what: str, text: str, answer: Callable[[str], object]) -> None:
+        bar = self.query_one("#debug-text", PromptBar)
+        self.query_one("#debug-question", Static).update(f"{what}:")
+        bar.value, self._answer = text, answer
+        bar.add_class("open")
+        self.add_class("asking")
+        bar.focus()
+
+    def _given(self, text: str) -> None:
+        answer, self._answer = self._answer, None
+        self.back()
+        if answer is not None:
+            answer(text.strip())
+
+    # --- the interface of a tab --------------------------------------------------------------
+
+    @on(LineView.Chosen)
+    def _chosen(self, event: LineView.Chosen) -> None:
+        event.stop()
+        if self._mine() is None:
+            self.start()
+        elif event.view.id == "values" and self._live() is not None:
+            self.do_who(False)
+
+    @on(LineView.Moved)
+    def _moved(self, event: LineView.Moved) -> None:
+        event.stop()
+
+    def focus_first(self) -> None:
+        self._source.focus()
+
+    def other_pane(self) -> None:
+        views: Sequence[LineView] = (self._source, self._values)
+        other = views[0] if views[1].has_focus else views[1]
+        if self.zoomed:
+            other.display = True
+        if other.display:
+            other.focus()
+        self.paint()
+
+    def zoom(self) -> None:
+        self.zoomed = not self.zoomed
+        self.paint()
+
+    def back(self) -> bool:
+        bar = self.query_one("#debug-text", PromptBar)
+        if bar.leave(self._source):
+            self.remove_class("asking")
+            return True
+        if self.zoomed:
+            self.zoom()
+        elif self._values.has_focus:
+            self._source.focus()
+        else:
+            return False
+        return True

@@ -1,0 +1,217 @@
+"""The Debug tab: a kernel is run in child processes, and keys go forward and back."""
+
+import re
+from types import SimpleNamespace
+
+import pytest
+from qd_studio.app.tui.commands import by_scope
+from qd_studio.app.tui.screens.kernel import KernelScreen
+from qd_studio.app.tui.widgets.debugger import DebugPane
+from qd_studio.engine.inspect import record as rec
+
+from tests.app.tui.pilot import SIZES, press, studio, text_of, view
+
+PROGRAM = """\
+import numpy as np
+from qd_studio import engine as qd
+
+
+@qd.func
+def half(a):
+    b = a * 0.5
+    return b
+
+
+@qd.kernel
+def step(x: qd.types.NDArray[qd.f32, 1]):
+    for i in range(8):
+        v = qd.Vector([1.0, 2.0])
+        t = half(x[i])
+        x[i] = t + v.x
+        x[i] = x[i] + v.y
+
+
+@qd.kernel
+def fails(x: qd.types.NDArray[qd.f32, 1]):
+    for i in range(8):
+        x[i] = 2.0
+        assert x[i] < 1, "too large"
+
+
+@qd.kernel
+def leaves(x: qd.types.NDArray[qd.f32, 1]):
+    for i in range(8):
+        x[i + 10] = 1.0
+
+
+@step.workload(n=[8])
+def _(n):
+    return (np.arange(n, dtype=np.float32),)
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(PROGRAM)
+    return path
+
+
+def record_of(path):
+    """A record with the kernels of a file, without anything compiled."""
+    kernels = tuple(
+        rec.KernelRecord(id=f"program.py:{name}", name=name, file=str(path), line=11, end_line=17)
+        for name in ("step", "fails", "leaves")
+    )
+    file = rec.FileRecord(path=str(path), sha256="", text=path.read_text())
+    return rec.Record(kernels=kernels, files=(file,))
+
+
+def watched(app):
+    """The app has a worker, which this tab does not need."""
+    app.link = SimpleNamespace(client=None, take=list, close=lambda: None)
+
+
+async def settled(app, pilot):
+    """Wait until the debugger has nothing to do; returns what the screen shows."""
+    pane = app.screen.query_one(DebugPane)
+    for _ in range(1500):
+        await pilot.pause(0.01)
+        session = pane.session
+        if session is not None and not session.view.busy and session.is_idle:
+            await pilot.pause()
+            return text_of(app)
+    raise AssertionError(text_of(app))
+
+
+async def keys(app, pilot, *names):
+    """Press keys, each when the debugger is done; returns what the screen shows then."""
+    for name in names:
+        await press(pilot, name)
+        await settled(app, pilot)
+    return text_of(app)
+
+
+async def typed(app, pilot, key, text):
+    """Answer what a key asks for."""
+    await press(pilot, key)
+    app.screen.query_one("#debug-text").value = ""
+    await press(pilot, *text, "enter")
+    return await settled(app, pilot)
+
+
+def moment_of(app):
+    found = re.search(r"moment (\d+)", text_of(app))
+    assert found is not None, text_of(app)
+    return int(found[1])
+
+
+def current(app):
+    """The number of the marked line."""
+    found = re.search(r"▶ +(\d+) ", text_of(app))
+    assert found is not None, text_of(app)
+    return int(found[1])
+
+
+async def test_forward_back_breakpoints_and_writes(program):
+    async with studio(record_of(program)) as (app, pilot):
+        watched(app)
+        await press(pilot, "enter", "alt+2")
+        assert "enter runs the first iteration" in text_of(app)
+        assert "iteration 0" in await keys(app, pilot, "enter")
+        assert "iteration 3" in await typed(app, pilot, "I", "3")
+        assert current(app) == 14
+        text = await keys(app, pilot, "right_square_bracket", "greater_than_sign")
+        assert current(app) == 7 and "a  3.0" in text and "half program.py:7" in text
+        assert "b  1.5" in await keys(app, pilot, "right_square_bracket")
+        await keys(app, pilot, "left_square_bracket")
+        assert current(app) == 7
+        text = await keys(app, pilot, "less_than_sign")
+        assert current(app) == 15 and re.search(r"v +\[1\.0, 2\.0\]", text)
+        # One op forward and back.
+        before = moment_of(app)
+        await keys(app, pilot, "plus")
+        assert moment_of(app) == before + 1
+        await keys(app, pilot, "minus")
+        assert moment_of(app) == before
+        # A breakpoint at the cursor; the one before it has a condition that is not true.
+        view(app, "debugged").put(16)
+        text = await keys(app, pilot, "b")
+        assert re.search(r"● +17 ", text)
+        view(app, "debugged").put(15)
+        assert "if i == 4" in await typed(app, pilot, "V", "i == 4")
+        text = await keys(app, pilot, "right_curly_bracket")
+        assert current(app) == 17 and "breakpoint" in text
+        assert "x[3] + 1  3.5" in await typed(app, pilot, "p", "x[3] + 1")
+        now = moment_of(app)
+        text = await typed(app, pilot, "W", "x[3]")
+        assert "program.py:16 wrote x[3]: 3.0 -> 2.5" in text
+        await keys(app, pilot, "L")
+        assert current(app) == 16 and moment_of(app) < now
+        await keys(app, pilot, "L")
+        assert current(app) == 17 and moment_of(app) == now
+        await keys(app, pilot, "b")
+        text = await keys(app, pilot, "right_curly_bracket", "right_square_bracket")
+        assert "The kernel has ended" in text and "of" in text
+        text = await typed(app, pilot, "H", "x[3]")
+        assert "program.py:17 changed x[3]: 2.5 -> 4.5" in text
+        text = await keys(app, pilot, "left_curly_bracket")
+        assert current(app) == 14 and moment_of(app) == 0
+
+
+async def test_errors_an_older_save_and_a_new_start(program):
+    async with studio(record_of(program), SIZES[0]) as (app, pilot):
+        watched(app)
+        await press(pilot, "enter", "alt+2", "J")
+        assert "debug" in text_of(app).splitlines()[1]  # also where not all tabs fit
+        text = await keys(app, pilot, "enter", "right_curly_bracket")
+        assert "too large" in text
+        assert "no variable 'y'" in await typed(app, pilot, "p", "y")
+        program.write_text(PROGRAM.replace("too large", "larger than that"))
+        app.repaint()
+        await pilot.pause()
+        assert "belongs to the earlier save" in text_of(app)
+        text = await keys(app, pilot, "a", "right_curly_bracket")
+        assert "larger than that" in text and "earlier save" not in text
+        assert "no parallel loop has the iteration 99" in await typed(app, pilot, "I", "99")
+        program.write_text("raise ValueError('this file fails')\n")
+        assert "this file fails" in await keys(app, pilot, "a")
+
+
+async def test_an_index_outside_of_its_array_is_named(program):
+    program.write_text(
+        PROGRAM + "@leaves.workload(n=[8])\ndef _(n): return (np.ones(n, np.float32),)"
+    )
+    async with studio(record_of(program), SIZES[2]) as (app, pilot):
+        watched(app)
+        await press(pilot, "enter", "alt+2", "K")
+        text = await keys(app, pilot, "enter", "right_curly_bracket")
+        assert "x[10] is outside of x, which has the shape (8,)" in text
+        assert "x[i + 10] = 1.0" in next(n for n in text.splitlines() if "▶" in n)
+
+
+async def test_work_is_cancelled_and_a_saved_session_runs_nothing(program):
+    text = PROGRAM.replace("    return b", "    while b >= 0:\n        b = b + 0.0\n    return b")
+    program.write_text(text)
+    async with studio(record_of(program)) as (app, pilot):
+        await press(pilot, "enter", "alt+2")
+        assert "This is a saved session" in text_of(app)
+        await press(pilot, "enter")
+        assert app.screen.query_one(DebugPane).session is None
+        watched(app)
+        await keys(app, pilot, "enter")
+        await press(pilot, "right_curly_bracket")
+        while "running ..." not in text_of(app):
+            await pilot.pause(0.01)
+        await press(pilot, "C")
+        await settled(app, pilot)
+        assert moment_of(app) > 0 and current(app) in (8, 9)
+
+
+def test_every_command_of_the_tab_is_carried_out():
+    scope = by_scope("debug")
+    assert len(scope) > 10
+    for command in scope:
+        name = re.match(r"screen\.debug\('(\w+)'", command.action)
+        assert name is not None and hasattr(DebugPane, f"do_{name[1]}"), command
+    assert hasattr(KernelScreen, "action_debug")
