@@ -35,11 +35,12 @@ have a median and a standard error like those of the blocks' medians. This decid
 cannot, if its band is the smaller one; almost all blocks must be on the side of the ratio.
 
 A band of more than a quarter says nothing about a change: the verdict is then ``unknown``. On a
-machine that was busy (`machine_load`) so is one of more than 3 %. Where both ran on the host, the
-CPU time of the same launches is compared before that: with a busy program on every processor its
-band was 1 % for parallel kernels, and that of the wall clock 4 to 18 %. It is the work of all
-threads, and not what a person waits for: another number of threads would not show in it. So it
-decides only where the wall clock, within its own band of at most a half, has the same ratio.
+machine that was busy (`machine_load`) so is one of more than 3 %. Where both ran on the host there,
+and the wall clock shows no difference, the CPU time of the same launches is compared: with a busy
+program on every processor its band was 1 % for parallel kernels, and that of the wall clock 4 to
+18 %. It is the work of all threads, and not what a person waits for: another number of threads
+would not show in it. So it decides only where the wall clock, within its own band of at most a
+half, has the same ratio.
 
 Launches of two runs belong to no common moment. There the noise of each counts in full
 (`noise_of`): three deviations, or the range of the blocks' medians, whichever is more. What slows
@@ -241,7 +242,7 @@ def verdicts_of(rivals: Sequence[Rival]) -> list[VerdictRecord]:
             why = ""
             if verdict in ("within noise", "unknown"):
                 why = unsteady(band / ratio, one.launch, first.launch)
-                by_work = _by_work(one.launch, first.launch, ratio, band) if why else None
+                by_work = _by_work(one.launch, first.launch, ratio, band)
                 if by_work is not None:
                     clock, why, (ratio, band, verdict) = CPU_TIME, "", by_work
                 verdict = "unknown" if why else verdict
