@@ -21,7 +21,7 @@ from textual.drivers.linux_driver import LinuxDriver
 __all__ = ["StudioDriver"]
 
 for _digit in "0123456789":
-    ANSI_SEQUENCES_KEYS.pop(f"\x1b{_digit}", None)
+    cast("dict[str, Any]", ANSI_SEQUENCES_KEYS).pop(f"\x1b{_digit}", None)
 
 
 class _Lasting:

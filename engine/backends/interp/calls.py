@@ -20,7 +20,7 @@ from ...types import DataType
 if TYPE_CHECKING:
     from .emit import Emitter
 
-__all__ = ["boxed_variables", "call", "call_arg", "function"]
+__all__ = ["arguments", "boxed_variables", "call", "call_arg", "function"]
 
 
 def boxed_variables(func: Func) -> set[Op]:
@@ -51,8 +51,8 @@ def function(e: Emitter, callee: Callee) -> None:
     e.end_body(saved)
 
 
-def call(e: Emitter, op: Op) -> None:
-    """Call a real function."""
+def arguments(e: Emitter, op: Op) -> list[str]:
+    """The arguments of a call as Python text; a pointer is two, its memory and its index."""
     args: list[str] = []
     for arg, want in zip(op.args, e.func.callees[op.attr].args, strict=True):
         if not arg.type.is_ptr:
@@ -61,7 +61,12 @@ def call(e: Emitter, op: Op) -> None:
             args += [e.memory(arg), "0"]
         else:
             args += [e.memory(arg), e.values[arg]]
-    text = f"{_name(e, op.attr)}({', '.join(args)})"
+    return args
+
+
+def call(e: Emitter, op: Op) -> None:
+    """Call a real function."""
+    text = f"{_name(e, op.attr)}({', '.join(arguments(e, op))})"
     if isinstance(op.type, DataType):
         e.value(op, text)
     else:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Final
 from ...analysis import block_dim, is_parallel, shared_arrays
 from ...backends.interp import emit
 from ...backends.interp.blocks import in_blocks
-from ...backends.interp.calls import boxed_variables
+from ...backends.interp.calls import arguments, boxed_variables
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Block, Func, Op, all_ops, walk
 from ...ir import codes as C
@@ -327,14 +327,7 @@ class Flat(emit.Emitter):
 
     def _call(self, op: Op) -> None:
         self.lines = []
-        args: list[str] = []
-        for arg, want in zip(op.args, self.func.callees[op.attr].args, strict=True):
-            if not arg.type.is_ptr:
-                args.append(self.cast(self.values[arg], arg.type, want.type))
-            elif arg.code == C.ALLOCA:
-                args += [self.memory(arg), "0"]
-            else:
-                args += [self.memory(arg), self.values[arg]]
+        args = arguments(self, op)
         name = self.values[op] = f"v{op.id}" if isinstance(op.type, DataType) else ""
         after = self._label()
         given = "".join(f"{a}, " for a in args)
