@@ -197,7 +197,7 @@ _COMMANDS: Final = (
     Command("debug-break", "b,f9", "Breakpoint", "Set a breakpoint at the line under the cursor, "
             "or remove it.",
             "screen.debug('breakpoint')", "debug"),
-    Command("debug-condition", "V", "Breakpoint with a condition", "Set a breakpoint that stops "
+    Command("debug-condition", "U", "Breakpoint with a condition", "Set a breakpoint that stops "
             "only if an expression is true, such as `i == 3 and x[i] > 2`.",
             "screen.debug('condition')", "debug"),
     Command("debug-who", "W", "Who wrote it", "Find the last write of the selected value; of "

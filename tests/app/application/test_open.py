@@ -133,7 +133,7 @@ async def test_a_file_that_is_gone_or_has_changed(tmp_path):
 
 
 async def test_an_application_without_kernels():
-    async with opened(application(0), (120, 140)) as (app, pilot):
+    async with opened(application(0), (120, 180)) as (app, pilot):
         assert "The program has compiled no kernels." in text_of(app)
         await press(pilot, "enter", "right_square_bracket", "R", "question_mark")
         assert "On the kernels of an application" in text_of(app)

@@ -139,7 +139,7 @@ async def test_forward_back_breakpoints_and_writes(program):
         text = await keys(app, pilot, "b")
         assert re.search(r"● +17 ", text)
         view(app, "debugged").put(15)
-        assert "if i == 4" in await typed(app, pilot, "V", "i == 4")
+        assert "if i == 4" in await typed(app, pilot, "U", "i == 4")
         text = await keys(app, pilot, "right_curly_bracket")
         assert current(app) == 17 and "breakpoint" in text
         assert "x[3] + 1  3.5" in await typed(app, pilot, "p", "x[3] + 1")
