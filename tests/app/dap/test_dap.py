@@ -85,8 +85,9 @@ def test_a_session_forward_and_back(client, program):
 
 
 RECORDED = Path(__file__).with_name("vscode_session.jsonl")
-"""Each request that `@vscode/debugadapter-testsupport` 1.68.0 sent, in its order, with the answer or
-the error that it got, and the event of the stop that followed. FILE: the path of the program."""
+"""Each request that `@vscode/debugadapter-testsupport` 1.68.0 sent, in its order, with the
+answer or the error that it got, and the event of the stop that followed. FILE: the path
+of the program."""
 
 
 def test_a_session_of_another_client_is_answered_as_it_was(client, program):
