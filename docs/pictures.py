@@ -72,12 +72,12 @@ FAULTS = ROOT / "docs" / "fault_kernels.py"
 FAULT_EDIT = ("x[i] * 0.5", "x[i] * 0.25")
 FAULT_STOPS = (
     Stop("", (), "ready"),
-    Stop("check", ("enter", "alt+1", SAVE), "race on"),  # kernels are checked after a save
-    Stop("nan", ("escape", "j", "Z"), "makes an infinity"),
+    Stop("nan", ("j", "Z"), "makes an infinity"),
     Stop("", ("escape", "enter", "alt+2"), "enter runs"),
     Stop("", ("enter",), "moment"),
     Stop("debug", ("right_square_bracket", "greater_than_sign"), "tension"),
     Stop("gradient", ("escape", "j", "V"), "overwritten"),
+    Stop("check", ("escape", "k", "k", "enter", "alt+1", SAVE), "race on"),  # after a save
 )
 WALKS = ((SAMPLE, STOPS), (FAULTS, FAULT_STOPS))
 
@@ -152,7 +152,7 @@ async def walked(
         def start(on_event: Any) -> AssumingClient:
             return AssumingClient(
                 [str(path)], backends=BACKENDS, on_event=on_event, watch=True,
-                command=("qd-studio", path.name),
+                command=("qd-studio", path.name), check=stops is FAULT_STOPS,
             )  # fmt: skip
 
         def measure(path: str, config: Any, only: str, on_event: Any, cancelled: Any) -> Any:
