@@ -1,10 +1,13 @@
-"""Take the pictures of the tour: `python docs/pictures.py [NAME ...]`.
+"""Take the pictures of the pages: `python docs/pictures.py [NAME ...]`.
 
 Opens a copy of `docs/tour_kernels.py` in the studio, with a worker and measurements, and walks
 through it as `docs/tour.md` does: presses keys through Textual's pilot, edits the file, and writes
 the screen to `docs/pictures/NAME.svg`. Times and the name of the processor are those of the machine
 that takes the pictures, so no test compares them; take them on a machine that is idle. The release
 checklist says when. With names, only these pictures are written; the walk is the same.
+
+A second walk, on `docs/fault_kernels.py`, takes those of the pages about races, NaNs, the debugger
+and gradient checks. They have no times, so each run draws the same.
 """
 
 import argparse
@@ -65,17 +68,29 @@ STOPS = (
     Stop("compare", ("escape", "D"), "Revisions of git"),
     Stop("find", ("escape", "F", *"reach"), "lines"),
 )
+FAULTS = ROOT / "docs" / "fault_kernels.py"
+FAULT_EDIT = ("x[i] * 0.5", "x[i] * 0.25")
+FAULT_STOPS = (
+    Stop("", (), "ready"),
+    Stop("nan", ("j", "Z"), "makes an infinity"),
+    Stop("", ("escape", "enter", "alt+2"), "enter runs"),
+    Stop("", ("enter",), "moment"),
+    Stop("debug", ("right_square_bracket", "greater_than_sign"), "tension"),
+    Stop("gradient", ("escape", "j", "V"), "overwritten"),
+    Stop("check", ("escape", "k", "k", "enter", "alt+1", SAVE), "race on"),  # after a save
+)
+WALKS = ((SAMPLE, STOPS), (FAULTS, FAULT_STOPS))
 
 
 class Walk:
-    """The studio on a copy of the sample. stopped: called at each stop."""
+    """The studio on a copy of a sample. stops: made one after another."""
 
-    def __init__(self, app: Any, pilot: Any, path: Path) -> None:
-        self.app, self.pilot, self.path = app, pilot, path
+    def __init__(self, app: Any, pilot: Any, path: Path, stops: tuple[Stop, ...]) -> None:
+        self.app, self.pilot, self.path, self.stops = app, pilot, path, stops
 
     async def walk(self, stopped: Callable[[Stop], Awaitable[None]]) -> None:
         """Make every stop in turn."""
-        for stop in STOPS:
+        for stop in self.stops:
             await self.make(stop)
             await stopped(stop)
 
@@ -84,8 +99,9 @@ class Walk:
         for key in stop.keys:
             if key == SAVE:
                 text = self.path.read_text(encoding="utf-8")
-                assert EDIT[0] in text
-                self.path.write_text(text.replace(*EDIT), encoding="utf-8")
+                old, new = FAULT_EDIT if self.stops is FAULT_STOPS else EDIT
+                assert old in text
+                self.path.write_text(text.replace(old, new), encoding="utf-8")
             else:
                 await self.pilot.press(key)
             await self.pilot.pause(0.1)
@@ -116,6 +132,8 @@ async def walked(
     size: tuple[int, int] = SIZE,
     theme: str | None = "dark",
     no_color: bool = False,
+    sample: Path = SAMPLE,
+    stops: tuple[Stop, ...] = STOPS,
 ) -> None:
     """Walk through a new studio."""
     # Textual settles its colours when it is imported.
@@ -127,14 +145,14 @@ async def walked(
     from qd_studio.app.worker.once import collect
 
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / SAMPLE.name
-        path.write_bytes(SAMPLE.read_bytes())
+        path = Path(folder) / sample.name
+        path.write_bytes(sample.read_bytes())
         os.chdir(folder)
 
         def start(on_event: Any) -> AssumingClient:
             return AssumingClient(
                 [str(path)], backends=BACKENDS, on_event=on_event, watch=True,
-                command=("qd-studio", path.name),
+                command=("qd-studio", path.name), check=stops is FAULT_STOPS,
             )  # fmt: skip
 
         def measure(path: str, config: Any, only: str, on_event: Any, cancelled: Any) -> Any:
@@ -148,7 +166,7 @@ async def walked(
         app.backends = BACKENDS
         app.sel = replace(app.sel, readable=True)  # as at the first start
         async with app.run_test(size=size) as pilot:
-            walk = Walk(app, pilot, path)
+            walk = Walk(app, pilot, path, stops)
             await walk.walk(functools.partial(stopped, walk))
         if app.link is not None:
             app.link.close()
@@ -178,7 +196,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     names = parser.parse_args().names
-    known = {stop.name for stop in STOPS if stop.name}
+    known = {stop.name for _, stops in WALKS for stop in stops if stop.name}
     if unknown := set(names) - known:
         parser.error(f"no picture is called {', '.join(sorted(unknown))}")
     FOLDER.mkdir(exist_ok=True)
@@ -189,7 +207,9 @@ def main() -> None:
             (FOLDER / f"{stop.name}.svg").write_text(svg, encoding="utf-8")
             print(f"{stop.name}.svg: {len(svg) // 1024} KiB")
 
-    asyncio.run(walked(stopped))
+    for sample, stops in WALKS:
+        if not names or any(stop.name in names for stop in stops):
+            asyncio.run(walked(stopped, sample=sample, stops=stops))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import os
 import queue
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any, BinaryIO, Final
 
@@ -47,7 +48,8 @@ class Adapter:
         self._requests: Final[queue.Queue[dict[str, Any] | None]] = queue.Queue()
         self.debugger: Debugger | None = None
         self._breakpoints: Final[dict[str, list[Breakpoint]]] = {}
-        self._references: list[Any] = []
+        self._references: list[tuple[Any, str]] = []
+        self._first_reference = 1
         self._stop_on_entry = True
         self._after: Callable[[], None] | None = None
         self._over = False
@@ -101,6 +103,12 @@ class Adapter:
             if show:
                 self._after = lambda: self.event("terminated")
             return
+        except Exception as error:
+            # One request that goes wrong must not end the session of the editor.
+            traceback.print_exc()
+            text = f"internal error in {command!r}: {type(error).__name__}: {error}"
+            self._send({**reply, "success": False, "message": text})
+            return
         self._send({**reply, "success": True, "body": body or {}})
 
     @property
@@ -153,6 +161,9 @@ class Adapter:
 
     def _stopped(self, stop: Stop) -> None:
         """Report why a motion ended."""
+        # Numbers are not used twice: a late request for those of the last stop gets an error,
+        # not the values of another variable.
+        self._first_reference += len(self._references)
         self._references = []
         if stop.reason == "end":
             result = self._d.result
@@ -209,8 +220,7 @@ class Adapter:
         name = given.get("name", "")
         above = given.get("variablesReference")
         if above:
-            prefix = self._references[above - 1][2]
-            name = _joined(prefix, name)
+            name = _joined(self._referenced(above)[1], name)
         try:
             self._d.watched(name)
         except DebugError as error:
@@ -314,7 +324,7 @@ class Adapter:
         fields = {p.name.partition(".")[0] for p in params if p.kind == "field"}
         arguments = d.arguments()
         groups = [
-            ("Locals", "locals", d.locals(given["frameId"] - 1)),
+            ("Locals", "locals", d.locals(self._frame(given))),
             ("Arguments", "arguments", {k: v for k, v in arguments.items() if k not in fields}),
             ("Fields", "fields", {k: v for k, v in arguments.items() if k in fields}),
         ]
@@ -331,12 +341,29 @@ class Adapter:
             isinstance(value, np.ndarray) and value.ndim
         ):
             return 0
-        self._references.append((value, 0, path))
-        return len(self._references)
+        self._references.append((value, path))
+        return self._first_reference + len(self._references) - 1
+
+    def _referenced(self, number: int) -> tuple[Any, str]:
+        """The value and the path of a reference."""
+        index = number - self._first_reference
+        if not 0 <= index < len(self._references):
+            raise LaunchError(f"the values {number} are not those of this stop")
+        return self._references[index]
+
+    def _frame(self, given: dict[str, Any]) -> int:
+        """The index of the frame that a request names; without a name, the innermost."""
+        number = given.get("frameId") or 1
+        if not 1 <= number <= max(1, len(self._d.frames)):
+            raise LaunchError(f"there is no function {number}: the kernel has moved on")
+        return number - 1
 
     def do_variables(self, given: dict[str, Any]) -> dict[str, Any]:
         """The parts of a value."""
-        value, _, path = self._references[given["variablesReference"] - 1]
+        value, path = self._referenced(given["variablesReference"])
+        kind = "named" if isinstance(value, Struct) else "indexed"
+        if given.get("filter", kind) != kind:
+            return {"variables": []}
         if isinstance(value, Struct):
             items = [(str(k), v) for k, v in vars(value).items()]
         else:
@@ -357,7 +384,7 @@ class Adapter:
         text: str = given["expression"].strip()
         if given.get("context") == "repl" and text.startswith("who "):
             return {"result": self._who(text.removeprefix("who ")), "variablesReference": 0}
-        value = self._d.value(text, max(0, (given.get("frameId") or 1) - 1))
+        value = self._d.value(text, self._frame(given))
         return {"result": shown(value), "type": _type(value),
                 "variablesReference": self._reference(value, text)}  # fmt: skip
 

@@ -55,6 +55,8 @@ class _Relay:
             while (message := framing.read(self._source)) is not None:
                 self._over = self._over or message.get("command") == "disconnect"
                 framing.write(to_child, message)
+                if message.get("command") == "disconnect":
+                    break  # editors may keep the pipe open; nothing is answered after it
         with contextlib.suppress(OSError):
             to_child.close()
         try:

@@ -13,7 +13,7 @@ __all__ = ["TITLES", "check_lines", "check_style", "counts"]
 TITLES: Final = {
     "race": "races", "bounds": "indices", "uninitialised": "values that are not set",
 }  # fmt: skip
-_STYLES: Final = {"safe": "good", "fault": "bad", "unknown": "warn"}
+_STYLES: Final = {"safe": "ok", "fault": "bad", "unknown": "warn"}
 _WIDTH: Final = max(map(len, TITLES.values()))
 
 

@@ -1,7 +1,9 @@
 """The debug adapter, driven as editors do it, and the prompt."""
 
 import io
+import json
 import os
+from pathlib import Path
 
 import pytest
 from qd_studio.app import debug
@@ -80,6 +82,42 @@ def test_a_session_forward_and_back(client, program):
         client.watch(["1 + x"])
     assert client.move("next", granularity="instruction").reason == "step"
     assert any("hello" in text for text in client.texts)
+
+
+RECORDED = Path(__file__).with_name("vscode_session.jsonl")
+"""Each request that `@vscode/debugadapter-testsupport` 1.68.0 sent, in its order, with the
+answer or the error that it got, and the event of the stop that followed. FILE: the path
+of the program."""
+
+
+def test_a_session_of_another_client_is_answered_as_it_was(client, program):
+    rows = RECORDED.read_text().replace("FILE", program).splitlines()
+    seen = []
+    for row in map(json.loads, rows):
+        got = {name: row[name] for name in ("request", "arguments")}
+        try:
+            got["reply"] = client.request(row["request"], **row["arguments"])
+        except AdapterError as error:
+            got["error"] = str(error)
+        if "stopped" in row:
+            got["stopped"] = client._event("stopped")["body"]
+        if row["request"] == "launch":
+            client._event("initialized")
+        assert got == row
+        seen.append(row["request"])
+    assert seen[-1] == "disconnect" and {"stepBack", "reverseContinue", "evaluate"} <= set(seen)
+
+
+def test_a_request_that_goes_wrong_does_not_end_the_session(client, program):
+    client.launch({"program": program, "kernel": "step", "args": ["x"], "iteration": 3})
+    for name, arguments, message in (
+        ("goToMoment", {}, "internal error in 'goToMoment': KeyError: 'time'"),
+        ("setBreakpoints", {"breakpoints": [{}]}, "internal error in 'setBreakpoints': KeyError"),
+        ("variables", {"variablesReference": 0}, "the values 0 are not those of this stop"),
+    ):
+        with pytest.raises(AdapterError, match=message):
+            client.request(name, **arguments)
+    assert client.move("next").reason == "step"
 
 
 def test_an_error_stops_and_says_what_it_is(client, program):
