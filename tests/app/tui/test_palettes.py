@@ -1,8 +1,11 @@
 """Themes of high contrast and for people who confuse red and green: both are measured."""
 
+import ast
 import itertools
+from pathlib import Path
 
 import pytest
+from qd_studio.app import core, panels
 from qd_studio.app.tui import run
 from qd_studio.app.tui.app import StudioApp
 from qd_studio.app.tui.palettes import PALETTES, THEMES
@@ -158,3 +161,18 @@ def test_a_theme_is_chosen_on_the_command_line_and_not_without_colour(name, monk
     assert StudioApp([], None, None, theme=run.own_theme(name)).theme == name
     monkeypatch.setenv("NO_COLOR", "1")
     assert run.own_theme(name) == "" and run.own_theme("dark") == ""
+
+
+def test_every_style_of_a_view_is_in_the_palettes():
+    """A style that no palette has would end the studio when a line with it is drawn."""
+    known, seen = {"", *styles("textual-dark", True)}, set()
+    for path in (*Path(core.__path__[0]).rglob("*.py"), *Path(panels.__path__[0]).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            targets = getattr(node, "targets", [getattr(node, "target", None)])
+            names = [t.id for t in targets if isinstance(t, ast.Name)]
+            named = any(n.endswith(("STYLES", "VERDICTS")) for n in names)
+            if named and isinstance(node.value, ast.Dict):
+                values = [v.value for v in node.value.values if isinstance(v, ast.Constant)]
+                assert set(values) <= known, f"{path}:{node.lineno}"
+                seen.update(values)
+    assert {"ok", "bad", "warn"} <= seen
