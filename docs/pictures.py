@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -178,6 +179,15 @@ def _rounded(tag: re.Match[str]) -> str:
     return re.sub(r"(\d+\.\d)\d+", r"\1", tag[0])
 
 
+def _without_folder(found: re.Match[str]) -> str:
+    """A text without the temporary folder of the sample, which is another one each time."""
+    text = re.sub(r"/[^ ;&]*/(?=\w+\.py)", "", found[2])
+    if text == found[2]:
+        return found[0]
+    width = float(found[1]) * len(unescape(text)) / len(unescape(found[2]))
+    return f' textLength="{width:.1f}">{text}'
+
+
 def smaller(svg: str) -> str:
     """The same picture in half the bytes, and with no font from the network."""
     svg = re.sub(r"@font-face \{.*?\}\n?", "", svg, flags=re.S)
@@ -188,6 +198,7 @@ def smaller(svg: str) -> str:
     svg = re.sub(r' clip-path="url\(#t-line-\d+\)"', "", svg)
     svg = re.sub(r'<clipPath id="t-line-\d+">.*?</clipPath>\s*', "", svg, flags=re.S)
     svg = svg.replace("Fira Code", "ui-monospace, Menlo, Consolas")
+    svg = re.sub(r' textLength="([\d.]+)">([^<]*)', _without_folder, svg)
     svg = re.sub(r"<[^>]*>", _rounded, svg)
     return "\n".join(line.strip() for line in svg.splitlines() if line.strip()) + "\n"
 
