@@ -52,7 +52,8 @@ KINDS = ("calm", "wide", "heavy tails", "drift", "two levels", "own levels",
 def verdict(kind, change, seed, monkeypatch, us=60.0, budget_s=0.4):
     """Two sides of a noisy machine, the second longer by ``change``."""
     noise, now = Noise(seed, kind), [0]
-    fake = type("Time", (), {"perf_counter_ns": lambda: now[0], "perf_counter": lambda: 0.0})
+    clock = dict.fromkeys(("perf_counter_ns", "process_time_ns"), lambda: now[0])
+    fake = type("Time", (), {**clock, "perf_counter": lambda: 0.0})
     for module in (timing, clocks):
         monkeypatch.setattr(module, "time", fake)
 
