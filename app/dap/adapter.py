@@ -13,7 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 import numpy as np
 
@@ -341,7 +341,7 @@ class Adapter:
             isinstance(value, np.ndarray) and value.ndim
         ):
             return 0
-        self._references.append((value, path))
+        self._references.append((cast("Any", value), path))
         return self._first_reference + len(self._references) - 1
 
     def _referenced(self, number: int) -> tuple[Any, str]:
