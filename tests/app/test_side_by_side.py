@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -60,6 +61,8 @@ def numbers(n):
 
 FIRST = "y[3]: got 2.5, interpreter 3.5"
 CELL = "≠ differs max 1.0e+00 at y[3]"
+HELD = re.compile(r"x of cpu by (wall clock|CPU time), band 0\.")
+"""CPU time decides where other programs kept the wall clock from it."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -99,7 +102,7 @@ def test_every_backend_is_held_against_the_first(record):
     assert comparison.verdict_of(kernel, "cpu") is None
     assert comparison.verdict_of(kernel, "wrong").workload == "n=8"
     texts = comparison.verdict_texts(kernel)
-    assert texts[0].startswith("wrong ") and "x of cpu by wall clock, band 0." in texts[0]
+    assert texts[0].startswith("wrong ") and HELD.search(texts[0])
     cpu = kernel.backends[0].compile
     assert cpu.code_bytes > 100 and 0 < cpu.warm_ms < cpu.cold_ms
 
@@ -167,7 +170,7 @@ def test_what_a_caller_waits_for_comes_first_and_the_devices_time_next_to_it(rec
     assert "\nwall clock" in text and "\ndevice time" in text
     head, rows, *_ = matrix.matrix(record, 250)
     assert "device" in plain(head) and "4.50 us ± 0.10" in plain(rows)
-    assert "against cpu, wall" in plain(head)
+    assert re.search("against cpu, (wall|CPU)", plain(head))
 
 
 def test_a_time_of_another_workload_than_the_largest_names_it(record):
@@ -195,7 +198,7 @@ async def test_the_matrix_says_so(record, size):
         assert "n=8  52 B counted, 5 operations counted" in text
         await press(pilot, "enter", "4")
         text = text_of(app)
-        assert CELL in text and "x of cpu by wall clock, band 0." in text
+        assert CELL in text and HELD.search(text)
         assert "n=8: 52 B counted, 5 operations counted" in text
 
 
@@ -227,7 +230,7 @@ def test_reports_say_so(record):
     for suffix in (".md", ".html"):
         text = render(record, suffix).replace("\\", "")
         assert CELL in text and "1 of 4 elements" in text and FIRST in text
-        assert "x of cpu by wall clock, band 0." in text and "operations counted" in text
+        assert HELD.search(text) and "operations counted" in text
     (kernel,) = json.loads(render(record, ".json"))["kernels"]
     assert kernel["backends"][2]["agreement"]["first_difference"] == FIRST
     assert kernel["verdicts"][0]["against"] == "cpu"
