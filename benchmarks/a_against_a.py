@@ -44,7 +44,7 @@ from qd_studio.engine.inspect.record import KernelRecord, Record
 BUSY = "while True: pass"
 LOADED = 0.65
 """Share of the time for saves on a busy machine, which take several times as long."""
-STEPS = {"chain-small": 4_000, "chain": 60_000, "spread": 1_000, "stream": 4_000_000}
+STEPS = {"chain-small": 16_000, "chain": 60_000, "spread": 1_000, "stream": 4_000_000}
 PARALLEL = ("spread", "stream")
 SAVES = (("unchanged", 0.0), ("longer", 1.0), ("shorter", 0.0))
 RIGHT = {"unchanged": "", "longer": "worse", "shorter": "better"}

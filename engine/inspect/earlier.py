@@ -35,6 +35,7 @@ from ..backends import base
 from ..ir import Param
 from .inputs import restorer_of
 from .interpreting import SEED
+from .machine_load import busy
 from .placing import Placed, clock_of, device_of, placed
 from .record_launch import EarlierRecord, LaunchRecord
 from .steps import StepLimit
@@ -57,10 +58,12 @@ _LARGEST: Final = 64 << 20
 """Most bytes of the arguments of a launch that is kept."""
 _MOST: Final = 256 << 20
 """Most bytes of all that is kept; the oldest go first."""
-_LONGEST_S: Final = 15.0
+_LONGEST_S: Final = 20.0
 """Of all comparisons of a look, and again after it: an option may change all code of a file."""
 _LONGER_S: Final = 4.0
 """Most that one comparison goes on for after the look."""
+_LONGER_BUSY_S: Final = 8.0
+"""The same on a busy machine, where half of the time belongs to other programs."""
 _number: Final = itertools.count(1)
 Key = tuple[str, str, str, str]
 """Name of a look, id of a kernel, backend, label of a workload."""
@@ -139,10 +142,10 @@ class Unclear(NamedTuple):
         place = placed(compiled, cast("Any", _Values(now.values)))
         made = partner_of(before, compiled, place, budget_s)
         assert made is not None  # the same two were timed before
-        partner, written = made
-        restore = place.restorer({*now.artifact.meta.written, *written})
+        partner, restore = made
         contender = Contender(
-            lambda: executable.launch(place.values, SEED), restore, budget_s, None, place.clock
+            lambda: executable.launch(place.values, SEED),
+            restore or place.restorer(now.artifact.meta.written), budget_s, None, place.clock,
         )  # fmt: skip
         return self.timed._replace(place=place, contender=contender, partner=partner)
 
@@ -210,7 +213,7 @@ class Earlier:
     def noted(self, capture: KernelCapture, record: LaunchRecord, timed: Timed) -> LaunchRecord:
         """The record, which says so if the comparison is to go on after the look."""
         place, partner = timed.place, timed.partner
-        seconds = min(self.longer_s, _LONGER_S)
+        seconds = min(self.longer_s, _LONGER_BUSY_S if busy(record.load) else _LONGER_S)
         if record.earlier is None or place is None or partner is None or seconds <= 0:
             return record
         # The values, what restores them, and at most once more for the earlier compile.
@@ -256,9 +259,13 @@ class Earlier:
 
 def partner_of(
     kept: Kept, compiled: FullCompile, place: Placed, budget_s: float
-) -> tuple[Partner, set[int]] | None:
-    """(the earlier compile, numbers of the new one's values that it writes, too); None if the two
-    cannot be launched on arguments of one shape."""
+) -> tuple[Partner, Callable[[], None] | None] | None:
+    """(the earlier compile, what restores arguments that the two share); None if the two cannot be
+    launched on arguments of one shape.
+
+    Both restore from one copy: what a cache still holds of arrays of several MiB depends on the
+    addresses that were copied from, and should be the same for both.
+    """
     old, new = kept.artifact.meta, compiled.artifact.meta
     where = {_bare(param): i for i, param in enumerate(new.params)}
     numbers = [where.get(_bare(param), -1) for param in old.params]
@@ -284,7 +291,7 @@ def partner_of(
     contender = Contender(
         lambda: executable.launch(values, SEED), restore, budget_s, None, clock
     )  # fmt: skip
-    return Partner(kept, place, contender), set() if own else written
+    return Partner(kept, place, contender), None if own else restore
 
 
 def _bare(param: Param) -> Param:

@@ -174,11 +174,11 @@ def _timed(
         kept = None
         if earlier is not None and one.name != _ORACLE:
             kept = earlier.copied(one.compiled, place.given.values)
-        partner, written = None, set[int]()
+        partner = restore = None
         if before is not None:
             made = partner_of(before, one.compiled, place, budget_s)
-            partner, written = made if made is not None else (None, written)
-        restore = place.restorer({*one.compiled.executable.meta.written, *written})
+            partner, restore = made if made is not None else (None, None)
+        restore = restore or place.restorer(one.compiled.executable.meta.written)
         start = launcher.timed_starter(one.name, one.compiled, place, found)
     except Exception as error:
         failed = Contender(lambda: None, lambda: None, 0.0)

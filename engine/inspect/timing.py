@@ -12,9 +12,9 @@ depends on that). Each has a budget of its own; a backend that has spent it leav
 A verdict needs more launches than a description. So those that are compared go on
 after their number is reached, until the uncertainty of their ratio is at most `_ENOUGH`, or 1 is
 far outside of it, or the budget is spent. `measure_longer` goes on with two for which that was not
-enough. Precision ends it, not the verdict: looking at a verdict
-again and again until it appears would find one by chance. A record then holds medians of as many
-consecutive launches each, so that it does not grow.
+enough, or whose launches were few on a busy machine. Precision ends it, not the verdict: looking
+at a verdict again and again until it appears would find one by chance. A record then holds medians
+of as many consecutive launches each, so that it does not grow.
 
 A `clocks.Clock` times one launch; its class depends on the backend.
 """
@@ -311,7 +311,13 @@ def measure_longer(
 
 
 def decided(one: Contender, other: Contender) -> bool:
-    """True if more launches would not make the band of a verdict narrower."""
+    """True if more launches would not make the band of a verdict narrower.
+
+    On a busy machine the uncertainty of fewer than `_MAX_SAMPLES` is not trusted: most launches
+    were delayed, and from a hundred of them it was estimated too small.
+    """
+    if any(x.n < _MAX_SAMPLES and x.load is not None and busy(x.load) for x in (one, other)):
+        return False
     return _decided(one, other, _DECIDED)
 
 

@@ -136,7 +136,8 @@ def test_what_is_large_is_not_kept_and_the_oldest_goes_first(monkeypatch):
 
 
 def test_what_is_not_clear_goes_on_after_the_look_and_the_record_is_renewed(monkeypatch):
-    monkeypatch.setattr(earlier, "_LONGER_S", 0.3)
+    for most in ("_LONGER_S", "_LONGER_BUSY_S"):
+        monkeypatch.setattr(earlier, most, 0.3)
     for module in (earlier, timing_module):
         monkeypatch.setattr(module, "decided", lambda one, other: False)
     looks = KeptLooks()

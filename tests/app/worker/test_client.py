@@ -70,7 +70,7 @@ def test_launches_of_a_save_are_timed_in_turns_with_those_of_the_save_before(pat
 UNCLEAR = """
 from qd_studio.engine.inspect import earlier, timing
 earlier.decided = timing.decided = lambda one, other: False
-earlier._LONGER_S = {seconds}
+earlier._LONGER_S = earlier._LONGER_BUSY_S = {seconds}
 """
 LONGER = SCALE.replace("* a", "* a + 1.0").replace("before[1])", "before[1] + 1.0)")
 
