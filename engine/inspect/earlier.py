@@ -58,11 +58,11 @@ _LARGEST: Final = 64 << 20
 """Most bytes of the arguments of a launch that is kept."""
 _MOST: Final = 256 << 20
 """Most bytes of all that is kept; the oldest go first."""
-_LONGEST_S: Final = 20.0
+_LONGEST_S: Final = 24.0
 """Of all comparisons of a look, and again after it: an option may change all code of a file."""
 _LONGER_S: Final = 4.0
 """Most that one comparison goes on for after the look."""
-_LONGER_BUSY_S: Final = 8.0
+_LONGER_BUSY_S: Final = 12.0
 """The same on a busy machine, where half of the time belongs to other programs."""
 _number: Final = itertools.count(1)
 Key = tuple[str, str, str, str]
