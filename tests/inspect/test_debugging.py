@@ -94,8 +94,7 @@ def test_only_the_chosen_iteration_of_a_loop_runs_and_what_follows_it():
 
 def test_conditions_hits_logs_and_reverse():
     logged = []
-    d = started()
-    d._log = logged.append
+    d = started(log_fn=logged.append)
     d.break_at(line_of("MASS"), "i == 1 and s > 7")
     log = d.break_at(line_of("WHILE"), "j == 5", log="{i}: s={s}, {nothing}")
     assert d.cont() == ("breakpoint", f"line {line_of('MASS')}")
@@ -140,7 +139,7 @@ def test_who_wrote_and_when_it_changed():
 
 def test_what_is_watched_stops_in_both_directions():
     d = started()
-    d.watches.append("x[3]")
+    d.watch("x[3]")
     assert d.cont() == ("data", "x[3]: 3.0 -> 42.0")
     assert d.cont().reason == "end"
     assert d.reverse().reason == "data" and d.line == line_of("STORE") and d.value("x[3]") == 3.0

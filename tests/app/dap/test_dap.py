@@ -10,35 +10,7 @@ from qd_studio.app import debug
 from qd_studio.app.dap import framing
 from qd_studio.app.dap.client import AdapterError, Client
 
-PROGRAM = """\
-import os
-import numpy as np
-from qd_studio import engine as qd
-
-qd.init(arch=qd.cpu)
-x = np.arange(8, dtype=np.float32)
-os.write(1, b"Content-Length: 5\\r\\n\\r\\nhello\\n")
-
-
-@qd.func
-def half(a):
-    b = a * 0.5
-    return b
-
-
-@qd.kernel
-def step(x: qd.types.NDArray[qd.f32, 1]):
-    for i in range(8):
-        t = half(x[i])
-        x[i] = t + 1
-
-
-@qd.kernel
-def fails(x: qd.types.NDArray[qd.f32, 1]):
-    for i in range(8):
-        x[i] = 2.0
-        assert x[i] < 1, "too large"
-"""
+from tests.app.debugged import PROGRAM
 
 
 @pytest.fixture
@@ -69,7 +41,7 @@ def test_a_session_forward_and_back(client, program):
     assert client.move("next").values["Locals"] == [("a", "3.0"), ("b", "1.5")]
     assert client.move("stepBack").frames[0][2] == 12
     assert client.move("stepOut").frames[0] == ("step", program, 19)
-    client.watch(["x[3]"])
+    client.stop_at_changes([client.cell("x[3]")[0]])
     assert client.move("continue").text == "line 20"
     assert client.move("continue").text == "x[3]: 3.0 -> 2.5"
     assert client.evaluate("who x[3]") == "program.py:20: 3.0 -> 2.5"
@@ -79,7 +51,7 @@ def test_a_session_forward_and_back(client, program):
     with pytest.raises(AdapterError, match="no variable 'nothing'"):
         client.evaluate("nothing")
     with pytest.raises(AdapterError, match="names no variable"):
-        client.watch(["1 + x"])
+        client.cell("1 + x")
     assert client.move("next", granularity="instruction").reason == "step"
     assert any("hello" in text for text in client.texts)
 
@@ -130,8 +102,8 @@ def test_an_error_stops_and_says_what_it_is(client, program):
 
 CANNOT = [
     ({"program": "/nowhere.py"}, "there is no file /nowhere.py"),
-    ({}, "choose one of step, fails"),
-    ({"kernel": "other"}, "there is no 'other'; there are: step, fails"),
+    ({}, "choose one of step, fails, turned, leaves"),
+    ({"kernel": "other"}, "there is no 'other'; there are: step, fails, turned, leaves"),
     ({"kernel": "step", "iteration": 9}, "no parallel loop has the iteration 9"),
     ({"kernel": "step", "args": ["y"]}, "args: y: name 'y' is not defined"),
     ({"kernel": "step", "workload": 4}, "the kernel has 1 workloads, no number 4"),

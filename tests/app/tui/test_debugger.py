@@ -9,45 +9,8 @@ from qd_studio.app.tui.screens.kernel import KernelScreen
 from qd_studio.app.tui.widgets.debugger import DebugPane
 from qd_studio.engine.inspect import record as rec
 
+from tests.app.debugged import PROGRAM
 from tests.app.tui.pilot import SIZES, press, studio, text_of, view
-
-PROGRAM = """\
-import numpy as np
-from qd_studio import engine as qd
-
-
-@qd.func
-def half(a):
-    b = a * 0.5
-    return b
-
-
-@qd.kernel
-def step(x: qd.types.NDArray[qd.f32, 1]):
-    for i in range(8):
-        v = qd.Vector([1.0, 2.0])
-        t = half(x[i])
-        x[i] = t + v.x
-        x[i] = x[i] + v.y
-
-
-@qd.kernel
-def fails(x: qd.types.NDArray[qd.f32, 1]):
-    for i in range(8):
-        x[i] = 2.0
-        assert x[i] < 1, "too large"
-
-
-@qd.kernel
-def leaves(x: qd.types.NDArray[qd.f32, 1]):
-    for i in range(8):
-        x[i + 10] = 1.0
-
-
-@step.workload(n=[8])
-def _(n):
-    return (np.arange(n, dtype=np.float32),)
-"""
 
 
 @pytest.fixture
@@ -60,8 +23,8 @@ def program(tmp_path):
 def record_of(path):
     """A record with the kernels of a file, without anything compiled."""
     kernels = tuple(
-        rec.KernelRecord(id=f"program.py:{name}", name=name, file=str(path), line=11, end_line=17)
-        for name in ("step", "fails", "leaves")
+        rec.KernelRecord(id=f"program.py:{name}", name=name, file=str(path), line=30, end_line=36)
+        for name in ("turned", "fails", "leaves")
     )
     file = rec.FileRecord(path=str(path), sha256="", text=path.read_text())
     return rec.Record(kernels=kernels, files=(file,))
@@ -120,14 +83,14 @@ async def test_forward_back_breakpoints_and_writes(program):
         assert "enter runs the first iteration" in text_of(app)
         assert "iteration 0" in await keys(app, pilot, "enter")
         assert "iteration 3" in await typed(app, pilot, "I", "3")
-        assert current(app) == 14
+        assert current(app) == 33
         text = await keys(app, pilot, "right_square_bracket", "greater_than_sign")
-        assert current(app) == 7 and "a  3.0" in text and "half program.py:7" in text
+        assert current(app) == 12 and "a  3.0" in text and "half program.py:12" in text
         assert "b  1.5" in await keys(app, pilot, "right_square_bracket")
         await keys(app, pilot, "left_square_bracket")
-        assert current(app) == 7
+        assert current(app) == 12
         text = await keys(app, pilot, "less_than_sign")
-        assert current(app) == 15 and re.search(r"v +\[1\.0, 2\.0\]", text)
+        assert current(app) == 34 and re.search(r"v +\[1\.0, 2\.0\]", text)
         # One op forward and back.
         before = moment_of(app)
         await keys(app, pilot, "plus")
@@ -135,28 +98,28 @@ async def test_forward_back_breakpoints_and_writes(program):
         await keys(app, pilot, "minus")
         assert moment_of(app) == before
         # A breakpoint at the cursor; the one before it has a condition that is not true.
-        view(app, "debugged").put(16)
+        view(app, "debugged").put(35)
         text = await keys(app, pilot, "b")
-        assert re.search(r"● +17 ", text)
-        view(app, "debugged").put(15)
+        assert re.search(r"● +36 ", text)
+        view(app, "debugged").put(34)
         assert "if i == 4" in await typed(app, pilot, "U", "i == 4")
         text = await keys(app, pilot, "right_curly_bracket")
-        assert current(app) == 17 and "breakpoint" in text
+        assert current(app) == 36 and "breakpoint" in text
         assert "x[3] + 1  3.5" in await typed(app, pilot, "p", "x[3] + 1")
         now = moment_of(app)
         text = await typed(app, pilot, "W", "x[3]")
-        assert "program.py:16 wrote x[3]: 3.0 -> 2.5" in text
+        assert "program.py:35 wrote x[3]: 3.0 -> 2.5" in text
         await keys(app, pilot, "L")
-        assert current(app) == 16 and moment_of(app) < now
+        assert current(app) == 35 and moment_of(app) < now
         await keys(app, pilot, "L")
-        assert current(app) == 17 and moment_of(app) == now
+        assert current(app) == 36 and moment_of(app) == now
         await keys(app, pilot, "b")
         text = await keys(app, pilot, "right_curly_bracket", "right_square_bracket")
         assert "The kernel has ended" in text and "of" in text
         text = await typed(app, pilot, "H", "x[3]")
-        assert "program.py:17 changed x[3]: 2.5 -> 4.5" in text
+        assert "program.py:36 changed x[3]: 2.5 -> 4.5" in text
         text = await keys(app, pilot, "left_curly_bracket")
-        assert current(app) == 14 and moment_of(app) == 0
+        assert current(app) == 33 and moment_of(app) == 0
 
 
 async def test_errors_an_older_save_and_a_new_start(program):
@@ -179,9 +142,6 @@ async def test_errors_an_older_save_and_a_new_start(program):
 
 
 async def test_an_index_outside_of_its_array_is_named(program):
-    program.write_text(
-        PROGRAM + "@leaves.workload(n=[8])\ndef _(n): return (np.ones(n, np.float32),)"
-    )
     async with studio(record_of(program), SIZES[2]) as (app, pilot):
         watched(app)
         await press(pilot, "enter", "alt+2", "K")
@@ -205,7 +165,7 @@ async def test_work_is_cancelled_and_a_saved_session_runs_nothing(program):
             await pilot.pause(0.01)
         await press(pilot, "C")
         await settled(app, pilot)
-        assert moment_of(app) > 0 and current(app) in (8, 9)
+        assert moment_of(app) > 0 and current(app) in (13, 14)
 
 
 def test_every_command_of_the_tab_is_carried_out():
