@@ -120,6 +120,7 @@ class Cells:
             shared = {op.id for op in watch.variables if op.code == C.ARRAY_ALLOCA
                       and op.attr.space != "private"}  # fmt: skip
             watch.lane = -1 if shared else self._machine.lane
+            watch.cells = _element(watch.variables[0], keys, watch.text)
             watch.pcs = self._pcs(lambda root: root.id in ids or root.code == C.CALL_ARG)
             return watch
         watch.array, index = self._array(keys, frame)
@@ -234,7 +235,8 @@ class Cells:
                 return False
             if memory is not None:
                 return any(memory is machine.env.get(f"a{v.id}") for v in watch.variables)
-            return len(machine.frames) == watch.frame.level
+            here = len(machine.frames) == watch.frame.level
+            return here and (watch.cells is None or self._index(op) in watch.cells)
         if memory is None:
             number, gradient = root.attr
         else:
@@ -244,8 +246,12 @@ class Cells:
                 return False
             gradient, number = divmod(found, len(machine.cx.arrays))
         start, size = self._address(number, bool(gradient))
-        first = start + int(eval(machine.flat.values[op.args[0]], machine.env)) * size
+        first = start + self._index(op) * size
         return any(first < cell.stop and cell.start < first + size for cell in watch.at)
+
+    def _index(self, op: Op) -> int:
+        """The index that a write is about to write to, in the memory of its root."""
+        return int(eval(self._machine.flat.values[op.args[0]], self._machine.env))
 
     def value(self, watch: Watch) -> Any:
         """The value of what is watched, as it is now."""
@@ -262,6 +268,8 @@ class Cells:
             elem = kind.elem
             for v in cast("list[Any]", value if isinstance(value, list) else [value]):
                 out.append(None if v is None else elem.np(v) if elem.is_real else int(v))
+        if watch.cells is not None and len(out) > 1:
+            return out[min(watch.cells)]
         return out[0] if len(out) == 1 else Vector(out)
 
 
@@ -271,6 +279,17 @@ def _root(op: Op) -> Op:
     while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
         pointer = pointer.args[0]
     return pointer
+
+
+def _element(op: Op, keys: tuple[str | int, ...], text: str) -> frozenset[int] | None:
+    """The index that keys have in a local array; None for all of it, or another variable."""
+    rest = keys[1:]
+    if op.code != C.ARRAY_ALLOCA or not rest:
+        return None
+    index = component(rest[0]) if isinstance(rest[0], str) else rest[0]
+    if len(rest) > 1 or not 0 <= index < op.attr.count:
+        raise DebugError(f"{text} is no element of {keys[0]}, which has {op.attr.count}")
+    return frozenset((index,))
 
 
 def _flat(index: Any) -> list[int]:

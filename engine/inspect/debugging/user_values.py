@@ -133,6 +133,8 @@ def shown(value: Any) -> str:
         return "[" + ", ".join(map(shown, value)) + "]"
     if isinstance(value, np.ndarray):
         array = np.asarray(cast("np.ndarray[Any, Any]", value))
+        if not array.ndim:
+            return str(array[()])
         text = np.array2string(
             array, threshold=12, edgeitems=3, separator=", ", max_line_width=1 << 30
         )

@@ -299,7 +299,8 @@ class Names:
         return found
 
     def variable(self, keys: tuple[str | int, ...], frame: Frame) -> list[Op]:
-        """The variables that make up a local: ``s``; ``p``, ``pos``; ``v``, 1."""
+        """The variables that make up a local: ``s``; ``p``, ``pos``; ``v``, 1; or the array of
+        which they are an element."""
         if keys[0] not in self.locals(frame):
             return []
         known = [(_keys_of(_name_of(op)), op) for op in self._variables
@@ -307,7 +308,8 @@ class Names:
         last = component(str(keys[-1]))
         several = [keys, (*keys[:-1], last)] if len(keys) > 1 and last >= 0 else [keys]
         found = [[op for own, op in known if own[: len(k)] == k] for k in several]
-        return found[0] or found[-1]
+        arrays = [op for own, op in known if op.code == C.ARRAY_ALLOCA and keys[: len(own)] == own]
+        return found[0] or found[-1] or arrays
 
 
 class _Scalar(NamedTuple):

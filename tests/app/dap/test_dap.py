@@ -58,7 +58,7 @@ def test_a_session_forward_and_back(client, program):
 
 RECORDED = Path(__file__).with_name("vscode_session.jsonl")
 """Each request that `@vscode/debugadapter-testsupport` 1.68.0 sent, in its order, with the
-answer or the error that it got, and the event of the stop that followed. FILE: the path
+answer or the error that it gets, and the event of the stop that followed. FILE: the path
 of the program."""
 
 
