@@ -145,7 +145,7 @@ def turns(x: qd.types.NDArray[qd.f32, 1]):
 
 def test_shared_arrays_and_locals_of_one_iteration_of_a_block():
     d = inspect.debug(turns, np.arange(1, 5, dtype=np.float32))
-    d.break_at(turns.decl.line + 7, "i == 2")
+    d.break_at(turns.decl.line + 8, "i == 2")
     d.cont()
     assert d.locals() == {"i": 2, "t": 3.0, "pad": [1.0, 2.0, 3.0, 4.0]}
     assert d.who_wrote("t").new == 3.0 and d.who_wrote("pad[1]").new == 2.0

@@ -3,6 +3,7 @@
 import re
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from qd_studio.app.tui.commands import by_scope
 from qd_studio.app.tui.screens.kernel import KernelScreen
@@ -122,6 +123,41 @@ async def test_forward_back_breakpoints_and_writes(program):
         assert current(app) == 33 and moment_of(app) == 0
 
 
+async def test_callers_changes_and_workloads(program):
+    record = record_of(program)
+    cases = tuple(rec.WorkloadRecord(label=label, origin="workload") for label in ("n=8", "n=16"))
+    kernels = (msgspec.structs.replace(record.kernels[0], workloads=cases), *record.kernels[1:])
+    async with studio(msgspec.structs.replace(record, kernels=kernels)) as (app, pilot):
+        watched(app)
+        await press(pilot, "enter", "alt+2")
+        text = await keys(app, pilot, "enter", "right_square_bracket", "greater_than_sign")
+        assert current(app) == 12 and re.search(r"▶ half program\.py:12", text)
+        # The caller: its line, its locals, and cells as it names them.
+        await press(pilot, "w")
+        rows = view(app, "values")
+        rows.put(next(n for n, row in enumerate(rows.lines) if row.key == ("Functions", "1")))
+        text = await keys(app, pilot, "enter")
+        assert current(app) == 34 and re.search(r"v +\[1\.0, 2\.0\]", text) and "a  0.0" not in text
+        assert "in turned, which calls half" in text
+        assert "v.y + 1 = 3.0" in await typed(app, pilot, "p", "v.y + 1")
+        assert "Continues until x[0] changes." in await typed(app, pilot, "X", "x[i]")
+        text = await keys(app, pilot, "right_curly_bracket")
+        assert "x[0]: 0.0 -> 1.0" in text and current(app) == 36 and "which calls" not in text
+        assert "x[0]: 1.0 -> 3.0" in await keys(app, pilot, "right_curly_bracket")
+        text = await keys(app, pilot, "left_curly_bracket")
+        assert "line 36: 1.0 -> 3.0" in text and "x[0] changes" in text
+        # Again: no longer. A new start keeps the others.
+        assert "x[1] changes" in await typed(app, pilot, "X", "x[1]")
+        assert "x[0] changes" not in await typed(app, pilot, "X", "x[0]")
+        assert "'i' is a loop index" in await typed(app, pilot, "X", "i")
+        text = await typed(app, pilot, "Q", "n=16")
+        assert "program.py  n=16  iteration 0" in text and "x[1] changes" in text
+        assert "15" in await typed(app, pilot, "p", "len(x) - 1")
+        assert "iteration 15" not in await typed(app, pilot, "I", "5")
+        assert "n=16  iteration 5" in text_of(app)
+        assert "there is no 'n=9'; there are: n=8, n=16" in await typed(app, pilot, "Q", "n=9")
+
+
 async def test_errors_an_older_save_and_a_new_start(program):
     async with studio(record_of(program), SIZES[0]) as (app, pilot):
         watched(app)
@@ -130,6 +166,8 @@ async def test_errors_an_older_save_and_a_new_start(program):
         text = await keys(app, pilot, "enter", "right_curly_bracket")
         assert "too large" in text
         assert "no variable 'y'" in await typed(app, pilot, "p", "y")
+        view(app, "debugged").put(25)
+        assert "Line 26: 'i ==' is no expression" in await typed(app, pilot, "U", "i ==")
         program.write_text(PROGRAM.replace("too large", "larger than that"))
         app.repaint()
         await pilot.pause()
