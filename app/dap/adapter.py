@@ -98,7 +98,7 @@ class Adapter:
             body = handler(request.get("arguments") or {})
         except (DebugError, LaunchError) as error:
             text = str(error)
-            show = command in ("launch", "attach")
+            show = command in ("launch", "attach") and self.debugger is None
             details = {"error": {"id": 1, "format": text.replace("{", "(").replace("}", ")"),
                                  "showUser": show}}  # fmt: skip
             self._send({**reply, "success": False, "message": text, "body": details})
