@@ -197,7 +197,8 @@ def test_messages_are_framed():
 
 def test_the_prompt(program, monkeypatch, capsys):
     words = ["watch i", "br 20 if 1 +", "n", "", "b", "b", "br 20 if i == 3", "br 99x", "c", "p t",
-             "p", "who x[3]", "l", "w", "bi", "i", "watch x[3]", "br - 20", "c", "nonsense", "p zz", "c", "c"]  # fmt: skip
+             "p", "who x[3]", "l", "w", "bi", "i", "watch x[3]", "br - 20", "c", "nonsense",
+             "p zz", "c", "c"]  # fmt: skip
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(words) + "\n"))
     assert debug.main([program, "--kernel", "step", "--iteration", "3"]) == 0
     said = capsys.readouterr().out
