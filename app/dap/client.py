@@ -210,7 +210,7 @@ class Client:
         return str(found["result"])
 
     def cell(self, name: str, frame: int = 0) -> tuple[str, str]:
-        """What a function calls ``name``, for `stop_at_changes`: its id, and a description.
+        """The cells that a function calls ``name``, for `stop_at_changes`: id and description.
         Raises AdapterError."""
         found = self.request("dataBreakpointInfo", name=name, frameId=frame + 1)
         if found["dataId"] is None:

@@ -91,7 +91,7 @@ class DebugSession:
         self._watched: tuple[str, ...] = () if before is None else before._watched
         self._first_breakpoints: Final = dict(old.breakpoints)
         # Locals have other ids: only arrays exist before the first step.
-        self._first_cells: Final = [cell for cell, text in old.cells if text == f"{cell} changes"]
+        self._earlier: Final = [cell for cell, text in old.cells if text == f"{cell} changes"]
         self._thread: Final = threading.Thread(target=self._run, name="studio-debug", daemon=True)
         self._thread.start()
 
@@ -313,7 +313,7 @@ class DebugSession:
     def _watch_again(self, client: Client) -> None:
         """Stop at the changes that the session before did."""
         known: dict[str, str] = {}
-        for name in self._first_cells:
+        for name in self._earlier:
             with contextlib.suppress(AdapterError):  # the file or the workload may be another
                 cell, text = client.cell(name)
                 known[cell] = text

@@ -66,9 +66,10 @@ class Vector(list[Any]):
     __add__, __radd__ = _by_element(operator.add), _by_element(operator.add, True)
     __sub__, __rsub__ = _by_element(operator.sub), _by_element(operator.sub, True)
     __mul__, __rmul__ = _by_element(operator.mul), _by_element(operator.mul, True)
-    __truediv__ = _by_element(operator.truediv)
-    __rtruediv__ = _by_element(operator.truediv, True)
-    __floordiv__, __mod__ = _by_element(operator.floordiv), _by_element(operator.mod)
+    __truediv__ = _by_element(lambda a, b: a / b)
+    __rtruediv__ = _by_element(lambda a, b: a / b, True)
+    __floordiv__ = _by_element(lambda a, b: a // b)
+    __mod__ = _by_element(operator.mod)
 
     def dot(self, other: Any) -> Any:
         """The dot product."""

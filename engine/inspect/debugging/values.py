@@ -242,7 +242,8 @@ class Names:
         if at is None or at.code != C.EXTERNAL_PTR or at.args[0].code != C.ARG_ADDR:
             return ""
         attr: Any = at.args[0].attr
-        param = self._machine.func.params[attr[0]]
+        func: Any = self._machine.func
+        name: str = func.params[attr[0]].name
         shape, origin = self._shapes[attr[0]]
         texts = [self._machine.flat.values.get(x, "") for x in at.args[1 : 1 + len(shape)]]
         found: list[Any] = [self._machine.env.get(t) if t.isidentifier() else t for t in texts]
@@ -254,9 +255,7 @@ class Names:
             return ""
         where = ", ".join(map(str, index))
         first = f" and begins at {origin}" if any(origin) else ""
-        return (
-            f"{param.name}[{where}] is outside of {param.name}, which has the shape {shape}{first}"
-        )
+        return f"{name}[{where}] is outside of {name}, which has the shape {shape}{first}"
 
     def evaluate(self, text: str, frame: Frame | None = None) -> Any:
         """The value of a Python expression over the user's names in a frame, by default the
@@ -299,8 +298,8 @@ class Names:
         return found
 
     def variable(self, keys: tuple[str | int, ...], frame: Frame) -> list[Op]:
-        """The variables that make up a local: ``s``; ``p``, ``pos``; ``v``, 1; or the array of
-        which they are an element."""
+        """The variables that make up a local: ``s``; ``p``, ``pos``; ``v``, 1; or the array that
+        has such an element."""
         if keys[0] not in self.locals(frame):
             return []
         known = [(_keys_of(_name_of(op)), op) for op in self._variables
