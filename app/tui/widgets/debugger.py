@@ -157,7 +157,7 @@ class DebugPane(Pane, Vertical):
         key = self.studio.key_name
         texts = (
             f"{key('choose')} runs the first iteration{case} under the debugger.",
-            f"{key('debug-iteration')} chooses the iteration, {key('debug-workload')} the workload.",
+            f"{key('debug-iteration')} sets the iteration, {key('debug-workload')} the workload.",
             "It runs in the interpreter, on copies of arrays and fields, forward and back.",
         )
         return [Line(((text, "dim" if n else ""),)) for n, text in enumerate(texts)]
