@@ -116,8 +116,8 @@ class _Prompt:
         elif word == "br":
             self._break(rest)
         elif word == "watch":
-            self._client.watch([*self._watches, rest])
-            self._watches.append(rest)
+            self._watches.append(self._client.cell(rest)[0])
+            self._client.stop_at_changes(self._watches)
         elif word == "p" and rest:
             streams.write(self._client.evaluate(rest) + "\n")
         elif word == "p":
@@ -148,9 +148,12 @@ class _Prompt:
                 known[int(number)] = condition.strip()
         elif rest:
             streams.write(f"{rest!r} names no line: br 12, or br 12 if i == 3\n")
-        for (_, condition), at in zip(
-            list(known.items()), self._client.break_at(file, known), strict=True
-        ):
+        try:
+            found = self._client.break_at(file, known)
+        except AdapterError:
+            known.pop(int(number) if number.isdecimal() else 0, None)
+            raise
+        for (_, condition), at in zip(list(known.items()), found, strict=True):
             streams.write(f"line {at}" + (f" if {condition}" if condition else "") + "\n")
 
     def _show(self) -> None:

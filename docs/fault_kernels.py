@@ -1,5 +1,5 @@
-"""The kernels of the pictures in docs/check.md, docs/nan.md, docs/debugging.md and
-docs/gradient-check.md: a race, an infinity, and a gradient that is wrong."""
+"""The kernels of the pictures in docs/: a race (check.md), an infinity (nan.md, debugging.md), a
+wrong gradient (gradient-check.md), and one that needs much memory (checkpoints.md)."""
 
 import numpy as np
 from qd_studio import engine as qd
@@ -33,6 +33,16 @@ def settle(x: Floats, to: qd.types.NDArray[qd.i32, 1], loss: Floats):
         x[to[i]] = 0.5
 
 
+@qd.kernel
+def swing(x: Floats, end: Floats):
+    for i in x:
+        angle, speed = x[i], 0.0
+        for _ in range(4000):
+            speed -= 0.001 * qd.sin(angle)
+            angle += 0.001 * speed
+        end[i] = angle
+
+
 @shift.workload(n=[8])
 def line(n):
     return (np.arange(n, dtype=np.float32),)
@@ -50,3 +60,10 @@ def points(n):
     x = qd.ndarray(qd.f32, (n,), needs_grad=True)
     x.from_numpy(np.linspace(0.0, 1.0, n, dtype=np.float32))
     return x, np.arange(n, dtype=np.int32), qd.ndarray(qd.f32, (1,), needs_grad=True)
+
+
+@swing.workload(n=[4])
+def pendulums(n):
+    x = qd.ndarray(qd.f32, (n,), needs_grad=True)
+    x.from_numpy(np.linspace(0.5, 2.0, n, dtype=np.float32))
+    return x, qd.ndarray(qd.f32, (n,), needs_grad=True)

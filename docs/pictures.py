@@ -6,8 +6,9 @@ the screen to `docs/pictures/NAME.svg`. Times and the name of the processor are 
 that takes the pictures, so no test compares them; take them on a machine that is idle. The release
 checklist says when. With names, only these pictures are written; the walk is the same.
 
-A second walk, on `docs/fault_kernels.py`, takes those of the pages about races, NaNs, the debugger
-and gradient checks. They have no times, so each run draws the same.
+A second walk, on `docs/fault_kernels.py`, takes those of the pages about races, NaNs, the debugger,
+gradient checks and checkpoints. They have no times, so each run draws the same, except for the
+number of launches in the last one.
 """
 
 import argparse
@@ -79,6 +80,9 @@ FAULT_STOPS = (
     Stop("debug", ("right_square_bracket", "greater_than_sign"), "tension"),
     Stop("gradient", ("escape", "j", "V"), "overwritten"),
     Stop("check", ("escape", "k", "k", "enter", "alt+1", SAVE), "race on"),  # after a save
+    Stop("", ("escape", *("j",) * 8, "c"), "accepts", "ad_stack_budget_bytes"),
+    Stop("", ("enter", "backspace", *"2048", "enter"), "ready"),
+    Stop("checkpoints", ("escape", "enter", "7"), "plan"),
 )
 WALKS = ((SAMPLE, STOPS), (FAULTS, FAULT_STOPS))
 

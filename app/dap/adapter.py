@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final, cast
 import numpy as np
 
 from ...engine.inspect import DebugError, Debugger
-from ...engine.inspect.debugging import Breakpoint, Stop, Struct, Vector, shown
+from ...engine.inspect.debugging import Breakpoint, Stop, Struct, Vector, Watch, shown
 from . import framing
 from .program import LaunchError, launched
 
@@ -48,7 +48,9 @@ class Adapter:
         self._requests: Final[queue.Queue[dict[str, Any] | None]] = queue.Queue()
         self.debugger: Debugger | None = None
         self._breakpoints: Final[dict[str, list[Breakpoint]]] = {}
-        self._references: list[tuple[Any, str]] = []
+        self._references: list[tuple[Any, str, int]] = []
+        self._watches: Final[dict[str, Watch]] = {}
+        """By data id, the cells that were asked about."""
         self._first_reference = 1
         self._stop_on_entry = True
         self._after: Callable[[], None] | None = None
@@ -96,7 +98,7 @@ class Adapter:
             body = handler(request.get("arguments") or {})
         except (DebugError, LaunchError) as error:
             text = str(error)
-            show = command in ("launch", "attach")
+            show = command in ("launch", "attach") and self.debugger is None
             details = {"error": {"id": 1, "format": text.replace("{", "(").replace("}", ")"),
                                  "showUser": show}}  # fmt: skip
             self._send({**reply, "success": False, "message": text, "body": details})
@@ -126,6 +128,8 @@ class Adapter:
 
     def do_launch(self, given: dict[str, Any]) -> None:
         """Load the file and start to debug its kernel."""
+        if self.debugger is not None:
+            raise LaunchError("a kernel is being debugged: start another session")
         self._stop_on_entry = bool(given.get("stopOnEntry", True))
         self.debugger = launched(
             given,
@@ -136,10 +140,11 @@ class Adapter:
 
     def do_configurationDone(self, given: dict[str, Any]) -> None:
         """Start."""
+        d = self._d
         if self._stop_on_entry:
             self._after = lambda: self._stopped(Stop("entry"))
         else:
-            self._after = lambda: self._stopped(self._d.cont())
+            self._move(d.cont)
 
     def do_disconnect(self, given: dict[str, Any]) -> None:
         """The end."""
@@ -191,19 +196,27 @@ class Adapter:
         out: list[dict[str, Any]] = []
         several: list[dict[str, Any]] = given.get("breakpoints") or []
         for wanted in several:
-            hits = str(wanted.get("hitCondition") or "").strip().removeprefix(">=").strip()
+            out.append(self._break(path, wanted, mine))
+        return {"breakpoints": out}
+
+    def _break(
+        self, path: str, wanted: dict[str, Any], mine: list[Breakpoint]
+    ) -> dict[str, Any]:  # fmt: skip
+        hits = str(wanted.get("hitCondition") or "").strip().removeprefix(">=").strip()
+        try:
             found = self._d.break_at(
                 wanted["line"], wanted.get("condition") or "", file=path,
                 hits=int(hits) if hits.isdecimal() else 0, log=wanted.get("logMessage") or "",
             )  # fmt: skip
-            mine.append(found)
-            shown_at: dict[str, Any] = {"verified": bool(found.at), "line": found.at or found.line}
-            if not found.at:
-                shown_at["message"] = "the kernel has no code at this line or after it"
-            elif hits and not hits.isdecimal():
-                shown_at["message"] = f"{hits!r} is no number of hits, so it stops always"
-            out.append(shown_at)
-        return {"breakpoints": out}
+        except DebugError as error:
+            return {"verified": False, "line": wanted["line"], "message": str(error)}
+        mine.append(found)
+        out: dict[str, Any] = {"verified": bool(found.at), "line": found.at or found.line}
+        if not found.at:
+            out["message"] = "the kernel has no code at this line or after it"
+        elif hits and not hits.isdecimal():
+            out["message"] = f"{hits!r} is no number of hits, so it stops always"
+        return out
 
     def do_setExceptionBreakpoints(self, given: dict[str, Any]) -> None:
         """Errors always stop."""
@@ -217,21 +230,36 @@ class Adapter:
 
     def do_dataBreakpointInfo(self, given: dict[str, Any]) -> dict[str, Any]:
         """The cells that a variable names."""
-        name = given.get("name", "")
+        name, frame = given.get("name", ""), self._frame(given)
         above = given.get("variablesReference")
         if above:
-            name = _joined(self._referenced(above)[1], name)
+            _, path, frame = self._referenced(above)
+            name = _joined(path, name)
         try:
-            self._d.watched(name)
+            watch = self._d.watched(name, frame)
         except DebugError as error:
             return {"dataId": None, "description": str(error)}
-        return {"dataId": name, "description": f"{name} changes", "accessTypes": ["write"]}
+        local = watch.array < 0
+        data_id = f"{watch.text} of {watch.frame.function}, {min(watch.pcs, default=0)}"
+        data_id = data_id if local else watch.text
+        self._watches[data_id] = watch
+        of = f" in {watch.frame.function}" if local else ""
+        return {"dataId": data_id, "description": f"{watch.text}{of} changes",
+                "accessTypes": ["write"]}  # fmt: skip
 
     def do_setDataBreakpoints(self, given: dict[str, Any]) -> dict[str, Any]:
         """Replace what is watched."""
         several: list[Any] = given.get("breakpoints") or []
-        self._d.watches[:] = [each["dataId"] for each in several]
-        return {"breakpoints": [{"verified": True} for _ in self._d.watches]}
+        found: list[Watch] = []
+        out: list[dict[str, Any]] = []
+        for data_id in [str(each["dataId"]) for each in several]:
+            try:
+                found.append(self._watches.get(data_id) or self._d.watched(data_id))
+                out.append({"verified": True})
+            except DebugError as error:
+                out.append({"verified": False, "message": str(error)})
+        self._d.watches[:] = found
+        return {"breakpoints": out}
 
     # --- motions -----------------------------------------------------------------------------
 
@@ -244,6 +272,10 @@ class Adapter:
         except DebugError as error:
             self.output(f"{error}\n", "important")
             self._stopped(Stop("pause", str(error)))
+        except Exception as error:
+            # The same as for requests: the session goes on where the motion has ended.
+            traceback.print_exc()
+            self._stopped(Stop("pause", f"internal error: {type(error).__name__}: {error}"))
 
     def do_continue(self, given: dict[str, Any]) -> dict[str, Any]:
         """Go on; at the end, end."""
@@ -289,10 +321,10 @@ class Adapter:
                 "atEnd": d.machine.at_end, "ops": ops, "op": op}  # fmt: skip
 
     def do_lastWrite(self, given: dict[str, Any]) -> dict[str, Any]:
-        """The last write of what an expression names, or the last that changed it; found is false
-        if there was none."""
+        """The last write of what an expression names in a function, or the last that changed it;
+        found is false if there was none."""
         search = self._d.when_changed if given.get("changed") else self._d.who_wrote
-        found = search(given["expression"])
+        found = search(given["expression"], self._frame(given))
         if found is None:
             return {"found": False}
         return {"found": True, "time": found.time, "file": found.file, "line": found.line,
@@ -322,30 +354,30 @@ class Adapter:
         d = self._d
         params = d.machine.func.params
         fields = {p.name.partition(".")[0] for p in params if p.kind == "field"}
-        arguments = d.arguments()
+        arguments, frame = d.arguments(), self._frame(given)
         groups = [
-            ("Locals", "locals", d.locals(self._frame(given))),
+            ("Locals", "locals", d.locals(frame)),
             ("Arguments", "arguments", {k: v for k, v in arguments.items() if k not in fields}),
             ("Fields", "fields", {k: v for k, v in arguments.items() if k in fields}),
         ]
         return {"scopes": [
             {"name": name, "presentationHint": hint, "expensive": False,
-             "variablesReference": self._reference(Struct(values), "")}
+             "variablesReference": self._reference(Struct(values), "", frame)}
             for name, hint, values in groups
             if values or name == "Locals"
         ]}  # fmt: skip
 
-    def _reference(self, value: Any, path: str) -> int:
-        """A number for the parts of a value; 0 if it has none."""
+    def _reference(self, value: Any, path: str, frame: int) -> int:
+        """A number for the parts of a value in a frame; 0 if it has none."""
         if not isinstance(value, Struct | Vector) and not (
             isinstance(value, np.ndarray) and value.ndim
         ):
             return 0
-        self._references.append((cast("Any", value), path))
+        self._references.append((cast("Any", value), path, frame))
         return self._first_reference + len(self._references) - 1
 
-    def _referenced(self, number: int) -> tuple[Any, str]:
-        """The value and the path of a reference."""
+    def _referenced(self, number: int) -> tuple[Any, str, int]:
+        """The value, the path and the frame of a reference."""
         index = number - self._first_reference
         if not 0 <= index < len(self._references):
             raise LaunchError(f"the values {number} are not those of this stop")
@@ -360,7 +392,7 @@ class Adapter:
 
     def do_variables(self, given: dict[str, Any]) -> dict[str, Any]:
         """The parts of a value."""
-        value, path = self._referenced(given["variablesReference"])
+        value, path, frame = self._referenced(given["variablesReference"])
         kind = "named" if isinstance(value, Struct) else "indexed"
         if given.get("filter", kind) != kind:
             return {"variables": []}
@@ -370,11 +402,12 @@ class Adapter:
             first = given.get("start") or 0
             last = min(len(value), first + (given.get("count") or _MOST))
             items = [(f"[{i}]", value[i]) for i in range(first, last)]
-        return {"variables": [self._variable(name, v, _joined(path, name)) for name, v in items]}
+        several = [self._variable(name, v, _joined(path, name), frame) for name, v in items]
+        return {"variables": several}
 
-    def _variable(self, name: str, value: Any, path: str) -> dict[str, Any]:
+    def _variable(self, name: str, value: Any, path: str, frame: int) -> dict[str, Any]:
         found = {"name": name, "value": shown(value), "type": _type(value), "evaluateName": path,
-                 "variablesReference": self._reference(value, path)}  # fmt: skip
+                 "variablesReference": self._reference(value, path, frame)}  # fmt: skip
         if isinstance(value, np.ndarray) and value.ndim:
             found["indexedVariables"] = _length(value)
         return found
@@ -382,14 +415,23 @@ class Adapter:
     def do_evaluate(self, given: dict[str, Any]) -> dict[str, Any]:
         """The value of an expression; in the console also ``who x[3]``."""
         text: str = given["expression"].strip()
+        frame = self._frame(given)
         if given.get("context") == "repl" and text.startswith("who "):
-            return {"result": self._who(text.removeprefix("who ")), "variablesReference": 0}
-        value = self._d.value(text, self._frame(given))
+            return {"result": self._who(text.removeprefix("who "), frame), "variablesReference": 0}
+        value = self._d.value(text, frame)
         return {"result": shown(value), "type": _type(value),
-                "variablesReference": self._reference(value, text)}  # fmt: skip
+                "variablesReference": self._reference(value, text, frame)}  # fmt: skip
 
-    def _who(self, text: str) -> str:
-        found = self._d.who_wrote(text)
+    def do_setVariable(self, given: dict[str, Any]) -> None:
+        """Refused, as is `setExpression`."""
+        raise LaunchError(
+            "values cannot be set: a run goes back by executing again what it has executed"
+        )
+
+    do_setExpression = do_setVariable
+
+    def _who(self, text: str, frame: int) -> str:
+        found = self._d.who_wrote(text, frame)
         if found is None:
             return f"nothing has written {text} before"
         where = f"{os.path.basename(found.file)}:{found.line}"

@@ -11,7 +11,7 @@ import queue
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from . import framing
@@ -25,8 +25,7 @@ class AdapterError(Exception):
 
 class Position(NamedTuple):
     """The place where the program is. reason, text: of the stop. frames: (function, file, line),
-    innermost
-    first. values: by heading, (name, value)."""
+    innermost first. values: by heading, (name, value)."""
 
     reason: str
     text: str
@@ -151,10 +150,13 @@ class Client:
         return Moment(found["time"], found["first"], iteration, found["atEnd"],
                       tuple(found["ops"]), found["op"])  # fmt: skip
 
-    def last_write(self, name: str, changed: bool = False) -> LastWrite | None:
+    def last_write(
+        self, name: str, changed: bool = False, frame: int = 0
+    ) -> LastWrite | None:  # fmt: skip
         """The last write of a value before this moment, or the last that changed it; None if there
-        was none. Raises AdapterError."""
-        found = self.request("lastWrite", expression=name, changed=changed)
+        was none. frame: the function whose names are meant, 0 for the innermost. Raises
+        AdapterError."""
+        found = self.request("lastWrite", expression=name, changed=changed, frameId=frame + 1)
         if not found.pop("found"):
             return None
         return LastWrite(**found)
@@ -177,36 +179,47 @@ class Client:
         body = event["body"]
         found = self.request("stackTrace", threadId=1)["stackFrames"]
         frames = tuple([(f["name"], f["source"]["path"], f["line"]) for f in found])
-        scopes = self.request("scopes", frameId=found[0]["id"])["scopes"]
-        values = {
+        return Position(body["reason"], body.get("text", ""), frames, self.values())
+
+    def values(self, frame: int = 0) -> dict[str, list[tuple[str, str]]]:
+        """The values that a function sees, by heading."""
+        return {
             scope["name"]: [
                 (each["name"], each["value"])
                 for each in self.request(
                     "variables", variablesReference=scope["variablesReference"]
                 )["variables"]
             ]
-            for scope in scopes
+            for scope in self.request("scopes", frameId=frame + 1)["scopes"]
         }
-        return Position(body["reason"], body.get("text", ""), frames, values)
 
     def break_at(self, file: str, lines: Mapping[int, str]) -> list[int]:
         """Replace the breakpoints of a file; returns the lines that they are at. lines: with their
-        conditions."""
+        conditions. Raises AdapterError for those that cannot be set; the others are."""
         wanted = [{"line": n, "condition": condition} for n, condition in lines.items()]
         found = self.request("setBreakpoints", source={"path": file}, breakpoints=wanted)
-        return [each["line"] for each in found["breakpoints"]]
+        several = found["breakpoints"]
+        if faults := [each["message"] for each in several if not each["verified"]]:
+            raise AdapterError("\n".join(faults))
+        return [each["line"] for each in several]
 
-    def evaluate(self, text: str) -> str:
-        """The value of an expression, or the answer to ``who x[3]``. Raises AdapterError."""
-        return str(self.request("evaluate", expression=text, context="repl", frameId=1)["result"])
+    def evaluate(self, text: str, frame: int = 0) -> str:
+        """The value of an expression in a function, or the answer to ``who x[3]``. Raises
+        AdapterError."""
+        found = self.request("evaluate", expression=text, context="repl", frameId=frame + 1)
+        return str(found["result"])
 
-    def watch(self, names: list[str]) -> None:
-        """Replace what is watched."""
-        for name in names:
-            found = self.request("dataBreakpointInfo", name=name)
-            if found["dataId"] is None:
-                raise AdapterError(found["description"])
-        self.request("setDataBreakpoints", breakpoints=[{"dataId": name} for name in names])
+    def cell(self, name: str, frame: int = 0) -> tuple[str, str]:
+        """The cells that a function calls ``name``, for `stop_at_changes`: id and description.
+        Raises AdapterError."""
+        found = self.request("dataBreakpointInfo", name=name, frameId=frame + 1)
+        if found["dataId"] is None:
+            raise AdapterError(found["description"])
+        return found["dataId"], found["description"]
+
+    def stop_at_changes(self, cells: Iterable[str]) -> None:
+        """Replace the cells whose changes end motions, given by their ids."""
+        self.request("setDataBreakpoints", breakpoints=[{"dataId": cell} for cell in cells])
 
     def close(self) -> None:
         """End the session."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 __all__ = ["read", "write"]
 
+_DIGITS: Final = 10
+"""Of a length: a larger one is an error of the sender, for which no memory is taken."""
+
 
 def read(stream: BinaryIO) -> dict[str, Any] | None:
-    """The next message; None at the end. Raises ValueError for what is no message."""
+    """The next message; None at the end. Raises ValueError for what is no message; the stream is
+    then after it."""
     length = -1
     while True:
         line = stream.readline()
@@ -20,12 +24,19 @@ def read(stream: BinaryIO) -> dict[str, Any] | None:
                 continue
             break
         name, _, value = line.decode("ascii", "replace").partition(":")
-        if name.strip().lower() == "content-length":
-            length = int(value)
+        # What is left of a message that was refused may be before it.
+        if name.strip().lower().endswith("content-length"):
+            text = value.strip()
+            length = int(text) if text.isdecimal() and len(text) < _DIGITS else -1
+            if length < 0:
+                raise ValueError(f"{text!r} is no length")
     data = stream.read(length)
     if len(data) < length:
         return None
-    found = json.loads(data)
+    try:
+        found = json.loads(data)
+    except RecursionError:
+        raise ValueError("a message is nested too deeply") from None
     if not isinstance(found, dict):
         raise ValueError("a message is no object")
     return found  # pyright: ignore[reportUnknownVariableType]

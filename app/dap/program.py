@@ -51,9 +51,9 @@ def launched(
         return debugged(
             capture, args, _case(capture, given.get("workload") or 0), given.get("stage") or "",
             iteration=_iteration(given.get("iteration")),
-            print_fn=print_fn, log_fn=log_fn, budget=int(given.get("memory") or 256 << 20),
+            print_fn=print_fn, log_fn=log_fn, budget=_memory(given.get("memory")),
         )  # fmt: skip
-    except DebugError as error:
+    except (DebugError, LaunchError) as error:
         raise LaunchError(str(error)) from None
     except Exception as error:
         raise LaunchError(f"{type(error).__name__}: {error}") from error
@@ -91,6 +91,15 @@ def _case(capture: Any, wanted: Any) -> int:
     if wanted not in labels:
         raise LaunchError(f"workload: there is no {wanted!r}; there are: {', '.join(labels)}")
     return labels.index(wanted)
+
+
+def _memory(given: Any) -> int:
+    """Bytes for snapshots."""
+    if given is None:
+        return 256 << 20
+    if not isinstance(given, int) or given < 0:
+        raise LaunchError(f"memory: {given!r} is no number of bytes")
+    return given
 
 
 def _iteration(given: Any) -> Any:

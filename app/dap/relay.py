@@ -51,8 +51,8 @@ class _Relay:
         for thread in threads:
             thread.daemon = True
             thread.start()
-        with contextlib.suppress(BrokenPipeError, ValueError, OSError):
-            while (message := framing.read(self._source)) is not None:
+        with contextlib.suppress(OSError):
+            while (message := self._request()) is not None:
                 self._over = self._over or message.get("command") == "disconnect"
                 framing.write(to_child, message)
                 if message.get("command") == "disconnect":
@@ -66,6 +66,17 @@ class _Relay:
             child.wait()
         for thread in threads:
             thread.join(2)
+
+    def _request(self) -> dict[str, Any] | None:
+        """The editor's next message; what cannot be read is reported and left out."""
+        while True:
+            try:
+                return framing.read(self._source)
+            except ValueError as error:
+                if self._source.closed:
+                    return None
+                text = f"a message of the editor cannot be read, and is left out: {error}\n"
+                self._event("output", category="important", output=text)
 
     def _send(self, message: dict[str, Any]) -> None:
         with self._lock, contextlib.suppress(OSError, ValueError):

@@ -188,11 +188,11 @@ _COMMANDS: Final = (
             "screen.debug('motion', 'next', True)", "debug"),
     Command("debug-op-back", "minus", "Op before", "Undo one op of the IR.",
             "screen.debug('motion', 'stepBack', True)", "debug"),
-    Command("debug-continue", "right_curly_bracket,f5", "Continue", "Go on to a breakpoint, an "
-            "error or the end.",
+    Command("debug-continue", "right_curly_bracket,f5", "Continue", "Go on to a breakpoint, a "
+            "change, an error or the end.",
             "screen.debug('motion', 'continue')", "debug"),
     Command("debug-reverse", "left_curly_bracket,f6", "Continue backwards", "Go back to a "
-            "breakpoint or the start.",
+            "breakpoint, a change or the start.",
             "screen.debug('motion', 'reverseContinue')", "debug"),
     Command("debug-break", "b,f9", "Breakpoint", "Set a breakpoint at the line under the cursor, "
             "or remove it.",
@@ -206,6 +206,10 @@ _COMMANDS: Final = (
     Command("debug-when", "H", "When it changed", "Find the last write that changed the "
             "selected value; of an array, of the element that you name.",
             "screen.debug('who', True)", "debug"),
+    Command("debug-change", "X", "Stop when it changes", "Continue until the selected value "
+            "changes; of an array, the element that you name. Again: no longer. Nothing removes "
+            "all.",
+            "screen.debug('change')", "debug"),
     Command("debug-go", "L", "Go to that moment", "Go to the moment before the write that was "
             "found; again: back to where you were.",
             "screen.debug('go')", "debug"),
@@ -217,6 +221,8 @@ _COMMANDS: Final = (
     Command("debug-iteration", "I", "Another iteration", "Choose the iteration (`3`, `3, 4`; "
             "`all`) and start again.",
             "screen.debug('iteration')", "debug"),
+    Command("debug-workload", "Q", "Another workload", "Choose the workload and start again.",
+            "screen.debug('workload')", "debug"),
     Command("debug-restart", "a", "Start again", "Start again, with the file as it is saved now.",
             "screen.debug('restart')", "debug"),
     Command("compare-from", "m", "Compare from here", "Compare the others with the save under the "

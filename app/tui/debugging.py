@@ -35,7 +35,9 @@ class View:
     before. end: the moment of the end or the error, once it was seen. busy: what is being done.
     note: the answer to the last request; good is false for a failure. failed: why there is no
     session (any more). wrote: the write that was found last. away: where the user was before going
-    to it. values: expressions and their values. printed: lines of the program and logs.
+    to it. values: expressions and their values. cells: ids and descriptions of what stops when it
+    changes. printed: lines of the program and logs. frame: the function that is shown, 0 for the
+    innermost; above: the values that it sees, if it is another one.
     """
 
     position: Position | None = None
@@ -50,16 +52,29 @@ class View:
     away: int | None = None
     breakpoints: Breakpoints = field(default_factory=dict[str, Mapping[int, str]])
     values: tuple[tuple[str, str], ...] = ()
+    cells: tuple[tuple[str, str], ...] = ()
     printed: tuple[str, ...] = ()
+    frame: int = 0
+    above: Mapping[str, list[tuple[str, str]]] = field(
+        default_factory=dict[str, list[tuple[str, str]]]
+    )
+
+    @property
+    def seen(self) -> Mapping[str, list[tuple[str, str]]]:
+        """The values of the function that is shown."""
+        if self.frame or self.position is None:
+            return self.above
+        return self.position.values
 
 
 class DebugSession:
     """See the module docstring. configuration: as of `app.dap.program`. changed: called from other
-    threads when the view is another. breakpoints, watched: expressions, of a session before."""
+    threads when the view is another. before: the session whose breakpoints and expressions this
+    one gets."""
 
     def __init__(
         self, configuration: Mapping[str, Any], changed: Callable[[], object],
-        breakpoints: Breakpoints | None = None, watched: tuple[str, ...] = (),
+        before: DebugSession | None = None,
     ) -> None:  # fmt: skip
         self.configuration: Final = dict(configuration)
         self.files: Final = {self.configuration["program"]: _stamp(self.configuration["program"])}
@@ -71,8 +86,12 @@ class DebugSession:
         self._client: Client | None = None
         self._lock: Final = threading.Lock()
         self._closing = False
-        self._watched = watched
-        self._first_breakpoints: Final = dict(breakpoints or {})
+        self._fault = ""
+        old = View() if before is None else before.view
+        self._watched: tuple[str, ...] = () if before is None else before._watched
+        self._first_breakpoints: Final = dict(old.breakpoints)
+        # Locals have other ids: only arrays exist before the first step.
+        self._earlier: Final = [cell for cell, text in old.cells if text == f"{cell} changes"]
         self._thread: Final = threading.Thread(target=self._run, name="studio-debug", daemon=True)
         self._thread.start()
 
@@ -142,11 +161,37 @@ class DebugSession:
 
         self._ask("going there", work)
 
-    def who(self, name: str, changed: bool) -> None:
-        """Find the last write of a value."""
+    def show_function(self, frame: int) -> None:
+        """Show the values of a function that runs, 0 for the innermost."""
 
         def work(client: Client) -> None:
-            found = client.last_write(name, changed)
+            self._set(frame=frame, above=client.values(frame), note="", good=True)
+
+        self._ask("reading the values", work)
+
+    def stop_at_change(self, name: str) -> None:
+        """Stop where the value of a name changes, or no longer; an empty one removes all."""
+        frame = self.view.frame
+
+        def work(client: Client) -> None:
+            known = dict(self.view.cells) if name else {}
+            note = "Nothing stops because it changes."
+            if name:
+                cell, text = client.cell(name, frame)
+                note = f"Continues until {text}." if cell not in known else ""
+                known = {k: v for k, v in known.items() if k != cell}
+                known |= {cell: text} if note else {}
+            client.stop_at_changes(known)
+            self._set(cells=tuple(known.items()), note=note, good=True)
+
+        self._ask("setting what is watched", work)
+
+    def who(self, name: str, changed: bool) -> None:
+        """Find the last write of a value."""
+        frame = self.view.frame
+
+        def work(client: Client) -> None:
+            found = client.last_write(name, changed, frame)
             if found is None:
                 what = "changed" if changed else "written"
                 self._set(
@@ -173,7 +218,7 @@ class DebugSession:
             moved = self._break(client, file, {**mine, line: condition})
             at = moved.get(line, 0)
             if not at:
-                note = f"The kernel has no code at line {line} or after it."
+                note = f"Line {line}: {self._fault}."
             else:
                 note = "" if at == line else f"Line {line} has no code: the breakpoint is at {at}."
             self._set(note=note, good=bool(at))
@@ -187,18 +232,15 @@ class DebugSession:
             self._set(values=())
             return
 
+        frame = self.view.frame
+
         def work(client: Client) -> None:
-            value = client.evaluate(text)
+            value = client.evaluate(text, frame)
             self._watched = tuple(dict.fromkeys((*self._watched, text)))
             kept = tuple([item for item in self.view.values if item[0] != text])
             self._set(values=(*kept, (text, value)), note=f"{text} = {value}", good=True)
 
         self._ask(f"evaluating {text}", work)
-
-    @property
-    def watched(self) -> tuple[str, ...]:
-        """The expressions that are shown."""
-        return self._watched
 
     def interrupt(self) -> bool:
         """Give up what is done and what waits; False if there is nothing."""
@@ -252,6 +294,7 @@ class DebugSession:
             at = client.launch(self.configuration)
             for file, lines in self._first_breakpoints.items():
                 self._break(client, file, lines)
+            self._watch_again(client)
             self._at(client, at)
             while (job := self._jobs.get()) is not None:
                 self._set(busy=job[0])
@@ -266,6 +309,16 @@ class DebugSession:
                     self._jobs.task_done()
         finally:
             client.close()
+
+    def _watch_again(self, client: Client) -> None:
+        """Stop at the changes that the session before did."""
+        known: dict[str, str] = {}
+        for name in self._earlier:
+            with contextlib.suppress(AdapterError):  # the file or the workload may be another
+                cell, text = client.cell(name)
+                known[cell] = text
+        client.stop_at_changes(known)
+        self._set(cells=tuple(known.items()))
 
     def _do(self, client: Client, work: Callable[[Client], None]) -> None:
         """Carry out a request; raises AdapterError only if the session is over."""
@@ -292,13 +345,15 @@ class DebugSession:
                 values.append((text, f"({error})"))
         self._set(
             position=position, moment=moment, before=before, values=tuple(values), busy="",
-            end=moment.time if ends else view.end, note="", good=True, away=None,
+            end=moment.time if ends else view.end, note="", good=True, away=None, frame=0,
         )  # fmt: skip
 
     def _break(self, client: Client, file: str, wanted: Mapping[int, str]) -> dict[int, int]:
         """Replace the breakpoints of a file; by wanted line, the one with code, or 0."""
         several = [{"line": n, "condition": condition} for n, condition in wanted.items()]
         found = client.request("setBreakpoints", source={"path": file}, breakpoints=several)
+        self._fault = next((each["message"] for each in found["breakpoints"]
+                            if not each["verified"]), "")  # fmt: skip
         at = {
             line: each["line"] if each["verified"] else 0
             for line, each in zip(wanted, found["breakpoints"], strict=True)

@@ -94,8 +94,7 @@ def test_only_the_chosen_iteration_of_a_loop_runs_and_what_follows_it():
 
 def test_conditions_hits_logs_and_reverse():
     logged = []
-    d = started()
-    d._log = logged.append
+    d = started(log_fn=logged.append)
     d.break_at(line_of("MASS"), "i == 1 and s > 7")
     log = d.break_at(line_of("WHILE"), "j == 5", log="{i}: s={s}, {nothing}")
     assert d.cont() == ("breakpoint", f"line {line_of('MASS')}")
@@ -140,7 +139,7 @@ def test_who_wrote_and_when_it_changed():
 
 def test_what_is_watched_stops_in_both_directions():
     d = started()
-    d.watches.append("x[3]")
+    d.watch("x[3]")
     assert d.cont() == ("data", "x[3]: 3.0 -> 42.0")
     assert d.cont().reason == "end"
     assert d.reverse().reason == "data" and d.line == line_of("STORE") and d.value("x[3]") == 3.0
@@ -202,6 +201,105 @@ def started_result():
     d = started()
     d.cont()
     return d.result
+
+
+def test_vectors_of_locals_count_as_in_kernels():
+    d = started(2)
+    for _ in range(3):
+        d.next()
+    assert d.value("b.pos * 2 + b.pos") == [3.0, 6.0, 6.0] and d.value("1 - b.pos") == [0, -1, -1]
+    assert d.value("b.pos.dot(b.pos)") == 9.0 and d.value("b.pos.norm()") == 3.0
+    with pytest.raises(inspect.DebugError, match="zip"):
+        d.value("b.pos + [1]")
+
+
+@pytest.mark.parametrize(
+    ("text", "frame", "message"),
+    [
+        ("a", 0, "'a' is a loop index or a parameter: nothing writes it"),
+        ("i", 1, "'i' is a loop index or a parameter"),
+        ("r", 1, "no variable or array 'r' has a value here"),
+        ("s", 0, "no variable or array 's' has a value here"),
+        ("s", 7, "there is no function 7: 2 run"),
+        ("x[9]", 0, "x.9.: index 9 is out of bounds"),
+        ("x[-1]", 0, "the index is negative"),
+        ("x[1.5]", 0, "1.5 is no index"),
+        ("x.mass", 0, "'x' has no member 'mass'"),
+        ("x + 1", 0, "names no variable"),
+    ],
+)
+def test_what_has_no_writes_says_why(text, frame, message):
+    d = started(2)
+    d.break_at(square.decl.line + 2)
+    d.cont()
+    with pytest.raises(inspect.DebugError, match=message):
+        d.who_wrote(text, frame)
+
+
+def test_what_callers_hold_is_seen_and_watched():
+    d = started(2)
+    d.break_at(square.decl.line + 3)
+    d.cont()
+    assert d.locals(1)["s"] == 0.0 and d.value("b.pos.z", 1) == 2.0
+    # `i` means 2 now, also where another iteration or no loop runs.
+    assert (d.watch("x[i]", 1).text, d.watch("s", 1).text, d.watch("r").text) == ("x[2]", "s", "r")
+    # A variable of a function is 0 at each call, until it is set.
+    assert [d.cont().text for _ in range(4)] == [
+        "s: 0.0 -> 5.0", "r: 0.0 -> 4.0", "s: 5.0 -> 10.0", "r: 0.0 -> 4.0"
+    ]  # fmt: skip
+    d.watches[:] = d.watches[:1]
+    assert d.reverse().reason == "breakpoint"
+    while d.cont().reason == "breakpoint":
+        pass
+    assert d.stop.text == "x[2]: 2.0 -> 22.0"
+
+
+def test_a_breakpoint_after_a_write_of_the_same_value_is_reached():
+    @qd.kernel
+    def same(x: F32):
+        for _ in range(2):
+            x[0] = 1.0
+            x[1] = 2.0
+
+    d = inspect.debug(same, np.ones(2, np.float32))
+    d.watch("x[0]")
+    d.break_at(same.decl.line + 4)
+    assert [d.cont().reason for _ in range(3)] == ["breakpoint", "breakpoint", "end"]
+
+
+@qd.kernel
+def long_run(x: I32):
+    for i in range(4):
+        k = 0
+        while k < 30_000:
+            k += 1
+            x[i] = k % 5
+
+
+def test_an_interrupt_ends_one_motion_only():
+    d = inspect.debug(long_run, np.zeros(4, np.int32), budget=20_000)
+    d.interrupt()  # nothing runs: it must not end what is done later
+    assert d.cont().reason == "end"
+    end = d.time
+    d.interrupt()
+    assert d.goto(end // 3 + 7).reason == "step" and d.time == end // 3 + 7
+    d.goto(end)
+    checked = []
+
+    def give_up(found):
+        checked.append(found)
+        d.interrupt()
+
+    d.break_at(long_run.decl.line + 4, "x[0] == 9")
+    names, d.names.evaluate = d.names.evaluate, lambda *args: give_up(args) or names(*args)
+    with pytest.raises(inspect.DebugError, match="given up"):
+        d.reverse()
+    assert d.time == end and len(checked) < 100_000
+
+
+def test_a_condition_that_is_no_expression_is_refused_at_once():
+    with pytest.raises(inspect.DebugError, match="'i ==' is no expression"):
+        started().break_at(line_of("MASS"), "i ==")
 
 
 # --- any walk ends in the state of plain execution ------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Sequence
-from textwrap import wrap
 from typing import Any, Final
 
 from textual import on
@@ -17,25 +16,19 @@ from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
 from ....engine.inspect.record import KernelRecord
-from ...core.lines import Line, Span, ir_spans, python_spans
+from ...core.lines import Line, Span, python_spans
 from ...core.state import kernel_of
 from ..commands import bindings
-from ..debugging import Breakpoints, DebugSession, View
+from ..debugging import DebugSession, View
 from ..link import Computed
 from .bars import PromptBar
+from .debug_lines import op_lines, status_lines, value_lines, wrapped_text
 from .lines import LineView
 from .pane import Pane
 
 __all__ = ["DebugPane"]
 
 _SIDE_BY_SIDE: Final = 100
-_PADDING: Final = re.compile(r"\s+")
-"""NumPy pads the numbers of an array to one width."""
-_REASONS: Final = {
-    "exception": "error",
-    "end": "the kernel has ended: step back, or start again",
-    "entry": "at the start",
-}
 _PRIMAL: Final = "The kernel of a gradient is debugged, not the gradient: open {name}."
 _SAVED: Final = "This is a saved session: the debugger runs kernels of a file that is watched."
 
@@ -92,27 +85,26 @@ class DebugPane(Pane, Vertical):
 
     # --- the session -------------------------------------------------------------------------
 
-    def start(self, iteration: Any = "first") -> None:
-        """Start, or start again, the selected kernel."""
+    def start(self, **changes: Any) -> None:
+        """Start, or start again, the selected kernel. changes: of the iteration and the workload
+        of the session before."""
         kernel = self._record
         fault = self._fault(kernel)
         if kernel is None or fault:
             self.notify(fault, timeout=4, markup=False)
             return
         old = self._mine()
-        breakpoints: Breakpoints = old.view.breakpoints if old is not None else {}
-        watched = old.watched if old is not None else ()
         if self.session is not None:
             self.session.close()
         app = self.studio
         given = {
-            "program": kernel.file, "kernel": kernel.name, "iteration": iteration,
-            "config": dict(app.options),
+            "program": kernel.file, "kernel": kernel.name, "config": dict(app.options),
+            "iteration": "first", "workload": "",
         }  # fmt: skip
+        if old is not None:
+            given |= {name: old.configuration[name] for name in ("iteration", "workload")}
         self._kernel, self._put = kernel.id, None
-        self.session = DebugSession(
-            given, lambda: app.post_message(Computed()), breakpoints, watched
-        )
+        self.session = DebugSession({**given, **changes}, lambda: app.post_message(Computed()), old)
         self.paint()
 
     def _fault(self, kernel: KernelRecord | None) -> str:
@@ -154,7 +146,7 @@ class DebugPane(Pane, Vertical):
             self._source.show([Line(((f"{session.view.busy} ...  {key} cancels", "dim"),))])
         else:
             self._paint_source(session)
-            self._values.show(self._value_lines(session.view))
+            self._values.show(value_lines(session.view, self.studio.ascii_only))
 
     def _offer(self, kernel: KernelRecord) -> list[Line]:
         fault = self._fault(kernel)
@@ -165,7 +157,7 @@ class DebugPane(Pane, Vertical):
         key = self.studio.key_name
         texts = (
             f"{key('choose')} runs the first iteration{case} under the debugger.",
-            f"{key('debug-iteration')} chooses another iteration, or all of them.",
+            f"{key('debug-iteration')} sets the iteration, {key('debug-workload')} the workload.",
             "It runs in the interpreter, on copies of arrays and fields, forward and back.",
         )
         return [Line(((text, "dim" if n else ""),)) for n, text in enumerate(texts)]
@@ -174,57 +166,19 @@ class DebugPane(Pane, Vertical):
         key = self.studio.key_name
         lines = [Line((("The kernel cannot be debugged:", "bad"),))]
         lines += [
-            Line(((part, ""),)) for text in view.failed.splitlines() for part in self._wrap(text)
+            Line(((part, ""),))
+            for text in view.failed.splitlines()
+            for part in wrapped_text(text, self._source.room)
         ]
         again = (
             f"{key('debug-restart')} starts again; {key('debug-iteration')} chooses an iteration."
         )
         return [*lines, Line(()), Line(((again, "dim"),))]
 
-    def _wrap(self, text: str) -> list[str]:
-        return (
-            wrap(text, max(40, self._source.room - 2)) if len(text) > self._source.room else [text]
-        )
-
-    def _status(self, session: DebugSession) -> list[Line]:
-        """The lines above the source: the moment, why it stopped, the last answer."""
-        view = session.view
-        position, moment = view.position, view.moment
-        assert position is not None and moment is not None
-        file = position.frames[0][1]
-        spans: list[Span] = [(os.path.basename(file), "title")]
-        if moment.iteration is not None:
-            at = moment.iteration
-            text = ", ".join(map(str, at)) if isinstance(at, tuple) else str(at)
-            spans.append((f"  iteration {text}", ""))
-        of = f" of {view.end - moment.first}" if view.end is not None else ""
-        spans.append((f"  moment {moment.time - moment.first}{of}", "num"))
-        text = "" if position.reason == "end" else position.text
-        if position.reason == "breakpoint" and text.startswith("line "):
-            text = f"breakpoint at {text}"
-        reason = view.busy or text or _REASONS.get(position.reason, "")
-        if view.busy:
-            reason += f" ...  {self.studio.key_name('cancel')} cancels"
-        out = [Line(tuple(spans))]
-        style = "bad" if position.reason == "exception" and not view.busy else "accent"
-        for text in reason.splitlines() or [""]:  # one line also without: the source stays put
-            out += [Line(((part, style),)) for part in self._wrap(text)]
-        if session.is_old:
-            key = self.studio.key_name("debug-restart")
-            text = f"This session belongs to the earlier save; {key} starts again with the new one."
-            out += [Line(((part, "warn"),)) for part in self._wrap(text)]
-        for text in view.note.splitlines():
-            out += [Line(((part, "accent" if view.good else "warn"),)) for part in self._wrap(text)]
-        if view.wrote is not None and view.note:
-            out.append(Line(((f"{self.studio.key_name('debug-go')} goes there", "dim"),)))
-        elif view.away is not None:
-            out.append(Line(((f"{self.studio.key_name('debug-go')} goes back", "dim"),)))
-        return out
-
     def _paint_source(self, session: DebugSession) -> None:
         view = session.view
         assert view.position is not None and view.moment is not None
-        _, file, line = view.position.frames[0]
+        _, file, line = view.position.frames[view.frame]
         texts = session.lines_of(file)
         mine = view.breakpoints.get(file, {})
         kernel = self._record
@@ -241,50 +195,13 @@ class DebugPane(Pane, Vertical):
             if mine.get(n):
                 spans.append((f"  if {mine[n]}", "dim"))
             out.append(Line(tuple(spans), n, text, "move" if here else "", n if own else 0))
-        if self._ops:
-            out[line:line] = self._op_lines(view)
-        at = file, line, view.moment.time, self._ops
+        if self._ops and not view.frame:
+            out[line:line] = op_lines(view, plain)
+        at = file, line, view.moment.time, self._ops, view.frame
         key = line if at != self._put else None
         self._put = at
-        self._source.show(out, self._status(session), key)
-
-    def _op_lines(self, view: View) -> list[Line]:
-        """The ops around this moment, below the current line."""
-        assert view.moment is not None
-        arrow = "->" if self.studio.ascii_only else "→ "
-        return [
-            Line(((f"       {arrow if n == view.moment.op else '  '} ", "accent"), *ir_spans(text)),
-                 ("op", n), text)
-            for n, text in enumerate(view.moment.ops)
-        ]  # fmt: skip
-
-    def _value_lines(self, view: View) -> list[Line]:
-        assert view.position is not None
-        out: list[Line] = []
-        groups = [*view.position.values.items(), ("Expressions", list(view.values))]
-        for heading, values in groups:
-            if not values and heading != "Locals":
-                continue
-            out.append(Line(((heading, "head"),)))
-            if not values:
-                out.append(Line((("  none has a value here", "dim"),)))
-            width = max((len(name) for name, _ in values), default=0)
-            for name, value in values:
-                old = view.before.get(name)
-                style = "warn" if old is not None and old != value else ""
-                spans = (
-                    (f"  {name:<{width}}  ", "id"),
-                    (_PADDING.sub(" ", value).replace(" ,", ","), style),
-                )
-                out.append(Line(spans, (heading, name), f"{name} = {value}"))
-        if len(view.position.frames) > 1:
-            out.append(Line((("Functions", "head"),)))
-            for name, file, line in view.position.frames:
-                out.append(Line(((f"  {name} {os.path.basename(file)}:{line}", ""),)))
-        if view.printed:
-            out.append(Line((("Printed", "head"),)))
-            out += [Line(((f"  {text}", ""),)) for text in view.printed]
-        return out
+        status = status_lines(session, self.studio.key_name, self._source.room)
+        self._source.show(out, status, key)
 
     # --- keys --------------------------------------------------------------------------------
 
@@ -312,8 +229,7 @@ class DebugPane(Pane, Vertical):
 
     def do_restart(self) -> None:
         """Start again with the same iteration."""
-        session = self._mine()
-        self.start(session.configuration["iteration"] if session is not None else "first")
+        self.start()
 
     def do_iteration(self) -> None:
         """Ask for the iteration, and start."""
@@ -327,7 +243,7 @@ class DebugPane(Pane, Vertical):
 
     def _chosen_iteration(self, text: str) -> None:
         if text in ("all", "first"):
-            self.start(None if text == "all" else text)
+            self.start(iteration=None if text == "all" else text)
             return
         try:
             parts = [int(part) for part in text.strip("()").split(",") if part.strip()]
@@ -336,7 +252,23 @@ class DebugPane(Pane, Vertical):
         if not parts:
             self.notify(f"{text!r} is no iteration: 3, or 3, 4; all for all.", timeout=4)
             return
-        self.start(parts if len(parts) > 1 else parts[0])
+        self.start(iteration=parts if len(parts) > 1 else parts[0])
+
+    def do_workload(self) -> None:
+        """Ask for the workload, and start."""
+        kernel, session = self._record, self._mine()
+        labels = [w.label for w in kernel.workloads if w.label] if kernel is not None else []
+        if len(labels) < 2:
+            text = f"The only workload is {labels[0]}." if labels else "There is no workload."
+            self.notify(text, timeout=4, markup=False)
+            return
+        at = session.configuration["workload"] if session is not None else ""
+        chosen = labels[(labels.index(at) + 1) % len(labels) if at in labels else 1]
+        self._ask(f"workload: {'; '.join(labels)}", chosen, self._chosen_workload)
+
+    def _chosen_workload(self, text: str) -> None:
+        """Start with the first iteration: the one before may not exist."""
+        self.start(workload=text, iteration="first")
 
     def _at_cursor(self) -> tuple[str, int] | None:
         """The file and line under the cursor of the source."""
@@ -344,8 +276,8 @@ class DebugPane(Pane, Vertical):
         line = self._source.current
         if session is None or session.view.position is None or line is None:
             return None
-        at = line.key if isinstance(line.key, int) else session.view.position.frames[0][2]
-        return session.view.position.frames[0][1], at
+        _, file, number = session.view.position.frames[session.view.frame]
+        return file, line.key if isinstance(line.key, int) else number
 
     def do_breakpoint(self) -> None:
         """Set or remove a breakpoint."""
@@ -366,22 +298,32 @@ class DebugPane(Pane, Vertical):
     def do_who(self, changed: bool) -> None:
         """Find the last write of the selected value; of an array, ask for the element."""
         session = self._live()
-        if session is None or session.view.position is None:
-            return
+        if session is not None:
+            self._ask_cell(session, lambda name: session.who(name, changed) if name else None)
+
+    def do_change(self) -> None:
+        """Stop where the selected value changes; of an array, ask for the element."""
+        session = self._live()
+        if session is not None:
+            self._ask_cell(session, session.stop_at_change)
+
+    def _ask_cell(self, session: DebugSession, answer: Callable[[str], object]) -> None:
+        """Ask for a cell, unless a local is selected."""
         line = self._values.current
         key: Any = line.key if line is not None else None
-        named: tuple[str, str] = key or ("", "")
-        heading, name = named
+        heading, name = key or ("", "")
         if heading == "Locals" and self._values.display:
-            session.who(name, changed)
+            answer(name)
             return
-        _, file, number = session.view.position.frames[0]
+        if heading == "Functions":
+            name = ""
+        assert session.view.position is not None
+        _, file, number = session.view.position.frames[session.view.frame]
         here = "".join(session.lines_of(file)[number - 1 : number])
         pattern = rf"\b{re.escape(name)}\[[^\]]*\]" if name else r"\b\w+\[[^\]]*\]"
         found = re.search(pattern, here)
         text = name if heading == "Expressions" else found[0] if found else name
-        self._ask("a local, or an element such as x[3]", text,
-                  lambda given: session.who(given, changed) if given else None)  # fmt: skip
+        self._ask("a local, or an element such as x[3]", text, answer)
 
     def do_go(self) -> None:
         """Go to the write that was found, or back."""
@@ -424,8 +366,12 @@ class DebugPane(Pane, Vertical):
         event.stop()
         if self._mine() is None:
             self.start()
-        elif event.view.id == "values" and self._live() is not None:
-            self.do_who(False)
+        elif event.view.id == "values" and (session := self._live()) is not None:
+            key: Any = event.line.key if event.line is not None else None
+            if key is not None and key[0] == "Functions":
+                session.show_function(int(key[1]))
+            else:
+                self.do_who(False)
 
     @on(LineView.Moved)
     def _moved(self, event: LineView.Moved) -> None:

@@ -6,8 +6,10 @@ written is skipped: the log of its snapshot says so.
 
 from __future__ import annotations
 
-import re
+import ast
+import operator
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
@@ -16,12 +18,11 @@ from ...ir import Op
 from ...ir import codes as C
 from ..contents import elements
 from ..inputs import by_index
-from .machine import END, Machine, Snapshot
-from .values import DebugError, Frame, Names, Vector, without_gradient
+from .machine import END, Interrupted, Machine, Snapshot
+from .user_values import Vector, component
+from .values import DebugError, Frame, Names, without_gradient
 
 __all__ = ["Cells", "Watch", "Write", "equal"]
-
-_CELL: Final = re.compile(r"\s*([\w.]+?)\s*(?:\[(.*)\])?\s*")
 
 
 class Write(NamedTuple):
@@ -34,30 +35,11 @@ class Write(NamedTuple):
     new: Any
 
 
-class Breakpoint:
-    """A place to stop at.
-
-    line: where the user put it. at: the line with code that it is at, 0 for none. condition: stops
-    only if it is true. hits: stops from this time on that it is reached, 0 for always; the times
-    that were passed since it exists count, forward only once. log: text to report in place of a
-    stop, with ``{expressions}``.
-    """
-
-    def __init__(self, file: str, line: int, condition: str, hits: int, log: str) -> None:
-        self.file: Final = file
-        self.line: Final = line
-        self.condition: Final = condition
-        self.hits: Final = hits
-        self.log: Final = log
-        self.at = 0
-        self.pcs: frozenset[int] = frozenset()
-        self.seen: Final[dict[int, int]] = {}
-        """By moment, which time it was that the breakpoint was reached."""
-
-
 class Watch:
-    """Cells that are watched. pcs: what may write them. matches: true if the next instruction
-    does. array: the number of the parameter, -1 for a local. cells: flat indices; None for all."""
+    """Cells that are watched. text: what they are called, with the indices of the moment at which
+    it was made. pcs: what may write them. array: the number of the parameter, -1 for a local.
+    cells: flat indices; None for all. at: their addresses. lane: of a local, the iteration of its
+    block; -1 for all."""
 
     def __init__(self, text: str, frame: Frame) -> None:
         self.text = text
@@ -65,7 +47,9 @@ class Watch:
         self.pcs: frozenset[int] = frozenset()
         self.array = -1
         self.cells: frozenset[int] | None = None
+        self.at: list[range] = []
         self.variables: list[Op] = []
+        self.lane = -1
 
 
 class Cells:
@@ -76,12 +60,12 @@ class Cells:
         self._names: Final = names
         self._values: Final = values
 
-    def search(self, text: str, changed: bool, before: int) -> Write | None:
-        """The last write of a cell before a moment; with ``changed``, one with another value."""
+    def search(self, watch: Watch, changed: bool, before: int) -> Write | None:
+        """The last write of a cell before a moment; with ``changed``, one with another value.
+        Raises DebugError if it is interrupted."""
         machine = self._machine
         now = machine.time
         failed = machine.error is not None
-        watch = self.watched(text)
         machine.go(before)
         following = self.value(watch)
 
@@ -106,7 +90,7 @@ class Cells:
             first = self.value(watch)
             if machine.pc in watch.pcs:
                 stop()
-            machine.run(end, watch.pcs, stop)
+            machine.run(end, watch.pcs, stop, interruptible=True)
             for time, pc, old in reversed(seen):
                 if not changed or not equal(old, following):
                     loc = machine.code[pc].loc
@@ -116,42 +100,101 @@ class Cells:
             following = first
             return None
 
-        machine.back(find, skip)
-        machine.go(now)
-        if failed:
-            machine.run(END)
+        try:
+            machine.back(find, skip)
+        except Interrupted:
+            raise DebugError(f"the search for writes of {watch.text} was given up") from None
+        finally:
+            machine.go(now)
+            if failed:
+                machine.run(END)
         return found[0] if found else None
 
-    def watched(self, text: str) -> Watch:
-        """The cells that an expression names. Raises DebugError."""
-        found = _CELL.fullmatch(text)
-        frame = self._names.frames()[0]
-        if found is None:
-            raise DebugError(
-                f"{text!r} names no variable, array or element: write x[3] or p.pos[1]"
-            )
-        watch = Watch(text.strip(), frame)
-        watch.variables = self._names.variable(watch.text, frame)
+    def watched(self, text: str, frame: Frame) -> Watch:
+        """The cells that an expression names in a frame. Raises DebugError."""
+        watch = Watch("", frame)
+        keys, watch.text = self._keys(text, frame)
+        watch.variables = self._names.variable(keys, frame)
         if watch.variables:
             ids = {op.id for op in watch.variables}
+            shared = {op.id for op in watch.variables if op.code == C.ARRAY_ALLOCA
+                      and op.attr.space != "private"}  # fmt: skip
+            watch.lane = -1 if shared else self._machine.lane
+            watch.cells = _element(watch.variables[0], keys, watch.text)
             watch.pcs = self._pcs(lambda root: root.id in ids or root.code == C.CALL_ARG)
             return watch
-        numbers = [i for i, p in enumerate(self._machine.func.params) if p.name == found[1]]
-        if not numbers or self._machine.func.params[numbers[0]].kind == "scalar":
-            raise DebugError(f"no variable or array {found[1]!r} has a value here")
-        watch.array = numbers[0]
-        if found[2] is not None:
-            watch.cells = self._cells(watch.array, found[2])
+        watch.array, index = self._array(keys, frame)
+        data = without_gradient(self._values[watch.array])
+        start, size = self._address(watch.array, False)
+        if index or not self._machine.func.params[watch.array].ndim:
+            watch.cells = self._cells(watch.array, index, watch.text)
+            watch.at = [range(start + c * size, start + (c + 1) * size) for c in watch.cells]
+        else:
+            watch.at = [range(start, start + data.size * size)]
+        several = self._machine.doubled
         watch.pcs = self._pcs(
             lambda root: (
                 root.code == C.CALL_ARG
-                or (
-                    root.code == C.ARG_ADDR
-                    and (root.attr[0] == watch.array or self._machine.doubled)
-                )
+                or (root.code == C.ARG_ADDR and (several or root.attr[0] == watch.array))
             )
         )
         return watch
+
+    def _keys(self, text: str, frame: Frame) -> tuple[tuple[str | int, ...], str]:
+        """The names and indices of ``p[i].pos[1]``, in their order: ``p``, 3, ``pos``, 1; and the
+        text with these indices."""
+        keys: list[str | int] = []
+        try:
+            tree = ast.parse(text.strip(), mode="eval").body
+        except SyntaxError:
+            tree = None
+        node = tree
+        while isinstance(node, ast.Attribute | ast.Subscript):
+            if isinstance(node, ast.Attribute):
+                keys.append(node.attr)
+            else:
+                found = self._names.evaluate(f"({ast.unparse(node.slice)},)", frame)
+                index = _flat(found)
+                if index:
+                    parts: list[ast.expr] = [ast.Constant(n) for n in index]
+                    node.slice = parts[0] if len(parts) == 1 else ast.Tuple(parts, ast.Load())
+                keys += reversed(index)
+            node = node.value
+        if tree is None or not isinstance(node, ast.Name):
+            raise DebugError(
+                f"{text!r} names no variable, array or element: write x[3] or p.pos[1]"
+            )
+        return (node.id, *reversed(keys)), ast.unparse(tree)
+
+    def _array(self, keys: tuple[str | int, ...], frame: Frame) -> tuple[int, list[int]]:
+        """The number of the array that keys name, and the index in it. Raises DebugError."""
+        params = self._machine.func.params
+        names = [p.name for p in params]
+        path, index = str(keys[0]), list[int]()
+        is_local = path in self._names.locals(frame)
+        if not is_local and not any(f"{name}.".startswith(f"{path}.") for name in names):
+            raise DebugError(f"no variable or array {path!r} has a value here")
+        for key in keys[1:]:
+            if isinstance(key, int):
+                index.append(key)
+            elif any(f"{name}.".startswith(f"{path}.{key}.") for name in names):
+                path += f".{key}"
+            elif component(key) >= 0:
+                index.append(component(key))
+            else:
+                raise DebugError(f"{path!r} has no member {key!r}")
+        if path in names and params[names.index(path)].kind != "scalar":
+            return names.index(path), index
+        members = ", ".join(n.removeprefix(f"{path}.") for n in names if n.startswith(f"{path}."))
+        if members:
+            raise DebugError(f"{path!r} has the members {members}: name one of them")
+        raise DebugError(f"{path!r} is a loop index or a parameter: nothing writes it")
+
+    def _address(self, number: int, gradient: bool) -> tuple[int, int]:
+        """The address of an array or its gradient, and the bytes of an element."""
+        value = self._values[number]
+        data = value[1] if gradient else without_gradient(value)
+        return data.ctypes.data, data.itemsize
 
     def _pcs(self, fits: Callable[[Op], bool]) -> frozenset[int]:
         """The instructions that write to memory whose root fits."""
@@ -163,23 +206,22 @@ class Cells:
                 out.add(pc)
         return frozenset(out)
 
-    def _cells(self, number: int, text: str) -> frozenset[int]:
+    def _cells(self, number: int, index: list[int], text: str) -> frozenset[int]:
         """The flat indices of an element of an array."""
         param, data = self._machine.func.params[number], without_gradient(self._values[number])
+        flat: Any = cast("Any", np.arange(data.size))
+        origin: tuple[int, ...] = ()
+        if param.layout is not None:
+            flat, origin = elements(param.layout, flat), param.layout.origin
+        else:
+            flat = by_index(param, flat.reshape(data.shape))
+        at = tuple(i - o for i, o in zip_longest(index, origin[: len(index)], fillvalue=0))
         try:
-            index = self._names.evaluate(f"({text},)")
-            flat: Any = cast("Any", np.arange(data.size))
-            if param.layout is not None:
-                flat = elements(param.layout, flat)
-            else:
-                flat = by_index(param, flat.reshape(data.shape))
-            origin = param.layout.origin if param.layout is not None else (0,) * len(index)
-            index = tuple(i - o for i, o in zip(index, origin, strict=False))
-            if any(i < 0 for i in index):
+            if any(i < 0 for i in at):
                 raise IndexError("the index is negative")
-            return frozenset(np.atleast_1d(flat[index]).reshape(-1).tolist())
-        except (IndexError, TypeError) as error:
-            raise DebugError(f"{param.name}[{text}]: {error}") from None
+            return frozenset(np.atleast_1d(flat[at]).reshape(-1).tolist())
+        except IndexError as error:
+            raise DebugError(f"{text}: {error}") from None
 
     def writes(self, watch: Watch) -> bool:
         """True if the next instruction writes what is watched."""
@@ -187,22 +229,29 @@ class Cells:
         op = machine.code[machine.pc].op
         assert op is not None
         root = _root(op)
+        memory = machine.env.get(f"q{root.attr}m") if root.code == C.CALL_ARG else None
         if watch.array < 0:
-            if root.code == C.CALL_ARG:
-                memory = machine.env.get(f"q{root.attr}m")
-                return any(memory is machine.env.get(f"a{v.id}") for v in watch.variables)
-            return len(machine.frames) == watch.frame.level
-        if machine.doubled:
-            return True
-        if root.code == C.CALL_ARG:
-            memory = machine.env.get(f"q{root.attr}m")
-            if memory is not machine.cx.arrays[watch.array]:
+            if watch.lane >= 0 and machine.lane != watch.lane:
                 return False
-        elif root.attr[1]:
-            return False
-        if watch.cells is None:
-            return True
-        return eval(machine.flat.values[op.args[0]], machine.env) in watch.cells
+            if memory is not None:
+                return any(memory is machine.env.get(f"a{v.id}") for v in watch.variables)
+            here = len(machine.frames) == watch.frame.level
+            return here and (watch.cells is None or self._index(op) in watch.cells)
+        if memory is None:
+            number, gradient = root.attr
+        else:
+            views = [*machine.cx.arrays, *machine.cx.grads]
+            found = next((i for i, view in enumerate(views) if view is memory), -1)
+            if found < 0:
+                return False
+            gradient, number = divmod(found, len(machine.cx.arrays))
+        start, size = self._address(number, bool(gradient))
+        first = start + self._index(op) * size
+        return any(first < cell.stop and cell.start < first + size for cell in watch.at)
+
+    def _index(self, op: Op) -> int:
+        """The index that a write is about to write to, in the memory of its root."""
+        return int(eval(self._machine.flat.values[op.args[0]], self._machine.env))
 
     def value(self, watch: Watch) -> Any:
         """The value of what is watched, as it is now."""
@@ -219,6 +268,8 @@ class Cells:
             elem = kind.elem
             for v in cast("list[Any]", value if isinstance(value, list) else [value]):
                 out.append(None if v is None else elem.np(v) if elem.is_real else int(v))
+        if watch.cells is not None and len(out) > 1:
+            return out[min(watch.cells)]
         return out[0] if len(out) == 1 else Vector(out)
 
 
@@ -228,6 +279,31 @@ def _root(op: Op) -> Op:
     while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
         pointer = pointer.args[0]
     return pointer
+
+
+def _element(op: Op, keys: tuple[str | int, ...], text: str) -> frozenset[int] | None:
+    """The index that keys have in a local array; None for all of it, or another variable."""
+    rest = keys[1:]
+    if op.code != C.ARRAY_ALLOCA or not rest:
+        return None
+    index = component(rest[0]) if isinstance(rest[0], str) else rest[0]
+    if len(rest) > 1 or not 0 <= index < op.attr.count:
+        raise DebugError(f"{text} is no element of {keys[0]}, which has {op.attr.count}")
+    return frozenset((index,))
+
+
+def _flat(index: Any) -> list[int]:
+    """The numbers of an index; None and vectors are in it as in kernels."""
+    out: list[int] = []
+    for each in index:
+        if isinstance(each, tuple | list):
+            out += _flat(each)
+        elif each is not None:
+            try:
+                out.append(operator.index(each))
+            except TypeError:
+                raise DebugError(f"{each!r} is no index") from None
+    return out
 
 
 def equal(a: Any, b: Any) -> bool:

@@ -95,11 +95,11 @@ class Flat(emit.Emitter):
         self.begin = self.lines
         self.boxed = boxed_variables(self.func)
         self.block(self.func.body)
-        end = self._label()
+        end, last = self._label(), self._last
         self._put(None, [f"return @{end}"])
         for callee in self.func.callees.values():
             self._callee(callee)
-        self._labels[end] = len(self.code)
+        self._labels[end], self._last = len(self.code), last
         self._put(None, ["return -1"])
         for instruction in self.code:
             instruction.lines = [

@@ -35,7 +35,7 @@ from ...ir.printer import op_text
 from .cooperation import Blocks, copied
 from .flat import Flat, Instruction, names_of
 
-__all__ = ["END", "INTERVAL", "Machine", "Snapshot"]
+__all__ = ["END", "INTERVAL", "Interrupted", "Machine", "Snapshot"]
 
 INTERVAL: Final = 10_000
 _MOST: Final = 300
@@ -47,6 +47,10 @@ END: Final = 1 << 62
 """A moment after every other."""
 _TARGET: Final = re.compile(r"(?<=return )\d+|(?<=, )\d+(?=[,)])")
 """The instructions that a statement may go to; a few numbers that are none do no harm."""
+
+
+class Interrupted(Exception):
+    """Raised where a search was interrupted; the machine is then anywhere."""
 
 
 class Snapshot(NamedTuple):
@@ -354,11 +358,12 @@ class Machine:
     def run(
         self, limit: int, stops: frozenset[int] = frozenset(),
         stop: Callable[[], bool] | None = None,
-        trace: list[tuple[int, int, int, int]] | None = None,
+        trace: list[tuple[int, int, int, int]] | None = None, interruptible: bool = False,
     ) -> bool:  # fmt: skip
         """Go on to moment ``limit``, the end, an error, or an instruction of ``stops`` for which
         ``stop()`` is true; True if that one was found. The first instruction does not count.
 
+        interruptible: ends earlier if `interrupted` is set, which other threads may do.
         trace: gets (moment, instruction, number of frames, lane) before each straight line."""
         broken = self._broken(stops)
         first = self.time
@@ -372,7 +377,7 @@ class Machine:
                     self.time, self.pc = time, pc
                     self._snapshot()
                     due = time + self._interval
-                    if self.interrupted:
+                    if interruptible and self.interrupted:
                         break
                 if trace is not None:
                     trace.append((time, pc, len(self.frames), self.lane))
@@ -437,11 +442,12 @@ class Machine:
         at = next((i for i, (n, _) in enumerate(found) if n >= pc), -1)
         return [op_text(op) for _, op in found], at
 
-    def go(self, time: int) -> None:
-        """Be at a moment, earlier or later."""
+    def go(self, time: int, interruptible: bool = False) -> None:
+        """Be at a moment, earlier or later. interruptible: as of `run`."""
+        self.interrupted = False
         if time < self.time or self.error is not None:
             self._restore(self._before(time))
-        self.run(time)
+        self.run(time, interruptible=interruptible)
 
     def _before(self, time: int) -> int:
         """The number of the last snapshot that is not after a moment."""
@@ -455,14 +461,16 @@ class Machine:
         between snapshots, last first, and returns a moment in [begin, end), or None to go on.
 
         skip: true of a snapshot whose stretch cannot contain it. The machine is anywhere
-        afterwards."""
-        end = self.time
+        afterwards. Raises Interrupted if that is set during the search."""
+        end, self.interrupted = self.time, False
         while end > 0:
             number = self._before(end - 1)
             begin = self.snapshots[number].time
             if skip is None or not skip(self.snapshots[number]):
                 self._restore(number)
                 found = find(begin, end)
+                if self.interrupted:
+                    raise Interrupted
                 if found is not None:
                     return found
                 self.go(begin)

@@ -2,7 +2,7 @@
 
     d = inspect.debug(kernel, x, 64, iteration=3)
     d.break_at(12, "i == 3 and x[i] > 2")
-    d.cont(); d.value("x[3]"); d.back(); d.who_wrote("x[3]")
+    d.cont(); d.value("x[3]"); d.back(); d.who_wrote("x[3]"); d.watch("x[3]")
 
 Lines count where an instruction starts one (see `flat`). A motion goes to the next or the last
 moment at which that is so, in the same function, a caller, or any function.
@@ -10,32 +10,21 @@ moment at which that is so, in the same function, a caller, or any function.
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
-
-import numpy as np
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...ir import Op
-from .cells import Breakpoint, Cells, Watch, Write, equal
-from .machine import END, Machine
-from .values import DebugError, Frame, Names, shown
+from .breakpoints import Breakpoint, Breakpoints, Stop
+from .cells import Cells, Watch, Write, equal
+from .machine import END, Interrupted, Machine
+from .user_values import shown
+from .values import DebugError, Frame, Names
 
 if TYPE_CHECKING:
     from ...backends.interp.run import PrintFn
     from ...ir import Func
 
 __all__ = ["Breakpoint", "DebugError", "Debugger", "Stop", "Write"]
-
-
-class Stop(NamedTuple):
-    """The reason why a motion ended. reason: ``entry``, ``step``, ``breakpoint``,
-    ``data``, ``pause``,
-    ``error``, ``start``, ``end``. text: more about it."""
-
-    reason: str
-    text: str = ""
 
 
 class Debugger:
@@ -49,25 +38,26 @@ class Debugger:
         iteration: int | tuple[int, ...] | Literal["first"] | None = None,
         print_fn: PrintFn | None = None,
         log_fn: Callable[[str], object] | None = None, debug: bool = True, seed: int = 0,
-        budget: int = 256 << 20, places: Sequence[tuple[str, int]] = (),
+        budget: int = 256 << 20,
     ) -> None:  # fmt: skip
         """values: as of `interp.run`; the run changes them. iteration: of the first parallel loop
         that has it, the only one of that loop to run, with its block if iterations wait for each
         other; ``first`` is the first of the first loop that has any, and all of a kernel without
-        one. places: the files and lines of functions, for breakpoints at their definition."""
+        one."""
         self.iteration: Any = iteration
         self._picked: Op | None = None
         self._first = 0
-        self._log: Callable[[str], object] = log_fn or _discard
         self.machine: Final = Machine(
             func, values, debug=debug, seed=seed, print_fn=print_fn, budget=budget,
             choose=self._choose,
         )  # fmt: skip
         self.names: Final = Names(self.machine, values, passed or {}, constants or {})
-        self.breakpoints: Final[list[Breakpoint]] = []
-        self.watches: Final[list[str]] = []
+        self.watches: Final[list[Watch]] = []
         code = self.machine.code
         self._starts: Final = frozenset(pc for pc, i in enumerate(code) if i.starts)
+        self._breaks: Final = Breakpoints(
+            self.machine, self.names, self._starts, log_fn or _discard
+        )
         self._cells: Final = Cells(self.machine, self.names, values)
         self.stop = Stop("entry")
         self.machine.run(0)
@@ -161,9 +151,16 @@ class Debugger:
         """The numbers that the kernel returned so far."""
         return self.machine.cx.results
 
+    def _frame(self, number: int) -> Frame:
+        """A function that runs. Raises DebugError."""
+        frames = self.frames
+        if not 0 <= number < len(frames):
+            raise DebugError(f"there is no function {number}: {len(frames)} run")
+        return frames[number]
+
     def locals(self, frame: int = 0) -> dict[str, Any]:
         """The variables of a function, by name."""
-        return self.names.locals(self.frames[frame])
+        return self.names.locals(self._frame(frame))
 
     def arguments(self) -> dict[str, Any]:
         """The arguments and the fields of the kernel, by name."""
@@ -171,12 +168,11 @@ class Debugger:
 
     def value(self, text: str, frame: int = 0) -> Any:
         """The value of an expression. Raises DebugError."""
-        return self.names.evaluate(text, self.frames[frame])
+        return self.names.evaluate(text, self._frame(frame))
 
     def lines(self, file: str) -> list[int]:
         """The lines of a file that have code."""
-        code = self.machine.code
-        return sorted({code[pc].loc.line for pc in self._starts if _same(code[pc].loc.file, file)})
+        return self._breaks.lines(file)
 
     def _depth(self, pc: int, frames: int) -> tuple[int, int]:
         return frames, len(self.machine.code[pc].loc.chain())
@@ -189,82 +185,37 @@ class Debugger:
     def break_at(
         self, line: int, condition: str = "", *, file: str = "", hits: int = 0, log: str = ""
     ) -> Breakpoint:  # fmt: skip
-        """Stop at a line, or at the first one after it that has code; see `Breakpoint`."""
+        """Stop at a line, or at the first one after it that has code; see `Breakpoint`. Raises
+        DebugError for a condition that is no expression."""
         file = file or self.machine.func.loc.file
         found = Breakpoint(file, line, condition, hits, log)
-        known = self.lines(file)
-        found.at = next((n for n in known if n >= line), 0)
-        code = self.machine.code
-        found.pcs = frozenset(
-            pc for pc in self._starts
-            if code[pc].loc.line == found.at and _same(code[pc].loc.file, file)
-        )  # fmt: skip
-        self.breakpoints.append(found)
+        self._breaks.add(found)
         return found
 
     def clear(self, found: Breakpoint) -> None:
         """Remove a breakpoint."""
-        self.breakpoints.remove(found)
-
-    def _stops(self) -> frozenset[int]:
-        pcs = frozenset(self.machine.flat.breakpoints)
-        return pcs.union(*(b.pcs for b in self.breakpoints))
-
-    def _met(self, forward: bool) -> Stop | None:
-        """The stop of a breakpoint at this moment; None if there is none."""
-        machine = self.machine
-        if machine.pc in machine.flat.breakpoints:
-            return Stop("breakpoint", "breakpoint()")
-        for each in self.breakpoints:
-            if machine.pc not in each.pcs:
-                continue
-            if each.condition:
-                try:
-                    if not _true(self.value(each.condition)):
-                        continue
-                except DebugError as error:
-                    return Stop("breakpoint", f"the condition of line {each.at} failed: {error}")
-            if forward and machine.time not in each.seen:
-                each.seen[machine.time] = len(each.seen) + 1
-            if each.hits and each.seen.get(machine.time, 0) < each.hits:
-                continue
-            if each.log:
-                if forward:
-                    self._log(self._logged(each.log))
-                continue
-            return Stop("breakpoint", f"line {each.at}")
-        return None
-
-    def _logged(self, text: str) -> str:
-        def value(found: re.Match[str]) -> str:
-            try:
-                return shown(self.value(found[1]))
-            except DebugError as error:
-                return f"<{error}>"
-
-        return re.sub(r"\{([^{}]*)\}", value, text)
+        self._breaks.all.remove(found)
 
     # --- forward -----------------------------------------------------------------------------
 
-    def _forward(
-        self, wanted: Callable[[], bool] | None, stops: frozenset[int], limit: int = END
-    ) -> Stop:
-        """Go on until ``wanted()`` at one of ``stops``, or a breakpoint."""
+    def _forward(self, wanted: Callable[[], Stop | None], stops: frozenset[int]) -> Stop:
+        """Go on until ``wanted()`` returns a stop at one of ``stops``, or to a breakpoint."""
         machine = self.machine
         met = list[Stop]()
-        breaks = self._stops()
+        breaks = self._breaks.pcs()
         if machine.error is not None:
             return self._ended()
 
         def stop() -> bool:
-            found = self._met(True) if machine.pc in breaks else None
-            if found is None and machine.pc in stops and wanted is not None and wanted():
-                found = Stop("step")
+            found = wanted() if machine.pc in stops else None
+            at = self._breaks.met(True) if machine.pc in breaks else None
+            if at is not None and (found is None or found.reason == "step"):
+                found = at
             met[:] = [found] if found is not None else []
             return found is not None
 
         machine.interrupted = False
-        if machine.run(limit, stops | breaks, stop):
+        if machine.run(END, stops | breaks, stop, interruptible=True):
             self.stop = met[0]
             return self.stop
         return self._ended()
@@ -282,7 +233,7 @@ class Debugger:
 
     def step(self) -> Stop:
         """Go to the next line, into functions."""
-        return self._forward(lambda: True, self._starts)
+        return self._forward(lambda: Stop("step"), self._starts)
 
     def next(self) -> Stop:
         """Go to the next line of this function, or of its caller."""
@@ -290,8 +241,9 @@ class Debugger:
             return self._ended()
         depth, lane = self._here(), self.machine.lane
 
-        def wanted() -> bool:
-            return self._here() <= depth and self._same_lane(lane)
+        def wanted() -> Stop | None:
+            near = self._here() <= depth and self._same_lane(lane)
+            return Stop("step") if near else None
 
         return self._forward(wanted, self._starts)
 
@@ -301,7 +253,12 @@ class Debugger:
             return self._ended()
         depth, lane = self._here(), self.machine.lane
         every = frozenset(range(len(self.machine.code)))
-        return self._forward(lambda: self._here() < depth and self._same_lane(lane), every)
+
+        def wanted() -> Stop | None:
+            left = self._here() < depth and self._same_lane(lane)
+            return Stop("step") if left else None
+
+        return self._forward(wanted, every)
 
     def _same_lane(self, lane: int) -> bool:
         """True in the iteration of a block that a motion began in, or once that is over."""
@@ -324,9 +281,28 @@ class Debugger:
 
     def cont(self) -> Stop:
         """Go on to a breakpoint, a change of what is watched, an error or the end."""
-        if not self.watches:
-            return self._forward(None, frozenset())
-        return self._to_change()
+        machine, cells, watches = self.machine, self._cells, list(self.watches)
+        pcs = frozenset[int]().union(*(watch.pcs for watch in watches))
+        writing: list[tuple[int, Watch, Any]] = []
+
+        def note() -> None:
+            """Keep what the next instruction is about to write."""
+            writing[:] = [
+                (machine.time, watch, cells.value(watch)) for watch in watches
+                if machine.pc in watch.pcs and cells.writes(watch)
+            ]  # fmt: skip
+
+        def changed() -> Stop | None:
+            for time, watch, old in writing:
+                new = cells.value(watch)
+                if machine.time == time + 1 and not equal(old, new):
+                    return Stop("data", f"{watch.text}: {shown(old)} -> {shown(new)}")
+            note()
+            return None
+
+        if machine.pc in pcs:
+            note()
+        return self._forward(changed, pcs.union(pc + 1 for pc in pcs))
 
     def interrupt(self) -> None:
         """Let a motion of another thread end soon."""
@@ -364,7 +340,7 @@ class Debugger:
 
         def find(begin: int, end: int) -> int | None:
             trace: list[tuple[int, int, int, int]] = []
-            machine.run(end, trace=trace)
+            machine.run(end, trace=trace, interruptible=True)
             for i in reversed(range(len(trace))):
                 time, pc, frames, at = trace[i]
                 until = trace[i + 1][0] if i + 1 < len(trace) else end
@@ -375,7 +351,18 @@ class Debugger:
                         return time + k
             return None
 
-        return self._went(machine.back(find))
+        return self._went(self._search(find))
+
+    def _search(self, find: Callable[[int, int], int | None]) -> int | None:
+        """`Machine.back`. Raises DebugError if it is interrupted, where it began."""
+        machine, now, failed = self.machine, self.time, self.machine.error is not None
+        try:
+            return machine.back(find)
+        except Interrupted:
+            machine.go(now)
+            if failed:
+                machine.run(END)
+            raise DebugError("the search was given up") from None
 
     def back_op(self) -> Stop:
         """Undo one op."""
@@ -388,16 +375,16 @@ class Debugger:
 
     def goto(self, time: int) -> Stop:
         """Be at any moment."""
-        self.machine.go(max(self._first, time))
+        self.machine.go(max(self._first, time), interruptible=True)
         if self.machine.at_end or self.machine.error is not None:
             return self._ended()
-        self.stop = Stop("step")
+        self.stop = Stop("pause" if self.machine.interrupted else "step")
         return self.stop
 
     def reverse(self) -> Stop:
         """Go back to a breakpoint, a change of what is watched, or the start."""
         machine = self.machine
-        breaks = self._stops()
+        breaks = self._breaks.pcs()
         reasons: dict[int, Stop] = {}
 
         def find(begin: int, end: int) -> int | None:
@@ -405,20 +392,19 @@ class Debugger:
 
             def stop() -> bool:
                 nonlocal last
-                found = self._met(False) if machine.time < end else None
+                found = self._breaks.met(False) if machine.time < end else None
                 if found is not None:
                     last, reasons[machine.time] = machine.time, found
                 return False
 
             if machine.pc in breaks:
                 stop()
-            machine.run(end, breaks, stop)
+            machine.run(end, breaks, stop, interruptible=True)
             return last
 
         now = machine.time
-        changes = [w for w in (self.when_changed(t, now) for t in self.watches) if w is not None]
-        machine.go(now)
-        time = machine.back(find) if breaks else None
+        changes = [w for t in self.watches if (w := self._cells.search(t, True, now)) is not None]
+        time = self._search(find) if breaks else None
         change = max(changes, default=None, key=lambda w: w.time)
         if change is not None and change.time > max(time or 0, self._first):
             machine.go(change.time)
@@ -431,60 +417,33 @@ class Debugger:
 
     # --- cells -------------------------------------------------------------------------------
 
-    def watched(self, text: str) -> Watch:
-        """The cells that an expression names. Raises DebugError."""
-        return self._cells.watched(text)
+    def watched(self, text: str, frame: int = 0) -> Watch:
+        """The cells that an expression names in a function, with the indices of this moment.
+        Raises DebugError."""
+        return self._cells.watched(text, self._frame(frame))
 
-    def who_wrote(self, text: str) -> Write | None:
+    def watch(self, text: str, frame: int = 0) -> Watch:
+        """Stop where the value of a cell changes, until it is removed from `watches`; see
+        `who_wrote`. Raises DebugError."""
+        found = self.watched(text, frame)
+        self.watches.append(found)
+        return found
+
+    def who_wrote(self, text: str, frame: int = 0) -> Write | None:
         """The last write of a cell before this moment; None if nothing wrote it.
 
         text: a local or a part of it (``s``, ``p.pos[1]``), an array or an element of one
-        (``x``, ``x[3]``, ``f[i, 0]``). The debugger stays where it is. Raises DebugError."""
-        return self._cells.search(text, False, self.time)
+        (``x``, ``x[3]``, ``f[i, 0]``, ``p[i].pos.x``). frame: the function whose names are meant,
+        0 for the innermost. The debugger stays where it is. Raises DebugError."""
+        return self._cells.search(self.watched(text, frame), False, self.time)
 
-    def when_changed(self, text: str, before: int | None = None) -> Write | None:
+    def when_changed(self, text: str, frame: int = 0) -> Write | None:
         """The last write of a cell that changed its value; see `who_wrote`."""
-        return self._cells.search(text, True, self.time if before is None else before)
-
-    def _writes_any(self, watches: list[Watch]) -> bool:
-        pc, cells = self.machine.pc, self._cells
-        return any(pc in watch.pcs and cells.writes(watch) for watch in watches)
-
-    def _to_change(self) -> Stop:
-        """Go on to a change of what is watched, or whatever else ends a motion."""
-        machine = self.machine
-        watches = [self.watched(text) for text in self.watches]
-        pcs = frozenset[int]().union(*(w.pcs for w in watches))
-        while True:
-            before = [self._cells.value(w) for w in watches]
-            if machine.pc in pcs and machine.error is None and not machine.at_end:
-                machine.run(machine.time + 1)
-            else:
-                stop = self._forward(lambda: self._writes_any(watches), pcs)
-                if stop.reason != "step":
-                    return stop
-                continue
-            for watch, old in zip(watches, before, strict=True):
-                new = self._cells.value(watch)
-                if not equal(old, new):
-                    text = f"{watch.text}: {shown(old)} -> {shown(new)}"
-                    self.stop = Stop("data", text)
-                    return self.stop
-
-
-def _true(value: Any) -> bool:
-    try:
-        return bool(np.all(value))
-    except (TypeError, ValueError) as error:
-        raise DebugError(str(error)) from None
+        return self._cells.search(self.watched(text, frame), True, self.time)
 
 
 def _changed(write: Write) -> str:
     return f"line {write.line}: {shown(write.old)} -> {shown(write.new)}"
-
-
-def _same(a: str, b: str) -> bool:
-    return a == b or os.path.realpath(a) == os.path.realpath(b)
 
 
 def _discard(text: str) -> None:

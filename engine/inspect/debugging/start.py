@@ -30,7 +30,8 @@ def debug(
     kernel: Kernel | Subject, *args: Any,
     iteration: int | tuple[int, ...] | Literal["first"] | None = None,
     stage: str = "", config: CompileConfig | None = None, budget: int = 256 << 20,
-    print_fn: Callable[[str], object] | None = print, seed: int = 1,
+    print_fn: Callable[[str], object] | None = print,
+    log_fn: Callable[[str], object] | None = print, seed: int = 1,
 ) -> Debugger:  # fmt: skip
     """Start to debug a call of ``kernel``; it is at the first line.
 
@@ -40,7 +41,8 @@ def debug(
         ``first``: the first of the first loop that has any.
     stage: the pass after which the IR is run, such as ``simplify_I/die``; by default it is the IR
         of the frontend, which has all of the user's variables.
-    budget: bytes for snapshots. print_fn: gets the text of each print. seed: of random numbers.
+    budget: bytes for snapshots. print_fn: gets the text of each print. log_fn: gets that of
+        breakpoints with a log. seed: of random numbers.
 
     Raises DebugError where nothing can be run, and what a compile raises.
     """
@@ -49,7 +51,7 @@ def debug(
     capture = KernelCapture(kernel, ("interp",), config, calls=[Call(args)] if args else ())
     return debugged(
         capture, args or None, iteration=iteration, stage=stage, budget=budget,
-        print_fn=print_fn, seed=seed,
+        print_fn=print_fn, log_fn=log_fn, seed=seed,
     )  # fmt: skip
 
 

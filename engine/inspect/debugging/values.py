@@ -2,7 +2,7 @@
 
 A frame is a function at a line: the kernel, a function inlined into it, a real function that is
 called. The frontend names its variables ``s``, ``v[0]``, ``p.pos[1]``; `Names` puts those of one
-name together: vectors, matrices and structs. Arrays and fields are NumPy views by index.
+name together: vectors, matrices and structs. Arrays and fields are NumPy arrays by index.
 """
 
 from __future__ import annotations
@@ -13,70 +13,28 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-import numpy as np
-
 from ...frontend.values import MatrixValue, StructValue
 from ...ir import Block, Op, all_ops
 from ...ir import codes as C
-from ...types import DataType, PointerType
+from ...types import DataType, PointerType, u1
 from ..contents import elements
 from ..inputs import by_index
+from .user_values import Elements, Struct, Vector, component
 
 if TYPE_CHECKING:
     from ...ir import Loc
     from .machine import Machine
 
-__all__ = ["DebugError", "Frame", "Names", "Struct", "Vector", "shown", "without_gradient"]
+__all__ = ["DebugError", "Frame", "Names", "without_gradient"]
 
 _PART: Final = re.compile(r"\.(\w+)|\[([^\]]*)\]")
 _SAFE: Final = {f.__name__: f for f in (abs, all, any, bool, float, int, len, max, min, round, sum)}
+_BUILTINS: Final = {**_SAFE, "__import__": __import__}
+"""With what methods of NumPy's arrays need, which is refused as a name."""
 
 
 class DebugError(ValueError):
     """Raised when an expression or a place cannot be evaluated; the message says why."""
-
-
-class Vector(list[Any]):
-    """A vector; a matrix is one of vectors. ``v.x`` and ``m[0, 1]`` are as in kernels."""
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, tuple):
-            found: Any = self
-            for i in index:  # pyright: ignore[reportUnknownVariableType]
-                found = found[i]
-            return found
-        return super().__getitem__(index)
-
-    def __getattr__(self, name: str) -> Any:
-        for letters in ("xyzw", "rgba"):
-            if name and all(c in letters for c in name):
-                parts = [self[letters.index(c)] for c in name]
-                return parts[0] if len(parts) == 1 else Vector(parts)
-        raise AttributeError(f"a vector has no member {name!r}")
-
-
-class Struct:
-    """A struct: its members are attributes."""
-
-    def __init__(self, members: Mapping[str, Any]) -> None:
-        self.__dict__.update(members)
-
-    def __repr__(self) -> str:
-        return shown(self)
-
-
-def shown(value: Any) -> str:
-    """The text of a value: ``1.5``, ``[1.0, 2.0]``, ``P(pos=[0.0, 0.0], m=2.0)``."""
-    if isinstance(value, Struct):
-        return "(" + ", ".join(f"{k}={shown(v)}" for k, v in vars(value).items()) + ")"
-    if isinstance(value, Vector):
-        return "[" + ", ".join(map(shown, value)) + "]"
-    if isinstance(value, np.ndarray):
-        array = cast("np.ndarray[Any, Any]", value)
-        return np.array2string(
-            array, threshold=12, edgeitems=3, separator=", ", max_line_width=1 << 30
-        )
-    return str(value)
 
 
 class Frame(NamedTuple):
@@ -103,6 +61,8 @@ class Names:
         self._passed: Final = passed
         self._constants: Final = constants
         self.arguments: Final[dict[str, Any]] = {}
+        self._shapes: Final[dict[int, tuple[tuple[int, ...], tuple[int, ...]]]] = {}
+        """By number of a parameter, the shape and the first index of its elements."""
         for number, (param, value) in enumerate(zip(machine.func.params, values, strict=True)):
             self._argument(number, param, value)
         self._made: Final[dict[int, int]] = {}
@@ -123,10 +83,16 @@ class Names:
         if param.kind == "scalar":
             _put(self.arguments, param.name, _Scalar(self._machine.cx.scalars[number], param.dtype))
             return
-        data = without_gradient(value)
-        is_field = param.layout is not None
-        data = _Field(param.layout, data) if is_field else by_index(param, data)
-        _put(self.arguments, param.name, data)
+        data, parts = without_gradient(value), len(param.element_shape)
+        layout, origin = param.layout, (0,) * param.ndim
+        if layout is not None:
+            _put(self.arguments, param.name, _Field(layout, data, parts))
+            shape, origin = layout.shape, (*layout.origin, *origin)[: param.ndim]
+        else:
+            array = Elements.of(by_index(param, data), parts)
+            _put(self.arguments, param.name, array)
+            shape = array.shape
+        self._shapes[number] = shape[: param.ndim], origin
 
     def all_arguments(self) -> dict[str, Any]:
         """The values of the arguments and fields now."""
@@ -187,7 +153,7 @@ class Names:
             for op in self._variables
             if id(op.block) in inside
             and op.loc.parent is frame.loc.parent
-            and self._made.get(op.id, frame.pc) < frame.pc
+            and self._made.get(op.id, -1) < frame.pc
             for name in (_name_of(op),)
         ]
         return loops, variables
@@ -278,34 +244,32 @@ class Names:
         attr: Any = at.args[0].attr
         func: Any = self._machine.func
         name: str = func.params[attr[0]].name
-        array: Any = self.arguments.get(name)
-        shape: tuple[int, ...] = getattr(array, "shape", ())
-        texts = [self._machine.flat.values.get(x, "") for x in at.args[1:]]
+        shape, origin = self._shapes[attr[0]]
+        texts = [self._machine.flat.values.get(x, "") for x in at.args[1 : 1 + len(shape)]]
         found: list[Any] = [self._machine.env.get(t) if t.isidentifier() else t for t in texts]
         try:
             index = [int(x) for x in found]
         except (TypeError, ValueError):
             return ""
-        if len(shape) != len(index) or all(0 <= i < n for i, n in zip(index, shape, strict=True)):
+        if all(0 <= i - o < n for i, o, n in zip(index, origin, shape, strict=True)):
             return ""
         where = ", ".join(map(str, index))
-        return f"{name}[{where}] is outside of {name}, which has the shape {shape}"
+        first = f" and begins at {origin}" if any(origin) else ""
+        return f"{name}[{where}] is outside of {name}, which has the shape {shape}{first}"
 
     def evaluate(self, text: str, frame: Frame | None = None) -> Any:
         """The value of a Python expression over the user's names in a frame, by default the
         innermost. Raises DebugError."""
         frame = frame or self.frames()[0]
+        code, names = self.parsed(text)
         try:
-            code, names = self._parsed.get(text) or self._parse(text)
             scope = {
                 k: v for k in names
                 if isinstance(v := self._constants.get(k), int | float)
             }  # fmt: skip
             scope |= {k: _made(self.arguments[k]) for k in names if k in self.arguments}
             scope |= self.locals(frame, names)
-            return eval(code, {"__builtins__": _SAFE}, scope)
-        except SyntaxError as error:
-            raise DebugError(f"{text.strip()!r} is no expression: {error.msg}") from None
+            return eval(code, {"__builtins__": _BUILTINS}, scope)
         except NameError as error:
             name = error.name or str(error)
             raise DebugError(f"no variable {name!r} has a value here") from None
@@ -314,28 +278,37 @@ class Names:
         except Exception as error:
             raise DebugError(f"{text.strip()}: {error}") from None
 
-    def _parse(self, text: str) -> tuple[Any, frozenset[str]]:
-        """The code of an expression, and the names in it."""
-        tree = ast.parse(text.strip(), mode="eval")
+    def parsed(self, text: str) -> tuple[Any, frozenset[str]]:
+        """The code of an expression, and the names in it. Raises DebugError for what is none."""
+        known = self._parsed.get(text)
+        if known is not None:
+            return known
+        try:
+            tree = ast.parse(text.strip(), mode="eval")
+        except SyntaxError as error:
+            raise DebugError(f"{text.strip()!r} is no expression: {error.msg}") from None
+        except (ValueError, RecursionError, MemoryError) as error:
+            raise DebugError(f"no expression: {error}") from None
         if any(isinstance(n, ast.Attribute) and n.attr.startswith("_") for n in ast.walk(tree)):
             raise DebugError("private attributes cannot be read")
         names = frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name))
+        if "__import__" in names:
+            raise DebugError("no variable '__import__' has a value here")
         self._parsed[text] = found = compile(tree, "<expression>", "eval"), names
         return found
 
-    def variable(self, name: str, frame: Frame) -> list[Op]:
-        """The variables that make up the local ``name`` (``s``, ``p.pos``, ``v[1]``)."""
-        out: list[Op] = []
-        known = self.locals(frame)
-        if name.partition(".")[0].partition("[")[0] not in known:
+    def variable(self, keys: tuple[str | int, ...], frame: Frame) -> list[Op]:
+        """The variables that make up a local: ``s``; ``p``, ``pos``; ``v``, 1; or the array that
+        has such an element."""
+        if keys[0] not in self.locals(frame):
             return []
-        for op in self._variables:
-            own = _name_of(op)
-            if op.loc.parent is frame.loc.parent and (
-                own == name or own.startswith((name + ".", name + "["))
-            ):
-                out.append(op)
-        return out
+        known = [(_keys_of(_name_of(op)), op) for op in self._variables
+                 if op.loc.parent is frame.loc.parent]  # fmt: skip
+        last = component(str(keys[-1]))
+        several = [keys, (*keys[:-1], last)] if len(keys) > 1 and last >= 0 else [keys]
+        found = [[op for own, op in known if own[: len(k)] == k] for k in several]
+        arrays = [op for own, op in known if op.code == C.ARRAY_ALLOCA and keys[: len(own)] == own]
+        return found[0] or found[-1] or arrays
 
 
 class _Scalar(NamedTuple):
@@ -346,10 +319,11 @@ class _Scalar(NamedTuple):
 
 
 class _Field(NamedTuple):
-    """The memory of a field."""
+    """The memory of a field. parts: the axes of its vectors or matrices."""
 
     layout: Any
     flat: Any
+    parts: int
 
 
 def _made(value: Any) -> Any:
@@ -357,9 +331,9 @@ def _made(value: Any) -> Any:
     if isinstance(value, _Scalar):
         if value.type.is_real:
             return value.type.np(value.value) if value.type.bits < 64 else float(value.value)
-        return int(value.value)
+        return bool(value.value) if value.type is u1 else int(value.value)
     if isinstance(value, _Field):
-        return elements(value.layout, value.flat)
+        return Elements.of(elements(value.layout, value.flat), value.parts)
     if isinstance(value, Vector):
         return Vector(map(_made, value))
     if isinstance(value, Struct):
@@ -376,6 +350,12 @@ def _made(value: Any) -> Any:
             return Vector([v for _, v in sorted(made.items())])
         return Struct({str(k): v for k, v in made.items()})
     return value
+
+
+def _keys_of(name: str) -> tuple[str | int, ...]:
+    """The parts of ``p.pos[1]``: ``p``, ``pos``, 1."""
+    parts = re.findall(r"\w+", name)
+    return tuple([int(part) if part.isdecimal() else part for part in parts])
 
 
 def _put(out: dict[str, Any], name: str, value: Any) -> None:

@@ -10,35 +10,7 @@ from qd_studio.app import debug
 from qd_studio.app.dap import framing
 from qd_studio.app.dap.client import AdapterError, Client
 
-PROGRAM = """\
-import os
-import numpy as np
-from qd_studio import engine as qd
-
-qd.init(arch=qd.cpu)
-x = np.arange(8, dtype=np.float32)
-os.write(1, b"Content-Length: 5\\r\\n\\r\\nhello\\n")
-
-
-@qd.func
-def half(a):
-    b = a * 0.5
-    return b
-
-
-@qd.kernel
-def step(x: qd.types.NDArray[qd.f32, 1]):
-    for i in range(8):
-        t = half(x[i])
-        x[i] = t + 1
-
-
-@qd.kernel
-def fails(x: qd.types.NDArray[qd.f32, 1]):
-    for i in range(8):
-        x[i] = 2.0
-        assert x[i] < 1, "too large"
-"""
+from tests.app.debugged import PROGRAM
 
 
 @pytest.fixture
@@ -69,7 +41,7 @@ def test_a_session_forward_and_back(client, program):
     assert client.move("next").values["Locals"] == [("a", "3.0"), ("b", "1.5")]
     assert client.move("stepBack").frames[0][2] == 12
     assert client.move("stepOut").frames[0] == ("step", program, 19)
-    client.watch(["x[3]"])
+    client.stop_at_changes([client.cell("x[3]")[0]])
     assert client.move("continue").text == "line 20"
     assert client.move("continue").text == "x[3]: 3.0 -> 2.5"
     assert client.evaluate("who x[3]") == "program.py:20: 3.0 -> 2.5"
@@ -79,14 +51,14 @@ def test_a_session_forward_and_back(client, program):
     with pytest.raises(AdapterError, match="no variable 'nothing'"):
         client.evaluate("nothing")
     with pytest.raises(AdapterError, match="names no variable"):
-        client.watch(["1 + x"])
+        client.cell("1 + x")
     assert client.move("next", granularity="instruction").reason == "step"
     assert any("hello" in text for text in client.texts)
 
 
 RECORDED = Path(__file__).with_name("vscode_session.jsonl")
 """Each request that `@vscode/debugadapter-testsupport` 1.68.0 sent, in its order, with the
-answer or the error that it got, and the event of the stop that followed. FILE: the path
+answer or the error that it gets, and the event of the stop that followed. FILE: the path
 of the program."""
 
 
@@ -114,10 +86,63 @@ def test_a_request_that_goes_wrong_does_not_end_the_session(client, program):
         ("goToMoment", {}, "internal error in 'goToMoment': KeyError: 'time'"),
         ("setBreakpoints", {"breakpoints": [{}]}, "internal error in 'setBreakpoints': KeyError"),
         ("variables", {"variablesReference": 0}, "the values 0 are not those of this stop"),
+        ("setExpression", {"expression": "t", "value": "1"}, "values cannot be set"),
+        ("launch", {"program": program, "kernel": "fails"}, "a kernel is being debugged"),
+        ("evaluate", {"expression": "x.fill(1)"}, "read-only"),
+        ("nothing", {}, "the request 'nothing' is not supported"),
     ):
         with pytest.raises(AdapterError, match=message):
             client.request(name, **arguments)
+    refused = client.request("setDataBreakpoints", breakpoints=[{"dataId": "zz"}, {"dataId": "x"}])
+    assert [each["verified"] for each in refused["breakpoints"]] == [False, True]
     assert client.move("next").reason == "step"
+
+
+def test_bytes_that_are_no_message_are_reported_and_left_out(client, program):
+    client.launch({"program": program, "kernel": "step", "args": ["x"], "iteration": 3})
+    for data in (b"Content-Length: 5\r\n\r\nhello", b"Content-Length: 2\r\n\r\n[]",
+                 b"Content-Length: -4\r\n\r\n", b"Content-Length: many\r\n\r\n", b"hello\r\n\r\n",
+                 b"Content-Length: 99999999999999\r\n\r\n{}"):  # fmt: skip
+        client._process.stdin.write(data)
+        assert client.evaluate("i") == "3", data
+    reported = [text for text in client.texts if "cannot be read, and is left out" in text]
+    assert len(reported) == 5 and "'many' is no length" in reported[3]
+
+
+def test_callers_are_seen_and_their_cells_watched(client, program):
+    client.launch({"program": program, "kernel": "step", "args": ["x"], "iteration": 3})
+    client.move("next")
+    client.move("stepBack")
+    at = client.move("stepIn")
+    assert [f[0] for f in at.frames] == ["half", "step"] and at.values["Locals"] == [("a", "3.0")]
+    assert client.values(1)["Locals"] == [("i", "3")] and client.evaluate("x[i]", 1) == "3.0"
+    reference = client.request("scopes", frameId=2)["scopes"][0]["variablesReference"]
+    refused = client.request("dataBreakpointInfo", name="i", variablesReference=reference)
+    assert refused["dataId"] is None and "nothing writes it" in refused["description"]
+    with pytest.raises(AdapterError, match="no variable 'i'"):
+        client.cell("x[i]")
+    client.move("next")
+    # A local of the function and an element that the caller named, both met after it.
+    client.stop_at_changes([client.cell("b")[0], client.cell("x[i]", 1)[0]])
+    assert client.last_write("b").new == "1.5" and client.last_write("x[i]", frame=1) is None
+    assert client.move("continue").text == "x[3]: 3.0 -> 2.5"
+    assert client.move("continue").reason == "end"
+    assert client.move("reverseContinue").text == "line 20: 3.0 -> 2.5"
+    assert client.move("reverseContinue").text == "line 12: 0.0 -> 1.5"
+
+
+def test_two_sessions_and_one_that_leaves_while_it_runs(client, program):
+    text = PROGRAM.replace("    return b", "    while b >= 0:\n        b = b + 0.0\n    return b")
+    endless = Path(program).with_name("endless.py")
+    endless.write_text(text)
+    other = Client()
+    other.launch({"program": str(endless), "kernel": "step", "args": ["x"]})
+    client.launch({"program": program, "kernel": "step", "args": ["x"]})
+    other.request("continue", threadId=1)
+    assert client.move("continue").reason == "end"
+    other.close()
+    assert other._process.returncode == 0
+    assert client.move("stepBack").reason == "step"
 
 
 def test_an_error_stops_and_says_what_it_is(client, program):
@@ -130,12 +155,13 @@ def test_an_error_stops_and_says_what_it_is(client, program):
 
 CANNOT = [
     ({"program": "/nowhere.py"}, "there is no file /nowhere.py"),
-    ({}, "choose one of step, fails"),
-    ({"kernel": "other"}, "there is no 'other'; there are: step, fails"),
+    ({}, "choose one of step, fails, turned, leaves"),
+    ({"kernel": "other"}, "there is no 'other'; there are: step, fails, turned, leaves"),
     ({"kernel": "step", "iteration": 9}, "no parallel loop has the iteration 9"),
     ({"kernel": "step", "args": ["y"]}, "args: y: name 'y' is not defined"),
     ({"kernel": "step", "workload": 4}, "the kernel has 1 workloads, no number 4"),
     ({"kernel": "step", "workload": "big"}, "there is no 'big'; there are: synthetic"),
+    ({"kernel": "step", "memory": "big"}, "memory: 'big' is no number of bytes"),
     ({"kernel": "step", "stage": "none"}, "no pass 'none' has run"),
     ({"kernel": "step", "config": {"none": 1}}, "config: "),
 ]
@@ -170,13 +196,15 @@ def test_messages_are_framed():
 
 
 def test_the_prompt(program, monkeypatch, capsys):
-    words = ["n", "", "b", "b", "br 20 if i == 3", "br 99x", "c", "p t", "p", "who x[3]", "l", "w",
-             "bi", "i", "watch x[3]", "br - 20", "c", "nonsense", "p zz", "c", "c"]  # fmt: skip
+    words = ["watch i", "br 20 if 1 +", "n", "", "b", "b", "br 20 if i == 3", "br 99x", "c", "p t",
+             "p", "who x[3]", "l", "w", "bi", "i", "watch x[3]", "br - 20", "c", "nonsense",
+             "p zz", "c", "c"]  # fmt: skip
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(words) + "\n"))
     assert debug.main([program, "--kernel", "step", "--iteration", "3"]) == 0
     said = capsys.readouterr().out
     for text in (
         "step program.py:19          t = half(x[i])", "line 20 if i == 3", "'99x' names no line",
+        "'i' is a loop index or a parameter: nothing writes it", "'1 +' is no expression",
         "nothing has written x[3] before", ">   20         x[i] = t + 1", "Locals\n  i = 3",
         "the kernel has ended", "no variable 'zz'", "bi one op"[:2], "quit",
     ):  # fmt: skip
