@@ -1,4 +1,4 @@
-"""What holds of the variables that a loop changes, in each of its iterations.
+"""Facts about the variables that a loop changes, which hold in each of its iterations.
 
 The body is followed once, from unknown values. A variable that it changes by a constant is a
 multiple of the count of iterations: its *step*. Of any other integer, the bounds in `_BOUNDS` are
