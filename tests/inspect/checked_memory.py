@@ -108,7 +108,7 @@ def jacobi_of_two(x: F32_2, y: F32_2):
         y[i, j] = 0.25 * (x[i - 1, j] + x[i + 1, j] + x[i, j - 1] + x[i, j + 1])
 
 
-@expect(race="unknown")  # places from an atomic counter differ, which z3 does not know
+@expect()
 @qd.kernel
 def appended(x: F32, count: I32):
     assert count.shape[0] > 0
@@ -125,3 +125,109 @@ def counted_by_hand(x: F32, count: I32):
     for i in range(x.shape[0]):
         if x[i] > -1.0:
             count[0] = count[0] + 1
+
+
+# ---- integers that wrap, bits, and what loops keep
+
+
+@expect(bounds="fault")
+@qd.kernel
+def byte_that_wraps(x: F32):
+    assert x.shape[0] >= 100
+    for i in x:
+        k = qd.u8(250)
+        k += qd.u8(10)
+        x[i] = x[qd.cast(k, qd.i32) - 200]
+
+
+@byte_that_wraps.workload()
+def a_hundred():
+    return np.ones(100, np.float32)
+
+
+@expect(bounds="fault")
+@qd.kernel
+def hash_that_is_negative(x: F32):
+    assert x.shape[0] >= 8
+    for i in range(8):
+        k = qd.cast(qd.cast(i, qd.u32) * qd.u32(2654435761), qd.i32)
+        if k < 8:
+            x[k] = 1.0 * i
+
+
+@expect(bounds="unknown")  # it is right for every n that is not negative
+@qd.kernel
+def rest_of_four(x: F32, n: qd.i32):
+    m = qd.min(n, x.shape[0])
+    for i in range(m // 4 * 4, m):
+        x[i] = 0.0
+
+
+@expect()
+@qd.kernel
+def pairs_by_bits(x: F32):
+    assert x.shape[0] % 2 == 0
+    for i in x:
+        j = i ^ 1
+        if j > i:
+            t = x[i]
+            x[i] = x[j]
+            x[j] = t
+
+
+@expect(race="fault")
+@qd.kernel
+def lowest_bit_dropped(x: F32):
+    for i in x:
+        x[i & ~1] = 1.0 * i
+
+
+@expect()
+@qd.kernel
+def strided_by_threads(x: F32):
+    for t in range(4):
+        k = t
+        while k < x.shape[0]:
+            x[k] = x[k] + 1.0
+            k += 4
+
+
+@expect()
+@qd.kernel
+def binary_search(x: F32, keys: F32, out: I32):
+    assert out.shape[0] == keys.shape[0]
+    for i in keys:
+        lo, hi = 0, x.shape[0]
+        while lo < hi:
+            mid = (lo + hi) // 2
+            if x[mid] < keys[i]:
+                lo = mid + 1
+            else:
+                hi = mid
+        out[i] = lo
+
+
+@expect()
+@qd.kernel
+def appended_by_twos(x: F32, count: I32):
+    for i in range(x.shape[0]):
+        place = qd.atomic_add(count[0], 2) if count.shape[0] > 0 else -1
+        if place >= 0 and place + 1 < x.shape[0]:
+            x[place] = 1.0 * i
+            x[place + 1] = 2.0 * i
+
+
+@expect(race="fault")
+@qd.kernel
+def appended_too_close(x: F32, count: I32):
+    assert count.shape[0] > 0
+    for i in range(x.shape[0]):
+        place = qd.atomic_add(count[0], 1)
+        if place >= 0 and place + 1 < x.shape[0]:
+            x[place] = 1.0 * i
+            x[place + 1] = 2.0 * i
+
+
+@appended_too_close.workload()
+def of_eight():
+    return np.ones(8, np.float32), np.zeros(1, np.int32)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .terms import Terms
 
 __all__ = [
-    "Access", "Limits", "Scope", "Traced", "base_of", "changed_of", "elem_of", "memory_of",
+    "Access", "Limits", "Scope", "Taken", "Traced", "base_of", "changed_of", "elem_of", "memory_of",
     "written_of",
 ]  # fmt: skip
 
@@ -24,7 +24,7 @@ Limits = tuple[Any, Any]
 class Scope:
     """A parallel loop. index: its indices. own: the constants that differ between iterations.
     bounds: (begin, end) of each axis. unfollowed: why it was not followed. hidden:
-    what orders iterations that a proof assumes to be unordered."""
+    what orders iterations that a proof assumes to be unordered. taken: see `Taken`."""
 
     loop: Op
     index: tuple[Any, ...] = ()
@@ -32,6 +32,16 @@ class Scope:
     bounds: tuple[Limits, ...] = ()
     unfollowed: str = ""
     hidden: str = ""
+    taken: list[Taken] = field(default_factory=list["Taken"])
+
+
+class Taken(NamedTuple):
+    """An atomic addition to a signed integer: what it found there, and by how much it grew."""
+
+    memory: str
+    indices: tuple[Any, ...]
+    old: Any
+    by: int
 
 
 class Access(NamedTuple):

@@ -25,6 +25,7 @@ from itertools import islice, product
 from typing import Any, Final, NamedTuple
 
 from .accesses import Access, Scope, Traced, base_of
+from .loops import names_of
 
 __all__ = ["Doubt", "Prover"]
 
@@ -35,6 +36,7 @@ _ROUNDS: Final = 6
 _GENERIC: Final = 4
 _PAIRS: Final = 40
 _DOUBTS: Final = 8
+_COUNTERS: Final = 6
 
 Place = tuple[Any, Any, Any]
 
@@ -158,7 +160,7 @@ class Prover:
             for swap in chosen:
                 good = z3.substitute(good, swap)
             good = z3.simplify(good)
-            if self.terms.is_opaque(good) or _names(good) & hidden or z3.is_true(good):
+            if self.terms.is_opaque(good) or names_of(good) & hidden or z3.is_true(good):
                 continue
             text = _text(good, z3)
             if "If(" in text or z3.is_false(good) or self.ask(*access.when, wrong, good)[0] != "no":
@@ -177,8 +179,29 @@ class Prover:
             for access in self.traced.accesses:
                 if access.scope is scope and not self._private(access, scope):
                     shared.setdefault(access.memory, []).append(access)
+            self._granted += self._counted(scope, shared)
             for accesses in shared.values():
                 out += self._race(scope, accesses)
+            self._granted.clear()
+        return out
+
+    def _counted(self, scope: Scope, shared: dict[str, list[Access]]) -> list[Any]:
+        """Facts about two iterations that add to a counter which only grows: the ranges that their
+        additions reserve do not overlap."""
+        z3, swap = self.z3, self._swap(scope)
+        growing = {
+            memory for memory, accesses in shared.items()
+            if sum(a.kind != "r" for a in accesses)
+            == sum(t.memory == memory and t.by >= 0 for t in scope.taken)
+        }  # fmt: skip
+        out: list[Any] = []
+        several = [t for t in scope.taken if t.memory in growing][:_COUNTERS]
+        for a, b in product(several, several):
+            if a.memory == b.memory and len(a.indices) == len(b.indices):
+                old, *index = [z3.substitute(t, *swap) for t in (b.old, *b.indices)]
+                same = [x == y for x, y in zip(a.indices, index, strict=True)]
+                apart = z3.Or(a.old + a.by <= old, old + b.by <= a.old)
+                out.append(z3.Implies(z3.And(*same), apart))
         return out
 
     @staticmethod
@@ -195,7 +218,7 @@ class Prover:
             return []
         if self._apart_by_index(scope, accesses):
             return []
-        swap = [(c, self.z3.Const(f"{c.decl().name()}'", c.sort())) for c in scope.own]
+        swap = self._swap(scope)
         different = self._different(scope, swap)
         if self._together(pairs, swap, different) == "no":
             return []
@@ -220,6 +243,10 @@ class Prover:
             return bool(set[int].intersection(*places))
 
         return bool(scope.index) and all(axis_of(i) for i in scope.index)
+
+    def _swap(self, scope: Scope) -> list[tuple[Any, Any]]:
+        """The constants of an iteration, and those of another one."""
+        return [(c, self.z3.Const(f"{c.decl().name()}'", c.sort())) for c in scope.own]
 
     def _different(self, scope: Scope, swap: list[tuple[Any, Any]]) -> Any:
         return self.z3.Or(*[i != self.z3.substitute(i, *swap) for i in scope.index])
@@ -294,12 +321,16 @@ class Prover:
         generic = [s >= _GENERIC for n, s in self.traced.sizes.items() if ".shape[" in n]
         inner = {i.decl().name() for i, _, _ in around}
         spans = [end - begin for _, begin, end in around]
-        wide = [n >= _GENERIC for n in spans if not _names(n) & inner]
-        if any(z3.is_false(z3.simplify(each)) for each in wide):
-            wide = []
+        wide = [n >= _GENERIC for n in spans if not names_of(n) & inner]
         rename = [(i, z3.Int(f"{i.decl().name()}?")) for i, _, _ in around]
         some = [z3.substitute(t, *rename) if rename else t for t in reached]
-        right = [*generic, *wide, *some]
+        # Where no launch has such sizes, everything would be `always`.
+        for sized in ([*generic, *wide], generic, []):
+            if self.ask(*sized, *some)[0] == "yes":
+                break
+        else:
+            return "depends"
+        right = [*sized, *some]
         for choice in choices:
             wrong = violation
             for swap in choice:
@@ -376,7 +407,7 @@ def _two(a: Sequence[Place], b: Sequence[Place], count: int) -> list[Choice]:
     return [
         _chosen(a, count, axis, first, base, inner) + _chosen(b, count, axis, second, base, inner)
         for axis in range(count)
-        for first, second in ((0, 1), (0, -1), (-2, -1), (0, 2), (1, 0), (2, 0), (-1, 0))
+        for first, second in ((0, 1), (0, -1), (-2, -1), (0, 2), (1, 0), (2, 0), (-1, 0), (1, -1))
         for inner in (0, -1)
         for base in (0, -1)
     ]
@@ -390,18 +421,6 @@ def _chosen(
         step = at if k == axis else base if k < count else inner
         out.append((i, begin + step if step >= 0 else end + step))
     return out[::-1]
-
-
-def _names(term: Any) -> set[str]:
-    """The names of the constants in a term."""
-    out: set[str] = set()
-    waiting = [term]
-    while waiting:
-        t = waiting.pop()
-        if not t.children():
-            out.add(t.decl().name())
-        waiting += t.children()
-    return out
 
 
 def _text(term: Any, z3: Any) -> str:

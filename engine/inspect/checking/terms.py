@@ -1,10 +1,11 @@
 """Values of IR as terms of z3.
 
 Integers are mathematical integers: additions and products of signed ones are assumed not to
-overflow (`NO_OVERFLOW`), subtractions and conversions of unsigned ones wrap as the language says.
-Floor division, C's remainder and shifts by constants are exact. All else (arithmetic of floats,
-bits of unknown integers, loads) is an uninterpreted function of its operands: equal operands have
-equal results, and nothing more is known.
+overflow (`NO_OVERFLOW`). Those of unsigned ones, those of fewer than 32 bits, and conversions wrap
+as the language says. Floor division, C's remainder, shifts by constants, and bit operations with a
+constant of one run of ones are exact. All else (arithmetic of floats, bits of unknown integers,
+loads) is an uninterpreted function of its operands: equal operands have equal results, and nothing
+more is known.
 
 `Z3` is the module, imported when it is first used; MissingSolverError says how to install it.
 """
@@ -16,7 +17,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
-from ...ir import Op
+from ...ir import Op, operand_type
 from ...ir import codes as C
 from ...types import DataType, i32, u1
 
@@ -70,8 +71,10 @@ class Terms:
 
     def limits(self, term: Any, t: Any) -> list[Any]:
         """Facts about any value of a type."""
-        if isinstance(t, DataType) and t.is_int and t.bits > 1 and not t.is_signed:
-            return [term >= 0, term <= t.max]
+        if isinstance(t, DataType) and t.is_int and t.bits > 1 and (
+            t.bits < 32 or not t.is_signed
+        ):  # fmt: skip
+            return [term >= t.min, term <= t.max]
         return []
 
     def constant(self, value: Any, t: Any) -> Any:
@@ -117,8 +120,8 @@ class Terms:
             return self.z3.If(term, self.z3.IntVal(1), self.z3.IntVal(0))
         return self.function("integer", (term,), _INT)
 
-    def cast(self, term: Any, t: Any) -> Any:
-        """``term`` converted to a type."""
+    def cast(self, term: Any, t: Any, source: Any = None) -> Any:
+        """``term`` converted to a type. source: its type; None if it is that of the result."""
         if not isinstance(t, DataType) or t.is_real:
             if term.sort() == self.float:
                 return term
@@ -126,31 +129,28 @@ class Terms:
         if t.bits == 1:
             return self.as_bool(term)
         number = self.as_int(term)
-        if not t.is_signed:
-            return self.wrapped(number, t)
-        if t.bits < 32:
-            half = t.max + 1
-            return self.z3.If(
-                self.z3.And(number >= t.min, number <= t.max), number,
-                (number + half) % (2 * half) - half,
-            )  # fmt: skip
-        return number
+        if t.is_signed and t.bits >= 32 and not _is_wider(source, t):
+            return number
+        return number if self.z3.is_int_value(term) and t.min <= term.as_long() <= t.max else (
+            self.wrapped(number, t))  # fmt: skip
 
     def wrapped(self, number: Any, t: DataType) -> Any:
-        """A number in the range of an unsigned type."""
-        inside = self.z3.And(number >= 0, number <= t.max)
-        return self.z3.If(inside, number, number % (int(t.max) + 1))
+        """A number in the range of a type."""
+        inside = self.z3.And(number >= t.min, number <= t.max)
+        count, first = 1 << t.bits, int(t.min)
+        return self.z3.If(inside, number, (number - first) % count + first)
 
     # ---- operations
 
     def operation(self, op: Op, args: list[Any]) -> Any:
         """The result of a pure operation."""
         code, t = op.code, op.type
+        if code == C.CAST_VALUE:
+            return self.cast(args[0], t, op.args[0].type)
+        args = self._converted(op, args)
         if code == C.SELECT:
             a, b = self.cast(args[1], t), self.cast(args[2], t)
             return self.z3.If(self.as_bool(args[0]), a, b)
-        if code == C.CAST_VALUE:
-            return self.cast(args[0], t)
         if code == C.LOGIC_NOT:
             return self.z3.Not(self.as_bool(args[0]))
         if C.COMPARE[code]:
@@ -165,6 +165,16 @@ class Terms:
             if found is not None:
                 return found
         return self._unknown(op, args)
+
+    def _converted(self, op: Op, args: list[Any]) -> list[Any]:
+        """The operands, integers in the types that the operation works in."""
+        types = tuple([a.type for a in op.args])
+        out: list[Any] = []
+        for number, (term, source) in enumerate(zip(args, types, strict=True)):
+            t = operand_type(op.code, number, types, op.type)
+            both = isinstance(t, DataType) and t.is_int and term.sort() == self.z3.IntSort()
+            out.append(self.cast(term, t, source) if both and t is not source else term)
+        return out
 
     def _unknown(self, op: Op, args: list[Any]) -> Any:
         if not args:
@@ -194,7 +204,7 @@ class Terms:
         code, z3 = op.code, self.z3
         a = args[0]
         if code == C.NEG:
-            return self._fit(-a, t)
+            return self.fitting(-a, t)
         if code == C.ABS:
             return z3.If(a < 0, -a, a)
         if code == C.SGN:
@@ -205,15 +215,16 @@ class Terms:
             return None
         b = args[1]
         if code in _SUMS:
-            return self._fit(_SUMS[code](a, b), t)
+            return self.fitting(_SUMS[code](a, b), t)
         if code in (C.MAX, C.MIN):
             return z3.If(a >= b if code == C.MAX else a <= b, a, b)
         if code in (C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD):
             return self._quotient(code, a, b)
         return self._bits(op, a, b, t)
 
-    def _fit(self, number: Any, t: DataType) -> Any:
-        return number if t.is_signed else self.wrapped(number, t)
+    def fitting(self, number: Any, t: DataType) -> Any:
+        """The result of an operation in a type; signed ones of 32 bits or more do not overflow."""
+        return number if t.is_signed and t.bits >= 32 else self.wrapped(number, t)
 
     def _quotient(self, code: int, a: Any, b: Any) -> Any:
         """Integer division as `ir.codes` defines it; by 0 it returns 0."""
@@ -237,22 +248,56 @@ class Terms:
 
     def _bits(self, op: Op, a: Any, b: Any, t: DataType) -> Any:
         z3 = self.z3
-        if op.code == C.BIT_AND:
+        if op.code in (C.BIT_AND, C.BIT_OR, C.BIT_XOR):
             if z3.is_int_value(a):
                 a, b = b, a
-            mask = b.as_long() if z3.is_int_value(b) else -1
-            if mask >= 0 and mask & (mask + 1) == 0:
-                return a % (mask + 1)
-            found = self._unknown(op, [a, b])
-            return z3.If(found < 0, z3.IntVal(0), z3.If(found > b, b, found)) if mask >= 0 else None
+            return self._masked(op, a, b, t) if z3.is_int_value(b) else None
         if not z3.is_int_value(b):
             return None
         amount = b.as_long() % t.bits
         if op.code == C.BIT_SHL:
-            return self._fit(a * (1 << amount), t)
+            return self.fitting(a * (1 << amount), t)
         if op.code == C.BIT_SAR or (op.code == C.BIT_SHR and not t.is_signed):
             return a / (1 << amount)
         return None
+
+    def _masked(self, op: Op, a: Any, b: Any, t: DataType) -> Any:
+        """A bit operation with a constant; None if the constant is not one run of ones."""
+        z3, mask = self.z3, b.as_long()
+        part = _run(a, mask, t)
+        if part is not None:
+            if op.code == C.BIT_AND:
+                return part
+            # An `or` sets the bits of the mask, an exclusive one inverts them.
+            return a - part + mask if op.code == C.BIT_OR else a - 2 * part + mask
+        if op.code != C.BIT_AND or mask < 0:
+            return None
+        found = self._unknown(op, [a, b])
+        return z3.If(found < 0, z3.IntVal(0), z3.If(found > b, b, found))
+
+
+def _run(a: Any, mask: int, t: DataType) -> Any:
+    """The bits of ``a`` where a constant has its one run of ones; None if it has several."""
+    if mask < 0:
+        # Of two's complement: all bits but the lowest ones.
+        low = ~mask
+        return a - a % (low + 1) if low & (low + 1) == 0 else None
+    if mask == 0:
+        return a * 0
+    first = mask & -mask
+    if (mask + first) & mask:
+        return None
+    end = mask + first
+    if end > t.max and not t.is_signed:
+        return a - a % first
+    return (a % end) - (a % first) if first > 1 else a % end
+
+
+def _is_wider(source: Any, t: DataType) -> bool:
+    """True if values of ``source`` need not fit into the signed integer type ``t``."""
+    if not isinstance(source, DataType) or not source.is_int:
+        return False
+    return source.bits > t.bits or (source.bits == t.bits and not source.is_signed)
 
 
 _INT: Final = i32
