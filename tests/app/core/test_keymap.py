@@ -92,7 +92,7 @@ def test_keys_of_a_key_map_clash_too():
     ("text", "status", "said"),
     [
         (None, 1, "there is no such file"),
-        ('quit = "f9"', 0, "1 commands have other keys than usual; nothing is wrong with it"),
+        ('quit = "ctrl+f8"', 0, "1 commands have other keys than usual; nothing is wrong with it"),
         ('next-pas = "x"', 1, "unknown command 'next-pas'; the nearest is 'next-pass'"),
         ('quit = "j"\nhelp = "j"', 1, "j means both help and quit"),
         ("quit =", 1, "Invalid value"),
