@@ -43,9 +43,7 @@ def main() -> int:
         variants = TIER_VARIANTS
     if args.mappings:
         parts = [(s, min(s + step, end)) for s in range(args.seed, end, step)]
-        failures = farmed(
-            part_of_mappings, parts, args, tally, lambda: f"{tally.programs} loops"
-        )
+        failures = farmed(part_of_mappings, parts, args, tally, lambda: f"{tally.programs} loops")
     elif args.jobs == 1 and not (args.executor or args.cuda or args.opencl or args.tiers):
         seeds = range(args.seed, end)
         tally, failures = run(seeds, args.level, _say, not args.keep, thorough=args.thorough)
