@@ -97,12 +97,11 @@ class TieredExecutable(CpuExecutable):
         super().__init__(
             artifact, facts["symbol"], facts["threads"], facts["layout"], cache, self._enter
         )
+        self._arguments.expect_entry()
 
     def arguments(self, stream: int = 0) -> CpuBufferPool | None:
-        """See `base.Executable`. Stubs are made once they can call full code."""
-        if self._full is None:
-            if not self._pending.ready:
-                return None
+        """See `base.Executable`."""
+        if self._full is None and self._pending.ready:
             self._entry()
         return self._arguments
 
@@ -116,7 +115,8 @@ class TieredExecutable(CpuExecutable):
         with background.COMPLETING:
             if self._full is None:
                 code = self._artifact.machine_code()
-                self._full = self._arguments.enter = self._loaded(code, self._facts["symbol"])
+                self._full = self._loaded(code, self._facts["symbol"])
+                self._arguments.replace_entry(self._full)
                 # No thread is inside of it: each keeps Python's lock.
                 self._first = None
         return self._full
