@@ -103,7 +103,7 @@ def _doublings(func: Func, b: Builder, extent: Extent, rows: Op) -> list[Op]:
     zero, one = b.const(0, i32), b.const(1, i32)
     length = _length(func, b, extent)
     known = int(length.attr) if length.code == C.CONST and not extent.total else 0
-    before = b.binary(C.SUB, length, one)  # longer than n if this is at least n
+    before = length if extent.total else b.binary(C.SUB, length, one)
     found: list[Op] = []
     for k in range(_MOST_SHIFT):
         lanes, depth = 2 << k, _EACH.bit_length() - 1 + k
@@ -111,9 +111,8 @@ def _doublings(func: Func, b: Builder, extent: Extent, rows: Op) -> list[Op]:
         if known and known <= _EACH << k:
             break
         if extent.total:
-            limit = b.binary(C.MIN, b.binary(C.BIT_SAR, before, b.const(depth, i32)),
-                             b.const(most, i32))  # fmt: skip
-            enough = b.binary(C.ADD, b.binary(C.SUB, limit, rows), one)
+            deep = b.binary(C.BIT_SAR, before, b.const(depth, i32))
+            enough = b.binary(C.SUB, b.binary(C.MIN, deep, b.const(most + 1, i32)), rows)
         else:
             enough = b.binary(C.SUB, b.const(most + 1, i32), rows)
             if not known:
@@ -183,6 +182,7 @@ class _Lanes:
             self.shift = b.binary(C.ADD, self.shift, one)
         lanes = b.binary(C.BIT_SHL, b.const(1, i32), self.shift)
         self.lane = b.binary(C.BIT_AND, self.thread, b.binary(C.SUB, lanes, b.const(1, i32)))
+        self.is_first = b.binary(C.CMP_EQ, self.lane, zero)
         total = self.whole(b, b.binary(C.MUL, rows, lanes))
         loop = b.range_for((zero, total), ForAttr(shared=True))
         with b.inside(loop.regions[0]):
@@ -232,6 +232,8 @@ class _Lanes:
             self.partials[one.local] = self.variable(one)
         ends = bool(plan.path) or _continues(before)
         reached = b.alloca(u1, "reached") if ends else None
+        for block in blocks:
+            self.once(block)
         first = self.guarded(self.exists, before)
         first.ops += body.ops
         set_block(first.ops, first)
@@ -250,6 +252,22 @@ class _Lanes:
         local = b.alloca(t, "partial sum")
         b.store(local, b.const(neutral(one.code, t, self.fast_math), t))
         return local
+
+    def once(self, block: Block) -> None:
+        """Stores of before the inner loop are for the first lane alone, which also makes later ones
+        to the same elements."""
+        ops, block.ops = block.ops, []
+        with self.b.inside(block):
+            for op in ops:
+                if op.code == C.GLOBAL_STORE:
+                    region = self.b.if_(self.is_first).regions[0]
+                    region.ops.append(op)
+                    op.block = region
+                    continue
+                block.ops.append(op)
+                if op.code == C.IF and op not in self.plan.path:
+                    for region in op.regions:
+                        self.once(region)
 
     def guarded(self, cond: Op, ops: list[Op]) -> Block:
         """The block of a condition; of a loop that runs once, if `continue` is to leave it."""
@@ -279,8 +297,7 @@ class _Lanes:
         """The first lane runs what follows the inner loop."""
         b, plan = self.b, self.plan
         top = b.block
-        cond = b.binary(C.CMP_EQ, self.lane, b.const(0, i32))
-        cond = b.binary(C.BIT_AND, cond, self.exists if reached is None else b.load(reached))
+        cond = b.binary(C.BIT_AND, self.is_first, self.exists if reached is None else b.load(reached))
         region = self.guarded(cond, plan.after)
         with b.inside(region):
             for one in plan.sums:

@@ -55,8 +55,7 @@ def source(seed, t):
         lines.append(f"{indent}{early}")
         indent += "    "
     elif early == "continue":
-        lines += [f"{indent}if x[i] > 3:", f"{indent}    y[i] = 9", f"{indent}    continue"][::1]
-        del lines[-2]
+        lines += [f"{indent}if x[i] > 2:", f"{indent}    continue"]
     elif early == "store":
         lines.append(f"{indent}y[i] = 3")
     count = rng.randint(1, 3)
