@@ -201,9 +201,7 @@ def _chain(value: Op, local: Op, block: Block | None, counts: dict[Op, int]) -> 
 # What is around it
 
 
-def _why_not(
-    func: Func, loop: Op, before: list[Op], after: list[Op], sums: list[Sum]
-) -> str:
+def _why_not(func: Func, loop: Op, before: list[Op], after: list[Op], sums: list[Sum]) -> str:
     """The reason that lanes must not share the loop; empty if there is none."""
     early, late = _flat(before), _flat(after)
     if not all(map(_is_simple, (*early, *late))):

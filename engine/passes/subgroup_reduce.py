@@ -22,8 +22,9 @@ the first lane runs what follows::
 
 The length of the inner loop decides how many lanes there are, at each launch: as many as leave 4
 iterations to each, up to 32. Where each iteration has bounds of its own, that is the mean, from the
-extent of the array. A lane makes its 4 iterations together, with all of their loads under way; past
-the end they load the last element again, and their sums are not taken. This is the scheme of
+extent of the array; where they are in a row of a matrix, up to 8. A lane makes its 4 iterations
+together, with all of their loads under way; past the end they load the last element again, and
+their sums are not taken. This is the scheme of
 N. Bell and M. Garland, "Implementing sparse matrix-vector multiplication on throughput-oriented
 processors" (SC 2009), with the vectors' lengths of I. Reguly and M. Giles, "Efficient sparse
 matrix-vector multiplication on cache-based GPUs" (InPar 2012).
@@ -36,6 +37,7 @@ it is. Sums of floats are added up in another order, so ``fast_math`` must be on
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 from ..analysis import needs_blocks
@@ -57,6 +59,9 @@ __all__ = ["subgroup_reduce"]
 _EACH: Final = 4
 """Iterations of the inner loop that a lane makes together."""
 _MOST_SHIFT: Final = SUBGROUP_SIZE.bit_length() - 1
+"""The lanes of an iteration are at most ``2**5``."""
+_GUESSED_SHIFT: Final = 3
+"""The same where only the room for an iteration's elements is known: most of it may be empty."""
 _MOST_THREADS: Final = 1 << 30
 """Lanes of all iterations: their number has 31 bits."""
 _BUDGET: Final = 128
@@ -105,7 +110,8 @@ def _doublings(func: Func, b: Builder, extent: Extent, rows: Op) -> list[Op]:
     known = int(length.attr) if length.code == C.CONST and not extent.total else 0
     before = length if extent.total else b.binary(C.SUB, length, one)
     found: list[Op] = []
-    for k in range(_MOST_SHIFT):
+    guessed = extent.bounds is None and not extent.total
+    for k in range(_GUESSED_SHIFT if guessed else _MOST_SHIFT):
         lanes, depth = 2 << k, _EACH.bit_length() - 1 + k
         most = _MOST_THREADS // lanes
         if known and known <= _EACH << k:
@@ -297,7 +303,9 @@ class _Lanes:
         """The first lane runs what follows the inner loop."""
         b, plan = self.b, self.plan
         top = b.block
-        cond = b.binary(C.BIT_AND, self.is_first, self.exists if reached is None else b.load(reached))
+        cond = b.binary(
+            C.BIT_AND, self.is_first, self.exists if reached is None else b.load(reached)
+        )
         region = self.guarded(cond, plan.after)
         with b.inside(region):
             for one in plan.sums:
@@ -416,7 +424,7 @@ class _Lanes:
         one, chain = found
         local = self.partials[one.local]
         old = new = b.load(local)
-        for last, part in zip(chain, chain[1:], strict=False):
+        for last, part in pairwise(chain):
             args = tuple([new if arg is last else mapping.get(arg, arg) for arg in part.args])
             new = b.emit(part.code, args, part.attr, part.type)
             self.func.origins[new.id] = part.id

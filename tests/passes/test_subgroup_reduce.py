@@ -17,6 +17,9 @@ from qd_studio.engine.frontend.specialization import NdarrayKey
 from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.types import dtype_of
 
+from tests import cuda_sim
+from tests.backend_variants.backends import OPENCL, opencl
+
 NUMPY = {
     "f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8,
     "u32": np.uint32, "i16": np.int16,
@@ -151,3 +154,35 @@ def test_random_loops_give_the_same_on_lanes(part, tmp_path):
         for want, got in zip(expected, results(func, values), strict=True):
             assert np.array_equal(want, got), text
     assert taken >= 5
+
+
+def on_backend(seeds, folder, **options):
+    """What kernels give on a backend, next to what the interpreter says of their source."""
+    qd.init(fast_math=True, **options)
+    for seed in seeds:
+        t = TYPES[seed % len(TYPES)]
+        text = source(seed, t)
+        values = arrays(seed, t)
+        kernel = kernel_of(text, folder)
+        keys = tuple(NdarrayKey(dtype_of(v.dtype), v.ndim, False) for v in values)
+        config = CompileConfig(fast_math=True)
+        expected = results(build(kernel.decl, keys, config, True).func, values)
+        copies = [np.array(value) for value in values]
+        kernel(*copies)
+        for want, got in zip(expected, copies, strict=True):
+            assert np.array_equal(want, got), text
+
+
+@pytest.mark.parametrize("start", [100, 107])
+def test_simulated_warps_give_the_same(start, tmp_path):
+    with cuda_sim.cuda():
+        on_backend(range(start, start + 7), tmp_path, arch=qd.cuda)
+
+
+@pytest.mark.opencl
+@pytest.mark.skipif(not OPENCL.possible(), reason="there is no OpenCL device here")
+def test_work_groups_give_the_same(tmp_path):
+    # A binary for the cache is compiled for any size of grid, which takes PoCL seconds.
+    options = {"opencl_mapping": "lanes", "offline_cache": False}
+    with opencl():
+        on_backend([123], tmp_path, arch=qd.opencl, **options)
