@@ -37,6 +37,7 @@ it is. Sums of floats are added up in another order, so ``fast_math`` must be on
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from itertools import pairwise
 from typing import Final
 
@@ -106,7 +107,7 @@ def _doublings(func: Func, b: Builder, extent: Extent, rows: Op) -> list[Op]:
     Arithmetic alone: the host computes it before each launch.
     """
     zero, one = b.const(0, i32), b.const(1, i32)
-    length = _length(func, b, extent)
+    length = _scaled(b, _length(func, b, extent))
     known = int(length.attr) if length.code == C.CONST and not extent.total else 0
     before = length if extent.total else b.binary(C.SUB, length, one)
     found: list[Op] = []
@@ -126,6 +127,13 @@ def _doublings(func: Func, b: Builder, extent: Extent, rows: Op) -> list[Op]:
                 enough = b.binary(C.MIN, deep, enough)
         found.append(b.binary(C.MIN, b.binary(C.MAX, enough, zero), one))
     return found
+
+
+def _scaled(b: Builder, length: Op) -> Op:
+    """3 / 4 of a length: lanes are doubled where that fills more than three quarters of them."""
+    if length.code == C.CONST:
+        return b.const(int(length.attr) - (int(length.attr) >> 2), i32)
+    return b.binary(C.SUB, length, b.binary(C.BIT_SAR, length, b.const(2, i32)))
 
 
 def _length(func: Func, b: Builder, extent: Extent) -> Op:
@@ -184,7 +192,9 @@ class _Lanes:
         zero = b.const(0, i32)
         rows = b.binary(C.MAX, b.binary(C.SUB, end, begin), zero)
         self.shift = zero
-        for one in _doublings(func, b, self.plan.extent, rows):
+        doublings = _doublings(func, b, self.plan.extent, rows)
+        self.most_shift = len(doublings)
+        for one in doublings:
             self.shift = b.binary(C.ADD, self.shift, one)
         lanes = b.binary(C.BIT_SHL, b.const(1, i32), self.shift)
         self.lane = b.binary(C.BIT_AND, self.thread, b.binary(C.SUB, lanes, b.const(1, i32)))
@@ -287,17 +297,18 @@ class _Lanes:
         """Lanes exchange their sums in pairs."""
         b = self.b
         own = b.binary(C.BIT_AND, self.thread, b.const(SUBGROUP_SIZE - 1, i32))
-        loop = b.range_for((b.const(0, i32), self.shift), ForAttr())
-        with b.inside(loop.regions[0]):
-            step = b.binary(C.BIT_SHL, b.const(1, i32), b.loop_index(loop, 0))
-            other = b.binary(C.BIT_XOR, own, step)
-            size = b.const(self.threads, i32)
-            for one in self.plan.sums:
-                local = self.partials[one.local]
-                value = b.load(local)
-                args = (value, other, self.thread, size)
-                found = b.emit(C.SUBGROUP_SHUFFLE, args, None, value.type)
-                b.store(local, b.binary(ATOMIC_OPERATION[one.code], value, found))
+        size = b.const(self.threads, i32)
+        with ExitStack() as stack:
+            for k in range(self.most_shift):
+                some = b.if_(b.binary(C.CMP_GT, self.shift, b.const(k, i32)))
+                stack.enter_context(b.inside(some.regions[0]))
+                other = b.binary(C.BIT_XOR, own, b.const(1 << k, i32))
+                for one in self.plan.sums:
+                    local = self.partials[one.local]
+                    value = b.load(local)
+                    args = (value, other, self.thread, size)
+                    found = b.emit(C.SUBGROUP_SHUFFLE, args, None, value.type)
+                    b.store(local, b.binary(ATOMIC_OPERATION[one.code], value, found))
 
     def finish(self, reached: Op | None, uses: dict[Op, Op], before: set[Op]) -> None:
         """The first lane runs what follows the inner loop."""
@@ -350,15 +361,21 @@ class _Lanes:
         begin, end = loop.args
         zero, one = b.const(0, i32), b.const(1, i32)
         last = b.binary(C.SUB, b.binary(C.SUB, end, begin), one)
-        left = b.binary(C.SUB, last, self.lane)
-        depth = b.binary(C.ADD, self.shift, b.const(self.copies.bit_length() - 1, i32))
+        together = b.const(self.copies.bit_length() - 1, i32)
+        depth = b.binary(C.ADD, self.shift, together)
+        # Neighbours of a lane, so that the first load of all lanes is of whole lines of the cache;
+        # where a subgroup has whole lines in any case, of all lanes.
+        wide = b.binary(C.CMP_EQ, self.shift, b.const(_MOST_SHIFT, i32))
+        spread = b.select(wide, self.shift, zero)
+        own = b.binary(C.BIT_SHL, self.lane, b.select(wide, zero, together))
+        left = b.binary(C.SUB, last, own)
         trips = b.binary(C.ADD, b.binary(C.BIT_SAR, left, depth), one)
         trips = b.select(b.binary(C.CMP_GE, left, zero), trips, zero)
-        steps = [b.binary(C.BIT_SHL, b.const(n, i32), self.shift) for n in range(1, self.copies)]
+        steps = [b.binary(C.BIT_SHL, b.const(n, i32), spread) for n in range(1, self.copies)]
         new = b.range_for((zero, trips), ForAttr(cold=loop.attr.cold))
         with b.inside(new.regions[0]):
             past = b.binary(C.BIT_SHL, b.loop_index(new, 0), depth)
-            first = b.binary(C.ADD, self.lane, past)
+            first = b.binary(C.ADD, own, past)
             room = b.binary(C.SUB, last, first)
             at = [b.binary(C.ADD, begin, first)]
             exist: list[Op | None] = [None]
