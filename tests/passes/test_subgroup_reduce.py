@@ -27,10 +27,11 @@ NUMPY = {
 REAL = ("f32", "f64")
 HEAD = """from qd_studio import engine as qd
 I = qd.types.ndarray(dtype=qd.i32, ndim=1)
+Z = qd.types.ndarray(dtype=qd.f32, ndim=1)
 V = qd.types.ndarray(dtype=qd.{t}, ndim=1)
 M = qd.types.ndarray(dtype=qd.{t}, ndim=2)
 @qd.kernel
-def kernel(ptr: I, cols: I, vals: V, x: V, a: M, y: V, z: I):
+def kernel(ptr: I, cols: I, vals: V, x: V, a: M, y: V, z: Z):
 """
 LOOPS = {
     "sparse rows": ("ptr[i], ptr[i + 1]", "vals[k]", "vals[k] * x[cols[k]]"),
@@ -41,7 +42,6 @@ LOOPS = {
     "backwards": ("a.shape[1]", "a[i, a.shape[1] - 1 - k]", "a[i, k] * x[k]"),
 }
 UPDATES = ["{s} += {v}", "{s} -= {v}", "{s} = qd.min({s}, {v})", "{s} = qd.max({v}, {s})"]
-FACTORS = "{s} *= qd.cast(1 + (cols[k] & 1 if {v} > 2 else 0), qd.{t})"
 BITS = ["{s} |= {v}", "{s} &= {v}", "{s} ^= {v}"]
 COUNT = "{s} += qd.cast(cols[k] % 3, qd.{t})"
 
@@ -62,6 +62,7 @@ def source(seed, t):
     elif early == "store":
         lines.append(f"{indent}y[i] = 3")
     count = rng.randint(1, 3)
+    direct = rng.random() < 0.25
     names = [f"s{n}" for n in range(count)]
     for name in names:
         first = rng.choice(["0", "1", "7", "x[i]", "cols[i]"])
@@ -72,7 +73,8 @@ def source(seed, t):
     if rng.random() < 0.2:
         lines += [f"{inner}if {near} == 2:", f"{inner}    continue"]
     for name in names:
-        update = rng.choice(updates).format(s=name, v=rng.choice([near, value]), t=t)
+        where_to = "y[i]" if name == "s0" and direct else name
+        update = rng.choice(updates).format(s=where_to, v=rng.choice([near, value]), t=t)
         where = inner
         if rng.random() < 0.3:
             lines.append(f"{inner}if {near} {rng.choice('<>')} {rng.randint(0, 3)}:")
@@ -105,7 +107,7 @@ def arrays(seed, t):
 
     cols = rng.integers(0, n, n).astype(np.int32)
     return [ptr, cols, values(max(size, 1)), values(n), values(rows, columns), values(rows),
-            np.zeros(5, np.int32)]  # fmt: skip
+            np.zeros(5, np.float32)]  # fmt: skip
 
 
 def kernel_of(text, folder):
