@@ -237,8 +237,9 @@ class _Lanes:
         inner = blocks[-1]
         inner.ops = inner.ops[: inner.ops.index(plan.loop)]
         before = [op for block in blocks for op in block.ops]
-        uses = {op: self.row for op in (*flat(body.ops), *flat(plan.after), *walk(plan.loop.regions[0]))
-                if op.code == C.LOOP_INDEX and op.args[0] is self.task}  # fmt: skip
+        everything = (*flat(body.ops), *flat(plan.after), *walk(plan.loop.regions[0]))
+        indices = [op for op in everything if op.code == C.LOOP_INDEX and op.args[0] is self.task]
+        uses = dict.fromkeys(indices, self.row)
         for block in blocks:
             variables = [op for op in block.ops if op.code == C.ALLOCA]
             b.ops += variables

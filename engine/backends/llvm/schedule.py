@@ -86,7 +86,8 @@ def plan(task: Op, config: CompileConfig, apart: list[bool], most: int = 1 << 31
 
 
 def adds_up(task: Op) -> bool:
-    """True if the threads of a task share its iterations, and add up when they have made them."""
+    """True if the threads of a task share its iterations, and add up: when they have made them, or
+    lanes of a subgroup in each."""
     return task.attr.unit == "thread"
 
 
