@@ -19,5 +19,13 @@ class PipelineKind(Enum):
     GPU = "gpu"
     """A thread runs single iterations, and waits for the others of its block."""
 
+    GPU_NO_SUBGROUPS = "gpu without subgroups"
+    """The same; threads exchange values through shared memory alone."""
+
     INTERP = "interp"
     """Loops stay as they are written; one thread runs them."""
+
+    @property
+    def is_gpu(self) -> bool:
+        """True for both kinds of GPU."""
+        return self is PipelineKind.GPU or self is PipelineKind.GPU_NO_SUBGROUPS

@@ -168,18 +168,22 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     # Weighs the atomics that are left; a serial task needs none.
     if kind is PipelineKind.CPU and cx.run_pass("serialize_scatter"):
         cx.run_pass("demote_atomics")
-    if kind is PipelineKind.GPU and config.make_thread_local:
+    if kind.is_gpu and config.make_thread_local:
         # Before addresses are offsets; what it makes runs in blocks, as below.
         cx.run_pass("privatize_atomics")
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
-    if kind is PipelineKind.GPU:
+    if kind.is_gpu:
         # After it: sums in an element of an array are sums in a local then.
         cx.run_pass("tile_products")
         cx.run_pass("stage_shared")
         if config.make_thread_local and cx.run_pass("block_reduce"):
             # Updates of the accumulators are private.
             cx.run_pass("demote_atomics")
+        if kind is PipelineKind.GPU:
+            # After them: a product is faster in tiles, and an update for each block than for each
+            # iteration.
+            cx.run_pass("subgroup_reduce")
     if kind is PipelineKind.CPU:
         _to_chunks(cx)
     cx.run_pass("type_check")
@@ -199,7 +203,7 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
 
     cx.begin("final")
     cx.run_pass("type_check")
-    if kind is PipelineKind.GPU:
+    if kind.is_gpu:
         # Last: it counts operations, and compares addresses to the byte.
         cx.run_pass("map_to_grid")
     cx.stage("final")
