@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from ...ir import Block, Op
 from ...ir import codes as C
+from .accesses import changed_by
 
-__all__ = ["Carried", "bounds_of", "leaves", "names_of", "steps_of"]
+__all__ = ["Carried", "bounds_of", "leaves", "names_of", "steps_of", "whole_only"]
 
 _EFFORT: Final = 60_000
 """Of z3 for one bound of one variable, some milliseconds."""
@@ -45,6 +46,19 @@ def leaves(body: Block, code: int) -> bool:
         if op.code == code or (op.code == C.IF and any(leaves(r, code) for r in op.regions)):
             return True
     return False
+
+
+def whole_only(carried: Carried | None, body: Block) -> Carried | None:
+    """What is true after a ``while``, whose last iteration may have ended in the middle."""
+    last = max([k for k, op in enumerate(body.ops) if op.code == C.WHILE_CONTROL], default=-1)
+    inside = any(
+        leaves(region, C.WHILE_CONTROL) for op in body.ops if op.code == C.IF for region in op.regions
+    )
+    if carried is None or inside or leaves(body, C.BREAK):
+        return None
+    begun = {v for op in body.ops[: last + 1] for v in changed_by(op)}
+    steps = {v: by for v, by in carried.steps.items() if v not in begun}
+    return Carried(steps, {v: b for v, b in carried.bounds.items() if v not in begun})
 
 
 def steps_of(z3: Any, before: dict[Op, Any], after: dict[Op, Any]) -> dict[Op, Any]:

@@ -24,7 +24,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, product
 from typing import Any, Final, NamedTuple
 
+from ...analysis import enclosing_loops
+from ...ir import codes as C
 from .accesses import Access, Scope, Traced, base_of
+from .late import Late, made
 from .loops import names_of
 
 __all__ = ["Doubt", "Prover"]
@@ -73,6 +76,7 @@ class Prover:
 
     def ask(self, *parts: Any) -> tuple[str, Any]:
         """("yes", a model), ("no", None) or ("late", None)."""
+        self.terms.go_on()
         if self._left <= 0:
             return "late", None
         solver = self.z3.Solver()
@@ -208,9 +212,9 @@ class Prover:
     def _private(access: Access, scope: Scope) -> bool:
         """True if each iteration has its own memory."""
         base = base_of(access.op.args[0])
-        if base.name != "array_alloca":
+        if base.code != C.ARRAY_ALLOCA:
             return False
-        return base.attr.space == "private" and base.block is not scope.loop.block
+        return base.attr.space == "private" and scope.loop in enclosing_loops(base.block)
 
     def _race(self, scope: Scope, accesses: list[Access]) -> list[Doubt]:
         pairs = _pairs(accesses)
@@ -218,6 +222,10 @@ class Prover:
             return []
         if self._apart_by_index(scope, accesses):
             return []
+        if any(b.kind == "w" for _, b in pairs):
+            # Constants of floats are the iteration's own from the time when they are made.
+            accesses = [a._replace(value=made(a.value)) for a in accesses]
+            pairs = _pairs(accesses)
         swap = self._swap(scope)
         different = self._different(scope, swap)
         if self._together(pairs, swap, different) == "no":
@@ -378,7 +386,9 @@ def _pairs(accesses: list[Access]) -> list[tuple[Access, Access]]:
     seen: set[tuple[Any, ...]] = set()
     unique: list[Access] = []
     for a in accesses:
-        value = a.value.get_id() if a.value is not None and a.kind == "w" else 0
+        value = a.value if a.kind == "w" else None
+        if value is not None:
+            value = id(value) if isinstance(value, Late) else -value.get_id()
         key = (a.kind, value, *[t.get_id() for t in (*a.indices, *a.when)])
         if key not in seen:
             seen.add(key)
