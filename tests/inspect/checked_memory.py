@@ -383,3 +383,37 @@ def clamped_by_a_wide_index(x: qd.types.ndarray(qd.f32, 1, boundary="clamp")):
 @clamped_by_a_wide_index.workload()
 def of_five():
     return np.ones(5, np.float32)
+
+
+@expect(race="fault")
+@qd.kernel(graph=True)
+def array_around_the_graph(x: F32, left: qd.types.ndarray(qd.i32, 0)):
+    v = qd.Vector([0.0] * 40)
+    while qd.graph.do_while(left):
+        for i in x:
+            v[i % 40] = 1.0 * i
+            x[i] = v[(i + 1) % 40]
+        for _ in range(1):
+            left[()] -= 1
+
+
+@array_around_the_graph.workload()
+def one_round():
+    return np.ones(4, np.float32), np.array(1, np.int32)
+
+
+@expect()
+@qd.kernel
+def array_of_the_iteration(x: F32):
+    for i in x:
+        v = qd.Vector([0.0] * 40)
+        v[i % 40] = 1.0 * i
+        x[i] = v[(i + 1) % 40]
+
+
+@expect()
+@qd.kernel
+def gathered_once(x: F32, p: I32):
+    for i in p:
+        if p[i] >= 0 and p[i] < x.shape[0]:
+            x[p[i]] += 1.0
