@@ -374,8 +374,7 @@ def _contradictions(kernel: Any, counts: Counter[str]) -> list[str]:
     wrong: list[str] = []
     made = verdicts._Verdicts(func, [])
     assert made.traced is not None
-    for arguments in several:
-        found = run(func, arguments)
+    for arguments, found in run(func, several):
         counts["launch" if found.complete or found.found else "launch, not followed"] += 1
         seen |= {s.what for s in found.found}
         for text in refuted(made.traced, found, arguments, random.Random(seed), 12):

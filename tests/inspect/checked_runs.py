@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from qd_studio.engine.backends.interp.run import InterpretedKernel
-from qd_studio.engine.errors import QuadrantsRuntimeError
 from qd_studio.engine.inspect.checking import shadow
 from qd_studio.engine.inspect.checking.accesses import Traced
-from qd_studio.engine.inspect.interpreting import TooLong, counted, discard
+from qd_studio.engine.inspect.interpreting import counted, discard
+from qd_studio.engine.inspect.trials import UnjudgedError
 from qd_studio.engine.ir import Func, Op
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.types import DataType, i32
@@ -31,11 +30,10 @@ Touch = tuple[Op, tuple[int, ...], tuple[int, ...]]
 class Recording(shadow.Shadow):
     """Keeps the accesses, too. overflowed: a signed integer did."""
 
-    def __init__(self, func: Func) -> None:
-        super().__init__(func, None)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self.touched: dict[Touch, None] = {}
         self.overflowed = False
-        self.failed = ""
 
     def touch(
         self, kind: str, memory: str, place: int, number: int, indices: tuple[int, ...],
@@ -44,6 +42,9 @@ class Recording(shadow.Shadow):
         if len(self.touched) < _MOST:
             self.touched[self.ops[number], tuple(map(int, indices)), at] = None
         super().touch(kind, memory, place, number, indices, at, value, shared)
+
+    def names(self) -> dict[str, Any]:
+        return {**super().names(), "fits": self.fits}
 
     def fits(self, number: int, t: DataType) -> None:
         """End the launch at an overflow."""
@@ -54,12 +55,6 @@ class Recording(shadow.Shadow):
 
 class _OverflowEmitter(shadow._WatchingEmitter):
     """Emits a check of each signed result of 32 bits or more, before it wraps."""
-
-    shadow: Recording
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.names.update(fits=self.shadow.fits)
 
     def check(self, number: str, t: Any) -> None:
         if isinstance(t, DataType) and t.is_signed and t.is_int and t.bits >= 32:
@@ -87,22 +82,30 @@ class _OverflowEmitter(shadow._WatchingEmitter):
         super().atomic(op)
 
 
-def run(func: Func, arguments: Mapping[str, Any]) -> Recording:
-    """Follow a launch. arguments: by name."""
-    found = Recording(func)
-    make = type("Watching", (_OverflowEmitter,), {"shadow": found})
-    values = [arguments[p.name] for p in func.params]
-    values = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
-    try:
-        program = InterpretedKernel(func, True, True, None, make)
-        found.given(values)
-        counted(program, values, discard, _STEPS)
-        found.complete = True
-    except (shadow._Stop, TooLong):
-        pass
-    except QuadrantsRuntimeError as error:
-        found.failed = error.message
-    return found
+class _Given:
+    """The arguments of a launch, in the place of `Trials`."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self.values = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
+
+    def run(self, program: Any, most: int, given: Any) -> None:
+        given(self.values)
+        counted(program, self.values, discard, most)
+
+
+def run(func: Func, several: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Recording]]:
+    """Follow launches; those that fail, as an assertion may, are left out. several: the arguments
+    of each, by name."""
+    followed = shadow.Followed(func, Recording, _OverflowEmitter)
+    out: list[tuple[dict[str, Any], Recording]] = []
+    for arguments in several:
+        given: Any = _Given([arguments[p.name] for p in func.params])
+        try:
+            found: Any = followed.launch(given, _STEPS, None)
+        except UnjudgedError:
+            continue
+        out.append((arguments, found))
+    return out
 
 
 def refuted(

@@ -43,7 +43,7 @@ from .wording import Words
 if TYPE_CHECKING:
     from ..capture import KernelCapture
 
-__all__ = ["check", "check_capture", "verdicts_of"]
+__all__ = ["check", "check_capture", "hurried", "verdicts_of"]
 
 _OWN: Final = ("workload", "recorded")
 """Origins of arguments that a user chose for this kernel."""
@@ -66,7 +66,7 @@ def check(capture: KernelCapture) -> CheckRecord:
         return found
     found = _checked(capture)
     # Limits of time make verdicts that a second try may better.
-    if kept is not None and not _hurried(found):
+    if kept is not None and not hurried(found):
         kept.write(found)
     return found
 
@@ -85,7 +85,7 @@ def _kept(capture: KernelCapture) -> KeptVerdicts | None:
     return KeptVerdicts(capture.config, func.name, key_parts(func, capture.config, given))
 
 
-def _hurried(found: CheckRecord) -> bool:
+def hurried(found: CheckRecord) -> bool:
     """True if a limit of time, which depends on the machine, decided."""
     return found.unfollowed == SLOW or any(
         v.reason.startswith((_SLOW, TOOK)) for v in found.verdicts
