@@ -240,9 +240,8 @@ def of_eight():
 @qd.kernel
 def rounded_and_not(x: F32, a: qd.f64, b: qd.f64):
     for i in x:
-        if a < b:
-            if not qd.cast(a, qd.f32) < qd.cast(b, qd.f32):
-                x[i + x.shape[0]] = 1.0
+        if a < b and not qd.cast(a, qd.f32) < qd.cast(b, qd.f32):
+            x[i + x.shape[0]] = 1.0
 
 
 @rounded_and_not.workload()
@@ -293,7 +292,7 @@ def bits_of_five():
 @qd.kernel
 def quotient_that_wraps(x: F32, k: qd.i8):
     for i in x:
-        if k < 0 and k // qd.cast(-1, qd.i8) < 0 or abs(k) < 0:
+        if (k < 0 and k // qd.cast(-1, qd.i8) < 0) or abs(k) < 0:
             x[i + x.shape[0]] = 1.0
 
 

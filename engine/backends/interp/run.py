@@ -164,7 +164,8 @@ class InterpretedKernel:
     """A function made ready to run.
 
     source: the Python code. names: what it calls. ops: the op that each of its lines is for.
-    vectors: the runners of its tasks over arrays. claims: how often the last launch passed an `ad_stack_claim`.
+    vectors: the runners of its tasks over arrays. claims: how often the last launch passed an
+    `ad_stack_claim`.
     """
 
     def __init__(

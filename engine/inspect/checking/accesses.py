@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from .terms import Terms
 
 __all__ = [
-    "Access", "Limits", "Scope", "Taken", "Traced", "base_of", "changed_by", "changed_of", "elem_of", "memory_of",
-    "written_of",
+    "Access", "Limits", "Scope", "Taken", "Traced", "base_of", "changed_by", "changed_of",
+    "elem_of", "memory_of", "written_of",
 ]  # fmt: skip
 
 Limits = tuple[Any, Any]

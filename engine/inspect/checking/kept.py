@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["KeptVerdicts", "key_parts", "recorded_parts"]
 
 LAYER: Final = "checks"
-_FILES: Final = re.compile(r"""^\s*loc @\d+ = ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.MULTILINE)
+_FILES: Final = re.compile(
+    r"""^\s*loc @\d+ = ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.MULTILINE
+)
 """The files in a table of locations; see `ir.parser`."""
 
 

@@ -25,7 +25,10 @@ from ...ir.semantics import binary_fn, unary_fn
 from ...types import DataType, u1
 from .late import Late, made
 
-__all__ = ["NO_OVERFLOW", "TOOK", "MissingSolverError", "Terms", "TooSlowError", "is_float", "solver_module"]
+__all__ = [
+    "NO_OVERFLOW", "TOOK", "MissingSolverError", "Terms", "TooSlowError", "is_float",
+    "solver_module",
+]  # fmt: skip
 
 NO_OVERFLOW: Final = "signed integers of indices do not overflow"
 
