@@ -17,6 +17,7 @@ from qd_studio.engine.inspect.interpreting import counted, discard
 from qd_studio.engine.inspect.trials import UnjudgedError
 from qd_studio.engine.ir import Func, Op
 from qd_studio.engine.ir import codes as C
+from qd_studio.engine.ir.semantics import wrap_int
 from qd_studio.engine.types import DataType, i32
 
 _STEPS = 60_000
@@ -124,6 +125,8 @@ def refuted(
         if op.args[0].attr == "clamp":
             shape = arguments[found.func.params[op.args[0].args[0].attr[0]].name].shape
             indices = tuple([max(0, min(i, n - 1)) for i, n in zip(indices, shape, strict=True)])
+        else:
+            indices = tuple([wrap_int(i, i32) for i in indices])
         for access in by_op.get(op, []):
             solver = z3.Solver()
             solver.set("rlimit", 3_000_000)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Access", "Limits", "Scope", "Taken", "Traced", "base_of", "changed_by", "changed_of",
-    "elem_of", "memory_of", "written_of",
+    "elem_of", "memory_of", "own", "written_of",
 ]  # fmt: skip
 
 Limits = tuple[Any, Any]
@@ -79,6 +79,13 @@ class Traced:
     read: set[str] = field(default_factory=set[str])
     hidden: str = ""
     unfollowed: str = ""
+
+
+def own(scope: Scope | None, term: Any) -> Any:
+    """``term``, which each iteration of the parallel loop has its own of."""
+    if scope is not None:
+        scope.own.append(term)
+    return term
 
 
 def base_of(pointer: Op) -> Op:

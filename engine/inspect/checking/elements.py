@@ -21,6 +21,7 @@ class Elements:
         self.terms: Final = Terms()
         self.out: Final = Traced(self.terms)
         self.values: dict[Op, Any] = {}
+        self.zero: Final = self.terms.z3.IntVal(0)
 
     def size(self, name: str, t: Any) -> Any:
         """An argument or an extent."""
@@ -66,7 +67,7 @@ class Elements:
                 low = [
                     z3.If(i >= end, end - 1, i) for i, (_, end) in zip(wide, limits, strict=True)
                 ]
-                return tuple([z3.If(i < 0, z3.IntVal(0), i) for i in low]), limits
+                return tuple([z3.If(i < 0, self.zero, i) for i in low]), limits
             return tuple([self.number(a) for a in args]), limits
         if pointer.code == C.SHIFT_PTR:
             return self._shifted(pointer.args[0], pointer.args[1])
@@ -83,10 +84,10 @@ class Elements:
             for extent in inner:
                 count //= extent.as_long()
             ends = [z3.IntVal(count), *inner]
-            return tuple(args[:n]), tuple([(z3.IntVal(0), end) for end in ends])
+            return tuple(args[:n]), tuple([(self.zero, end) for end in ends])
         few: tuple[Limits, ...] = ()
         if base.code == C.ARRAY_ALLOCA:
-            few = ((z3.IntVal(0), z3.IntVal(base.attr.count)),)
+            few = ((self.zero, z3.IntVal(base.attr.count)),)
         return (self.terms.as_int(self.values[offset]),), few
 
     def limits(self, number: int, axis: int) -> Limits:
@@ -95,5 +96,5 @@ class Elements:
             first = param.layout.origin[axis]
             return z3.IntVal(first), z3.IntVal(first + param.layout.shape[axis])
         if axis >= param.ndim:
-            return z3.IntVal(0), z3.IntVal(param.element_shape[axis - param.ndim])
-        return z3.IntVal(0), self.extent(number, axis)
+            return self.zero, z3.IntVal(param.element_shape[axis - param.ndim])
+        return self.zero, self.extent(number, axis)

@@ -70,6 +70,8 @@ class Prover:
         self.equal_writes = False
         """True if a proof relies on writes of equal values."""
         self._granted: list[Any] = []
+        self._fact: tuple[list[Any], Any] | None = None
+        self._few: Any = None
         self._sizes: Final = list(traced.sizes.values())
 
     # ---- z3
@@ -81,7 +83,7 @@ class Prover:
             return "late", None
         solver = self.z3.Solver()
         solver.set("rlimit", _EFFORT)
-        solver.add(*self.traced.facts, *self._granted, *parts)
+        solver.add(self._known(), *parts)
         state = solver.check()
         total = _cost(solver)
         self._left -= max(total - self._spent, 0) if self._spent else 0
@@ -90,10 +92,19 @@ class Prover:
             return "yes", solver.model()
         return ("no" if state == self.z3.unsat else "late"), None
 
+    def _known(self) -> Any:
+        """What is true in every launch, as one term: to add some hundred takes longer than z3."""
+        if self._fact is None or self._fact[0] != self._granted:
+            known = self.z3.And(*self.traced.facts, *self._granted)
+            self._fact = list(self._granted), known
+        return self._fact[1]
+
     def small(self, *parts: Any) -> tuple[str, Any]:
         """`ask`, with a model of small sizes if there is one."""
-        few = [s <= 8 for s in self._sizes if s.sort() == self.z3.IntSort()]
-        found = self.ask(*parts, *few)
+        if self._few is None:
+            few = [s <= 8 for s in self._sizes if self.terms.is_whole(s)]
+            self._few = self.z3.And(*few)
+        found = self.ask(*parts, self._few)
         return found if found[0] == "yes" else self.ask(*parts)
 
     # ---- bounds

@@ -29,9 +29,10 @@ from .accesses import (
     Taken,
     Traced,
     base_of,
-    changed_of,
+    changed_by,
     elem_of,
     memory_of,
+    own,
     written_of,
 )
 from .elements import Elements
@@ -87,7 +88,7 @@ class _Tracer(Elements):
         """A value that nothing is known about, its own in each iteration."""
         if is_float(t):
             scope = self.scope
-            return Late(lambda _: own(scope, self.terms.fresh(hint, t)))
+            return self.terms.late(lambda _: own(scope, self.terms.fresh(hint, t)))
         term = self.own(self.terms.fresh(hint, t))
         self.when += self.terms.limits(term, t)
         return term
@@ -169,8 +170,7 @@ class _Tracer(Elements):
     def if_(self, op: Op) -> None:
         cond = self.terms.z3.simplify(self.terms.as_bool(self.value(op.args[0])))
         z3 = self.terms.z3
-        changed = [v for region in op.regions for v in self.changed(region)]
-        before = {v: self.variables[v] for v in changed if v in self.variables}
+        before = {v: self.variables[v] for v in self.changed_in(op) if v in self.variables}
         ends: list[Any] = []
         after: list[dict[Op, Any]] = []
         for region, taken in zip(op.regions, (cond, z3.Not(cond)), strict=True):
@@ -203,7 +203,7 @@ class _Tracer(Elements):
             if a is b:
                 out[variable] = a
             elif isinstance(a, Late) or isinstance(b, Late):
-                out[variable] = Late(lambda p: z3.If(cond, p[0], p[1]), (a, b))
+                out[variable] = self.terms.late(lambda p: z3.If(cond, p[0], p[1]), (a, b))
             else:
                 out[variable] = a if a.eq(b) else z3.If(cond, a, b)
         return out
@@ -211,8 +211,15 @@ class _Tracer(Elements):
     def changed(self, body: Block) -> list[Op]:
         found = self.changes.get(body)
         if found is None:
-            found = self.changes[body] = changed_of(body)
+            several = [
+                v for op in body.ops
+                for v in (changed_by(op) if not op.regions else self.changed_in(op))
+            ]  # fmt: skip
+            found = self.changes[body] = list(dict.fromkeys(several))
         return found
+
+    def changed_in(self, op: Op) -> list[Op]:
+        return [v for region in op.regions for v in self.changed(region)]
 
     def range_for(self, op: Op) -> None:
         body = op.regions[0]
@@ -220,7 +227,7 @@ class _Tracer(Elements):
         bounds = [self.number(a) for a in op.args]
         pairs = tuple(zip(bounds[::2], bounds[1::2], strict=True))
         if parallel:
-            self.scope = Scope(op)
+            self.scope = self.terms.scope = Scope(op)
             self.inside = set(walk(body))
             self.shared = {v for v in self.changed(body) if v not in self.inside}
             self.out.scopes.append(self.scope)
@@ -238,7 +245,8 @@ class _Tracer(Elements):
         del self.around[-len(index) :]
         del self.when[mark:]
         if parallel:
-            self.scope, self.inside = None, set()
+            self.scope = self.terms.scope = None
+            self.inside = set()
         if count is not None:
             count = pairs[0][1] - pairs[0][0]
             count = self.terms.z3.If(count > 0, count, 0)
@@ -353,7 +361,7 @@ class _Tracer(Elements):
         if memory in self.written or memory.startswith("local"):
             self.values[op] = self.unknown("load", op.type)
         elif is_float(op.type):
-            self.values[op] = Late(lambda _: self.constant_load(op, memory, index))
+            self.values[op] = self.terms.late(lambda _: self.constant_load(op, memory, index))
         else:
             found = self.values[op] = self.constant_load(op, memory, index)
             self.when += self.terms.limits(found, op.type)
@@ -361,11 +369,7 @@ class _Tracer(Elements):
     def constant_load(self, op: Op, memory: str, index: tuple[Any, ...]) -> Any:
         """What an array holds that the kernel does not write."""
         self.out.read.add(memory)
-        return self.terms.function(f"load {memory}", index or self.zero, op.type)
-
-    @property
-    def zero(self) -> tuple[Any, ...]:
-        return (self.terms.z3.IntVal(0),)
+        return self.terms.function(f"load {memory}", index or (self.zero,), op.type)
 
     def store(self, op: Op) -> None:
         pointer = op.args[0]
@@ -392,8 +396,7 @@ class _Tracer(Elements):
 
     def take(self, op: Op, index: tuple[Any, ...], by: Any) -> None:
         """Note what an atomic addition found."""
-        z3 = self.terms.z3
-        if op.code != C.ATOMIC_ADD or isinstance(by, Late) or not z3.is_int_value(by):
+        if op.code != C.ATOMIC_ADD or isinstance(by, Late) or not self.terms.is_number(by):
             return
         wide = op.type.is_signed and op.type.bits >= 32
         if self.scope is not None and self.recording and wide:
@@ -433,13 +436,6 @@ class _Tracer(Elements):
         elif self.recording:
             self.hide("too many accesses", op)
         return index
-
-
-def own(scope: Scope | None, term: Any) -> Any:
-    """``term``, which each iteration of the parallel loop has its own of."""
-    if scope is not None:
-        scope.own.append(term)
-    return term
 
 
 def is_whole(t: Any) -> bool:

@@ -23,7 +23,8 @@ from ...ir import Op, operand_type
 from ...ir import codes as C
 from ...ir.semantics import binary_fn, unary_fn
 from ...types import DataType, u1
-from .late import Late, made
+from .accesses import Scope, own
+from .late import Late, is_long, made
 
 __all__ = [
     "NO_OVERFLOW", "TOOK", "MissingSolverError", "Terms", "TooSlowError", "is_float",
@@ -35,6 +36,8 @@ NO_OVERFLOW: Final = "signed integers of indices do not overflow"
 
 SECONDS: Final = 20
 """Of the processor's time, for one kernel."""
+_EVERY: Final = 16
+"""Ops from one look at the clock to the next, which is a call of the system."""
 TOOK: Final = "the check took more than"
 
 
@@ -62,6 +65,10 @@ class Terms:
         z3 = self.z3 = solver_module()
         self.float: Final = z3.DeclareSort("Float")
         self.opaque: Final[set[str]] = set()
+        self._known: Final = (z3.BoolRef, z3.ArithRef)
+        self.scope: Scope | None = None
+        """The parallel loop that is followed."""
+        self._steps = 0
         self._until: Final = thread_time() + SECONDS
         self._count = 0
         self._functions: Final[dict[str, Any]] = {}
@@ -69,7 +76,8 @@ class Terms:
 
     def go_on(self) -> None:
         """TooSlowError if the time for the kernel is over."""
-        if thread_time() > self._until:
+        self._steps += 1
+        if not self._steps % _EVERY and thread_time() > self._until:
             raise TooSlowError(f"{TOOK} {SECONDS} s")
 
     # ---- constants
@@ -81,13 +89,17 @@ class Terms:
         return self.z3.BoolSort() if t.bits == 1 else self.z3.IntSort()
 
     def is_truth(self, term: Any) -> bool:
-        return bool(term.sort_kind() == self.z3.Z3_BOOL_SORT)
+        return isinstance(term, self.z3.BoolRef)
 
     def is_whole(self, term: Any) -> bool:
-        return bool(term.sort_kind() == self.z3.Z3_INT_SORT)
+        return isinstance(term, self.z3.ArithRef)
 
     def is_real(self, term: Any) -> bool:
-        return bool(term.sort_kind() == self.z3.Z3_UNINTERPRETED_SORT)
+        return not isinstance(term, self._known)
+
+    def is_number(self, term: Any) -> bool:
+        """True for a constant. The classes say it; z3's own functions ask its library."""
+        return isinstance(term, self.z3.IntNumRef)
 
     def fresh(self, hint: str, t: Any) -> Any:
         """An unknown value."""
@@ -95,6 +107,16 @@ class Terms:
         name = f"{hint}!{self._count}"
         self.opaque.add(name)
         return self.z3.Const(name, self.sort(t))
+
+    def late(self, make: Callable[[list[Any]], Any], parts: tuple[Any, ...] = ()) -> Late:
+        """A float of the present iteration."""
+        return Late(make, parts, self.scope)
+
+    def brief(self, value: Any) -> Any:
+        """The term of a value for a condition; an unknown one for a long computation of floats."""
+        if isinstance(value, Late) and value.term is None and is_long(value):
+            value.term = own(value.scope, self.fresh("float", None))
+        return made(value)
 
     def numbered(self, hint: str) -> Any:
         """A new integer that is no secret."""
@@ -112,14 +134,15 @@ class Terms:
     def constant(self, value: Any, t: Any) -> Any:
         """A constant of the IR."""
         if is_float(t):
-            return Late(lambda _: self.z3.Const(f"{t} {value!r}", self.float))
+            return self.late(lambda _: self.z3.Const(f"{t} {value!r}", self.float))
         if t.bits == 1:
             return self.z3.BoolVal(bool(value))
         return self.z3.IntVal(int(value))
 
     def function(self, name: str, args: tuple[Any, ...], t: Any) -> Any:
         """An uninterpreted function of ``args``."""
-        full = f"{name}/{'.'.join([str(a.sort_kind()) for a in args])}/{t}"
+        sorts = [0 if self.is_real(a) else 1 if self.is_truth(a) else 2 for a in args]
+        full = f"{name}/{sorts}/{t}"
         found = self._functions.get(full)
         if found is None:
             found = self.z3.Function(full, *[a.sort() for a in args], self.sort(t))
@@ -147,7 +170,7 @@ class Terms:
 
     def as_bool(self, term: Any) -> Any:
         """``term != 0``."""
-        term = made(term)
+        term = self.brief(term)
         if self.is_truth(term):
             return term
         if self.is_whole(term):
@@ -165,8 +188,8 @@ class Terms:
         if is_float(t):
             if source is t:
                 return value
-            return Late(lambda p: self.function(f"{t} from {source}", tuple(p), t), (value,))
-        term = made(value)
+            return self.late(lambda p: self.function(f"{t} from {source}", tuple(p), t), (value,))
+        term = self.brief(value)
         if t.bits == 1:
             return self.as_bool(term)
         if self.is_real(term):
@@ -182,7 +205,7 @@ class Terms:
     def wrapped(self, number: Any, t: DataType) -> Any:
         """A number in the range of a type."""
         count, first = 1 << t.bits, int(t.min)
-        if self.z3.is_int_value(number):
+        if self.is_number(number):
             return self.z3.IntVal((number.as_long() - first) % count + first)
         inside = self.z3.And(number >= t.min, number <= t.max)
         return self.z3.If(inside, number, (number - first) % count + first)
@@ -195,8 +218,8 @@ class Terms:
         if code == C.CAST_VALUE:
             return self.cast(args[0], t, op.args[0].type)
         if is_float(t):
-            return Late(lambda parts: self._float(op, parts), tuple(args))
-        args = self._converted(op, [made(a) for a in args])
+            return self.late(lambda parts: self._float(op, parts), tuple(args))
+        args = self._converted(op, [self.brief(a) for a in args])
         if code == C.SELECT:
             return self.z3.If(self.as_bool(args[0]), args[1], args[2])
         if code == C.LOGIC_NOT:
@@ -215,7 +238,7 @@ class Terms:
 
     def _folded(self, op: Op, args: list[Any]) -> Any:
         """The result for constants. It wraps in any type: a mask like ``1 << 31`` is meant to."""
-        if not args or not all(self.z3.is_int_value(a) for a in args):
+        if not args or not all(self.is_number(a) for a in args):
             return None
         types = tuple([a.type for a in op.args])
         several: list[Any] = [
@@ -307,7 +330,7 @@ class Terms:
         floor = z3.If(b > 0, a / b, (-a) / (-b))
         cut = z3.If(b > 0, z3.If(a >= 0, a / b, -((-a) / b)),
                     z3.If(a >= 0, -(a / (-b)), (-a) / (-b)))  # fmt: skip
-        if z3.is_int_value(b):
+        if self.is_number(b):
             n = b.as_long()
             if n == 0:
                 return z3.IntVal(0)
@@ -316,17 +339,16 @@ class Terms:
         result = {
             C.DIV: cut, C.FLOORDIV: floor, C.MOD: a - b * cut, C.FLOORMOD: a - b * floor,
         }[code]  # fmt: skip
-        if code == C.FLOORMOD and z3.is_int_value(b) and b.as_long() > 0:
+        if code == C.FLOORMOD and self.is_number(b) and b.as_long() > 0:
             result = a % b
-        return result if z3.is_int_value(b) else z3.If(b == 0, z3.IntVal(0), result)
+        return result if self.is_number(b) else z3.If(b == 0, z3.IntVal(0), result)
 
     def _bits(self, op: Op, a: Any, b: Any, t: DataType) -> Any:
-        z3 = self.z3
         if op.code in (C.BIT_AND, C.BIT_OR, C.BIT_XOR):
-            if z3.is_int_value(a):
+            if self.is_number(a):
                 a, b = b, a
-            return self._masked(op, a, b, t) if z3.is_int_value(b) else None
-        if not z3.is_int_value(b):
+            return self._masked(op, a, b, t) if self.is_number(b) else None
+        if not self.is_number(b):
             return None
         amount = b.as_long() % t.bits
         if op.code == C.BIT_SHL:
