@@ -247,7 +247,7 @@ def test_300_faults_are_found_and_300_siblings_have_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("first", "count"), [(0, 8), pytest.param(100, 300, marks=pytest.mark.slow)]
+    ("first", "count"), [(0, 16), pytest.param(100, 300, marks=pytest.mark.slow)]
 )
 def test_no_launch_contradicts_a_proof(first, count, tmp_path):
     wrong, counts = checked_random.contradictions(first, count, tmp_path)

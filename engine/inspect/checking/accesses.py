@@ -103,7 +103,8 @@ def memory_of(func: Func, base: Op) -> str:
     """
     if base.code != C.ARG_ADDR:
         return f"local {base.id}"
-    mine = func.params[base.attr[0]]._replace(grad=-1)
+    number: int = base.attr[0]
+    mine = func.params[number]._replace(grad=-1)
     first = next(i for i, param in enumerate(func.params) if param._replace(grad=-1) == mine)
     return f"{first}{'.grad' if base.attr[1] else ''}"
 

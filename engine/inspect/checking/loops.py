@@ -79,10 +79,11 @@ def bounds_of(
         return {}
     first = {v: z3.Int(f"first {v.id}") for v in chosen}
     tried = [(v, bound) for v in chosen for bound in _BOUNDS]
+    body = z3.And(*known, reached)
     while tried:
         solver = z3.Solver()
         solver.set("rlimit", _EFFORT)
-        solver.add(*known, reached, *[b(z3, first[v], before[v]) for v, b in tried])
+        solver.add(body, *[b(z3, first[v], before[v]) for v, b in tried])
         kept = [(v, b) for v, b in tried if _follows(z3, solver, b(z3, first[v], after[v]))]
         if len(kept) == len(tried):
             break

@@ -405,9 +405,10 @@ class _Tracer(Elements):
 
     def updated(self, op: Op, old: Any, value: Any) -> Any:
         """A variable after an update."""
-        if op.code != C.ATOMIC_ADD or value is None or not is_whole(op.type):
-            return self.unknown("variable", op.type)
-        return self.terms.fitting(old + value, op.type)
+        t: Any = op.type
+        if op.code != C.ATOMIC_ADD or value is None or not is_whole(t):
+            return self.unknown("variable", t)
+        return self.terms.fitting(old + value, t)
 
     def is_outer(self, variable: Op) -> bool:
         """True if iterations of the parallel loop share a variable."""

@@ -214,7 +214,8 @@ class Terms:
 
     def operation(self, op: Op, args: list[Any]) -> Any:
         """The result of a pure operation."""
-        code, t = op.code, op.type
+        code: int = op.code
+        t: Any = op.type
         if code == C.CAST_VALUE:
             return self.cast(args[0], t, op.args[0].type)
         if is_float(t):
