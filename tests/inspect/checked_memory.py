@@ -416,3 +416,19 @@ def gathered_once(x: F32, p: I32):
     for i in p:
         if p[i] >= 0 and p[i] < x.shape[0]:
             x[p[i]] += 1.0
+
+
+@expect(race="fault", uninitialised="fault")
+@qd.kernel
+def places_of_each_block(x: F32):
+    qd.loop_config(block_dim=8)
+    for i in range(32):
+        taken = qd.simt.block.SharedArray((1,), qd.i32)
+        place = qd.atomic_add(taken[0], 1)
+        if place >= 0 and place < x.shape[0]:
+            x[place] = 1.0 * i
+
+
+@places_of_each_block.workload()
+def sixteen():
+    return np.ones(16, np.float32)

@@ -395,11 +395,13 @@ class _Tracer(Elements):
             self.take(op, index, value)
 
     def take(self, op: Op, index: tuple[Any, ...], by: Any) -> None:
-        """Note what an atomic addition found."""
+        """Note what an atomic addition found. Each block has arrays of its own, so that their
+        counters count for some of the iterations only."""
         if op.code != C.ATOMIC_ADD or isinstance(by, Late) or not self.terms.is_number(by):
             return
         wide = op.type.is_signed and op.type.bits >= 32
-        if self.scope is not None and self.recording and wide:
+        mine = base_of(op.args[0]).code == C.ARRAY_ALLOCA
+        if self.scope is not None and self.recording and wide and not mine:
             memory = self.memory(op.args[0])
             self.scope.taken.append(Taken(memory, index, self.values[op], by.as_long()))
 
