@@ -1,4 +1,4 @@
-"""Which element of which memory an address of the IR is, as terms."""
+"""Terms for the addresses of the IR: arguments, extents, indices and their limits."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Prover:
         return ("no" if state == self.z3.unsat else "late"), None
 
     def _known(self) -> Any:
-        """What is true in every launch, as one term: to add some hundred takes longer than z3."""
+        """The facts of every launch, as one term: to add some hundred takes longer than z3."""
         if self._fact is None or self._fact[0] != self._granted:
             known = self.z3.And(*self.traced.facts, *self._granted)
             self._fact = list(self._granted), known

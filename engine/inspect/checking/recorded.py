@@ -116,7 +116,7 @@ def _label(launch: KeptLaunch) -> str:
 
 
 def _digests(launch: KeptLaunch) -> list[str]:
-    """What the arguments of a launch are."""
+    """A text for each argument of a launch."""
     return [repr((v.dtype, v.shape, v.same, v.number, v.before)) for v in launch.values]
 
 

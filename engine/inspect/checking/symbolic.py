@@ -367,7 +367,7 @@ class _Tracer(Elements):
             self.when += self.terms.limits(found, op.type)
 
     def constant_load(self, op: Op, memory: str, index: tuple[Any, ...]) -> Any:
-        """What an array holds that the kernel does not write."""
+        """An element of an array that the kernel does not write."""
         self.out.read.add(memory)
         return self.terms.function(f"load {memory}", index or (self.zero,), op.type)
 
