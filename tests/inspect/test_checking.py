@@ -169,6 +169,21 @@ def test_fields_have_known_shapes():
     assert f.shape == (8, 8)
 
 
+def test_elements_of_a_sparse_matrix_have_places_of_their_own():
+    qd.init(arch=qd.cpu)
+
+    @qd.kernel
+    def masses(m: qd.types.sparse_matrix_builder(), mass: checked.F32):
+        for i in mass:
+            m[2 * i, 2 * i] += mass[i]
+            m[2 * i + 1, 2 * i + 1] += mass[i]
+
+    builder = qd.linalg.SparseMatrixBuilder(16, 16, max_num_triplets=64)
+    found = check(captured(masses, [Call((builder, np.ones(8, np.float32)))]))
+    assert found.of("race").outcome == "safe"
+    assert found.launches
+
+
 def test_rules():
     capture = captured(checked.anti_dependence)
     check_capture(capture)
