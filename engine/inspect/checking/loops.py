@@ -49,7 +49,7 @@ def leaves(body: Block, code: int) -> bool:
 
 
 def whole_only(carried: Carried | None, body: Block) -> Carried | None:
-    """The facts that are true after a ``while``, whose last iteration may have ended in the middle."""
+    """The facts after a ``while``, whose last iteration may have ended in the middle."""
     last = max([k for k, op in enumerate(body.ops) if op.code == C.WHILE_CONTROL], default=-1)
     regions = [region for op in body.ops if op.code == C.IF for region in op.regions]
     inside = any(leaves(region, C.WHILE_CONTROL) for region in regions)
