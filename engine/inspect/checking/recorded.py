@@ -8,12 +8,13 @@ in findings are those of the source files, if these are still where they were.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from ...config import CompileConfig
+from ...config import resolve
 from ...errors import IRParseError, QuadrantsRuntimeError, QuadrantsUnsupportedError
 from ...ir import Func, parse
 from ..application.relaunch import values_of
@@ -78,7 +79,8 @@ def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckR
     chosen.sort(key=_size)
     del chosen[_MOST:]
     given = [(_label(launch), _ORIGIN, _digests(launch)) for launch in chosen]
-    kept = KeptVerdicts(CompileConfig(), kernel.name, recorded_parts(kernel.name, text, given))
+    config = resolve({}, os.environ).config
+    kept = KeptVerdicts(config, kernel.name, recorded_parts(kernel.name, text, given))
     found = kept.read()
     if found is not None:
         return found

@@ -66,6 +66,9 @@ def test_verdicts_of_a_record_are_kept(recorded, monkeypatch):
     assert [e.kernel for e in Caches().entries() if e.layer == "checks"] == ["scale", "shift"]
     monkeypatch.setattr(of_records, "parse", lambda text: pytest.fail("it was checked again"))
     assert list(check_application(ApplicationFile(recorded))) == first
+    monkeypatch.setenv("QD_OFFLINE_CACHE", "0")
+    with pytest.raises(pytest.fail.Exception, match="checked again"):
+        list(check_application(ApplicationFile(recorded)))
 
 
 def test_the_command_checks_a_record(recorded, capsys):
