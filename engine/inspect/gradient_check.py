@@ -168,10 +168,10 @@ def _judge(compared: Compared, blank: GradientReport) -> GradientReport:
         return replace(blank, state="right")
 
     def rank(one: Wrong) -> tuple[bool, float]:
+        # Not relative to the derivative: where that is 0, any error would be the largest.
         off = abs(float(compared.entries[one.number].reverse[one.at]) - one.slope.value)
-        weight = off / max(abs(one.slope.value), 1e-30)
         sure = not (one.kink or one.noise or one.unsettled)
-        return sure, math.inf if math.isnan(weight) else weight
+        return sure, math.inf if math.isnan(off) else off
 
     worst = max(found, key=rank)
     report = compared.causes(worst)

@@ -117,13 +117,12 @@ class KernelCompared(Compared):
 
         changed: by parameter of the gradient, the contents of arrays when it starts."""
         wide = widened(self._reverse.func)
-        if wide is None and _narrow(self._reverse.func):
-            if not changed:
-                return None
-            wide = self._reverse.func
+        if wide is None and _narrow(self._reverse.func) and not changed:
+            return None
         given = self._launcher.inputs(self._reverse, self._found)
         plan = self._launcher.plan(self._reverse, given, self._found)
-        values = [self._wide(v) for v in given.values]
+        # A gradient that computes no float, as of a conversion to an integer, is not widened.
+        values = [v if wide is None else self._wide(v) for v in given.values]
         for number, flat in changed.items():
             _put(self._reverse.executable.meta.params[number], values[number], flat)
         run = interp.compile_func(wide or self._reverse.func, counted=True)

@@ -231,3 +231,204 @@ def appended_too_close(x: F32, count: I32):
 @appended_too_close.workload()
 def of_eight():
     return np.ones(8, np.float32), np.zeros(1, np.int32)
+
+
+# ---- types decide how an operation rounds, wraps and saturates
+
+
+@expect(bounds="fault")
+@qd.kernel
+def rounded_and_not(x: F32, a: qd.f64, b: qd.f64):
+    for i in x:
+        if a < b and not qd.cast(a, qd.f32) < qd.cast(b, qd.f32):
+            x[i + x.shape[0]] = 1.0
+
+
+@rounded_and_not.workload()
+def equal_as_f32():
+    return np.ones(4, np.float32), 1.0, 1.0 + 1e-12
+
+
+@expect(bounds="fault")
+@qd.kernel
+def saturated_and_not(x: F32, a: qd.f32):
+    for i in x:
+        if qd.cast(a, qd.i64) != qd.cast(qd.cast(a, qd.i32), qd.i64):
+            x[i + x.shape[0]] = 1.0
+
+
+@saturated_and_not.workload()
+def beyond_i32():
+    return np.ones(4, np.float32), 1e12
+
+
+@expect(bounds="fault")
+@qd.kernel
+def shifted_in_two_widths(x: F32, k: qd.i32):
+    for i in x:
+        if (qd.cast(1, qd.i64) << k) != qd.cast(1 << k, qd.i64):
+            x[i + x.shape[0]] = 1.0
+
+
+@shifted_in_two_widths.workload()
+def by_33():
+    return np.ones(4, np.float32), 33
+
+
+@expect(bounds="fault")
+@qd.kernel
+def flipped_in_two_widths(x: F32, k: qd.u8):
+    for i in x:
+        if qd.cast(~k, qd.i32) != ~qd.cast(k, qd.i32):
+            x[i + x.shape[0]] = 1.0
+
+
+@flipped_in_two_widths.workload()
+def bits_of_five():
+    return np.ones(4, np.float32), 5
+
+
+@expect(bounds="fault")
+@qd.kernel
+def quotient_that_wraps(x: F32, k: qd.i8):
+    for i in x:
+        if (k < 0 and k // qd.cast(-1, qd.i8) < 0) or abs(k) < 0:
+            x[i + x.shape[0]] = 1.0
+
+
+@quotient_that_wraps.workload()
+def the_least_byte():
+    return np.ones(4, np.float32), -128
+
+
+@expect(bounds="fault")
+@qd.kernel
+def mask_of_the_sign(x: F32):
+    for i in x:
+        bit = 1
+        if (bit << 31) < 0:
+            x[i + x.shape[0]] = 1.0
+
+
+@mask_of_the_sign.workload()
+def four_of_them():
+    return np.ones(4, np.float32)
+
+
+@expect(race="fault")
+@qd.kernel
+def rounded_differently(x: qd.types.ndarray(qd.f64, 1), a: qd.f64):
+    for i in x:
+        if i % 2 == 0:
+            x[0] = a
+        else:
+            x[0] = qd.cast(qd.cast(a, qd.f32), qd.f64)
+
+
+@rounded_differently.workload()
+def a_tenth():
+    return np.ones(4, np.float64), 0.1
+
+
+# ---- loops that end in the middle, variables that iterations share, arrays that are clamped
+
+
+@expect(bounds="fault")
+@qd.kernel
+def counted_in_the_condition(x: F32):
+    k = 0
+    while qd.atomic_add(k, 1) < 3:
+        k += 1
+    if k % 2 == 1:
+        x[x.shape[0]] = 1.0
+
+
+@counted_in_the_condition.workload()
+def five_elements():
+    return np.ones(5, np.float32)
+
+
+@expect(race="unknown")  # iterations that take turns
+@qd.kernel
+def places_of_two_counts(x: F32):
+    k = 0
+    for i in range(8):
+        first = qd.atomic_add(k, 1)
+        second = qd.atomic_add(k, 1)
+        if first >= 0 and second > first and second < x.shape[0]:
+            x[first + 1] = 1.0 * i
+            x[second] = 1.0 * i
+
+
+@expect(bounds="fault")
+@qd.kernel
+def clamped_to_nothing(x: qd.types.ndarray(qd.f32, 1, boundary="clamp"), y: F32):
+    for i in y:
+        y[i] = x[i]
+
+
+@clamped_to_nothing.workload()
+def without_elements():
+    return np.zeros(0, np.float32), np.ones(3, np.float32)
+
+
+@expect(race="fault", bounds="unknown")
+@qd.kernel
+def clamped_by_a_wide_index(x: qd.types.ndarray(qd.f32, 1, boundary="clamp")):
+    for i in range(4):
+        x[qd.cast(i, qd.i64) * (qd.cast(1, qd.i64) << 32) + i] = 1.0 * i
+
+
+@clamped_by_a_wide_index.workload()
+def of_five():
+    return np.ones(5, np.float32)
+
+
+@expect(race="fault")
+@qd.kernel(graph=True)
+def array_around_the_graph(x: F32, left: qd.types.ndarray(qd.i32, 0)):
+    v = qd.Vector([0.0] * 40)
+    while qd.graph.do_while(left):
+        for i in x:
+            v[i % 40] = 1.0 * i
+            x[i] = v[(i + 1) % 40]
+        for _ in range(1):
+            left[()] -= 1
+
+
+@array_around_the_graph.workload()
+def one_round():
+    return np.ones(4, np.float32), np.array(1, np.int32)
+
+
+@expect()
+@qd.kernel
+def array_of_the_iteration(x: F32):
+    for i in x:
+        v = qd.Vector([0.0] * 40)
+        v[i % 40] = 1.0 * i
+        x[i] = v[(i + 1) % 40]
+
+
+@expect()
+@qd.kernel
+def gathered_once(x: F32, p: I32):
+    for i in p:
+        if p[i] >= 0 and p[i] < x.shape[0]:
+            x[p[i]] += 1.0
+
+
+@expect(race="fault", uninitialised="fault")
+@qd.kernel
+def places_of_each_block(x: F32):
+    qd.loop_config(block_dim=8)
+    for i in range(32):
+        taken = qd.simt.block.SharedArray((1,), qd.i32)
+        place = qd.atomic_add(taken[0], 1)
+        if place >= 0 and place < x.shape[0]:
+            x[place] = 1.0 * i
+
+
+@places_of_each_block.workload()
+def sixteen():
+    return np.ones(16, np.float32)

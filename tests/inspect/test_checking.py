@@ -12,13 +12,14 @@ from qd_studio.engine.cache.entry import Entry, pack
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import Caches, KernelCapture
 from qd_studio.engine.inspect.arguments import Call
-from qd_studio.engine.inspect.checking import check, check_capture, verdicts
+from qd_studio.engine.inspect.checking import check, check_capture, terms, verdicts
 from qd_studio.engine.inspect.checking.terms import MissingSolverError
 from qd_studio.engine.inspect.discover import ensure_program, kernels_in
 from qd_studio.engine.inspect.launching import ORACLE
 from qd_studio.engine.inspect.races import conflicts
 from qd_studio.engine.inspect.record import CheckRecord, Record
 from qd_studio.engine.inspect.trials import Trials
+from qd_studio.engine.ir import parse
 
 from tests.inspect import checked, checked_memory, checked_random, fault_pairs, fault_seeds
 from tests.samples.sample_files import KERNELS, kernel_of
@@ -36,7 +37,13 @@ def outcomes(found: CheckRecord) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", checked.EXPECTED)
 def test_programs(name):
-    assert outcomes(check(captured(checked.KERNELS[name]))) == checked.EXPECTED[name]
+    capture, expected = captured(checked.KERNELS[name]), checked.EXPECTED[name]
+    assert outcomes(check(capture)) == expected
+    # A fault is no proof where there is no launch to show it, either.
+    func = verdicts._func(capture, [])
+    proved = outcomes(verdicts.verdicts_of(func, []))
+    faults = [c for c in ("race", "bounds") if expected[c] == "fault"]
+    assert "safe" not in [proved[c] for c in faults]
 
 
 @pytest.mark.sampled(5)
@@ -75,6 +82,44 @@ def test_a_proof_lists_its_assertions():
 def test_equal_writes_are_an_assumption():
     found = check(captured(checked.flag_of_one_value)).of("race")
     assert "iterations that write one element an equal value do no harm" in found.assumptions
+
+
+def test_what_an_array_holds_is_proof_only_if_no_other_is_it():
+    apart = "arrays of a launch do not overlap"
+    assert apart in check(captured(checked_memory.gathered_once)).of("bounds").assumptions
+    assert apart not in check(captured(checked_memory.pairs_by_bits)).of("bounds").assumptions
+
+
+STOPPED = """
+kernel k(field x: f32[8] grad 1, field x.grad: f32[8], field x: f32[8]) stage=ast {
+  <*f32> $6 = arg_addr [(0, False)]
+  <*f32> $16 = arg_addr [(2, False)]
+  <i32> $0 = const 7
+  <i32> $1 = const 0
+  $2 : range_for $1, $0 body {
+    <i32> $3 = loop_index $2 [0]
+    <i32> $4 = const 1
+    <i32> $5 = add $3, $4
+    <*f32> $17 = external_ptr $16, $5 ['unsafe']
+    <f32> $8 = global_load $17
+    <*f32> $9 = external_ptr $6, $3 ['unsafe']
+    $10 : global_store $9, $8
+  }
+}
+"""
+"""x[i] = x[i + 1] after ``qd.stop_grad(x)``."""
+
+
+def test_an_array_without_gradients_is_the_same_memory():
+    assert outcomes(verdicts.verdicts_of(parse(STOPPED), []))["race"] == "unknown"
+
+
+def test_a_check_that_takes_too_long_is_unknown_and_not_kept(monkeypatch):
+    monkeypatch.setattr(terms, "SECONDS", 0)
+    found = check(captured(checked.two_halves))
+    assert outcomes(found)["race"] == outcomes(found)["bounds"] == "unknown"
+    assert found.of("race").reason.startswith("the check took more than 0 s")
+    assert not entries()
 
 
 def test_an_example_of_z3_is_launched_where_synthetic_arguments_do_not_fit():
@@ -122,6 +167,21 @@ def test_fields_have_known_shapes():
     assert (found.of("race").outcome, found.of("bounds").outcome) == ("safe", "safe")
     assert outcomes(check(captured(outside)))["bounds"] == "fault"
     assert f.shape == (8, 8)
+
+
+def test_elements_of_a_sparse_matrix_have_places_of_their_own():
+    qd.init(arch=qd.cpu)
+
+    @qd.kernel
+    def masses(m: qd.types.sparse_matrix_builder(), mass: checked.F32):
+        for i in mass:
+            m[2 * i, 2 * i] += mass[i]
+            m[2 * i + 1, 2 * i + 1] += mass[i]
+
+    builder = qd.linalg.SparseMatrixBuilder(16, 16, max_num_triplets=64)
+    found = check(captured(masses, [Call((builder, np.ones(8, np.float32)))]))
+    assert found.of("race").outcome == "safe"
+    assert found.launches
 
 
 def test_rules():
@@ -202,7 +262,7 @@ def test_300_faults_are_found_and_300_siblings_have_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("first", "count"), [(0, 8), pytest.param(100, 300, marks=pytest.mark.slow)]
+    ("first", "count"), [(0, 16), pytest.param(100, 300, marks=pytest.mark.slow)]
 )
 def test_no_launch_contradicts_a_proof(first, count, tmp_path):
     wrong, counts = checked_random.contradictions(first, count, tmp_path)

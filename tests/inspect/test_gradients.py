@@ -7,6 +7,7 @@ from qd_studio.engine.inspect import (
     GradientCapture,
     KernelCapture,
     canonical,
+    check_gradient,
     gradient_features,
 )
 from qd_studio.engine.inspect.record import Record
@@ -302,3 +303,47 @@ def test_two_captures_state_the_same():
     records = [Record(kernels=(captured(kernel)[1].record,)) for _ in range(2)]
     first, second = map(canonical, records)
     assert first == second
+
+
+# ---- the check of a gradient against differences; more in test_gradient_check
+
+
+@qd.kernel
+def stairs(x: qd.types.ndarray(qd.f32, 1), loss: qd.types.ndarray(qd.f32, 1)):
+    for i in x:
+        loss[0] += qd.cast(qd.cast(x[i] * 10.0, qd.i32), qd.f32)
+
+
+@qd.kernel
+def cubes(x: qd.types.ndarray(qd.f32, 1), y: qd.types.ndarray(qd.f32, 1)):
+    for i in x:
+        y[i] = x[i] ** 3
+
+
+@qd.ad.grad_replaced
+def cubed(x, y):
+    cubes(x, y)
+
+
+@qd.ad.grad_for(cubed)
+def cubed_grad(x, y):
+    # Leaves the gradient of y, which is overwritten, and is wrong by far in one entry of x.
+    wrong = 3 * x.to_numpy() ** 2 * y.grad.to_numpy() * np.where(np.arange(4) == 2, 20, 1)
+    x.grad.from_numpy((x.grad.to_numpy() + wrong).astype(np.float32))
+
+
+def with_gradient(*values):
+    made = qd.ndarray(qd.f32, (len(values),), needs_grad=True)
+    made.from_numpy(np.asarray(values, np.float32))
+    return made
+
+
+def test_a_gradient_that_computes_no_float_is_checked():
+    found = check_gradient(stairs, with_gradient(0.53, 1.27), with_gradient(0.0))
+    assert found.state == "right", found
+
+
+def test_the_worst_entry_is_not_one_whose_derivative_is_0():
+    values = 0.5, 1.0, 1.5, 2.0
+    found = check_gradient(cubed, with_gradient(*values), with_gradient(*values))
+    assert (found.state, found.name, found.index) == ("wrong", "x", (2,))

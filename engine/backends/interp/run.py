@@ -163,8 +163,9 @@ def _deep(func: Func) -> Generator[None]:
 class InterpretedKernel:
     """A function made ready to run.
 
-    source: the Python code. ops: the op that each of its lines is for. vectors: the runners of its
-    tasks over arrays. claims: how often the last launch passed an `ad_stack_claim`.
+    source: the Python code. names: what it calls. ops: the op that each of its lines is for.
+    vectors: the runners of its tasks over arrays. claims: how often the last launch passed an
+    `ad_stack_claim`.
     """
 
     def __init__(
@@ -189,7 +190,7 @@ class InterpretedKernel:
         self.stacks: Final = stack_locations(func)
         self.claims = 0
         self.tmp_types: Final = tmp_types(func)
-        names: dict[str, Any] = {**emit.NAMES, **blocks.NAMES, **emitter.names}
+        names = self.names = {**emit.NAMES, **blocks.NAMES, **emitter.names}
         self.file: Final = f"<interp {func.name}>"
         try:
             exec(compile(self._scalar, self.file, "exec"), names)

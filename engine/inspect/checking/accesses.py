@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...ir import Block, Func, Op, all_ops, walk
+from ...ir import Block, Func, Op, all_ops
 from ...ir import codes as C
 from ...types import PointerType
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from .terms import Terms
 
 __all__ = [
-    "Access", "Limits", "Scope", "Taken", "Traced", "base_of", "changed_of", "elem_of", "memory_of",
-    "written_of",
+    "Access", "Limits", "Scope", "Taken", "Traced", "base_of", "changed_by", "changed_of",
+    "elem_of", "memory_of", "own", "written_of",
 ]  # fmt: skip
 
 Limits = tuple[Any, Any]
@@ -48,7 +48,8 @@ class Access(NamedTuple):
     """An access of one element. kind: r(ead), w(rite), a(tomic). memory: what identifies the array.
 
     when: the conditions under which it is made. limits: of each index (first, end); empty if it
-    cannot be outside. around: (index, begin, end) of the loops around it. value: what is stored.
+    cannot be outside. around: (index, begin, end) of the loops around it. value: what is stored,
+    maybe `Late`.
     """
 
     op: Op
@@ -65,7 +66,8 @@ class Access(NamedTuple):
 @dataclass
 class Traced:
     """The result of `trace`. sizes: arguments and extents by name. facts: hold in every launch.
-    asserts: the assertions used as facts. hidden: why the kernel was not followed;
+    asserts: the assertions used as facts. read: the memory whose loads are the same at any time,
+    since the kernel does not write it. hidden: why the kernel was not followed;
     unfollowed: the same, where races of the whole kernel are concerned."""
 
     terms: Terms
@@ -74,8 +76,16 @@ class Traced:
     sizes: dict[str, Any] = field(default_factory=dict[str, Any])
     facts: list[Any] = field(default_factory=list[Any])
     asserts: list[Op] = field(default_factory=list[Op])
+    read: set[str] = field(default_factory=set[str])
     hidden: str = ""
     unfollowed: str = ""
+
+
+def own(scope: Scope | None, term: Any) -> Any:
+    """``term``, which each iteration of the parallel loop has its own of."""
+    if scope is not None:
+        scope.own.append(term)
+    return term
 
 
 def base_of(pointer: Op) -> Op:
@@ -85,11 +95,18 @@ def base_of(pointer: Op) -> Op:
     return pointer
 
 
-def memory_of(base: Op) -> str:
-    """The identity of the memory that addresses from ``base`` on point into."""
-    if base.code == C.ARG_ADDR:
-        return f"{base.attr[0]}{'.grad' if base.attr[1] else ''}"
-    return f"local {base.id}"
+def memory_of(func: Func, base: Op) -> str:
+    """The identity of the memory that addresses from ``base`` on point into.
+
+    Arrays that no gradient passes through are parameters once more, with the same memory
+    (`qd.stop_grad`): they have the same name.
+    """
+    if base.code != C.ARG_ADDR:
+        return f"local {base.id}"
+    number: int = base.attr[0]
+    mine = func.params[number]._replace(grad=-1)
+    first = next(i for i, param in enumerate(func.params) if param._replace(grad=-1) == mine)
+    return f"{first}{'.grad' if base.attr[1] else ''}"
 
 
 def elem_of(variable: Op) -> Any:
@@ -98,10 +115,14 @@ def elem_of(variable: Op) -> Any:
 
 def changed_of(body: Block) -> list[Op]:
     """The local variables that ops of a block change."""
-    return list(dict.fromkeys(
-        op.args[0] for op in walk(body)
-        if (op.code == C.LOCAL_STORE or C.ATOMIC[op.code]) and op.args[0].code == C.ALLOCA
-    ))  # fmt: skip
+    return list(dict.fromkeys(v for op in body.ops for v in changed_by(op)))
+
+
+def changed_by(op: Op) -> list[Op]:
+    """The local variables that an op changes, or those in its regions."""
+    if op.code == C.LOCAL_STORE or C.ATOMIC[op.code]:
+        return [op.args[0]] if op.args[0].code == C.ALLOCA else []
+    return [v for region in op.regions for v in changed_of(region)]
 
 
 def written_of(func: Func) -> set[str]:
@@ -109,5 +130,5 @@ def written_of(func: Func) -> set[str]:
     out: set[str] = set()
     for op in all_ops(func):
         if op.code == C.GLOBAL_STORE or C.ATOMIC[op.code]:
-            out.add(memory_of(base_of(op.args[0])))
+            out.add(memory_of(func, base_of(op.args[0])))
     return out

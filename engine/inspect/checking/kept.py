@@ -5,7 +5,8 @@
 The key is made of all that decides a verdict: the frontend's IR with the locations of its ops, the
 texts of the file that findings quote, the options that may change IR, what the engine and the
 checks are made of, the version of z3, and the arguments of the launches that are followed, by the
-digest of their contents. An entry that is damaged, or that holds no verdicts, counts as none.
+digest of their contents. Of a recorded application it is made of the text of the IR, before that
+is parsed. An entry that is damaged, or that holds no verdicts, counts as none.
 
 A capture runs in a process whose caches are dry (`inspect.caches`). Verdicts are the studio's own
 and change no answer of a program, so they are written all the same. They do not go to a shared
@@ -15,6 +16,9 @@ cache. ``offline_cache=False`` turns this off.
 from __future__ import annotations
 
 import os
+import re
+from ast import literal_eval
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -35,29 +39,49 @@ if TYPE_CHECKING:
     from ...config import CompileConfig
     from ...ir import Func
 
-__all__ = ["KeptVerdicts", "key_parts"]
+__all__ = ["KeptVerdicts", "key_parts", "recorded_parts"]
 
 LAYER: Final = "checks"
+_FILES: Final = re.compile(r"""^loc @\d+ = ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.MULTILINE)
+"""The files in a table of locations; see `ir.parser`."""
 
 
-def key_parts(func: Func, config: CompileConfig, cases: list[tuple[str, str, Any]]) -> list[Part]:
-    """The parts of a key. func: the frontend's IR. cases: label, origin and values of each launch
-    that may be followed."""
+Cases = Sequence[tuple[str, str, Any]]
+"""Label, origin and values of each launch that may be followed."""
+
+
+def key_parts(func: Func, config: CompileConfig, cases: Cases) -> list[Part]:
+    """The parts of a key. func: the frontend's IR."""
     places = [f"{op.loc.file}:{op.loc.line}:{op.loc.col}:{op.loc.end_col}" for op in all_ops(func)]
-    texts = {f: _text_digest(f) for f in sorted({op.loc.file for op in all_ops(func)})}
-    given = [f"{label} {origin} {_content(values)}" for label, origin, values in cases]
     return [
-        Part("engine", engine_id()),
-        Part("checks", _checks_digest()),
-        Part("z3", _z3()),
-        Part("kernel", func.name),
+        *_common_parts(func.name),
         *config_parts(config, "cpu"),
         Part("signature", signature(func)),
         Part("ir", ir_digest(func)),
         Part("places", digest("\n".join(places))),
-        Part("texts", digest(repr(texts))),
-        Part("workload", digest("\n".join(given))),
+        *_given_parts({op.loc.file for op in all_ops(func)}, cases),
     ]
+
+
+def recorded_parts(kernel: str, text: str, cases: Cases) -> list[Part]:
+    """The parts of a key for IR that was recorded. text: with its table of locations. To parse it
+    takes longer than all else that a kept verdict needs."""
+    files = {str(literal_eval(file)) for file in set(_FILES.findall(text))}
+    return [*_common_parts(kernel), Part("ir", digest(text)), *_given_parts(files, cases)]
+
+
+def _common_parts(kernel: str) -> list[Part]:
+    return [
+        Part("engine", engine_id()), Part("checks", _checks_digest()), Part("z3", _z3()),
+        Part("kernel", kernel),
+    ]  # fmt: skip
+
+
+def _given_parts(files: set[str], cases: Cases) -> list[Part]:
+    """Parts of the sources that findings quote, and of the launches."""
+    texts = {f: _text_digest(f) for f in sorted(files)}
+    given = [f"{label} {origin} {_content(values)}" for label, origin, values in cases]
+    return [Part("texts", digest(repr(texts))), Part("workload", digest("\n".join(given)))]
 
 
 class KeptVerdicts:

@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from ...ir import Block, Op
 from ...ir import codes as C
+from .accesses import changed_by
 
-__all__ = ["Carried", "bounds_of", "leaves", "names_of", "steps_of"]
+__all__ = ["Carried", "bounds_of", "leaves", "names_of", "steps_of", "whole_only"]
 
 _EFFORT: Final = 60_000
 """Of z3 for one bound of one variable, some milliseconds."""
@@ -47,6 +48,18 @@ def leaves(body: Block, code: int) -> bool:
     return False
 
 
+def whole_only(carried: Carried | None, body: Block) -> Carried | None:
+    """The facts after a ``while``, whose last iteration may have ended in the middle."""
+    last = max([k for k, op in enumerate(body.ops) if op.code == C.WHILE_CONTROL], default=-1)
+    regions = [region for op in body.ops if op.code == C.IF for region in op.regions]
+    inside = any(leaves(region, C.WHILE_CONTROL) for region in regions)
+    if carried is None or inside or leaves(body, C.BREAK):
+        return None
+    begun = {v for op in body.ops[: last + 1] for v in changed_by(op)}
+    steps = {v: by for v, by in carried.steps.items() if v not in begun}
+    return Carried(steps, {v: b for v, b in carried.bounds.items() if v not in begun})
+
+
 def steps_of(z3: Any, before: dict[Op, Any], after: dict[Op, Any]) -> dict[Op, Any]:
     """The variables that one iteration changes by a constant."""
     out: dict[Op, Any] = {}
@@ -66,10 +79,11 @@ def bounds_of(
         return {}
     first = {v: z3.Int(f"first {v.id}") for v in chosen}
     tried = [(v, bound) for v in chosen for bound in _BOUNDS]
+    body = z3.And(*known, reached)
     while tried:
         solver = z3.Solver()
         solver.set("rlimit", _EFFORT)
-        solver.add(*known, reached, *[b(z3, first[v], before[v]) for v, b in tried])
+        solver.add(body, *[b(z3, first[v], before[v]) for v, b in tried])
         kept = [(v, b) for v, b in tried if _follows(z3, solver, b(z3, first[v], after[v]))]
         if len(kept) == len(tried):
             break

@@ -24,7 +24,10 @@ from collections.abc import Iterable, Sequence
 from itertools import islice, product
 from typing import Any, Final, NamedTuple
 
+from ...analysis import enclosing_loops
+from ...ir import codes as C
 from .accesses import Access, Scope, Traced, base_of
+from .late import Late, made
 from .loops import names_of
 
 __all__ = ["Doubt", "Prover"]
@@ -67,17 +70,20 @@ class Prover:
         self.equal_writes = False
         """True if a proof relies on writes of equal values."""
         self._granted: list[Any] = []
+        self._fact: tuple[list[Any], Any] | None = None
+        self._few: Any = None
         self._sizes: Final = list(traced.sizes.values())
 
     # ---- z3
 
     def ask(self, *parts: Any) -> tuple[str, Any]:
         """("yes", a model), ("no", None) or ("late", None)."""
+        self.terms.go_on()
         if self._left <= 0:
             return "late", None
         solver = self.z3.Solver()
         solver.set("rlimit", _EFFORT)
-        solver.add(*self.traced.facts, *self._granted, *parts)
+        solver.add(self._known(), *parts)
         state = solver.check()
         total = _cost(solver)
         self._left -= max(total - self._spent, 0) if self._spent else 0
@@ -86,10 +92,19 @@ class Prover:
             return "yes", solver.model()
         return ("no" if state == self.z3.unsat else "late"), None
 
+    def _known(self) -> Any:
+        """The facts of every launch, as one term: to add some hundred takes longer than z3."""
+        if self._fact is None or self._fact[0] != self._granted:
+            known = self.z3.And(*self.traced.facts, *self._granted)
+            self._fact = list(self._granted), known
+        return self._fact[1]
+
     def small(self, *parts: Any) -> tuple[str, Any]:
         """`ask`, with a model of small sizes if there is one."""
-        few = [s <= 8 for s in self._sizes if s.sort() == self.z3.IntSort()]
-        found = self.ask(*parts, *few)
+        if self._few is None:
+            few = [s <= 8 for s in self._sizes if self.terms.is_whole(s)]
+            self._few = self.z3.And(*few)
+        found = self.ask(*parts, self._few)
         return found if found[0] == "yes" else self.ask(*parts)
 
     # ---- bounds
@@ -208,9 +223,9 @@ class Prover:
     def _private(access: Access, scope: Scope) -> bool:
         """True if each iteration has its own memory."""
         base = base_of(access.op.args[0])
-        if base.name != "array_alloca":
+        if base.code != C.ARRAY_ALLOCA:
             return False
-        return base.attr.space == "private" and base.block is not scope.loop.block
+        return base.attr.space == "private" and scope.loop in enclosing_loops(base.block)
 
     def _race(self, scope: Scope, accesses: list[Access]) -> list[Doubt]:
         pairs = _pairs(accesses)
@@ -218,6 +233,10 @@ class Prover:
             return []
         if self._apart_by_index(scope, accesses):
             return []
+        if any(b.kind == "w" for _, b in pairs):
+            # Constants of floats are the iteration's own from the time when they are made.
+            accesses = [a._replace(value=made(a.value)) for a in accesses]
+            pairs = _pairs(accesses)
         swap = self._swap(scope)
         different = self._different(scope, swap)
         if self._together(pairs, swap, different) == "no":
@@ -378,7 +397,9 @@ def _pairs(accesses: list[Access]) -> list[tuple[Access, Access]]:
     seen: set[tuple[Any, ...]] = set()
     unique: list[Access] = []
     for a in accesses:
-        value = a.value.get_id() if a.value is not None and a.kind == "w" else 0
+        value = a.value if a.kind == "w" else None
+        if value is not None:
+            value = id(value) if isinstance(value, Late) else -value.get_id()
         key = (a.kind, value, *[t.get_id() for t in (*a.indices, *a.when)])
         if key not in seen:
             seen.add(key)

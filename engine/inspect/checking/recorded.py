@@ -2,17 +2,19 @@
 
 The program is not needed: proofs are made from the IR that the record keeps of each compile, and
 the interpreter follows the launches that were kept with their arguments. A kernel that was compiled
-for several kinds of arguments is checked for each. Expressions in findings are those of the source
-files, if these are still where they were.
+for several kinds of arguments is checked for each. Verdicts are kept on disk (`kept`). Expressions
+in findings are those of the source files, if these are still where they were.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import numpy as np
 
+from ...config import resolve
 from ...errors import IRParseError, QuadrantsRuntimeError, QuadrantsUnsupportedError
 from ...ir import Func, parse
 from ..application.relaunch import values_of
@@ -20,9 +22,10 @@ from ..application.replay import compiles_of
 from ..interpreting import counted
 from ..record_check import CHECKS, CheckRecord, CheckVerdict
 from ..trials import UnjudgedError
+from .kept import KeptVerdicts, recorded_parts
 from .launches import STEPS, Launched
-from .shadow import watched
-from .verdicts import verdicts_of
+from .shadow import Followed
+from .verdicts import hurried, verdicts_of
 
 if TYPE_CHECKING:
     from ...backends.interp import InterpretedKernel
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RecordedCheck", "check_application"]
 
+_ORIGIN: Final = "recorded"
 _MOST: Final = 2
 """Launches of a compile that are followed, those with the smallest arrays first."""
 
@@ -71,14 +75,24 @@ def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckR
     if not compiled.ir:
         return _unknown("the record does not have its IR")
     text = file.content(compiled.ir).decode()
+    chosen = [launch for launch in compiled.kept if not launch.reason and launch.values]
+    chosen.sort(key=_size)
+    del chosen[_MOST:]
+    given = [(_label(launch), _ORIGIN, _digests(launch)) for launch in chosen]
+    config = resolve({}, os.environ).config
+    kept = KeptVerdicts(config, kernel.name, recorded_parts(kernel.name, text, given))
+    found = kept.read()
+    if found is not None:
+        return found
     try:
         func = _parsed(text)
     except IRParseError as error:
         return _unknown(f"its IR cannot be read: {error.message}")
-    kept = [launch for launch in compiled.kept if not launch.reason and launch.values]
-    kept.sort(key=_size)
-    launched = [_follow(file, func, launch) for launch in kept[:_MOST]]
-    return verdicts_of(func, launched)
+    followed = Followed(func)
+    found = verdicts_of(func, [_follow(file, followed, launch) for launch in chosen])
+    if not hurried(found):
+        kept.write(found)
+    return found
 
 
 def _parsed(text: str) -> Func:
@@ -99,6 +113,15 @@ def _size(launch: KeptLaunch) -> int:
     return sum(int(np.prod(value.shape)) for value in launch.values if value.dtype)
 
 
+def _label(launch: KeptLaunch) -> str:
+    return f"launch {launch.number}"
+
+
+def _digests(launch: KeptLaunch) -> list[str]:
+    """A text for each argument of a launch."""
+    return [repr((v.dtype, v.shape, v.same, v.number, v.before)) for v in launch.values]
+
+
 class _Given:
     """The arguments of a kept launch, in the place of `Trials`."""
 
@@ -115,16 +138,16 @@ class _Given:
         counted(program, values, lambda text: None, most)
 
 
-def _follow(file: ApplicationFile, func: Func, launch: KeptLaunch) -> Launched:
-    label = f"launch {launch.number}"
+def _follow(file: ApplicationFile, followed: Followed, launch: KeptLaunch) -> Launched:
+    label = _label(launch)
     try:
-        shadow = watched(cast("Any", _Given(file, launch)), func, STEPS, None)
+        shadow = followed.launch(cast("Any", _Given(file, launch)), STEPS, None)
     except UnjudgedError as error:
-        return Launched(label, "recorded", why=str(error))
+        return Launched(label, _ORIGIN, why=str(error))
     except (QuadrantsUnsupportedError, QuadrantsRuntimeError) as error:
-        return Launched(label, "recorded", why=error.message.splitlines()[0])
+        return Launched(label, _ORIGIN, why=error.message.splitlines()[0])
     whole = shadow.complete or shadow.found
     return Launched(
-        label, "recorded", shadow.found, func, shadow.complete, shadow.steps,
+        label, _ORIGIN, shadow.found, followed.func, shadow.complete, shadow.steps,
         "" if whole else "it needs too many steps",
     )  # fmt: skip

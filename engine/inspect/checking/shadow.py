@@ -30,7 +30,7 @@ from ..interpreting import TooLong
 from ..trials import Trials, UnjudgedError
 from .accesses import base_of
 
-__all__ = ["Seen", "Shadow", "watched"]
+__all__ = ["Followed", "Seen", "Shadow", "watched"]
 
 
 class Seen(NamedTuple):
@@ -73,13 +73,16 @@ class Shadow:
     """See the module docstring. found: faults, at most one per pair of lines. steps: accesses
     that were followed. complete: the launch came to its end."""
 
-    def __init__(self, func: Func, empty_of: EmptyOf | None) -> None:
-        """empty_of: returns the elements of an array that have no value, or None."""
+    def __init__(
+        self, func: Func, empty_of: EmptyOf | None, ops: dict[int, Op] | None = None
+    ) -> None:
+        """empty_of: returns the elements of an array that have no value, or None. ops: those that
+        access memory, by id."""
         self.func: Final = func
         self.found: list[Seen] = []
         self.steps = 0
         self.complete = False
-        self.ops: dict[int, Op] = {}
+        self.ops: dict[int, Op] = {} if ops is None else ops
         self._cells: dict[tuple[Any, int], _Cell] = {}
         self._keys: dict[str, Any] = {}
         self._starts: dict[str, tuple[int, int]] = {}
@@ -92,6 +95,13 @@ class Shadow:
         self._in_blocks = False
         self._lines: set[tuple[Any, ...]] = set()
         self._extents: dict[str, tuple[int, ...]] = {}
+
+    def names(self) -> dict[str, Any]:
+        """The functions that the emitted source calls."""
+        return {
+            "touch": self.touch, "touch_loop": self.begin, "touch_sync": self.sync,
+            "blocks": self.blocks,
+        }  # fmt: skip
 
     def given(self, values: Sequence[Any]) -> None:
         """The values that the kernel works on."""
@@ -230,18 +240,13 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 class _WatchingEmitter(Emitter):
-    """Emits a call of the shadow memory before every access that iterations share."""
+    """Emits a call of the shadow memory before every access that iterations share. touching: the
+    ops that access memory, by id."""
 
-    shadow: Shadow
+    touching: dict[int, Op]
 
     def __init__(self, func: Func, debug: bool, counted: bool, vector: Any = None) -> None:
         super().__init__(func, debug, counted, None)
-        self.names.update(
-            touch=self.shadow.touch,
-            touch_loop=self.shadow.begin,
-            touch_sync=self.shadow.sync,
-            blocks=self.shadow.blocks,
-        )
         self._around = ""
         self._inside: set[Op] = set()
 
@@ -294,7 +299,7 @@ class _WatchingEmitter(Emitter):
             f"{guard}touch({kind!r}, {memory!r}, {place}, {op.id}, ({indices}), "
             f"({self._around}), {value}, {shared})"
         )
-        self.shadow.ops[op.id] = op
+        self.touching[op.id] = op
 
     def _own_place(self, pointer: Op, base: Op, place: str) -> str:
         """The place in an array that the kernel makes; below 0 if an index is outside."""
@@ -323,21 +328,42 @@ class _WatchingEmitter(Emitter):
         return "".join(f"{self.values[a]}, " for a in given)
 
 
-def watched(trials: Trials, func: Func, most: int, empty_of: EmptyOf | None) -> Shadow:
-    """Follow one launch for at most ``most`` steps. func: the frontend's IR.
+class Followed:
+    """IR of the frontend that is followed in launches; its source is emitted once.
 
-    UnjudgedError if it cannot be followed.
+    shadow, emitter: the classes that follow.
     """
-    shadow = Shadow(func, empty_of)
-    make = type("Watching", (_WatchingEmitter,), {"shadow": shadow})
-    try:
-        program = InterpretedKernel(func, True, True, None, make)
-        trials.run(program, most, shadow.given)
-        shadow.complete = True
-    except (_Stop, TooLong):
-        pass
-    except QuadrantsUnsupportedError as error:
-        raise UnjudgedError(error.message) from None
-    except QuadrantsRuntimeError as error:
-        raise UnjudgedError(f"the launch fails: {error.message.splitlines()[0]}") from None
-    return shadow
+
+    def __init__(
+        self, func: Func, shadow: type[Shadow] = Shadow,
+        emitter: type[_WatchingEmitter] = _WatchingEmitter,
+    ) -> None:  # fmt: skip
+        self.func: Final = func
+        self._shadow: Final = shadow
+        self._emitter: Final = emitter
+        self._ops: Final[dict[int, Op]] = {}
+        self._program: InterpretedKernel | None = None
+
+    def launch(self, trials: Trials, most: int, empty_of: EmptyOf | None) -> Shadow:
+        """Follow one launch for at most ``most`` steps. UnjudgedError if it cannot be followed."""
+        shadow = self._shadow(self.func, empty_of, self._ops)
+        try:
+            if self._program is None:
+                make = type("Watching", (self._emitter,), {"touching": self._ops})
+                self._program = InterpretedKernel(self.func, True, True, None, make)
+            self._program.names.update(shadow.names())
+            trials.run(self._program, most, shadow.given)
+            shadow.complete = True
+        except (_Stop, TooLong):
+            pass
+        except QuadrantsUnsupportedError as error:
+            raise UnjudgedError(error.message) from None
+        except QuadrantsRuntimeError as error:
+            text = f"the launch fails: {error.message.splitlines()[0]}"
+            raise UnjudgedError(text) from None
+        return shadow
+
+
+def watched(trials: Trials, func: Func, most: int, empty_of: EmptyOf | None) -> Shadow:
+    """`Followed.launch`, once."""
+    return Followed(func).launch(trials, most, empty_of)

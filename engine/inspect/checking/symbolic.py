@@ -29,13 +29,16 @@ from .accesses import (
     Taken,
     Traced,
     base_of,
-    changed_of,
+    changed_by,
     elem_of,
     memory_of,
+    own,
     written_of,
 )
-from .loops import Carried, bounds_of, leaves, steps_of
-from .terms import Terms
+from .elements import Elements
+from .late import Late
+from .loops import Carried, bounds_of, leaves, steps_of, whole_only
+from .terms import is_float
 
 __all__ = ["trace"]
 
@@ -48,16 +51,13 @@ _MOST: Final = 4000
 
 
 def trace(func: Func) -> Traced:
-    """Follow the frontend's IR. MissingSolverError without z3."""
+    """Follow the frontend's IR. MissingSolverError without z3, TooSlowError for a large kernel."""
     return _Tracer(func).run()
 
 
-class _Tracer:
+class _Tracer(Elements):
     def __init__(self, func: Func) -> None:
-        self.func: Final = func
-        self.terms: Final = Terms()
-        self.out: Final = Traced(self.terms)
-        self.values: dict[Op, Any] = {}
+        super().__init__(func)
         self.variables: dict[Op, Any] = {}
         self.indices: dict[tuple[Op, int], Any] = {}
         self.when: list[Any] = []
@@ -65,12 +65,18 @@ class _Tracer:
         self.scope: Scope | None = None
         self.inside: set[Op] = set()
         """The ops of the parallel loop."""
+        self.shared: set[Op] = set()
+        """The variables that its iterations change together."""
         self.recording = True
         self.depth = 0
         self.found: Final[dict[Op, Carried]] = {}
         """Of loops."""
         self.tried = 0
         self.written: Final = written_of(func)
+        self.names: Final[dict[Op, str]] = {}
+        """The identities of memory."""
+        self.changes: Final[dict[Block, list[Op]]] = {}
+        """The variables that ops of a block change."""
 
     def run(self) -> Traced:
         self.block(self.func.body)
@@ -80,38 +86,18 @@ class _Tracer:
 
     def unknown(self, hint: str, t: Any) -> Any:
         """A value that nothing is known about, its own in each iteration."""
+        if is_float(t):
+            scope = self.scope
+            return self.terms.late(lambda _: own(scope, self.terms.fresh(hint, t)))
         term = self.own(self.terms.fresh(hint, t))
         self.when += self.terms.limits(term, t)
         return term
 
     def own(self, term: Any) -> Any:
-        if self.scope is not None:
-            self.scope.own.append(term)
-        return term
+        return own(self.scope, term)
 
     def index_of(self, loop: Op, axis: int) -> Any:
         return self.own(self.terms.numbered(f"index {loop.id} {axis}"))
-
-    def size(self, name: str, t: Any) -> Any:
-        """An argument or an extent."""
-        found = self.out.sizes.get(name)
-        if found is None:
-            found = self.terms.z3.Const(name, self.terms.sort(t))
-            self.out.sizes[name] = found
-            if found.sort() == self.terms.z3.IntSort():
-                self.out.facts += [found >= t.min, found <= t.max]
-        return found
-
-    def extent(self, number: int, axis: int) -> Any:
-        param = self.func.params[number]
-        if param.layout is not None:
-            return self.terms.z3.IntVal(param.layout.shape[axis])
-        name = f"{param.name}.shape[{axis}]"
-        new = name not in self.out.sizes
-        found = self.size(name, i32)
-        if new:
-            self.out.facts.append(found >= 0)
-        return found
 
     # ---- control
 
@@ -119,6 +105,7 @@ class _Tracer:
         """Follow a block. Returns the condition under which its end is reached."""
         start = len(self.when)
         for op in block.ops:
+            self.terms.go_on()
             if C.END[op.code] or op.code == C.WHILE_CONTROL:
                 if op.code != C.WHILE_CONTROL:
                     del self.when[start:]
@@ -177,15 +164,16 @@ class _Tracer:
         for region in op.regions:
             # A checkpoint and a section go on with what follows.
             self.block(region)
+            # A launch that begins at a checkpoint has left out what is before it.
+            self.forget(region)
 
     def if_(self, op: Op) -> None:
         cond = self.terms.z3.simplify(self.terms.as_bool(self.value(op.args[0])))
         z3 = self.terms.z3
-        before = dict(self.variables)
+        before = {v: self.variables[v] for v in self.changed_in(op) if v in self.variables}
         ends: list[Any] = []
         after: list[dict[Op, Any]] = []
         for region, taken in zip(op.regions, (cond, z3.Not(cond)), strict=True):
-            self.variables = dict(before)
             mark = len(self.when)
             self.when.append(taken)
             if z3.is_false(z3.simplify(taken)):
@@ -193,8 +181,9 @@ class _Tracer:
             else:
                 ends.append(self.block(region))
             del self.when[mark:]
-            after.append(self.variables)
-        self.variables = self.merged(cond, ends, *after)
+            after.append({v: self.variables[v] for v in before})
+            self.variables.update(before)
+        self.variables.update(self.merged(cond, ends, *after))
         reached = z3.simplify(z3.Or(z3.And(cond, ends[0]), z3.And(z3.Not(cond), ends[1])))
         if not z3.is_true(reached):
             self.when.append(reached)
@@ -210,10 +199,27 @@ class _Tracer:
             return yes
         out: dict[Op, Any] = {}
         for variable, a in yes.items():
-            b = no.get(variable)
-            if b is not None:
-                out[variable] = a if a is b or a.eq(b) else z3.If(cond, a, b)
+            b = no[variable]
+            if a is b:
+                out[variable] = a
+            elif isinstance(a, Late) or isinstance(b, Late):
+                out[variable] = self.terms.late(lambda p: z3.If(cond, p[0], p[1]), (a, b))
+            else:
+                out[variable] = a if a.eq(b) else z3.If(cond, a, b)
         return out
+
+    def changed(self, body: Block) -> list[Op]:
+        found = self.changes.get(body)
+        if found is None:
+            several = [
+                v for op in body.ops
+                for v in (changed_by(op) if not op.regions else self.changed_in(op))
+            ]  # fmt: skip
+            found = self.changes[body] = list(dict.fromkeys(several))
+        return found
+
+    def changed_in(self, op: Op) -> list[Op]:
+        return [v for region in op.regions for v in self.changed(region)]
 
     def range_for(self, op: Op) -> None:
         body = op.regions[0]
@@ -221,8 +227,9 @@ class _Tracer:
         bounds = [self.number(a) for a in op.args]
         pairs = tuple(zip(bounds[::2], bounds[1::2], strict=True))
         if parallel:
-            self.scope = Scope(op)
+            self.scope = self.terms.scope = Scope(op)
             self.inside = set(walk(body))
+            self.shared = {v for v in self.changed(body) if v not in self.inside}
             self.out.scopes.append(self.scope)
             if needs_blocks(body):
                 self.scope.hidden = "its iterations wait for each other at barriers"
@@ -238,7 +245,8 @@ class _Tracer:
         del self.around[-len(index) :]
         del self.when[mark:]
         if parallel:
-            self.scope, self.inside = None, set()
+            self.scope = self.terms.scope = None
+            self.inside = set()
         if count is not None:
             count = pairs[0][1] - pairs[0][0]
             count = self.terms.z3.If(count > 0, count, 0)
@@ -255,14 +263,14 @@ class _Tracer:
 
     def changing(self, body: Block) -> dict[Op, Any]:
         """The variables that a loop changes."""
-        return {v: self.variables[v] for v in changed_of(body) if v in self.variables}
+        return {v: self.variables[v] for v in self.changed(body) if v in self.variables}
 
     def carried(self, op: Op, pairs: tuple[Limits, ...] = ()) -> Carried | None:
         """The facts of each iteration of a loop, which is followed once for them."""
         if op in self.found:
             return self.found[op]
-        body, sort = op.regions[0], self.terms.z3.IntSort()
-        whole = [v for v in self.changing(body) if self.terms.sort(elem_of(v)) == sort]
+        body = op.regions[0]
+        whole = [v for v in self.changing(body) if is_whole(elem_of(v))]
         uneven = len(pairs) > 1 or (op.code == C.RANGE_FOR and op.attr.reversed)
         if not whole or uneven or self.depth >= _DEEP or leaves(body, C.CONTINUE):
             return None
@@ -309,7 +317,7 @@ class _Tracer:
         self.forget(body, carried, first, self.count())
         self.block(body)
         del self.when[mark:]
-        self.forget(body, None if leaves(body, C.BREAK) else carried, first, self.count())
+        self.forget(body, whole_only(carried, body), first, self.count())
 
     def count(self) -> Any:
         """The number of iterations that a loop has had."""
@@ -321,10 +329,6 @@ class _Tracer:
 
     def value(self, op: Op) -> Any:
         return self.values[op]
-
-    def number(self, op: Op) -> Any:
-        """A value as an index or a limit of a loop, which are `i32`."""
-        return self.terms.cast(self.value(op), i32, op.type)
 
     def result(self, op: Op) -> Any:
         code = op.code
@@ -342,19 +346,12 @@ class _Tracer:
             return self.unknown(op.name, op.type)
         return self.terms.operation(op, [self.value(a) for a in op.args])
 
-    def linear(self, op: Op) -> Any:
-        terms = [self.terms.as_int(self.value(a)) for a in op.args]
-        total = terms[0]
-        for index, extent in zip(terms[1 : op.attr], terms[op.attr :], strict=True):
-            total = total * extent + index
-        return total
-
     # ---- memory
 
     def load(self, op: Op) -> None:
         pointer = op.args[0]
         if pointer.code == C.ALLOCA:
-            found = self.variables.get(pointer)
+            found = None if self.is_shared(pointer) else self.variables.get(pointer)
             self.values[op] = self.unknown("variable", op.type) if found is None else found
             if self.is_outer(pointer):
                 self.note(op, "r", None)
@@ -363,14 +360,16 @@ class _Tracer:
         memory = self.memory(pointer)
         if memory in self.written or memory.startswith("local"):
             self.values[op] = self.unknown("load", op.type)
+        elif is_float(op.type):
+            self.values[op] = self.terms.late(lambda _: self.constant_load(op, memory, index))
         else:
-            found = self.terms.function(f"load {memory}", index or self.zero, op.type)
-            self.values[op] = found
+            found = self.values[op] = self.constant_load(op, memory, index)
             self.when += self.terms.limits(found, op.type)
 
-    @property
-    def zero(self) -> tuple[Any, ...]:
-        return (self.terms.z3.IntVal(0),)
+    def constant_load(self, op: Op, memory: str, index: tuple[Any, ...]) -> Any:
+        """An element of an array that the kernel does not write."""
+        self.out.read.add(memory)
+        return self.terms.function(f"load {memory}", index or (self.zero,), op.type)
 
     def store(self, op: Op) -> None:
         pointer = op.args[0]
@@ -381,9 +380,10 @@ class _Tracer:
         if pointer.code == C.ALLOCA:
             if self.is_outer(pointer):
                 self.note(op, "a" if atomic else "w", value)
-            old = self.variables.get(pointer)
+            old = None if self.is_shared(pointer) else self.variables.get(pointer)
             if atomic:
-                self.values[op] = self.unknown("old", op.type) if old is None else old
+                old = self.unknown("old", op.type) if old is None else old
+                self.values[op] = old
                 self.variables[pointer] = self.updated(op, old, value)
                 self.take(op, (), value)
             elif value is not None:
@@ -395,31 +395,37 @@ class _Tracer:
             self.take(op, index, value)
 
     def take(self, op: Op, index: tuple[Any, ...], by: Any) -> None:
-        """Note what an atomic addition found."""
-        z3 = self.terms.z3
-        if by is None or op.code != C.ATOMIC_ADD or not z3.is_int_value(by):
+        """Note what an atomic addition found. Each block has arrays of its own, so that their
+        counters count for some of the iterations only."""
+        if op.code != C.ATOMIC_ADD or isinstance(by, Late) or not self.terms.is_number(by):
             return
-        wide = isinstance(op.type, DataType) and op.type.is_signed and op.type.bits >= 32
-        if self.scope is not None and self.recording and wide:
+        wide = op.type.is_signed and op.type.bits >= 32
+        mine = base_of(op.args[0]).code == C.ARRAY_ALLOCA
+        if self.scope is not None and self.recording and wide and not mine:
             memory = self.memory(op.args[0])
             self.scope.taken.append(Taken(memory, index, self.values[op], by.as_long()))
 
     def updated(self, op: Op, old: Any, value: Any) -> Any:
         """A variable after an update."""
-        if op.code != C.ATOMIC_ADD or old is None or value is None:
-            return self.unknown("variable", op.type)
-        whole = old.sort() == value.sort() == self.terms.z3.IntSort()
-        if not whole or not isinstance(op.type, DataType):
-            return self.unknown("variable", op.type)
-        return self.terms.fitting(old + value, op.type)
+        t: Any = op.type
+        if op.code != C.ATOMIC_ADD or value is None or not is_whole(t):
+            return self.unknown("variable", t)
+        return self.terms.fitting(old + value, t)
 
     def is_outer(self, variable: Op) -> bool:
         """True if iterations of the parallel loop share a variable."""
         return self.scope is not None and variable not in self.inside
 
+    def is_shared(self, variable: Op) -> bool:
+        """True if another iteration may have changed a variable in the meantime."""
+        return self.scope is not None and variable in self.shared
+
     def memory(self, pointer: Op) -> str:
         base = base_of(pointer)
-        return memory_of(base)
+        found = self.names.get(base)
+        if found is None:
+            found = self.names[base] = memory_of(self.func, base)
+        return found
 
     def note(self, op: Op, kind: str, value: Any) -> tuple[Any, ...]:
         """Record an access. Returns its indices."""
@@ -434,45 +440,10 @@ class _Tracer:
             self.hide("too many accesses", op)
         return index
 
-    def place(self, pointer: Any) -> tuple[tuple[Any, ...], tuple[Limits, ...]]:
-        """The indices that a pointer was made with, and the limits of each."""
-        z3 = self.terms.z3
-        if pointer.code == C.EXTERNAL_PTR and len(pointer.args) > 1:
-            base, *args = pointer.args
-            index = [self.number(a) for a in args]
-            limits = [self.limits(base.attr[0], axis) for axis in range(len(index))]
-            if pointer.attr == "clamp":
-                index = [
-                    z3.If(i < 0, z3.IntVal(0), z3.If(i >= end, end - 1, i))
-                    for i, (_, end) in zip(index, limits, strict=True)
-                ]
-                return tuple(index), ()
-            return tuple(index), tuple(limits)
-        if pointer.code == C.SHIFT_PTR:
-            base, offset = pointer.args[0], pointer.args[1]
-            if offset.code == C.LINEARIZE:
-                args = [self.terms.as_int(self.value(a)) for a in offset.args]
-                n: int = offset.attr
-                inner = args[n:]
-                count = base.attr.count
-                for extent in inner:
-                    count //= extent.as_long()
-                ends = [z3.IntVal(count), *inner]
-                return tuple(args[:n]), tuple([(z3.IntVal(0), end) for end in ends])
-            few: tuple[Limits, ...] = ()
-            if base.code == C.ARRAY_ALLOCA:
-                few = ((z3.IntVal(0), z3.IntVal(base.attr.count)),)
-            return (self.terms.as_int(self.value(offset)),), few
-        return (), ()
 
-    def limits(self, number: int, axis: int) -> Limits:
-        param, z3 = self.func.params[number], self.terms.z3
-        if param.layout is not None:
-            first = param.layout.origin[axis]
-            return z3.IntVal(first), z3.IntVal(first + param.layout.shape[axis])
-        if axis >= param.ndim:
-            return z3.IntVal(0), z3.IntVal(param.element_shape[axis - param.ndim])
-        return z3.IntVal(0), self.extent(number, axis)
+def is_whole(t: Any) -> bool:
+    """True if values of a type are integers other than truth values."""
+    return isinstance(t, DataType) and t.is_int and t.bits > 1
 
 
 _SILENT: Final = frozenset({C.PRINT, C.BLOCK_SYNC, C.MEM_FENCE, C.SUBGROUP_SYNC})

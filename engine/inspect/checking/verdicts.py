@@ -32,18 +32,18 @@ from ...runtime.compile import make_ir
 from ..launching import ORACLE
 from ..record_check import CHECKS, CheckFinding, CheckRecord, CheckVerdict
 from ..steps import StepLimit
-from .accesses import Traced
+from .accesses import Traced, written_of
 from .kept import KeptVerdicts, key_parts
 from .launches import SLOW, Launched, follow, follow_example, given_to
 from .proofs import Doubt, Prover
 from .symbolic import trace
-from .terms import NO_OVERFLOW, MissingSolverError
+from .terms import NO_OVERFLOW, TOOK, MissingSolverError, TooSlowError
 from .wording import Words
 
 if TYPE_CHECKING:
     from ..capture import KernelCapture
 
-__all__ = ["check", "check_capture", "verdicts_of"]
+__all__ = ["check", "check_capture", "hurried", "verdicts_of"]
 
 _OWN: Final = ("workload", "recorded")
 """Origins of arguments that a user chose for this kernel."""
@@ -66,7 +66,7 @@ def check(capture: KernelCapture) -> CheckRecord:
         return found
     found = _checked(capture)
     # Limits of time make verdicts that a second try may better.
-    if kept is not None and not _hurried(found):
+    if kept is not None and not hurried(found):
         kept.write(found)
     return found
 
@@ -85,9 +85,11 @@ def _kept(capture: KernelCapture) -> KeptVerdicts | None:
     return KeptVerdicts(capture.config, func.name, key_parts(func, capture.config, given))
 
 
-def _hurried(found: CheckRecord) -> bool:
+def hurried(found: CheckRecord) -> bool:
     """True if a limit of time, which depends on the machine, decided."""
-    return found.unfollowed == SLOW or any(v.reason == _SLOW for v in found.verdicts)
+    return found.unfollowed == SLOW or any(
+        v.reason.startswith((_SLOW, TOOK)) for v in found.verdicts
+    )
 
 
 def _checked(capture: KernelCapture) -> CheckRecord:
@@ -158,8 +160,8 @@ class _Verdicts:
             prover = Prover(self.traced)
             self.doubts = {"bounds": prover.bounds(), "race": prover.races()}
             self.equal_writes = prover.equal_writes
-        except MissingSolverError as error:
-            self.missing = str(error)
+        except (MissingSolverError, TooSlowError) as error:
+            self.traced, self.missing = None, str(error)
 
     def unconfirmed(self) -> list[dict[str, str]]:
         """Sizes that show the faults that z3 is sure of and no launch has had."""
@@ -239,13 +241,24 @@ class _Verdicts:
 
     def _assumptions(self, name: str) -> tuple[str, ...]:
         out = [NO_OVERFLOW]
-        if name == "race" and sum(p.kind == "ndarray" for p in self.func.params) > 1:
+        arrays = sum(p.kind == "ndarray" for p in self.func.params)
+        if arrays > 1 if name == "race" else self._reads_what_stays():
             out.append(_APART)
         if name == "race" and self.equal_writes:
             out.append("iterations that write one element an equal value do no harm")
         assert self.traced is not None
         out += [f"{op.attr.text} (assert, line {op.loc.root.line})" for op in self.traced.asserts]
         return tuple(out)
+
+    def _reads_what_stays(self) -> bool:
+        """True if a proof may rely on arrays that the kernel writes through no other array."""
+        assert self.traced is not None
+        arrays = {
+            str(number) for number, p in enumerate(self.func.params) if p.kind == "ndarray"
+        }  # fmt: skip
+        written = {memory.removesuffix(".grad") for memory in written_of(self.func)}
+        read = {memory.removesuffix(".grad") for memory in self.traced.read}
+        return bool(arrays & read and arrays & written)
 
     def _faults(self, name: str) -> tuple[CheckFinding, ...]:
         """The faults that launches showed."""

@@ -5,7 +5,9 @@ import json
 import pytest
 from qd_studio.app import check
 from qd_studio.app.usage import Failure
+from qd_studio.engine.inspect import Caches
 from qd_studio.engine.inspect.application.store import ApplicationFile
+from qd_studio.engine.inspect.checking import recorded as of_records
 from qd_studio.engine.inspect.checking.recorded import check_application
 
 from tests.app.application.kit import program, script
@@ -57,6 +59,16 @@ def test_kernels_of_a_record_are_checked(recorded):
     needed = found["scale"].of("bounds")
     assert needed.reason == "safe if x.shape[0] <= y.shape[0]; no fault in 1 launch of the workload"
     assert found["scale"].launches == ("launch 1",)
+
+
+def test_verdicts_of_a_record_are_kept(recorded, monkeypatch):
+    first = list(check_application(ApplicationFile(recorded)))
+    assert [e.kernel for e in Caches().entries() if e.layer == "checks"] == ["scale", "shift"]
+    monkeypatch.setattr(of_records, "parse", lambda text: pytest.fail("it was checked again"))
+    assert list(check_application(ApplicationFile(recorded))) == first
+    monkeypatch.setenv("QD_OFFLINE_CACHE", "0")
+    with pytest.raises(pytest.fail.Exception, match="checked again"):
+        list(check_application(ApplicationFile(recorded)))
 
 
 def test_the_command_checks_a_record(recorded, capsys):
