@@ -51,7 +51,7 @@ _NAN: Final = "0x7FF8000000000000"
 _LIBRARY: Final = """
 @qd.deadline = internal global i64 0, align 8
 
-define internal i1 @qd.late(ptr %kernarg, ptr %fuel) noinline nounwind {{
+define internal zeroext i1 @qd.late(ptr %kernarg, ptr %fuel) noinline nounwind {{
   %time = alloca [2 x i64], align 16
   %ignored = call i32 @clock_gettime(i32 {clock}, ptr %time)
   %seconds = load i64, ptr %time, align 8
@@ -185,7 +185,7 @@ def _check(k: int, weight: int, go_on: str) -> list[str]:
         f"  %qd.c{k} = icmp sgt i64 %qd.g{k}, 0",
         f"  br i1 %qd.c{k}, label %{go_on}, label %qd.ask{k}",
         f"qd.ask{k}:",
-        f"  %qd.l{k} = call i1 @qd.late(ptr %kernarg, ptr %qd.fuel)",
+        f"  %qd.l{k} = call zeroext i1 @qd.late(ptr %kernarg, ptr %qd.fuel)",
         f"  br i1 %qd.l{k}, label %stop, label %{go_on}",
         f"{go_on}:",
     ]
