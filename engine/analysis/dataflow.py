@@ -338,20 +338,43 @@ def show_live(func: Func, graph: Cfg) -> Flow:
     """Find the live locations; write the first into the nodes, for displays of the graph."""
     flow = Flow(graph, MemoryLocations(func))
     flow.live(loaded_later(func, graph.task))
-    locations = flow.memory.locations
+    first = _First(flow.memory.locations)
     for node in flow.graph.nodes:
-        rest = live = flow.live_out[node.id]
-        shown: list[Op] = []
-        at = 0
-        while rest and len(shown) < _SHOWN:  # a word at a time: sets may have thousands of bits
-            zeros = (rest & -rest).bit_length() - 1
-            at += zeros
-            word, rest = rest >> zeros & _WORD, rest >> zeros + _WORD.bit_length()
-            shown += [x.ptr for x in locations[at : at + word.bit_length()] if word & x.bit >> at]
-            at += _WORD.bit_length()
-        del shown[_SHOWN:]
-        node.live_out, node.live_more = tuple(shown), live.bit_count() - len(shown)
+        live = flow.live_out[node.id]
+        node.live_out = first.of(live)
+        node.live_more = live.bit_count() - len(node.live_out)
     return flow
+
+
+class _First:
+    """The addresses of the first `_SHOWN` locations of bit sets. Those of neighbouring nodes hardly
+    differ, and sets may have thousands of bits: what a word of one stands for is kept."""
+
+    def __init__(self, locations: list[Location]) -> None:
+        self._addresses: Final = [x.ptr for x in locations]
+        self._known: Final[dict[tuple[int, int], tuple[Op, ...]]] = {}
+
+    def of(self, live: int) -> tuple[Op, ...]:
+        shown: tuple[Op, ...] = ()
+        at = 0
+        while live and len(shown) < _SHOWN:
+            if not live & _WORD:
+                zeros = (live & -live).bit_length() - 1
+                skipped = zeros - zeros % _WORD.bit_length()
+                live >>= skipped
+                at += skipped
+            shown += self._word(at, live & _WORD)
+            live >>= _WORD.bit_length()
+            at += _WORD.bit_length()
+        return shown[:_SHOWN]
+
+    def _word(self, at: int, word: int) -> tuple[Op, ...]:
+        found = self._known.get((at, word))
+        if found is None:
+            some = self._addresses[at : at + word.bit_length()]
+            found = tuple([ptr for i, ptr in enumerate(some) if word >> i & 1])
+            self._known[at, word] = found
+        return found
 
 
 def loaded_later(func: Func, task: Op | None) -> frozenset[int]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from ..ir import Block, Func, Loc, Op
+from ..ir import Func, Loc, Op
 from ..ir import codes as C
 from ..ir.printer import REGION_NAMES, header, op_text, trailer
 
@@ -48,7 +48,9 @@ class LineCache:
         self._number: Final = number
         # By object: holding the op keeps another from being taken for it.
         self._known: dict[Op, _Entry] = {}
+        # By depth: the indentation, and the row that ends a block.
         self._pads = ["", "  "]
+        self._ends: list[_Row] = [("}", -1, -1), ("  }", -1, -1)]
         self._closers: dict[str, _Row] = {}
         self._rows: list[_Row] = []
         # By op at the top of the kernel: its lines.
@@ -80,18 +82,16 @@ class LineCache:
         self._rows = rows = list[_Row]()
         for one in (func, *func.callees.values()):
             rows.append((header(one) + trailer(one) + " {", -1, self._number(one.loc)))
-            self._block(one.body, 1)
+            self._lines_of(one.body.ops, 1)
             rows.append(("}", -1, -1))
         return _columns(rows)
-
-    def _block(self, block: Block, depth: int) -> None:
-        self._lines_of(block.ops, depth)
 
     def _lines_of(self, ops: Iterable[Op], depth: int) -> None:
         get, add = self._known.get, self._rows.append
         if depth == len(self._pads):
             self._pads.append(self._pads[-1] + "  ")
-        pad = self._pads[depth]
+            self._ends.append((self._pads[depth] + "}", -1, -1))
+        pad, end = self._pads[depth], self._ends[depth]
         now, keep, number = self.now, self._known, self._number
         for op in ops:
             entry = get(op)
@@ -117,15 +117,12 @@ class LineCache:
                     row = self._again(op, pad, entry)
             add(row)
             if op.regions:
-                self._regions(op, depth, pad)
-
-    def _regions(self, op: Op, depth: int, pad: str) -> None:
-        names = REGION_NAMES[op.code]
-        for i, region in enumerate(op.regions):
-            if i:
-                self._rows.append(self._closer(f"{pad}}} {names[i]} {{"))
-            self._block(region, depth + 1)
-        self._rows.append(self._closer(pad + "}"))
+                for i, region in enumerate(op.regions):
+                    if i:
+                        add(self._closer(f"{pad}}} {REGION_NAMES[op.code][i]} {{"))
+                    if region.ops:
+                        self._lines_of(region.ops, depth + 1)
+                add(end)
 
     def _closer(self, text: str) -> _Row:
         return self._closers.setdefault(text, (text, -1, -1))

@@ -185,11 +185,17 @@ class Recorder(Instrument):
             at = self._listed = self._snapshot(func)
         shown = frozenset(self.snapshots[at].ids)
         now = self._lines.now
+
+        def lines(ops: list[Op], ids: tuple[int, ...]) -> tuple[str, ...]:
+            if shown.issuperset(ids):
+                return tuple(map(now.__getitem__, ids))
+            return tuple([now[op.id] if op.id in shown else repr(op) for op in ops])
+
         nodes = tuple(
             CfgNode(
                 id=node.id,
-                ops=tuple([op.id for op in node.ops]),
-                lines=tuple([now[op.id] if op.id in shown else repr(op) for op in node.ops]),
+                ops=(ids := tuple([op.id for op in node.ops])),
+                lines=lines(node.ops, ids),
                 prev=tuple([n.id for n in node.prev]),
                 next=tuple([n.id for n in node.next]),
                 live_out=tuple([op.id for op in node.live_out]),

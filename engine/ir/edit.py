@@ -30,8 +30,18 @@ def walk(block: Block) -> list[Op]:
     return out
 
 
+_FEW = 16
+"""Ops of a block for which a plain loop is quicker than slices: most blocks of nested code."""
+
+
 def _walk(block: Block, out: list[Op]) -> None:
     ops = block.ops
+    if len(ops) < _FEW:
+        for op in ops:
+            out.append(op)
+            for region in op.regions:
+                _walk(region, out)
+        return
     begin = 0  # of the run of plain ops that is not added yet
     for at in [i for i, op in enumerate(ops) if op.regions]:
         out += ops[begin : at + 1]

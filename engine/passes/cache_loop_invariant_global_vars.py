@@ -77,22 +77,17 @@ class _Cacher:
         self.atomic: set[object] = set()  # spaces that are the target of an atomic
         self.written: set[object] = set()
         self.around: set[Block] = set()  # the blocks with a loop in them, at any depth
+        self.touched: set[Block] = set()  # those with an access, at any depth
         for op in ops:
             if op.code == C.RANGE_FOR or op.code == C.WHILE:
-                self.add_blocks_around(op)
+                _add_blocks_around(op, self.around)
             if _touches(op):
+                _add_blocks_around(op, self.touched)
                 where = _space(self.memory.location(op.args[0]))
                 if C.ATOMIC[op.code]:
                     self.atomic.add(where)
                 if not C.READ[op.code]:
                     self.written.add(where)
-
-    def add_blocks_around(self, loop: Op) -> None:
-        """Add the blocks around ``loop``, up to one that is known."""
-        block = loop.block
-        while block is not None and block not in self.around:
-            self.around.add(block)
-            block = block.owner.block if block.owner is not None else None
 
     def block(self, block: Block, seen: set[Location]) -> None:
         """Treat the loops of a block. ``seen``: locations touched before, on every way here."""
@@ -111,6 +106,9 @@ class _Cacher:
 
     def loop(self, loop: Op, block: Block, seen: set[Location], out: list[Op]) -> None:
         """Cache what can be cached around ``loop``; the loop and what goes around it to ``out``."""
+        if loop.regions[0] not in self.touched:
+            out.append(loop)
+            return
         inside = walk(loop.regions[0])
         touching: dict[Location, list[Op]] = {}
         for op in inside:
@@ -249,6 +247,14 @@ def _values(index: Op) -> tuple[float, float]:
         if begin.code == C.CONST and end.code == C.CONST:
             return begin.attr, end.attr - 1
     return -math.inf, math.inf
+
+
+def _add_blocks_around(op: Op, found: set[Block]) -> None:
+    """Add the blocks around ``op``, up to one that is known."""
+    block = op.block
+    while block is not None and block not in found:
+        found.add(block)
+        block = block.owner.block if block.owner is not None else None
 
 
 def _touches(op: Op) -> bool:

@@ -73,7 +73,7 @@ def first_tier(func: Func, kernel: KernelText, job: CodeJob) -> FirstCode | None
     pending = background.submit(job)
     if pending is None:
         return None
-    text = with_deadline(kernel, time.CLOCK_MONOTONIC)
+    text = with_deadline(kernel, time.CLOCK_MONOTONIC, job.target.arch.startswith("x86_64"))
     entry = entry_symbol(kernel.symbol)
     return FirstTier(first_code(text, entry, job.target), pending, entry)
 

@@ -84,10 +84,7 @@ def nest(
 ) -> None:
     """Loops over every axis, outermost first, around the last region of ``op``."""
     order = axes or tuple(range(len(bounds) // 2))
-    counted = {
-        x.attr for x in walk(op.regions[-1])
-        if x.code == C.LOOP_INDEX and x.args[0] is op and x.id not in e.unused
-    }  # fmt: skip
+    counted = _counted(e, op)
     opened: list[_Loop] = []
     for axis in order:
         ends = bounds[2 * axis : 2 * axis + 2]
@@ -109,6 +106,19 @@ def nest(
         e.line(f"br label %{loop.head}{e.state.loop_property(hint)}")
         hint = ""
         e.place(loop.out)
+
+
+def _counted(e: Emitter, loop: Op) -> set[int]:
+    """The axes of ``loop`` whose index is wanted as a number, not for addresses alone."""
+    counted = e.counted
+    if loop not in counted:  # one walk for all loops inside of it: a walk each is depth times that
+        ops = walk(loop.regions[-1])
+        counted[loop] = set()
+        counted.update((op, set()) for op in ops if op.code == C.RANGE_FOR)
+        for op in ops:
+            if op.code == C.LOOP_INDEX and op.id not in e.unused:
+                counted.setdefault(op.args[0], set()).add(op.attr)
+    return counted[loop]
 
 
 def _independent(e: Emitter, op: Op, begin: int) -> str:

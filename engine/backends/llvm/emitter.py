@@ -163,7 +163,8 @@ class Emitter(Statements):
 
     in_entry: in the kernel's entry function, where values of the argument buffer are loaded at the
     head; elsewhere they are parameters of the function. `params` collects them either way. offsets:
-    of a `linearize`, its value in two parts. loop_values: loop counters. unused: what `wide`
+    of a `linearize`, its value in two parts. loop_values: loop counters. counted: axes of loops
+    whose index is wanted as a number. unused: what `wide`
     computes in 64 bits. narrow: ids of integers that are `hidden`. asserts: the function can fail.
     stop: where to go then.
     read_only: numbers of the arrays that the function's task only reads. callee: the real function
@@ -210,6 +211,7 @@ class Emitter(Statements):
         self.params: dict[str, Slot] = {}
         self.loaded: dict[str, str] = {}
         self.loop_values: dict[tuple[int, int], Counter] = {}
+        self.counted: Final[dict[Op, set[int]]] = {}
         self.block = "entry"
         self.narrow: set[int] = set()
         self.asserts = False

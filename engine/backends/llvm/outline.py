@@ -29,6 +29,7 @@ not be used (see `deadline`).
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -148,6 +149,10 @@ class _Outliner:
                 self.defined[f"%{line[:-1]}"] = i
                 self.labels.add(f"%{line[:-1]}")
 
+    def stops_in(self, begin: int, end: int) -> list[tuple[int, int]]:
+        """The stops of ``lines[begin:end]``. A search: there are parts and stops by thousands."""
+        return self.stops[bisect_left(self.stops, (begin,)) : bisect_left(self.stops, (end,))]
+
     def used(self, begin: int, end: int) -> dict[str, None]:
         return dict.fromkeys(_NAME.findall("\n".join(self.lines[begin:end])))
 
@@ -258,7 +263,7 @@ def outline(
 def _copy(o: _Outliner, found: Outlined, begin: int, end: int) -> None:
     """Lines that stay, with their stops."""
     shift = len(found.lines) - begin
-    found.stops.extend([(at + shift, w) for at, w in o.stops if begin <= at < end])
+    found.stops.extend([(at + shift, w) for at, w in o.stops_in(begin, end)])
     found.lines.extend(o.lines[begin:end])
     found.ids.extend(o.ids[begin:end])
 
@@ -312,7 +317,7 @@ def _function(
     shift = len(lines) - begin
     ids = [-1] * len(lines) + o.ids[begin:end]
     lines += o.lines[begin:end]
-    stops = [(at + shift, weight) for at, weight in o.stops if begin < at < end]
+    stops = [(at + shift, weight) for at, weight in o.stops_in(begin + 1, end)]
     lines += [o.lines[end], *back]
     lines += [f"  store {kind} {one}, ptr {one}.out" for one, kind in part.given.items()]
     lines += ["  ret void", "stop:", "  ret void", "}"]
