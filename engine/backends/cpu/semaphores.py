@@ -1,0 +1,58 @@
+"""Semaphores of a system as LLVM IR text: `semaphore` makes one, `post` and `wait` use it.
+
+Each is 128 bytes of memory, aligned to 64.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["DISPATCH", "POSIX"]
+
+POSIX: Final = """\
+declare i32 @sem_init(ptr, i32, i32)
+declare i32 @sem_post(ptr)
+declare i32 @sem_wait(ptr)
+
+define internal void @semaphore(ptr %s) nounwind {
+  %bad = call i32 @sem_init(ptr %s, i32 0, i32 0)
+  ret void
+}
+define internal void @post(ptr %s) nounwind {
+  %bad = call i32 @sem_post(ptr %s)
+  ret void
+}
+define internal void @wait(ptr %s) nounwind {
+entry:
+  br label %again
+again:
+  %bad = call i32 @sem_wait(ptr %s)
+  %interrupted = icmp ne i32 %bad, 0
+  br i1 %interrupted, label %again, label %done
+done:
+  ret void
+}
+"""
+
+# macOS has unnamed POSIX semaphores in its headers only: `sem_init` fails.
+DISPATCH: Final = """\
+declare ptr @dispatch_semaphore_create(i64)
+declare i64 @dispatch_semaphore_signal(ptr)
+declare i64 @dispatch_semaphore_wait(ptr, i64)
+
+define internal void @semaphore(ptr %s) nounwind {
+  %made = call ptr @dispatch_semaphore_create(i64 0)
+  store ptr %made, ptr %s, align 8
+  ret void
+}
+define internal void @post(ptr %s) nounwind {
+  %made = load ptr, ptr %s, align 8
+  %woken = call i64 @dispatch_semaphore_signal(ptr %made)
+  ret void
+}
+define internal void @wait(ptr %s) nounwind {
+  %made = load ptr, ptr %s, align 8
+  %late = call i64 @dispatch_semaphore_wait(ptr %made, i64 -1)
+  ret void
+}
+"""
