@@ -1,7 +1,7 @@
 """Runs the pool's LLVM IR text, with its threads in any order that a seed chooses.
 
-Every access to memory that threads share, and every call of the system, is a step of a thread; which
-thread takes the next step is drawn. Memory is sequentially consistent here: this finds wrong
+Every access to memory that threads share, and every call of the system, is a step of a thread;
+which thread takes the next step is drawn. Memory is sequentially consistent here: this finds wrong
 protocols, not wrong memory orders.
 """
 
@@ -222,6 +222,8 @@ class Machine:
         elif name == "@clock_gettime":
             self.clock += self.random.choice((10, 1_000, 100_000))
             self.memory[arguments[1]], self.memory[arguments[1] + 8] = 0, self.clock
+        elif name == "@sched_getcpu":
+            return self.random.randrange(2)
         elif name == "@llvm.smin.i64":
             return min(_signed(v, 64) for v in arguments) % (1 << 64)
         return 0

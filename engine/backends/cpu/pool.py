@@ -29,8 +29,9 @@ has to wake all. Waking costs more than a short job: a launch does it if there a
 they are longer than the shortest), or if `history` says that the chunks of this task take long.
 Workers that spin join without it.
 
-A thread that waits gives its processor away now and then. Otherwise, where other programs use the
-other processors, a worker without work could keep the launch from its processor for all of its spin.
+Where other programs use the other processors, the system may run a worker on that of the launch. A
+worker without work that finds itself there sleeps at once, since its spin would keep the launch
+from going on; and a launch that waits for a worker gives its processor away now and then.
 
 Threads are created by the first launch that needs them, and after a fork by the child's first.
 """
@@ -42,7 +43,7 @@ from typing import Final
 
 from ..kernarg import abi
 from .overlap import OVERLAP
-from .semaphores import DISPATCH, POSIX
+from .waiting import ANYWHERE, DISPATCH, LINUX, POSIX
 
 __all__ = ["module_text"]
 
@@ -72,6 +73,7 @@ _POOL: Final = """\
 @job.wakes = internal global i32 0, align 4
 @workers = internal global i64 0, align 8
 @ready = internal global i32 0, align 4
+@launched.on = internal global i32 -1, align 4
 @wake = internal global [128 x i8] zeroinitializer, align 64
 @left = internal global [128 x i8] zeroinitializer, align 64
 @history = internal global [{tasks} x {{ ptr, i64 }}] zeroinitializer, align 64
@@ -218,8 +220,8 @@ entry:
   %masked = call i32 @pthread_sigmask(i32 {sig_block}, ptr %signals, ptr null)
   br label %look
 look:
-  %last = phi i64 [ 0, %entry ], [ %last, %spin.more ], [ %last, %awake ], [ %last, %join ], [ %job, %leave ]
-  %spins = phi i32 [ 0, %entry ], [ %spins.next, %spin.more ], [ {spins}, %awake ], [ 0, %join ], [ 0, %leave ]
+  %last = phi i64 [ 0, %entry ], [ %last, %more ], [ %last, %up ], [ %last, %join ], [ %job, %out ]
+  %spins = phi i32 [ 0, %entry ], [ %next, %more ], [ {spins}, %up ], [ 0, %join ], [ 0, %out ]
   %seen = load atomic i64, ptr @state acquire, align 8
   %seen.job = lshr i64 %seen, 32
   %seen.new = icmp ne i64 %seen.job, %last
@@ -230,17 +232,17 @@ look:
   br i1 %seen.ok, label %join, label %spin
 spin:
   %tired = icmp uge i32 %spins, {spins}
-  br i1 %tired, label %doze, label %spin.next
-spin.next:
+  br i1 %tired, label %doze, label %rest
+rest:
   {pause}
-  %spins.next = add i32 %spins, 1
-  %few = and i32 %spins.next, 31
-  %polite = icmp eq i32 %few, 0
-  br i1 %polite, label %spin.yield, label %spin.more
-spin.yield:
-  %yielded = call i32 @sched_yield()
-  br label %spin.more
-spin.more:
+  %next = add i32 %spins, 1
+  %few = and i32 %next, 31
+  %due = icmp eq i32 %few, 0
+  br i1 %due, label %where, label %more
+where:
+  %in.the.way = call i1 @beside_launch()
+  br i1 %in.the.way, label %doze, label %more
+more:
   br label %look
 doze:
   %s.in = atomicrmw add ptr @sleepers, i32 1 seq_cst, align 4
@@ -254,11 +256,11 @@ doze:
   br i1 %now.ok, label %retract, label %sleep
 retract:
   %alone = call i1 @claim(ptr @sleepers)
-  br i1 %alone, label %awake, label %sleep
+  br i1 %alone, label %up, label %sleep
 sleep:
   call void @wait(ptr @wake)
-  br label %awake
-awake:
+  br label %up
+up:
   br label %look
 join:
   %less = sub i64 %seen, 65535  ; one who may join less, one more who has
@@ -292,14 +294,14 @@ work:
   %old = atomicrmw sub ptr @state, i64 1 seq_cst, align 8
   %count = and i64 %old, 65535
   %empty = icmp eq i64 %count, 1
-  br i1 %empty, label %last.out, label %leave
+  br i1 %empty, label %last.out, label %out
 last.out:
   %awaited = call i1 @claim(ptr @waiting)
-  br i1 %awaited, label %notify, label %leave
+  br i1 %awaited, label %notify, label %out
 notify:
   call void @post(ptr @left)
-  br label %leave
-leave:
+  br label %out
+out:
   br label %look
 }}
 
@@ -392,6 +394,7 @@ judge:
   store ptr %task, ptr @job.task, align 8
   store i64 %end64, ptr @job.end, align 8
   store i64 %helpers, ptr @job.helpers, align 8
+  call void @note_launch()
   store atomic i32 %wakes, ptr @job.wakes monotonic, align 4
   store atomic i64 %begin64, ptr @next monotonic, align 8
   %old = load atomic i64, ptr @state monotonic, align 8
@@ -405,13 +408,13 @@ judge:
   br i1 %short, label %first, label %wake.all
 wake.all:
   call void @rouse(i64 %helpers)
-  %began.long = call i64 @now()
+  %began.all = call i64 @now()
   br label %rest
 first:
-  %began.short = call i64 @now()
+  %began.first = call i64 @now()
   %ran.first = call i64 @take(ptr %kernarg, ptr %task, i64 %end64, i32 0, i64 1)
   %first.at = call i64 @now()
-  %first.ns = sub i64 %first.at, %began.short
+  %first.ns = sub i64 %first.at, %began.first
   %taken = load atomic i64, ptr @next monotonic, align 8
   %left.over = sub i64 %end64, %taken
   %left.ns = mul i64 %left.over, %first.ns
@@ -422,7 +425,7 @@ wake.late:
   call void @rouse(i64 %left.over)
   br label %rest
 rest:
-  %began = phi i64 [ %began.long, %wake.all ], [ %began.short, %first ], [ %began.short, %wake.late ]
+  %began = phi i64 [ %began.all, %wake.all ], [ %began.first, %first ], [ %began.first, %wake.late ]
   %ran.before = phi i64 [ 0, %wake.all ], [ %ran.first, %first ], [ %ran.first, %wake.late ]
   %ran.rest = call i64 @take(ptr %kernarg, ptr %task, i64 %end64, i32 0, i64 -1)
   %closed = atomicrmw and ptr @state, i64 -2147483649 seq_cst, align 8
@@ -478,9 +481,10 @@ def module_text(machine: str, system: str, threads: bool) -> str:
     if not threads:
         return OVERLAP
     declare, pause = _PAUSES.get(machine, ("", 'fence syncscope("singlethread") seq_cst'))
-    darwin = system == "Darwin"
+    darwin, linux = system == "Darwin", system == "Linux"
     pool = _POOL.format(
-        pause_declare=declare, pause=pause, semaphores=DISPATCH if darwin else POSIX,
+        pause_declare=declare, pause=pause,
+        semaphores=(DISPATCH if darwin else POSIX) + (LINUX if linux else ANYWHERE),
         spins=_SPINS, waits=_WAITS, yields=_WAITS + _YIELDS, worthy=_WORTHY_NS, many=_MANY,
         tasks=_TASKS, last_task=_TASKS - 1, threads=abi.THREADS, sig_block=1 if darwin else 0,
         clock=time.CLOCK_MONOTONIC,

@@ -1,13 +1,15 @@
-"""Semaphores of a system as LLVM IR text: `semaphore` makes one, `post` and `wait` use it.
+"""What threads of the pool use to wait, by system, as LLVM IR text.
 
-Each is 128 bytes of memory, aligned to 64.
+`semaphore` makes one of 128 bytes of memory, which are aligned to 64; `post` and `wait` use it.
+`note_launch` remembers on which processor a launch runs, and `beside_launch` says whether the
+calling thread runs on that one.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["DISPATCH", "POSIX"]
+__all__ = ["ANYWHERE", "DISPATCH", "LINUX", "POSIX"]
 
 POSIX: Final = """\
 declare i32 @sem_init(ptr, i32, i32)
@@ -31,6 +33,33 @@ again:
   br i1 %interrupted, label %again, label %done
 done:
   ret void
+}
+"""
+
+LINUX: Final = """\
+declare i32 @sched_getcpu()
+
+define internal void @note_launch() nounwind {
+  %cpu = call i32 @sched_getcpu()
+  store atomic i32 %cpu, ptr @launched.on monotonic, align 4
+  ret void
+}
+define internal i1 @beside_launch() nounwind {
+  %cpu = call i32 @sched_getcpu()
+  %launch = load atomic i32, ptr @launched.on monotonic, align 4
+  %beside = icmp eq i32 %cpu, %launch
+  ret i1 %beside
+}
+"""
+
+# Without a number of the processor, the system decides who needs it.
+ANYWHERE: Final = """\
+define internal void @note_launch() nounwind {
+  ret void
+}
+define internal i1 @beside_launch() nounwind {
+  %yielded = call i32 @sched_yield()
+  ret i1 false
 }
 """
 
