@@ -20,7 +20,7 @@ in which workers join. In one launch no two threads have the same number.
 Workers wait for the next job by spinning for some microseconds, then on a semaphore. A sleeper
 announces itself in `sleepers` before it looks at `state` for the last time, and a launch looks at
 `sleepers` after it has opened the job; both sequentially consistent, so that one of them sees the
-other. Whoever decreases `sleepers` decides: a launch that does posts the semaphore once, and a
+other. The thread that decreases `sleepers` decides: a launch that does posts the semaphore once, and a
 worker that does goes on without it. So there are never more posts than waits, and no one holds a
 lock that others need. `waiting` and `left` are the same for a launch that waits for workers.
 
@@ -31,7 +31,7 @@ Workers that spin join without it.
 
 Where other programs use the other processors, the system may run a worker on that of the launch. A
 worker without work that finds itself there sleeps at once, since its spin would keep the launch
-from going on; and a launch that waits for a worker gives its processor away now and then.
+from going on; and a launch that waits for a worker yields its processor now and then.
 
 Threads are created by the first launch that needs them, and after a fork by the child's first.
 """
@@ -50,9 +50,9 @@ __all__ = ["module_text"]
 _SPINS: Final = 2000
 """Looks at `state` before a worker sleeps."""
 _WAITS: Final = 512
-"""Looks at `state` of a launch that waits for workers, before it gives its processor away."""
+"""Looks at `state` of a launch that waits for workers, before it yields its processor."""
 _YIELDS: Final = 128
-"""Then so many that each give it away, before it sleeps."""
+"""Looks that each yield it, after those and before it sleeps."""
 _WORTHY_NS: Final = 20_000
 """Shorter jobs do not wake sleepers."""
 _MANY: Final = 4
@@ -240,7 +240,7 @@ rest:
   %due = icmp eq i32 %few, 0
   br i1 %due, label %where, label %more
 where:
-  %in.the.way = call i1 @beside_launch()
+  %in.the.way = call i1 @next_to_launch()
   br i1 %in.the.way, label %doze, label %more
 more:
   br label %look

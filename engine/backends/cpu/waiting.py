@@ -1,7 +1,7 @@
-"""What threads of the pool use to wait, by system, as LLVM IR text.
+"""Functions that threads of the pool wait with, by system, as LLVM IR text.
 
 `semaphore` makes one of 128 bytes of memory, which are aligned to 64; `post` and `wait` use it.
-`note_launch` remembers on which processor a launch runs, and `beside_launch` says whether the
+`note_launch` remembers on which processor a launch runs, and `next_to_launch` says whether the
 calling thread runs on that one.
 """
 
@@ -44,11 +44,11 @@ define internal void @note_launch() nounwind {
   store atomic i32 %cpu, ptr @launched.on monotonic, align 4
   ret void
 }
-define internal i1 @beside_launch() nounwind {
+define internal i1 @next_to_launch() nounwind {
   %cpu = call i32 @sched_getcpu()
   %launch = load atomic i32, ptr @launched.on monotonic, align 4
-  %beside = icmp eq i32 %cpu, %launch
-  ret i1 %beside
+  %same = icmp eq i32 %cpu, %launch
+  ret i1 %same
 }
 """
 
@@ -57,7 +57,7 @@ ANYWHERE: Final = """\
 define internal void @note_launch() nounwind {
   ret void
 }
-define internal i1 @beside_launch() nounwind {
+define internal i1 @next_to_launch() nounwind {
   %yielded = call i32 @sched_yield()
   ret i1 false
 }
