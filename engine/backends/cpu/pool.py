@@ -20,9 +20,10 @@ in which workers join. In one launch no two threads have the same number.
 Workers wait for the next job by spinning for some microseconds, then on a semaphore. A sleeper
 announces itself in `sleepers` before it looks at `state` for the last time, and a launch looks at
 `sleepers` after it has opened the job; both sequentially consistent, so that one of them sees the
-other. The thread that decreases `sleepers` decides: a launch that does posts the semaphore once, and a
-worker that does goes on without it. So there are never more posts than waits, and no one holds a
-lock that others need. `waiting` and `left` are the same for a launch that waits for workers.
+other. The thread that decreases `sleepers` decides: a launch that does posts the semaphore once,
+and a worker that does goes on without it. So there are never more posts than waits, and no one
+holds a lock that others need. `waiting` and `left` are the same for a launch that waits for
+workers.
 
 A launch wakes at most two sleepers, and each worker that joins at most two more, so that no thread
 has to wake all. Waking costs more than a short job: a launch does it if there are many chunks (then
