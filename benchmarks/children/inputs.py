@@ -37,6 +37,22 @@ def square():
     return [x, np.zeros_like(x)], []
 
 
+def product():
+    a, b = np.random.default_rng(6).random((2, 1024, 1024), dtype=np.float32)
+    return [a, b, np.zeros_like(a)], []
+
+
+def histogram():
+    keys = np.random.default_rng(7).integers(0, 256, 1 << 24).astype(np.int32)
+    return [np.zeros(256, np.int32), keys], []
+
+
+def scatter():
+    n = 1 << 24
+    keys = np.random.default_rng(8).integers(0, 4096, n).astype(np.int32)
+    return [np.zeros(4096, np.float32), keys, np.ones(n, np.float32)], []
+
+
 CASES = {
     "saxpy 2^24": saxpy,
     "sum 2^24": total,
@@ -45,6 +61,9 @@ CASES = {
     "mandelbrot 512^2": mandelbrot,
     "copy 8192^2": square,
     "transpose 8192^2": square,
+    "product 1024^2": product,
+    "histogram 2^24": histogram,
+    "scatter 2^24": scatter,
 }
 
 # Which array holds the result; the sum returns it.
@@ -55,6 +74,9 @@ RESULT = {
     "mandelbrot 512^2": 0,
     "copy 8192^2": 1,
     "transpose 8192^2": 1,
+    "product 1024^2": 2,
+    "histogram 2^24": 0,
+    "scatter 2^24": 0,
 }
 
 

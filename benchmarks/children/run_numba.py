@@ -88,6 +88,36 @@ def transpose(x, y):
             y[j, i] = x[i, j]
 
 
+def product(a, b, c):
+    np.matmul(a, b, out=c)  # OpenBLAS
+
+
+@fast
+def histogram(bins, keys):
+    parts = numba.get_num_threads()
+    own = np.zeros((parts, bins.size), bins.dtype)
+    share = (keys.size + parts - 1) // parts
+    for part in prange(parts):
+        for i in range(part * share, min(keys.size, (part + 1) * share)):
+            own[part, keys[i]] += 1
+    for part in range(parts):
+        for k in range(bins.size):
+            bins[k] += own[part, k]
+
+
+@fast
+def scatter(sums, keys, values):
+    parts = numba.get_num_threads()
+    own = np.zeros((parts, sums.size), sums.dtype)
+    share = (keys.size + parts - 1) // parts
+    for part in prange(parts):
+        for i in range(part * share, min(keys.size, (part + 1) * share)):
+            own[part, keys[i]] += values[i]
+    for part in range(parts):
+        for k in range(sums.size):
+            sums[k] += own[part, k]
+
+
 @numba.njit(fastmath=True)
 def bump(x):
     for i in range(x.size):
@@ -108,6 +138,9 @@ KERNELS = {
     "mandelbrot 512^2": mandelbrot,
     "copy 8192^2": copy,
     "transpose 8192^2": transpose,
+    "product 1024^2": product,
+    "histogram 2^24": histogram,
+    "scatter 2^24": scatter,
 }
 
 prepared = {}
@@ -141,4 +174,14 @@ def launch(cells, storage, launches):
     return timing.microseconds_a_launch(launches, kernel, array, lambda: None)
 
 
-wire.serve({"prepare": prepare, "steady": steady, "forget": forget, "launch": launch})
+def latencies(cells, launches, rest_s):
+    array = np.zeros(cells, np.float32)
+    for _ in range(5):
+        bump_parallel(array)
+    return timing.latencies(launches, bump_parallel, array, lambda: None, rest_s)
+
+
+wire.serve({
+    "prepare": prepare, "steady": steady, "forget": forget, "launch": launch,
+    "latencies": latencies,
+})  # fmt: skip

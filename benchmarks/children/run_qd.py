@@ -22,7 +22,7 @@ import mandelbrot  # noqa: E402
 import nbody  # noqa: E402
 import reduction  # noqa: E402
 import saxpy  # noqa: E402
-from launch_kernel import bump, copy, transpose  # noqa: E402
+from launch_kernel import bump, copy, histogram, product, scatter, transpose  # noqa: E402
 
 KERNELS = {
     "saxpy 2^24": saxpy.saxpy,
@@ -32,6 +32,9 @@ KERNELS = {
     "mandelbrot 512^2": mandelbrot.escape_time,
     "copy 8192^2": copy,
     "transpose 8192^2": transpose,
+    "product 1024^2": product,
+    "histogram 2^24": histogram,
+    "scatter 2^24": scatter,
 }
 DTYPES = {np.dtype(np.float32): qd.f32, np.dtype(np.int32): qd.i32}
 
@@ -79,4 +82,14 @@ def launch(cells, storage, launches):
     return timing.microseconds_a_launch(launches, bump, array, qd.sync)
 
 
-wire.serve({"prepare": prepare, "steady": steady, "forget": forget, "launch": launch})
+def latencies(cells, launches, rest_s):
+    array = container(np.zeros(cells, np.float32))
+    for _ in range(5):
+        bump(array)
+    return timing.latencies(launches, bump, array, qd.sync, rest_s)
+
+
+wire.serve({
+    "prepare": prepare, "steady": steady, "forget": forget, "launch": launch,
+    "latencies": latencies,
+})  # fmt: skip

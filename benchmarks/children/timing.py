@@ -21,3 +21,17 @@ def microseconds_a_launch(launches, kernel, array, settle):
         kernel(array)
     settle()
     return (time.perf_counter() - start) / launches * 1e6
+
+
+def latencies(launches, kernel, array, settle, rest_s):
+    """Median and 90th percentile, microseconds, of launches that follow a rest each."""
+    found = []
+    for _ in range(launches):
+        if rest_s:
+            time.sleep(rest_s)
+        start = time.perf_counter()
+        kernel(array)
+        settle()
+        found.append((time.perf_counter() - start) * 1e6)
+    found.sort()
+    return found[launches // 2], found[launches * 9 // 10]

@@ -9,7 +9,7 @@ from typing import Final
 
 from ..ir import Op
 from ..ir import codes as C
-from ..types import i32
+from ..types import i32, i64
 
 __all__ = ["NARROW", "is_index_sum", "narrow_in_addresses", "only_in_addresses"]
 
@@ -24,6 +24,8 @@ def is_index_sum(op: Op, depth: int) -> bool:
     if depth == 0 or op.code not in _SUMS or op.type is not i32:
         return False
     a, b = op.args
+    if op.code == C.ADD and (_is_corner(a) or _is_corner(b)):
+        return a.code == C.LOOP_INDEX or b.code == C.LOOP_INDEX
     if op.code == C.MUL:
         return (a.code == C.LOOP_INDEX and b.code in _INDEX_LEAVES) or (
             b.code == C.LOOP_INDEX and a.code in _INDEX_LEAVES
@@ -33,6 +35,11 @@ def is_index_sum(op: Op, depth: int) -> bool:
     return (a.code in _INDEX_LEAVES or is_index_sum(a, depth - 1)) and (
         b.code in _INDEX_LEAVES or is_index_sum(b, depth - 1)
     )
+
+
+def _is_corner(op: Op) -> bool:
+    """True for the first index of a tile, to which loops over the tile add theirs."""
+    return op.code == C.CAST_VALUE and op.args[0].type is i64
 
 
 def only_in_addresses(ops: list[Op]) -> set[int]:
@@ -47,7 +54,7 @@ def only_in_addresses(ops: list[Op]) -> set[int]:
             needed.update([a for a in op.args if a not in parts])
         elif op not in needed and (code == C.LOOP_INDEX or is_index_sum(op, 4)):
             unused.add(op.id)
-            needed.update([a for a in op.args if a.code == C.ARG_LOAD])
+            needed.update([a for a in op.args if a.code in (C.ARG_LOAD, C.CAST_VALUE)])
         else:
             needed.update(op.args)
     return unused

@@ -62,7 +62,9 @@ __all__ = ["Started", "Timed", "amounts_of", "measured", "reconsidered", "warm_s
 _ORACLE: Final = "interp"
 _ORACLE_BUDGET_S: Final = 0.02
 _COUNTER: Final = "cpu"
-_CPU_ONLY: Final = ("serialize_scatter", "pack_products", "mask_loops", "tile_iterations")
+_CPU_ONLY: Final = (
+    "privatize_scatter", "serialize_scatter", "pack_products", "mask_loops", "tile_iterations",
+)  # fmt: skip
 _WARM: Final = 3
 # The longest launch that is counted: with counters, on one thread without vectors, it is slower.
 _COUNTING_S: Final = 0.5

@@ -29,6 +29,8 @@ from ..ir.semantics import ATOMIC_OPERATION
 from .manager import PassCx
 from .registry import register
 
+__all__ = ["demote_atomics", "make_plain"]
+
 
 @register("demote_atomics", optional=True, per_task=True)
 def demote_atomics(func: Func, cx: PassCx) -> bool:
@@ -102,16 +104,21 @@ def _demote_block(
         b.ops.append(op)
         if not C.ATOMIC[op.code] or op in rereads or not _alone(op, serial, unique):
             continue
-        b.loc = op.loc
-        code, dest, value = op.code, op.args[0], op.args[1]
-        if code == C.ATOMIC_CAS:
-            new = b.select(b.binary(C.CMP_EQ, op, op.args[2]), value, op)
-        elif code == C.ATOMIC_XCHG:
-            new = value
-        else:
-            new = b.binary(ATOMIC_OPERATION[code], op, value)
-        b.store(dest, new)
+        make_plain(b, op)
         cx.rewrote(op, op, "no other iteration accesses the element: a load and a store")
-        op.code = C.LOCAL_LOAD if dest.code == C.ALLOCA else C.GLOBAL_LOAD
-        op.args = (dest,)
     block.ops = b.ops
+
+
+def make_plain(b: Builder, op: Op) -> None:
+    """Turn an atomic, the last op of ``b``, into a load, and add the operation and the store."""
+    b.loc = op.loc
+    code, dest, value = op.code, op.args[0], op.args[1]
+    if code == C.ATOMIC_CAS:
+        new = b.select(b.binary(C.CMP_EQ, op, op.args[2]), value, op)
+    elif code == C.ATOMIC_XCHG:
+        new = value
+    else:
+        new = b.binary(ATOMIC_OPERATION[code], op, value)
+    b.store(dest, new)
+    op.code = C.LOCAL_LOAD if dest.code == C.ALLOCA else C.GLOBAL_LOAD
+    op.args = (dest,)

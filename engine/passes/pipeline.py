@@ -165,6 +165,9 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     # First round: what is private to a task or an iteration needs no atomics, and
     # cache_loop_invariant_global_vars leaves targets of atomics alone.
     cx.run_pass("demote_atomics")
+    if kind is PipelineKind.CPU and config.make_thread_local:
+        # Before serialize_scatter, which is for what has no copies.
+        cx.run_pass("privatize_scatter")
     # Weighs the atomics that are left; a serial task needs none.
     if kind is PipelineKind.CPU and cx.run_pass("serialize_scatter"):
         cx.run_pass("demote_atomics")

@@ -32,14 +32,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..analysis import is_invariant, needs_blocks, use_counts
+from ..analysis import needs_blocks
 from ..ir import Block, Builder, Func, Op, set_block, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into, replace_uses
-from ..types import DataType, PointerType, i32, u32
-from .grid import THREADS, Grid, has_plain_bounds, is_plain
+from ..types import DataType, i32, u32
+from .grid import THREADS, Grid, is_plain
 from .manager import PassCx
 from .registry import register
+from .small_array import SmallArray, array_of
 
 __all__ = ["COPY", "privatize_atomics"]
 
@@ -66,67 +67,19 @@ def privatize_atomics(func: Func, cx: PassCx) -> bool:
     updates = [op for op in ops if op.code in _KINDS]
     if not updates or len(bounds) != 2:
         return False
-    array, why_not = _array_of(func, task, ops, updates)
+    array: int | None = None
+    if len(ops) > _MOST_OPS or not all(map(is_plain, ops)) or needs_blocks(body):
+        why_not = "the loop does more than counting"
+    elif updates[0].type not in (i32, u32):
+        why_not = "it updates no 32-bit integers"
+    else:
+        array, why_not = array_of(func, task, updates, _BINS)
     if array is None:
         cx.remark(updates[0], f"no copies in shared memory: {why_not}")
         return False
     _Mapping(func, task, updates, array).run()
     cx.remark(task, "blocks update a copy of a small array in shared memory")
     return True
-
-
-def _array_of(func: Func, task: Op, ops: list[Op], updates: list[Op]) -> tuple[int | None, str]:
-    """The number of the parameter that only updates touch, or the reason that there is none."""
-    body = task.regions[1]
-    if len(ops) > _MOST_OPS or not all(map(is_plain, ops)) or needs_blocks(body):
-        return None, "the loop does more than counting"
-    if not has_plain_bounds(task):
-        return None, "its bounds are computed"
-    first = updates[0]
-    if any(op.code != first.code or op.type is not first.type for op in updates):
-        return None, "its updates are of several kinds"
-    if first.type not in (i32, u32):
-        return None, "it updates no 32-bit integers"
-    counts = use_counts(body)
-    if any(op in counts for op in updates):
-        return None, "the old value is used"
-    spaces = {_space(op.args[0]) for op in updates}
-    (number,) = spaces if len(spaces) == 1 else (None,)
-    if number is None:
-        return None, "it updates more than one array"
-    p = func.params[number]
-    if p.element_shape or (p.layout is not None and _count(func, number) > _BINS):
-        return None, "the array is larger than a copy may be"
-    if all(is_invariant(op.args[0], task) for op in updates):
-        return None, "the address does not vary: threads add up for themselves"
-    others = {
-        _space(op.args[0]) for op in ops
-        if op.args and isinstance(op.args[0].type, PointerType) and op not in updates
-        and (C.READ[op.code] or C.WRITE[op.code] or C.ATOMIC[op.code])
-    }  # fmt: skip
-    if number in others or None in others:
-        return None, "the array is also accessed otherwise"
-    if p.layout is None and not func.noalias and others - {-1}:
-        return None, "other arrays may overlap it"
-    return number, ""
-
-
-def _space(pointer: Op) -> int | None:
-    """The number of the parameter that ``pointer`` leads to; -1 for a local, None for others."""
-    if pointer.code == C.ALLOCA:
-        return -1
-    if pointer.code != C.EXTERNAL_PTR or pointer.args[0].code != C.ARG_ADDR:
-        return None
-    number, grad = pointer.args[0].attr
-    return None if grad else int(number)
-
-
-def _count(func: Func, number: int) -> int:
-    layout, total = func.params[number].layout, 1
-    assert layout is not None
-    for extent in layout.shape:
-        total *= extent
-    return total
 
 
 def _grid_of(b: Builder, length: Op) -> tuple[Op, Op]:
@@ -142,19 +95,20 @@ def _grid_of(b: Builder, length: Op) -> tuple[Op, Op]:
 class _Mapping(Grid):
     """Makes the new body of one task.
 
-    blocks / threads: of the grid. extents: of the array.
+    blocks / threads: of the grid.
     """
 
     def __init__(self, func: Func, task: Op, updates: list[Op], number: int) -> None:
         super().__init__(func, task, lambda b, lengths: _grid_of(b, lengths[0])[1])
-        self.updates, self.number = updates, number
+        self.updates: Final = updates
+        self.array: Final = SmallArray(func, self.b, number, updates[0].args[0], _BINS)
         (self.begin,), (self.length,) = self.begins, self.lengths
         self.blocks, self.threads = _grid_of(self.b, self.length)
 
     def run(self) -> None:
         b = self.b
         copy = b.array(self.updates[0].type, _BINS, COPY, "shared")
-        size, small = self.size()
+        size, small = self.array.size()
         pays = b.binary(C.MUL, self.blocks, size)
         half = b.binary(C.BIT_SAR, self.length, b.const(1, i32))
         shared = b.binary(C.BIT_AND, small, b.binary(C.CMP_LE, pays, half))
@@ -167,7 +121,7 @@ class _Mapping(Grid):
             for op in self.updates:
                 new = mapping[op]
                 self.func.origins[new.id] = op.id
-                self.redirect(new, copy)
+                self.array.redirect(new, copy)
         with b.inside(choice.regions[1]):
             loop, at = self.loop()
             loop.ops += self.old.ops
@@ -178,47 +132,12 @@ class _Mapping(Grid):
         self.add_up(copy, b.select(shared, size, b.const(0, i32)))
         self.finish()
 
-    def size(self) -> tuple[Op, Op]:
-        """The number of elements, at most one more than a copy has, and whether a copy has them."""
-        b, (number, p) = self.b, (self.number, self.func.params[self.number])
-        most = b.const(_BINS + 1, i32)
-        self.extents: list[Op] = []
-        total = b.const(1, i32)
-        for axis in range(p.ndim):
-            extent = (
-                b.const(p.layout.shape[axis], i32) if p.layout is not None
-                else b.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), (axis, number), i32)
-            )  # fmt: skip
-            self.extents.append(extent)
-            few = b.binary(C.MIN, extent, most)
-            total = b.binary(C.MIN, b.binary(C.MUL, total, few), most)
-        return total, b.binary(C.CMP_LE, total, b.const(_BINS, i32))
-
     def loop(self) -> tuple[Block, Op]:
         """The loop over the iterations of a thread: its body, the user's index."""
         b = self.b
         block, at = self.strided(self.length, self.index, self.threads)
         with b.inside(block):
             return block, b.binary(C.ADD, self.begin, at)
-
-    def redirect(self, update: Op, copy: Op) -> None:
-        """Let an update go to the copy."""
-        block = update.block
-        assert block is not None
-        pointer, value = update.args
-        b = Builder(self.func, block, update.loc, [])
-        p = self.func.params[self.number]
-        indices = list(pointer.args[1:])
-        if p.layout is not None:
-            for axis, first in enumerate(p.layout.origin[: p.ndim]):
-                if first:
-                    indices[axis] = b.binary(C.SUB, indices[axis], b.const(first, i32))
-        place = indices[0]
-        if len(indices) > 1:
-            place = b.emit(C.LINEARIZE, (*indices, *self.extents[1:]), len(indices))
-        update.args = (b.element(copy, place), value)
-        at = block.ops.index(update)
-        block.ops[at:at] = b.ops
 
     def add_up(self, copy: Op, size: Op) -> None:
         """Add the block's copy to the array."""
@@ -230,19 +149,4 @@ class _Mapping(Grid):
             value = b.load(b.element(copy, at))
             some = b.if_(b.binary(C.CMP_NE, value, b.const(0, t)))
             with b.inside(some.regions[0]):
-                b.emit(update.code, (self.element(at), value))
-
-    def element(self, place: Op) -> Op:
-        """The address of an element of the array by its number."""
-        b, p = self.b, self.func.params[self.number]
-        indices: list[Op] = []
-        for axis in range(p.ndim - 1, -1, -1):
-            index = place
-            if axis:
-                index = b.binary(C.MOD, place, self.extents[axis])
-                place = b.binary(C.DIV, place, self.extents[axis])
-            first = p.layout.origin[axis] if p.layout is not None else 0
-            indices.append(b.binary(C.ADD, index, b.const(first, i32)) if first else index)
-        old = self.updates[0].args[0]
-        base = b.emit(C.ARG_ADDR, (), old.args[0].attr, old.args[0].type)
-        return b.emit(C.EXTERNAL_PTR, (base, *reversed(indices)), old.attr, old.type)
+                b.emit(update.code, (self.array.element(at), value))

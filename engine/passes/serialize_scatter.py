@@ -38,6 +38,8 @@ from .cost import op_cost, trips
 from .manager import PassCx
 from .registry import register
 
+__all__ = ["prefers_one_thread", "serialize_scatter"]
+
 # Tenths of a nanosecond, measured on the scatter of a material point method. An atomic update
 # waits for all memory accesses before it; plain ones overlap, also where they miss the caches.
 _PLAIN: Final = 5
@@ -63,10 +65,9 @@ def serialize_scatter(func: Func, cx: PassCx) -> bool:
         return False
     if needs_blocks(task.regions[1]):
         return False  # iterations work together
-    work, plain, atomic = _Weights(func, task, config.make_thread_local).block(task.regions[1])
+    work, plain, atomic = _weights(func, task, cx)
     if not atomic:
         return False
-    work //= 2  # address arithmetic, mostly, which the scattered accesses hide
     bounds = task.regions[0].ops[-1]
     known = all(bound.code == C.CONST for bound in bounds.args)
     short = known and (work + atomic) * trips(bounds) < _SHORT
@@ -80,6 +81,19 @@ def serialize_scatter(func: Func, cx: PassCx) -> bool:
     )  # fmt: skip
     _make_serial(func, task)
     return True
+
+
+def prefers_one_thread(func: Func, task: Op, cx: PassCx, threads: int) -> bool:
+    """True if one thread with plain updates is faster than ``threads`` with atomics."""
+    work, plain, atomic = _weights(func, task, cx)
+    return threads * (work + plain) <= work + atomic
+
+
+def _weights(func: Func, task: Op, cx: PassCx) -> tuple[int, int, int]:
+    """Cost of what is no shared update, and of those that are, if they are plain or atomic."""
+    weights = _Weights(func, task, cx.config.make_thread_local)
+    work, plain, atomic = weights.block(task.regions[1])
+    return work // 2, plain, atomic  # address arithmetic, mostly, which scattered accesses hide
 
 
 class _Weights:

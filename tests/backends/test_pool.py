@@ -8,6 +8,7 @@ import threading
 import numpy as np
 import pytest
 from irkit import config
+from qd_studio import engine as qd
 from qd_studio.engine.backends import base
 from qd_studio.engine.backends.cpu import native
 from qd_studio.engine.backends.cpu.arguments import CpuBufferPool
@@ -87,6 +88,40 @@ def test_launches_from_many_python_threads():
         t.join()
     assert not failures
     assert all((x == 200).all() for x in arrays)
+
+
+def test_failing_launches_next_to_others():
+    """A chunk that fails ends its own launch only, and leaves the pool ready for the next one."""
+
+    @qd.kernel
+    def fails(x: qd.types.NDArray[qd.i32, 1], at: qd.i32):
+        for i in range(x.shape[0]):
+            for _ in range(50):
+                x[i] += 1
+            assert i != at
+
+    qd.init(arch=qd.cpu, debug=True, cpu_max_num_threads=3)
+    x = np.zeros(3000, np.int32)
+    fails(x, -1)
+    ends = []
+
+    def work(k):
+        for turn in range(60):
+            own = np.zeros(3000, np.int32)
+            if (turn + k) % 3:
+                fails(own, -1)
+                assert (own == 50).all()
+            else:
+                with pytest.raises(qd.QuadrantsAssertionError):
+                    fails(own, 1000 * k)
+        ends.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(3)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(ends) == [0, 1, 2]
 
 
 def test_a_launch_from_within_a_launch(monkeypatch):

@@ -141,7 +141,7 @@ def make_native(threads: bool, cache: InjectedCache = NO_CACHE) -> Native:
     """Load the native functions; without ``threads`` the pool is Python's."""
     from .pool import module_text
 
-    system = "Darwin" if sys.platform == "darwin" else ""
+    system = {"darwin": "Darwin", "linux": "Linux"}.get(sys.platform, "")
     text = module_text(host.machine(), system, threads)
     names = ("qd_overlap", "qd_apart")
     if threads:

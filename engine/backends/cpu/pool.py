@@ -1,146 +1,65 @@
-"""The native part of the runtime, as LLVM IR text: a thread pool and the overlap check.
+"""The native part of the runtime, as LLVM IR text: a thread pool, next to the overlap check.
 
 One job is in the pool at a time. `state` packs everything that decides who may work on it::
 
     bits 32..63   number of the job
     bit  31       open: threads may join
-    bits 0..30    threads that have joined and not left
+    bits 16..30   threads that may still join
+    bits 0..15    threads that have joined and not left
 
-A launch writes the job, opens it, wakes sleepers, runs chunks itself until none is left, closes
-the job and waits until all who joined have left. A worker joins by one compare-and-swap on `state`
-as a whole, so that it can never join a job that has been closed, however late it wakes up. Chunks
-are handed out by one counter. A launch that finds the pool busy (one from a second Python thread,
-or from a callback of a launch) runs all its chunks itself.
+A launch writes the job, opens it, runs chunks itself until none is left, closes the job and waits
+until all who joined have left. A worker joins by one compare-and-swap on `state` as a whole, so
+that it can never join a job that has been closed, however late it wakes up. Chunks are handed out
+by one counter, so a launch never waits for a thread that has not joined. A launch that finds the
+pool busy (one from a second Python thread, or from a callback of a launch) runs all its chunks
+itself.
 
-A task receives the number of the thread it runs on: 0 for the launch, 1 and so on for workers. In
-one launch no two threads that work at the same time have the same number.
+A task receives the number of the thread it runs on: 0 for the launch, then 1 and so on in the order
+in which workers join. In one launch no two threads have the same number.
 
-Workers wait for the next job by spinning for some microseconds, then on a condition variable. A
-sleeper announces itself in `sleepers` before it looks at `state` for the last time, and a launch
-looks at `sleepers` after it has opened the job; both sequentially consistent, so that one of them
-sees the other.
+Workers wait for the next job by spinning for some microseconds, then on a semaphore. A sleeper
+announces itself in `sleepers` before it looks at `state` for the last time, and a launch looks at
+`sleepers` after it has opened the job; both sequentially consistent, so that one of them sees the
+other. The thread that decreases `sleepers` decides: a launch that does posts the semaphore once,
+and a worker that does goes on without it. So there are never more posts than waits, and no one
+holds a lock that others need. `waiting` and `left` are the same for a launch that waits for
+workers.
+
+A launch wakes at most two sleepers, and each worker that joins at most two more, so that no thread
+has to wake all. Waking costs more than a short job: a launch does it if there are many chunks (then
+they are longer than the shortest), or if `history` says that the chunks of this task take long.
+Workers that spin join without it.
+
+Where other programs use the other processors, the system may run a worker on that of the launch. A
+worker without work that finds itself there sleeps at once, since its spin would keep the launch
+from going on; and a launch that waits for a worker yields its processor now and then.
 
 Threads are created by the first launch that needs them, and after a fork by the child's first.
 """
 
 from __future__ import annotations
 
+import time
 from typing import Final
 
 from ..kernarg import abi
+from .overlap import OVERLAP
+from .waiting import ANYWHERE, DISPATCH, LINUX, POSIX
 
 __all__ = ["module_text"]
 
 _SPINS: Final = 2000
-
-_OVERLAP: Final = """\
-; In place of `qd_overlap`, for arrays that were found to share no memory.
-define i32 @qd_apart(ptr %kernarg, ptr %table) nounwind {
-  ret i32 0
-}
-
-; Whether an array or field that is written shares memory with another, two fields left out.
-; `table` is described in `kernel`. A gradient that is not there has the address 0 and no bytes.
-define i32 @qd_overlap(ptr %kernarg, ptr %table) nounwind {
-entry:
-  %n64 = load i64, ptr %table, align 8
-  %rows = getelementptr inbounds i8, ptr %table, i64 8
-  %low = alloca i64, i64 %n64, align 8
-  %high = alloca i64, i64 %n64, align 8
-  br label %ranges
-ranges:
-  %i = phi i64 [ 0, %entry ], [ %i.next, %measured ]
-  %i.in = icmp ult i64 %i, %n64
-  br i1 %i.in, label %measure, label %pairs
-measure:
-  %row = getelementptr inbounds [5 x i64], ptr %rows, i64 %i
-  %slot64 = load i64, ptr %row, align 8
-  %data.at = getelementptr inbounds i8, ptr %kernarg, i64 %slot64
-  %data = load i64, ptr %data.at, align 8
-  %extents.in = getelementptr inbounds i8, ptr %row, i64 8
-  %extents.off64 = load i64, ptr %extents.in, align 8
-  %extents = getelementptr inbounds i8, ptr %kernarg, i64 %extents.off64
-  %ndim.in = getelementptr inbounds i8, ptr %row, i64 16
-  %ndim = load i64, ptr %ndim.in, align 8
-  %size.in = getelementptr inbounds i8, ptr %row, i64 24
-  %size64 = load i64, ptr %size.in, align 8
-  br label %axes
-axes:
-  %axis = phi i64 [ 0, %measure ], [ %axis.next, %axis.do ]
-  %bytes = phi i64 [ %size64, %measure ], [ %bytes.next, %axis.do ]
-  %axis.in = icmp slt i64 %axis, %ndim
-  br i1 %axis.in, label %axis.do, label %measured
-axis.do:
-  %extent.at = getelementptr inbounds i64, ptr %extents, i64 %axis
-  %extent = load i32, ptr %extent.at, align 8
-  %extent64 = zext i32 %extent to i64
-  %bytes.next = mul i64 %bytes, %extent64
-  %axis.next = add i64 %axis, 1
-  br label %axes
-measured:
-  %absent = icmp eq i64 %data, 0
-  %held = select i1 %absent, i64 0, i64 %bytes
-  %end = add i64 %data, %held
-  %low.at = getelementptr inbounds i64, ptr %low, i64 %i
-  %high.at = getelementptr inbounds i64, ptr %high, i64 %i
-  store i64 %data, ptr %low.at, align 8
-  store i64 %end, ptr %high.at, align 8
-  %i.next = add i64 %i, 1
-  br label %ranges
-pairs:
-  %a = phi i64 [ 0, %ranges ], [ %a.next, %next.a ]
-  %a.in = icmp ult i64 %a, %n64
-  br i1 %a.in, label %one, label %apart
-one:
-  %a.row = getelementptr inbounds [5 x i64], ptr %rows, i64 %a
-  %a.flag = getelementptr inbounds i8, ptr %a.row, i64 32
-  %a.flags = load i64, ptr %a.flag, align 8
-  %a.written = and i64 %a.flags, 1
-  %a.writes = icmp ne i64 %a.written, 0
-  br i1 %a.writes, label %others, label %next.a
-others:
-  %b = phi i64 [ 0, %one ], [ %b.next, %next.b ]
-  %b.in = icmp ult i64 %b, %n64
-  br i1 %b.in, label %two, label %next.a
-two:
-  %b.row = getelementptr inbounds [5 x i64], ptr %rows, i64 %b
-  %b.flag = getelementptr inbounds i8, ptr %b.row, i64 32
-  %b.flags = load i64, ptr %b.flag, align 8
-  %flags = and i64 %a.flags, %b.flags
-  %field.bit = and i64 %flags, 2
-  %fields = icmp ne i64 %field.bit, 0
-  %itself = icmp eq i64 %a, %b
-  %same = or i1 %itself, %fields
-  %a.low.at = getelementptr inbounds i64, ptr %low, i64 %a
-  %a.high.at = getelementptr inbounds i64, ptr %high, i64 %a
-  %b.low.at = getelementptr inbounds i64, ptr %low, i64 %b
-  %b.high.at = getelementptr inbounds i64, ptr %high, i64 %b
-  %a.low = load i64, ptr %a.low.at, align 8
-  %a.high = load i64, ptr %a.high.at, align 8
-  %b.low = load i64, ptr %b.low.at, align 8
-  %b.high = load i64, ptr %b.high.at, align 8
-  %before = icmp ult i64 %a.low, %b.high
-  %after = icmp ult i64 %b.low, %a.high
-  %share = and i1 %before, %after
-  %differ = xor i1 %same, true
-  %a.some = icmp ult i64 %a.low, %a.high
-  %b.some = icmp ult i64 %b.low, %b.high
-  %some = and i1 %a.some, %b.some
-  %real = and i1 %share, %some
-  %clash = and i1 %real, %differ
-  br i1 %clash, label %overlap, label %next.b
-next.b:
-  %b.next = add i64 %b, 1
-  br label %others
-next.a:
-  %a.next = add i64 %a, 1
-  br label %pairs
-overlap:
-  ret i32 1
-apart:
-  ret i32 0
-}
-"""
+"""Looks at `state` before a worker sleeps."""
+_WAITS: Final = 512
+"""Looks at `state` of a launch that waits for workers, before it yields its processor."""
+_YIELDS: Final = 128
+"""Looks that each yield it, after those and before it sleeps."""
+_WORTHY_NS: Final = 20_000
+"""Shorter jobs do not wake sleepers."""
+_MANY: Final = 4
+"""Times the number of threads: with as many chunks, a job is not short."""
+_TASKS: Final = 64
+"""Entries of the history."""
 
 _POOL: Final = """\
 @state = internal global i64 0, align 128
@@ -152,24 +71,24 @@ _POOL: Final = """\
 @job.kernarg = internal global ptr null, align 8
 @job.end = internal global i64 0, align 8
 @job.helpers = internal global i64 0, align 8
+@job.wakes = internal global i32 0, align 4
 @workers = internal global i64 0, align 8
 @ready = internal global i32 0, align 4
-@mutex = internal global [128 x i8] zeroinitializer, align 64
+@launched.on = internal global i32 -1, align 4
 @wake = internal global [128 x i8] zeroinitializer, align 64
 @left = internal global [128 x i8] zeroinitializer, align 64
+@history = internal global [{tasks} x {{ ptr, i64 }}] zeroinitializer, align 64
 
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_detach(ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
-declare i32 @pthread_mutex_init(ptr, ptr)
-declare i32 @pthread_mutex_lock(ptr)
-declare i32 @pthread_mutex_unlock(ptr)
-declare i32 @pthread_cond_init(ptr, ptr)
-declare i32 @pthread_cond_wait(ptr, ptr)
-declare i32 @pthread_cond_broadcast(ptr)
+declare i32 @sched_yield()
+declare i32 @clock_gettime(i32, ptr)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)
+declare i64 @llvm.smin.i64(i64, i64)
 {pause_declare}
 
+{semaphores}
 ; After a fork: the child has none of the threads, and what they left half done does not count.
 define void @qd_pool_forget() nounwind {{
   store atomic i64 0, ptr @state seq_cst, align 8
@@ -187,6 +106,17 @@ define i64 @qd_pool_workers() nounwind {{
   ret i64 %n
 }}
 
+define internal i64 @now() nounwind {{
+  %at = alloca {{ i64, i64 }}, align 8
+  %bad = call i32 @clock_gettime(i32 {clock}, ptr %at)
+  %seconds = load i64, ptr %at, align 8
+  %fraction.at = getelementptr inbounds i8, ptr %at, i64 8
+  %fraction = load i64, ptr %fraction.at, align 8
+  %scaled = mul i64 %seconds, 1000000000
+  %ns = add i64 %scaled, %fraction
+  ret i64 %ns
+}}
+
 ; Create threads until there are `wanted`. Only the owner of `busy` calls this.
 define internal void @start(i64 %wanted) nounwind noinline {{
 entry:
@@ -195,9 +125,8 @@ entry:
   %first = icmp eq i32 %ready, 0
   br i1 %first, label %prepare, label %head
 prepare:
-  %m = call i32 @pthread_mutex_init(ptr @mutex, ptr null)
-  %w = call i32 @pthread_cond_init(ptr @wake, ptr null)
-  %l = call i32 @pthread_cond_init(ptr @left, ptr null)
+  call void @semaphore(ptr @wake)
+  call void @semaphore(ptr @left)
   store i32 1, ptr @ready, align 4
   br label %head
 head:
@@ -205,8 +134,7 @@ head:
   %more = icmp slt i64 %n, %wanted
   br i1 %more, label %create, label %done
 create:
-  %number = inttoptr i64 %n to ptr
-  %bad = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %number)
+  %bad = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr null)
   %n.next = add i64 %n, 1
   store i64 %n.next, ptr @workers, align 8
   %failed = icmp ne i32 %bad, 0
@@ -219,11 +147,56 @@ done:
   ret void
 }}
 
-; Take chunks of the open job until none is left or an assertion has failed.
-define internal void @take(ptr %kernarg, ptr %task, i64 %end, i32 %thread) nounwind {{
+; Decrease `number` by one, unless it is 0.
+define internal i1 @claim(ptr %number) nounwind {{
+entry:
+  %first = load atomic i32, ptr %number seq_cst, align 4
+  br label %head
+head:
+  %seen = phi i32 [ %first, %entry ], [ %other, %some ]
+  %none = icmp eq i32 %seen, 0
+  br i1 %none, label %done, label %some
+some:
+  %less = sub i32 %seen, 1
+  %pair = cmpxchg ptr %number, i32 %seen, i32 %less seq_cst seq_cst, align 4
+  %other = extractvalue {{ i32, i1 }} %pair, 0
+  %in = extractvalue {{ i32, i1 }} %pair, 1
+  br i1 %in, label %done, label %head
+done:
+  %claimed = phi i1 [ false, %head ], [ true, %some ]
+  ret i1 %claimed
+}}
+
+; Wake two sleepers, or fewer if there are not as many or fewer are `wanted`.
+define internal void @rouse(i64 %wanted) nounwind {{
+entry:
+  %most = call i64 @llvm.smin.i64(i64 %wanted, i64 2)
+  br label %head
+head:
+  %n = phi i64 [ 0, %entry ], [ %n.next, %post ]
+  %more = icmp slt i64 %n, %most
+  br i1 %more, label %try, label %done
+try:
+  %claimed = call i1 @claim(ptr @sleepers)
+  br i1 %claimed, label %post, label %done
+post:
+  call void @post(ptr @wake)
+  %n.next = add i64 %n, 1
+  br label %head
+done:
+  ret void
+}}
+
+; Take chunks of the open job until `most` are done, none is left or an assertion has failed. How
+; many were run.
+define internal i64 @take(ptr %kernarg, ptr %task, i64 %end, i32 %thread, i64 %most) nounwind {{
 entry:
   br label %head
 head:
+  %ran = phi i64 [ 0, %entry ], [ %ran.next, %run ]
+  %enough = icmp eq i64 %ran, %most
+  br i1 %enough, label %done, label %next.chunk
+next.chunk:
   %chunk = atomicrmw add ptr @next, i64 1 monotonic, align 8
   %some = icmp slt i64 %chunk, %end
   br i1 %some, label %check, label %done
@@ -234,9 +207,10 @@ check:
 run:
   %number = trunc i64 %chunk to i32
   call void %task(ptr %kernarg, i32 %number, i32 %thread)
+  %ran.next = add i64 %ran, 1
   br label %head
 done:
-  ret void
+  ret i64 %ran
 }}
 
 define internal ptr @worker(ptr %argument) nounwind {{
@@ -245,79 +219,135 @@ entry:
   call void @llvm.memset.p0.i64(ptr %signals, i8 -1, i64 128, i1 false)
   ; Signals are for the threads of Python.
   %masked = call i32 @pthread_sigmask(i32 {sig_block}, ptr %signals, ptr null)
-  %me = ptrtoint ptr %argument to i64
   br label %look
 look:
-  %last = phi i64 [ 0, %entry ], [ %last, %spin.next ], [ %last, %join ], [ %job, %leave ]
-  %spins = phi i32 [ 0, %entry ], [ %spins.next, %spin.next ], [ 0, %join ], [ 0, %leave ]
+  %last = phi i64 [ 0, %entry ], [ %last, %more ], [ %last, %up ], [ %last, %join ], [ %job, %out ]
+  %spins = phi i32 [ 0, %entry ], [ %next, %more ], [ {spins}, %up ], [ 0, %join ], [ 0, %out ]
   %seen = load atomic i64, ptr @state acquire, align 8
   %seen.job = lshr i64 %seen, 32
   %seen.new = icmp ne i64 %seen.job, %last
-  %seen.bit = and i64 %seen, 2147483648
-  %seen.open = icmp ne i64 %seen.bit, 0
+  %seen.low = trunc i64 %seen to i32
+  %seen.room = lshr i32 %seen.low, 16
+  %seen.open = icmp ugt i32 %seen.room, 32768
   %seen.ok = and i1 %seen.new, %seen.open
   br i1 %seen.ok, label %join, label %spin
 spin:
-  %tired = icmp ugt i32 %spins, {spins}
-  br i1 %tired, label %doze, label %spin.next
-spin.next:
+  %tired = icmp uge i32 %spins, {spins}
+  br i1 %tired, label %doze, label %rest
+rest:
   {pause}
-  %spins.next = add i32 %spins, 1
+  %next = add i32 %spins, 1
+  %few = and i32 %next, 31
+  %due = icmp eq i32 %few, 0
+  br i1 %due, label %where, label %more
+where:
+  %in.the.way = call i1 @next_to_launch()
+  br i1 %in.the.way, label %doze, label %more
+more:
   br label %look
 doze:
-  %locked = call i32 @pthread_mutex_lock(ptr @mutex)
   %s.in = atomicrmw add ptr @sleepers, i32 1 seq_cst, align 4
-  br label %dozing
-dozing:
   %now = load atomic i64, ptr @state seq_cst, align 8
   %now.job = lshr i64 %now, 32
   %now.new = icmp ne i64 %now.job, %last
-  %now.bit = and i64 %now, 2147483648
-  %now.open = icmp ne i64 %now.bit, 0
+  %now.low = trunc i64 %now to i32
+  %now.room = lshr i32 %now.low, 16
+  %now.open = icmp ugt i32 %now.room, 32768
   %now.ok = and i1 %now.new, %now.open
-  br i1 %now.ok, label %awake, label %sleep
+  br i1 %now.ok, label %retract, label %sleep
+retract:
+  %alone = call i1 @claim(ptr @sleepers)
+  br i1 %alone, label %up, label %sleep
 sleep:
-  %slept = call i32 @pthread_cond_wait(ptr @wake, ptr @mutex)
-  br label %dozing
-awake:
-  %s.out = atomicrmw sub ptr @sleepers, i32 1 seq_cst, align 4
-  %unlocked = call i32 @pthread_mutex_unlock(ptr @mutex)
-  br label %join
+  call void @wait(ptr @wake)
+  br label %up
+up:
+  br label %look
 join:
-  %old = phi i64 [ %seen, %look ], [ %now, %awake ]
-  %joined = add i64 %old, 1
-  %pair = cmpxchg ptr @state, i64 %old, i64 %joined seq_cst seq_cst, align 8
+  %less = sub i64 %seen, 65535  ; one who may join less, one more who has
+  %pair = cmpxchg ptr @state, i64 %seen, i64 %less seq_cst seq_cst, align 8
   %in = extractvalue {{ i64, i1 }} %pair, 1
-  br i1 %in, label %joined.job, label %look
-joined.job:
-  %job = lshr i64 %old, 32
+  br i1 %in, label %joined, label %look
+joined:
+  %job = lshr i64 %seen, 32
   %helpers = load i64, ptr @job.helpers, align 8
-  %wanted = icmp slt i64 %me, %helpers
-  br i1 %wanted, label %work, label %leave.now
-work:
   %kernarg = load ptr, ptr @job.kernarg, align 8
   %task = load ptr, ptr @job.task, align 8
   %end = load i64, ptr @job.end, align 8
-  %me32 = trunc i64 %me to i32
-  %thread = add i32 %me32, 1
-  call void @take(ptr %kernarg, ptr %task, i64 %end, i32 %thread)
-  br label %leave.now
-leave.now:
-  %before = atomicrmw sub ptr @state, i64 1 seq_cst, align 8
-  %count = and i64 %before, 2147483647
-  %alone = icmp eq i64 %count, 1
-  br i1 %alone, label %last.out, label %leave
+  %room = and i32 %seen.room, 32767
+  %others = sub i32 %room, 1
+  %room64 = zext i32 %room to i64
+  %before = sub i64 %helpers, %room64
+  %before32 = trunc i64 %before to i32
+  %thread = add i32 %before32, 1
+  %wakes = load atomic i32, ptr @job.wakes monotonic, align 4
+  %quiet = icmp eq i32 %wakes, 0
+  br i1 %quiet, label %work, label %pass.on
+pass.on:
+  %others64 = zext i32 %others to i64
+  %taken = load atomic i64, ptr @next monotonic, align 8
+  %open = sub i64 %end, %taken
+  %useful = call i64 @llvm.smin.i64(i64 %others64, i64 %open)
+  call void @rouse(i64 %useful)
+  br label %work
+work:
+  %ran = call i64 @take(ptr %kernarg, ptr %task, i64 %end, i32 %thread, i64 -1)
+  %old = atomicrmw sub ptr @state, i64 1 seq_cst, align 8
+  %count = and i64 %old, 65535
+  %empty = icmp eq i64 %count, 1
+  br i1 %empty, label %last.out, label %out
 last.out:
-  %waits = load atomic i32, ptr @waiting seq_cst, align 4
-  %awaited = icmp ne i32 %waits, 0
-  br i1 %awaited, label %notify, label %leave
+  %awaited = call i1 @claim(ptr @waiting)
+  br i1 %awaited, label %notify, label %out
 notify:
-  %n.lock = call i32 @pthread_mutex_lock(ptr @mutex)
-  %n.wake = call i32 @pthread_cond_broadcast(ptr @left)
-  %n.unlock = call i32 @pthread_mutex_unlock(ptr @mutex)
-  br label %leave
-leave:
+  call void @post(ptr @left)
+  br label %out
+out:
   br label %look
+}}
+
+; Wait until all who joined the closed job have left.
+define internal void @join.all() nounwind {{
+entry:
+  br label %look
+look:
+  %spins = phi i32 [ 0, %entry ], [ %spins.next, %more ], [ 0, %again ]
+  %now = load atomic i64, ptr @state acquire, align 8
+  %inside = and i64 %now, 65535
+  %empty = icmp eq i64 %inside, 0
+  br i1 %empty, label %done, label %spin
+spin:
+  %spins.next = add i32 %spins, 1
+  %near = icmp ult i32 %spins, {waits}
+  br i1 %near, label %rest, label %far
+rest:
+  {pause}
+  br label %more
+far:
+  %tired = icmp ugt i32 %spins, {yields}
+  br i1 %tired, label %doze, label %yield
+yield:
+  %yielded = call i32 @sched_yield()
+  br label %more
+more:
+  br label %look
+doze:
+  store atomic i32 1, ptr @waiting seq_cst, align 4
+  %still = load atomic i64, ptr @state seq_cst, align 8
+  %still.in = and i64 %still, 65535
+  %gone = icmp eq i64 %still.in, 0
+  br i1 %gone, label %retract, label %sleep
+retract:
+  %alone = call i1 @claim(ptr @waiting)
+  br i1 %alone, label %done, label %sleep
+sleep:
+  call void @wait(ptr @left)
+  ; Not always the end: a worker of an earlier job may have come late to its look at `waiting`.
+  br label %again
+again:
+  br label %look
+done:
+  ret void
 }}
 
 ; Run task(kernarg, c, thread) for begin <= c < end, on the pool if there is more than one chunk.
@@ -328,7 +358,8 @@ entry:
   %n = sub i64 %end64, %begin64
   %threads.at = getelementptr inbounds i8, ptr %kernarg, i64 {threads}
   %threads = load i64, ptr %threads.at, align 8
-  %width = call i64 @llvm.smin.i64(i64 %n, i64 %threads)
+  %most = call i64 @llvm.smin.i64(i64 %threads, i64 32767)
+  %width = call i64 @llvm.smin.i64(i64 %n, i64 %most)
   %many = icmp sgt i64 %width, 1
   br i1 %many, label %claim, label %alone
 claim:
@@ -339,64 +370,83 @@ open:
   %helpers = sub i64 %width, 1
   %have = load i64, ptr @workers, align 8
   %few = icmp slt i64 %have, %helpers
-  br i1 %few, label %grow, label %publish
+  br i1 %few, label %grow, label %judge
 grow:
   call void @start(i64 %helpers)
-  br label %publish
-publish:
+  br label %judge
+judge:
+  ; Long: many chunks, a task that is not in the history, or one whose chunks took long.
+  %address = ptrtoint ptr %task to i64
+  %mixed = lshr i64 %address, 4
+  %entry.of = and i64 %mixed, {last_task}
+  %row = getelementptr inbounds [{tasks} x {{ ptr, i64 }}], ptr @history, i64 0, i64 %entry.of
+  %row.task = load ptr, ptr %row, align 8
+  %row.ns = getelementptr inbounds i8, ptr %row, i64 8
+  %known.ns = load i64, ptr %row.ns, align 8
+  %known = icmp eq ptr %row.task, %task
+  %expected = mul i64 %known.ns, %n
+  %brief = icmp slt i64 %expected, {worthy}
+  %known.brief = and i1 %known, %brief
+  %bulk = mul i64 %most, {many}
+  %small = icmp slt i64 %n, %bulk
+  %short = and i1 %known.brief, %small
+  %wakes = select i1 %short, i32 0, i32 1
   store ptr %kernarg, ptr @job.kernarg, align 8
   store ptr %task, ptr @job.task, align 8
   store i64 %end64, ptr @job.end, align 8
   store i64 %helpers, ptr @job.helpers, align 8
+  call void @note_launch()
+  store atomic i32 %wakes, ptr @job.wakes monotonic, align 4
   store atomic i64 %begin64, ptr @next monotonic, align 8
   %old = load atomic i64, ptr @state monotonic, align 8
   %number = lshr i64 %old, 32
   %number.next = add i64 %number, 1
   %shifted = shl i64 %number.next, 32
-  %opened = or i64 %shifted, 2147483648
+  %room = shl i64 %helpers, 16
+  %free = or i64 %room, 2147483648
+  %opened = or i64 %shifted, %free
   store atomic i64 %opened, ptr @state seq_cst, align 8
-  %sleeping = load atomic i32, ptr @sleepers seq_cst, align 4
-  %asleep = icmp ne i32 %sleeping, 0
-  br i1 %asleep, label %rouse, label %work
-rouse:
-  %r.lock = call i32 @pthread_mutex_lock(ptr @mutex)
-  %r.wake = call i32 @pthread_cond_broadcast(ptr @wake)
-  %r.unlock = call i32 @pthread_mutex_unlock(ptr @mutex)
-  br label %work
-work:
-  call void @take(ptr %kernarg, ptr %task, i64 %end64, i32 0)
+  br i1 %short, label %first, label %wake.all
+wake.all:
+  call void @rouse(i64 %helpers)
+  %began.all = call i64 @now()
+  br label %rest
+first:
+  %began.first = call i64 @now()
+  %ran.first = call i64 @take(ptr %kernarg, ptr %task, i64 %end64, i32 0, i64 1)
+  %first.at = call i64 @now()
+  %first.ns = sub i64 %first.at, %began.first
+  %taken = load atomic i64, ptr @next monotonic, align 8
+  %left.over = sub i64 %end64, %taken
+  %left.ns = mul i64 %left.over, %first.ns
+  %mistaken = icmp sgt i64 %left.ns, {worthy}
+  br i1 %mistaken, label %wake.late, label %rest
+wake.late:
+  store atomic i32 1, ptr @job.wakes monotonic, align 4
+  call void @rouse(i64 %left.over)
+  br label %rest
+rest:
+  %began = phi i64 [ %began.all, %wake.all ], [ %began.first, %first ], [ %began.first, %wake.late ]
+  %ran.before = phi i64 [ 0, %wake.all ], [ %ran.first, %first ], [ %ran.first, %wake.late ]
+  %ran.rest = call i64 @take(ptr %kernarg, ptr %task, i64 %end64, i32 0, i64 -1)
   %closed = atomicrmw and ptr @state, i64 -2147483649 seq_cst, align 8
+  %ended = call i64 @now()
+  %ran = add i64 %ran.before, %ran.rest
+  %idle = icmp eq i64 %ran, 0
+  br i1 %idle, label %wait, label %record
+record:
+  ; At most twice what was known, since other programs may have run in between.
+  %took = sub i64 %ended, %began
+  %chunk.ns = sdiv i64 %took, %ran
+  %twice = shl i64 %known.ns, 1
+  %limit = add i64 %twice, 100
+  %damped = call i64 @llvm.smin.i64(i64 %chunk.ns, i64 %limit)
+  %kept.ns = select i1 %known, i64 %damped, i64 %chunk.ns
+  store ptr %task, ptr %row, align 8
+  store i64 %kept.ns, ptr %row.ns, align 8
   br label %wait
 wait:
-  %spins = phi i32 [ 0, %work ], [ %spins.next, %wait.more ]
-  %now = load atomic i64, ptr @state acquire, align 8
-  %inside = and i64 %now, 2147483647
-  %empty = icmp eq i64 %inside, 0
-  br i1 %empty, label %free, label %wait.spin
-wait.spin:
-  %tired = icmp ugt i32 %spins, {spins}
-  br i1 %tired, label %doze, label %wait.more
-wait.more:
-  {pause}
-  %spins.next = add i32 %spins, 1
-  br label %wait
-doze:
-  store atomic i32 1, ptr @waiting seq_cst, align 4
-  %d.lock = call i32 @pthread_mutex_lock(ptr @mutex)
-  br label %dozing
-dozing:
-  %still = load atomic i64, ptr @state seq_cst, align 8
-  %still.in = and i64 %still, 2147483647
-  %gone = icmp eq i64 %still.in, 0
-  br i1 %gone, label %awake, label %sleep
-sleep:
-  %slept = call i32 @pthread_cond_wait(ptr @left, ptr @mutex)
-  br label %dozing
-awake:
-  %d.unlock = call i32 @pthread_mutex_unlock(ptr @mutex)
-  store atomic i32 0, ptr @waiting seq_cst, align 4
-  br label %free
-free:
+  call void @join.all()
   store atomic i32 0, ptr @busy release, align 4
   ret void
 alone:
@@ -416,8 +466,6 @@ run:
 done:
   ret void
 }}
-
-declare i64 @llvm.smin.i64(i64, i64)
 """
 
 _PAUSES: Final = {
@@ -432,10 +480,14 @@ def module_text(machine: str, system: str, threads: bool) -> str:
     threads: whether there are POSIX threads; without, the module holds the overlap check alone.
     """
     if not threads:
-        return _OVERLAP
+        return OVERLAP
     declare, pause = _PAUSES.get(machine, ("", 'fence syncscope("singlethread") seq_cst'))
+    darwin, linux = system == "Darwin", system == "Linux"
     pool = _POOL.format(
-        pause_declare=declare, pause=pause, spins=_SPINS, threads=abi.THREADS,
-        sig_block=1 if system == "Darwin" else 0,
+        pause_declare=declare, pause=pause,
+        semaphores=(DISPATCH if darwin else POSIX) + (LINUX if linux else ANYWHERE),
+        spins=_SPINS, waits=_WAITS, yields=_WAITS + _YIELDS, worthy=_WORTHY_NS, many=_MANY,
+        tasks=_TASKS, last_task=_TASKS - 1, threads=abi.THREADS, sig_block=1 if darwin else 0,
+        clock=time.CLOCK_MONOTONIC,
     )  # fmt: skip
-    return _OVERLAP + "\n" + pool
+    return OVERLAP + "\n" + pool
