@@ -19,5 +19,13 @@ class PipelineKind(Enum):
     GPU = "gpu"
     """A thread runs single iterations, and waits for the others of its block."""
 
+    TENSOR_GPU = "tensor_gpu"
+    """A GPU on which subgroups of 32 threads multiply fragments of matrices (`fragment_mma`)."""
+
     INTERP = "interp"
     """Loops stay as they are written; one thread runs them."""
+
+    @property
+    def is_gpu(self) -> bool:
+        """True for GPUs with and without tensor cores."""
+        return self in (PipelineKind.GPU, PipelineKind.TENSOR_GPU)

@@ -151,6 +151,7 @@ def _to_chunks(cx: PassCx) -> None:
 def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     """Tasks to what a backend generates code from for this kind of machine."""
     config = cx.config
+    cx.kind = kind
     cx.begin("offload_to_executable")
     cx.stage("start_offload_to_executable")
     # Needs array addresses as written, before copies in locals hide reads.
@@ -168,13 +169,15 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     # Weighs the atomics that are left; a serial task needs none.
     if kind is PipelineKind.CPU and cx.run_pass("serialize_scatter"):
         cx.run_pass("demote_atomics")
-    if kind is PipelineKind.GPU and config.make_thread_local:
+    if kind.is_gpu and config.make_thread_local:
         # Before addresses are offsets; what it makes runs in blocks, as below.
         cx.run_pass("privatize_atomics")
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
-    if kind is PipelineKind.GPU:
+    if kind.is_gpu:
         # After it: sums in an element of an array are sums in a local then.
+        cx.run_pass("tensor_products")
+        # Before the next one, which shares its plan: what has a block size is done.
         cx.run_pass("tile_products")
         cx.run_pass("stage_shared")
         if config.make_thread_local and cx.run_pass("block_reduce"):
@@ -199,7 +202,7 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
 
     cx.begin("final")
     cx.run_pass("type_check")
-    if kind is PipelineKind.GPU:
+    if kind.is_gpu:
         # Last: it counts operations, and compares addresses to the byte.
         cx.run_pass("map_to_grid")
     cx.stage("final")
