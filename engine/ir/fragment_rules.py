@@ -39,7 +39,7 @@ def _fragment_problem(verifier: object, op: Op) -> str | None:
 
 def _copy_problem(verifier: object, op: Op) -> str | None:
     """The fault of an async_copy."""
-    to, source = op.args
+    to, source = op.args[:2]
     elem = _elem(source)
     if _elem(to) is not elem or elem is None:
         return "async_copy copies between arrays of one type"

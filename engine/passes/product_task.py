@@ -182,16 +182,19 @@ class TileGrid(Grid):
 
     Few tiles would leave most processors without work: the second task then has the iterations, and
     this one has none. The lengths of the axes decide before each launch. sides: iterations of a
-    tile along each axis, powers of two. few: so many whole tiles are enough.
+    tile along each axis, powers of two. few: so many whole tiles are enough. threads: of a block.
     """
 
-    def __init__(self, func: Func, task: Op, sides: tuple[int, int], few: int) -> None:
+    def __init__(
+        self, func: Func, task: Op, sides: tuple[int, int], few: int, threads: int = THREADS
+    ) -> None:
         self.sides: Final = sides
         self.few: Final = few
+        self.threads: Final = threads
         block = task.block
         assert block is not None
         other = clone(func, task, {}, block)
-        super().__init__(func, task, self._threads)
+        super().__init__(func, task, self._threads, threads)
         self._limit(other)
         block.ops.insert(block.ops.index(task) + 1, other)
 
@@ -227,4 +230,4 @@ class TileGrid(Grid):
     def _threads(self, b: Builder, lengths: list[Op]) -> Op:
         enough, tiles = self.grid(b, lengths)
         blocks = b.binary(C.MUL, enough, b.binary(C.MUL, *tiles))
-        return b.binary(C.MUL, blocks, b.const(THREADS, i32))
+        return b.binary(C.MUL, blocks, b.const(self.threads, i32))

@@ -1,7 +1,7 @@
 """tensor_products: matrix products of f16 run on tensor cores, on a GPU that has them.
 
-In ``s += cast(a[i, k]) * cast(b[k, j])``, with a sum of f32, a block of 8 warps runs a tile of 128 by
-256 iterations. For 32 values of ``k`` at a time it copies to shared memory what the tile reads,
+In ``s += cast(a[i, k]) * cast(b[k, j])``, with a sum of f32, a block of 8 warps runs a tile of 128
+by 256 iterations. For 32 values of ``k`` at a time it copies to shared memory what the tile reads,
 a few steps ahead and asynchronously; each warp loads fragments from there, and multiplies those of
 64 by 64 iterations::
 
@@ -42,8 +42,7 @@ from ..ir import codes as C
 from ..ir.attrs import FragmentAttr
 from ..ir.edit import clone_into
 from ..pipeline_kind import PipelineKind
-from ..types import f16, f32, i32, row_major, u64
-from .grid import THREADS
+from ..types import f16, f32, i32, i64, row_major, u64
 from .linear_form import form_of
 from .manager import PassCx
 from .product_task import INNER, ProductTask, TileGrid, product_task, tiles_of
@@ -76,7 +75,13 @@ class Shape(NamedTuple):
     depth: int = 32
     stages: int = 3
     few: int = 1
+    carry: bool = True
     group: int = 8
+
+    @property
+    def threads(self) -> int:
+        """Of a block."""
+        return _LANES * self.warps[0] * self.warps[1]
 
     @property
     def warp(self) -> tuple[int, int]:
@@ -155,7 +160,7 @@ def _sum_of(plan: ProductTask) -> _Sum | str:
 
 def _why_not(func: Func, cx: PassCx, plan: ProductTask, found: _Sum) -> str:
     """The reason that the task must stay as it is; empty if there is none."""
-    if any(_runs_inward(func, plan, load, axis) is None for axis, load in enumerate(found.loads)):
+    if not all(_layout(func, plan, load, axis) for axis, load in enumerate(found.loads)):
         return "elements of an array are not next to each other"
     if not cx.config.fast_math:
         return "without fast_math its sums keep their order"
@@ -164,11 +169,20 @@ def _why_not(func: Func, cx: PassCx, plan: ProductTask, found: _Sum) -> str:
     return ""
 
 
-def _runs_inward(func: Func, plan: ProductTask, load: Op, axis: int) -> bool | None:
-    """True if elements are neighbours along the inner loop, False if they are along ``axis``.
+class _Layout(NamedTuple):
+    """The elements of a load in memory.
 
-    None if they are along neither, or if the array's rows are not those of memory.
+    inward: neighbours are those along the inner loop, else those along the load's axis. axis: of
+    the array, along which the inner loop runs. factor: elements of that axis for each value of k.
     """
+
+    inward: bool
+    axis: int
+    factor: int
+
+
+def _layout(func: Func, plan: ProductTask, load: Op, axis: int) -> _Layout | None:
+    """The layout of a load; None if no elements are neighbours, or for other layouts than rows."""
     pointer = load.args[0]
     number, grad = pointer.args[0].attr
     p = func.params[int(number)]
@@ -176,17 +190,27 @@ def _runs_inward(func: Func, plan: ProductTask, load: Op, axis: int) -> bool | N
         return None
     if p.layout is not None and p.layout != row_major(p.layout.shape, p.layout.origin):
         return None
-    *outer, last = pointer.args[1:]
     depends = plan.depends
-    for along, across, inward in ((INNER, axis, True), (axis, INNER, False)):
-        steps = [
-            factor if depends.get(op) == {along} and op.code == C.LOOP_INDEX else 0
-            for op, factor in form_of(last).terms.items()
-            if depends.get(op)
-        ]
-        if steps == [1] and not any(along in depends.get(op, ()) for op in outer):
-            return inward if across not in depends.get(last, ()) else None
-    return None
+    indices = pointer.args[1:]
+    deep = [n for n, index in enumerate(indices) if INNER in depends.get(index, ())]
+    wide = [n for n, index in enumerate(indices) if axis in depends.get(index, ())]
+    last = len(indices) - 1
+    if len(deep) != 1 or (deep == [last]) == (last in wide):
+        return None
+    factor = _factor(depends, indices[deep[0]], INNER)
+    inward = deep == [last]
+    step = factor if inward else _factor(depends, indices[last], axis)
+    if not factor or step != 1 or (not inward and wide != [last]):
+        return None
+    return _Layout(inward, deep[0], factor)
+
+
+def _factor(depends: dict[Op, frozenset[int]], index: Op, along: int) -> int:
+    """How far an index moves with that of the loop ``along``; 0 if that is not known."""
+    steps = [(op, factor) for op, factor in form_of(index).terms.items() if depends.get(op)]
+    if len(steps) != 1 or steps[0][0].code != C.LOOP_INDEX or depends[steps[0][0]] != {along}:
+        return 0
+    return steps[0][1]
 
 
 class _Fragments(TileGrid):
@@ -201,10 +225,10 @@ class _Fragments(TileGrid):
         self.plan: Final = plan
         self.sum: Final = found
         self.shape: Final = SHAPE
-        super().__init__(func, task, SHAPE.sides, SHAPE.few)
-        self.inward: Final = [
-            bool(_runs_inward(func, plan, load, axis)) for axis, load in enumerate(found.loads)
-        ]
+        super().__init__(func, task, SHAPE.sides, SHAPE.few, SHAPE.threads)
+        layouts = [_layout(func, plan, load, axis) for axis, load in enumerate(found.loads)]
+        self.layouts: Final = [layout for layout in layouts if layout is not None]
+        self.inward: Final = [layout.inward for layout in self.layouts]
         self.inner: Final = [
             op for op in plan.loop.regions[0].ops
             if op.code == C.LOOP_INDEX and op.args[0] is plan.loop
@@ -236,14 +260,14 @@ class _Fragments(TileGrid):
         ]
         self.pitch = 4 * _FRAGMENT[1] + 4
         size = _FRAGMENT[0] * self.pitch
-        self.staging = b.array(f32, THREADS // _LANES * size, TILE, "shared", clear=False)
+        self.staging = b.array(f32, self.threads // _LANES * size, TILE, "shared", clear=False)
         self.fragments = [
             [b.array(f16, n * each, "fragments", clear=False)
              for n, each in zip(shape.fragments, (8, 4), strict=True)]
             for _ in range(2)
         ]  # fmt: skip
         enough, tiles = self.grid(b, self.lengths)
-        block, self.thread = self.split(self.index, THREADS)
+        block, self.thread = self.split(self.index, self.threads)
         self.warp, self.lane = self.split(self.thread, _LANES)
         self.staged = self.times(self.warp, size)
         self.place = [
@@ -292,6 +316,7 @@ class _Fragments(TileGrid):
         self.sums = b.array(f32, 4 * shape.fragments[0] * shape.fragments[1], "sums")
         zero = self.const(0)
         self.begin, self.end = [self.sliced(bound, {}) for bound in self.plan.loop.args]
+        self.strides = [self.stride(axis) for axis in (0, 1)]
         count = b.binary(C.MAX, b.binary(C.SUB, self.end, self.begin), zero)
         steps = tiles_of(b, count, shape.depth)
         whole = self.split(count, shape.depth)[0]
@@ -300,27 +325,38 @@ class _Fragments(TileGrid):
         self.afterwards(fresh)
         b.emit(C.BLOCK_SYNC)
 
+    def extent(self, load: Op, axis: int) -> Op:
+        """Of the array of a load along one of its axes."""
+        number = int(load.args[0].args[0].attr[0])
+        layout = self.func.params[number].layout
+        if layout is not None:
+            return self.const(layout.shape[axis])
+        return self.b.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), (axis, number), i32)
+
     def aligned(self) -> Op:
         """True if all rows that this tile reads begin at multiples of 16 bytes."""
         b = self.b
-        extents: list[Op] = []
         addresses: list[Op] = []
+        rests: list[Op] = []
         for axis, load in enumerate(self.sum.loads):
-            pointer = load.args[0]
-            p = self.func.params[int(pointer.args[0].attr[0])]
-            last = p.ndim - 1
-            if p.layout is not None:
-                extents.append(self.const(p.layout.shape[last]))
-            elif last:  # else there is one row
-                attr = (last, int(pointer.args[0].attr[0]))
-                extents.append(b.emit(C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, (), attr, i32))
+            last = len(load.args[0].args) - 2
+            if last:  # else there is one row
+                extent = self.extent(load, last)
+                rests.append(b.binary(C.BIT_AND, extent, self.const(_COPIED - 1)))
             first = self.pointer(axis, self.add(self.begins[axis], self.corner[axis]), self.begin)
             addresses.append(b.emit(C.ADDRESS, (first,), None, u64))
         address = b.binary(C.BIT_AND, b.binary(C.BIT_OR, *addresses), b.const(15, u64))
         found = b.binary(C.CMP_EQ, address, b.const(0, u64))
-        for extent in extents:
-            rest = b.binary(C.BIT_AND, extent, self.const(_COPIED - 1))
+        for rest in rests:
             found = b.binary(C.BIT_AND, found, b.binary(C.CMP_EQ, rest, self.const(0)))
+        return found
+
+    def stride(self, axis: int) -> Op:
+        """Elements from what one step reads to what the next one reads, as i64."""
+        b, layout, load = self.b, self.layouts[axis], self.sum.loads[axis]
+        found = b.const(layout.factor * self.shape.depth, i64)
+        for inner in range(layout.axis + 1, len(load.args[0].args) - 1):
+            found = b.binary(C.MUL, found, b.cast(self.extent(load, inner), i64))
         return found
 
     # Copies to shared memory
@@ -341,10 +377,15 @@ class _Fragments(TileGrid):
         mapping |= {op: index for op in self.indices if op.attr == axis}
         return self.sliced(self.sum.loads[axis].args[0], mapping)
 
-    def source(self, axis: int, step: Op, row: Op, column: Op) -> tuple[Op, Op]:
-        """The indices of the element at a place of a buffer: of the axis, and of k."""
+    def source(self, axis: int, row: Op, column: Op, step: Op | None) -> tuple[Op, Op]:
+        """The indices of the element at a place of a buffer: of the axis, and of k.
+
+        step: the one that the buffer is for; None for the first.
+        """
         deep, wide = (column, row) if self.inward[axis] else (row, column)
-        k = self.add(self.add(self.begin, self.times(step, self.shape.depth)), deep)
+        k = self.add(self.begin, deep)
+        if step is not None:
+            k = self.add(k, self.times(step, self.shape.depth))
         return self.add(self.add(self.begins[axis], self.corner[axis]), wide), k
 
     def slot(self, axis: int, number: Op) -> Op:
@@ -358,14 +399,16 @@ class _Fragments(TileGrid):
             rows, columns = self.extents(axis)
             chunks = columns // _COPIED
             base = self.slot(axis, stage)
+            skip = b.binary(C.MUL, b.cast(step, i64), self.strides[axis])
             row, column = self.split(self.thread, chunks)
             column = self.times(column, _COPIED)
-            for n in range(rows * chunks // THREADS):
-                down = self.add(row, n * (THREADS // chunks))
-                source = self.pointer(axis, *self.source(axis, step, down, column))
+            for n in range(rows * chunks // self.threads):
+                down = self.add(row, n * (self.threads // chunks))
+                # What does not change from step to step is an address by itself.
+                source = self.pointer(axis, *self.source(axis, down, column, None))
                 at = self.add(self.times(down, columns + _PAD), column)
                 to = b.element(self.buffers[axis], self.add(base, at))
-                b.emit(C.ASYNC_COPY, (to, source), _COPIED)
+                b.emit(C.ASYNC_COPY, (to, source, skip), _COPIED)
 
     def fill_slowly(self, step: Op, stage: Op) -> None:
         """Copy what a step reads one element at a time, with zeros beyond the end."""
@@ -374,12 +417,12 @@ class _Fragments(TileGrid):
         for axis, load in enumerate(self.sum.loads):
             rows, columns = self.extents(axis)
             base = self.slot(axis, stage)
-            times = self.const(rows * columns // THREADS)
+            times = self.const(rows * columns // self.threads)
             loop = b.range_for((self.const(0), times), ForAttr())
             with b.inside(loop.regions[0]):
-                number = self.add(self.times(b.loop_index(loop, 0), THREADS), self.thread)
+                number = self.add(self.times(b.loop_index(loop, 0), self.threads), self.thread)
                 row, column = self.split(number, columns)
-                index, k = self.source(axis, step, row, column)
+                index, k = self.source(axis, row, column, step)
                 value = b.load(self.pointer(axis, index, b.binary(C.MIN, k, last)))
                 self.func.origins[value.id] = load.id
                 value = b.select(b.binary(C.CMP_LE, k, last), value, b.const(0.0, f16))
@@ -402,9 +445,10 @@ class _Fragments(TileGrid):
                 with b.inside(some.regions[0]):
                     self.fill_slowly(step, step)
             b.emit(C.ASYNC_GROUP)
-        b.emit(C.ASYNC_WAIT, (), ahead - 1)
-        b.emit(C.BLOCK_SYNC)
-        self.load(0, self.const(0), 0)
+        if self.shape.carry:
+            b.emit(C.ASYNC_WAIT, (), ahead - 1)
+            b.emit(C.BLOCK_SYNC)
+            self.load(0, self.const(0), 0)
         quick = b.binary(C.MAX, self.add(whole, -ahead), self.const(0))
         loop = b.range_for((self.const(0), quick), ForAttr())
         with b.inside(loop.regions[0]):
@@ -426,17 +470,23 @@ class _Fragments(TileGrid):
         b, shape = self.b, self.shape
         stages = self.const(shape.stages)
         here = b.binary(C.MOD, step, stages)
-        ahead = self.add(step, shape.stages - 1)
-        fill(ahead, b.binary(C.MOD, ahead, stages))
-        b.emit(C.ASYNC_GROUP)
         parts = shape.depth // _K
+        if not shape.carry:
+            b.emit(C.ASYNC_WAIT, (), shape.stages - 2)
+            b.emit(C.BLOCK_SYNC)
+            self.load(0, here, 0)
         for part in range(parts):
+            # Loads come before what hides their latency: the code generator keeps their order.
             if part < parts - 1:
                 self.load((part + 1) % 2, here, part + 1)
-            else:
+            elif shape.carry:
                 b.emit(C.ASYNC_WAIT, (), shape.stages - 2)
                 b.emit(C.BLOCK_SYNC)
                 self.load(0, b.binary(C.MOD, self.add(step, 1), stages), 0)
+            if part == 0:
+                ahead = self.add(step, shape.stages - 1)
+                fill(ahead, b.binary(C.MOD, ahead, stages))
+                b.emit(C.ASYNC_GROUP)
             rows, columns = shape.fragments
             attr = FragmentAttr(rows=rows, columns=columns)
             b.emit(C.FRAGMENT_MMA, (self.sums, *self.fragments[part % 2]), attr)
@@ -478,20 +528,20 @@ class _Fragments(TileGrid):
     def iterate(self, down: int, right: int, fresh: list[Op]) -> None:
         """The rest of 16 by 32 iterations of this warp, which begin at a place of its own."""
         b = self.b
-        loop = b.range_for((self.const(0), self.const(_FRAGMENT[0])), ForAttr())
-        with b.inside(loop.regions[0]):
-            row = b.loop_index(loop, 0)
-            at = [
-                self.add(self.add(corner, place), self.add(mine, offset))
-                for corner, place, mine, offset in zip(
-                    self.corner, self.place, (row, self.lane), (down, right), strict=True
-                )
-            ]
-            new = [b.binary(C.CMP_GE, *pair) for pair in zip(at, fresh, strict=True)]
-            some = b.if_(b.binary(C.BIT_AND, *new))
-            with b.inside(some.regions[0]):
-                offset = self.add(self.add(self.times(row, self.pitch), self.lane), self.staged)
-                self.rest(at, b.load(b.element(self.staging, offset)))
+        corner = [
+            self.add(self.add(corner, place), offset)
+            for corner, place, offset in zip(self.corner, self.place, (down, right), strict=True)
+        ]
+        column = self.add(corner[1], self.lane)
+        skipped = b.binary(C.MAX, b.binary(C.SUB, fresh[0], corner[0]), self.const(0))
+        some = b.if_(b.binary(C.CMP_GE, column, fresh[1]))
+        with b.inside(some.regions[0]):
+            loop = b.range_for((skipped, self.const(_FRAGMENT[0])), ForAttr())
+            with b.inside(loop.regions[0]):
+                row = b.loop_index(loop, 0)
+                at = self.add(self.add(self.times(row, self.pitch), self.lane), self.staged)
+                value = b.load(b.element(self.staging, at))
+                self.rest([self.add(corner[0], row), column], value)
 
     def rest(self, at: list[Op], value: Op) -> None:
         """The rest of one iteration, whose products have this sum."""

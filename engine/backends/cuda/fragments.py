@@ -14,6 +14,8 @@ from ...ir import Op
 from ...ir import codes as C
 from ...ir.attrs import SUBGROUP_SIZE, FragmentAttr
 from ..llvm.dialect import declared_call
+from ..llvm.text import MEMORY
+from ..stacks import element
 
 if TYPE_CHECKING:
     from ..llvm.gpu_emitter import GpuEmitter
@@ -29,11 +31,12 @@ _COPY: Final = "@llvm.nvvm.cp.async.cg.shared.global.16"
 
 
 def _beyond(e: GpuEmitter, pointer: str, ty: str, count: int | str) -> str:
-    """The address ``count`` elements after one."""
+    """The address ``count`` elements after one. count: a number, or an operand with its type."""
     if count == 0:
         return pointer
     space, gap, _ = pointer.rpartition(" ")
-    at = e.value(f"getelementptr inbounds {ty}, ptr {pointer}, i32 {count}")
+    offset = count if isinstance(count, str) else f"i32 {count}"
+    at = e.value(f"getelementptr inbounds {ty}, ptr {pointer}, {offset}")
     return f"{space}{gap}{at}"
 
 
@@ -50,7 +53,7 @@ def _load(e: GpuEmitter, op: Op) -> None:
         row = e.value(f"or i32 {e.value(f'and i32 {lane}, 7')}, {low}")
         right = e.value(f"and i32 {lane}, 8")
     offset = e.value(f"add i32 {e.value(f'mul i32 {row}, {attr.pitch}')}, {right}")
-    first = _beyond(e, source, "half", offset)
+    first = _beyond(e, source, "half", f"i32 {offset}")
     name = _LDMATRIX.format("" if attr.inward else ".trans")
     step = 16 * attr.pitch if attr.inward else 16
     for n in range(attr.rows if of_a else attr.columns // 2):
@@ -91,7 +94,7 @@ def _store(e: GpuEmitter, op: Op) -> None:
     row = e.value(f"lshr i32 {lane}, 2")
     column = e.value(f"and i32 {e.value(f'shl i32 {lane}, 1')}, 6")
     offset = e.value(f"add i32 {e.value(f'mul i32 {row}, {attr.pitch}')}, {column}")
-    first = _beyond(e, to, "float", offset)
+    first = _beyond(e, to, "float", f"i32 {offset}")
     for n in range(attr.columns):
         for low in (0, 1):
             pair = "poison"
@@ -104,7 +107,8 @@ def _store(e: GpuEmitter, op: Op) -> None:
 
 
 def _copy(e: GpuEmitter, op: Op) -> None:
-    to, source = (e.v[a.id] for a in op.args)
+    to, source, skip = (e.v[a.id] for a in op.args)
+    source = _beyond(e, source, MEMORY[element(op.args[1]).name], f"i64 {skip}")
     e.line(declared_call(e, _COPY, "void", f"ptr {to}, ptr {source}"))
 
 

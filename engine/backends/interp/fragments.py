@@ -119,8 +119,10 @@ def multiplied(op: Op, parts: dict[int, tuple[list[float], ...]]) -> dict[int, l
 
 
 def _copy(e: Emitter, op: Op) -> None:
-    parts = [f"{e.memory(a)}, {e.values[a]}" for a in op.args]
-    e.line(f"copies[-1].append(({', '.join(parts)}, {op.attr}))")
+    to, source = op.args[:2]
+    begin = f"{e.values[source]} + {e.arg(op, 2)} if {e.values[source]} >= 0 else -1"
+    parts = f"{e.memory(to)}, {e.values[to]}, {e.memory(source)}, {begin}, {op.attr}"
+    e.line(f"copies[-1].append(({parts}))")
 
 
 def _group(e: Emitter, op: Op) -> None:
