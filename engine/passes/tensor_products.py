@@ -42,10 +42,10 @@ from ..ir import codes as C
 from ..ir.attrs import FragmentAttr
 from ..ir.edit import clone_into
 from ..pipeline_kind import PipelineKind
-from ..types import f16, f32, i32, i64, row_major, u64
-from .linear_form import form_of
+from ..types import f16, f32, i32, i64, u64
 from .manager import PassCx
-from .product_task import INNER, ProductTask, TileGrid, product_task, tiles_of
+from .product_sum import ProductSum, product_sum, row_layout
+from .product_task import ProductTask, TileGrid, product_task, tiles_of
 from .registry import register
 from .stage_shared import TILE
 
@@ -97,14 +97,6 @@ class Shape(NamedTuple):
 SHAPE = Shape()
 
 
-class _Sum(NamedTuple):
-    """variable: of the sum. code: of what adds to it. pointers: addresses of the two elements."""
-
-    variable: Op
-    code: int
-    loads: tuple[Op, Op]
-
-
 @register("tensor_products", optional=True, per_task=True)
 def tensor_products(func: Func, cx: PassCx) -> bool:
     """Run matrix products of f16 on tensor cores, on GPUs that have them."""
@@ -114,7 +106,7 @@ def tensor_products(func: Func, cx: PassCx) -> bool:
     loads = [op for found in plan.staged for op in found]
     if any(op.type is not f16 for op in loads):
         return False
-    found = _sum_of(plan)
+    found = product_sum(plan)
     reason = found if isinstance(found, str) else _why_not(func, cx, plan, found)
     if reason or isinstance(found, str):
         cx.remark(task, f"does not run on tensor cores: {reason}")
@@ -129,88 +121,15 @@ def tensor_products(func: Func, cx: PassCx) -> bool:
     return True
 
 
-def _sum_of(plan: ProductTask) -> _Sum | str:
-    """The sum that the inner loop makes, or why it is none of products of f16."""
-    inner = plan.loop.regions[0].ops
-    if any(len(found) != 1 for found in plan.staged):
-        return "it multiplies more than two arrays"
-    (store, *others) = [op for op in inner if C.WRITE[op.code]]
-    pointer, value = store.args
-    if others or pointer.code != C.ALLOCA:
-        return "it has several sums"
-    old, product = value.args if value.code in (C.ADD, C.SUB) else (value, value)
-    if value.code == C.ADD and product.code == C.LOCAL_LOAD:
-        old, product = product, old
-    if old.code != C.LOCAL_LOAD or old.args[0] is not pointer:
-        return "it does more than add products"
-    if value.type is not f32:
-        return f"its sum is of {value.type}, not of f32"
-    if product.code == C.CAST_VALUE and product.args[0].type is f16:
-        return "its products are of f16: convert the elements to f32 first"
-    if product.code != C.MUL:
-        return "it does more than add products"
-    casts = product.args
-    if any(x.code != C.CAST_VALUE or x.args[0].type is not f16 for x in casts):
-        return "it does more than add products of elements"
-    loads = tuple([found[0] for found in plan.staged])
-    if {x.args[0] for x in casts} != set(loads):
-        return "it does more than add products of elements"
-    return _Sum(pointer, value.code, (loads[0], loads[1]))
-
-
-def _why_not(func: Func, cx: PassCx, plan: ProductTask, found: _Sum) -> str:
+def _why_not(func: Func, cx: PassCx, plan: ProductTask, found: ProductSum) -> str:
     """The reason that the task must stay as it is; empty if there is none."""
-    if not all(_layout(func, plan, load, axis) for axis, load in enumerate(found.loads)):
+    if not all(row_layout(func, plan, load, axis) for axis, load in enumerate(found.loads)):
         return "elements of an array are not next to each other"
     if not cx.config.fast_math:
         return "without fast_math its sums keep their order"
     if cx.kind is PipelineKind.GPU:
         return "there are none on this device that the compiler uses (CUDA, from sm_80 on)"
     return ""
-
-
-class _Layout(NamedTuple):
-    """The elements of a load in memory.
-
-    inward: neighbours are those along the inner loop, else those along the load's axis. axis: of
-    the array, along which the inner loop runs. factor: elements of that axis for each value of k.
-    """
-
-    inward: bool
-    axis: int
-    factor: int
-
-
-def _layout(func: Func, plan: ProductTask, load: Op, axis: int) -> _Layout | None:
-    """The layout of a load; None if no elements are neighbours, or for other layouts than rows."""
-    pointer = load.args[0]
-    number, grad = pointer.args[0].attr
-    p = func.params[int(number)]
-    if grad or p.element_shape or p.ndim < 1 or p.axes is not None:
-        return None
-    if p.layout is not None and p.layout != row_major(p.layout.shape, p.layout.origin):
-        return None
-    depends = plan.depends
-    indices = pointer.args[1:]
-    deep = [n for n, index in enumerate(indices) if INNER in depends.get(index, ())]
-    wide = [n for n, index in enumerate(indices) if axis in depends.get(index, ())]
-    last = len(indices) - 1
-    if len(deep) != 1 or (deep == [last]) == (last in wide):
-        return None
-    factor = _factor(depends, indices[deep[0]], INNER)
-    inward = deep == [last]
-    step = factor if inward else _factor(depends, indices[last], axis)
-    if not factor or step != 1 or (not inward and wide != [last]):
-        return None
-    return _Layout(inward, deep[0], factor)
-
-
-def _factor(depends: dict[Op, frozenset[int]], index: Op, along: int) -> int:
-    """How far an index moves with that of the loop ``along``; 0 if that is not known."""
-    steps = [(op, factor) for op, factor in form_of(index).terms.items() if depends.get(op)]
-    if len(steps) != 1 or steps[0][0].code != C.LOOP_INDEX or depends[steps[0][0]] != {along}:
-        return 0
-    return steps[0][1]
 
 
 class _Fragments(TileGrid):
@@ -221,12 +140,12 @@ class _Fragments(TileGrid):
     other is multiplied. sums: of this thread. place: of the warp's iterations in the tile.
     """
 
-    def __init__(self, func: Func, task: Op, plan: ProductTask, found: _Sum) -> None:
+    def __init__(self, func: Func, task: Op, plan: ProductTask, found: ProductSum) -> None:
         self.plan: Final = plan
         self.sum: Final = found
         self.shape: Final = SHAPE
         super().__init__(func, task, SHAPE.sides, SHAPE.few, SHAPE.threads)
-        layouts = [_layout(func, plan, load, axis) for axis, load in enumerate(found.loads)]
+        layouts = [row_layout(func, plan, load, axis) for axis, load in enumerate(found.loads)]
         self.layouts: Final = [layout for layout in layouts if layout is not None]
         self.inward: Final = [layout.inward for layout in self.layouts]
         self.inner: Final = [
@@ -534,8 +453,8 @@ class _Fragments(TileGrid):
         ]
         column = self.add(corner[1], self.lane)
         skipped = b.binary(C.MAX, b.binary(C.SUB, fresh[0], corner[0]), self.const(0))
-        some = b.if_(b.binary(C.CMP_GE, column, fresh[1]))
-        with b.inside(some.regions[0]):
+        new = b.if_(b.binary(C.CMP_GE, column, fresh[1]))
+        with b.inside(new.regions[0]):
             loop = b.range_for((skipped, self.const(_FRAGMENT[0])), ForAttr())
             with b.inside(loop.regions[0]):
                 row = b.loop_index(loop, 0)
