@@ -1,19 +1,19 @@
 """tensor_products: matrix products of f16 run on tensor cores, on a GPU that has them.
 
-In ``s += cast(a[i, k]) * cast(b[k, j])``, with a sum of f32, a block of 8 warps runs a tile of 128
-by 256 iterations. For 32 values of ``k`` at a time it copies to shared memory what the tile reads,
-a few steps ahead and asynchronously; each warp loads fragments from there, and multiplies those of
-64 by 64 iterations::
+In ``s += cast(a[i, k]) * cast(b[k, j])``, with a sum of f32, a block of 4 warps runs a tile of 128
+by 128 iterations. For 64 values of ``k`` at a time it copies to shared memory what the tile reads,
+asynchronously and a step ahead; each warp loads fragments from there, 16 values of ``k`` at a time,
+and multiplies those of 64 by 64 iterations::
 
-    $2 : offloaded {kind='range_for'} header {     $2 : offloaded {kind='range_for' block_dim=256}
-      $4 : bounds <0>, $n, <0>, $m                   $4 : bounds <0>, 256 * the number of tiles
+    $2 : offloaded {kind='range_for'} header {     $2 : offloaded {kind='range_for' block_dim=128}
+      $4 : bounds <0>, $n, <0>, $m                   $4 : bounds <0>, 128 * the number of tiles
     } body {                                       } body {
       <i32> $5 = loop_index $2 [0]                   for the tiles of this block
       <i32> $6 = loop_index $2 [1]                     <*f32> $60 = array_alloca {count=128}
-      <*f32> $7 = alloca                               for every 32 values of k
-      $12 : range_for <0>, $l body {                     6 times: async_copy $50[...], a[...]
+      <*f32> $7 = alloca                               for every 64 values of k
+      $12 : range_for <0>, $l body {                     16 times: async_copy $50[...], a[...]
         s += a[i, k] * b[k, j]                           async_group
-      }                                                  2 times: fragment_load $51, $50[...]
+      }                                                  4 times: fragment_load $51, $50[...]
       c[i, j] = s                                                 fragment_load $53, $52[...]
     }                                                             fragment_mma $60, $51, $53
                                                          async_wait, block_sync
@@ -28,8 +28,9 @@ iteration after the other, from the sums in shared memory.
 
 The asynchronous copies are of 16 bytes. Arrays that are not so aligned, and the last values of
 ``k``, are copied one element at a time, with zeros beyond the end. Tiles at the ends of the axes
-begin earlier, and few tiles are left to the loop as it was: see `product_task`. Blocks that run at
-the same time have tiles near each other, along both axes: they find more in the level-2 cache.
+begin earlier, and where there is no whole tile the loop runs as it was: see `product_task`. Blocks
+that run at the same time have tiles near each other, along both axes: they find more in the level-2
+cache.
 """
 
 from __future__ import annotations
@@ -65,17 +66,17 @@ _LANES: Final = 32
 class Shape(NamedTuple):
     """The work of a block.
 
-    warps: of the block along each axis. fragments: of sums of a warp along each axis. depth: values
-    of the inner loop's index for which a buffer of shared memory holds what a tile reads. stages:
-    such buffers. few: so many tiles are enough. group: rows of tiles of neighbouring blocks.
+    warps: of the block along each axis. fragments: of sums of a warp along each axis, the second a
+    multiple of 4. depth: values of the inner loop's index for which a buffer of shared memory holds
+    what a tile reads, an even number of fragments. stages: such buffers. few: so many tiles are
+    enough. group: rows of tiles of neighbouring blocks.
     """
 
-    warps: tuple[int, int] = (2, 4)
+    warps: tuple[int, int] = (2, 2)
     fragments: tuple[int, int] = (4, 8)
-    depth: int = 32
-    stages: int = 3
+    depth: int = 64
+    stages: int = 2
     few: int = 1
-    carry: bool = True
     group: int = 8
 
     @property
@@ -95,6 +96,7 @@ class Shape(NamedTuple):
 
 
 SHAPE = Shape()
+"""Its shared memory is less than the 99 KiB that all GPUs from sm_80 on have."""
 
 
 @register("tensor_products", optional=True, per_task=True)
@@ -364,10 +366,9 @@ class _Fragments(TileGrid):
                 with b.inside(some.regions[0]):
                     self.fill_slowly(step, step)
             b.emit(C.ASYNC_GROUP)
-        if self.shape.carry:
-            b.emit(C.ASYNC_WAIT, (), ahead - 1)
-            b.emit(C.BLOCK_SYNC)
-            self.load(0, self.const(0), 0)
+        b.emit(C.ASYNC_WAIT, (), ahead - 1)
+        b.emit(C.BLOCK_SYNC)
+        self.load(0, self.const(0), 0)
         quick = b.binary(C.MAX, self.add(whole, -ahead), self.const(0))
         loop = b.range_for((self.const(0), quick), ForAttr())
         with b.inside(loop.regions[0]):
@@ -390,15 +391,11 @@ class _Fragments(TileGrid):
         stages = self.const(shape.stages)
         here = b.binary(C.MOD, step, stages)
         parts = shape.depth // _K
-        if not shape.carry:
-            b.emit(C.ASYNC_WAIT, (), shape.stages - 2)
-            b.emit(C.BLOCK_SYNC)
-            self.load(0, here, 0)
         for part in range(parts):
             # Loads come before what hides their latency: the code generator keeps their order.
             if part < parts - 1:
                 self.load((part + 1) % 2, here, part + 1)
-            elif shape.carry:
+            else:
                 b.emit(C.ASYNC_WAIT, (), shape.stages - 2)
                 b.emit(C.BLOCK_SYNC)
                 self.load(0, b.binary(C.MOD, self.add(step, 1), stages), 0)
