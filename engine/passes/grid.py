@@ -63,7 +63,8 @@ class Grid:
         self._ends: Final = last.args
         header.ops = []
         b = Builder(func, header, task.loc)
-        last.args = (b.const(0, i32), threads_of(b, self._ranges(b)[1]))
+        total = threads_of(b, self._ranges(b)[1])
+        last.args = (b.const(0, i32), total)
         header.ops.append(last)
         task.attr = task.attr._replace(block_dim=threads, axes=None)
         self.b: Final = Builder(func, Block(), task.loc)
