@@ -1,4 +1,4 @@
-"""What `tensor_products` must know of a task: its sum of products, and where their elements are."""
+"""The sum of products that a task for `tensor_products` makes, and where their elements are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ProductSum", "RowLayout", "product_sum", "row_layout"]
 
 
 class ProductSum(NamedTuple):
-    """variable: of the sum. code: of what adds to it. pointers: addresses of the two elements."""
+    """variable: of the sum. code: add, or sub. loads: of the two elements, by axis."""
 
     variable: Op
     code: int
@@ -90,7 +90,7 @@ def row_layout(func: Func, plan: ProductTask, load: Op, axis: int) -> RowLayout 
 
 
 def _factor(depends: dict[Op, frozenset[int]], index: Op, along: int) -> int:
-    """How far an index moves with that of the loop ``along``; 0 if that is not known."""
+    """The steps of an index for one of the loop ``along``; 0 if that is not known."""
     steps = [(op, factor) for op, factor in form_of(index).terms.items() if depends.get(op)]
     if (
         len(steps) != 1

@@ -52,7 +52,7 @@ class ProductTask(NamedTuple):
 
 
 def product_task(func: Func, task: Op | None) -> ProductTask | None:
-    """What passes must know of a task like a product; None if it is none."""
+    """The parts of a task that is like a product; None if it is none."""
     if task is None or task.attr.kind != "range_for" or task.attr.block_dim:
         return None
     if len(task.regions[0].ops[-1].args) != 4 or task.attr.axes not in (None, (0, 1)):

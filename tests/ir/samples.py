@@ -371,7 +371,12 @@ BROKEN_FRAGMENTS: tuple[tuple[str, str, int | None, str], ...] = (
     ("pitch=40", "pitch=36", 215, "36 elements are no pitch of rows"),
     ("rows=2 columns=4", "rows=0 columns=4", 217, "there is a fragment in each direction"),
     ("fragment_load $207, $206", "fragment_load $207, $208", 215, "$208 is in no shared array"),
-    ("fragment_load $207, $206", "fragment_load $206, $206", 215, "no array of the iteration's own"),
+    (
+        "fragment_load $207, $206",
+        "fragment_load $206, $206",
+        215,
+        "no array of the iteration's own",
+    ),
     ("fragment_load $207, $206", "fragment_load $209, $206", 215, "fragment_load moves f16"),
     ("fragment_load $207, $206, $10", "fragment_load $207, $10, $10", 215, "are addresses"),
     ("fragment_mma $209, $207", "fragment_mma $207, $207", 217, "adds products of f16 to f32"),
