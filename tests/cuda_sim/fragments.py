@@ -29,7 +29,7 @@ def definition(bare: str, here: str, kind: int) -> str:
         return (f"define internal void @{here}(ptr %to, ptr %from) {{\n"
                 "  %v = load <2 x i64>, ptr %from, align 16\n"
                 "  store <2 x i64> %v, ptr %to, align 16\n  ret void\n}\n")  # fmt: skip
-    if bare.startswith("cp.async."):
+    if bare in ("cp.async.commit.group", "cp.async.wait.group"):
         count = "i32 %n" if "wait.group" in bare else ""
         return f"define internal void @{here}({count}) {{\n  ret void\n}}\n"
     return ""
