@@ -9,6 +9,8 @@ from qd_studio import engine as qd
 from qd_studio.engine import passes
 from qd_studio.engine.backends import interp
 from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.ir import all_ops
+from qd_studio.engine.ir import codes as C
 from qd_studio.engine.passes import tensor_products
 from qd_studio.engine.passes.tensor_products import Shape
 from qd_studio.engine.pipeline_kind import PipelineKind
@@ -109,6 +111,18 @@ def test_the_interpreter_gets_the_same_from_fragments(monkeypatch, kernel, stage
     assert any("runs on tensor cores" in remark.text for _, remark in remarks.found)
     interp.run(func, arrays)
     assert_close(arrays[2], wanted)
+
+
+def test_the_interpreter_shows_what_is_read_before_it_was_waited_for(monkeypatch):
+    monkeypatch.setattr(tensor_products, "SHAPE", SMALL)
+    arrays, _ = placed(rows, 64, 128, 64)
+    func = built(rows, CompileConfig()).func
+    passes.run(func, CompileConfig(), PipelineKind.TENSOR_GPU)
+    for op in all_ops(func):
+        if op.code == C.ASYNC_WAIT:
+            op.attr += 1
+    interp.run(func, arrays)
+    assert np.isnan(arrays[2]).all()
 
 
 @pytest.mark.parametrize("kind", [PipelineKind.GPU, PipelineKind.CPU])
