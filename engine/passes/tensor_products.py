@@ -129,6 +129,8 @@ def _why_not(func: Func, cx: PassCx, plan: ProductTask, found: ProductSum) -> st
         return "elements of an array are not next to each other"
     if not cx.config.fast_math:
         return "without fast_math its sums keep their order"
+    if 0 < cx.config.max_block_dim < SHAPE.threads:
+        return f"max_block_dim allows blocks of {cx.config.max_block_dim} threads"
     if cx.kind is PipelineKind.GPU:
         return "there are none on this device that the compiler uses (CUDA, from sm_80 on)"
     return ""

@@ -133,6 +133,13 @@ def test_other_machines_have_no_fragments(kind):
     assert said == (kind is PipelineKind.GPU)
 
 
+def test_small_blocks_have_no_fragments():
+    config = CompileConfig().replace(max_block_dim=64)
+    func, remarks = built(rows, config).func, passes.Remarks()
+    passes.run(func, config, PipelineKind.TENSOR_GPU, (remarks,))
+    assert any("allows blocks of 64 threads" in remark.text for _, remark in remarks.found)
+
+
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
 @pytest.mark.parametrize("off", [0, 1, 8])
 def test_on_a_device(monkeypatch, kernel, off):
