@@ -14,6 +14,7 @@ import torch
 from qd_studio import engine as qd
 
 Ints = qd.types.ndarray(dtype=qd.i32, ndim=1)
+Floats = qd.types.ndarray(dtype=qd.f32, ndim=1)
 Matrix = qd.types.ndarray(dtype=qd.f32, ndim=2)
 RNG = np.random.default_rng(1)
 
@@ -72,6 +73,24 @@ def all_neighbours(x: Space, y: Space):
         for a, b, c in qd.static(qd.ndrange(3, 3, 3)):
             total += x[i + a - 1, j + b - 1, k + c - 1]
         y[i, j, k] = total / 27.0
+
+
+@qd.kernel
+def sparse_rows(ptr: Ints, cols: Ints, vals: Floats, x: Floats, y: Floats):
+    for i in y:
+        total = 0.0
+        for k in range(ptr[i], ptr[i + 1]):
+            total += vals[k] * x[cols[k]]
+        y[i] = total
+
+
+@qd.kernel
+def row_sums(a: Matrix, y: Floats):
+    for i in y:
+        total = 0.0
+        for k in range(a.shape[1]):
+            total += a[i, k]
+        y[i] = total
 
 
 def microseconds(call, prepare=lambda: None, calls=10):
@@ -189,6 +208,33 @@ def stencils():
     row("stencil of 27 points, and a copy", n**3, ours, theirs)
 
 
+def rows():
+    """Products with sparse matrices, next to cuSPARSE, and sums of a matrix's rows."""
+    m = 1 << 20
+    x = torch.rand(m, device="cuda")
+    for length in (4, 8, 32, 64, 256):
+        n = (1 << 25) // length
+        numbers = torch.arange(n * length, device="cuda", dtype=torch.int32)
+        ptr = torch.arange(0, n * length + 1, length, device="cuda", dtype=torch.int32)
+        vals, y = torch.rand(n * length, device="cuda"), torch.zeros(n, device="cuda")
+        near = (numbers // length * (m / n)).int() + numbers % length
+        for kind, cols in (("random", torch.randint_like(numbers, m)), ("near", near % m)):
+            args = ptr, cols, vals, x, y
+            sparse_rows(*args)
+            a = torch.sparse_csr_tensor(ptr, cols, vals, size=(n, m))
+            assert torch.allclose(y, a @ x, rtol=1e-4, atol=1e-3)
+            theirs = microseconds(lambda a=a: a @ x)
+            ours = microseconds(lambda args=args: sparse_rows(*args))
+            row(f"sparse rows of {length}, {kind} columns", n * length, ours, theirs)
+    for n, length in ((1 << 14, 1 << 10), (1 << 20, 32)):
+        a, y = torch.rand(n, length, device="cuda"), torch.zeros(n, device="cuda")
+        row_sums(a, y)
+        assert torch.allclose(y, a.sum(1), rtol=1e-4)
+        theirs = microseconds(lambda a=a, y=y: torch.sum(a, 1, out=y))
+        ours = microseconds(lambda a=a, y=y: row_sums(a, y))
+        row(f"sums of rows of {length}", n * length, ours, theirs)
+
+
 if __name__ == "__main__":
     qd.init(arch=qd.cuda)
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", file=sys.stderr)
@@ -199,3 +245,4 @@ if __name__ == "__main__":
     products()
     products_of_halves()
     stencils()
+    rows()

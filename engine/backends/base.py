@@ -184,6 +184,10 @@ class ArgumentPool(Protocol[B]):
     unpack: Final[Callable[[memoryview, int], tuple[Any, ...]]]
     results_at: Final[int]
 
+    def follow(self, names: dict[str, Any]) -> None:
+        """Set ``enter`` in the globals of a stub, and again when other code replaces it."""
+        ...
+
     def bind_fields(self, addresses: Sequence[int]) -> None:
         """Set the addresses of the fields, in the order of their parameters, before any `new`."""
         ...

@@ -183,6 +183,8 @@ def _code_figures(compiled: CompileRecord) -> dict[str, int]:
     if known:
         out["registers"] = max(k.registers for k in known)
         out["spills"] = sum(k.spill_stores + k.spill_loads + k.spilled_registers for k in known)
+        if any(k.occupancy for k in known):
+            out["% occupancy"] = round(100 * min(k.occupancy for k in known))
         out["stack bytes"] = max(k.stack for k in known)
         out["shared bytes"] = max(k.shared for k in known)
     return out

@@ -183,6 +183,10 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
         if config.make_thread_local and cx.run_pass("block_reduce"):
             # Updates of the accumulators are private.
             cx.run_pass("demote_atomics")
+        if kind.has_subgroups:
+            # After them: a product is faster in tiles, and an update for each block than for each
+            # iteration.
+            cx.run_pass("subgroup_reduce")
     if kind is PipelineKind.CPU:
         _to_chunks(cx)
     cx.run_pass("type_check")

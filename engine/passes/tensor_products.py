@@ -131,7 +131,7 @@ def _why_not(func: Func, cx: PassCx, plan: ProductTask, found: ProductSum) -> st
         return "without fast_math its sums keep their order"
     if 0 < cx.config.max_block_dim < SHAPE.threads:
         return f"max_block_dim allows blocks of {cx.config.max_block_dim} threads"
-    if cx.kind is PipelineKind.GPU:
+    if cx.kind not in (None, PipelineKind.TENSOR_GPU):
         return "there are none on this device that the compiler uses (CUDA, from sm_80 on)"
     return ""
 

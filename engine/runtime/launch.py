@@ -44,6 +44,10 @@ __all__ = ["Launchers", "Prepared", "launch_values", "stubs_at_once"]
 _CHAIN: Final = 8
 """Launch stubs that a kernel keeps; other sets of keys take the slow path."""
 
+_EARLY: Final = 6
+"""Calls of a kind that first-tier code answers on the slow path: a stub costs as much as ten, and
+most kernels of a program's start are not called that often."""
+
 _hurried = 0  # the number of active `stubs_at_once` blocks
 
 
@@ -69,17 +73,18 @@ class _Compiled:
 
     Another thread may end the program in the middle of a call: a call reads this object once, and
     does not use its successor. variants: by the specialization keys of calls; several keys may have
-    one variant. barren: keys without gradients. seen: kinds of calls. chained: the stubs of
-    those that have one.
+    one variant. barren: keys without gradients. seen: kinds of calls. early: how many calls of a
+    kind first-tier code has answered. chained: the stubs of those that have one.
     """
 
-    __slots__ = ("barren", "chained", "program", "seen", "variants")
+    __slots__ = ("barren", "chained", "early", "program", "seen", "variants")
 
     def __init__(self, program: Program) -> None:
         self.program: Final = program
         self.variants: dict[tuple[Any, ...], Variant] = {}
         self.barren: Final[dict[tuple[Any, ...], NoGradientsError]] = {}
         self.seen: set[Any] = set()
+        self.early: dict[Any, int] = {}
         self.chained: dict[Any, LateStub] = {}
 
 
@@ -255,8 +260,12 @@ class Launchers:
             pass  # a stub would not look at what the launch returns of its checks
         elif kind not in compiled.seen and not _hurried:
             compiled.seen.add(kind)
-        elif first is not None and not first.pending.settled(wait=_hurried > 0):
-            pass  # a stub would call the code of the first tier for ever
+        elif (
+            first is not None
+            and compiled.early.get(kind, 0) < _EARLY
+            and not first.pending.settled(wait=_hurried > 0)
+        ):
+            compiled.early[kind] = compiled.early.get(kind, 0) + 1
         elif kind not in compiled.chained and len(compiled.chained) < _CHAIN:
             self._chain(compiled, kernel, kind, args)
         if compiled.chained and not self.observed.in_process:

@@ -181,7 +181,7 @@ class StubWriter:
         self.pool: Final = pool
         self.env: Final[dict[str, Any]] = {
             "miss": miss, "slow": slow, "failed": failed, "RANGE": (struct.error, OverflowError),
-            "free": pool.free, "new": pool.new, "pack": pool.pack, "enter": pool.enter,
+            "free": pool.free, "new": pool.new, "pack": pool.pack,
             "unpack": pool.unpack, "yielded": pool.yielded, "status": variant.status,
             "made": variant.makes_result, "next_seed": variant.program.next_seed,
             # Keeps the code mapped for a thread inside of it while another ends the program, and
@@ -230,6 +230,7 @@ class StubWriter:
 
     def made(self, file: str) -> Callable[..., Any]:
         """The function, which counts if there is a recorder. file: for tracebacks."""
+        self.pool.follow(self.env)
         stub = self.stub.function(self.env, file)
         if self.tally is not None:
             self.tally.watch(stub)

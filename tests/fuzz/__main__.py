@@ -2,6 +2,7 @@
 
 With ``--cuda`` the configurations are those of CUDA, on the device of this machine, else on the
 simulated one. With ``--opencl chunks`` or ``lanes`` they are those of OpenCL, loops mapped so.
+``--mappings`` is about loops of the shapes that passes map to GPUs, on CUDA (see `mappings`).
 Exit status 1 if anything disagreed.
 """
 
@@ -14,6 +15,7 @@ import time
 from .campaign import LEVELS, part, part_of_tiers, part_on_cuda, part_on_opencl, run
 from .configs import CUDA_VARIANTS, OPENCL_VARIANTS, TIER_VARIANTS, VARIANTS
 from .farmed import farmed
+from .mappings import MappingTally, part_of_mappings
 from .runner import Tally
 
 
@@ -28,16 +30,21 @@ def main() -> int:
     parser.add_argument("--thorough", action="store_true", help="LLVM optimises every compile")
     parser.add_argument("--cuda", action="store_true", help="with CUDA in place of the CPU")
     parser.add_argument("--tiers", action="store_true", help="first-tier code alone")
+    parser.add_argument("--mappings", action="store_true", help="loops that GPUs map, on CUDA")
     parser.add_argument("--opencl", choices=tuple(OPENCL_VARIANTS), help="with OpenCL")
     args = parser.parse_args()
     start = time.perf_counter()
-    tally, failures = Tally(), list[str]()
+    tally: Tally | MappingTally = MappingTally() if args.mappings else Tally()
+    failures = list[str]()
     end = args.seed + args.count
     step = 20
     variants = OPENCL_VARIANTS.get(args.opencl, CUDA_VARIANTS if args.cuda else VARIANTS)
     if args.tiers:
         variants = TIER_VARIANTS
-    if args.jobs == 1 and not (args.executor or args.cuda or args.opencl or args.tiers):
+    if args.mappings:
+        parts = [(s, min(s + step, end)) for s in range(args.seed, end, step)]
+        failures = farmed(part_of_mappings, parts, args, tally, lambda: f"{tally.programs} loops")
+    elif args.jobs == 1 and not (args.executor or args.cuda or args.opencl or args.tiers):
         seeds = range(args.seed, end)
         tally, failures = run(seeds, args.level, _say, not args.keep, thorough=args.thorough)
     else:

@@ -8,7 +8,7 @@ from qd_studio import engine as qd
 from tests import cuda_sim
 from tests.cuda_sim import launching
 
-from . import campaign, gradients
+from . import campaign, gradients, mappings
 from .configs import CUDA_VARIANTS
 
 BATCHES = [range(start, start + 6) for start in range(0, 60, 6)]
@@ -42,3 +42,12 @@ def test_gradients_are_right_on_cuda(start, parts, capsys):
     capsys.readouterr()
     assert not failures, "\n".join(failures)
     assert tally.kinds["ok"] >= 3 and tally.compared > 80
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.cuda(share=True)
+@pytest.mark.parametrize("start", range(0, 30, 10))
+def test_mapped_loops_agree(start):
+    tally, failures = mappings.run_mappings(range(start, start + 10))
+    assert not failures, "\n".join(failures)
+    assert tally.programs == 10

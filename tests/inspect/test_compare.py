@@ -14,6 +14,7 @@ from qd_studio.engine.inspect.compare import canonical_text, same_ir
 from qd_studio.engine.inspect.compare_figures import _IN_C, _LOCAL, _NUMBERED, _renamed
 from qd_studio.engine.inspect.record import Snapshot
 
+from tests.app import devices
 from tests.app.records import QUIET, make_record
 
 F32 = qd.types.ndarray(dtype=qd.f32, ndim=1)
@@ -164,6 +165,24 @@ def test_an_option_parts_at_its_pass():
     parting = backend.passes[backend.parting]
     assert parting.name == "cfg_optimization"
     assert all(p.same for p in backend.passes[: backend.parting])
+
+
+def test_registers_and_occupancy_of_a_gpu_are_compared():
+    old, new = (capture("base", ("cuda",), gpu_tile=tile) for tile in ("1", "8"))
+    assert figures(inspect.compare_kernels(old, new).backends[0]) != {}
+    kernel = replace(devices.KERNEL, registers=64, occupancy=0.5, spill_stores=0, spill_loads=0)
+
+    def with_facts(record, fact):
+        (backend,) = record.backends
+        compiled = replace(backend.compile, machine=replace(devices.MACHINE, kernels=(fact,)))
+        return replace(record, backends=(replace(backend, compile=compiled),))
+
+    pair = with_facts(old, devices.KERNEL), with_facts(new, kernel)
+    found = figures(inspect.compare_kernels(*pair).backends[0])
+    assert found["registers"] == (40, 64) and found["spills"] == (24, 0)
+    assert found["% occupancy"] == (75, 50)
+    unknown = with_facts(new, replace(kernel, occupancy=0.0))
+    assert "% occupancy" not in figures(inspect.compare_kernels(unknown, unknown).backends[0])
 
 
 def test_two_backends_are_compared_where_each_side_has_one():

@@ -84,7 +84,6 @@ def test_the_first_launches_run_quick_code_and_later_ones_full_code(tiered):
     found = executable(scale)
     assert isinstance(found, first_tier.TieredExecutable)
     assert not found.is_full
-    assert found.arguments() is None  # no stub may keep the quick code
     quick = weakref.ref(found._first)
     found._pending.finish()
     for _ in range(3):
@@ -96,6 +95,42 @@ def test_the_first_launches_run_quick_code_and_later_ones_full_code(tiered):
     for _ in range(6):
         expected = expected * np.float32(0.5) + np.float32(1)
     assert np.array_equal(a.to_numpy(), expected)
+
+
+def test_a_stub_of_quick_code_goes_on_with_full_code(tiered):
+    a = qd.ndarray(qd.f32, shape=100)
+    expected = np.zeros(100, np.float32)
+
+    def launch(times):
+        for _ in range(times):
+            scale(a, 0.5)
+            expected[:] = expected * np.float32(0.5) + np.float32(1)
+
+    launch(12)
+    found, stub = executable(scale), scale._hot
+    assert not found.is_full
+    assert "launch stub" in stub.__code__.co_filename
+    assert stub.__globals__["enter"] == found._enter
+    found._pending.finish()
+    launch(3)
+    assert found.is_full and scale._hot is stub
+    assert stub.__globals__["enter"] is found._full
+    assert np.array_equal(a.to_numpy(), expected)
+
+
+def test_a_stub_of_quick_code_is_interrupted_as_any_launch(tiered):
+    a = qd.ndarray(qd.i64, shape=7)
+    for _ in range(12):
+        collect(a, 3)
+    assert "launch stub" in collect._hot.__code__.co_filename
+    assert not executable(collect).is_full
+    a.fill(0)
+    with interrupted(100):
+        found = collect(a, 200)
+    expected, total = collected(200)
+    assert found == total
+    assert np.array_equal(a.to_numpy(), expected)
+    assert executable(collect).is_full
 
 
 @pytest.mark.parametrize("operations", [0, 3, 100, 1000, 4000])

@@ -89,8 +89,8 @@ def summary(kernel: KernelComparison) -> list[Span]:
     return out or [("differs", "")]
 
 
-_SHORT = ("statements", "loads", "stores", "atomics", "registers", "spills", "vector lanes",
-          "adstack bytes", "code bytes")  # fmt: skip
+_SHORT = ("statements", "loads", "stores", "atomics", "registers", "spills", "% occupancy",
+          "vector lanes", "adstack bytes", "code bytes")  # fmt: skip
 
 
 def _of_backend(found: BackendComparison) -> list[Span]:

@@ -42,10 +42,29 @@ class CpuBufferPool(BufferPool[CpuArguments]):
         """threads: the most that work on one task. handle: see `register_printer`."""
         super().__init__(meta, layout, threads)
         self.enter = enter
+        self._followers: list[dict[str, Any]] | None = None
         self._head: Final = struct.pack(
             "<qQQqqQ", 0, native.parallel, print_callback(), handle, threads, native.overlap
         )
         self._apart: Final = struct.pack("<Q", native.apart)
+
+    def expect_entry(self) -> None:
+        """Expect `replace_entry`: only until then, stubs are reachable from here."""
+        self._followers = []
+
+    def follow(self, names: dict[str, Any]) -> None:
+        """See `base.ArgumentPool`."""
+        followers = self._followers
+        if followers is not None:
+            followers.append(names)
+        names["enter"] = self.enter  # read last: another thread may have replaced it
+
+    def replace_entry(self, enter: Callable[[CpuArguments], int]) -> None:
+        """Make launches from now on run other code, for good."""
+        self.enter = enter
+        followers, self._followers = self._followers, None
+        for names in followers or ():
+            names["enter"] = enter
 
     def bare(self) -> CpuArguments:
         raw = (ctypes.c_char * (self.layout.size + 64))()

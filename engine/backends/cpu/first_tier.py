@@ -93,16 +93,17 @@ class TieredExecutable(CpuExecutable):
         self._first: native.Code | None = code
         self._enter_first: Final = _FIRST(code.addresses[first.entry])
         self._written: Final = _written(artifact.meta, facts["layout"])
+        # Memory for copies that no launch is using: fresh pages would cost more than copying.
+        self._spare: Final[list[bytearray]] = []
         self._full: Any = None
         super().__init__(
             artifact, facts["symbol"], facts["threads"], facts["layout"], cache, self._enter
         )
+        self._arguments.expect_entry()
 
     def arguments(self, stream: int = 0) -> CpuBufferPool | None:
-        """See `base.Executable`. Stubs are made once they can call full code."""
-        if self._full is None:
-            if not self._pending.ready:
-                return None
+        """See `base.Executable`."""
+        if self._full is None and self._pending.ready:
             self._entry()
         return self._arguments
 
@@ -116,9 +117,11 @@ class TieredExecutable(CpuExecutable):
         with background.COMPLETING:
             if self._full is None:
                 code = self._artifact.machine_code()
-                self._full = self._arguments.enter = self._loaded(code, self._facts["symbol"])
+                self._full = self._loaded(code, self._facts["symbol"])
+                self._arguments.replace_entry(self._full)
                 # No thread is inside of it: each keeps Python's lock.
                 self._first = None
+                self._spare.clear()
         return self._full
 
     def _enter(self, args: CpuArguments) -> int:
@@ -126,9 +129,12 @@ class TieredExecutable(CpuExecutable):
         pending = self._pending
         if pending.ready or pending.overdue or not _alone():
             return self._entry()(args)
-        copies = self._copies(args.view)
+        spans = self._spans(args.view)
+        if spans is None:
+            return self._entry()(args)
+        saved, copies = self._copies(spans)
         first = self._first  # from here on no other thread runs
-        if copies is None or first is None:
+        if first is None:
             return self._entry()(args)
         struct.pack_into("<q", args.view, abi.ERROR, 0)
         buffer = bytes(args.view)
@@ -137,14 +143,29 @@ class TieredExecutable(CpuExecutable):
         code = self._enter_first(args, began + int(share * 1e9))
         pending.spent += (time.monotonic_ns() - began) * 1e-9
         if struct.unpack_from("<q", args.view, abi.ERROR)[0] != LATE:
+            self._spare.append(saved)
             return code
         args.view[:] = buffer
-        for address, saved in copies:
-            ctypes.memmove(address, saved, len(saved))
+        for (address, size), copy in zip(spans, copies, strict=True):
+            ctypes.memmove(address, copy, size)
         return self._entry()(args)
 
-    def _copies(self, view: memoryview) -> list[tuple[int, bytes]] | None:
-        """Addresses and contents of what a launch may write; None if that is much."""
+    def _copies(self, spans: list[tuple[int, int]]) -> tuple[bytearray, list[int]]:
+        """The memory with copies of ``spans``, and the address of each copy."""
+        total = sum([size for _, size in spans])
+        saved = self._spare.pop() if self._spare else bytearray(total)
+        if len(saved) < total:
+            saved = bytearray(total)
+        at = ctypes.addressof(ctypes.c_char.from_buffer(saved)) if total else 0
+        copies: list[int] = []
+        for address, size in spans:
+            ctypes.memmove(at, address, size)
+            copies.append(at)
+            at += size
+        return saved, copies
+
+    def _spans(self, view: memoryview) -> list[tuple[int, int]] | None:
+        """Addresses and sizes of what a launch may write; None if that is much."""
         spans: list[tuple[int, int]] = []
         total = 0
         for at, extents, ndim, size in self._written:
@@ -154,9 +175,7 @@ class TieredExecutable(CpuExecutable):
             if address and size > 0:
                 spans.append((address, size))
                 total += size
-        if total > _COPIED:
-            return None
-        return [(address, ctypes.string_at(address, size)) for address, size in spans]
+        return spans if total <= _COPIED else None
 
 
 def _written(meta: KernelMeta, layout: abi.ArgumentLayout) -> list[tuple[int, int, int, int]]:

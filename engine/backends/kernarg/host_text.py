@@ -21,6 +21,7 @@ class HostText:
     """
 
     _SIGNS: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*"}
+    _OTHERS: Final = (C.MIN, C.MAX, C.BIT_SAR, C.BIT_SHL, C.BIT_AND, C.DIV)
     _LONGEST: Final = 400
 
     def __init__(self, func: Func, layout: ArgumentLayout, exact: bool) -> None:
@@ -48,7 +49,7 @@ class HostText:
             return self._read(layout.params[number] + 8 * (1 + p.needs_grad + axis))
         if code == C.ARG_LOAD:
             return self._read(layout.params[int(op.attr)])
-        if code not in self._SIGNS and code not in (C.MIN, C.MAX, C.BIT_SAR, C.BIT_SHL, C.DIV):
+        if code not in self._SIGNS and code not in self._OTHERS:
             return ""
         a, b = op.args
         x, y = self._text(a), self._text(b)
@@ -58,6 +59,8 @@ class HostText:
             return f"{'min' if code == C.MIN else 'max'}({x},{y})"
         if code == C.BIT_SAR:
             return f"({x}>>{b.attr})" if b.code == C.CONST and 0 <= b.attr < 32 else ""
+        if code == C.BIT_AND:
+            return f"({x}&{y})"
         if code == C.DIV:
             # As in C; Python rounds down.
             positive = b.code == C.CONST and b.attr > 0

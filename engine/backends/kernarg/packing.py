@@ -123,6 +123,10 @@ class BufferPool(Generic[B]):
 
             self._stacks = StackWriter(meta, layout, threads)
 
+    def follow(self, names: dict[str, Any]) -> None:
+        """See `base.ArgumentPool`."""
+        names["enter"] = self.enter
+
     def bare(self) -> B:
         """A fresh buffer without addresses of fields, aligned to 64 bytes."""
         raise NotImplementedError

@@ -131,6 +131,8 @@ class _Fused:
                 lengths = [f"max(0,{b}-{a})" for a, b in zip(texts[::2], texts[1::2], strict=True)]
                 body = (cell_loop(op) or op).regions[-1]
                 heavy = any(C.LOOP[x.code] or x.code == C.CALL for x in walk(body))
+                # Lanes of a subgroup share the loop in an iteration.
+                heavy = heavy and not needs_blocks(body)
                 most = _THREADS if heavy else _PLAIN_ITERATIONS
                 self.conditions.append(f"{'*'.join(lengths)} <= {most}")
         return True

@@ -78,12 +78,16 @@ def plan(task: Op, config: CompileConfig, apart: list[bool], most: int = 1 << 31
     tile = tile_of(task)
     if tile is not None and tile.block_dim != threads:
         tile = None  # the device has no blocks of so many
-    grid = grids.SATURATE if reduces and (tile is None or len(tile.shape) == 1) else grids.COVER
+    # Subgroups that add up in each iteration are done with it: a block that ends makes room for the
+    # next one, which evens out iterations of different lengths.
+    once = reduces and not needs_blocks(loop.regions[-1])
+    grid = grids.SATURATE if once and (tile is None or len(tile.shape) == 1) else grids.COVER
     return Schedule(threads, grid, tile, unrolled(task, apart) if loops else None)
 
 
 def adds_up(task: Op) -> bool:
-    """True if the threads of a task share its iterations, and add up when they have made them."""
+    """True if the threads of a task share its iterations, and add up: when they have made them, or
+    lanes of a subgroup in each."""
     return task.attr.unit == "thread"
 
 

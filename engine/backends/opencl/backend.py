@@ -46,7 +46,10 @@ class OpenclBackend:
     makes_ptx = False
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:
-        coarsened = self._for(config).capabilities.mapping == capabilities.COARSENED
+        where = self._for(config)
+        if where.il:
+            return PipelineKind.GPU_NO_SUBGROUPS
+        coarsened = where.capabilities.mapping == capabilities.COARSENED
         return PipelineKind.CPU if coarsened else PipelineKind.GPU
 
     def available(self) -> tuple[bool, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ...config import CompileConfig
+from ...pipeline_kind import PipelineKind
 from ..base import Target
 from ..inspection import Generated, InspectionBackend
 
@@ -31,6 +32,9 @@ class SpirvBackend(InspectionBackend):
     )
     default = "opencl"
     listing = ("spirv", "spirv")
+
+    def pipeline(self, config: CompileConfig) -> PipelineKind:
+        return PipelineKind.GPU_NO_SUBGROUPS
 
     def target(self, config: CompileConfig) -> Target:
         from . import code

@@ -125,12 +125,14 @@ def test_the_interpreter_shows_what_is_read_before_it_was_waited_for(monkeypatch
     assert np.isnan(arrays[2]).all()
 
 
-@pytest.mark.parametrize("kind", [PipelineKind.GPU, PipelineKind.CPU])
+@pytest.mark.parametrize(
+    "kind", [PipelineKind.GPU, PipelineKind.GPU_NO_SUBGROUPS, PipelineKind.CPU]
+)
 def test_other_machines_have_no_fragments(kind):
     func, remarks = built(rows, CompileConfig()).func, passes.Remarks()
     passes.run(func, CompileConfig(), kind, (remarks,))
     said = any("there are none on this device" in remark.text for _, remark in remarks.found)
-    assert said == (kind is PipelineKind.GPU)
+    assert said == kind.is_gpu
 
 
 def test_small_blocks_have_no_fragments():

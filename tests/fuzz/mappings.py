@@ -1,0 +1,308 @@
+"""Random loops of the shapes that mapping passes look for: a GPU gives what the interpreter gives.
+
+Each kind is what one pass takes, written in several ways, and sometimes what it must leave alone:
+
+- ``transposed``: elements read across the rows of those written (`stage_shared`);
+- ``product``: sums along an inner loop of pairs that depend on one axis each (`tile_products`);
+- ``counts``: updates of an array at places that another array has (`privatize_atomics`);
+- ``rows``: sums along an inner loop whose bounds an array has, or that reads rows of a matrix;
+- ``sums``: updates of one element by all iterations (`block_reduce`), some under conditions;
+- ``straight``: neighbours of elements along several axes (`map_to_grid`), which are the loops of
+  `tests.backends.cuda.test_schedule_fuzz`.
+
+Values are small whole numbers: their sums are exact in every order, and results must be equal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import random
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine.backends.llvm import tiles
+from qd_studio.engine.passes import map_to_grid, tile_products
+
+from tests.backends.cuda import test_schedule_fuzz as straight
+from tests.cuda_sim import on_device, simulated
+
+__all__ = ["KINDS", "MappingTally", "part_of_mappings", "random_loop", "run_mappings"]
+
+NUMPY = {"f32": "float32", "f64": "float64", "f16": "float16", "i32": "int32", "i64": "int64",
+         "u8": "uint8", "i16": "int16", "u32": "uint32"}  # fmt: skip
+SUMMED = ("i32", "f32", "f64", "i64", "u32")
+"""Types of which an atomic update is one operation of a device, or a loop of it."""
+
+
+class RandomLoop(NamedTuple):
+    """text: the module of a kernel `loop`. arrays: its arguments for each launch."""
+
+    kind: str
+    text: str
+    arrays: list[tuple[np.ndarray, ...]]
+
+
+class MappingTally:
+    """How many loops of each kind were compared."""
+
+    def __init__(self) -> None:
+        self.kinds = Counter[str]()
+
+    @property
+    def programs(self) -> int:
+        return self.kinds.total()
+
+    def merge(self, other: MappingTally) -> None:
+        self.kinds += other.kinds
+
+    def summary(self, _: int, seconds: float) -> str:
+        kinds = ", ".join(f"{n} {kind}" for kind, n in sorted(self.kinds.items()))
+        return f"{self.programs} loops in {seconds:.0f} s: {kinds}"
+
+
+def _module(parameters: dict[str, tuple[str, int]], body: list[str]) -> str:
+    """parameters: type and axes of each array."""
+    arrays = ", ".join(
+        f"{name}: qd.types.ndarray(qd.{t}, {axes})" for name, (t, axes) in parameters.items()
+    )
+    lines = ["from qd_studio import engine as qd", "", "", "@qd.kernel", f"def loop({arrays}):"]
+    return "\n".join(lines + ["    " + line for line in body]) + "\n"
+
+
+def _whole(rng: np.random.Generator, t: str, shape: Any, most: int = 4) -> np.ndarray:
+    low = 0 if t.startswith("u") else -most
+    return rng.integers(low, most, shape, endpoint=True).astype(NUMPY[t])
+
+
+def _size(rng: random.Random) -> int:
+    return rng.choice((0, 1, 2, 7, 31, 32, 33, 64, 65, 100, 129))
+
+
+def _transposed(rng: random.Random, data: np.random.Generator) -> RandomLoop:
+    t, u = rng.choice(list(NUMPY)), rng.choice(list(NUMPY))
+    value = "x[i, j]"
+    more = rng.random()
+    if more < 0.3:
+        value += " + z[j, i]"
+    elif more < 0.5:
+        value += " * 2 + x[i, j]"
+    elif more < 0.6:
+        value += " + x[j, i]"  # of another shape: only where the matrix is square
+    order = rng.choice(("i, j", "j, i"))
+    ends = {"i": "x.shape[0]", "j": "x.shape[1]"}
+    head = ", ".join(ends[name] for name in order.split(", "))
+    if order == "i, j" and rng.random() < 0.5:
+        body = ["for i, j in x:"]
+    else:
+        body = [f"for {order} in qd.ndrange({head}):"]
+    if rng.random() < 0.3:
+        body += ["    if i < j + 3:", f"        y[j, i] = qd.cast({value}, qd.{u})"]
+    elif rng.random() < 0.3:
+        body.append(f"    y[j, i] += qd.cast({value}, qd.{u})")
+    else:
+        body.append(f"    y[j, i] = qd.cast({value}, qd.{u})")
+    arrays = []
+    for _ in range(3):
+        n, m = _size(rng), _size(rng)
+        if "x[j, i]" in value:
+            m = n
+        arrays.append((_whole(data, t, (n, m), 3), _whole(data, u, (m, n), 3),
+                       _whole(data, t, (m, n), 3)))  # fmt: skip
+    return RandomLoop("transposed", _module({"x": (t, 2), "y": (u, 2), "z": (t, 2)}, body), arrays)
+
+
+def _product(rng: random.Random, data: np.random.Generator) -> RandomLoop:
+    t = rng.choice(("f32", "f32", "i32", "f64", "f16", "i64", "u32"))
+    total = t if t != "f16" else rng.choice(("f16", "f32"))
+    a, b = rng.choice(("a[i, k]", "a[k, i]")), rng.choice(("b[k, j]", "b[j, k]"))
+    depth = "a.shape[1]" if a == "a[i, k]" else "a.shape[0]"
+    if total != t:
+        a, b = f"qd.cast({a}, qd.{total})", f"qd.cast({b}, qd.{total})"
+    term = rng.choice(("{a} * {b}", "{a} * {b} + 1", "({a} - {b}) * ({a} - {b})"))
+    term = term.format(a=a, b=b)
+    body = ["for i, j in c:"]
+    in_place = rng.random() < 0.3
+    start = rng.choice(("0", "c[i, j]"))
+    if in_place:
+        body += [f"    for k in range({depth}):", f"        c[i, j] += {term}"]
+    else:
+        body += [f"    s = qd.cast({start}, qd.{total})", f"    for k in range({depth}):",
+                 f"        s += {term}", f"    c[i, j] = {rng.choice(('s', 's - 1'))}"]  # fmt: skip
+    arrays = []
+    for _ in range(3):
+        n, m, k = (rng.choice((1, 2, 16, 33, 128, 129, 140)) for _ in range(3))
+        k = min(k, 40)
+        a_shape = (n, k) if "a[i, k]" in a else (k, n)
+        b_shape = (k, m) if "b[k, j]" in b else (m, k)
+        arrays.append((_whole(data, t, a_shape, 2), _whole(data, t, b_shape, 2),
+                       _whole(data, total, (n, m), 2)))  # fmt: skip
+    return RandomLoop("product", _module({"a": (t, 2), "b": (t, 2), "c": (total, 2)}, body), arrays)
+
+
+def _counts(rng: random.Random, data: np.random.Generator) -> RandomLoop:
+    t = rng.choice(SUMMED)
+    key = rng.choice(("k[i]", "k[i] // 2", "(k[i] + i) % h.shape[0]", "0 * k[i]"))
+    update = rng.choice((f"h[{key}] += 1", f"h[{key}] += w[i]", f"h[{key}] -= w[i]",
+                         f"qd.atomic_max(h[{key}], w[i])"))  # fmt: skip
+    body = ["for i in k:"]
+    if rng.random() < 0.3:
+        body += ["    if w[i] != 1:", f"        {update}"]
+    else:
+        body.append(f"    {update}")
+    arrays = []
+    for _ in range(3):
+        bins, n = rng.choice((1, 2, 255, 256, 4096, 4097, 5000)), rng.choice((0, 1, 300, 5000))
+        keys = data.integers(0, bins, n).astype(np.int32)
+        arrays.append((keys, _whole(data, t, n), _whole(data, t, bins)))
+    return RandomLoop("counts", _module({"k": ("i32", 1), "w": (t, 1), "h": (t, 1)}, body), arrays)
+
+
+def _rows(rng: random.Random, data: np.random.Generator) -> RandomLoop:
+    t = rng.choice(("f32", "f32", "f64", "i32", "i64"))
+    gathered = rng.choice(("v[k] * x[c[k]]", "v[k]", "x[c[k]]", "v[k] * x[c[k]] + 1"))
+    combine = rng.choice(("s += {}", "s += {}", "s = max(s, {})", "s = min(s, {})"))
+    update = combine.format(gathered)
+    body = ["for i in y:", f"    s = qd.cast({rng.choice(('0', 'y[i]'))}, qd.{t})"]
+    body.append("    for k in range(p[i], p[i + 1]):")
+    if rng.random() < 0.3:
+        body += ["        if c[k] > 2:", f"            {update}"]
+    else:
+        body.append(f"        {update}")
+    if rng.random() < 0.3:
+        body.append("        s -= 1")
+    ends = ["y[i] = s", "y[i] += s", "if s > 0:\n            y[i] = s", "y[i] = s * 2 + i"]
+    body.append(f"    {rng.choice(ends)}")
+    arrays = []
+    for _ in range(3):
+        n, mean = rng.choice((0, 1, 5, 64, 300)), rng.choice((0, 1, 3, 8, 33, 70))
+        lengths = data.integers(0, 2 * mean, n, endpoint=True)
+        p = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        entries, columns = int(p[-1]), rng.choice((5, 100))
+        arrays.append((p, data.integers(0, columns, entries).astype(np.int32),
+                       _whole(data, t, entries), _whole(data, t, columns),
+                       _whole(data, t, n)))  # fmt: skip
+    parameters = {"p": ("i32", 1), "c": ("i32", 1), "v": (t, 1), "x": (t, 1), "y": (t, 1)}
+    return RandomLoop("rows", _module(parameters, body), arrays)
+
+
+def _sums(rng: random.Random, data: np.random.Generator) -> RandomLoop:
+    t = rng.choice(SUMMED)
+    body = ["for i, j in x:"]
+    places = rng.sample(range(4), rng.randint(1, 3))
+    for place in places:
+        value = rng.choice(("x[i, j]", "x[i, j] * x[i, j]", "1", "i - j"))
+        update = rng.choice(("s[{}] += {}", "qd.atomic_max(s[{}], {})", "qd.atomic_min(s[{}], {})"))
+        line = update.format(place, f"qd.cast({value}, qd.{t})")
+        if rng.random() < 0.4:
+            condition = rng.choice(("x[i, j] > 0", "i < j", "x[i, j] == 77"))
+            body += [f"    if {condition}:", f"        {line}"]
+        else:
+            body.append(f"    {line}")
+    if rng.random() < 0.3:
+        body.append("    x[i, j] = x[i, j] + 1")
+    arrays = []
+    for _ in range(3):
+        shape = (_size(rng), rng.choice((0, 1, 5, 70)))
+        arrays.append((_whole(data, t, shape), _whole(data, t, 4)))
+    return RandomLoop("sums", _module({"x": (t, 2), "s": (t, 1)}, body), arrays)
+
+
+KINDS = (_transposed, _product, _counts, _rows, _sums)
+
+
+def random_loop(seed: int) -> RandomLoop:
+    """The loop of this seed: the kinds take turns."""
+    return KINDS[seed % len(KINDS)](random.Random(seed), np.random.default_rng(seed))
+
+
+def _straight(seed: int, folder: Path) -> str:
+    try:
+        straight.compare(seed, folder)
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def _results(loop: RandomLoop, path: Path, **options: Any) -> list[list[np.ndarray]]:
+    """What the arrays hold after each launch."""
+    qd.init(offline_cache=False, enable_fallback=False, log_level="error", **options)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    results = []
+    for given in loop.arrays:
+        held = []
+        for values in given:
+            made = values.copy()
+            if values.size:  # no array of the device is empty
+                made = qd.ndarray(getattr(qd, SHORT[values.dtype.name]), values.shape)
+                made.from_numpy(values)
+            held.append(made)
+        module.loop(*held)
+        results.append([a if isinstance(a, np.ndarray) else a.to_numpy() for a in held])
+    qd.reset()
+    return results
+
+
+SHORT = {name: short for short, name in NUMPY.items()}
+
+
+def difference(seed: int, folder: Path) -> str:
+    """What a GPU computes otherwise than the interpreter, with the kernel; empty if nothing."""
+    loop = random_loop(seed)
+    path = folder / f"mapped_{seed}.py"
+    path.write_text(loop.text)
+    expected = _results(loop, path, arch="interp")
+    options = {"skip_passes": "tile_products"} if seed % 10 == 1 else {}
+    with contextlib.ExitStack() as stack:
+        if not on_device():
+            stack.enter_context(simulated())
+        found = _results(loop, path, arch=qd.cuda, **options)
+    for launch, (right, mine) in enumerate(zip(expected, found, strict=True)):
+        for number, (a, b) in enumerate(zip(right, mine, strict=True)):
+            if not np.array_equal(a, b):
+                where = np.argwhere(a != b)[:3].tolist()
+                shapes = [given.shape for given in loop.arrays[launch]]
+                return (
+                    f"seed {seed}, {loop.kind}, launch {launch}, argument {number}: "
+                    f"{np.count_nonzero(a != b)} elements differ, first {where}, shapes {shapes}\n"
+                    f"{loop.text}"
+                )
+    return ""
+
+
+@contextlib.contextmanager
+def _always_mapped():
+    """Small loops are mapped as large ones are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiles, "ENOUGH", 0)
+        patch.setattr(map_to_grid, "ENOUGH", 0)
+        patch.setattr(tile_products, "_FEW", 1)
+        yield
+
+
+def run_mappings(seeds: range) -> tuple[MappingTally, list[str]]:
+    """Compare the loops of these seeds; counts, and a text for each that differs."""
+    tally, failures = MappingTally(), list[str]()
+    with tempfile.TemporaryDirectory() as folder, _always_mapped():
+        for seed in seeds:
+            kind = "straight" if seed % 6 == 5 else random_loop(seed).kind
+            try:
+                found = (_straight if kind == "straight" else difference)(seed, Path(folder))
+            except Exception as error:
+                found = f"seed {seed}, {kind}: {type(error).__name__}: {error}"
+            tally.kinds[kind] += 1
+            if found:
+                failures.append(found)
+    return tally, failures
+
+
+def part_of_mappings(begin: int, end: int) -> tuple[MappingTally, list[str]]:
+    """`run_mappings` for another process."""
+    return run_mappings(range(begin, end))
