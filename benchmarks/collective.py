@@ -34,6 +34,18 @@ def product(a: Matrix, b: Matrix, c: Matrix):
         c[i, j] = total
 
 
+Halves = qd.types.ndarray(dtype=qd.f16, ndim=2)
+
+
+@qd.kernel
+def product_of_halves(a: Halves, b: Halves, c: Matrix):
+    for i, j in c:
+        total = 0.0
+        for k in range(a.shape[1]):
+            total += qd.cast(a[i, k], qd.f32) * qd.cast(b[k, j], qd.f32)
+        c[i, j] = total
+
+
 @qd.kernel
 def distances(a: Matrix, b: Matrix, c: Matrix):
     for i, j in c:
@@ -169,6 +181,19 @@ def products():
         row("distances", n * n, microseconds(lambda a=a, b=b, c=c: distances(a, b, c)), theirs)
 
 
+def products_of_halves():
+    """On tensor cores; torch's sums are of f32, its results of f16."""
+    torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+    for n in (512, 1000, 1024, 2048, 4096, 8192):
+        a, b = (torch.randn(n, n, device="cuda").half() for _ in range(2))
+        c, d = torch.empty(n, n, device="cuda"), torch.empty_like(a)
+        product_of_halves(a, b, c)
+        assert torch.allclose(c, (a @ b).float(), rtol=1e-2, atol=1e-3 * n)
+        theirs = microseconds(lambda a=a, b=b, d=d: torch.mm(a, b, out=d))
+        ours = microseconds(lambda a=a, b=b, c=c: product_of_halves(a, b, c))
+        row("product of f16", n * n, ours, theirs)
+
+
 def stencils():
     """Beside a copy of as many elements."""
     n = 512
@@ -218,5 +243,6 @@ if __name__ == "__main__":
     sorts()
     counts()
     products()
+    products_of_halves()
     stencils()
     rows()

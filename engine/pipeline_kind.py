@@ -22,10 +22,18 @@ class PipelineKind(Enum):
     GPU_NO_SUBGROUPS = "gpu without subgroups"
     """The same; threads exchange values through shared memory alone."""
 
+    TENSOR_GPU = "gpu with tensor cores"
+    """The same as a GPU; subgroups of 32 threads multiply fragments of matrices, too."""
+
     INTERP = "interp"
     """Loops stay as they are written; one thread runs them."""
 
     @property
     def is_gpu(self) -> bool:
-        """True for both kinds of GPU."""
-        return self is PipelineKind.GPU or self is PipelineKind.GPU_NO_SUBGROUPS
+        """True for all kinds of GPU."""
+        return self.has_subgroups or self is PipelineKind.GPU_NO_SUBGROUPS
+
+    @property
+    def has_subgroups(self) -> bool:
+        """True for GPUs whose subgroups exchange values."""
+        return self is PipelineKind.GPU or self is PipelineKind.TENSOR_GPU

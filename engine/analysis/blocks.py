@@ -9,7 +9,10 @@ from ..ir.attrs import DEFAULT_BLOCK_DIM
 __all__ = ["SUBGROUP_OPS", "block_dim", "is_parallel", "needs_blocks", "shared_arrays"]
 
 
-SUBGROUP_OPS = frozenset({C.SUBGROUP_SHUFFLE, C.SUBGROUP_BALLOT, C.SUBGROUP_SYNC})
+SUBGROUP_OPS = frozenset({
+    C.SUBGROUP_SHUFFLE, C.SUBGROUP_BALLOT, C.SUBGROUP_SYNC, C.FRAGMENT_LOAD, C.FRAGMENT_MMA,
+    C.FRAGMENT_STORE,
+})  # fmt: skip
 """Operations that the iterations of a subgroup do together."""
 
 

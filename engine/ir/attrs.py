@@ -16,6 +16,7 @@ __all__ = [
     "ArrayAttr",
     "AssertAttr",
     "ForAttr",
+    "FragmentAttr",
     "GraphAttr",
     "Param",
     "TaskAttr",
@@ -115,12 +116,39 @@ class ArrayAttr(NamedTuple):
 
     name: the user's name for it. space: ``private`` (each execution of the op has its own) or
         ``shared`` (one for all iterations of a block, 0 when the block starts). A block is
-        ``block_dim`` consecutive iterations of a parallel loop, the last one maybe fewer.
+        ``block_dim`` consecutive iterations of a parallel loop, the last one maybe fewer. clear:
+        set to 0; else the kernel writes each element before it reads it.
     """
 
     name: str = ""
     count: int = 1  # pyright: ignore[reportIncompatibleMethodOverride]
     space: str = "private"
+    clear: bool = True
+
+
+class FragmentAttr(NamedTuple):
+    """Fragments of matrices, whose elements the iterations of a subgroup of 32 hold together.
+
+    In ``sums += a @ b`` a fragment of ``a`` is 16 by 16, those of ``b`` and ``sums`` are 16 by 8.
+    With ``g, t = divmod(lane, 4)``, the iteration at ``lane`` holds, in this order, the elements
+
+    * of ``a`` 8: rows ``g, g, g + 8, g + 8`` at columns ``2 * t, 2 * t + 1``, then the same rows 8
+      columns further;
+    * of ``b`` 4: rows ``2 * t, 2 * t + 1, 2 * t + 8, 2 * t + 9`` of column ``g``;
+    * of ``sums`` 4: rows ``g, g, g + 8, g + 8`` at columns ``2 * t, 2 * t + 1``.
+
+    rows / columns: of fragments: ``a`` has ``rows``, ``b`` has ``columns``, ``sums`` has both, row
+        by row. part: of a load, ``a`` or ``b``.
+    pitch: elements from a row in memory to the next, a multiple of 8 for a load and even for a
+        store. inward: of a load, rows in memory run along what the product sums over; else they run
+        along the rows of ``a``, or the columns of ``b``.
+    """
+
+    part: str = ""
+    rows: int = 1
+    columns: int = 1
+    pitch: int = 0
+    inward: bool = False
 
 
 class AssertAttr(NamedTuple):
@@ -193,5 +221,6 @@ GPU_STACK = 32 << 10
 """Bytes of stack that a thread of a GPU has for recursion where no option says it."""
 
 RECORDS = {
-    cls.__name__: cls for cls in (ForAttr, TaskAttr, AdStackAttr, ArrayAttr, AssertAttr, GraphAttr)
+    cls.__name__: cls
+    for cls in (ForAttr, TaskAttr, AdStackAttr, ArrayAttr, AssertAttr, GraphAttr, FragmentAttr)
 }

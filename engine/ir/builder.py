@@ -65,9 +65,11 @@ class Builder:
     def alloca(self, t: Type, name: str = "") -> Op:
         return self.emit(C.ALLOCA, (), name, pointer_to(t))
 
-    def array(self, t: Type, count: int, name: str = "", space: str = "private") -> Op:
-        """An array of ``count`` elements, all 0; the address of the first."""
-        return self.emit(C.ARRAY_ALLOCA, (), ArrayAttr(name, count, space), pointer_to(t))
+    def array(
+        self, t: Type, count: int, name: str = "", space: str = "private", clear: bool = True
+    ) -> Op:
+        """An array of ``count`` elements, all 0 with ``clear``; the address of the first."""
+        return self.emit(C.ARRAY_ALLOCA, (), ArrayAttr(name, count, space, clear), pointer_to(t))
 
     def element(self, base: Op, *indices: Op, shape: tuple[int, ...] = ()) -> Op:
         """The address of an element of an array that `array` made.

@@ -172,6 +172,12 @@ SUBGROUP_SYNC         = _op("                 | none     | void    | fence effec
 GRAPH_REGION          = _op("                 | GraphAttr | void    | control region effect          | a part of the root that does not run once and in order; region: body, of statements or, after offload, tasks")
 ADDRESS               = _op("ptr              | none     | any     | pure                           | u64: the address as a number of bytes; only differences inside of one array mean the same on all backends")
 CLOCK                 = _op("                 | none     | any     | fence effect                   | i64: a clock that counts up: cycles, or nanoseconds on interp; ordered with the memory accesses and effects around it")
+FRAGMENT_LOAD         = _op("to source place  | FragmentAttr | void    | fence effect                   | the subgroup loads fragments of a matrix from a shared array; each iteration's part goes to its own array; place: of the iteration in its block")
+FRAGMENT_MMA          = _op("sums a b         | FragmentAttr | void    | fence effect                   | the subgroup adds a product of fragments to others: sums += a @ b, exact products, rounded sums")
+FRAGMENT_STORE        = _op("to source place  | FragmentAttr | void    | fence effect                   | the subgroup stores fragments of sums, next to each other, to a shared array")
+ASYNC_COPY            = _op("to source skip   | int      | void    | fence effect                   | start to copy N elements (attribute), 16 bytes, from an array to a shared one; skip: i64, so many elements after ``source``")
+ASYNC_GROUP           = _op("                 | none     | void    | fence effect                   | the copies that this iteration has started since the last group are a group")
+ASYNC_WAIT            = _op("                 | int      | void    | fence effect                   | wait until at most N (attribute) groups of this iteration, the latest, are under way")
 # fmt: on
 
 NAME: Final = [name.lower() for name, value in tuple(globals().items()) if value.__class__ is int]

@@ -24,6 +24,11 @@ _POINTER_FIRST: Final = [
     C.ATOMIC[code] or C.WRITE[code] or C.READ[code] or C.STACK[code] for code in range(C.COUNT)
 ]
 
+_ADDRESSES: Final = {
+    C.FRAGMENT_LOAD: 2, C.FRAGMENT_MMA: 3, C.FRAGMENT_STORE: 2, C.ASYNC_COPY: 2,
+}  # fmt: skip
+"""So many operands, the first ones, are addresses."""
+
 
 def signature_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageSpec) -> str | None:
     """The fault of an op of these types; None if there is none."""
@@ -85,6 +90,10 @@ def _operand_problem(code: int, type: Type, args: tuple[Type, ...], spec: StageS
             return f"{name} of {args[0]} cannot give {type}"
     elif code == C.ADDRESS:
         return None if args[0].is_ptr else f"operand 0 of {name} must be an address, not {args[0]}"
+    elif code in _ADDRESSES:
+        count = _ADDRESSES[code]
+        if not all(t.is_ptr for t in args[:count]) or any(t.is_ptr for t in args[count:]):
+            return f"operands 0 to {count - 1} of {name}, and no others, are addresses"
     elif code == C.CALL:
         return None
     elif any(t.is_ptr for t in args):

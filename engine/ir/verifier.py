@@ -22,6 +22,7 @@ from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr, tile_problem
 from .autodiff_rules import adjoint_problem, alloca_problem, stack_problem
 from .codes import CODES
 from .edit import all_ops
+from .fragment_rules import FRAGMENT_RULES
 from .graph_rules import region_problem
 from .op import Block, Callee, Func, Op
 from .params import param_problem
@@ -363,11 +364,10 @@ for _code, _rule in {
     C.LOCAL_LOAD: _local, C.LOCAL_STORE: _local, C.GLOBAL_LOAD: _global, C.GLOBAL_STORE: _global,
     C.GLOBAL_TMP: _global_tmp, C.LOOP_INDEX: _loop_index, C.RANGE_FOR: _range_for,
     C.WHILE_CONTROL: _leave, C.BREAK: _leave, C.CONTINUE: _continue, C.OFFLOADED: _offloaded,
-    C.SUBGROUP_SHUFFLE: _block_sync, C.SUBGROUP_BALLOT: _block_sync,
-    C.SUBGROUP_SYNC: _block_sync,
+    C.SUBGROUP_SHUFFLE: _block_sync, C.SUBGROUP_BALLOT: _block_sync, C.SUBGROUP_SYNC: _block_sync,
     C.BOUNDS: _bounds, C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.ASSERT: _assert,
     C.RETURN: _return, C.CALL: _call, C.CALL_ARG: _call_arg,
-    C.AD_STACK_ALLOCA: alloca_problem, C.GRAPH_REGION: _graph_region,
+    C.AD_STACK_ALLOCA: alloca_problem, C.GRAPH_REGION: _graph_region, **FRAGMENT_RULES,
     **dict.fromkeys([code for code in range(C.COUNT) if C.STACK[code]], stack_problem),
     **dict.fromkeys([code for code in range(C.COUNT) if C.ATOMIC[code]], _element),
 }.items():  # fmt: skip

@@ -39,12 +39,18 @@ def is_plain(op: Op) -> bool:
 class Grid:
     """A task with the bounds of a grid, and a builder for its new body.
 
-    threads_of: makes the number of threads, a multiple of `THREADS`, from the lengths of the user's
-    axes. old: the user's body. indices: ops of the user's indices. index: of the thread in the
-    grid. begins / lengths: of the user's axes.
+    threads_of: makes the number of threads, a multiple of ``threads``, from the lengths of the
+    user's axes. threads: of a block. old: the user's body. indices: ops of the user's indices.
+    index: of the thread in the grid. begins / lengths: of the user's axes.
     """
 
-    def __init__(self, func: Func, task: Op, threads_of: Callable[[Builder, list[Op]], Op]) -> None:
+    def __init__(
+        self,
+        func: Func,
+        task: Op,
+        threads_of: Callable[[Builder, list[Op]], Op],
+        threads: int = THREADS,
+    ) -> None:
         self.func: Final = func
         self.task: Final = task
         self.old: Final = task.regions[1]
@@ -57,10 +63,10 @@ class Grid:
         self._ends: Final = last.args
         header.ops = []
         b = Builder(func, header, task.loc)
-        threads = threads_of(b, self._ranges(b)[1])
-        last.args = (b.const(0, i32), threads)
+        total = threads_of(b, self._ranges(b)[1])
+        last.args = (b.const(0, i32), total)
         header.ops.append(last)
-        task.attr = task.attr._replace(block_dim=THREADS, axes=None)
+        task.attr = task.attr._replace(block_dim=threads, axes=None)
         self.b: Final = Builder(func, Block(), task.loc)
         self.index: Final = self.b.loop_index(task, 0)
         self.begins, self.lengths = self._ranges(self.b)

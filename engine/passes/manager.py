@@ -32,6 +32,7 @@ from ..analysis.uses import OpList
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError, QuadrantsInternalError
 from ..ir import Block, Callee, Func, Loc, Op
+from ..pipeline_kind import PipelineKind
 from ..signals import of_signal_handler
 from ..types import DataType, parse_type
 from . import registry
@@ -142,10 +143,12 @@ class PassCx:
     task / task_index: in a ``per_task`` pass after offload, the task to work on; else None.
     default_fp: the float type that integers become.
     watched: True if an instrument uses `note`.
+    kind: of machine, once the pipeline prepares tasks for one; None before, and for a pass that
+        runs by itself.
     """
 
     __slots__ = ("_cache", "_count", "_idle", "_instruments", "_remarks", "_rewrites", "_skipped",
-                 "_version", "config", "default_fp", "func", "phase", "round", "task",
+                 "_version", "config", "default_fp", "func", "kind", "phase", "round", "task",
                  "task_index", "upto", "watched")  # fmt: skip
 
     def __init__(
@@ -160,6 +163,7 @@ class PassCx:
         self.upto = upto
         self.phase = ""
         self.round = 0
+        self.kind: PipelineKind | None = None
         self.task: Op | None = None
         self.task_index: int | None = None
         fp = parse_type(config.default_fp)

@@ -151,6 +151,7 @@ def _to_chunks(cx: PassCx) -> None:
 def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     """Tasks to what a backend generates code from for this kind of machine."""
     config = cx.config
+    cx.kind = kind
     cx.begin("offload_to_executable")
     cx.stage("start_offload_to_executable")
     # Needs array addresses as written, before copies in locals hide reads.
@@ -178,12 +179,14 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
         cx.run_pass("cache_loop_invariant_global_vars")
     if kind.is_gpu:
         # After it: sums in an element of an array are sums in a local then.
+        cx.run_pass("tensor_products")
+        # Before the next one, which shares its plan: what has a block size is done.
         cx.run_pass("tile_products")
         cx.run_pass("stage_shared")
         if config.make_thread_local and cx.run_pass("block_reduce"):
             # Updates of the accumulators are private.
             cx.run_pass("demote_atomics")
-        if kind is PipelineKind.GPU:
+        if kind.has_subgroups:
             # After them: a product is faster in tiles, and an update for each block than for each
             # iteration.
             cx.run_pass("subgroup_reduce")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from . import fragments
+
 __all__ = ["COMMON", "Lacking", "definition", "meets", "stand_in"]
 
 
@@ -16,7 +18,8 @@ class Lacking(Exception):
     """An intrinsic that the simulator has not."""
 
 
-_MEETS = ("barrier", "bar.", "shfl", "vote", "match", "redux", "activemask", "elect")
+_MEETS = ("barrier", "bar.", "shfl", "vote", "match", "redux", "activemask", "elect",
+          "mma", "ldmatrix")  # fmt: skip
 
 
 def meets(name: str) -> bool:
@@ -393,6 +396,8 @@ def definition(name: str) -> str:
         return text + f"  %v = zext i1 {value} to i32\n  ret i32 %v\n}}\n"
     if bare.startswith(("membar.", "fence.")):
         return f"define internal void @{here}() {{\n  fence seq_cst\n  ret void\n}}\n"
+    if fragment := fragments.definition(bare, here, _kind(name)):
+        return fragment
     if bare == "nanosleep":
         return f"define internal void @{here}(i32 %n) {{\n  ret void\n}}\n"
     return _mathematics(name)

@@ -24,6 +24,19 @@ kernel sample(x: ndarray<f32, 2, needs_grad>, n: i32, m: ndarray<i32, 1, clamp>,
     <u1> $103 = subgroup_shuffle $2, $10, $10, $8
     <u32> $104 = subgroup_ballot $103, $10, $8
     $105 : subgroup_sync
+    <*f16> $206 = array_alloca {name='tile' count=2048 space='shared' clear=False}
+    <*f16> $207 = array_alloca {count=16}
+    <*f16> $208 = array_alloca {count=16}
+    <*f32> $209 = array_alloca {count=32}
+    <*f32> $210 = array_alloca {count=128 space='shared'}
+    <i64> $211 = const 8
+    $212 : async_copy $206, $208, $211 [8]
+    $213 : async_group
+    $214 : async_wait [0]
+    $215 : fragment_load $207, $206, $10 {part='a' rows=2 pitch=40 inward=True}
+    $216 : fragment_load $208, $206, $10 {part='b' columns=4 pitch=72}
+    $217 : fragment_mma $209, $207, $208 {rows=2 columns=4}
+    $218 : fragment_store $210, $209, $10 {pitch=8}
     <f32> $13 = global_load $12
     <i32> $14 = local_load $3
     <f32> $15 = mul $13, $14
@@ -350,6 +363,27 @@ BROKEN: tuple[tuple[str, str, int | None, str], ...] = (
         "are constants in this stage",
     ),
     ("stage=typed", "stage=nowhere", None, "unknown stage 'nowhere'"),
+)
+
+BROKEN_FRAGMENTS: tuple[tuple[str, str, int | None, str], ...] = (
+    ("part='a'", "part='c'", 215, "loads fragments of a, or an even number"),
+    ("part='b' columns=4", "part='b' columns=3", 216, "an even number of fragments of b"),
+    ("pitch=40", "pitch=36", 215, "36 elements are no pitch of rows"),
+    ("rows=2 columns=4", "rows=0 columns=4", 217, "there is a fragment in each direction"),
+    ("fragment_load $207, $206", "fragment_load $207, $208", 215, "$208 is in no shared array"),
+    (
+        "fragment_load $207, $206",
+        "fragment_load $206, $206",
+        215,
+        "no array of the iteration's own",
+    ),
+    ("fragment_load $207, $206", "fragment_load $209, $206", 215, "fragment_load moves f16"),
+    ("fragment_load $207, $206, $10", "fragment_load $207, $10, $10", 215, "are addresses"),
+    ("fragment_mma $209, $207", "fragment_mma $207, $207", 217, "adds products of f16 to f32"),
+    ("fragment_store $210", "fragment_store $209", 218, "$209 is in no shared array"),
+    ("async_copy $206", "async_copy $207", 212, "$207 is in no shared array"),
+    ("async_copy $206", "async_copy $209", 212, "between arrays of one type"),
+    ("async_copy $206, $208, $211 [8]", "async_copy $206, $208, $211 [4]", 212, "copies 16 bytes"),
 )
 
 BROKEN_CALLS: tuple[tuple[str, str, int | None, str], ...] = (

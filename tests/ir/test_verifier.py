@@ -9,8 +9,10 @@ from qd_studio.engine.ir import codes as C
 from qd_studio.engine.types import i32, void
 
 from .samples import (
+    AST,
     BROKEN,
     BROKEN_CALLS,
+    BROKEN_FRAGMENTS,
     BROKEN_GRAPHS,
     BROKEN_TASKS,
     CALLS,
@@ -58,6 +60,12 @@ def test_broken_rules_of_tasks(old, new, id, message):
 def test_broken_rules_of_calls(old, new, id, message):
     assert CALLS.count(old) == 1
     _expect(CALLS.replace(old, new), id, message)
+
+
+@pytest.mark.parametrize(("old", "new", "id", "message"), BROKEN_FRAGMENTS)
+def test_broken_rules_of_fragments(old, new, id, message):
+    assert AST.count(old) == 1
+    _expect(AST.replace(old, new), id, message)
 
 
 @pytest.mark.parametrize(("old", "new", "id", "message"), BROKEN_GRAPHS)

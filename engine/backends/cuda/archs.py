@@ -50,6 +50,11 @@ class Arch(NamedTuple):
         number = int(self.name[3:].rstrip("af"))
         return number // 10, number % 10
 
+    @property
+    def multiplies_fragments(self) -> bool:
+        """True if it has the instructions of `fragment_mma` and of asynchronous copies."""
+        return self.capability >= (8, 0)
+
 
 _K: Final = 1024
 

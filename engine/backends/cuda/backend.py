@@ -27,7 +27,8 @@ class CudaBackend:
     makes_ptx = True
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:
-        return PipelineKind.GPU
+        tensor = archs.check(self.arch(config)).multiplies_fragments
+        return PipelineKind.TENSOR_GPU if tensor else PipelineKind.GPU
 
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:

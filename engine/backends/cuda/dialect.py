@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ...types import Type, f32
 from ..llvm.dialect import LIBRARY, Dialect, declared_call
 from ..llvm.text import VALUE
+from .fragments import FRAGMENT_OPS
 
 if TYPE_CHECKING:
     from ..llvm.gpu_emitter import GpuEmitter
@@ -25,6 +26,7 @@ class _Nvvm(Dialect):
 
     triple = "nvptx64-nvidia-cuda"
     calling = "ptx_kernel"
+    fragment_ops = FRAGMENT_OPS
 
     def attributes(self, threads: int, registers: int) -> str:
         text = f'"nvvm.reqntid"="{threads}"'

@@ -23,7 +23,7 @@ and the value of the ``yield`` is their result.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,13 +32,14 @@ from ...errors import QuadrantsAssertionError, QuadrantsUnsupportedError
 from ...ir import Block, Func, Op, walk
 from ...ir import codes as C
 from ...ir.attrs import SUBGROUP_SIZE
+from .fragments import FRAGMENT_OPS, multiplied, parts_of
 
 if TYPE_CHECKING:
     from .emit import Emitter
 
 __all__ = [
-    "NAMES", "ballot", "block_loop", "block_sync", "exchanged", "in_blocks", "mem_fence", "share",
-    "shuffle",
+    "BLOCK_OPS", "NAMES", "block_loop", "block_sync", "exchanged", "in_blocks", "mem_fence",
+    "share",
 ]  # fmt: skip
 
 _BLOCKS: Final = 2
@@ -74,6 +75,8 @@ def block_loop(e: Emitter, op: Op, bounds: Op, body: Block) -> None:
     }
     if outer:
         e.line("nonlocal " + ", ".join(f"a{number}" for number in sorted(outer)))
+    if any(x.code == C.ASYNC_WAIT for x in inside):
+        e.line("copies = [[]]")
     if e.counted:
         e.line(f"cx.steps -= {max(1, len(inside))}")
         e.line("if cx.steps < 0: cx.too_long()")
@@ -121,6 +124,12 @@ def shuffle(e: Emitter, op: Op) -> None:
 def ballot(e: Emitter, op: Op) -> None:
     """For which iterations of the subgroup the condition holds."""
     e.value(op, f"({_stop(e, op, f'{e.arg(op, 0)}, 0')})")
+
+
+def multiply(e: Emitter, op: Op) -> None:
+    """The part of this iteration of the product of fragments."""
+    sums, parts = parts_of(e, op)
+    e.line(f"{sums} = ({_stop(e, op, f'{parts}, 0')})")
 
 
 def mem_fence(e: Emitter, op: Op) -> None:
@@ -190,8 +199,18 @@ def exchanged(op: Op, stops: dict[int, Stop]) -> dict[int, Any]:
     if op.code == C.SUBGROUP_BALLOT:
         bits = sum(1 << lane for lane, (_, cond, _) in stops.items() if cond)
         return dict.fromkeys(stops, bits)
+    if op.code == C.FRAGMENT_MMA:
+        if len(stops) < SUBGROUP_SIZE:
+            raise QuadrantsAssertionError.from_loc("a subgroup is not whole", op.loc)
+        return multiplied(op, {lane: parts for lane, (_, parts, _) in stops.items()})
     return {}
 
 
 NAMES: Final[dict[str, Any]] = {"blocks": _blocks, "islice": islice, "run_block": _run_block}
 """The functions that the emitted source calls."""
+
+BLOCK_OPS: Final[dict[int, Callable[[Emitter, Op], None]]] = {
+    C.BLOCK_SYNC: block_sync, C.SUBGROUP_SYNC: block_sync, C.MEM_FENCE: mem_fence,
+    C.SUBGROUP_SHUFFLE: shuffle, C.SUBGROUP_BALLOT: ballot, C.FRAGMENT_MMA: multiply,
+    **FRAGMENT_OPS,
+}  # fmt: skip

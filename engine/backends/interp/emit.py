@@ -37,7 +37,7 @@ from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
 from ...types import DataType, PointerType, Type, f32, f64, i32, u1
 from ..flow import labels_of
 from ..stacks import stack_locations
-from .blocks import ballot, block_loop, block_sync, in_blocks, mem_fence, share, shuffle
+from .blocks import BLOCK_OPS, block_loop, in_blocks, share
 from .calls import boxed_variables, call, call_arg, function
 from .effects import assert_, clock, print_, return_
 from .element_offsets import address_number, element, wanted
@@ -320,7 +320,8 @@ class Emitter:
     def fresh_array(self, op: Op) -> str:
         """A statement that makes an array."""
         elem = op.type.elem if isinstance(op.type, PointerType) else None
-        zero = "0.0" if elem is not None and elem.is_real else "0"
+        unset = "0.0" if op.attr.clear else "nan"  # which shows what is read before it is written
+        zero = unset if elem is not None and elem.is_real else "0"
         return f"a{op.id} = [{zero}] * {op.attr.count}"
 
     def array_alloca(self, op: Op) -> None:
@@ -495,6 +496,5 @@ _HANDLERS: Final[dict[int, Callable[[Emitter, Op], None]]] = {
     C.WHILE_CONTROL: Emitter.while_control, C.BREAK: Emitter.leave, C.CONTINUE: Emitter.leave,
     C.OFFLOADED: Emitter.offloaded, C.BOUNDS: Emitter.bounds, C.ASSERT: assert_,
     C.PRINT: print_, C.RETURN: return_, C.CALL: call, C.CALL_ARG: call_arg, C.CLOCK: clock,
-    C.BLOCK_SYNC: block_sync, C.MEM_FENCE: mem_fence, C.GRAPH_REGION: graph_region, **STACK_OPS,
-    C.SUBGROUP_SHUFFLE: shuffle, C.SUBGROUP_BALLOT: ballot, C.SUBGROUP_SYNC: block_sync,
+    C.GRAPH_REGION: graph_region, **STACK_OPS, **BLOCK_OPS,
 }  # fmt: skip

@@ -28,7 +28,7 @@ from ...types import DataType, PointerType, f16, f32, normalize
 from ..base import StackPlan
 from ..messages import assert_text, print_report, print_text
 from ..stacks import StackLocation, overflow, stack_locations, stack_meta
-from . import blocks, emit
+from . import blocks, emit, fragments
 from .flat_views import array_of, array_view, extents, tmp_views
 from .vector_run import LEAST, VectorTask, vector_task
 
@@ -190,7 +190,8 @@ class InterpretedKernel:
         self.stacks: Final = stack_locations(func)
         self.claims = 0
         self.tmp_types: Final = tmp_types(func)
-        names = self.names = {**emit.NAMES, **blocks.NAMES, **emitter.names}
+        names: dict[str, Any] = {**emit.NAMES, **blocks.NAMES, **fragments.NAMES, **emitter.names}
+        self.names = names
         self.file: Final = f"<interp {func.name}>"
         try:
             exec(compile(self._scalar, self.file, "exec"), names)

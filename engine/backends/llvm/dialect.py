@@ -22,13 +22,15 @@ front of an operand completes it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...ir import codes as C
 from ...types import Type
 from .text import FAST
 
 if TYPE_CHECKING:
+    from ...ir import Op
     from .emitter import Emitter, Slot
     from .gpu_emitter import GpuEmitter, GpuState
 
@@ -66,7 +68,8 @@ class Dialect:
     left out. real_atomics: there are atomic sums, minima and maxima of floats. real_notes: the
     text after them. asks_space: code can ask whose memory a pointer of the generic space leads
     to (`is_private`); else a real function gets an argument with each pointer that says so.
-    fast: the flags of `fast_math` for instructions on floats.
+    fast: the flags of `fast_math` for instructions on floats. fragment_ops: what emits operations
+    on fragments of matrices and asynchronous copies, by code; empty where there are none.
     """
 
     triple: ClassVar[str]
@@ -84,6 +87,7 @@ class Dialect:
     real_notes: ClassVar[str] = ""
     asks_space: ClassVar[bool] = True
     fast: ClassVar[str] = FAST
+    fragment_ops: ClassVar[Mapping[int, Callable[[Any, Op], None]]] = {}
 
     # Kernels
 

@@ -133,8 +133,8 @@ def _array_alloca(e: GpuEmitter, op: Op) -> None:
 
 
 def zero_shared(e: GpuEmitter, body: Block, threads: int) -> None:
-    """At the start of a block: its shared arrays are 0."""
-    arrays = shared_arrays(body)
+    """At the start of a block: its shared arrays are 0, if they are to be cleared."""
+    arrays = [array for array in shared_arrays(body) if array.attr.clear]
     for array in arrays:
         e.op_id = array.id
         t = element(array)
@@ -226,6 +226,13 @@ def _mem_fence(e: GpuEmitter, op: Op) -> None:
     e.line(f'fence syncscope("{scope}") acq_rel')
 
 
+def _of_dialect(e: GpuEmitter, op: Op) -> None:
+    emit = e.dialect.fragment_ops.get(op.code)
+    if emit is None:
+        raise e.unsupported(op)
+    emit(e, op)
+
+
 def _clock(e: GpuEmitter, op: Op) -> None:
     e.line(ORDERED)
     e.v[op.id] = e.dialect.clock(e)
@@ -239,4 +246,6 @@ GPU_OPS: Final[dict[int, Callable[[Any, Any], None]]] = {
     C.PRINT: _print, C.ASSERT: _assert,
     C.RANGE_FOR: _range_for, C.BLOCK_SYNC: _block_sync, C.MEM_FENCE: _mem_fence, C.CLOCK: _clock,
     **dict.fromkeys(LIBRARY, _library),
+    **dict.fromkeys((C.FRAGMENT_LOAD, C.FRAGMENT_MMA, C.FRAGMENT_STORE), _of_dialect),
+    **dict.fromkeys((C.ASYNC_COPY, C.ASYNC_GROUP, C.ASYNC_WAIT), _of_dialect),
 }  # fmt: skip

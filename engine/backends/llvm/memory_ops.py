@@ -75,7 +75,8 @@ def array_alloca(e: Emitter, op: Op) -> None:
     e.take_stack(op, size)
     place = e.local(name, f"[{op.attr.count} x {MEMORY[t.name]}]", e.array_align)
     e.v[op.id] = place
-    e.clear(place, e.array_align, size)
+    if op.attr.clear:
+        e.clear(place, e.array_align, size)
 
 
 def _load(e: Emitter, op: Op) -> None:

@@ -1,0 +1,126 @@
+"""Fragments of matrices and asynchronous copies in LLVM IR for NVIDIA GPUs, from sm_80 on.
+
+An iteration's part of a fragment is an array of its own; all its places are constants, so that
+LLVM keeps it in registers. ``ldmatrix`` loads four matrices of 8 by 8: each lane names a row of 16
+bytes of one of them, and gets two neighbours of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ...ir import Op
+from ...ir import codes as C
+from ...ir.attrs import SUBGROUP_SIZE, FragmentAttr
+from ..llvm.dialect import declared_call
+from ..llvm.text import MEMORY
+from ..stacks import element
+
+if TYPE_CHECKING:
+    from ..llvm.gpu_emitter import GpuEmitter
+
+__all__ = ["FRAGMENT_OPS"]
+
+_PAIR: Final = "<2 x half>"
+_MATRICES: Final = "{ i32, i32, i32, i32 }"
+_SUMS: Final = "{ float, float, float, float }"
+_MMA: Final = "@llvm.nvvm.mma.m16n8k16.row.col.f32.f32"
+_LDMATRIX: Final = "@llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4{}.b16.p3"
+_COPY: Final = "@llvm.nvvm.cp.async.cg.shared.global.16"
+
+
+def _beyond(e: GpuEmitter, pointer: str, ty: str, count: int | str) -> str:
+    """The address ``count`` elements after one. count: a number, or an operand with its type."""
+    if count == 0:
+        return pointer
+    space, gap, _ = pointer.rpartition(" ")
+    offset = count if isinstance(count, str) else f"i32 {count}"
+    at = e.value(f"getelementptr inbounds {ty}, ptr {pointer}, {offset}")
+    return f"{space}{gap}{at}"
+
+
+def _load(e: GpuEmitter, op: Op) -> None:
+    attr: FragmentAttr = op.attr
+    to, source, place = (e.v[a.id] for a in op.args)
+    of_a = attr.part == "a"
+    lane = e.value(f"and i32 {place}, {SUBGROUP_SIZE - 1}")
+    if of_a == attr.inward:  # matrices below each other first
+        row = e.value(f"and i32 {lane}, 15")
+        right = e.value(f"and i32 {e.value(f'lshr i32 {lane}, 1')}, 8")
+    else:
+        low = e.value(f"and i32 {e.value(f'lshr i32 {lane}, 1')}, 8")
+        row = e.value(f"or i32 {e.value(f'and i32 {lane}, 7')}, {low}")
+        right = e.value(f"and i32 {lane}, 8")
+    offset = e.value(f"add i32 {e.value(f'mul i32 {row}, {attr.pitch}')}, {right}")
+    first = _beyond(e, source, "half", f"i32 {offset}")
+    name = _LDMATRIX.format("" if attr.inward else ".trans")
+    step = 16 * attr.pitch if attr.inward else 16
+    for n in range(attr.rows if of_a else attr.columns // 2):
+        at = _beyond(e, first, "half", n * step)
+        found = e.value(declared_call(e, name, _MATRICES, f"ptr {at}"))
+        for k in range(4):
+            pair = e.value(f"extractvalue {_MATRICES} {found}, {k}")
+            e.line(f"store i32 {pair}, ptr {_beyond(e, to, 'half', 8 * n + 2 * k)}, align 4")
+
+
+def _pairs(e: GpuEmitter, array: str, count: int) -> list[str]:
+    return [
+        f"{_PAIR} " + e.value(f"load {_PAIR}, ptr {_beyond(e, array, 'half', 2 * k)}, align 4")
+        for k in range(count)
+    ]
+
+
+def _multiply(e: GpuEmitter, op: Op) -> None:
+    attr: FragmentAttr = op.attr
+    sums, a, b = (e.v[x.id] for x in op.args)
+    of_a, of_b = _pairs(e, a, 4 * attr.rows), _pairs(e, b, 2 * attr.columns)
+    for m in range(attr.rows):
+        for n in range(attr.columns):
+            first = 4 * (m * attr.columns + n)
+            places = [_beyond(e, sums, "float", first + k) for k in range(4)]
+            old = ["float " + e.value(f"load float, ptr {at}, align 4") for at in places]
+            parts = ", ".join([*of_a[4 * m : 4 * m + 4], *of_b[2 * n : 2 * n + 2], *old])
+            new = e.value(declared_call(e, _MMA, _SUMS, parts))
+            for k, at in enumerate(places):
+                part = e.value(f"extractvalue {_SUMS} {new}, {k}")
+                e.line(f"store float {part}, ptr {at}, align 4")
+
+
+def _store(e: GpuEmitter, op: Op) -> None:
+    attr: FragmentAttr = op.attr
+    to, source, place = (e.v[a.id] for a in op.args)
+    lane = e.value(f"and i32 {place}, {SUBGROUP_SIZE - 1}")
+    row = e.value(f"lshr i32 {lane}, 2")
+    column = e.value(f"and i32 {e.value(f'shl i32 {lane}, 1')}, 6")
+    offset = e.value(f"add i32 {e.value(f'mul i32 {row}, {attr.pitch}')}, {column}")
+    first = _beyond(e, to, "float", f"i32 {offset}")
+    for n in range(attr.columns):
+        for low in (0, 1):
+            pair = "poison"
+            for k in (0, 1):
+                at = _beyond(e, source, "float", 4 * n + 2 * low + k)
+                part = e.value(f"load float, ptr {at}, align 4")
+                pair = e.value(f"insertelement <2 x float> {pair}, float {part}, i32 {k}")
+            at = _beyond(e, first, "float", 8 * n + 8 * low * attr.pitch)
+            e.line(f"store <2 x float> {pair}, ptr {at}, align 8")
+
+
+def _copy(e: GpuEmitter, op: Op) -> None:
+    to, source, skip = (e.v[a.id] for a in op.args)
+    source = _beyond(e, source, MEMORY[element(op.args[1]).name], f"i64 {skip}")
+    e.line(declared_call(e, _COPY, "void", f"ptr {to}, ptr {source}"))
+
+
+def _group(e: GpuEmitter, op: Op) -> None:
+    e.line(declared_call(e, "@llvm.nvvm.cp.async.commit.group", "void", ""))
+
+
+def _wait(e: GpuEmitter, op: Op) -> None:
+    e.line(declared_call(e, "@llvm.nvvm.cp.async.wait.group", "void", f"i32 {op.attr}"))
+
+
+FRAGMENT_OPS: Final[dict[int, Callable[[Any, Op], None]]] = {
+    C.FRAGMENT_LOAD: _load, C.FRAGMENT_MMA: _multiply, C.FRAGMENT_STORE: _store,
+    C.ASYNC_COPY: _copy, C.ASYNC_GROUP: _group, C.ASYNC_WAIT: _wait,
+}  # fmt: skip
