@@ -148,6 +148,22 @@ def _to_chunks(cx: PassCx) -> None:
     cx.run_pass("tile_iterations")
 
 
+def _to_blocks(cx: PassCx, kind: PipelineKind) -> None:
+    """Iterations to threads of blocks that work together."""
+    # After cache_loop_invariant_global_vars: sums in an element of an array are sums in a local.
+    cx.run_pass("tensor_products")
+    # After it, since it shares its plan: what has a block size is done.
+    cx.run_pass("tile_products")
+    cx.run_pass("stage_shared")
+    if cx.config.make_thread_local and cx.run_pass("block_reduce"):
+        # Updates of the accumulators are private.
+        cx.run_pass("demote_atomics")
+    if kind.has_subgroups:
+        # After them: a product is faster in tiles, and an update for each block than for each
+        # iteration.
+        cx.run_pass("subgroup_reduce")
+
+
 def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     """Tasks to what a backend generates code from for this kind of machine."""
     config = cx.config
@@ -178,18 +194,7 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
     if kind.is_gpu:
-        # After it: sums in an element of an array are sums in a local then.
-        cx.run_pass("tensor_products")
-        # Before the next one, which shares its plan: what has a block size is done.
-        cx.run_pass("tile_products")
-        cx.run_pass("stage_shared")
-        if config.make_thread_local and cx.run_pass("block_reduce"):
-            # Updates of the accumulators are private.
-            cx.run_pass("demote_atomics")
-        if kind.has_subgroups:
-            # After them: a product is faster in tiles, and an update for each block than for each
-            # iteration.
-            cx.run_pass("subgroup_reduce")
+        _to_blocks(cx, kind)
     if kind is PipelineKind.CPU:
         _to_chunks(cx)
     cx.run_pass("type_check")

@@ -87,7 +87,7 @@ OF_GPUS = ("engine/backends/cuda/", "engine/backends/llvm/gpu", "engine/backends
            "engine/backends/llvm/tile", "engine/backends/opencl/",
            "engine/backends/amdgpu/", "engine/backends/device_launch/executable.py",
            "engine/passes/block_reduce.py", "engine/passes/map_to_grid.py",
-           "engine/passes/subgroup_reduce.py")  # fmt: skip
+           "engine/passes/subgroup_reduce.py", "engine/passes/tensor_products.py")  # fmt: skip
 """What only GPUs have, or devices whose memory the host does not see."""
 ASKS_FOR_GPUS = {"engine/frontend/real_functions.py": {"cuda_stack_limit"}}
 """What all backends share and reads options of GPUs, if the program is for one."""
