@@ -152,6 +152,39 @@ def turned(x: qd.types.NDArray[qd.i32, 3], y: qd.types.NDArray[qd.i32, 3]):
         y[i, j, k] = x[i, j, k] * 3 + k
 
 
+def test_long_bodies_that_memory_bounds_run_two_iterations_a_thread():
+    directions = [(a, b, c) for a in (-1, 0, 1) for b in (-1, 0, 1) for c in (-1, 0, 1)]
+    count = 19
+
+    @qd.kernel
+    def collide(old: qd.types.ndarray(qd.f32, 4), new: qd.types.ndarray(qd.f32, 4)):
+        for i, j, k in qd.ndrange(*[(1, n - 1) for n in old.shape[1:]]):
+            f = qd.Vector([0.0] * count)
+            total = 0.0
+            for s in qd.static(range(count)):
+                e = qd.static(directions[s])
+                f[s] = old[s, i - e[0], j - e[1], k - e[2]]
+                total += f[s]
+            for s in qd.static(range(count)):
+                some = (f[s] - total * 0.25) * (f[s] + total * (1.0 + s))
+                new[s, i, j, k] = some * some - f[s] * (total - f[s] * some)
+
+    rng = np.random.default_rng(5)
+    old = rng.integers(0, 4, (count, 5, 4, 70)).astype(np.float32)
+    new = np.zeros_like(old)
+    with cuda():
+        collide(old, new)
+        ptx = ptx_of(collide)
+    inner = (slice(None), *[slice(1, -1)] * 3)
+    f = np.stack([np.roll(x, e, (0, 1, 2)) for x, e in zip(old, directions, strict=False)])[inner]
+    total = f.sum(axis=0)
+    scales = (1 + np.arange(count, dtype=np.float32))[:, None, None, None]
+    some = (f - total * np.float32(0.25)) * (f + total * scales)
+    expected = some * some - f * (total - f * some)
+    np.testing.assert_allclose(new[inner], expected, rtol=1e-4, atol=1)
+    assert "ld.global.nc.v2" in ptx
+
+
 def test_lanes_go_along_the_axis_of_neighbours():
     with cuda():
         for shape in ((2, 3, 5), (3, 2, 129), (4, 1, 256), (1, 4, 64), (3, 3, 132)):
