@@ -13,8 +13,9 @@ from ..ir import Block, Builder, ForAttr, Func, Op, set_block, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into
 from ..types import i32
+from .manager import PassCx
 
-__all__ = ["THREADS", "Grid", "has_plain_bounds", "is_plain"]
+__all__ = ["THREADS", "Grid", "has_plain_bounds", "has_room", "is_plain"]
 
 THREADS: Final = 256
 """Of a block."""
@@ -24,6 +25,15 @@ _BOUNDS: Final = frozenset({
 _OTHERS: Final = frozenset({
     C.CALL, C.PRINT, C.ASSERT, C.RAND, C.AD_STACK_ALLOCA, C.CLOCK, C.ARRAY_ALLOCA,
 })  # fmt: skip
+
+
+def has_room(cx: PassCx, task: Op) -> bool:
+    """True if the options allow a `Grid`; a remark if not."""
+    most = cx.config.max_block_dim
+    if 0 < most < THREADS:
+        cx.remark(task, f"max_block_dim allows blocks of {most} threads: no blocks of {THREADS}")
+        return False
+    return True
 
 
 def has_plain_bounds(task: Op) -> bool:

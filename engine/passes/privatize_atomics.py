@@ -37,7 +37,7 @@ from ..ir import Block, Builder, Func, Op, set_block, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into, replace_uses
 from ..types import DataType, i32, u32
-from .grid import THREADS, Grid, is_plain
+from .grid import THREADS, Grid, has_room, is_plain
 from .manager import PassCx
 from .registry import register
 from .small_array import SmallArray, array_of
@@ -76,6 +76,8 @@ def privatize_atomics(func: Func, cx: PassCx) -> bool:
         array, why_not = array_of(func, task, updates, _BINS)
     if array is None:
         cx.remark(updates[0], f"no copies in shared memory: {why_not}")
+        return False
+    if not has_room(cx, task):
         return False
     _Mapping(func, task, updates, array).run()
     cx.remark(task, "blocks update a copy of a small array in shared memory")

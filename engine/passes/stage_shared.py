@@ -36,7 +36,7 @@ from ..analysis import needs_blocks
 from ..ir import Block, Builder, ForAttr, Func, Op, replace_uses, set_block
 from ..ir import codes as C
 from ..types import DataType, i32, row_major
-from .grid import THREADS, Grid, has_plain_bounds, is_plain
+from .grid import THREADS, Grid, has_plain_bounds, has_room, is_plain
 from .linear_form import form_of
 from .manager import PassCx
 from .registry import register
@@ -76,7 +76,7 @@ def stage_shared(func: Func, cx: PassCx) -> bool:
     if not has_plain_bounds(task) or needs_blocks(body):
         return False
     found = find_staging(func, task, balanced=True)
-    if found is None:
+    if found is None or not has_room(cx, task):
         return False
     _Tiling(func, task, found).run()
     cx.remark(task, f"{len(found.staged)} loads go through tiles in shared memory")

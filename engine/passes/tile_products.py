@@ -40,7 +40,7 @@ from typing import Final
 from ..ir import ForAttr, Func, Op
 from ..ir import codes as C
 from ..types import DataType, i32
-from .grid import THREADS
+from .grid import THREADS, has_room
 from .manager import PassCx
 from .product_task import ProductTask, TileGrid, product_task, stores_array, tiles_of
 from .registry import register
@@ -72,7 +72,7 @@ def tile_products(func: Func, cx: PassCx) -> bool:
     if task is None or plan is None:
         return False
     own = _own(plan)
-    if not own:
+    if not own or not has_room(cx, task):
         return False
     _Products(func, task, plan, own).run()
     side = _SIDE * own

@@ -213,6 +213,10 @@ def _sums(rng: random.Random, data: np.random.Generator) -> RandomLoop:
     return RandomLoop("sums", _module({"x": (t, 2), "s": (t, 1)}, body), arrays)
 
 
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {}, {}, {"max_block_dim": 128}, {}, {"skip_passes": "tile_products"}, {"opt_level": 0}, {},
+)  # fmt: skip
+"""Options of the GPU, by turns."""
 KINDS = (_transposed, _product, _counts, _rows, _sums)
 
 
@@ -259,7 +263,7 @@ def difference(seed: int, folder: Path) -> str:
     path = folder / f"mapped_{seed}.py"
     path.write_text(loop.text)
     expected = _results(loop, path, arch="interp")
-    options = {"skip_passes": "tile_products"} if seed % 10 == 1 else {}
+    options: dict[str, Any] = OPTIONS[seed // len(KINDS) % len(OPTIONS)]
     with contextlib.ExitStack() as stack:
         if not on_device():
             stack.enter_context(simulated())
