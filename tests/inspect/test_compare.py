@@ -168,8 +168,7 @@ def test_an_option_parts_at_its_pass():
 
 
 def test_registers_and_occupancy_of_a_gpu_are_compared():
-    old, new = (capture("base", ("cuda",), gpu_tile=tile) for tile in ("1", "8"))
-    assert figures(inspect.compare_kernels(old, new).backends[0]) != {}
+    old, new = capture("base", ("cpu",)), capture("constant", ("cpu",))
     kernel = replace(devices.KERNEL, registers=64, occupancy=0.5, spill_stores=0, spill_loads=0)
 
     def with_facts(record, fact):
