@@ -11,39 +11,12 @@ import time
 
 import numpy as np
 import torch
+from limits import all_neighbours, count, half_product, product, seven, sparse_rows
 from qd_studio import engine as qd
 
-Ints = qd.types.ndarray(dtype=qd.i32, ndim=1)
 Floats = qd.types.ndarray(dtype=qd.f32, ndim=1)
 Matrix = qd.types.ndarray(dtype=qd.f32, ndim=2)
 RNG = np.random.default_rng(1)
-
-
-@qd.kernel
-def count(bins: Ints, keys: Ints):
-    for i in keys:
-        bins[keys[i]] += 1
-
-
-@qd.kernel
-def product(a: Matrix, b: Matrix, c: Matrix):
-    for i, j in c:
-        total = 0.0
-        for k in range(a.shape[1]):
-            total += a[i, k] * b[k, j]
-        c[i, j] = total
-
-
-Halves = qd.types.ndarray(dtype=qd.f16, ndim=2)
-
-
-@qd.kernel
-def product_of_halves(a: Halves, b: Halves, c: Matrix):
-    for i, j in c:
-        total = 0.0
-        for k in range(a.shape[1]):
-            total += qd.cast(a[i, k], qd.f32) * qd.cast(b[k, j], qd.f32)
-        c[i, j] = total
 
 
 @qd.kernel
@@ -54,34 +27,6 @@ def distances(a: Matrix, b: Matrix, c: Matrix):
             d = a[i, k] - b[j, k]
             total += d * d
         c[i, j] = qd.sqrt(total)
-
-
-Space = qd.types.ndarray(dtype=qd.f32, ndim=3)
-
-
-@qd.kernel
-def seven(x: Space, y: Space):
-    for i, j, k in qd.ndrange((1, x.shape[0] - 1), (1, x.shape[1] - 1), (1, x.shape[2] - 1)):
-        around = x[i - 1, j, k] + x[i + 1, j, k] + x[i, j - 1, k] + x[i, j + 1, k]
-        y[i, j, k] = 0.4 * x[i, j, k] + 0.1 * (around + x[i, j, k - 1] + x[i, j, k + 1])
-
-
-@qd.kernel
-def all_neighbours(x: Space, y: Space):
-    for i, j, k in qd.ndrange((1, x.shape[0] - 1), (1, x.shape[1] - 1), (1, x.shape[2] - 1)):
-        total = 0.0
-        for a, b, c in qd.static(qd.ndrange(3, 3, 3)):
-            total += x[i + a - 1, j + b - 1, k + c - 1]
-        y[i, j, k] = total / 27.0
-
-
-@qd.kernel
-def sparse_rows(ptr: Ints, cols: Ints, vals: Floats, x: Floats, y: Floats):
-    for i in y:
-        total = 0.0
-        for k in range(ptr[i], ptr[i + 1]):
-            total += vals[k] * x[cols[k]]
-        y[i] = total
 
 
 @qd.kernel
@@ -187,10 +132,10 @@ def products_of_halves():
     for n in (512, 1000, 1024, 2048, 4096, 8192):
         a, b = (torch.randn(n, n, device="cuda").half() for _ in range(2))
         c, d = torch.empty(n, n, device="cuda"), torch.empty_like(a)
-        product_of_halves(a, b, c)
+        half_product(a, b, c)
         assert torch.allclose(c, (a @ b).float(), rtol=1e-2, atol=1e-3 * n)
         theirs = microseconds(lambda a=a, b=b, d=d: torch.mm(a, b, out=d))
-        ours = microseconds(lambda a=a, b=b, c=c: product_of_halves(a, b, c))
+        ours = microseconds(lambda a=a, b=b, c=c: half_product(a, b, c))
         row("product of f16", n * n, ours, theirs)
 
 

@@ -348,7 +348,7 @@ def show_live(func: Func, graph: Cfg) -> Flow:
 
 class _First:
     """The addresses of the first `_SHOWN` locations of bit sets. Those of neighbouring nodes hardly
-    differ, and sets may have thousands of bits: what a word of one stands for is kept."""
+    differ, and sets may have thousands of bits: the meaning of each word is kept."""
 
     def __init__(self, locations: list[Location]) -> None:
         self._addresses: Final = [x.ptr for x in locations]

@@ -9,7 +9,10 @@ from ..ir import codes as C
 from .grid import is_plain
 from .iterations import accesses_of, flat, held, why_shared
 
-__all__ = ["COLUMN", "INNER", "OTHER", "ROW", "Nest", "Plan", "axis_of", "nest_of", "plan_of"]
+__all__ = [
+    "COLUMN", "INNER", "OTHER", "ROW", "Nest", "Plan", "axis_of", "needed_ops", "nest_of",
+    "plan_of",
+]  # fmt: skip
 
 ROW, COLUMN, INNER, OTHER = range(4)
 """A value depends on the index of rows, of columns, of the inner loop, or on what may change."""
@@ -95,7 +98,7 @@ def plan_of(func: Func, nest: Nest) -> Plan | str | None:
     staged = tuple(
         [op for op in loads if depends[op] == frozenset((axis, INNER))] for axis in (ROW, COLUMN)
     )
-    needed = _needed(inner, {*staged[0], *staged[1]})
+    needed = needed_ops(inner, {*staged[0], *staged[1]})
     staged = tuple([op for op in found if op in needed] for found in staged)
     if not staged[0] or not staged[1]:
         return None
@@ -177,7 +180,7 @@ def _depends(nest: Nest, ops: list[Op], written: set[tuple[int, bool]]) -> Depen
     return found
 
 
-def _needed(inner: list[Op], staged: set[Op]) -> set[Op]:
+def needed_ops(inner: list[Op], staged: set[Op]) -> set[Op]:
     """The ops of the inner loop that its stores use, but for the addresses of staged loads."""
     needed: set[Op] = set()
     for op in reversed(inner):

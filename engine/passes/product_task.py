@@ -16,6 +16,7 @@ from ..ir.edit import clone
 from ..types import i32
 from .grid import THREADS, Grid, has_plain_bounds, is_plain
 from .linear_form import form_of
+from .product_nest import needed_ops
 
 __all__ = ["INNER", "ProductTask", "TileGrid", "product_task", "stores_array", "tiles_of"]
 
@@ -87,7 +88,7 @@ def _product(func: Func, task: Op) -> ProductTask | None:
     staged = tuple(
         [op for op in loads if depends[op] == frozenset((axis, INNER))] for axis in (0, 1)
     )
-    needed = _needed(inner, {*staged[0], *staged[1]})
+    needed = needed_ops(inner, {*staged[0], *staged[1]})
     staged = tuple([op for op in found if op in needed] for found in staged)
     if not staged[0] or not staged[1]:
         return None
@@ -158,17 +159,6 @@ def _depends(
         else:
             found[op] = frozenset().union(*(found.get(arg, frozenset()) for arg in op.args))
     return found
-
-
-def _needed(inner: list[Op], staged: set[Op]) -> set[Op]:
-    """The ops of the inner loop that its stores use, but for the addresses of staged loads."""
-    needed: set[Op] = set()
-    for op in reversed(inner):
-        if C.WRITE[op.code] or op in needed:
-            needed.add(op)
-            if op not in staged:
-                needed.update(op.args)
-    return needed
 
 
 def tiles_of(b: Builder, length: Op, side: int) -> Op:

@@ -70,7 +70,7 @@ class Function:
 class Machine:
     """Threads that run functions of a module on one memory.
 
-    tasks: what a chunk does, by the address that stands for it. dead: addresses that must not be
+    tasks: what a chunk does, by its address. dead: addresses that must not be
     read any more. asleep: threads that wait, by the address of the semaphore. waits: how often any
     did. posted: semaphores' counts.
     """

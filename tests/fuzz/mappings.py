@@ -258,7 +258,7 @@ SHORT = {name: short for short, name in NUMPY.items()}
 
 
 def difference(seed: int, folder: Path) -> str:
-    """What a GPU computes otherwise than the interpreter, with the kernel; empty if nothing."""
+    """Where a GPU and the interpreter differ, with the kernel; empty if they agree."""
     loop = random_loop(seed)
     path = folder / f"mapped_{seed}.py"
     path.write_text(loop.text)

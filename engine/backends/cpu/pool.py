@@ -10,7 +10,7 @@ One job is in the pool at a time. `state` packs everything that decides who may 
 A launch writes the job, opens it, runs chunks itself until none is left, closes the job and waits
 until all who joined have left. A worker joins by one compare-and-swap on `state` as a whole, so
 that it can never join a job that has been closed, however late it wakes up. Chunks are handed out
-by one counter, so a launch never waits for a thread that has not joined. A launch that finds the
+by one counter, so a launch never waits for a thread that did not join. A launch that finds the
 pool busy (one from a second Python thread, or from a callback of a launch) runs all its chunks
 itself.
 
