@@ -25,6 +25,9 @@ class PipelineKind(Enum):
     TENSOR_GPU = "gpu with tensor cores"
     """The same as a GPU; subgroups of 32 threads multiply fragments of matrices, too."""
 
+    VECTOR_ATOMICS_GPU = "gpu with tensor cores and vector atomics"
+    """The same as a GPU with tensor cores; it adds to two or four neighbouring floats at once."""
+
     INTERP = "interp"
     """Loops stay as they are written; one thread runs them."""
 
@@ -36,4 +39,14 @@ class PipelineKind(Enum):
     @property
     def has_subgroups(self) -> bool:
         """True for GPUs whose subgroups exchange values."""
-        return self is PipelineKind.GPU or self is PipelineKind.TENSOR_GPU
+        return self is PipelineKind.GPU or self.has_tensor_cores
+
+    @property
+    def has_tensor_cores(self) -> bool:
+        """True for GPUs whose subgroups multiply fragments of matrices."""
+        return self is PipelineKind.TENSOR_GPU or self.has_vector_atomics
+
+    @property
+    def has_vector_atomics(self) -> bool:
+        """True for GPUs that add to several neighbouring floats at once."""
+        return self is PipelineKind.VECTOR_ATOMICS_GPU

@@ -34,6 +34,7 @@ class ForAttr(NamedTuple):
         text of an `adstack.size_expr`. cold: it has few iterations, not worth much code.
     independent: accesses to arrays in different iterations are assumed not to depend on each other.
     shared: of the loop of a task of threads, which divide its iterations among themselves.
+    straight: all iterations shall be straight code; their number is a constant.
     """
 
     axes: tuple[int, ...] | None = None
@@ -46,6 +47,7 @@ class ForAttr(NamedTuple):
     cold: bool = False
     independent: bool = False
     shared: bool = False
+    straight: bool = False
 
 
 class TaskAttr(NamedTuple):

@@ -1,4 +1,4 @@
-"""Rules of the verifier for fragments of matrices and asynchronous copies."""
+"""Rules of the verifier for fragments of matrices, asynchronous copies, atomic sums of vectors."""
 
 from __future__ import annotations
 
@@ -48,6 +48,14 @@ def _copy_problem(verifier: object, op: Op) -> str | None:
     return _shared(to)
 
 
+def _vector_problem(verifier: object, op: Op) -> str | None:
+    """The fault of an atomic_add_vector."""
+    if len(op.args) not in (3, 5):
+        return f"atomic_add_vector adds 2 or 4 values, not {len(op.args) - 1}"
+    types = {_elem(op.args[0]), *[value.type for value in op.args[1:]]}
+    return None if types == {f32} else "atomic_add_vector adds f32"
+
+
 def _elem(pointer: Op) -> DataType | None:
     t = pointer.type
     return t.elem if isinstance(t, PointerType) and isinstance(t.elem, DataType) else None
@@ -74,4 +82,5 @@ def _private(pointer: Op) -> str | None:
 FRAGMENT_RULES: Final[dict[int, Callable[[Any, Op], str | None]]] = {
     **dict.fromkeys((C.FRAGMENT_LOAD, C.FRAGMENT_MMA, C.FRAGMENT_STORE), _fragment_problem),
     C.ASYNC_COPY: _copy_problem,
+    C.ATOMIC_ADD_VECTOR: _vector_problem,
 }

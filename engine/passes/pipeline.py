@@ -214,6 +214,9 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
 
     cx.begin("final")
     cx.run_pass("type_check")
+    if kind.has_vector_atomics:
+        # Needs offsets, of which the last index is a constant.
+        cx.run_pass("vectorize_atomics")
     if kind.is_gpu:
         # Last: it counts operations, and compares addresses to the byte.
         cx.run_pass("map_to_grid")

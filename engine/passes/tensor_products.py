@@ -42,7 +42,6 @@ from ..ir import ForAttr, Func, Op
 from ..ir import codes as C
 from ..ir.attrs import FragmentAttr
 from ..ir.edit import clone_into
-from ..pipeline_kind import PipelineKind
 from ..types import f16, f32, i32, i64, u64
 from .manager import PassCx
 from .product_sum import ProductSum, product_sum, row_layout
@@ -131,7 +130,7 @@ def _why_not(func: Func, cx: PassCx, plan: ProductTask, found: ProductSum) -> st
         return "without fast_math its sums keep their order"
     if 0 < cx.config.max_block_dim < SHAPE.threads:
         return f"max_block_dim allows blocks of {cx.config.max_block_dim} threads"
-    if cx.kind not in (None, PipelineKind.TENSOR_GPU):
+    if cx.kind is not None and not cx.kind.has_tensor_cores:
         return "there are none on this device that the compiler uses (CUDA, from sm_80 on)"
     return ""
 

@@ -60,6 +60,10 @@ _CPU = re.compile(r'"(?:target-cpu|target-features)"="[^"]*"')
 _MAXNTID = re.compile(r'"nvvm\.(?:max|req)ntid(?:\.x)?"="(\d+)')
 _GROUP = re.compile(r"#(\d+)")
 
+_VECTOR_SUM = re.compile(
+    r'  call void asm sideeffect "red\.relaxed\.gpu\.global\.add\.v(\d)\.f32 .*\n'
+)
+
 _SIZES = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "half": 2, "bfloat": 2, "float": 4,
           "double": 8, "ptr": 8}  # fmt: skip
 
@@ -246,6 +250,18 @@ def _check_atomics(text: str) -> None:
             raise intrinsics.Lacking(f"an atomic update of a thread's own memory, {updated}")
 
 
+def _vector_sum(match: re.Match[str]) -> str:
+    """Atomic sums of neighbours, one by one; NaNs where a device would refuse the address."""
+    width = int(match[1])
+    text = f"  %low = ptrtoint ptr %to to i64\n  %rest = and i64 %low, {4 * width - 1}\n"
+    text += "  %bad = icmp ne i64 %rest, 0\n"
+    for k in range(width):
+        text += f"  %n{k} = select i1 %bad, float 0x7FF8000000000000, float %v{k}\n"
+        text += f"  %p{k} = getelementptr float, ptr %to, i64 {k}\n"
+        text += f"  %o{k} = atomicrmw fadd ptr %p{k}, float %n{k} monotonic, align 4\n"
+    return text
+
+
 def translate(text: str) -> Translated:
     """Translate a module. Lacking if it uses what the simulator has not."""
     _check_atomics(text)
@@ -263,6 +279,7 @@ def translate(text: str) -> Translated:
         # Other threads write it while one waits: it must not look private to the module.
         return f"{match[1]} = global {ty} zeroinitializer{align}"
 
+    text = _VECTOR_SUM.sub(_vector_sum, text)
     functions = _functions(text)
     groups = dict(re.findall(r"^attributes #(\d+) = \{(.*)\}", text, re.M))
     text = _HEADS.sub("", text)

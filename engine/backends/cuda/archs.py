@@ -55,6 +55,11 @@ class Arch(NamedTuple):
         """True if it has the instructions of `fragment_mma` and of asynchronous copies."""
         return self.capability >= (8, 0)
 
+    @property
+    def adds_vectors(self) -> bool:
+        """True if it has atomic sums of two and four floats."""
+        return self.capability >= (9, 0)
+
 
 _K: Final = 1024
 

@@ -27,8 +27,10 @@ class CudaBackend:
     makes_ptx = True
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:
-        tensor = archs.check(self.arch(config)).multiplies_fragments
-        return PipelineKind.TENSOR_GPU if tensor else PipelineKind.GPU
+        arch = archs.check(self.arch(config))
+        if arch.adds_vectors:
+            return PipelineKind.VECTOR_ATOMICS_GPU
+        return PipelineKind.TENSOR_GPU if arch.multiplies_fragments else PipelineKind.GPU
 
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:

@@ -1,4 +1,5 @@
-"""Fragments of matrices and asynchronous copies in LLVM IR for NVIDIA GPUs, from sm_80 on.
+"""Fragments of matrices, asynchronous copies (from sm_80 on) and atomic sums of vectors (sm_90)
+in LLVM IR for NVIDIA GPUs.
 
 An iteration's part of a fragment is an array of its own; all its places are constants, so that
 LLVM keeps it in registers. ``ldmatrix`` loads four matrices of 8 by 8: each lane names a row of 16
@@ -14,6 +15,7 @@ from ...ir import Op
 from ...ir import codes as C
 from ...ir.attrs import SUBGROUP_SIZE, FragmentAttr
 from ..llvm.dialect import declared_call
+from ..llvm.memory_ops import note_written
 from ..llvm.text import MEMORY
 from ..stacks import element
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FRAGMENT_OPS"]
 
+_GLOBAL: Final = "addrspace(1)"
 _PAIR: Final = "<2 x half>"
 _MATRICES: Final = "{ i32, i32, i32, i32 }"
 _SUMS: Final = "{ float, float, float, float }"
@@ -120,7 +123,17 @@ def _wait(e: GpuEmitter, op: Op) -> None:
     e.line(declared_call(e, "@llvm.nvvm.cp.async.wait.group", "void", f"i32 {op.attr}"))
 
 
+def _add_vector(e: GpuEmitter, op: Op) -> None:
+    pointer, *values = (e.v[a.id] for a in op.args)
+    note_written(e, op.args[0])
+    name = e.helper(f"add_vector.{len(values)}")
+    if not pointer.startswith(_GLOBAL):
+        pointer = f"{_GLOBAL} " + e.value(f"addrspacecast ptr {pointer} to ptr {_GLOBAL}")
+    e.line(f"call void {name}(ptr {pointer}, {', '.join([f'float {v}' for v in values])})")
+
+
 FRAGMENT_OPS: Final[dict[int, Callable[[Any, Op], None]]] = {
     C.FRAGMENT_LOAD: _load, C.FRAGMENT_MMA: _multiply, C.FRAGMENT_STORE: _store,
     C.ASYNC_COPY: _copy, C.ASYNC_GROUP: _group, C.ASYNC_WAIT: _wait,
+    C.ATOMIC_ADD_VECTOR: _add_vector,
 }  # fmt: skip

@@ -21,8 +21,8 @@ __all__ = [
     "unavailable",
 ]  # fmt: skip
 
-OLDEST_DRIVER: Final = 12000
-"""The first driver that reads PTX 8.0, as `cuDriverGetVersion` counts: 12.0."""
+OLDEST_DRIVER: Final = 12010
+"""The first driver that reads PTX 8.1, as `cuDriverGetVersion` counts: 12.1."""
 OLDEST_CAPABILITY: Final = 7, 0
 """Threads of a warp that wait for each other's locks need what came with it."""
 

@@ -12,7 +12,7 @@ __all__ = ["TRIPLE", "features", "machine", "target"]
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
 
-_PTX_OF: Final = ((100, 86), (90, 80), (0, 75))
+_PTX_OF: Final = ((100, 86), (90, 81), (0, 75))
 """From this architecture on, the version of PTX: as old as will do, for old drivers."""
 
 

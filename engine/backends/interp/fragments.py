@@ -1,4 +1,4 @@
-"""Fragments of matrices and asynchronous copies, as Python.
+"""Fragments of matrices, asynchronous copies and atomic sums of vectors, as Python.
 
 Each iteration of a subgroup loads and stores its own elements of a fragment. To multiply, all of
 them stop, yield their parts, and get theirs of the sums. A copy happens when its iteration waits
@@ -15,6 +15,8 @@ import numpy as np
 from ...ir import Op
 from ...ir import codes as C
 from ...ir.attrs import SUBGROUP_SIZE, FragmentAttr
+from ...ir.semantics import binary_fn
+from ...types import f32
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -144,10 +146,20 @@ def _land(groups: list[list[tuple[Any, int, Any, int, int]]], left: int) -> None
     del groups[: max(0, len(groups) - 1 - left)]
 
 
+def _add_vector(e: Emitter, op: Op) -> None:
+    memory, at = e.memory(op.args[0]), e.values[op.args[0]]
+    e.line(f"if {at} < 0: raise IndexError")
+    add = e.function(binary_fn(C.ADD, f32, f32, f32))
+    for k in range(len(op.args) - 1):
+        place = f"{memory}[{at} + {k}]"
+        e.line(f"{place} = {add}({place}, {e.arg(op, k + 1)})")
+
+
 NAMES: Final[dict[str, Any]] = {"land": _land}
 """The functions that the emitted source calls."""
 
 FRAGMENT_OPS: Final[dict[int, Any]] = {
     C.FRAGMENT_LOAD: _load, C.FRAGMENT_STORE: _store,
     C.ASYNC_COPY: _copy, C.ASYNC_GROUP: _group, C.ASYNC_WAIT: _wait,
+    C.ATOMIC_ADD_VECTOR: _add_vector,
 }  # fmt: skip

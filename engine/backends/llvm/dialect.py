@@ -69,7 +69,8 @@ class Dialect:
     text after them. asks_space: code can ask whose memory a pointer of the generic space leads
     to (`is_private`); else a real function gets an argument with each pointer that says so.
     fast: the flags of `fast_math` for instructions on floats. fragment_ops: what emits operations
-    on fragments of matrices and asynchronous copies, by code; empty where there are none.
+    on fragments of matrices, asynchronous copies and atomic sums of vectors, by code; empty where
+    there are none.
     """
 
     triple: ClassVar[str]

@@ -89,6 +89,8 @@ class GpuEmitter(Emitter):
         return self.state.loop_property('!{!"llvm.loop.unroll.disable"}')
 
     def loop_hint(self, loop: Op, axis: int, bounds: list[str], axes: int) -> str:
+        if loop.attr.straight:
+            return '!{!"llvm.loop.unroll.full"}'
         count = self.unrolls.get(loop.id)
         return f'!{{!"llvm.loop.unroll.count", i32 {count}}}' if count else ""
 

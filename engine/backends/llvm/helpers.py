@@ -169,6 +169,19 @@ _BUFFER_OF: Final = re.compile(r"  %at = .*\n  %buffer = .*\n")
 _POINTER: Final = re.compile(r"\bptr\b")
 
 
+def _add_vector(width: int) -> str:
+    """Atomic sums of neighbouring floats, in the words of NVIDIA's: others have none."""
+    values = ", ".join([f"float %v{k}" for k in range(width)])
+    places = ", ".join([f"${k + 1}" for k in range(width)])
+    kinds = "l" + ",f" * width
+    return f"""\
+define internal void @qd.add_vector.{width}(ptr addrspace(1) %to, {values}) alwaysinline {{
+  call void asm sideeffect "red.relaxed.gpu.global.add.v{width}.f32 [$0], {{{places}}};", \
+"{kinds},~{{memory}}"(ptr addrspace(1) %to, {values})
+  ret void
+}}"""
+
+
 def gpu_helper_text(name: str, space: str, scope: str) -> tuple[str, tuple[str, ...]]:
     """The same for a GPU: the space of the argument buffer and the scope of its atomics are the
     target's."""
@@ -194,6 +207,8 @@ def helper_text(name: str) -> tuple[str, tuple[str, ...]]:
         return _CLAIM_GPU, ()
     if name == "claim":
         return _CLAIM, ()
+    if name.startswith("add_vector."):
+        return _add_vector(int(name[-1])), ()
     _, ty, *unsigned = name.split(".")
     suffix = ".unsigned" if unsigned else ""
     return _IPOW.format(ty=ty, suffix=suffix, sign="0" if unsigned else "%sign"), ()

@@ -18,7 +18,9 @@ possible, which the kernel decides for all threads alike:
 * the iterations are so few that every thread of the grid gets one at most;
 * the axis of the lanes is too short for them.
 
-Groups of neighbours begin at multiples of the width, whatever the loop's begin is.
+Groups of neighbours begin at multiples of the width, and tiles at multiples of 32, whatever the
+loop's begin is: a warp whose rows begin anywhere accesses a line more. On an H200, with rows from
+1 on, a D3Q19 lattice ran at 2,427 GB/s, and from 0 on at 3,265.
 """
 
 from __future__ import annotations
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["emit_tiles", "tiles_text"]
 
+_ALIGNED = 32
+"""Iterations: lines of 128 bytes, where elements have 4."""
+
 
 # The launch
 
@@ -49,7 +54,7 @@ def tiles_text(tile: Tile, extents: dict[int, tuple[str, str, str]], block_dim: 
     """
     total = "*".join(length for *_, length in extents.values())
     begin, end, _ = extents[tile.lanes]
-    first = begin if begin == "0" else f"({begin}&{-tile.width})"
+    first = begin if begin == "0" else f"({begin}&{-_ALIGNED})"
     factors: list[str] = []
     for axis, (*_, length) in extents.items():
         size = tile.size(axis)
@@ -105,6 +110,9 @@ class _Numbers:
             return str(max(0, int(a)))
         return self.e.call("smax", "i64", f"i64 {a}, i64 0", flags=False)
 
+    def larger(self, a: str, b: str) -> str:
+        return self.e.call("smax", "i64", f"i64 {a}, i64 {b}", flags=False)
+
     def chunks(self, a: str, size: int) -> str:
         """``a`` iterations in chunks of ``size``, rounded up."""
         if _known(a):
@@ -140,9 +148,9 @@ class _Tiles:
     """Emits one task. See the module docstring.
 
     order: axes from the fastest, that of the lanes, to the slowest. begin / end / length: of each
-    axis, as i64. first: where the first group of neighbours begins. rows: the axes along which a
-    thread has several rows, with their number, from the slowest; chunks are rows of axis -1.
-    height: rows of groups of a tile.
+    axis, as i64. first / left: where the first tile begins, and the first group of neighbours.
+    rows: the axes along which a thread has several rows, with their number, from the slowest;
+    chunks are rows of axis -1. height: rows of groups of a tile.
     """
 
     def __init__(
@@ -161,7 +169,8 @@ class _Tiles:
         self.length = {
             axis: n.from_zero(n.sub(self.end[axis], self.begin[axis])) for axis in self.order
         }
-        self.first = n.group(self.begin[tile.lanes], tile.width)
+        self.first = n.group(self.begin[tile.lanes], _ALIGNED)
+        self.left = n.group(self.begin[tile.lanes], tile.width)
         self.height = math.prod([tile.size(axis) for axis in rest])
         self.accesses = accesses_of(task, tile.lanes) if tile.width > 1 else {}
 
@@ -373,7 +382,7 @@ class _Tiles:
         begin, end = self.begin[tile.lanes], self.end[tile.lanes]
         last = n.group(end, tile.width)
         beyond = n.add(place, str(tile.size(tile.lanes)))
-        left = e.value(f"icmp slt i64 {place}, {begin}")
+        left = e.value(f"icmp slt i64 {n.larger(place, self.left)}, {begin}")
         right = n.every([
             e.value(f"icmp ne i64 {last}, {end}"), e.value(f"icmp sge i64 {last}, {begin}"),
             e.value(f"icmp sge i64 {last}, {place}"), e.value(f"icmp slt i64 {last}, {beyond}"),
@@ -414,7 +423,7 @@ class _Tiles:
         e.line(f"{number} = phi i64 [ {first}, %{start} ], [ {number}.next, %{after} ]")
         left = e.value(f"icmp ult i64 {number}, {tile.width * self.height}")
         rest, column = n.divided(number, str(tile.width))
-        at = [n.add(e.value(f"select i1 {left}, i64 {corner[0]}, i64 {last}"), column)]
+        at = [n.add(e.value(f"select i1 {left}, i64 {self.left}, i64 {last}"), column)]
         for place, axis in zip(corner[1:], self.order[1:], strict=True):
             rest, step = n.divided(rest, str(tile.size(axis)))
             at.append(n.add(place, step))
