@@ -145,7 +145,7 @@ def outcome(func: Func, seed: int) -> tuple[object, ...]:
     values = arguments(func, seed)
     printed: list[str] = []
     try:
-        result = interp.run(func, values, print_fn=printed.append, max_steps=200_000)
+        result = interp.run(func, values, print_fn=printed.append, max_steps=1_000_000)
     except QuadrantsRuntimeError as error:
         return ("failed", error.message, printed)
     arrays = [[np.array(a) for a in (v if isinstance(v, tuple) else (v,))] for v in values]
