@@ -69,10 +69,19 @@ class Prover:
         self._spent = 0
         self.equal_writes = False
         """True if a proof relies on writes of equal values."""
+        self.more = False
+        """True if indices of some accesses were not looked at: there are enough doubts."""
+        self._looked = 0
+        self._doubts: Final[list[Doubt]] = []
+        self._done: Final[set[tuple[int, ...]]] = set()
+        self._kept: Final[list[Any]] = []
+        """Keeps terms alive: z3 uses the number of one again once it is gone."""
+        self._needed: Final[list[Any]] = []
+        """The conditions that bounds need, each granted to later accesses."""
         self._granted: list[Any] = []
-        self._fact: tuple[list[Any], Any] | None = None
-        self._few: Any = None
-        self._sizes: Final = list(traced.sizes.values())
+        self._fact: tuple[int, list[Any], Any] | None = None
+        self._few: tuple[int, Any] | None = None
+        self._sizes: list[Any] = []
 
     # ---- z3
 
@@ -94,41 +103,48 @@ class Prover:
 
     def _known(self) -> Any:
         """The facts of every launch, as one term: to add some hundred takes longer than z3."""
-        if self._fact is None or self._fact[0] != self._granted:
+        count = len(self.traced.facts)
+        if self._fact is None or self._fact[:2] != (count, self._granted):
             known = self.z3.And(*self.traced.facts, *self._granted)
-            self._fact = list(self._granted), known
-        return self._fact[1]
+            self._fact = count, list(self._granted), known
+        return self._fact[2]
 
     def small(self, *parts: Any) -> tuple[str, Any]:
         """`ask`, with a model of small sizes if there is one."""
-        if self._few is None:
+        if self._few is None or self._few[0] != len(self._sizes):
             few = [s <= 8 for s in self._sizes if self.terms.is_whole(s)]
-            self._few = self.z3.And(*few)
-        found = self.ask(*parts, self._few)
+            self._few = len(self._sizes), self.z3.And(*few)
+        found = self.ask(*parts, self._few[1])
         return found if found[0] == "yes" else self.ask(*parts)
 
     # ---- bounds
 
     def bounds(self) -> list[Doubt]:
         """The doubts about indices. What one needs is granted to those after it, so that each is
-        named once: if all doubts have needs, these together are enough."""
-        out: list[Doubt] = []
-        done: set[tuple[int, ...]] = set()
-        kept: list[Any] = []  # z3 uses the number of a term again once the term is gone
-        for access in self.traced.accesses:
+        named once: if all doubts have needs, these together are enough, unless `more`."""
+        self.settled()
+        return self._doubts
+
+    def settled(self) -> bool:
+        """Look at the indices of the accesses that were found since the last call. Returns True if
+        there are as many doubts as are listed, so that no further access matters to bounds."""
+        self._spent, self._granted = 0, self._needed
+        self._sizes = list(self.traced.sizes.values())
+        for access in islice(self.traced.accesses, self._looked, None):
+            if len(self._doubts) >= _DOUBTS:
+                self.more = True
+                break
+            self._looked += 1
             wrong = self._outside(access)
             ids = tuple([t.get_id() for t in (*access.when, *wrong)])
-            if not wrong or ids in done:
+            if not wrong or ids in self._done:
                 continue
-            done.add(ids)
-            kept.append(wrong)
-            if self.ask(*access.when, self.z3.Or(*wrong))[0] == "no":
-                continue
-            out += self._which(access, wrong)
-            if len(out) >= _DOUBTS:
-                break
-        self._granted.clear()
-        return out
+            self._done.add(ids)
+            self._kept.append(wrong)
+            if self.ask(*access.when, self.z3.Or(*wrong))[0] != "no":
+                self._doubts += self._which(access, wrong)
+        self._granted = []
+        return self.more
 
     def _outside(self, access: Access) -> list[Any]:
         """For each side of each axis, the condition that its index is outside."""

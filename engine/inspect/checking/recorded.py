@@ -17,6 +17,7 @@ import numpy as np
 from ...config import resolve
 from ...errors import IRParseError, QuadrantsRuntimeError, QuadrantsUnsupportedError
 from ...ir import Func, parse
+from ...runtime.compile import collector_pause
 from ..application.relaunch import values_of
 from ..application.replay import compiles_of
 from ..interpreting import counted
@@ -84,12 +85,13 @@ def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckR
     found = kept.read()
     if found is not None:
         return found
-    try:
-        func = _parsed(text)
-    except IRParseError as error:
-        return _unknown(f"its IR cannot be read: {error.message}")
-    followed = Followed(func)
-    found = verdicts_of(func, [_follow(file, followed, launch) for launch in chosen])
+    with collector_pause:
+        try:
+            func = _parsed(text)
+        except IRParseError as error:
+            return _unknown(f"its IR cannot be read: {error.message}")
+        followed = Followed(func)
+        found = verdicts_of(func, [_follow(file, followed, launch) for launch in chosen])
     if not hurried(found):
         kept.write(found)
     return found
