@@ -24,7 +24,7 @@ from ..interpreting import counted
 from ..record_check import CHECKS, CheckRecord, CheckVerdict
 from ..trials import UnjudgedError
 from .kept import KeptVerdicts, recorded_parts
-from .launches import STEPS, Launched
+from .launches import ACCESSES, STEPS, Launched
 from .shadow import Followed
 from .verdicts import hurried, verdicts_of
 
@@ -37,7 +37,8 @@ __all__ = ["RecordedCheck", "check_application"]
 
 _ORIGIN: Final = "recorded"
 _MOST: Final = 2
-"""Launches of a compile that are followed, those with the smallest arrays first."""
+"""Launches of a compile that are followed, those with the smallest arrays first; one if it is
+long."""
 
 
 class RecordedCheck(NamedTuple):
@@ -91,7 +92,12 @@ def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckR
         except IRParseError as error:
             return _unknown(f"its IR cannot be read: {error.message}")
         followed = Followed(func)
-        found = verdicts_of(func, [_follow(file, followed, launch) for launch in chosen])
+        launched: list[Launched] = []
+        for launch in chosen:
+            if launched and launched[0].accesses > ACCESSES:
+                break
+            launched.append(_follow(file, followed, launch))
+        found = verdicts_of(func, launched)
     if not hurried(found):
         kept.write(found)
     return found
