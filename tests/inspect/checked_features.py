@@ -78,7 +78,7 @@ class Features(Writer):
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__(rng)
-        several = rng.sample(list(ARRAYS), 5)
+        several = rng.sample(list(ARRAYS), rng.choice([1, 2, 3, 5]))
         self.arrays: dict[str, Any] = {name: ARRAYS[name] for name in several}
         self.barriers = -1
 
@@ -204,7 +204,7 @@ class Features(Writer):
             self.line(2, "tab = qd.simt.block.SharedArray((4, 2), qd.i32)")
             thread = rng.choice(["block.thread_idx", "block.global_thread_idx"])
             self.line(2, f"j = qd.simt.{thread}()")
-            self.arrays |= SHARED
+            self.arrays = SHARED if rng.random() < 0.5 else self.arrays | SHARED
             self.barriers = 2
             axes = "ij"
         else:
@@ -234,7 +234,7 @@ class Features(Writer):
             self.line(1, "assert z.shape[0] == x.shape[0] and p.shape[0] == x.shape[0]")
             self.line(1, "assert w.shape[0] == x.shape[0] and r.shape[0] == x.shape[0]")
         start = len(self.lines)
-        for _ in range(rng.randrange(1, 3)):
+        for _ in range(rng.choice([1, 1, 2])):
             self.loop()
         if graph:
             self.lines[start:] = [

@@ -24,6 +24,7 @@ from qd_studio.engine.ir import parse
 from tests.inspect import (
     checked,
     checked_features,
+    checked_fences,
     checked_memory,
     checked_random,
     fault_pairs,
@@ -79,6 +80,11 @@ def test_what_is_unknown_states_the_assertion_that_excludes_it():
     found = check(captured(checked.length_by_argument)).of("bounds")
     assert found.reason == "safe if n <= x.shape[0]"
     assert found.findings[0].needs == "n <= x.shape[0]"
+
+
+def test_a_reason_names_fences():
+    found = check(captured(checked_fences.summed_by_the_last)).of("race")
+    assert found.reason.startswith("fences may order its iterations")
 
 
 @qd.kernel

@@ -247,6 +247,8 @@ class Tracer(Elements):
             self.out.scopes.append(self.scope)
             if needs_blocks(body):
                 self.scope.hidden = "its iterations wait for each other at barriers"
+            elif any(inner.code == C.MEM_FENCE for inner in self.inside):
+                self.scope.hidden = "fences may order its iterations"
         first = self.changing(body)
         mark = len(self.when)
         carried = None if parallel else self.carried(op, pairs)
