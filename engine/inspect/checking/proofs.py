@@ -144,7 +144,7 @@ class Prover:
             self._done.add(ids)
             self._kept.append(wrong)
             if self.ask(*access.when, self.z3.Or(*wrong))[0] != "no":
-                self._doubts += self._which(access, wrong)
+                self._doubts.extend(self._which(access, wrong))
         self._granted = []
         return self.more
 
