@@ -302,7 +302,7 @@ def record(folder: str, limits: Mapping[str, int]) -> None:
 
 
 def _forget(name: str) -> None:
-    for module in [m for m in sys.modules if m == name or m.startswith(name + ".")]:
+    for module in [m for m in list(sys.modules) if m == name or m.startswith(name + ".")]:
         del sys.modules[module]
 
 

@@ -17,8 +17,9 @@ import random
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from qd_studio.engine import alias
@@ -31,7 +32,7 @@ from qd_studio.engine.inspect.discover import ensure_program, kernels_in
 
 from tests.inspect.checked_runs import refuted, run
 
-_HEAD = """\
+HEAD = """\
 from qd_studio import engine as qd
 
 A1 = qd.types.ndarray(qd.f32, 1)
@@ -44,10 +45,12 @@ NARROW = {"u8": "b", "u32": "q", "i64": "l", "i16": "h"}
 PARAMS = "x: A1, y: A1, z: A2, p: I1, c: C1, n: qd.i32, m: qd.i32, " + ", ".join(
     f"{name}: qd.{t}" for t, name in NARROW.items()
 )
+_AT_ONCE = 50
+"""Kernels of one file."""
 _EXTREME = {"u8": (250, 255), "u32": (2654435761, 4294967295), "i64": (-5, 7), "i16": (-3, 9)}
 
 
-class _Writer:
+class Writer:
     """Writes one kernel. names: integers that can be read; changed: those that can be set."""
 
     def __init__(self, rng: random.Random) -> None:
@@ -314,10 +317,18 @@ class _Writer:
         return "\n".join(self.lines) + "\n"
 
 
-def source(first: int, count: int) -> str:
-    """Kernels ``k<seed>`` of ``count`` seeds."""
-    seeds = range(first, first + count)
-    return "\n\n".join([_HEAD, *(_Writer(random.Random(s)).kernel(f"k{s}") for s in seeds)])
+class Kind(NamedTuple):
+    """A kind of random kernels. head: of their file. arguments: of launches, for a seed."""
+
+    head: str
+    writer: type["Writer"]
+    arguments: Callable[[int], list[dict[str, Any]]]
+
+    def source(self, first: int, count: int) -> str:
+        """Kernels ``k<seed>`` of ``count`` seeds."""
+        seeds = range(first, first + count)
+        kernels = [self.writer(random.Random(s)).kernel(f"k{s}") for s in seeds]
+        return "\n\n".join([self.head, *kernels])
 
 
 def arguments_of(seed: int) -> list[dict[str, Any]]:
@@ -341,30 +352,32 @@ def arguments_of(seed: int) -> list[dict[str, Any]]:
     return out
 
 
-def contradictions(first: int, count: int, folder: Path) -> tuple[list[str], Counter[str]]:
+def contradictions(
+    kind: Kind, first: int, count: int, folder: Path
+) -> tuple[list[str], Counter[str]]:
     """Wrong proofs among the kernels of these seeds, and how often each outcome occurred."""
-    path = folder / f"random_{first}.py"
-    path.write_text(source(first, count))
+    path = folder / f"{kind.writer.__name__}_{first}.py"
+    path.write_text(kind.source(first, count))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
     ensure_program()
+    spec.loader.exec_module(module)
     wrong: list[str] = []
     counts: Counter[str] = Counter()
     for kernel in kernels_in(vars(module), str(path)):
         try:
-            wrong += _contradictions(kernel, counts)
+            wrong += _contradictions(kernel, kind, counts)
         except QuadrantsCompilationError:
             counts["does not compile"] += 1
     return wrong, counts
 
 
-def _contradictions(kernel: Any, counts: Counter[str]) -> list[str]:
+def _contradictions(kernel: Any, kind: Kind, counts: Counter[str]) -> list[str]:
     """Wrong proofs of one kernel."""
     seed = int(kernel.name[1:])
-    several = arguments_of(seed)
+    several = kind.arguments(seed)
     calls = [Call(tuple(several[0].values()))]
     capture = KernelCapture(kernel, ("interp",), CompileConfig(), calls=calls)
     capture.prepare()
@@ -389,18 +402,24 @@ def _contradictions(kernel: Any, counts: Counter[str]) -> list[str]:
     return wrong
 
 
-def main() -> None:
+RANDOM = Kind(HEAD, Writer, arguments_of)
+
+
+def main(kind: Kind = RANDOM) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     alias.install("quadrants")
+    total: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
-        wrong, counts = contradictions(options.seed, options.count, Path(name))
-    for what, count in sorted(counts.items()):
+        for first in range(options.seed, options.seed + options.count, _AT_ONCE):
+            wrong, counts = contradictions(kind, first, _AT_ONCE, Path(name))
+            total += counts
+            for one in wrong:
+                print(f"wrong proof: {one}", flush=True)
+    for what, count in sorted(total.items()):
         print(f"{what:<40} {count:>6}")
-    for one in wrong:
-        print(f"wrong proof: {one}")
 
 
 if __name__ == "__main__":

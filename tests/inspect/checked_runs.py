@@ -100,6 +100,11 @@ def run(func: Func, several: list[dict[str, Any]]) -> list[tuple[dict[str, Any],
     followed = shadow.Followed(func, Recording, _OverflowEmitter)
     out: list[tuple[dict[str, Any], Recording]] = []
     for arguments in several:
+        for p in func.params:
+            if p.layout is not None:
+                # Of a field: no array of the caller's.
+                held = np.arange(p.layout.span) % 5 - 1
+                arguments[p.name] = held.astype(p.dtype.np)
         given: Any = _Given([arguments[p.name] for p in func.params])
         try:
             found: Any = followed.launch(given, _STEPS, None)
@@ -121,7 +126,7 @@ def refuted(
     out: list[str] = []
     touched = list(found.touched)
     for op, indices, at in rng.sample(touched, min(most, len(touched))):
-        possible = False
+        possible = not traced.whole and op not in by_op
         if op.args[0].attr == "clamp":
             shape = arguments[found.func.params[op.args[0].args[0].attr[0]].name].shape
             indices = tuple([max(0, min(i, n - 1)) for i, n in zip(indices, shape, strict=True)])
@@ -156,7 +161,7 @@ def _loaded(traced: Traced, found: Recording, arguments: Mapping[str, Any]) -> l
     z3, out = traced.terms.z3, []
     for number, param in enumerate(found.func.params):
         value = arguments[param.name]
-        if param.dtype is i32 and param.ndim == 1:
+        if param.dtype is i32 and param.ndim == 1 and param.layout is None:
             out += [
                 traced.terms.function(f"load {number}", (z3.IntVal(k),), i32) == int(v)
                 for k, v in enumerate(value)

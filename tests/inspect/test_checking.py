@@ -21,7 +21,15 @@ from qd_studio.engine.inspect.record import CheckRecord, Record
 from qd_studio.engine.inspect.trials import Trials
 from qd_studio.engine.ir import parse
 
-from tests.inspect import checked, checked_memory, checked_random, fault_pairs, fault_seeds
+from tests.inspect import (
+    checked,
+    checked_features,
+    checked_fences,
+    checked_memory,
+    checked_random,
+    fault_pairs,
+    fault_seeds,
+)
 from tests.samples.sample_files import KERNELS, kernel_of
 
 
@@ -72,6 +80,42 @@ def test_what_is_unknown_states_the_assertion_that_excludes_it():
     found = check(captured(checked.length_by_argument)).of("bounds")
     assert found.reason == "safe if n <= x.shape[0]"
     assert found.findings[0].needs == "n <= x.shape[0]"
+
+
+def test_a_reason_names_fences():
+    found = check(captured(checked_fences.summed_by_the_last)).of("race")
+    assert found.reason.startswith("fences may order its iterations")
+
+
+@qd.kernel
+def many_lengths(x: checked.F32_2, n: qd.i32):
+    for i in qd.static(range(40)):
+        x[n + i * i, n - i * i] = 1.0
+
+
+@qd.kernel
+def many_lengths_and_a_race(x: checked.F32_2, n: qd.i32):
+    for i in qd.static(range(40)):
+        x[n + i * i, n - i * i] = 1.0
+    for i in range(x.shape[0]):
+        x[0, 0] = i
+
+
+def test_what_no_verdict_needs_is_not_followed():
+    """Eight doubts are listed; more conditions there may be."""
+    func = verdicts._func(captured(many_lengths), [])
+    made = verdicts._Verdicts(func, [])
+    assert not made.traced.whole
+    assert len(made.traced.accesses) < 40
+    assert made.all()[1].reason.endswith(" and what other indices need")
+    assert made.all()[0].outcome == "safe"
+
+
+def test_what_a_later_race_needs_is_followed():
+    func = verdicts._func(captured(many_lengths_and_a_race), [])
+    made = verdicts._Verdicts(func, [])
+    assert made.traced.whole
+    assert [d.state for d in made.doubts["race"]] == ["always"]
 
 
 def test_a_proof_lists_its_assertions():
@@ -131,7 +175,7 @@ def test_without_z3_launches_still_show_faults(monkeypatch):
     def missing(func):
         raise MissingSolverError("z3-solver is not installed; pip install z3-solver")
 
-    monkeypatch.setattr(verdicts, "trace", missing)
+    monkeypatch.setattr(verdicts, "Tracer", missing)
     found = check(captured(checked.plain_count))
     assert found.of("race").outcome == "fault"
     assert found.of("bounds").reason.startswith("z3-solver is not installed")
@@ -262,11 +306,17 @@ def test_300_faults_are_found_and_300_siblings_have_none(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("first", "count"), [(0, 16), pytest.param(100, 300, marks=pytest.mark.slow)]
+    ("kind", "first", "count"),
+    [
+        (checked_random.RANDOM, 0, 16),
+        (checked_features.FEATURES, 0, 16),
+        pytest.param(checked_random.RANDOM, 100, 300, marks=pytest.mark.slow),
+        pytest.param(checked_features.FEATURES, 100, 300, marks=pytest.mark.slow),
+    ],
 )
-def test_no_launch_contradicts_a_proof(first, count, tmp_path):
-    wrong, counts = checked_random.contradictions(first, count, tmp_path)
-    assert not wrong, checked_random.source(first, count)
+def test_no_launch_contradicts_a_proof(kind, first, count, tmp_path):
+    wrong, counts = checked_random.contradictions(kind, first, count, tmp_path)
+    assert not wrong, kind.source(first, count)
     # Proofs and faults both occur, or there is nothing to contradict.
     assert sum(n for what, n in counts.items() if " safe" in what) >= count // 2, counts
     assert sum(n for what, n in counts.items() if "a fault" in what) >= count // 6, counts

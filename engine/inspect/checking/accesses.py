@@ -65,10 +65,11 @@ class Access(NamedTuple):
 
 @dataclass
 class Traced:
-    """The result of `trace`. sizes: arguments and extents by name. facts: hold in every launch.
+    """The result of `Tracer`. sizes: arguments and extents by name. facts: hold in every launch.
     asserts: the assertions used as facts. read: the memory whose loads are the same at any time,
     since the kernel does not write it. hidden: why the kernel was not followed;
-    unfollowed: the same, where races of the whole kernel are concerned."""
+    unfollowed: the same, where races of the whole kernel are concerned. whole: nothing was left out
+    because no verdict needs it."""
 
     terms: Terms
     accesses: list[Access] = field(default_factory=list[Access])
@@ -79,6 +80,7 @@ class Traced:
     read: set[str] = field(default_factory=set[str])
     hidden: str = ""
     unfollowed: str = ""
+    whole: bool = True
 
 
 def own(scope: Scope | None, term: Any) -> Any:
@@ -105,7 +107,10 @@ def memory_of(func: Func, base: Op) -> str:
         return f"local {base.id}"
     number: int = base.attr[0]
     mine = func.params[number]._replace(grad=-1)
-    first = next(i for i, param in enumerate(func.params) if param._replace(grad=-1) == mine)
+    first = next(
+        i for i, param in enumerate(func.params)
+        if param.name == mine.name and param._replace(grad=-1) == mine
+    )  # fmt: skip
     return f"{first}{'.grad' if base.attr[1] else ''}"
 
 

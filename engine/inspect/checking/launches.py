@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from ...ir import Func
     from ..capture import KernelCapture
 
-__all__ = ["SLOW", "STEPS", "Launched", "follow", "follow_example", "given_to"]
+__all__ = ["ACCESSES", "SLOW", "STEPS", "Launched", "follow", "follow_example", "given_to"]
 
 SLOW: Final = "it needs too much time or memory"
 """The reason of a launch that another machine might follow."""
 _CASES: Final = 3
-_ACCESSES: Final = 40_000
+ACCESSES: Final = 40_000
 """Of another launch, estimated by its sizes: about a quarter of a second."""
 _FAILURES: Final = (
     QuadrantsCompilationError, QuadrantsRuntimeError, TooLong, StepLimit, MemoryError,
@@ -65,7 +65,7 @@ def follow(capture: KernelCapture) -> list[Launched]:
     for case, following in zip(cases, [*cases[1:], None], strict=False):
         out.append(_follow(capture, case))
         growth = _size(following) / max(1.0, _size(case)) if following is not None else 1.0
-        if out[-1].seen or (out[-1].accesses or _ACCESSES) * growth > _ACCESSES:
+        if out[-1].seen or (out[-1].accesses or ACCESSES) * growth > ACCESSES:
             break
     return out
 
@@ -76,7 +76,7 @@ def given_to(capture: KernelCapture) -> list[tuple[str, str, Sequence[Any]]] | N
     cases = sorted(capture.cases, key=_size)[:_CASES]
     out: list[tuple[str, str, Sequence[Any]]] = []
     for case in cases:
-        if _size(case) > _ACCESSES * max(1.0, _size(cases[0])):
+        if _size(case) > ACCESSES * max(1.0, _size(cases[0])):
             break  # a first launch of one access would not be followed by this one
         try:
             launcher = capture.launcher(0.0)

@@ -29,6 +29,7 @@ from ...ir import codes as C
 from .accesses import Access, Scope, Traced, base_of
 from .late import Late, made
 from .loops import names_of
+from .renaming import Renaming
 
 __all__ = ["Doubt", "Prover"]
 
@@ -69,10 +70,19 @@ class Prover:
         self._spent = 0
         self.equal_writes = False
         """True if a proof relies on writes of equal values."""
+        self.more = False
+        """True if indices of some accesses were not looked at: there are enough doubts."""
+        self._looked = 0
+        self._doubts: Final[list[Doubt]] = []
+        self._done: Final[set[tuple[int, ...]]] = set()
+        self._kept: Final[list[Any]] = []
+        """Keeps terms alive: z3 uses the number of one again once it is gone."""
+        self._needed: Final[list[Any]] = []
+        """The conditions that bounds need, each granted to later accesses."""
         self._granted: list[Any] = []
-        self._fact: tuple[list[Any], Any] | None = None
-        self._few: Any = None
-        self._sizes: Final = list(traced.sizes.values())
+        self._fact: tuple[int, list[Any], Any] | None = None
+        self._few: tuple[int, Any] | None = None
+        self._sizes: list[Any] = []
 
     # ---- z3
 
@@ -94,41 +104,49 @@ class Prover:
 
     def _known(self) -> Any:
         """The facts of every launch, as one term: to add some hundred takes longer than z3."""
-        if self._fact is None or self._fact[0] != self._granted:
+        count = len(self.traced.facts)
+        if self._fact is None or self._fact[:2] != (count, self._granted):
             known = self.z3.And(*self.traced.facts, *self._granted)
-            self._fact = list(self._granted), known
-        return self._fact[1]
+            self._fact = count, list(self._granted), known
+        return self._fact[2]
 
     def small(self, *parts: Any) -> tuple[str, Any]:
         """`ask`, with a model of small sizes if there is one."""
-        if self._few is None:
+        if self._few is None or self._few[0] != len(self._sizes):
             few = [s <= 8 for s in self._sizes if self.terms.is_whole(s)]
-            self._few = self.z3.And(*few)
-        found = self.ask(*parts, self._few)
+            self._few = len(self._sizes), self.z3.And(*few)
+        found = self.ask(*parts, self._few[1])
         return found if found[0] == "yes" else self.ask(*parts)
 
     # ---- bounds
 
     def bounds(self) -> list[Doubt]:
         """The doubts about indices. What one needs is granted to those after it, so that each is
-        named once: if all doubts have needs, these together are enough."""
-        out: list[Doubt] = []
-        done: set[tuple[int, ...]] = set()
-        kept: list[Any] = []  # z3 uses the number of a term again once the term is gone
-        for access in self.traced.accesses:
+        named once: if all doubts have needs, these together are enough, unless `more`."""
+        self.settled()
+        return self._doubts
+
+    def settled(self) -> bool:
+        """Look at the indices of the accesses that were found since the last call. Returns True if
+        there are as many doubts as are listed, so that no further access matters to bounds."""
+        self._spent, self._granted = 0, self._needed
+        self._sizes = list(self.traced.sizes.values())
+        for access in islice(self.traced.accesses, self._looked, None):
             wrong = self._outside(access)
             ids = tuple([t.get_id() for t in (*access.when, *wrong)])
-            if not wrong or ids in done:
-                continue
-            done.add(ids)
-            kept.append(wrong)
-            if self.ask(*access.when, self.z3.Or(*wrong))[0] == "no":
-                continue
-            out += self._which(access, wrong)
-            if len(out) >= _DOUBTS:
+            known = not wrong or ids in self._done
+            if not known and len(self._doubts) >= _DOUBTS:
+                self.more = True
                 break
-        self._granted.clear()
-        return out
+            self._looked += 1
+            if known:
+                continue
+            self._done.add(ids)
+            self._kept.append(wrong)
+            if self.ask(*access.when, self.z3.Or(*wrong))[0] != "no":
+                self._doubts.extend(self._which(access, wrong))
+        self._granted = []
+        return self.more
 
     def _outside(self, access: Access) -> list[Any]:
         """For each side of each axis, the condition that its index is outside."""
@@ -203,7 +221,7 @@ class Prover:
     def _counted(self, scope: Scope, shared: dict[str, list[Access]]) -> list[Any]:
         """Facts about two iterations that add to a counter which only grows: the ranges that their
         additions reserve do not overlap."""
-        z3, swap = self.z3, self._swap(scope)
+        z3, other = self.z3, Renaming(self.z3, scope.own)
         growing = {
             memory for memory, accesses in shared.items()
             if sum(a.kind != "r" for a in accesses)
@@ -213,7 +231,7 @@ class Prover:
         several = [t for t in scope.taken if t.memory in growing][:_COUNTERS]
         for a, b in product(several, several):
             if a.memory == b.memory and len(a.indices) == len(b.indices):
-                old, *index = [z3.substitute(t, *swap) for t in (b.old, *b.indices)]
+                old, *index = [other(t) for t in (b.old, *b.indices)]
                 same = [x == y for x, y in zip(a.indices, index, strict=True)]
                 apart = z3.Or(a.old + a.by <= old, old + b.by <= a.old)
                 out.append(z3.Implies(z3.And(*same), apart))
@@ -237,13 +255,13 @@ class Prover:
             # Constants of floats are the iteration's own from the time when they are made.
             accesses = [a._replace(value=made(a.value)) for a in accesses]
             pairs = _pairs(accesses)
-        swap = self._swap(scope)
-        different = self._different(scope, swap)
-        if self._together(pairs, swap, different) == "no":
+        other = Renaming(self.z3, scope.own)
+        different = self.z3.Or(*[i != other(i) for i in scope.index])
+        if self._together(pairs, other, different) == "no":
             return []
         out: list[Doubt] = []
         for a, b in islice(pairs, _PAIRS):
-            doubt = self._pair(scope, a, b, swap, different)
+            doubt = self._pair(scope, a, b, other, different)
             if doubt is not None:
                 out.append(doubt)
             if len(out) >= 2 or (doubt is not None and doubt.state == "always"):
@@ -263,39 +281,26 @@ class Prover:
 
         return bool(scope.index) and all(axis_of(i) for i in scope.index)
 
-    def _swap(self, scope: Scope) -> list[tuple[Any, Any]]:
-        """The constants of an iteration, and those of another one."""
-        return [(c, self.z3.Const(f"{c.decl().name()}'", c.sort())) for c in scope.own]
-
-    def _different(self, scope: Scope, swap: list[tuple[Any, Any]]) -> Any:
-        return self.z3.Or(*[i != self.z3.substitute(i, *swap) for i in scope.index])
-
-    def _together(
-        self, pairs: list[tuple[Access, Access]], swap: list[tuple[Any, Any]], different: Any
-    ) -> str:
+    def _together(self, pairs: list[tuple[Access, Access]], other: Renaming, different: Any) -> str:
         """The answer for all pairs at once."""
-        z3 = self.z3
-        parts: list[Any] = []
-        for a, b in pairs:
-            parts.append(self._conflict(a, b, swap))
-        return self.ask(different, z3.Or(*parts))[0] if len(parts) <= 2 * _PAIRS else "late"
+        if len(pairs) > 2 * _PAIRS:
+            return "late"
+        parts = [self._conflict(a, b, other) for a, b in pairs]
+        return self.ask(different, self.z3.Or(*parts))[0]
 
-    def _conflict(self, a: Access, b: Access, swap: list[tuple[Any, Any]]) -> Any:
+    def _conflict(self, a: Access, b: Access, other: Renaming) -> Any:
         """Two iterations touch one element."""
-        z3 = self.z3
-        other = [z3.substitute(t, *swap) if swap else t for t in (*b.when, *b.indices)]
-        when, index = other[: len(b.when)], other[len(b.when) :]
-        same = [x == y for x, y in zip(a.indices, index, strict=True)]
-        return z3.And(*a.when, *when, *same)
+        same = [x == other(y) for x, y in zip(a.indices, b.indices, strict=True)]
+        return self.z3.And(*a.when, *[other(t) for t in b.when], *same)
 
     def _pair(
-        self, scope: Scope, a: Access, b: Access, swap: list[tuple[Any, Any]], different: Any
+        self, scope: Scope, a: Access, b: Access, other: Renaming, different: Any
     ) -> Doubt | None:
         z3 = self.z3
         plain: Any = None
-        violation = z3.And(different, self._conflict(a, b, swap))
+        violation = z3.And(different, self._conflict(a, b, other))
         if a.kind == b.kind == "w" and a.value is not None and b.value is not None:
-            value = z3.substitute(b.value, *swap) if swap else b.value
+            value = other(b.value)
             if a.value.sort() == value.sort():
                 plain, violation = violation, z3.And(violation, a.value != value)
         state, model = self.small(violation)
@@ -305,10 +310,7 @@ class Prover:
             return None
         if state == "late":
             return Doubt("late", a, b)
-        around = tuple([
-            tuple([z3.substitute(t, *swap) for t in place]) if swap else place
-            for place in b.around
-        ])  # fmt: skip
+        around = tuple([(other(i), other(begin), other(end)) for i, begin, end in b.around])
         example, mine = self._example(model, a.around)
         theirs = self._example(model, around)[1]
         count = len(scope.index)

@@ -17,13 +17,14 @@ import numpy as np
 from ...config import resolve
 from ...errors import IRParseError, QuadrantsRuntimeError, QuadrantsUnsupportedError
 from ...ir import Func, parse
+from ...runtime.compile import collector_pause
 from ..application.relaunch import values_of
 from ..application.replay import compiles_of
 from ..interpreting import counted
 from ..record_check import CHECKS, CheckRecord, CheckVerdict
 from ..trials import UnjudgedError
 from .kept import KeptVerdicts, recorded_parts
-from .launches import STEPS, Launched
+from .launches import ACCESSES, STEPS, Launched
 from .shadow import Followed
 from .verdicts import hurried, verdicts_of
 
@@ -36,7 +37,8 @@ __all__ = ["RecordedCheck", "check_application"]
 
 _ORIGIN: Final = "recorded"
 _MOST: Final = 2
-"""Launches of a compile that are followed, those with the smallest arrays first."""
+"""Launches of a compile that are followed, those with the smallest arrays first; one if it is
+long."""
 
 
 class RecordedCheck(NamedTuple):
@@ -84,12 +86,18 @@ def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckR
     found = kept.read()
     if found is not None:
         return found
-    try:
-        func = _parsed(text)
-    except IRParseError as error:
-        return _unknown(f"its IR cannot be read: {error.message}")
-    followed = Followed(func)
-    found = verdicts_of(func, [_follow(file, followed, launch) for launch in chosen])
+    with collector_pause:
+        try:
+            func = _parsed(text)
+        except IRParseError as error:
+            return _unknown(f"its IR cannot be read: {error.message}")
+        followed = Followed(func)
+        launched: list[Launched] = []
+        for launch in chosen:
+            if launched and launched[0].accesses > ACCESSES:
+                break
+            launched.append(_follow(file, followed, launch))
+        found = verdicts_of(func, launched)
     if not hurried(found):
         kept.write(found)
     return found

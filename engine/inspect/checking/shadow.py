@@ -5,7 +5,7 @@ iterations share who wrote it last, who read it and who updated it atomically. T
 parallel loop conflict if one of them writes plainly what the other touches; a write that leaves the
 element as it is, after another that wrote the same, is harmless. Loops run one after another, so an
 element is forgotten when a loop ends. Barriers order the iterations of a block: accesses in
-different phases of one block do not conflict.
+different phases of one block do not conflict. What fences order does not either (`fences`).
 
 An access outside of its array, and a read of an element that was never given a value, end the run.
 Elements without a value are those of arrays that the caller did not fill (`numpy.empty`) and of
@@ -29,6 +29,7 @@ from ...ir import codes as C
 from ..interpreting import TooLong
 from ..trials import Trials, UnjudgedError
 from .accesses import base_of
+from .fences import Fences
 
 __all__ = ["Followed", "Seen", "Shadow", "watched"]
 
@@ -49,8 +50,8 @@ class Seen(NamedTuple):
 
 
 EmptyOf = Callable[[np.ndarray[Any, Any]], "np.ndarray[Any, Any] | None"]
-_Touch = tuple[tuple[int, ...], tuple[int, int], int, Op, Any]
-"""Iteration, phase, block, op, value."""
+_Touch = tuple[tuple[int, ...], tuple[int, int], int, Op, Any, int]
+"""Iteration, phase, block, op, value, time."""
 
 
 class _Cell:
@@ -93,6 +94,7 @@ class Shadow:
         self._set: dict[str, set[int]] = {}
         self._block = 0
         self._in_blocks = False
+        self._fences: Fences | None = None
         self._lines: set[tuple[Any, ...]] = set()
         self._extents: dict[str, tuple[int, ...]] = {}
 
@@ -100,7 +102,7 @@ class Shadow:
         """The functions that the emitted source calls."""
         return {
             "touch": self.touch, "touch_loop": self.begin, "touch_sync": self.sync,
-            "blocks": self.blocks,
+            "blocks": self.blocks, "touch_fence": self.fence,
         }  # fmt: skip
 
     def given(self, values: Sequence[Any]) -> None:
@@ -125,6 +127,7 @@ class Shadow:
         """A parallel loop starts, or is over."""
         self._cells.clear()
         self._phases.clear()
+        self._fences = None
         self._in_blocks = in_blocks
         for memory in [m for m in self._set if m.startswith("s")]:
             del self._set[memory]
@@ -142,6 +145,12 @@ class Shadow:
         """
         whole, part = self._phases.get(at, (0, 0))
         self._phases[at] = (whole + 1, 0) if barrier else (whole, part + 1)
+
+    def fence(self, at: tuple[int, ...]) -> None:
+        """An iteration passes a fence for the whole grid."""
+        if self._fences is None:
+            self._fences = Fences()
+        self._fences.fence(self._block if self._in_blocks else at, self.steps)
 
     def touch(
         self, kind: str, memory: str, place: int, number: int, indices: tuple[int, ...],
@@ -169,7 +178,9 @@ class Shadow:
         cell = self._cells.get((key, spot))
         if cell is None:
             cell = self._cells[key, spot] = _Cell()
-        mine: _Touch = at, self._phases.get(at, (0, 0)), block, op, value
+        mine: _Touch = at, self._phases.get(at, (0, 0)), block, op, value, self.steps
+        if kind == "a" and self._fences is not None:
+            self._fences.update(_party(mine), (key, spot))
         self._compare(kind, cell, mine, indices)
         if kind == "w":
             cell.write = mine
@@ -202,10 +213,11 @@ class Shadow:
                 if self._conflict(before, mine):
                     self._race(before, mine, "ra", indices)
 
-    @staticmethod
-    def _conflict(a: _Touch, b: _Touch) -> bool:
+    def _conflict(self, a: _Touch, b: _Touch) -> bool:
         """True if two touches are of different iterations that nothing orders."""
-        return a[0] != b[0] and (a[2] != b[2] or a[2] < 0 or a[1] == b[1])
+        if a[0] == b[0] or not (a[2] != b[2] or a[2] < 0 or a[1] == b[1]):
+            return False
+        return self._fences is None or not self._fences.ordered(_party(a), a[5], _party(b))
 
     def _race(self, before: _Touch, mine: _Touch, kinds: str, indices: tuple[int, ...]) -> None:
         self._fault(Seen("race", mine[3], indices, mine[0], before[3], before[0], kinds))
@@ -233,6 +245,11 @@ class Shadow:
             self.found.append(seen)
         if len(self.found) >= 20:
             raise _Stop
+
+
+def _party(touch: _Touch) -> Any:
+    """The block of an iteration, or the iteration if its loop has no blocks."""
+    return touch[2] if touch[2] >= 0 else touch[0]
 
 
 def _equal(a: Any, b: Any) -> bool:
@@ -265,6 +282,8 @@ class _WatchingEmitter(Emitter):
         if self.callee is None:
             self._access(op)
         super().emit(op)
+        if op.code == C.MEM_FENCE and op.attr == "grid" and self._around:
+            self.line(f"touch_fence(({self._around}))")
         if op.code == C.BLOCK_SYNC or op.code in (
             C.SUBGROUP_SYNC, C.SUBGROUP_SHUFFLE, C.SUBGROUP_BALLOT
         ):  # fmt: skip

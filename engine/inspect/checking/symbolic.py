@@ -1,6 +1,6 @@
 """The memory accesses of a kernel, as formulas over its loop variables, arguments and shapes.
 
-`trace` executes the frontend's IR once, symbolically: a local variable holds a term, both branches
+`Tracer` executes the frontend's IR once, symbolically: a local variable holds a term, both branches
 of an ``if`` are taken and merged, the body of a loop is taken for one unknown iteration. The result
 is one `Access` per load, store and atomic::
 
@@ -16,6 +16,7 @@ function of the indices.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ...analysis import is_parallel, needs_blocks
@@ -27,7 +28,6 @@ from .accesses import (
     Limits,
     Scope,
     Taken,
-    Traced,
     base_of,
     changed_by,
     elem_of,
@@ -40,7 +40,7 @@ from .late import Late
 from .loops import Carried, bounds_of, leaves, steps_of, whole_only
 from .terms import is_float
 
-__all__ = ["trace"]
+__all__ = ["Tracer"]
 
 _DEEP: Final = 5
 """Nested loops whose changes of variables are looked for; the bodies of deeper ones are unknown."""
@@ -48,16 +48,23 @@ _TRIED: Final = 8000
 """Ops of loops that are followed twice: in a kernel of 60,000 ops this took half of the time."""
 _MOST: Final = 4000
 """Accesses of one kernel that are looked at."""
+_SOME: Final = 32
+"""Accesses from one look at verdicts to the next."""
 
 
-def trace(func: Func) -> Traced:
-    """Follow the frontend's IR. MissingSolverError without z3, TooSlowError for a large kernel."""
-    return _Tracer(func).run()
+class _Settled(Exception):
+    """Raised where no verdict needs more accesses."""
 
 
-class _Tracer(Elements):
+class Tracer(Elements):
+    """Follows the frontend's IR. MissingSolverError without z3. out: the result."""
+
     def __init__(self, func: Func) -> None:
         super().__init__(func)
+        self.settled: Callable[[], bool] = lambda: False
+        self.parallel = sum(is_parallel(func, op) for block in func.roots() for op in block.ops)
+        """Parallel loops that were not followed yet. The sections of a graph may run at once."""
+        self.parallel += sum(op.code == C.GRAPH_REGION for op in func.body.ops)
         self.variables: dict[Op, Any] = {}
         self.indices: dict[tuple[Op, int], Any] = {}
         self.when: list[Any] = []
@@ -78,9 +85,16 @@ class _Tracer(Elements):
         self.changes: Final[dict[Block, list[Op]]] = {}
         """The variables that ops of a block change."""
 
-    def run(self) -> Traced:
-        self.block(self.func.body)
-        return self.out
+    def run(self, settled: Callable[[], bool] = lambda: False) -> None:
+        """Follow the kernel. TooSlowError for a large one.
+
+        settled: called now and then where no parallel loop follows. If it returns True, no verdict
+        needs another access, and the rest is left out."""
+        self.settled = settled
+        try:
+            self.block(self.func.body)
+        except _Settled:
+            self.out.whole = False
 
     # ---- constants
 
@@ -233,6 +247,8 @@ class _Tracer(Elements):
             self.out.scopes.append(self.scope)
             if needs_blocks(body):
                 self.scope.hidden = "its iterations wait for each other at barriers"
+            elif any(inner.code == C.MEM_FENCE for inner in self.inside):
+                self.scope.hidden = "fences may order its iterations"
         first = self.changing(body)
         mark = len(self.when)
         carried = None if parallel else self.carried(op, pairs)
@@ -247,6 +263,7 @@ class _Tracer(Elements):
         if parallel:
             self.scope = self.terms.scope = None
             self.inside = set()
+            self.parallel -= 1
         if count is not None:
             count = pairs[0][1] - pairs[0][0]
             count = self.terms.z3.If(count > 0, count, 0)
@@ -436,6 +453,9 @@ class _Tracer(Elements):
                 op, kind, self.memory(pointer), index, tuple(self.when), limits,
                 tuple(self.around), value, self.scope,
             ))  # fmt: skip
+            look = not self.parallel and not len(self.out.accesses) % _SOME
+            if look and self.settled():
+                raise _Settled
         elif self.recording:
             self.hide("too many accesses", op)
         return index

@@ -28,7 +28,7 @@ import msgspec
 from ...errors import QuadrantsCompilationError, QuadrantsRuntimeError
 from ...ir import Func, Op, all_ops
 from ...ir import codes as C
-from ...runtime.compile import make_ir
+from ...runtime.compile import collector_pause, make_ir
 from ..launching import ORACLE
 from ..record_check import CHECKS, CheckFinding, CheckRecord, CheckVerdict
 from ..steps import StepLimit
@@ -36,7 +36,7 @@ from .accesses import Traced, written_of
 from .kept import KeptVerdicts, key_parts
 from .launches import SLOW, Launched, follow, follow_example, given_to
 from .proofs import Doubt, Prover
-from .symbolic import trace
+from .symbolic import Tracer
 from .terms import NO_OVERFLOW, TOOK, MissingSolverError, TooSlowError
 from .wording import Words
 
@@ -48,6 +48,7 @@ __all__ = ["check", "check_capture", "hurried", "verdicts_of"]
 _OWN: Final = ("workload", "recorded")
 """Origins of arguments that a user chose for this kernel."""
 _SLOW: Final = "the proof needs too much time"
+_MORE: Final = "what other indices need"
 _APART: Final = "arrays of a launch do not overlap"
 _SET: Final = "arrays that the caller passes hold values"
 
@@ -153,15 +154,21 @@ class _Verdicts:
         self.words: Final = Words(func)
         self.doubts: dict[str, list[Doubt]] = {}
         self.traced: Traced | None = None
-        self.equal_writes = False
+        self.equal_writes = self.more = False
         self.missing = ""
         try:
-            self.traced = trace(func)
-            prover = Prover(self.traced)
-            self.doubts = {"bounds": prover.bounds(), "race": prover.races()}
-            self.equal_writes = prover.equal_writes
+            with collector_pause:
+                self._prove()
         except (MissingSolverError, TooSlowError) as error:
             self.traced, self.missing = None, str(error)
+
+    def _prove(self) -> None:
+        tracer = Tracer(self.func)
+        prover = Prover(tracer.out)
+        tracer.run(prover.settled)
+        self.traced = tracer.out
+        self.doubts = {"bounds": prover.bounds(), "race": prover.races()}
+        self.equal_writes, self.more = prover.equal_writes, prover.more
 
     def unconfirmed(self) -> list[dict[str, str]]:
         """Sizes that show the faults that z3 is sure of and no launch has had."""
@@ -209,7 +216,8 @@ class _Verdicts:
         if hidden:
             return hidden
         if all(d.needs for d in doubts):
-            return "safe if " + " and ".join(dict.fromkeys(d.needs for d in doubts))
+            needs = [*dict.fromkeys(d.needs for d in doubts), *[_MORE] * self.more]
+            return "safe if " + " and ".join(needs)
         states = {d.state for d in doubts if not d.needs}
         if "always" in states:
             return "z3 finds it at every size, and no launch has confirmed it"
