@@ -22,7 +22,7 @@ from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
 from .alias import Location, MemoryLocations
 from .cfg import Cfg
-from .loops import contains, enclosing_loops, outermost_do_while
+from .loops import enclosing_loops, outermost_do_while
 
 __all__ = ["ATOMIC", "FENCE", "INIT", "KIND", "LOAD", "STORE", "Flow", "analyze"]
 
@@ -334,10 +334,13 @@ def analyze(func: Func, graph: Cfg) -> Flow:
     return flow
 
 
-def show_live(func: Func, graph: Cfg) -> Flow:
-    """Find the live locations; write the first into the nodes, for displays of the graph."""
+def show_live(func: Func, graph: Cfg, later: frozenset[int] | None = None) -> Flow:
+    """Find the live locations; write the first into the nodes, for displays of the graph.
+
+    later: `later_loads` of the task, if known.
+    """
     flow = Flow(graph, MemoryLocations(func))
-    flow.live(loaded_later(func, graph.task))
+    flow.live(later_loads(func)[graph.task] if later is None else later)
     first = _First(flow.memory.locations)
     for node in flow.graph.nodes:
         live = flow.live_out[node.id]
@@ -377,23 +380,28 @@ class _First:
         return found
 
 
-def loaded_later(func: Func, task: Op | None) -> frozenset[int]:
-    """Offsets of the global temporaries that tasks read which may run after ``task``.
+def later_loads(func: Func) -> dict[Op | None, frozenset[int]]:
+    """For each task, the offsets of the global temporaries that tasks read which may run after it;
+    for None, those that any task reads.
 
-    In a ``do_while`` region those before it may, and itself.
+    In a ``do_while`` region the tasks before it may, and itself.
     """
     tasks = func.tasks()
-    first = 0  # of those that may run after it
-    if task is not None:
+    found: dict[Op | None, frozenset[int]] = {}
+    # From each task on to the last, and of none.
+    suffixes = [frozenset[int]()] * (len(tasks) + 1)
+    for i in range(len(tasks) - 1, -1, -1):
+        loads = {
+            op.args[0].attr
+            for region in tasks[i].regions
+            for op in walk(region)
+            if KIND[op.code] in _READS and op.args and op.args[0].code == C.GLOBAL_TMP
+        }
+        after = suffixes[i + 1]
+        suffixes[i] = after if after >= loads else after | loads
+    found[None] = suffixes[0]
+    first: dict[Op, int] = {}
+    for i, task in enumerate(tasks):
         again = outermost_do_while(task)
-        first = tasks.index(task) + 1
-        if again is not None:
-            first = next(i for i, other in enumerate(tasks) if contains(again, other))
-    offsets: set[int] = set()
-    for other in tasks[first:]:
-        for region in other.regions:
-            for op in walk(region):
-                kind = KIND[op.code]
-                if kind in _READS and op.args and op.args[0].code == C.GLOBAL_TMP:
-                    offsets.add(op.args[0].attr)
-    return frozenset(offsets)
+        found[task] = suffixes[i + 1 if again is None else first.setdefault(again, i)]
+    return found

@@ -28,12 +28,13 @@ from ..index_sums import narrow_in_addresses, only_in_addresses
 from ..kernarg import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState
+from .headers import share_lines
 from .helpers import helper_text
 from .memory_ops import memset
 from .outline import groups, outline
 from .regions import graph_region, no_yield
 from .stacks import TaskStacks, begin_rows, reset_claims
-from .text import SIZE, VALUE, constant, name_of
+from .text import PLAIN, SIZE, VALUE, constant, name_of
 
 __all__ = ["KernelText", "lower_kernel"]
 
@@ -91,6 +92,8 @@ class _Kernel:
         self.attributes: Final = f"nounwind {attributes}".rstrip()
         self.tasks: list[TaskMeta] = []
         self.labels: Final = labels_of(func)
+        self.known: Final[dict[str, str]] = {}
+        """Of the entry: the instructions of headers, with the names of their results."""
 
     def root(self, block: Block, numbers: dict[Op, int]) -> None:
         """Emit what a block of the root holds. numbers: of the tasks."""
@@ -98,7 +101,9 @@ class _Kernel:
             if op.code == C.OFFLOADED:
                 self.task(numbers[op], op)
             elif op.code == C.GRAPH_REGION:
+                self.known.clear()  # what is known in a region holds in it alone
                 graph_region(self.entry, op, bool(self.labels), lambda b: self.root(b, numbers))
+                self.known.clear()
             else:
                 self.entry.op_id = op.id
                 raise self.entry.unsupported(op)
@@ -141,7 +146,7 @@ class _Kernel:
             reset_claims(entry, area, self.state.threads)
         if chunked:
             params = "ptr %kernarg, i32 %chunk, i32 %thread"
-            self.module.add(["", f"define internal void @{name}({params}) #0 {{"])
+            self.module.add(["", f"define internal void @{name}({params}) {PLAIN}"])
             for slot in slots:
                 self.module.add(slot.load())
             self.module.add([f"  call void @{name}.body({call})", "  ret void", "}"])
@@ -226,8 +231,11 @@ class _Kernel:
         """Evaluate the header, then hand the chunks to the pool."""
         entry = self.entry
         header = op.regions[0]
+        start = len(entry.lines)
         entry.run(header)
-        begin, end = (entry.v[b.id] for b in header.ops[-1].args)
+        bounds = [entry.v[b.id] for b in header.ops[-1].args]
+        same = share_lines(entry.lines, entry.ids, start, self.known)
+        begin, end = (same.get(b, b) for b in bounds)
         entry.op_id = op.id
         pool = entry.param("parallel", "ptr", abi.PARALLEL)
         entry.line(f"call void {pool}(ptr %kernarg, ptr @{name}, i32 {begin}, i32 {end})")
@@ -265,7 +273,9 @@ class _Kernel:
         module.add([f"; kernel {func.name}", f'source_filename = "{self.symbol}"'])
         if checks:
             module.add(["", self._overlap_table(arrays, set(written))])
-        module.add(["", f"define i32 @{self.symbol}(ptr noalias noundef align 64 %kernarg) #0 {{"])
+        module.add(
+            ["", f"define i32 @{self.symbol}(ptr noalias noundef align 64 %kernarg) {PLAIN}"]
+        )
         module.add([*head, *entry.head])
         module.add(entry.lines, entry.ids, entry.stops)
         if self.labels:
