@@ -101,7 +101,7 @@ def _arguments(n: int) -> str:
     params = ", ".join(f"{a}: {b}" for a, b in zip(names, kinds, strict=True))
     lines = ["for i in range(64):", "    s = 0.0"]
     lines += [f"    s = s * 0.5 + {f'x{k}[i]' if k % 10 == 0 else f'a{k}'}" for k in range(n)]
-    call = "*[x.copy() if k % 10 == 0 else k / 16 for k in range({n})]".replace("{n}", str(n))
+    call = f"[x.copy() if k % 10 == 0 else k / 16 for k in range({n})]"
     return _program([*lines, "    x0[i] = s"], params=params, call=call)
 
 
@@ -112,7 +112,7 @@ def _long(n: int) -> str:
         terms = " + ".join(
             f"(s * {_c(k + j)} - x[(i + {j}) % 64]) / (a + {_c(j)})" for j in range(12)
         )
-        lines.append(f"    s = qd.sin({terms}) * 0.5")
+        lines.append(f"    s = qd.sin(({terms}) * 0.001) * 0.5")
     return _program([*lines, "    y[i] = s"])
 
 
