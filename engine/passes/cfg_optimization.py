@@ -68,7 +68,7 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     cx.note("cfg_before", show)
     memory, locals_only = cx.analysis("memory", MemoryLocations), func.stage == "accesses"
     if _is_worth_it(cx.scope(), memory, locals_only):
-        graph = build_cfg(func, task, number)
+        graph = shown[0] if shown else build_cfg(func, task, number)
         changed = _Optimizer(func, cx, Flow(graph, memory, locals_only)).run()
     cx.note("cfg_after", show)
     return changed

@@ -288,7 +288,9 @@ class PassCx:
         func = self.func
         idle = (info.name, self.task_index)
         state = (func.version, func.stage)
-        if self._idle.get(idle) == state and self._remarks is None and not self.watched:
+        if self._idle.get(idle) == state and (
+            info.silent or (self._remarks is None and not self.watched)
+        ):
             return False
         try:
             changed = info.fn(func, self)
