@@ -24,7 +24,7 @@ from .alias import Location, MemoryLocations
 from .cfg import Cfg
 from .loops import enclosing_loops, outermost_do_while
 
-__all__ = ["ATOMIC", "FENCE", "INIT", "KIND", "LOAD", "STORE", "Flow", "analyze"]
+__all__ = ["ATOMIC", "FENCE", "INIT", "KIND", "LOAD", "STORE", "Flow", "LaterLoads", "analyze"]
 
 LOAD: Final = 1
 STORE: Final = 2
@@ -337,10 +337,10 @@ def analyze(func: Func, graph: Cfg) -> Flow:
 def show_live(func: Func, graph: Cfg, later: frozenset[int] | None = None) -> Flow:
     """Find the live locations; write the first into the nodes, for displays of the graph.
 
-    later: `later_loads` of the task, if known.
+    later: `LaterLoads` of the task, if known.
     """
     flow = Flow(graph, MemoryLocations(func))
-    flow.live(later_loads(func)[graph.task] if later is None else later)
+    flow.live(LaterLoads(func).of(graph.task) if later is None else later)
     first = _First(flow.memory.locations)
     for node in flow.graph.nodes:
         live = flow.live_out[node.id]
@@ -380,28 +380,28 @@ class _First:
         return found
 
 
-def later_loads(func: Func) -> dict[Op | None, frozenset[int]]:
-    """For each task, the offsets of the global temporaries that tasks read which may run after it;
-    for None, those that any task reads.
+class LaterLoads:
+    """The global temporaries that tasks read which may run after a task.
 
     In a ``do_while`` region the tasks before it may, and itself.
     """
-    tasks = func.tasks()
-    found: dict[Op | None, frozenset[int]] = {}
-    # From each task on to the last, and of none.
-    suffixes = [frozenset[int]()] * (len(tasks) + 1)
-    for i in range(len(tasks) - 1, -1, -1):
-        loads = {
-            op.args[0].attr
-            for region in tasks[i].regions
-            for op in walk(region)
-            if KIND[op.code] in _READS and op.args and op.args[0].code == C.GLOBAL_TMP
-        }
-        after = suffixes[i + 1]
-        suffixes[i] = after if after >= loads else after | loads
-    found[None] = suffixes[0]
-    first: dict[Op, int] = {}
-    for i, task in enumerate(tasks):
-        again = outermost_do_while(task)
-        found[task] = suffixes[i + 1 if again is None else first.setdefault(again, i)]
-    return found
+
+    def __init__(self, func: Func) -> None:
+        self._first: Final[dict[Op | None, int]] = {None: 0}
+        """By task: the first one that may run after it."""
+        self._last: Final[dict[int, int]] = {}
+        """By the offset of a temporary: the last task that reads it."""
+        around: dict[Op, int] = {}
+        for number, task in enumerate(func.tasks()):
+            again = outermost_do_while(task)
+            first = number + 1 if again is None else around.setdefault(again, number)
+            self._first[task] = first
+            for region in task.regions:
+                for op in walk(region):
+                    if KIND[op.code] in _READS and op.args and op.args[0].code == C.GLOBAL_TMP:
+                        self._last[op.args[0].attr] = number
+
+    def of(self, task: Op | None) -> frozenset[int]:
+        """Their offsets; for None, those that any task reads."""
+        first = self._first[task]
+        return frozenset([at for at, last in self._last.items() if last >= first])

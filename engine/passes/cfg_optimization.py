@@ -38,7 +38,7 @@ from ..analysis.dataflow import (
     LOAD,
     STORE,
     Flow,
-    later_loads,
+    LaterLoads,
     show_live,
 )
 from ..analysis.uses import use_counts
@@ -62,7 +62,7 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     def show() -> Cfg:
         if changed or not shown:
             shown.append(build_cfg(func, task, number))
-            show_live(func, shown[-1], cx.for_tasks(later_loads)[shown[-1].task])
+            show_live(func, shown[-1], cx.for_tasks(LaterLoads).of(shown[-1].task))
         return shown[-1]
 
     cx.note("cfg_before", show)
@@ -127,7 +127,7 @@ class _Optimizer:
             flow.events = [[e for e in events if e[1] not in gone] for events in flow.events]
         replace_uses(self.scope, self.repl)
         with_tmp = any(location.kind == "tmp" for location in flow.locations)
-        later = self.cx.for_tasks(later_loads)[flow.graph.task] if with_tmp else frozenset[int]()
+        later = self.cx.for_tasks(LaterLoads).of(flow.graph.task) if with_tmp else frozenset[int]()
         flow.live(later)
         for node in flow.graph.nodes:
             if flow.events[node.id]:

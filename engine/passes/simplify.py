@@ -346,7 +346,7 @@ def _is_idle(region: Block) -> bool:
     """
     removable = C.REMOVABLE
     ops = region.ops
-    return not ops or (removable[ops[-1].code] and all([removable[op.code] for op in ops]))
+    return not ops or (removable[ops[-1].code] and all(removable[op.code] for op in ops))
 
 
 def _matters(region: Op) -> bool:
