@@ -75,23 +75,31 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
 
 
 def _is_worth_it(scope: Block, memory: MemoryLocations, locals_only: bool) -> bool:
-    """True if there are locals, global temporaries, or elements that more than one op touches.
+    """True if there are locals, global temporaries, or elements that several ops touch.
 
     In a task without any there is nothing to optimise; this check costs a fraction of the time of
     its graph.
     """
     if locals_only:
         return any(op.code == C.ALLOCA for op in walk(scope))
-    seen: set[Location] = set()
+    # What loads an element and then stores another value to it forwards nothing, also not around a
+    # loop: before the first iteration the element holds something else.
+    seen: dict[Location, Op | None] = {}  # a load that only a store may follow
     for op in walk(scope):
         kind = KIND[op.code]
         if kind and kind != FENCE:
             if kind == INIT:
                 return True
             location = memory.location(op.args[0])
-            if location.own or location.kind != "array" or location in seen:
+            if location.own or location.kind != "array":
                 return True
-            seen.add(location)
+            if location not in seen:
+                seen[location] = op if kind == LOAD else None
+                continue
+            load = seen[location]
+            if kind != STORE or load is None or op.args[1] is load:
+                return True
+            seen[location] = None
     return False
 
 
