@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.llvm import parts, toolchain
-from qd_studio.engine.backends.llvm.headers import share_lines
 from qd_studio.engine.backends.llvm.text import PLAIN
 from qd_studio.engine.cache.in_process import IN_PROCESS
 
@@ -66,6 +65,22 @@ def test_a_header_is_computed_once():
     toolchain.machine(toolchain.host_target(), 2).parse(text, verify=True)
 
 
+def test_bounds_of_one_number_with_and_without_a_sign_are_not_the_same():
+    """A conversion between both emits nothing, so that both are one operand."""
+
+    @qd.kernel
+    def signs(n: qd.i32, x: qd.types.ndarray(qd.i32, 1)):
+        for i in range(qd.cast(qd.cast(n, qd.u32) < qd.u32(7), qd.i32) + (n < 7)):
+            x[i] += 1
+        for i in range((n < 7) + 2):
+            x[i] += 10
+
+    qd.init(arch=qd.cpu, offline_cache=False, cpu_max_num_threads=4)
+    x = qd.ndarray(qd.i32, 8)
+    signs(-2, x)
+    assert list(x.to_numpy()) == [11, 10, 10, 0, 0, 0, 0, 0]
+
+
 @pytest.mark.parametrize("kernel", [loops, rounds])
 def test_what_is_known_holds_where_it_is_used(kernel):
     qd.init(arch=qd.cpu, offline_cache=False)
@@ -73,23 +88,6 @@ def test_what_is_known_holds_where_it_is_used(kernel):
     args = arrays() if kernel is loops else arrays(left)
     text = artifact("cpu", kernel, *args, cpu_max_num_threads=4).texts["llvm_ir"]
     toolchain.machine(toolchain.host_target(), 2).parse(text, verify=True)
-
-
-def test_lines_are_shared():
-    known: dict[str, str] = {}
-    lines = ["  %a = sext i32 %n to i64", "  %b = add i64 %a, 1", "  call void @f(i64 %b)"]
-    ids = [1, 2, 3]
-    assert share_lines(lines, ids, 0, known) == {}
-    lines += ["  %c = sext i32 %n to i64", "  %d = add i64 %c, 1", "  %e = load i64, ptr %p",
-              "  %f = mul i64 %d, %e"]  # fmt: skip
-    ids += [4, 5, 6, 7]
-    assert share_lines(lines, ids, 3, known) == {"%c": "%a", "%d": "%b"}
-    assert lines[3:] == ["  %e = load i64, ptr %p", "  %f = mul i64 %b, %e"]
-    assert ids[3:] == [6, 7]
-    lines += ["  %g = load i64, ptr %p", "here:", "  %h = sext i32 %n to i64"]
-    ids += [8, 9, 10]
-    assert share_lines(lines, ids, 5, known) == {}
-    assert lines[-1] == "  %h = sext i32 %n to i64" and len(lines) == len(ids)
 
 
 @pytest.mark.parametrize("kernel", [loops, rounds])

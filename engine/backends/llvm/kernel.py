@@ -28,7 +28,6 @@ from ..index_sums import narrow_in_addresses, only_in_addresses
 from ..kernarg import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState
-from .headers import share_lines
 from .helpers import helper_text
 from .memory_ops import memset
 from .outline import groups, outline
@@ -92,8 +91,8 @@ class _Kernel:
         self.attributes: Final = f"nounwind {attributes}".rstrip()
         self.tasks: list[TaskMeta] = []
         self.labels: Final = labels_of(func)
-        self.known: Final[dict[str, str]] = {}
-        """Of the entry: the instructions of headers, with the names of their results."""
+        self.known: Final[dict[tuple[object, ...], str]] = {}
+        """What headers have computed on every way to the current one, with its operand."""
 
     def root(self, block: Block, numbers: dict[Op, int]) -> None:
         """Emit what a block of the root holds. numbers: of the tasks."""
@@ -231,14 +230,31 @@ class _Kernel:
         """Evaluate the header, then hand the chunks to the pool."""
         entry = self.entry
         header = op.regions[0]
-        start = len(entry.lines)
-        entry.run(header)
-        bounds = [entry.v[b.id] for b in header.ops[-1].args]
-        same = share_lines(entry.lines, entry.ids, start, self.known)
-        begin, end = (same.get(b, b) for b in bounds)
+        self._header(header)
+        begin, end = (entry.v[b.id] for b in header.ops[-1].args)
         entry.op_id = op.id
         pool = entry.param("parallel", "ptr", abi.PARALLEL)
         entry.line(f"call void {pool}(ptr %kernarg, ptr @{name}, i32 {begin}, i32 {end})")
+
+    def _header(self, header: Block) -> None:
+        """Emit a header, without what one before it has computed: the loops of a kernel often have
+        the same bounds, and the entry function is not optimised."""
+        entry, known = self.entry, self.known
+        for op in header.ops:
+            key: tuple[object, ...] = ()
+            if C.PURE[op.code] and op.args:
+                args = [entry.v.get(a.id) for a in op.args]
+                if None not in args:
+                    # Integers of both signs may be one operand.
+                    key = (op.code, op.type, op.attr, *args, *[a.type for a in op.args])
+            before = known.get(key) if key else None
+            if before is not None:
+                entry.v[op.id] = before
+                continue
+            entry.op_id = op.id
+            entry.table[op.code](entry, op)
+            if key and op.id in entry.v:
+                known[key] = entry.v[op.id]
 
     def _stop_if_failed(self) -> None:
         entry = self.entry
