@@ -92,7 +92,7 @@ class _Kernel:
         self.tasks: list[TaskMeta] = []
         self.labels: Final = labels_of(func)
         self.known: Final[dict[tuple[object, ...], str]] = {}
-        """What headers have computed on every way to the current one, with its operand."""
+        """Operands of values that headers have computed on every way to the current one."""
 
     def root(self, block: Block, numbers: dict[Op, int]) -> None:
         """Emit what a block of the root holds. numbers: of the tasks."""
