@@ -2,8 +2,9 @@
 
     python benchmarks/size.py [--shape block ...] [--sizes 500 2000 10000] [--record] [--limit 300]
 
-Each kernel is compiled in a process of its own, once. `exponent` is that of the time between the
-last two sizes: 1 for a compile that is linear in the size of the kernel.
+Each kernel is compiled in a process of its own, once. `call` is the time of a first call with two
+tiers, `llvm` that of full code, `exp` the exponent of both together between the last two sizes: 1
+for a compile that is linear in the size of the kernel. `MB` is the peak of memory of a first call.
 """
 
 import argparse
@@ -20,7 +21,9 @@ from typing import Any
 from bench.child import CHILDREN, environment
 from bench.shapes import SHAPES, source
 
-PARTS = ("frontend", "passes", "emitter", "llvm", "record")
+PARTS = ("frontend", "passes", "emitter", "first", "llvm", "record")
+FIRST = 4
+"""Of these, the parts of a first call; `llvm` is full code, made by a helper process."""
 
 
 def compile_one(path: Path, mode: str, limit: float) -> dict[str, Any]:
@@ -44,17 +47,23 @@ def compile_one(path: Path, mode: str, limit: float) -> dict[str, Any]:
     return {**found, **({"why": why} if why else {})}
 
 
+def _total(found: dict[str, Any]) -> float:
+    return sum(found.get(part, 0.0) for part in PARTS if part != "record")
+
+
 def line(shape: str, size: int, found: dict[str, Any], before: tuple[int, float] | None) -> str:
     """A row of the table."""
-    total = sum(found.get(part, 0.0) for part in PARTS[:4])
-    cells = [f"{found[part]:9.2f}" if part in found else " " * 9 for part in PARTS]
+    total = _total(found)
+    call = sum(found.get(part, 0.0) for part in PARTS[:FIRST])
+    cells = [f"{found[part]:8.2f}" if part in found else " " * 8 for part in PARTS]
     exponent = ""
     if before and before[1] and total and "why" not in found:
         exponent = f"{math.log(total / before[1]) / math.log(size / before[0]):.2f}"
     slow = sorted(found.get("of", {}).items(), key=lambda item: -item[1])[:3]
     names = ", ".join(f"{name} {took:.2f}" for name, took in slow)
     ops = found.get("ops", 0)
-    row = f"{shape:10} {size:7} {ops:8} {total:9.2f} {' '.join(cells)} {exponent:>5}"
+    row = f"{shape:10} {size:7} {ops:8} {found.get('peak', 0):5.0f} {call:7.2f} "
+    row += f"{' '.join(cells)} {exponent:>5}"
     return f"{row}  {names} {found.get('why', '')}".rstrip()
 
 
@@ -67,8 +76,9 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all figures here")
     args = parser.parse_args()
     everything: dict[str, Any] = {}
-    head = " ".join(f"{part:>9}" for part in PARTS)
-    print(f"{'shape':10} {'size':>7} {'ops':>8} {'total':>9} {head} {'exp':>5}  slowest passes")
+    head = " ".join(f"{part:>8}" for part in PARTS)
+    title = f"{'shape':10} {'size':>7} {'ops':>8} {'MB':>5} {'call':>7} {head} {'exp':>5}"
+    print(f"{title}  slowest passes")
     with tempfile.TemporaryDirectory() as folder:
         for shape in args.shape or SHAPES:
             before: tuple[int, float] | None = None
@@ -78,11 +88,10 @@ def main() -> None:
                 found = compile_one(path, "", args.limit)
                 if args.record and "why" not in found:
                     again = compile_one(path, "record", args.limit)
-                    found["record"] = again.get("record", math.nan)
-                    found |= {"why": again["why"]} if "why" in again else {}
+                    found |= {"record": math.nan, **again}
                 everything[f"{shape} {size}"] = found
                 print(line(shape, size, found, before), flush=True)
-                before = (size, sum(found.get(part, 0.0) for part in PARTS[:4]))
+                before = (size, _total(found))
                 if "why" in found:
                     break
     if args.json:

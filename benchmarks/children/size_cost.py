@@ -1,12 +1,14 @@
 """What one compile of a generated kernel costs, part by part: `size_cost.py FILE [record]`.
 
-CPU time of this process in seconds: the frontend, each pass, the emitter of LLVM IR, LLVM; with
-`record` instead the whole of it under the studio's recorder.
+CPU time of this process in seconds: the frontend, each pass, the emitter of LLVM IR, first-tier
+code, LLVM's pipeline; with `record` instead the whole of it under the studio's recorder. `peak` is
+the most memory in MB until first-tier code is there, and of a recorded compile.
 """
 
 import contextlib
 import gc
 import importlib.util
+import resource
 import sys
 import time
 from collections import defaultdict
@@ -19,6 +21,8 @@ from qd_studio import engine as qd  # noqa: E402
 from qd_studio.engine import ir, passes  # noqa: E402
 from qd_studio.engine.backends.cpu import code as cpu_code  # noqa: E402
 from qd_studio.engine.backends.cpu.backend import BACKEND  # noqa: E402
+from qd_studio.engine.backends.llvm import deadline, toolchain  # noqa: E402
+from qd_studio.engine.backends.llvm import kernel as llvm_kernel  # noqa: E402
 from qd_studio.engine.config import CompileConfig  # noqa: E402
 from qd_studio.engine.frontend import build as frontend  # noqa: E402
 from qd_studio.engine.frontend.specialization import ndarray_key  # noqa: E402
@@ -61,23 +65,36 @@ def parts(kernel):
     at = clock()
     func = passes.run(func, config, BACKEND.pipeline(config), instruments=(meter,))
     out["passes"] = clock() - at
-    wire.send(shown={**out, "ops": ops, "of": dict(meter.spent)})
-    spent = [0.0]
-    full = cpu_code.full_code
+    shown = {**out, "ops": ops, "of": dict(meter.spent)}
+    wire.send(shown=shown)
+    full, lower = cpu_code.full_code, llvm_kernel.lower_kernel
+    texts = []
+
+    def lowered(*words):
+        texts.append(lower(*words))
+        return texts[0]
 
     def timed(job):
-        at = clock()
+        """First-tier code, as a program has it at its first call, then full code."""
+        shown["emitter"] = clock() - at
+        begin = clock()
+        text = deadline.with_deadline(texts[0], time.CLOCK_MONOTONIC, True)
+        cpu_code.first_code(text, deadline.entry_symbol(texts[0].symbol), job.target)
+        shown["first"] = clock() - begin
+        shown["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        shown["lines"] = texts[0].text.count("\n")
+        wire.send(shown=shown)
+        begin = clock()
         try:
             return full(job)
         finally:
-            spent[0] += clock() - at
+            shown["llvm"] = clock() - begin
 
-    cpu_code.full_code = timed
+    cpu_code.full_code, llvm_kernel.lower_kernel = timed, lowered
+    toolchain.binding()
     at = clock()
     BACKEND.lower(func, config)
-    out["emitter"] = clock() - at - spent[0]
-    out["llvm"] = spent[0]
-    wire.send(shown={**out, "ops": ops, "of": dict(meter.spent), "left": len(ir.walk(func.body))})
+    wire.send(shown={**shown, "left": len(ir.walk(func.body))})
 
 
 def record(kernel):
@@ -89,7 +106,8 @@ def record(kernel):
         kernel.workload(n=[64])(lambda n: (qd.ndarray(qd.f32, n), qd.ndarray(qd.f32, n), 0.5))
     start = time.process_time()
     KernelCapture(kernel, ("cpu",), program.current().config).compile()
-    wire.send(shown={"record": time.process_time() - start})
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    wire.send(shown={"record": time.process_time() - start, "record_peak": peak})
 
 
 def main(path, mode=""):

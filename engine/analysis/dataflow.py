@@ -22,9 +22,9 @@ from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
 from .alias import Location, MemoryLocations
 from .cfg import Cfg
-from .loops import contains, enclosing_loops, outermost_do_while
+from .loops import enclosing_loops, outermost_do_while
 
-__all__ = ["ATOMIC", "FENCE", "INIT", "KIND", "LOAD", "STORE", "Flow", "analyze"]
+__all__ = ["ATOMIC", "FENCE", "INIT", "KIND", "LOAD", "STORE", "Flow", "LaterLoads", "analyze"]
 
 LOAD: Final = 1
 STORE: Final = 2
@@ -334,10 +334,13 @@ def analyze(func: Func, graph: Cfg) -> Flow:
     return flow
 
 
-def show_live(func: Func, graph: Cfg) -> Flow:
-    """Find the live locations; write the first into the nodes, for displays of the graph."""
+def show_live(func: Func, graph: Cfg, later: frozenset[int] | None = None) -> Flow:
+    """Find the live locations; write the first into the nodes, for displays of the graph.
+
+    later: `LaterLoads` of the task, if known.
+    """
     flow = Flow(graph, MemoryLocations(func))
-    flow.live(loaded_later(func, graph.task))
+    flow.live(LaterLoads(func).of(graph.task) if later is None else later)
     first = _First(flow.memory.locations)
     for node in flow.graph.nodes:
         live = flow.live_out[node.id]
@@ -377,23 +380,28 @@ class _First:
         return found
 
 
-def loaded_later(func: Func, task: Op | None) -> frozenset[int]:
-    """Offsets of the global temporaries that tasks read which may run after ``task``.
+class LaterLoads:
+    """The global temporaries that tasks read which may run after a task.
 
-    In a ``do_while`` region those before it may, and itself.
+    In a ``do_while`` region the tasks before it may, and itself.
     """
-    tasks = func.tasks()
-    first = 0  # of those that may run after it
-    if task is not None:
-        again = outermost_do_while(task)
-        first = tasks.index(task) + 1
-        if again is not None:
-            first = next(i for i, other in enumerate(tasks) if contains(again, other))
-    offsets: set[int] = set()
-    for other in tasks[first:]:
-        for region in other.regions:
-            for op in walk(region):
-                kind = KIND[op.code]
-                if kind in _READS and op.args and op.args[0].code == C.GLOBAL_TMP:
-                    offsets.add(op.args[0].attr)
-    return frozenset(offsets)
+
+    def __init__(self, func: Func) -> None:
+        self._first: Final[dict[Op | None, int]] = {None: 0}
+        """By task: the first one that may run after it."""
+        self._last: Final[dict[int, int]] = {}
+        """By the offset of a temporary: the last task that reads it."""
+        around: dict[Op, int] = {}
+        for number, task in enumerate(func.tasks()):
+            again = outermost_do_while(task)
+            first = number + 1 if again is None else around.setdefault(again, number)
+            self._first[task] = first
+            for region in task.regions:
+                for op in walk(region):
+                    if KIND[op.code] in _READS and op.args and op.args[0].code == C.GLOBAL_TMP:
+                        self._last[op.args[0].attr] = number
+
+    def of(self, task: Op | None) -> frozenset[int]:
+        """Their offsets; for None, those that any task reads."""
+        first = self._first[task]
+        return frozenset([at for at, last in self._last.items() if last >= first])

@@ -154,11 +154,15 @@ class _Replacing(Instrument):
             self._replace(func)
 
     def after(self, run: Run, func: Func) -> None:
-        key = (run.stage, run.round, run.task, run.name)
-        name: RunName = (*key, self._counts[key])
-        self._counts[key] += 1
-        if name == self.edit.after and self._replace(func):
-            run.changed = True  # what follows is to look again
+        tasks = [run.task]
+        if run.task is not None and run.task == len(func.tasks()) - 1:
+            tasks.append(None)  # in a record of many tasks their runs are one
+        for task in tasks:
+            key = (run.stage, run.round, task, run.name)
+            name: RunName = (*key, self._counts[key])
+            self._counts[key] += 1
+            if name == self.edit.after and self._replace(func):
+                run.changed = True  # what follows is to look again
 
     def _replace(self, func: Func) -> bool:
         same = listing_digest(listing(func).lines) == self.edit.digest

@@ -65,14 +65,14 @@ class LineCache:
         before, parts = self._parts, dict[Op, Lines]()
         for op in func.body.ops:
             part = before.get(op) if op is not task and op.code == C.OFFLOADED else None
-            parts[op] = self._part(op) if part is None else part
+            parts[op] = self.part(op) if part is None else part
         self._parts = parts
         first = header(func) + trailer(func) + " {", -1, self._number(func.loc)
         columns = zip(((first[0],), (first[1],), (first[2],)), *parts.values(),
                       (("}",), (-1,), (-1,)), strict=True)  # fmt: skip
         return Lines(*[tuple(chain.from_iterable(column)) for column in columns])
 
-    def _part(self, top: Op) -> Lines:
+    def part(self, top: Op) -> Lines:
         """The lines of an op at the top of the kernel."""
         self._rows = rows = list[_Row]()
         self._lines_of((top,), 1)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Container, Mapping, Sequence
-from typing import Any
 
 from .record import Snapshot
 
@@ -23,12 +22,15 @@ _Block = tuple[int, int]
 def moved(old: Snapshot, new: Snapshot) -> int:
     """The number of ops of ``new`` that are elsewhere in ``old``."""
     start, end = ends_alike(old.ids, new.ids)
+    ids = [x.ids[start : len(x.ids) - end] for x in (old, new)]
+    both = frozenset(ids[0]).intersection(ids[1])
+    if _kept(ids[0], both) == _kept(ids[1], both):
+        closing = [_closing(x, start, one) for x, one in zip((old, new), ids, strict=True)]
+        if closing[0] == closing[1]:
+            return 0
     sides = [
-        (x.lines[start : len(x.lines) - end], x.ids[start : len(x.ids) - end]) for x in (old, new)
+        (x.lines[start : len(x.lines) - end], one) for x, one in zip((old, new), ids, strict=True)
     ]
-    both = frozenset(sides[0][1]).intersection(sides[1][1])
-    if _common(*sides[0], both) == _common(*sides[1], both):
-        return 0
     before, after = _blocks(*sides[0]), _blocks(*sides[1])
     kept = [id for id in after if id in before]
     position = {id: i for i, id in enumerate(before)}
@@ -39,10 +41,16 @@ def moved(old: Snapshot, new: Snapshot) -> int:
     )
 
 
-def _common(lines: Sequence[str], ids: Sequence[int], both: Container[int]) -> tuple[Any, ...]:
-    """The ops of a listing that are in both, with the lines that close blocks."""
-    kept = [id for id in ids if id in both]
-    return kept, [text for text, id in zip(lines, ids, strict=True) if id < 0]
+def _kept(ids: tuple[int, ...], both: frozenset[int]) -> tuple[int, ...]:
+    """The ops of a listing that are in both."""
+    return ids if len(both) == len(ids) else tuple([id for id in ids if id in both])
+
+
+def _closing(shot: Snapshot, start: int, ids: tuple[int, ...]) -> list[str]:
+    """The lines that close blocks, of those that begin at ``start`` and have ``ids``."""
+    if -1 not in ids:
+        return []
+    return [shot.lines[i] for i, id in enumerate(ids, start) if id < 0]
 
 
 def ends_alike(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:

@@ -2,6 +2,10 @@
 
 A `Recorder` is an instrument of the pass manager. It prints the IR when a pass has changed it, and
 only then; equal texts are stored once. Nothing it does changes the compile.
+
+In a kernel of `MANY_TASKS` or more, the runs of one pass over the tasks are one run of the record,
+of no task: with a listing of the whole kernel after each of them, the time and the memory of a
+record would grow with the square of the number of tasks.
 """
 
 from __future__ import annotations
@@ -32,7 +36,10 @@ from .record import (
     TaskRecord,
 )
 
-__all__ = ["KINDS", "LocTable", "Recorder", "ShownRun", "count_kinds"]
+__all__ = ["KINDS", "MANY_TASKS", "LocTable", "Recorder", "ShownRun", "count_kinds"]
+
+MANY_TASKS: Final = 100
+"""See the module docstring. A record of 99 loops takes 20 MB."""
 
 
 class ShownRun(NamedTuple):
@@ -108,6 +115,9 @@ class Recorder(Instrument):
         self._listed = -1
         self._stage = ""
         self._phase = ""
+        # The tasks of the pass that is running, if they are many, and its runs so far as one.
+        self._tasks: list[Op] = []
+        self._gathered: Run | None = None
 
     # ---- the instrument
 
@@ -115,12 +125,37 @@ class Recorder(Instrument):
         self._now = self._snapshot(func)
 
     def before(self, run: Run, func: Func) -> bool:
+        if not run.task:  # of the whole kernel, or the first of a pass over the tasks
+            self._end_gathering(func)
+            tasks = func.tasks() if run.task is not None else []
+            self._tasks = tasks if len(tasks) >= MANY_TASKS else []
         self._phase = run.stage
         if self._progress is not None:
             self._progress(f"{run.stage}/{run.name}", self.snapshots[self._now].ops)
         return True
 
     def after(self, run: Run, func: Func) -> None:
+        if not self._tasks:
+            self._ran(run, func)
+            return
+        whole = self._gathered
+        if whole is None:
+            whole = Run(run.index, run.stage, run.round, None, run.name, run.optional)
+            whole.skipped = True
+            self._gathered = whole
+        whole.changed |= run.changed
+        whole.skipped &= run.skipped
+        whole.ns += run.ns
+        whole.remarks += run.remarks
+        whole.rewrites += run.rewrites
+
+    def _end_gathering(self, func: Func) -> None:
+        """Keep the runs over many tasks, which are over."""
+        whole, self._gathered = self._gathered, None
+        if whole is not None:
+            self._ran(whole, func)
+
+    def _ran(self, run: Run, func: Func) -> None:
         before = self._now
         listed, self._listed = self._listed, -1
         if listed >= 0 and not func.callees and func.stage == self._stage:
@@ -138,9 +173,11 @@ class Recorder(Instrument):
 
     def failed(self, run: Run, func: Func, error: BaseException) -> None:
         # The pass may have left the IR in pieces; what it was given is what helps.
+        self._gathered = None
         self._add(run, "failed", self._now)
 
     def stage(self, name: str, func: Func) -> None:
+        self._end_gathering(func)
         self.metrics[f"ops.{name}"] = self._ops(func)
 
     def note(self, name: str, func: Func, data: Any) -> None:
@@ -148,6 +185,7 @@ class Recorder(Instrument):
             self._graph(name.removeprefix("cfg_"), data, func)
 
     def end(self, func: Func) -> None:
+        self._end_gathering(func)
         self._now = self._snapshot(func)
         self.origins = {str(new): old for new, old in func.origins.items()}
         self.metrics.update(count_kinds(func))
@@ -180,10 +218,13 @@ class Recorder(Instrument):
             self.cfgs.append(msgspec.structs.replace(self.cfgs[-1], when=when))
             return
         self._drawn = graph
-        at = self._now
-        if when == "after":  # the last thing that the pass does
-            at = self._listed = self._snapshot(func)
-        shown = frozenset(self.snapshots[at].ids)
+        if self._tasks:
+            shown = frozenset(self._lines.part(self._tasks[graph.task_index]).ids)
+        else:
+            if when == "after":  # the last thing that the pass does
+                self._listed = self._snapshot(func)
+            at = self._now if self._listed < 0 else self._listed
+            shown = frozenset(self.snapshots[at].ids)
         now = self._lines.now
 
         def lines(ops: list[Op], ids: tuple[int, ...]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from ..analysis.dataflow import (
     LOAD,
     STORE,
     Flow,
-    loaded_later,
+    LaterLoads,
     show_live,
 )
 from ..analysis.uses import use_counts
@@ -62,36 +62,44 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     def show() -> Cfg:
         if changed or not shown:
             shown.append(build_cfg(func, task, number))
-            show_live(func, shown[-1])
+            show_live(func, shown[-1], cx.for_tasks(LaterLoads).of(shown[-1].task))
         return shown[-1]
 
     cx.note("cfg_before", show)
     memory, locals_only = cx.analysis("memory", MemoryLocations), func.stage == "accesses"
     if _is_worth_it(cx.scope(), memory, locals_only):
-        graph = build_cfg(func, task, number)
+        graph = shown[0] if shown else build_cfg(func, task, number)
         changed = _Optimizer(func, cx, Flow(graph, memory, locals_only)).run()
     cx.note("cfg_after", show)
     return changed
 
 
 def _is_worth_it(scope: Block, memory: MemoryLocations, locals_only: bool) -> bool:
-    """True if there are locals, global temporaries, or elements that more than one op touches.
+    """True if there are locals, global temporaries, or elements that several ops touch.
 
     In a task without any there is nothing to optimise; this check costs a fraction of the time of
     its graph.
     """
     if locals_only:
         return any(op.code == C.ALLOCA for op in walk(scope))
-    seen: set[Location] = set()
+    # What loads an element and then stores another value to it forwards nothing, also not around a
+    # loop: before the first iteration the element holds something else.
+    seen: dict[Location, Op | None] = {}  # a load that only a store may follow
     for op in walk(scope):
         kind = KIND[op.code]
         if kind and kind != FENCE:
             if kind == INIT:
                 return True
             location = memory.location(op.args[0])
-            if location.own or location.kind != "array" or location in seen:
+            if location.own or location.kind != "array":
                 return True
-            seen.add(location)
+            if location not in seen:
+                seen[location] = op if kind == LOAD else None
+                continue
+            load = seen[location]
+            if kind != STORE or load is None or op.args[1] is load:
+                return True
+            seen[location] = None
     return False
 
 
@@ -127,7 +135,8 @@ class _Optimizer:
             flow.events = [[e for e in events if e[1] not in gone] for events in flow.events]
         replace_uses(self.scope, self.repl)
         with_tmp = any(location.kind == "tmp" for location in flow.locations)
-        flow.live(loaded_later(self.func, flow.graph.task) if with_tmp else frozenset())
+        later = self.cx.for_tasks(LaterLoads).of(flow.graph.task) if with_tmp else frozenset[int]()
+        flow.live(later)
         for node in flow.graph.nodes:
             if flow.events[node.id]:
                 self.drop_dead(node)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["constant_fold"]
 
 
-@register("constant_fold", optional=True)
+@register("constant_fold", optional=True, silent=True)
 def constant_fold(func: Func, cx: PassCx) -> bool:
     """Compute operations on constants."""
     return apply_rules(func, cx, _TABLE)

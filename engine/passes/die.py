@@ -36,7 +36,7 @@ _REMOVABLE = code_mask(C.REMOVABLE)
 
 # Rules look at an op and its operands, and what is in use stays as it is. One sweep is enough.
 @register(
-    "die", optional=True,
+    "die", optional=True, silent=True,
     keeps=("alg_simp", "binary_op_simplify", "constant_fold", "die", "extract_constant",
            "loop_invariant_code_motion"),
 )  # fmt: skip

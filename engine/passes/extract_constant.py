@@ -36,7 +36,10 @@ __all__ = ["extract_constant"]
 
 
 # An operand becomes an equal constant; other rules than folding compare operands by identity.
-@register("extract_constant", optional=True, keeps=("constant_fold", "die", "extract_constant"))
+@register(
+    "extract_constant", optional=True, silent=True,
+    keeps=("constant_fold", "die", "extract_constant"),
+)  # fmt: skip
 def extract_constant(func: Func, cx: PassCx) -> bool:
     """Move constants to the front of the kernel or task, one of each value."""
     changed = False

@@ -149,25 +149,33 @@ class _Motion:
                     self.explain_block(loop, region, inside, stores, True)
             if self.remarks <= 0:
                 return
-            if op.regions or not op.args or any(a.block in inside or a is loop for a in op.args):
+            if op.regions or not op.args:
                 continue
-            if C.READ[op.code]:
-                store = stores.get(op.args[0])
-                why = "loads are not moved"
-                if op.code == C.GLOBAL_LOAD:
-                    why += " (cache_loop_invariant_global_vars may keep the element in a local)"
-                if store is not None:
-                    line = store.loc.root.line
-                    why = f"its operand ${op.args[0].id} is stored to in the loop"
-                    why += f" at line {line}" if line else f" by ${store.id}"
-            elif guarded and self.movable[op.code]:
-                why = "it is in an if (move_loop_invariant_outside_if would move it)"
-            elif not guarded and C.PURE[op.code] and not self.movable[op.code]:
-                why = "cache_loop_invariant_global_vars is off"
+            for a in op.args:
+                if a.block in inside or a is loop:
+                    break
             else:
-                continue
-            self.remarks -= 1
-            self.cx.remark(op, f"${op.id} stays in loop ${loop.id}: {why}")
+                self.explain_op(loop, op, stores, guarded)
+
+    def explain_op(self, loop: Op, op: Op, stores: dict[Op, Op], guarded: bool) -> None:
+        """Say why ``op``, whose operands do not change, stays."""
+        if C.READ[op.code]:
+            store = stores.get(op.args[0])
+            why = "loads are not moved"
+            if op.code == C.GLOBAL_LOAD:
+                why += " (cache_loop_invariant_global_vars may keep the element in a local)"
+            if store is not None:
+                line = store.loc.root.line
+                why = f"its operand ${op.args[0].id} is stored to in the loop"
+                why += f" at line {line}" if line else f" by ${store.id}"
+        elif guarded and self.movable[op.code]:
+            why = "it is in an if (move_loop_invariant_outside_if would move it)"
+        elif not guarded and C.PURE[op.code] and not self.movable[op.code]:
+            why = "cache_loop_invariant_global_vars is off"
+        else:
+            return
+        self.remarks -= 1
+        self.cx.remark(op, f"${op.id} stays in loop ${loop.id}: {why}")
 
 
 def _find_stores(block: Block, stores: dict[Op, Op]) -> None:

@@ -147,9 +147,9 @@ class PassCx:
         runs by itself.
     """
 
-    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_remarks", "_rewrites", "_skipped",
-                 "_version", "config", "default_fp", "func", "kind", "phase", "round", "task",
-                 "task_index", "upto", "watched")  # fmt: skip
+    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_of_tasks", "_remarks", "_rewrites",
+                 "_skipped", "_version", "config", "default_fp", "func", "kind", "phase", "round",
+                 "task", "task_index", "upto", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -175,6 +175,7 @@ class PassCx:
         self._remarks: list[PassRemark] | None = None
         self._rewrites: list[PassRewrite] | None = None
         self._cache: dict[Any, Any] = {}
+        self._of_tasks: dict[Any, Any] | None = None
         self._version = -1
         self._count = 0
         # (pass, task) -> version and stage of the function when the pass had nothing to do.
@@ -228,6 +229,20 @@ class PassCx:
             found = self._cache[key] = make(self.func)
         return found
 
+    def for_tasks(self, make: Callable[[Func], T]) -> T:
+        """``make(func)``, made once for a pass over all tasks.
+
+        It must hold for each task although the pass has changed those before: what is known of
+        later tasks does.
+        """
+        if self._of_tasks is None:
+            return make(self.func)
+        key = (self.func, make)
+        found = self._of_tasks.get(key)
+        if found is None:
+            found = self._of_tasks[key] = make(self.func)
+        return found
+
     def ops(self) -> OpList:
         """The ops of ``func`` as a list, for a pass that changed nothing so far."""
         return self.analysis("ops", OpList)
@@ -260,19 +275,22 @@ class PassCx:
         if not info.per_task or func.stage not in _WITH_TASKS:
             return run(info)
         changed = False
+        self._of_tasks = {}
         try:
             for number, task in enumerate(func.tasks()):
                 self.task, self.task_index = task, number
                 changed |= run(info)
         finally:
-            self.task = self.task_index = None
+            self.task = self.task_index = self._of_tasks = None
         return changed
 
     def _run_bare(self, info: PassInfo) -> bool:
         func = self.func
         idle = (info.name, self.task_index)
         state = (func.version, func.stage)
-        if self._idle.get(idle) == state and self._remarks is None and not self.watched:
+        if self._idle.get(idle) == state and (
+            info.silent or (self._remarks is None and not self.watched)
+        ):
             return False
         try:
             changed = info.fn(func, self)

@@ -49,8 +49,9 @@ _Key = tuple[object, ...]
 # An operand of what goes is one of what stays: nothing becomes unused. An operand becomes an equal
 # op, and a constant an equal constant; none of them moves.
 @register(
-    "per_task_cse", optional=True, per_task=True, keeps=("constant_fold", "die", "extract_constant")
-)
+    "per_task_cse", optional=True, per_task=True, silent=True,
+    keeps=("constant_fold", "die", "extract_constant"),
+)  # fmt: skip
 def per_task_cse(func: Func, cx: PassCx) -> bool:
     """Reuse values that were computed before; merge what both branches of an if do."""
     cse = _Cse()

@@ -33,6 +33,7 @@ class PassInfo(NamedTuple):
     per_task: the manager runs it once for each task of an offloaded function, with ``cx.task`` set.
     keeps: passes that still have nothing to do after it, if they had nothing to do before it. A
         pass that names itself never has anything to do right after it has run.
+    silent: it makes no remark where it has nothing to do, so that it need not run again to make it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class PassInfo(NamedTuple):
     optional: bool
     per_task: bool
     keeps: tuple[str, ...]
+    silent: bool = False
 
 
 _passes: dict[str, PassInfo] = {}
@@ -48,7 +50,12 @@ _later: list[Callable[[], None]] = []  # harmless when called twice
 
 
 def register(
-    name: str, *, optional: bool = False, per_task: bool = False, keeps: tuple[str, ...] = ()
+    name: str,
+    *,
+    optional: bool = False,
+    per_task: bool = False,
+    keeps: tuple[str, ...] = (),
+    silent: bool = False,
 ) -> Callable[[PassFn], PassFn]:
     """Decorator that makes a pass known as ``name``; ValueError if the name is taken."""
 
@@ -58,7 +65,7 @@ def register(
         summary = (fn.__doc__ or "").strip().split("\n", 1)[0]
         if not summary:
             raise ValueError(f"the pass {name!r} has no docstring to take its summary from")
-        _passes[name] = PassInfo(name, fn, summary, optional, per_task, keeps)
+        _passes[name] = PassInfo(name, fn, summary, optional, per_task, keeps, silent)
         return fn
 
     return add

@@ -30,7 +30,7 @@ What it does:
 * an earlier load of the same address in the same block replaces a global load, if nothing in
   between may write there;
 * two ``if`` ops on the same condition with only pure ops in between become one;
-* an empty ``if``, ``range_for`` or task goes;
+* an ``if``, ``range_for`` or task goes in which nothing has an effect;
 * ``abs`` of an unsigned integer becomes the integer; an address shifted by 0 becomes the address;
 * under ``flatten_if``, a small ``if`` that only computes and sets locals becomes selects.
 
@@ -294,7 +294,7 @@ class _Sweep:
         empty = True
         for region in op.regions:
             written += self.block(region)
-            if region.ops and not (code == C.OFFLOADED and region is op.regions[0]):
+            if not (code == C.OFFLOADED and region is op.regions[0]) and not _is_idle(region):
                 empty = False
         if empty and code != C.WHILE and not (code == C.GRAPH_REGION and _matters(op)):
             self.cx.rewrote(op, None, "empty")
@@ -336,6 +336,17 @@ class _Sweep:
             block.ops = out
             self.changed = True
         return block.ops
+
+
+def _is_idle(region: Block) -> bool:
+    """True if nothing in a region has an effect: what it computes is used in it alone.
+
+    Without it, a chain of ``elif`` would lose one link a round: the condition of an if that is gone
+    keeps the branch that it was in until `die`.
+    """
+    removable = C.REMOVABLE
+    ops = region.ops
+    return not ops or (removable[ops[-1].code] and all(removable[op.code] for op in ops))
 
 
 def _matters(region: Op) -> bool:

@@ -38,7 +38,7 @@ _PLAIN = [C.BINARY[c] and not C.COMPARE[c] and c != C.TRUEDIV for c in range(C.C
 _EXACT = 1 << 11  # every integer up to here is exact in every real type
 
 
-@register("type_check")
+@register("type_check", silent=True)
 def type_check(func: Func, cx: PassCx) -> bool:
     """Insert the casts that operands need; truediv becomes div."""
     checker = _Checker(func, cx.default_fp)

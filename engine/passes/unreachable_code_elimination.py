@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["unreachable_code_elimination"]
 
 
-@register("unreachable_code_elimination", optional=True)
+@register("unreachable_code_elimination", optional=True, silent=True)
 def unreachable_code_elimination(func: Func, cx: PassCx) -> bool:
     """Delete code that cannot run: constant ifs, code after a jump, empty ranges."""
     if not any(map(_may_change, cx.ops().of(_MASK))):

@@ -1,6 +1,7 @@
 """The shape of control-flow graphs, and what reaches and lives on them."""
 
 from qd_studio.engine.analysis import analyze, build_cfg
+from qd_studio.engine.analysis.dataflow import LaterLoads
 from qd_studio.engine.ir import parse
 
 BRANCHES = """kernel k(x: ndarray<i32, 1>, n: i32) stage=offloaded {
@@ -275,3 +276,24 @@ def test_many_live_locations_are_counted():
     shown, more, line = live_of_many(every)
     assert (shown, more) == (every[:100], 149)
     assert line.endswith("$110, 149 more}")
+
+
+def test_temporaries_that_later_tasks_read():
+    """In a do_while those before a task may run after it, and so may itself."""
+
+    def task(n, body):
+        return f"  ${n} : offloaded header {{\n    ${n + 1} : bounds\n  }} body {{\n{body}  }}\n"
+
+    def load(n, at):
+        return f"    <*i32> ${n} = global_tmp [{at}]\n    <i32> ${n + 1} = global_load ${n}\n"
+
+    text = "kernel k(x: ndarray<i32, 0>) stage=offloaded {\n"
+    text += task(0, load(10, 0)) + "  $90 : graph_region {kind='do_while' param=0} body {\n"
+    text += task(20, load(30, 8) + load(32, 16)) + task(40, load(50, 24)) + "  }\n"
+    text += task(60, load(70, 24) + load(72, 32)) + "}\n"
+    func = parse(text)
+    later = LaterLoads(func)
+    assert [later.of(task) for task in func.tasks()] == [
+        {8, 16, 24, 32}, {8, 16, 24, 32}, {8, 16, 24, 32}, set(),
+    ]  # fmt: skip
+    assert later.of(None) == {0, 8, 16, 24, 32}

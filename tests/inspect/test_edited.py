@@ -72,6 +72,21 @@ def test_what_was_not_edited_is_the_same(compiled, point):
     assert [v.verdict for v in record.verdicts] and record.verdicts[0].against == "cpu unedited"
 
 
+def test_an_edit_after_a_pass_over_many_tasks(monkeypatch):
+    """The runs over the tasks are one run of the record; the IR is replaced after the last."""
+    from qd_studio.engine import inspect
+    from qd_studio.engine.inspect import recorder
+
+    monkeypatch.setattr(recorder, "MANY_TASKS", 2)
+    qd.init(arch=qd.cpu)
+    found = inspect.capture_kernel(scale, ("cpu",), CONFIG, launch=False).backends[0].compile
+    index = at(found, "make_cpu_multithreaded_range_for")
+    assert found.runs[index].task is None and found.runs[index].state == "changed"
+    record = captured(found, index, ("const 2.5", "const 4.5"), launch=False)
+    assert not record.errors
+    assert any("const 4.5" in line for line in record.backend("cpu").compile.snapshots[-1].lines)
+
+
 def test_an_edit_is_compiled_launched_and_compared(compiled):
     record = captured(compiled, at(compiled, "offload"), ("const 2.5", "const 4.5"))
     assert agreements(record) == {"interp": "differs", "cpu": "differs"}

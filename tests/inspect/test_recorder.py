@@ -7,6 +7,7 @@ from qd_studio import engine as qd
 from qd_studio.engine import inspect, ir, passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import Recorder, capture_ir
+from qd_studio.engine.inspect import recorder as recorder_module
 from qd_studio.engine.inspect.moves import moved
 from qd_studio.engine.inspect.record import Snapshot
 from qd_studio.engine.ir import codes as C
@@ -85,6 +86,45 @@ def test_watching_changes_nothing():
         func = passes.run(make_func(), CompileConfig(), PipelineKind.CPU, instruments)
         texts.append(ir.to_text(func, locs=True))
     assert texts[0] == texts[1]
+
+
+def test_runs_over_many_tasks_are_one(monkeypatch):
+    """As many listings as passes, however many tasks there are; each is a true one."""
+
+    @qd.kernel
+    def loops(x: qd.types.ndarray(dtype=qd.f32, ndim=1), y: qd.types.ndarray(dtype=qd.f32, ndim=1)):
+        for i in x:
+            x[i] = x[i] * 2.0
+        for i in y:
+            s = y[i] * 3.0
+            if s > 1.0:
+                s = s - x[i]
+            y[i] = s
+        for i in x:
+            x[i] = x[i] + y[i] * y[i]
+
+    def captured():
+        found = inspect.capture_kernel(loops, ("cpu",), CompileConfig(), launch=False)
+        return found.backends[0].compile
+
+    usual = captured()
+    monkeypatch.setattr(recorder_module, "MANY_TASKS", 3)
+    found = captured()
+    assert {run.task for run in usual.runs} == {None, 0, 1, 2}
+    assert {run.task for run in found.runs} == {None}
+    assert found.snapshots[-1] == usual.snapshots[-1]
+    assert found.tasks == usual.tasks and found.metrics == usual.metrics
+    assert len(found.snapshots) < len(usual.snapshots)
+    assert set(found.snapshots) <= set(usual.snapshots)
+    test_snapshots_follow_the_runs_without_a_gap(found)
+    test_changes_are_counted_by_identity(found)
+    count = sum(len(run.rewrites) for run in usual.runs)
+    assert sum(len(run.rewrites) for run in found.runs) == count
+    graphs = [(g.task, g.when, [(n.lines, n.ops, n.live_out) for n in g.nodes]) for g in usual.cfgs]
+    assert graphs == [
+        (g.task, g.when, [(n.lines, n.ops, n.live_out) for n in g.nodes]) for g in found.cfgs
+    ]
+    assert {found.runs[g.run].name for g in found.cfgs} == {"cfg_optimization"}
 
 
 def test_a_failing_pass_keeps_what_came_before(monkeypatch):

@@ -1,5 +1,6 @@
 """The manager, its two loops, and the instruments that come with it."""
 
+import inspect
 from pathlib import Path
 
 import pytest
@@ -308,6 +309,41 @@ def test_a_pass_that_needs_one_run_is_not_called_twice(bad_pass):
     cx = passes.PassCx(kernel(), CompileConfig())
     assert [cx.run_pass(name) for name in ("once", "once", "rough", "once")] == [1, 0, 1, 1]
     assert calls == ["once", "rough", "once"]
+
+
+TASKS = """kernel k() stage=offloaded {
+  $0 : offloaded header {
+    $1 : bounds
+  } body {
+  }
+  $2 : offloaded header {
+    $3 : bounds
+  } body {
+  }
+}
+"""
+
+
+def test_a_silent_pass_makes_no_remarks():
+    silent = [info for info in passes.all_passes() if info.silent]
+    assert silent
+    for info in silent:
+        assert ".remark(" not in Path(inspect.getfile(info.fn)).read_text(), info.name
+
+
+def test_what_holds_for_all_tasks_is_made_once_for_a_pass(bad_pass):
+    made = []
+
+    def make(func):
+        made.append(func)
+        return "it"
+
+    bad_pass("asks", lambda func, cx: cx.for_tasks(make) == "it", per_task=True)
+    func = parse(TASKS)
+    cx = passes.PassCx(func, CompileConfig())
+    assert cx.run_pass("asks") and made == [func]
+    assert cx.run_pass("asks") and made == [func, func]
+    assert cx.for_tasks(make) == cx.for_tasks(make) and len(made) == 4
 
 
 def test_the_list_of_ops_is_that_of_the_function_at_every_pass(monkeypatch):

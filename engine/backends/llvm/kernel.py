@@ -33,7 +33,7 @@ from .memory_ops import memset
 from .outline import groups, outline
 from .regions import graph_region, no_yield
 from .stacks import TaskStacks, begin_rows, reset_claims
-from .text import SIZE, VALUE, constant, name_of
+from .text import PLAIN, SIZE, VALUE, constant, name_of
 
 __all__ = ["KernelText", "lower_kernel"]
 
@@ -91,6 +91,8 @@ class _Kernel:
         self.attributes: Final = f"nounwind {attributes}".rstrip()
         self.tasks: list[TaskMeta] = []
         self.labels: Final = labels_of(func)
+        self.known: Final[dict[tuple[object, ...], str]] = {}
+        """Operands of values that headers have computed on every way to the current one."""
 
     def root(self, block: Block, numbers: dict[Op, int]) -> None:
         """Emit what a block of the root holds. numbers: of the tasks."""
@@ -98,7 +100,9 @@ class _Kernel:
             if op.code == C.OFFLOADED:
                 self.task(numbers[op], op)
             elif op.code == C.GRAPH_REGION:
+                self.known.clear()  # what is known in a region holds in it alone
                 graph_region(self.entry, op, bool(self.labels), lambda b: self.root(b, numbers))
+                self.known.clear()
             else:
                 self.entry.op_id = op.id
                 raise self.entry.unsupported(op)
@@ -141,7 +145,7 @@ class _Kernel:
             reset_claims(entry, area, self.state.threads)
         if chunked:
             params = "ptr %kernarg, i32 %chunk, i32 %thread"
-            self.module.add(["", f"define internal void @{name}({params}) #0 {{"])
+            self.module.add(["", f"define internal void @{name}({params}) {PLAIN}"])
             for slot in slots:
                 self.module.add(slot.load())
             self.module.add([f"  call void @{name}.body({call})", "  ret void", "}"])
@@ -226,11 +230,31 @@ class _Kernel:
         """Evaluate the header, then hand the chunks to the pool."""
         entry = self.entry
         header = op.regions[0]
-        entry.run(header)
+        self._header(header)
         begin, end = (entry.v[b.id] for b in header.ops[-1].args)
         entry.op_id = op.id
         pool = entry.param("parallel", "ptr", abi.PARALLEL)
         entry.line(f"call void {pool}(ptr %kernarg, ptr @{name}, i32 {begin}, i32 {end})")
+
+    def _header(self, header: Block) -> None:
+        """Emit a header, without what one before it has computed: the loops of a kernel often have
+        the same bounds, and the entry function is not optimised."""
+        entry, known = self.entry, self.known
+        for op in header.ops:
+            key: tuple[object, ...] = ()
+            if C.PURE[op.code] and op.args:
+                args = [entry.v.get(a.id) for a in op.args]
+                if None not in args:
+                    # Integers of both signs may be one operand.
+                    key = (op.code, op.type, op.attr, *args, *[a.type for a in op.args])
+            before = known.get(key) if key else None
+            if before is not None:
+                entry.v[op.id] = before
+                continue
+            entry.op_id = op.id
+            entry.table[op.code](entry, op)
+            if key and op.id in entry.v:
+                known[key] = entry.v[op.id]
 
     def _stop_if_failed(self) -> None:
         entry = self.entry
@@ -265,7 +289,9 @@ class _Kernel:
         module.add([f"; kernel {func.name}", f'source_filename = "{self.symbol}"'])
         if checks:
             module.add(["", self._overlap_table(arrays, set(written))])
-        module.add(["", f"define i32 @{self.symbol}(ptr noalias noundef align 64 %kernarg) #0 {{"])
+        module.add(
+            ["", f"define i32 @{self.symbol}(ptr noalias noundef align 64 %kernarg) {PLAIN}"]
+        )
         module.add([*head, *entry.head])
         module.add(entry.lines, entry.ids, entry.stops)
         if self.labels:

@@ -5,6 +5,9 @@ into modules of similar size, each with copies of the helpers that it calls; the
 into each other, so their code is that of the whole module. The parts depend
 on the text alone, never on the number of threads: so do the bytes of the code.
 
+What is marked `optnone` (the entry, and the functions that load the arguments of a task) is a part
+of its own in a kernel of many tasks: LLVM's fastest code generator makes it in a tenth of the time.
+
 The time for two threads is 0.53 of that for one, measured with kernels of 4,500 lines.
 """
 
@@ -18,12 +21,15 @@ from typing import Any, Final, NamedTuple, Protocol
 from ..base import Target
 from . import toolchain
 from .outline import OUTLINED
+from .text import PLAIN
 
 __all__ = ["compile_parts", "split"]
 
 _LINES: Final = 600
 """Lines of a part: the fixed cost of a module, under a millisecond, is then below 3 %."""
 _MOST: Final = 16
+_MANY: Final = 64
+"""Functions of a kernel from which on those that are not optimised are a part of their own."""
 _COPIES: Final = 1.25
 """The lines of all parts together, over those of the module: more copies are not worth it."""
 
@@ -48,11 +54,13 @@ class PartsJob(Protocol):
 
 
 class _Function(NamedTuple):
-    """A definition. inlined: copied to the parts that use it. uses: the names in its body."""
+    """A definition. inlined: copied to the parts that use it. plain: not optimised. uses: the names
+    in its body."""
 
     lines: list[str]
     internal: bool
     inlined: bool
+    plain: bool
     uses: list[str]
 
 
@@ -72,8 +80,9 @@ class _Text:
                 end = lines.index("}", i) + 1
                 body = lines[i:end]
                 uses = list(dict.fromkeys(_NAME.findall("\n".join(body[1:]))))
-                inlined = "alwaysinline" in line
-                self.functions[found[2]] = _Function(body, bool(found[1]), inlined, uses)
+                self.functions[found[2]] = _Function(
+                    body, bool(found[1]), "alwaysinline" in line, line.endswith(PLAIN), uses
+                )
                 i = end
                 continue
             if (constant := _GLOBAL.match(line)) is not None:
@@ -96,6 +105,13 @@ class _Text:
             if function is not None:
                 todo += reversed(function.uses)
         return found
+
+    def internal(self, name: str) -> list[str]:
+        """The internal functions that one calls, or passes on, and that are not inlined."""
+        of = self.functions
+        return [
+            use for use in of[name].uses if use in of and of[use].internal and not of[use].inlined
+        ]
 
     def size(self, names: Sequence[str]) -> int:
         return sum(len(self.functions[n].lines) if n in self.functions else 1 for n in names)
@@ -133,19 +149,22 @@ def split(text: str, entry: str) -> list[str]:
     entry = f"@{entry}"
     if entry not in whole.functions or any(line.startswith("@") for line in whole.common):
         return [text]  # a global that is written must not be copied
-    tasks = [
-        name for name in whole.functions[entry].uses
-        if name in whole.functions and whole.functions[name].internal
-        and not whole.functions[name].inlined
-    ]  # fmt: skip
+    tasks = whole.internal(entry)
+    first = [entry]
+    if len(tasks) >= _MANY:
+        plain = [name for name in tasks if whole.functions[name].plain]
+        first += plain
+        tasks = [name for name in tasks if not whole.functions[name].plain]
+        tasks += dict.fromkeys(name for task in plain for name in whole.internal(task))
     tasks += [name for name in whole.functions if OUTLINED in name]
-    stop = frozenset(tasks)
-    groups: list[list[str]] = [[entry]]
+    stop = frozenset([*tasks, *first[1:]])
+    groups: list[list[str]] = [first]
     total = whole.size(list(whole.functions))
-    filled = whole.size([entry])
+    filled = whole.size(first)
     for task in tasks:
         size = whole.size(list(whole.reached(task, stop)))
-        if filled and filled + size / 2 > total / parts:
+        full = filled + size / 2 > total / parts or (groups[-1] is first and len(first) > 1)
+        if filled and full:
             groups.append([])
             filled = 0
         groups[-1].append(task)
@@ -160,9 +179,12 @@ def _object(text: str, job: PartsJob) -> bytes:
     """The object code of one part, in a context of its own."""
     llvm: Any = toolchain.binding()
     context = llvm.create_context()
-    module = toolchain.Machine(job.target, job.level).parse(text, job.verify, context)
+    heads = [line for line in text.split("\n") if line.startswith("define ")]
+    level = 0 if all(line.endswith(PLAIN) for line in heads) else job.level
+    module = toolchain.Machine(job.target, level).parse(text, job.verify, context)
     try:
-        module.optimise(job.level, job.pipeline)
+        if level:
+            module.optimise(level, job.pipeline)
         return module.object_code()
     finally:
         module.close()

@@ -10,7 +10,7 @@ from typing import Final
 
 from ...types import DataType, Type, f16, f32
 
-__all__ = ["FAST", "FTZ", "MEMORY", "SIZE", "VALUE", "constant", "name_of", "names_of"]
+__all__ = ["FAST", "FTZ", "MEMORY", "PLAIN", "SIZE", "VALUE", "constant", "name_of", "names_of"]
 
 _INTS: Final = {"u1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
                 "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}  # fmt: skip
@@ -25,6 +25,10 @@ SIZE: Final[dict[str, int]] = {"u1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "f
 """Bytes of an element in memory, which is its alignment too."""
 
 _NAN_BITS: Final = {"f16": "0xH7E00", "f32": "0x7FF8000000000000", "f64": "0x7FF8000000000000"}
+
+PLAIN: Final = "#0 {"
+"""The end of the first line of a function that LLVM does not optimise: it runs once a launch, or a
+chunk."""
 
 FAST: Final = "reassoc nsz arcp contract afn "
 """All of LLVM's `fast` but nnan and ninf: with them an infinity or NaN that the compiler sees

@@ -162,15 +162,12 @@ class Module:
     def _optimise_shortly(self) -> None:
         llvm: Any = self._machine.llvm
         builder = llvm.create_pass_builder(self._machine.ref, llvm.create_pipeline_tuning_options())
-        helpers = llvm.create_new_module_pass_manager()
-        helpers.add_always_inliner_pass()
-        helpers.run(self.ref, builder)
-        passes = llvm.create_new_function_pass_manager()
+        # Of the module, not of each function: that costs 0.1 ms a function, with the same result.
+        passes = llvm.create_new_module_pass_manager()
+        passes.add_always_inliner_pass()
         for name in _SHORT:
             getattr(passes, f"add_{name}_pass")()
-        for function in self.ref.functions:
-            if not function.is_declaration:
-                self._function("LLVMPY_RunNewFunctionPassManager")(passes, function, builder)
+        self._function("LLVMPY_RunNewModulePassManager")(passes, self.ref, builder)
         self._cut()
 
     def _cut(self) -> None:
