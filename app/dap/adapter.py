@@ -202,11 +202,10 @@ class Adapter:
     def _break(
         self, path: str, wanted: dict[str, Any], mine: list[Breakpoint]
     ) -> dict[str, Any]:  # fmt: skip
-        hits = str(wanted.get("hitCondition") or "").strip().removeprefix(">=").strip()
         try:
             found = self._d.break_at(
-                wanted["line"], wanted.get("condition") or "", file=path,
-                hits=int(hits) if hits.isdecimal() else 0, log=wanted.get("logMessage") or "",
+                wanted["line"], _text(wanted, "condition"), file=path,
+                hits=_text(wanted, "hitCondition"), log=_text(wanted, "logMessage"),
             )  # fmt: skip
         except DebugError as error:
             return {"verified": False, "line": wanted["line"], "message": str(error)}
@@ -214,8 +213,6 @@ class Adapter:
         out: dict[str, Any] = {"verified": bool(found.at), "line": found.at or found.line}
         if not found.at:
             out["message"] = "the kernel has no code at this line or after it"
-        elif hits and not hits.isdecimal():
-            out["message"] = f"{hits!r} is no number of hits, so it stops always"
         return out
 
     def do_setExceptionBreakpoints(self, given: dict[str, Any]) -> None:
@@ -252,9 +249,12 @@ class Adapter:
         several: list[Any] = given.get("breakpoints") or []
         found: list[Watch] = []
         out: list[dict[str, Any]] = []
-        for data_id in [str(each["dataId"]) for each in several]:
+        for each in several:
+            data_id = str(each["dataId"])
             try:
-                found.append(self._watches.get(data_id) or self._d.watched(data_id))
+                watch = self._watches.get(data_id) or self._d.watched(data_id)
+                self._d.filter(watch, _text(each, "condition"), _text(each, "hitCondition"))
+                found.append(watch)
                 out.append({"verified": True})
             except DebugError as error:
                 out.append({"verified": False, "message": str(error)})
@@ -442,6 +442,12 @@ class Adapter:
         error = self._d.machine.error
         return {"exceptionId": type(error).__name__, "breakMode": "always",
                 "description": getattr(error, "message", str(error))}  # fmt: skip
+
+
+def _text(given: dict[str, Any], name: str) -> str:
+    """The text of a name that clients may leave away, or send as null or as a number."""
+    found = given.get(name)
+    return "" if found is None else str(found).strip()
 
 
 def _joined(path: str, name: str) -> str:
