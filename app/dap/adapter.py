@@ -20,6 +20,7 @@ import numpy as np
 from ...engine.inspect import DebugError, Debugger
 from ...engine.inspect.debugging import Breakpoint, Stop, Struct, Vector, Watch, shown
 from . import framing
+from .completions import completions
 from .program import LaunchError, launched
 
 __all__ = ["Adapter"]
@@ -29,6 +30,7 @@ _CAPABILITIES: Final = dict.fromkeys((
     "supportsHitConditionalBreakpoints", "supportsLogPoints", "supportsEvaluateForHovers",
     "supportsDataBreakpoints", "supportsExceptionInfoRequest", "supportsSteppingGranularity",
     "supportsTerminateRequest", "supportsBreakpointLocationsRequest",
+    "supportsCompletionsRequest",
 ), True)  # fmt: skip
 _THREAD: Final = 1
 _MOST: Final = 1000
@@ -194,7 +196,8 @@ class Adapter:
             self._d.clear(old)
         mine = self._breakpoints[path] = []
         out: list[dict[str, Any]] = []
-        several: list[dict[str, Any]] = given.get("breakpoints") or []
+        lines = [{"line": n} for n in given.get("lines") or []]
+        several: list[dict[str, Any]] = given.get("breakpoints", lines) or []
         for wanted in several:
             out.append(self._break(path, wanted, mine))
         return {"breakpoints": out}
@@ -422,6 +425,11 @@ class Adapter:
         return {"result": shown(value), "type": _type(value),
                 "variablesReference": self._reference(value, text, frame)}  # fmt: skip
 
+    def do_completions(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Names that go on with the text before the cursor."""
+        text: str = given["text"][: max(0, given["column"] - 1)]
+        return {"targets": completions(self._d, text, self._frame(given))}
+
     def do_setVariable(self, given: dict[str, Any]) -> None:
         """Refused, as is `setExpression`."""
         raise LaunchError(
@@ -440,12 +448,14 @@ class Adapter:
     def do_exceptionInfo(self, given: dict[str, Any]) -> dict[str, Any]:
         """The error that stopped the kernel."""
         error = self._d.machine.error
+        if error is None:
+            raise LaunchError("no error has stopped the kernel")
         return {"exceptionId": type(error).__name__, "breakMode": "always",
                 "description": getattr(error, "message", str(error))}  # fmt: skip
 
 
 def _text(given: dict[str, Any], name: str) -> str:
-    """The text of a name that clients may leave away, or send as null or as a number."""
+    """The text of a name that clients may omit, or send as null or as a number."""
     found = given.get(name)
     return "" if found is None else str(found).strip()
 
