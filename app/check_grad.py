@@ -17,8 +17,9 @@ def parser() -> Parser:
     made = Parser(
         prog="qd-studio check-grad",
         description="Compare the gradient of a kernel with central differences, and with forward "
-        "mode. Show the entry with the largest error, the operations from the loss to it, and the "
-        "cause: the rule of an operation, a race, an overwritten value, a kink, or rounding.",
+        "mode. Count the wrong entries, and show the one with the largest error, the operations "
+        "from the loss to it, and the cause: the rule of an operation, a race, an overwritten "
+        "value, a kink, or rounding; then the next ones, each with its cause.",
         epilog="Exit codes: 0 the gradient is right, 1 it is wrong, 2 usage, 3 no worker can be "
         "run here, 4 it could not be found out (a kink, rounding, or the reason that is shown).",
     )
