@@ -196,8 +196,8 @@ class Adapter:
             self._d.clear(old)
         mine = self._breakpoints[path] = []
         out: list[dict[str, Any]] = []
-        lines = [{"line": n} for n in given.get("lines") or []]
-        several: list[dict[str, Any]] = given.get("breakpoints", lines) or []
+        lines: list[Any] = given.get("lines") or []
+        several: list[Any] = given.get("breakpoints", [{"line": n} for n in lines]) or []
         for wanted in several:
             out.append(self._break(path, wanted, mine))
         return {"breakpoints": out}

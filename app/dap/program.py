@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ...engine import alias, inspect
 from ...engine.inspect import DebugError, Debugger
@@ -104,7 +104,7 @@ def _memory(given: Any) -> int:
 
 def _iteration(given: Any) -> Any:
     """Its indices: several as a tuple."""
-    several: Any = given if isinstance(given, list) else [given]
+    several = cast("list[Any]", given if isinstance(given, list) else [given])
     if given not in (None, "first") and any(type(n) is not int for n in several):
         raise LaunchError(f'iteration: {given!r} is no number, list of numbers or "first"')
     return tuple(several) if isinstance(given, list) else given

@@ -16,7 +16,7 @@ __all__ = ["UNSETTLED", "Compared", "Entries", "Search", "Wrong"]
 Array = np.ndarray[Any, Any]
 _EXACT_STEPS: Final = (1e-5, 1e-6, 1e-7)
 _WIDE_STEPS: Final = (1e-4, 1e-3, 1e-2)
-"""Where the rounding of the loss is larger than what the others change."""
+"""Used if the loss rounds to more than the others change."""
 _ROUGH_STEPS: Final = (1e-2, 3e-3, 1e-3)
 _EXACT: Final = 1e-6
 _ASIDE: Final = 12

@@ -18,7 +18,7 @@ from .values import DebugError, Names
 
 __all__ = ["Breakpoint", "Breakpoints", "Filter", "Stop"]
 
-_HITS: Final = {
+_HITS: Final[dict[str, Callable[[int, int], bool]]] = {
     "": operator.eq, "=": operator.eq, "==": operator.eq, ">": operator.gt, ">=": operator.ge,
     "<": operator.lt, "<=": operator.le, "%": lambda count, n: not count % n,
 }  # fmt: skip

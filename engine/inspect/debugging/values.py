@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import linecache
-import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -33,6 +32,7 @@ __all__ = ["DebugError", "Frame", "Names", "without_gradient"]
 _PART: Final = re.compile(r"\.(\w+)|\[([^\]]*)\]")
 _SAFE: Final = {f.__name__: f for f in (abs, all, any, bool, float, int, len, max, min, round, sum)}
 _LONGEST: Final = 1 << 20
+_SEQUENCES: Final = (list, tuple, str)
 
 
 class _Bounded(ast.NodeTransformer):
@@ -40,7 +40,7 @@ class _Bounded(ast.NodeTransformer):
     has begun, and a hover or a condition evaluates it."""
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """Visited by name."""
+        """Make a call of an operator whose result could be too large."""
         self.generic_visit(node)
         name = type(node.op).__name__
         if name not in _OPERATORS:
@@ -52,10 +52,9 @@ def _bounded(op: Callable[[Any, Any], Any], size: Callable[[Any, Any], int]) -> 
     """An operator that is refused if its result would be longer than a million."""
 
     def checked(a: Any, b: Any) -> Any:
-        if isinstance(b, list | tuple | str) and op is operator.mul:
-            a, b = b, a
-        plain = isinstance(a, int) or type(a) in (list, tuple, str)
-        if plain and isinstance(b, int | np.integer) and size(a, int(b)) > _LONGEST:
+        what, times = (b, a) if type(b) in _SEQUENCES else (a, b)
+        plain = isinstance(what, int) or type(what) in _SEQUENCES
+        if plain and isinstance(times, int | np.integer) and size(what, int(times)) > _LONGEST:
             raise DebugError("the result of an operation is too large")
         return op(a, b)
 
@@ -63,9 +62,9 @@ def _bounded(op: Callable[[Any, Any], Any], size: Callable[[Any, Any], int]) -> 
 
 
 _OPERATORS: Final = {
-    "Pow": _bounded(operator.pow, lambda a, b: a.bit_length() * b),
-    "LShift": _bounded(operator.lshift, lambda a, b: b),
-    "Mult": _bounded(operator.mul, lambda a, b: 0 if isinstance(a, int) else len(a) * b),
+    "Pow": _bounded(lambda a, b: a**b, lambda a, b: a.bit_length() * b),
+    "LShift": _bounded(lambda a, b: a << b, lambda a, b: b),
+    "Mult": _bounded(lambda a, b: a * b, lambda a, b: 0 if isinstance(a, int) else len(a) * b),
 }
 _BUILTINS: Final = {
     **_SAFE, **{f"__{name}": function for name, function in _OPERATORS.items()},
