@@ -54,7 +54,11 @@ def _bounded(op: Callable[[Any, Any], Any], size: Callable[[Any, Any], int]) -> 
     def checked(a: Any, b: Any) -> Any:
         what, times = (b, a) if type(b) in _SEQUENCES else (a, b)
         plain = isinstance(what, int) or type(what) in _SEQUENCES
-        if plain and isinstance(times, int | np.integer) and size(what, int(times)) > _LONGEST:
+        if (
+            plain
+            and isinstance(times, int | np.integer)
+            and size(what, int(cast("Any", times))) > _LONGEST
+        ):
             raise DebugError("the result of an operation is too large")
         return op(a, b)
 
