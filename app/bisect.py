@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from .worker.protocol import Study
 
 __all__ = [
-    "arguments", "asked", "bisected", "main", "one_file", "one_kernel", "parser", "text_of",
-    "write_answer",
+    "arguments", "asked", "bisected", "main", "one_file", "one_kernel", "output_options", "parser",
+    "study_parser", "text_of", "write_answer",
 ]  # fmt: skip
 
 _Answer = TypeVar("_Answer")
@@ -44,13 +44,12 @@ _EXITS = {"agrees": EXIT_OK, "found": EXIT_FAILED, "unknown": EXIT_NOT_JUDGED}
 
 def parser() -> Parser:
     """The arguments."""
-    made = Parser(
-        prog="qd-studio bisect",
-        description="Find what makes the result of a kernel wrong: the pass, its round, the "
-        "operation and your line. The interpreter runs the IR between passes. With --metric, find "
-        "what makes the kernel larger or slower. With revisions of git, find the commit.",
-        epilog="Exit codes: 0 nothing is wrong, 1 found, 2 usage, 3 no worker can be run here, 4 "
-        "it could not be found out.",
+    made = study_parser(
+        "bisect",
+        "Find what makes the result of a kernel wrong: the pass, its round, the operation and your "
+        "line. The interpreter runs the IR between passes. With --metric, find what makes the "
+        "kernel larger or slower. With revisions of git, find the commit.",
+        good="nothing is wrong",
     )
     arguments(made)
     add = made.add_argument
@@ -63,10 +62,25 @@ def parser() -> Parser:
             help="a revision of git, such as HEAD~20; or, with --metric, compile options and "
             "passes to leave out, such as 'opt_level=3,without=simplify'; "
             f"default: {default}")  # fmt: skip
-    add("--json", action="store_true", help="print JSON")
-    common.common(made)
+    output_options(made)
     farming.arguments(made)
     return made
+
+
+def study_parser(
+    name: str, description: str, *, good: str, bad: str = "found", unknown: str = ""
+) -> Parser:  # fmt: skip
+    """The parser of a command that asks one question about a kernel. good, bad: the meaning of exit
+    codes 0 and 1. unknown: more about that of 4."""
+    epilog = f"Exit codes: 0 {good}, 1 {bad}, 2 usage, 3 no worker can be run here, 4 it could not "
+    epilog += f"be found out{unknown}."
+    return Parser(prog=f"qd-studio {name}", description=description, epilog=epilog)
+
+
+def output_options(made: Parser) -> None:
+    """Add --json, and what all commands that compile share."""
+    made.add_argument("--json", action="store_true", help="print JSON")
+    common.common(made)
 
 
 def arguments(made: Parser) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import options as common
-from .bisect import asked, one_kernel, write_answer
+from .bisect import asked, one_kernel, output_options, study_parser, write_answer
 from .core.views.gradients import gradient_lines
 from .usage import EXIT_FAILED, EXIT_NOT_JUDGED, EXIT_OK, Parser
 
@@ -14,17 +14,18 @@ _EXITS = {"right": EXIT_OK, "wrong": EXIT_FAILED, "unknown": EXIT_NOT_JUDGED}
 
 def parser() -> Parser:
     """The arguments."""
-    made = Parser(
-        prog="qd-studio check-grad",
-        description="Compare the gradient of a kernel with central differences, and with forward "
-        "mode. Show the entry with the largest error, the operations from the loss to it, and the "
-        "cause: the rule of an operation, a race, an overwritten value, a kink, or rounding.",
-        epilog="Exit codes: 0 the gradient is right, 1 it is wrong, 2 usage, 3 no worker can be "
-        "run here, 4 it could not be found out (a kink, rounding, or the reason that is shown).",
+    made = study_parser(
+        "check-grad",
+        "Compare the gradient of a kernel with central differences, and with forward mode. Count "
+        "the wrong entries, and show the one with the largest error, the operations from the loss "
+        "to it, and the cause: the rule of an operation, a race, an overwritten value, a kink, or "
+        "rounding; then the next ones, each with its cause.",
+        good="the gradient is right",
+        bad="it is wrong",
+        unknown=" (a kink, rounding, or the reason that is shown)",
     )
     one_kernel(made)
-    made.add_argument("--json", action="store_true", help="print JSON")
-    common.common(made)
+    output_options(made)
     return made
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import options as common
-from .bisect import asked, one_kernel, write_answer
+from .bisect import asked, one_kernel, output_options, study_parser, write_answer
 from .core.views.nans import nan_lines
 from .usage import EXIT_FAILED, EXIT_NOT_JUDGED, EXIT_OK, Parser
 
@@ -16,23 +16,20 @@ _EXITS = {
 
 def parser() -> Parser:
     """The arguments."""
-    made = Parser(
-        prog="qd-studio nan",
-        description="Find the operation that made the first NaN or infinity that a kernel stores, "
-        "with its iteration, its operands and the values on the way. With --precision, find the "
-        "lines that lose precision against f64.",
-        epilog="Exit codes: 0 there is none, 1 found, 2 usage, 3 no worker can be run here, 4 it "
-        "could not be found out.",
+    made = study_parser(
+        "nan",
+        "Find the operation that made the first NaN or infinity that a kernel stores, with its "
+        "iteration, its operands and the values on the way. With --precision, find the lines that "
+        "lose precision against f64.",
+        good="there is none",
     )
     one_kernel(made, "kernel.grad names its gradient")
-    add = made.add_argument
-    add(
+    made.add_argument(
         "--precision",
         action="store_true",
         help="show by line how far f16 and f32 are from f64, in units in the last place",
     )
-    add("--json", action="store_true", help="print JSON")
-    common.common(made)
+    output_options(made)
     return made
 
 

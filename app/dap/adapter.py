@@ -20,6 +20,7 @@ import numpy as np
 from ...engine.inspect import DebugError, Debugger
 from ...engine.inspect.debugging import Breakpoint, Stop, Struct, Vector, Watch, shown
 from . import framing
+from .completions import completions
 from .program import LaunchError, launched
 
 __all__ = ["Adapter"]
@@ -29,6 +30,7 @@ _CAPABILITIES: Final = dict.fromkeys((
     "supportsHitConditionalBreakpoints", "supportsLogPoints", "supportsEvaluateForHovers",
     "supportsDataBreakpoints", "supportsExceptionInfoRequest", "supportsSteppingGranularity",
     "supportsTerminateRequest", "supportsBreakpointLocationsRequest",
+    "supportsCompletionsRequest",
 ), True)  # fmt: skip
 _THREAD: Final = 1
 _MOST: Final = 1000
@@ -194,7 +196,8 @@ class Adapter:
             self._d.clear(old)
         mine = self._breakpoints[path] = []
         out: list[dict[str, Any]] = []
-        several: list[dict[str, Any]] = given.get("breakpoints") or []
+        lines: list[Any] = given.get("lines") or []
+        several: list[Any] = given.get("breakpoints", [{"line": n} for n in lines]) or []
         for wanted in several:
             out.append(self._break(path, wanted, mine))
         return {"breakpoints": out}
@@ -202,11 +205,10 @@ class Adapter:
     def _break(
         self, path: str, wanted: dict[str, Any], mine: list[Breakpoint]
     ) -> dict[str, Any]:  # fmt: skip
-        hits = str(wanted.get("hitCondition") or "").strip().removeprefix(">=").strip()
         try:
             found = self._d.break_at(
-                wanted["line"], wanted.get("condition") or "", file=path,
-                hits=int(hits) if hits.isdecimal() else 0, log=wanted.get("logMessage") or "",
+                wanted["line"], _text(wanted, "condition"), file=path,
+                hits=_text(wanted, "hitCondition"), log=_text(wanted, "logMessage"),
             )  # fmt: skip
         except DebugError as error:
             return {"verified": False, "line": wanted["line"], "message": str(error)}
@@ -214,8 +216,6 @@ class Adapter:
         out: dict[str, Any] = {"verified": bool(found.at), "line": found.at or found.line}
         if not found.at:
             out["message"] = "the kernel has no code at this line or after it"
-        elif hits and not hits.isdecimal():
-            out["message"] = f"{hits!r} is no number of hits, so it stops always"
         return out
 
     def do_setExceptionBreakpoints(self, given: dict[str, Any]) -> None:
@@ -252,9 +252,12 @@ class Adapter:
         several: list[Any] = given.get("breakpoints") or []
         found: list[Watch] = []
         out: list[dict[str, Any]] = []
-        for data_id in [str(each["dataId"]) for each in several]:
+        for each in several:
+            data_id = str(each["dataId"])
             try:
-                found.append(self._watches.get(data_id) or self._d.watched(data_id))
+                watch = self._watches.get(data_id) or self._d.watched(data_id)
+                self._d.filter(watch, _text(each, "condition"), _text(each, "hitCondition"))
+                found.append(watch)
                 out.append({"verified": True})
             except DebugError as error:
                 out.append({"verified": False, "message": str(error)})
@@ -422,6 +425,11 @@ class Adapter:
         return {"result": shown(value), "type": _type(value),
                 "variablesReference": self._reference(value, text, frame)}  # fmt: skip
 
+    def do_completions(self, given: dict[str, Any]) -> dict[str, Any]:
+        """Names that go on with the text before the cursor."""
+        text: str = given["text"][: max(0, given["column"] - 1)]
+        return {"targets": completions(self._d, text, self._frame(given))}
+
     def do_setVariable(self, given: dict[str, Any]) -> None:
         """Refused, as is `setExpression`."""
         raise LaunchError(
@@ -440,8 +448,16 @@ class Adapter:
     def do_exceptionInfo(self, given: dict[str, Any]) -> dict[str, Any]:
         """The error that stopped the kernel."""
         error = self._d.machine.error
+        if error is None:
+            raise LaunchError("no error has stopped the kernel")
         return {"exceptionId": type(error).__name__, "breakMode": "always",
                 "description": getattr(error, "message", str(error))}  # fmt: skip
+
+
+def _text(given: dict[str, Any], name: str) -> str:
+    """The text of a name that clients may omit, or send as null or as a number."""
+    found = given.get(name)
+    return "" if found is None else str(found).strip()
 
 
 def _joined(path: str, name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from ...engine import alias, inspect
 from ...engine.inspect import DebugError, Debugger
@@ -38,7 +38,7 @@ def launched(
     subject = _subject(inspect.kernels_in(space, path), given.get("kernel") or "", path)
     try:
         config, _ = inspect.effective_config(given.get("config") or {})
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError) as error:
         raise LaunchError(f"config: {error.args[0]}") from None
     words = given.get("args")
     try:
@@ -97,11 +97,14 @@ def _memory(given: Any) -> int:
     """Bytes for snapshots."""
     if given is None:
         return 256 << 20
-    if not isinstance(given, int) or given < 0:
+    if type(given) is not int or given < 0:
         raise LaunchError(f"memory: {given!r} is no number of bytes")
     return given
 
 
 def _iteration(given: Any) -> Any:
     """Its indices: several as a tuple."""
-    return tuple(map(int, given)) if isinstance(given, list) else given  # pyright: ignore[reportUnknownArgumentType]
+    several = cast("list[Any]", given if isinstance(given, list) else [given])
+    if given not in (None, "first") and any(type(n) is not int for n in several):
+        raise LaunchError(f'iteration: {given!r} is no number, list of numbers or "first"')
+    return tuple(several) if isinstance(given, list) else given

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -47,7 +48,7 @@ from .gradient_path import finite
 from .gradient_search import UNSETTLED, Compared, Entries, Search, Wrong
 from .gradients import GradientCapture
 from .interpreting import TooLong
-from .record_gradient import GradientReport
+from .record_gradient import GradientCount, GradientEntry, GradientReport
 from .steps import StepLimit
 from .trials import UnjudgedError
 
@@ -58,6 +59,8 @@ if TYPE_CHECKING:
 __all__ = ["check_gradient", "gradient_report"]
 
 Array = np.ndarray[Any, Any]
+_SHOWN: Final = 8
+"""Wrong entries in a report."""
 
 
 # ---- a function with a gradient of its own
@@ -170,11 +173,19 @@ def _judge(compared: Compared, blank: GradientReport) -> GradientReport:
     def rank(one: Wrong) -> tuple[bool, float]:
         # Not relative to the derivative: where that is 0, any error would be the largest.
         off = abs(float(compared.entries[one.number].reverse[one.at]) - one.slope.value)
-        sure = not (one.kink or one.noise or one.unsettled)
-        return sure, math.inf if math.isnan(off) else off
+        return one.sure, math.inf if math.isnan(off) else off
 
-    worst = max(found, key=rank)
+    found.sort(key=rank, reverse=True)
+    worst = found[0]
     report = compared.causes(worst)
+    if report.state == "wrong":
+        reports = [report, *(compared.causes(one) for one in found[1:_SHOWN] if one.sure)]
+        counts = [
+            GradientCount(name=of.name, wrong=wrong, size=of.start.size, all=every)
+            for of, (wrong, every) in ((compared.entries[i], c) for i, c in search.counts.items())
+        ]
+        several = map(_entry, repeat(compared), found, reports)
+        blank = replace(blank, worst=tuple(several), counts=tuple(counts))
     entry = compared.entries[worst.number]
     reverse = float(entry.reverse[worst.at])
     return replace(
@@ -184,7 +195,16 @@ def _judge(compared: Compared, blank: GradientReport) -> GradientReport:
         forward=finite(report.forward), error=finite(abs(reverse - worst.slope.value)) or 0.0,
         tolerance=finite(worst.tolerance) or 0.0, step=worst.slope.step,
         below=finite(worst.below), above=finite(worst.above), evaluations=search.runs,
-        entries=entries,
+        entries=entries, worst=blank.worst, counts=blank.counts,
+    )  # fmt: skip
+
+
+def _entry(compared: Compared, one: Wrong, report: GradientReport) -> GradientEntry:
+    entries = compared.entries[one.number]
+    return GradientEntry(
+        name=entries.name, index=entries.place(one.at), differences=finite(one.slope.value),
+        reverse=finite(float(entries.reverse[one.at])), cause=report.cause, file=report.file,
+        line=report.line,
     )  # fmt: skip
 
 

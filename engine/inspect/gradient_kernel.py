@@ -59,6 +59,7 @@ class KernelCompared(Compared):
         self._program = interp.compile_func(wide or self._compiled.func, counted=True)
         self._given: Final[list[Any]] = [self._wide(v) for v in given.values]
         self.entries = []
+        self._conflicts: set[str] | None = None
         self._numbers: list[tuple[int, int]] = []  # of each array: of the primal, of the gradient
         outcome = Trials(gradient, launcher, found, backend)
         self._trials: Final = outcome
@@ -142,15 +143,17 @@ class KernelCompared(Compared):
             kernel=self._primal.record.name, state="wrong", cause="other", backend=self.backend,
             forward=forward, path=tuple(step_of(*row) for row in rows),
         )  # fmt: skip
-        if found.kink:
+        if found.kink or found.corner:
             kinks = [link for link, *_ in rows if link.kink] or (
                 [] if trace is None else [link for link in trace.links if link.kink]
             )
             what = f"{kinks[0].op.name} has" if kinks else "the loss has"
             why = f"{what} no unique derivative here: {found.below:.6g} from below, "
-            why += f"{found.above:.6g} from above, and the gradient is between them"
+            why += f"{found.above:.6g} from above, and the gradient is "
+            why += "no finite number" if found.corner else "between them"
             at = kinks[0].op.loc if kinks else None
-            return _caused(replace(report, state="unknown"), "kink", why, at)
+            state = "wrong" if found.corner else "unknown"
+            return _caused(replace(report, state=state), "kink", why, at)
         if found.unsettled:
             return _caused(replace(report, state="unknown"), "noise", UNSETTLED, None)
         if found.noise:
@@ -201,14 +204,20 @@ class KernelCompared(Compared):
     def _forward(self, trace: Traced) -> float:
         return math.fsum(link.tangent * w for link, w in self._seeds(trace) if w)
 
+    def _competing(self, frontend: Func) -> set[str]:
+        """The arrays that iterations compete for; the same for all entries."""
+        if self._conflicts is None:
+            trials = _PrimalTrials(self._primal, self._launcher, self._found, self._compiled)
+            try:
+                self._conflicts = set(conflicts(cast("Trials", trials), frontend))
+            except (Exception, StepLimit):
+                self._conflicts = set()
+        return self._conflicts
+
     def _race(
         self, report: GradientReport, frontend: Func, trace: Traced | None
     ) -> GradientReport | None:
-        trials = _PrimalTrials(self._primal, self._launcher, self._found, self._compiled)
-        try:
-            names = conflicts(cast("Trials", trials), frontend)
-        except (Exception, StepLimit):
-            return None
+        names = self._competing(frontend)
         params = self._compiled.executable.meta.params
         touched = [params[i].name for i in (trace.touched if trace is not None else ())]
         hit = [name for name in sorted(names) if trace is None or name in touched]
@@ -241,7 +250,7 @@ class KernelCompared(Compared):
                 continue
             value = float(_elements(param, left[grad])[found.at])
             allowed = max(found.tolerance * 4, 1e-5 * abs(found.slope.value))
-            if abs(value - found.slope.value) > allowed:
+            if not abs(value - found.slope.value) <= allowed:  # it may be NaN
                 continue
             names = [self._compiled.executable.meta.params[own].name for own, _ in pairs]
             why = f"{', '.join(names)} is overwritten after it was read; with the values from "

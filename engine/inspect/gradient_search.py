@@ -15,12 +15,18 @@ __all__ = ["UNSETTLED", "Compared", "Entries", "Search", "Wrong"]
 
 Array = np.ndarray[Any, Any]
 _EXACT_STEPS: Final = (1e-5, 1e-6, 1e-7)
+_WIDE_STEPS: Final = (1e-4, 1e-3, 1e-2)
+"""Used if the loss rounds to more than the others change."""
 _ROUGH_STEPS: Final = (1e-2, 3e-3, 1e-3)
 _EXACT: Final = 1e-6
 _ASIDE: Final = 12
 """Entries of an array that are set aside because they are kinks."""
 _FEW: Final = 16
 """Entries that are compared one by one."""
+_EACH: Final = 64
+"""Entries of an array that are all compared if one of them is wrong."""
+_MORE: Final = 3
+"""Wrong entries of a larger array that are searched for: each needs as many runs as the first."""
 _LEAST: Final = 1e-7
 UNSETTLED: Final = (
     "differences with several steps differ as much as the gradient differs from them: rounding"
@@ -78,7 +84,8 @@ class Slope:
 @dataclass
 class Wrong:
     """A wrong entry. number: of the array. at: the element. below, above: one-sided differences.
-    kink: they differ, and the gradient is between them. noise: the result of the backend differs
+    kink: they differ, and the gradient is between them. corner: they differ, and the gradient is no
+    finite number. noise: the result of the backend differs
     from the f64 run. unsettled: differences with several steps differ as much.
     """
 
@@ -91,27 +98,30 @@ class Wrong:
     kink: bool
     noise: bool = False
     unsettled: bool = False
+    corner: bool = False
+
+    @property
+    def sure(self) -> bool:
+        """There is a verdict."""
+        return not (self.kink or self.noise or self.unsettled)
 
 
 class Search:
-    """Finds wrong entries. runs: of the function."""
+    """Finds wrong entries. runs: of the function. counts: by array with wrong entries, how many
+    were found, and whether these are all."""
 
     def __init__(self, compared: Compared) -> None:
         self.of: Final = compared
         self.runs = 0
         self.finite = True
+        self.counts: Final[dict[int, tuple[int, bool]]] = {}
         self._steps: Final = _EXACT_STEPS if compared.exact else _ROUGH_STEPS
         self._rng: Final = np.random.default_rng(20)
         self._base: list[Array] | None = None
 
     def wrong(self) -> list[Wrong]:
-        """The worst entry of each array, if it is wrong or no verdict is possible."""
-        out: list[Wrong] = []
-        for number in range(len(self.of.entries)):
-            found = self._in_array(number)
-            if found is not None:
-                out.append(found)
-        return out
+        """The wrong entries of each array; without any, one for which no verdict is possible."""
+        return [one for i in range(len(self.of.entries)) for one in self._in_array(i)]
 
     # ---- differences
 
@@ -141,17 +151,27 @@ class Search:
         ahead, back = start + step * direction, start - step * direction
         return self._change({number: ahead}, {number: back}) / (2 * step)
 
-    def slope(self, number: int, direction: Array, most: int = 3) -> Slope:
-        """The derivative along a direction, of the two steps that agree best."""
+    def slope(
+        self, number: int, direction: Array, most: int = 3, wide: bool = False
+    ) -> Slope:  # fmt: skip
+        """The derivative along a direction, of the two steps that agree best. wide: larger steps
+        are tried as well, where the loss rounds too much for the others."""
         values = [self._central(number, direction, s) for s in self._steps[:most]]
         best = Slope(values[0], math.inf, self._steps[0])
         for i in range(1, len(values)):
-            error = abs(values[i] - values[i - 1])
-            if error < best.error:
-                best = Slope(values[i], error, self._steps[i])
+            best = self._better(best, values[i], values[i - 1], self._steps[i])
+        last = values[0]
+        for step in _WIDE_STEPS if wide and self.of.exact else ():
+            if not self._coarse(best):
+                break
+            value = self._central(number, direction, step)
+            best, last = self._better(best, value, last, step), value
+        return best
+
+    def _better(self, best: Slope, value: float, before: float, step: float) -> Slope:
         # Steps may agree because rounding swallows them.
-        least = self._rounding() / best.step
-        return Slope(best.value, max(best.error, least), best.step)
+        error = max(abs(value - before), self._rounding() / step)
+        return Slope(value, error, step) if error < best.error else best
 
     def _rounding(self) -> float:
         """The rounding of the largest part of the loss."""
@@ -175,36 +195,70 @@ class Search:
 
     # ---- the search
 
-    def _in_array(self, number: int) -> Wrong | None:
+    def _in_array(self, number: int) -> list[Wrong]:
         entries = self.of.entries[number]
         size = entries.start.size
         left = np.ones(size, bool)
-        aside: Wrong | None = None
+        found: list[Wrong] = []
+        aside: list[Wrong] = []
+        covered = False
         for _ in range(_ASIDE):
             signs = self._rng.choice((-1.0, 1.0), size) * self._rng.uniform(0.5, 1.5, size)
             direction = np.where(left, signs * entries.scale, 0.0)
-            slope = self.slope(number, direction, 2)
-            off = self._off(entries, direction, slope)
-            if off == 0.0:
-                return aside or self._rounded(number)
-            chosen = self._bisect(number, direction, np.flatnonzero(left), off)
-            found = self._judged(number, chosen)
-            if found is not None and not (found.kink or found.unsettled):
-                return found
-            aside = aside or found
-            left[chosen] = False
-            if not left.any():
+            off = self._off(number, direction)
+            covered = off == 0.0
+            if covered:
                 break
-        return aside
+            chosen = self._bisect(number, direction, np.flatnonzero(left), off)
+            one = self._judged(number, chosen)
+            left[chosen] = False
+            if one is not None:
+                (found if one.sure else aside).append(one)
+            if found and size <= _EACH:
+                found += self._each(number, left)
+                covered = True
+                break
+            if len(found) == _MORE or not left.any():
+                break
+        if found:
+            self.counts[number] = len(found), covered or not left.any()
+        elif covered and not aside:
+            return self._rounded(number)
+        return found or aside[:1]
 
-    def _off(self, entries: Entries, direction: Array, slope: Slope) -> float:
+    def _each(self, number: int, left: Array) -> list[Wrong]:
+        """The wrong ones of the entries that are left."""
+        out: list[Wrong] = []
+        for at in np.flatnonzero(left):
+            direction = self._one(number, int(at))
+            if self._off(number, direction):
+                one = self._judged(number, int(at))
+                out += [one] if one is not None and one.sure else []
+        return out
+
+    def _off(self, number: int, direction: Array) -> float:
         """The difference between gradient and differences along a direction; 0 if it is small."""
+        entries = self.of.entries[number]
+        slope = self.slope(number, direction, 2)
+        off = self._off_by(entries, direction, slope)
+        if off and self._coarse(slope):
+            slope = self.slope(number, direction, 2, wide=True)
+            off = self._off_by(entries, direction, slope)
+        return off
+
+    def _coarse(self, slope: Slope) -> bool:
+        """True if the loss rounds too much for the step."""
+        least = self._rounding() / slope.step
+        return slope.value != 0.0 and least > _EXACT * abs(slope.value)
+
+    def _off_by(self, entries: Entries, direction: Array, slope: Slope) -> float:
         parts = entries.exact * direction
         if not math.isfinite(slope.value):
             self.finite = False
             return 0.0
         off = slope.value - float(np.sum(parts))
-        norm = float(np.sqrt(np.sum(parts * parts)))
+        most = float(np.max(np.abs(parts), initial=0.0)) or 1.0
+        norm = most * float(np.linalg.norm(parts / most))
         return 0.0 if abs(off) <= self._allowed(entries, norm, slope) else off
 
     def _allowed(self, entries: Entries, size: float, slope: Slope) -> float:
@@ -244,15 +298,17 @@ class Search:
         """The entry, if it is wrong, or no verdict is possible."""
         entries = self.of.entries[number]
         scale, direction = float(entries.scale[at]), self._one(number, at)
-        slope = self.slope(number, direction)
+        slope = self.slope(number, direction, wide=True)
         exact = float(entries.exact[at])
         tolerance = self._allowed(entries, abs(exact) * scale, slope)
         sides = [self.one_sided(number, direction, s) for s in self._steps[1:]]
+        rounding = 4.0 * self._rounding() / self._steps[-1]
         below, above = sides[-1]
         (near_b, near_a), gap = sides[0], abs(above - below)
         size = max(abs(above), abs(below))
         # The gap of a smooth function shrinks with the step; that at a kink stays, at a jump grows.
-        kink = gap > 0.5 * abs(near_a - near_b) and gap > 1e-4 * size and self.of.exact
+        kink = gap > 0.5 * abs(near_a - near_b) and gap > max(1e-4 * size, rounding)
+        kink = kink and self.of.exact
         slack = 1e-3 * size
         between = min(below, above) - slack <= exact * scale <= max(below, above) + slack
         if abs(exact * scale - slope.value) <= tolerance and not kink:
@@ -261,14 +317,14 @@ class Search:
         unit = Slope(slope.value / scale, slope.error / scale, slope.step * scale)
         return Wrong(
             number, at, unit, below / scale, above / scale, tolerance / scale, kink and between,
-            unsettled=unsettled,
+            unsettled=unsettled, corner=kink and not math.isfinite(exact),
         )  # fmt: skip
 
-    def _rounded(self, number: int) -> Wrong | None:
+    def _rounded(self, number: int) -> list[Wrong]:
         """The entry of the backend that is furthest from the f64 run, if it is far."""
         entries = self.of.entries[number]
         if entries.exact is entries.reverse:
-            return None
+            return []
         size = float(np.max(np.abs(entries.exact), initial=0.0))
         relative = max(_ROUNDINGS * float(_eps(entries.dtype)), _LEAST)
         allowed = relative * np.maximum(np.abs(entries.exact), 1e-2 * size)
@@ -276,14 +332,15 @@ class Search:
         over[~np.isfinite(over)] = math.inf
         over[~np.isfinite(entries.exact)] = -math.inf
         if not over.size or float(np.max(over)) <= 0:
-            return None
+            return []
+        self.counts[number] = int(np.count_nonzero(over > 0)), True
         at = int(np.argmax(over))
         scale = float(entries.scale[at])
         slope = self.slope(number, self._one(number, at))
         unit = Slope(slope.value / scale, slope.error / scale, slope.step * scale)
         sides = self.one_sided(number, self._one(number, at), self._steps[-1])
         below, above = sides[0] / scale, sides[1] / scale
-        return Wrong(number, at, unit, below, above, float(allowed[at]), False, noise=True)
+        return [Wrong(number, at, unit, below, above, float(allowed[at]), False, noise=True)]
 
 
 def _eps(dtype: np.dtype[Any]) -> Any:

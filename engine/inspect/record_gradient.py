@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["GradientReport", "GradientStep"]
+__all__ = ["GradientCount", "GradientEntry", "GradientReport", "GradientStep"]
 
 
 class GradientStep(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,18 +27,43 @@ class GradientStep(msgspec.Struct, frozen=True, kw_only=True):
     wrong: bool = False
 
 
+class GradientEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A wrong entry, such as ``x`` and (3,). reverse: by the gradient kernel. differences: by
+    differences of the loss. cause, file, line: as of the report."""
+
+    name: str
+    index: tuple[int, ...]
+    reverse: float | None
+    differences: float | None
+    cause: str
+    file: str
+    line: int
+
+
+class GradientCount(msgspec.Struct, frozen=True, kw_only=True):
+    """An array with wrong entries. wrong: those that were found, of ``size``. all: the others are
+    right; else they were not compared one by one."""
+
+    name: str
+    wrong: int
+    size: int
+    all: bool
+
+
 class GradientReport(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict on the gradient of a kernel, and the entry with the largest error.
 
     state: right, wrong, or unknown (``reason`` says why). cause: ``rule``, ``race``,
     ``overwritten``, ``custom`` (the gradient is a Python function), ``other`` for a wrong one;
-    ``kink`` or ``noise`` for an unknown one; else empty. why: the cause in a sentence. backend:
-    where the gradient was computed. workload: the arguments. name, index: the entry, such as ``x``
-    and (3,). dtype: of the array. reverse: its derivative by the gradient kernel. differences: by
-    differences of the loss. forward: by dual numbers with the compiler's rules; None if the kernel
-    cannot be run that way. error: of ``reverse``. tolerance: the error that is allowed. step: of
-    the differences. below, above: one-sided differences. path: from the loss to the entry. file,
-    line: of the cause. evaluations: runs of the kernel. entries: elements covered.
+    ``kink`` or ``noise`` for an unknown one, ``kink`` also for one that is no number; else empty.
+    why: the cause in a sentence. backend: where the gradient was computed. workload: the arguments.
+    name, index: the entry, such as ``x`` and (3,). dtype: of the array. reverse: its derivative by
+    the gradient kernel. differences: by differences of the loss. forward: by dual numbers with the
+    compiler's rules; None if the kernel cannot be run that way. error: of ``reverse``. tolerance:
+    the error that is allowed. step: of the differences. below, above: one-sided differences. path:
+    from the loss to the entry. file, line: of the cause. evaluations: runs of the kernel. entries:
+    elements covered. counts: of the arrays with wrong entries. worst: the wrong entries with the
+    largest errors, the largest first.
     """
 
     kernel: str
@@ -64,3 +89,5 @@ class GradientReport(msgspec.Struct, frozen=True, kw_only=True):
     line: int = 0
     evaluations: int = 0
     entries: int = 0
+    counts: tuple[GradientCount, ...] = ()
+    worst: tuple[GradientEntry, ...] = ()

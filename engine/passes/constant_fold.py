@@ -20,12 +20,14 @@ It leaves alone
 
 * a bit cast to or from a NaN: the bits of a NaN are not defined in the IR;
 * ``x ** n`` of integers with a negative n: `alg_simp` reports it;
+* with ``debug_nan``, what makes a NaN or infinity: a constant would have no origin;
 * everything that reads memory, and random numbers.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 from ..ir import Func, Op
 from ..ir import codes as C
@@ -50,7 +52,7 @@ def _fold_unary(op: Op, rw: Rewriter) -> Op | None:
     if x.code != C.CONST:
         return None
     value = unary_fn(op.code, x.type, op.type)(x.attr)  # type: ignore[arg-type]
-    return rw.become_const(op, value)
+    return None if _is_origin(op, rw, value) else rw.become_const(op, value)
 
 
 def _fold_cast(op: Op, rw: Rewriter) -> Op | None:
@@ -60,9 +62,10 @@ def _fold_cast(op: Op, rw: Rewriter) -> Op | None:
     if x.code != C.CONST:
         return None
     value = unary_fn(op.code, x.type, op.type)(x.attr)  # type: ignore[arg-type]
-    if op.code == C.CAST_BITS and (value != value or x.attr != x.attr):
-        return None
-    return rw.become_const(op, value)
+    if op.code == C.CAST_BITS:
+        undefined = value != value or x.attr != x.attr
+        return None if undefined else rw.become_const(op, value)
+    return None if _is_origin(op, rw, value) else rw.become_const(op, value)
 
 
 def _fold_binary(op: Op, rw: Rewriter) -> Op | None:
@@ -72,7 +75,21 @@ def _fold_binary(op: Op, rw: Rewriter) -> Op | None:
     if op.code == C.POW and a.type.is_int and b.type.is_int and b.attr < 0:
         return None
     fn = binary_fn(op.code, a.type, b.type, op.type)  # type: ignore[arg-type]
-    return rw.become_const(op, fn(a.attr, b.attr))
+    value = fn(a.attr, b.attr)
+    return None if _is_origin(op, rw, value) else rw.become_const(op, value)
+
+
+def _is_origin(op: Op, rw: Rewriter, value: Any) -> bool:
+    """True if debug_nan is to report the op: it makes a NaN of what is none, or an infinity of
+    finite numbers."""
+    if not rw.cx.config.debug_nan or not isinstance(value, float) or math.isfinite(value):
+        return False
+    passes_on = math.isnan if math.isnan(value) else _not_finite
+    return not any(isinstance(x.attr, float) and passes_on(x.attr) for x in op.args)
+
+
+def _not_finite(value: float) -> bool:
+    return not math.isfinite(value)
 
 
 def _fold_select(op: Op, rw: Rewriter) -> Op | None:

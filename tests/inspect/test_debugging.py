@@ -50,6 +50,13 @@ def walk(x: F32, n: qd.i32) -> qd.f32:
     return t
 
 
+@qd.kernel
+def counted(x: I32):
+    for i in range(4):
+        t = i  # T
+        x[0] = t
+
+
 def line_of(mark):
     with open(__file__) as file:
         lines = file.read().splitlines()
@@ -102,10 +109,64 @@ def test_conditions_hits_logs_and_reverse():
     assert logged == [f"{i}: s={s}, <no variable 'nothing' has a value here>"
                       for i, s in ((0, "4.0"), (1, "8.0"))]  # fmt: skip
     d.clear(log)
-    d.break_at(line_of("SUM"), hits=3)
+    d.break_at(line_of("SUM"), hits=">=3")
     assert d.cont().reason == "breakpoint" and d.value("i") == 2
     assert d.reverse().text == f"line {line_of('MASS')}" and d.value("s + x[1]") == 9.0
     assert d.reverse().reason == "start" and d.line == line_of("FIRST") - 1
+
+
+@pytest.mark.parametrize(("hits", "stops"), [
+    ("2", [2]), ("=2", [2]), (" == 2", [2]), (">1", [2, 3]), (">= 3 ", [3]), ("<2", [1]),
+    ("<=2", [1, 2]), ("%2", [2]), ("", [1, 2, 3]), ("9", []),
+])  # fmt: skip
+def test_hits_count_moments_once(hits, stops):
+    d = inspect.debug(counted, np.zeros(4, np.int32))
+    d.break_at(line_of("T"), "i > 0", hits=hits)
+    for _ in range(2):  # the second time over the same moments, which count once
+        seen = []
+        while d.cont().reason == "breakpoint":
+            seen.append(d.value("i"))
+        assert seen == stops
+        while d.reverse().reason == "breakpoint":
+            assert d.value("i") == seen.pop()
+        assert not seen
+
+
+@pytest.mark.parametrize(("given", "stops"), [
+    ({}, [1, 2, 3]), ({"condition": "x[0] != 2"}, [1, 3]), ({"hits": "%2"}, [2]),
+    ({"condition": "x[0] > 1", "hits": "2"}, [3]), ({"condition": "x[0] > 9"}, []),
+])  # fmt: skip
+def test_changes_that_meet_a_condition_or_a_number_of_hits(given, stops):
+    d = inspect.debug(counted, np.zeros(4, np.int32))
+    d.watch("x[0]", **given)
+    for _ in range(2):
+        seen = []
+        while d.cont().reason == "data":
+            seen.append(d.value("x[0]"))
+        assert seen == stops
+        while d.reverse().reason == "data":
+            assert d.value("x[0]") + 1 == seen.pop()
+        assert not seen
+    # A question for the last change is about all of them.
+    d.watches.clear()
+    d.cont()
+    found = d.when_changed("x[0]")
+    assert found and found.new == 3
+
+
+def test_what_is_no_condition_and_no_number_of_hits_is_refused():
+    d = inspect.debug(counted, np.zeros(4, np.int32))
+    for hits in ("many", "%0", "% 00", "3 times", "-1", "> =3", "!= 3"):
+        with pytest.raises(inspect.DebugError, match="is no number of hits: write 3, >3"):
+            d.break_at(1, hits=hits)
+    for given in ({"condition": "1 +"}, {"hits": "x"}):
+        with pytest.raises(inspect.DebugError):
+            d.watch("x[0]", **given)
+    assert not d.watches
+    d.watch("x[0]", condition="x[7] > 1")
+    for _ in range(3):
+        assert "the condition failed: x[7] > 1" in d.cont().text
+    assert d.cont().reason == "end" and d.reverse().reason == "data"
 
 
 def test_a_condition_that_fails_stops_and_says_why():

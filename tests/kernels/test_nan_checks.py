@@ -158,6 +158,27 @@ def test_values_put_in_on_purpose_are_no_fault(steps, monkeypatch):
     )  # fmt: skip
 
 
+def test_what_constants_make_is_found():
+    @qd.kernel
+    def roots_of(x: qd.types.NDArray[qd.f32, 1], y: qd.types.NDArray[qd.f32, 1]):
+        for i in x:
+            y[i] = qd.sqrt(x[i] - x[i] - 1e-6)
+
+    @qd.kernel
+    def powers(y: qd.types.NDArray[qd.f32, 1]):
+        for i in y:
+            big = 1e38
+            y[i] = (big * 1e4 - big * 1e4) * i
+
+    for fast in (True, False):
+        started(fast_math=fast)
+        x, y = vector(np.ones(8)), vector(np.ones(8))
+        with pytest.raises(qd.NanError, match=r"sqrt\(-9.99999997e-07\) makes a NaN"):
+            roots_of(x, y)
+    with pytest.raises(qd.NanError, match="makes an infinity"):
+        powers(y)
+
+
 def test_an_infinity_on_purpose_does_not_hide_what_is_made_of_it():
     @qd.kernel
     def nearest(x: qd.types.NDArray[qd.f32, 1], y: qd.types.NDArray[qd.f32, 1]):

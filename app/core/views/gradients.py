@@ -5,7 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from ....engine.inspect.record_gradient import GradientReport, GradientStep
+from ....engine.inspect.record_gradient import (
+    GradientCount,
+    GradientEntry,
+    GradientReport,
+    GradientStep,
+)
 from ..lines import Line
 
 __all__ = ["gradient_lines"]
@@ -33,12 +38,14 @@ def gradient_lines(found: GradientReport, texts: Mapping[str, str] | None = None
         facts.append(("where", f"{where}  {_source(texts, found.file, found.line).strip()}"))
     if found.name:
         facts += [
-            ("reverse", _number(found.reverse)),
+            ("reverse", _reverse(found)),
             ("differences", f"{_number(found.differences)}   from below {_number(found.below)}, "
              f"from above {_number(found.above)}, step {found.step:.3g}"),
             ("forward", _number(found.forward)),
-            ("error", f"{found.error:.3g}, allowed {found.tolerance:.3g} ({found.dtype})"),
+            ("error", "" if found.reverse is None else
+             f"{found.error:.3g}, allowed {found.tolerance:.3g} ({found.dtype})"),
         ]  # fmt: skip
+    facts.append(("wrong", ", ".join(map(_count, found.counts))))
     if found.entries:
         facts.append(("covered", f"{found.entries:,} elements in {found.evaluations} runs"))
     facts.append(("with", found.workload))
@@ -49,6 +56,11 @@ def gradient_lines(found: GradientReport, texts: Mapping[str, str] | None = None
         yield Line((("  from the loss to the entry: value, derivative by the operand", "dim"),))
     for row in found.path:
         yield _row(row, texts)
+    if len(found.worst) > 1:
+        yield Line((("  the wrong elements with the largest errors: reverse, differences", "dim"),))
+        widths = [max(map(len, column)) for column in zip(*map(_cells, found.worst), strict=True)]
+        for entry in found.worst:
+            yield _entry(entry, widths)
 
 
 def _headline(found: GradientReport) -> str:
@@ -57,8 +69,33 @@ def _headline(found: GradientReport) -> str:
     if not found.name:
         return "unknown"
     word = "is wrong" if found.state == "wrong" else "has no verdict"
-    index = f"[{', '.join(map(str, found.index))}]" if found.index else ""
-    return f"the gradient of {found.name}{index} {word}"
+    return f"the gradient of {_named(found)} {word}"
+
+
+def _named(found: GradientReport | GradientEntry) -> str:
+    return found.name + (f"[{', '.join(map(str, found.index))}]" if found.index else "")
+
+
+def _reverse(found: GradientReport | GradientEntry) -> str:
+    return "no finite number" if found.reverse is None else _number(found.reverse)
+
+
+def _count(found: GradientCount) -> str:
+    least = "" if found.all else "at least "
+    return f"{least}{found.wrong:,} of the {found.size:,} elements of {found.name}"
+
+
+def _cells(found: GradientEntry) -> tuple[str, str, str]:
+    return _named(found), _reverse(found), _number(found.differences)
+
+
+def _entry(found: GradientEntry, widths: list[int]) -> Line:
+    name, *numbers = (f"{text:<{n}}" for text, n in zip(_cells(found), widths, strict=True))
+    where = f"  {os.path.basename(found.file)}:{found.line}" if found.line else ""
+    return Line((
+        (f"  {name}  ", "accent"), ("  ".join(numbers), ""),
+        (f"  {_CAUSES[found.cause]}{where}", "dim"),
+    ), line=found.line)  # fmt: skip
 
 
 def _number(value: float | None) -> str:

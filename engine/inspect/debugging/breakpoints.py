@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
+from array import array
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -13,7 +16,12 @@ from .machine import Machine
 from .user_values import shown
 from .values import DebugError, Names
 
-__all__ = ["Breakpoint", "Breakpoints", "Stop"]
+__all__ = ["Breakpoint", "Breakpoints", "Filter", "Stop"]
+
+_HITS: Final[dict[str, Callable[[int, int], bool]]] = {
+    "": operator.eq, "=": operator.eq, "==": operator.eq, ">": operator.gt, ">=": operator.ge,
+    "<": operator.lt, "<=": operator.le, "%": lambda count, n: not count % n,
+}  # fmt: skip
 
 
 class Stop(NamedTuple):
@@ -24,25 +32,61 @@ class Stop(NamedTuple):
     text: str = ""
 
 
+class Filter:
+    """Says which of the moments that could stop do.
+
+    condition: stops only if it is true. hits: which of the moments that meet the condition stop:
+    ``3`` or ``=3`` for the third, ``>3``, ``>=3``, ``<3``, ``<=3``, or ``%3`` for every third;
+    empty for all. Moments are counted forward, once each, from when the filter exists. Raises
+    DebugError for what is no expression or no number of hits.
+    """
+
+    def __init__(self, names: Names, condition: str, hits: str) -> None:
+        self._names: Final = names
+        self.condition: Final = condition.strip()
+        if self.condition:
+            names.parsed(condition)
+        found = re.fullmatch(r"([<>]?=?|==|%)\s*(\d{1,18})", hits.strip())
+        if hits.strip() and (not found or found[1] + found[2].lstrip("0") == "%"):
+            raise DebugError(f"{hits!r} is no number of hits: write 3, >3, >=3, <3, <=3 or %3")
+        self._hits: Final = (_HITS[found[1]], int(found[2])) if found else None
+        # In order, 8 bytes each: a breakpoint may be reached in each of millions of iterations.
+        self._counted: Final = array("q")
+
+    def stops(self, time: int, forward: bool) -> str | None:
+        """None if this moment does not stop; else a text, which is empty unless the condition has
+        failed. time: of the moment, by which it is counted."""
+        if self.condition:
+            try:
+                if not _true(self._names.evaluate(self.condition)):
+                    return None
+            except DebugError as error:
+                return f"the condition failed: {error}"
+        if self._hits is None:
+            return ""
+        at = bisect_left(self._counted, time)
+        if at == len(self._counted) or self._counted[at] != time:
+            if not forward:
+                return None
+            self._counted.insert(at, time)
+        compare, number = self._hits
+        return "" if compare(at + 1, number) else None
+
+
 class Breakpoint:
     """A place to stop at.
 
-    line: where the user put it. at: the line with code that it is at, 0 for none. condition: stops
-    only if it is true. hits: stops from this time on that it is reached, 0 for always; the times
-    that were passed since it exists count, forward only once. log: text to report in place of a
-    stop, with ``{expressions}``.
+    line: where the user put it. at: the line with code that it is at, 0 for none. filter: which of
+    the moments there stop. log: text to report in place of a stop, with ``{expressions}``.
     """
 
-    def __init__(self, file: str, line: int, condition: str, hits: int, log: str) -> None:
+    def __init__(self, file: str, line: int, which: Filter, log: str) -> None:
         self.file: Final = file
         self.line: Final = line
-        self.condition: Final = condition
-        self.hits: Final = hits
+        self.filter: Final = which
         self.log: Final = log
         self.at = 0
         self.pcs: frozenset[int] = frozenset()
-        self.seen: Final[dict[int, int]] = {}
-        """By moment, which time it was that the breakpoint was reached."""
 
 
 class Breakpoints:
@@ -65,10 +109,7 @@ class Breakpoints:
         return sorted({code[pc].loc.line for pc in self._starts if _same(code[pc].loc.file, file)})
 
     def add(self, found: Breakpoint) -> None:
-        """Find the place of a breakpoint, and keep it. Raises DebugError for a condition that is
-        no expression."""
-        if found.condition.strip():
-            self._names.parsed(found.condition)
+        """Find the place of a breakpoint, and keep it."""
         found.at = next((n for n in self.lines(found.file) if n >= found.line), 0)
         code = self._machine.code
         found.pcs = frozenset(
@@ -90,16 +131,11 @@ class Breakpoints:
         for each in self.all:
             if machine.pc not in each.pcs:
                 continue
-            if each.condition.strip():
-                try:
-                    if not _true(self._names.evaluate(each.condition)):
-                        continue
-                except DebugError as error:
-                    return Stop("breakpoint", f"the condition of line {each.at} failed: {error}")
-            if forward and machine.time not in each.seen:
-                each.seen[machine.time] = len(each.seen) + 1
-            if each.hits and each.seen.get(machine.time, 0) < each.hits:
+            text = each.filter.stops(machine.time, forward)
+            if text is None:
                 continue
+            if text:
+                return Stop("breakpoint", f"line {each.at}: {text}")
             if each.log:
                 if forward:
                     self._log(self._logged(each.log))

@@ -18,6 +18,7 @@ from ...ir import Op
 from ...ir import codes as C
 from ..contents import elements
 from ..inputs import by_index
+from .breakpoints import Filter
 from .machine import END, Interrupted, Machine, Snapshot
 from .user_values import Vector, component
 from .values import DebugError, Frame, Names, without_gradient
@@ -39,7 +40,7 @@ class Watch:
     """Cells that are watched. text: what they are called, with the indices of the moment at which
     it was made. pcs: what may write them. array: the number of the parameter, -1 for a local.
     cells: flat indices; None for all. at: their addresses. lane: of a local, the iteration of its
-    block; -1 for all."""
+    block; -1 for all. filter: the changes that stop; None for all."""
 
     def __init__(self, text: str, frame: Frame) -> None:
         self.text = text
@@ -50,6 +51,7 @@ class Watch:
         self.at: list[range] = []
         self.variables: list[Op] = []
         self.lane = -1
+        self.filter: Filter | None = None
 
 
 class Cells:
@@ -61,9 +63,10 @@ class Cells:
         self._values: Final = values
 
     def search(self, watch: Watch, changed: bool, before: int) -> Write | None:
-        """The last write of a cell before a moment; with ``changed``, one with another value.
-        Raises DebugError if it is interrupted."""
-        machine = self._machine
+        """The last write of a cell before a moment; with ``changed``, one with another value that
+        the filter of the watch lets stop. Raises DebugError if it is interrupted."""
+        machine, which = self._machine, watch.filter if changed else None
+        stops = watch.pcs.union(pc + 1 for pc in watch.pcs) if which else watch.pcs
         now = machine.time
         failed = machine.error is not None
         machine.go(before)
@@ -81,18 +84,24 @@ class Cells:
         def find(begin: int, end: int) -> int | None:
             nonlocal following
             seen: list[tuple[int, int, Any]] = []
+            passed: set[int] = set()
 
             def stop() -> bool:
-                if machine.time < end and self.writes(watch):
+                if which and seen and seen[-1][0] == machine.time - 1:
+                    time = seen[-1][0]
+                    if which.stops(time, False) is not None:
+                        passed.add(time)
+                if machine.time < end and machine.pc in watch.pcs and self.writes(watch):
                     seen.append((machine.time, machine.pc, self.value(watch)))
                 return False
 
             first = self.value(watch)
-            if machine.pc in watch.pcs:
-                stop()
-            machine.run(end, watch.pcs, stop, interruptible=True)
+            stop()
+            machine.run(end, stops, stop, interruptible=True)
+            stop()
             for time, pc, old in reversed(seen):
-                if not changed or not equal(old, following):
+                stopping = not which or time in passed
+                if not changed or (stopping and not equal(old, following)):
                     loc = machine.code[pc].loc
                     found.append(Write(time, loc.file, loc.line, old, following))
                     return time

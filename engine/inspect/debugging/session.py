@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ...ir import Op
-from .breakpoints import Breakpoint, Breakpoints, Stop
+from .breakpoints import Breakpoint, Breakpoints, Filter, Stop
 from .cells import Cells, Watch, Write, equal
 from .machine import END, Interrupted, Machine
 from .user_values import shown
@@ -183,12 +183,12 @@ class Debugger:
     # --- breakpoints -------------------------------------------------------------------------
 
     def break_at(
-        self, line: int, condition: str = "", *, file: str = "", hits: int = 0, log: str = ""
+        self, line: int, condition: str = "", *, file: str = "", hits: str = "", log: str = ""
     ) -> Breakpoint:  # fmt: skip
-        """Stop at a line, or at the first one after it that has code; see `Breakpoint`. Raises
-        DebugError for a condition that is no expression."""
+        """Stop at a line, or at the first one after it that has code; see `Breakpoint` and
+        `Filter`. Raises DebugError for a condition that is no expression."""
         file = file or self.machine.func.loc.file
-        found = Breakpoint(file, line, condition, hits, log)
+        found = Breakpoint(file, line, Filter(self.names, condition, hits), log)
         self._breaks.add(found)
         return found
 
@@ -295,8 +295,12 @@ class Debugger:
         def changed() -> Stop | None:
             for time, watch, old in writing:
                 new = cells.value(watch)
-                if machine.time == time + 1 and not equal(old, new):
-                    return Stop("data", f"{watch.text}: {shown(old)} -> {shown(new)}")
+                if machine.time != time + 1 or equal(old, new):
+                    continue
+                failed = watch.filter.stops(time, True) if watch.filter else ""
+                if failed is not None:
+                    text = f"{watch.text}: {shown(old)} -> {shown(new)}"
+                    return Stop("data", f"{text}; {failed}" if failed else text)
             note()
             return None
 
@@ -422,12 +426,20 @@ class Debugger:
         Raises DebugError."""
         return self._cells.watched(text, self._frame(frame))
 
-    def watch(self, text: str, frame: int = 0) -> Watch:
+    def watch(
+        self, text: str, frame: int = 0, *, condition: str = "", hits: str = ""
+    ) -> Watch:  # fmt: skip
         """Stop where the value of a cell changes, until it is removed from `watches`; see
-        `who_wrote`. Raises DebugError."""
+        `who_wrote`, and `Filter` for the changes that stop. Raises DebugError."""
         found = self.watched(text, frame)
+        self.filter(found, condition, hits)
         self.watches.append(found)
         return found
+
+    def filter(self, watch: Watch, condition: str, hits: str) -> None:
+        """Let only some changes of what is watched stop; see `Filter`. A condition sees the value
+        after the change. Raises DebugError."""
+        watch.filter = Filter(self.names, condition, hits) if condition or hits else None
 
     def who_wrote(self, text: str, frame: int = 0) -> Write | None:
         """The last write of a cell before this moment; None if nothing wrote it.

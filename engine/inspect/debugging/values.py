@@ -10,8 +10,10 @@ from __future__ import annotations
 import ast
 import linecache
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import numpy as np
 
 from ...frontend.values import MatrixValue, StructValue
 from ...ir import Block, Op, all_ops
@@ -29,7 +31,49 @@ __all__ = ["DebugError", "Frame", "Names", "without_gradient"]
 
 _PART: Final = re.compile(r"\.(\w+)|\[([^\]]*)\]")
 _SAFE: Final = {f.__name__: f for f in (abs, all, any, bool, float, int, len, max, min, round, sum)}
-_BUILTINS: Final = {**_SAFE, "__import__": __import__}
+_LONGEST: Final = 1 << 20
+_SEQUENCES: Final = (list, tuple, str)
+
+
+class _Bounded(ast.NodeTransformer):
+    """Makes calls of the operators that could take all time or memory: no one can stop one that
+    has begun, and a hover or a condition evaluates it."""
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        """Make a call of an operator whose result could be too large."""
+        self.generic_visit(node)
+        name = type(node.op).__name__
+        if name not in _OPERATORS:
+            return node
+        return ast.Call(ast.Name(f"__{name}", ast.Load()), [node.left, node.right], [])
+
+
+def _bounded(op: Callable[[Any, Any], Any], size: Callable[[Any, Any], int]) -> Any:
+    """An operator that is refused if its result would be longer than a million."""
+
+    def checked(a: Any, b: Any) -> Any:
+        what, times = (b, a) if type(b) in _SEQUENCES else (a, b)
+        plain = isinstance(what, int) or type(what) in _SEQUENCES
+        if (
+            plain
+            and isinstance(times, int | np.integer)
+            and size(what, int(cast("Any", times))) > _LONGEST
+        ):
+            raise DebugError("the result of an operation is too large")
+        return op(a, b)
+
+    return checked
+
+
+_OPERATORS: Final = {
+    "Pow": _bounded(lambda a, b: a**b, lambda a, b: a.bit_length() * b),
+    "LShift": _bounded(lambda a, b: a << b, lambda a, b: b),
+    "Mult": _bounded(lambda a, b: a * b, lambda a, b: 0 if isinstance(a, int) else len(a) * b),
+}
+_BUILTINS: Final = {
+    **_SAFE, **{f"__{name}": function for name, function in _OPERATORS.items()},
+    "__import__": __import__,
+}  # fmt: skip
 """With what methods of NumPy's arrays need, which is refused as a name."""
 
 
@@ -294,6 +338,7 @@ class Names:
         names = frozenset(n.id for n in ast.walk(tree) if isinstance(n, ast.Name))
         if "__import__" in names:
             raise DebugError("no variable '__import__' has a value here")
+        tree = ast.fix_missing_locations(_Bounded().visit(tree))
         self._parsed[text] = found = compile(tree, "<expression>", "eval"), names
         return found
 

@@ -56,14 +56,16 @@ def test_a_session_forward_and_back(client, program):
     assert any("hello" in text for text in client.texts)
 
 
-RECORDED = Path(__file__).with_name("vscode_session.jsonl")
-"""Each request that `@vscode/debugadapter-testsupport` 1.68.0 sent, in its order, with the
-answer or the error that it gets, and the event of the stop that followed. FILE: the path
-of the program."""
+RECORDED = ("testsupport_session", "workbench_session")
+"""Each request that a client sent, in its order, with the answer or the error that it gets, and the
+event of the stop that followed. FILE: the path of the program. The clients:
+`@vscode/debugadapter-testsupport` 1.68.0, and VS Code 1.139.1 in code-server 4.139.1."""
 
 
-def test_a_session_of_another_client_is_answered_as_it_was(client, program):
-    rows = RECORDED.read_text().replace("FILE", program).splitlines()
+@pytest.mark.parametrize("session", RECORDED)
+def test_a_session_of_another_client_is_answered_as_it_was(session, client, program):
+    recorded = Path(__file__).with_name(f"{session}.jsonl")
+    rows = recorded.read_text().replace("FILE", program).splitlines()
     seen = []
     for row in map(json.loads, rows):
         got = {name: row[name] for name in ("request", "arguments")}
@@ -90,11 +92,22 @@ def test_a_request_that_goes_wrong_does_not_end_the_session(client, program):
         ("launch", {"program": program, "kernel": "fails"}, "a kernel is being debugged"),
         ("evaluate", {"expression": "x.fill(1)"}, "read-only"),
         ("nothing", {}, "the request 'nothing' is not supported"),
+        ("exceptionInfo", {"threadId": 1}, "no error has stopped the kernel"),
+        ("evaluate", {"expression": "10 ** 10 ** 10"}, "the result of an operation is too large"),
+        ("evaluate", {"expression": "[i] * (1 << 40)"}, "the result of an operation is too large"),
     ):
         with pytest.raises(AdapterError, match=message):
             client.request(name, **arguments)
-    refused = client.request("setDataBreakpoints", breakpoints=[{"dataId": "zz"}, {"dataId": "x"}])
-    assert [each["verified"] for each in refused["breakpoints"]] == [False, True]
+    refused = client.request("setDataBreakpoints", breakpoints=[
+        {"dataId": "zz"}, {"dataId": "x"}, {"dataId": "x", "condition": "1 +"},
+        {"dataId": "x", "hitCondition": "often"}, {"dataId": "x[3]", "condition": "x[3] > 9"},
+    ])["breakpoints"]  # fmt: skip
+    assert [each["verified"] for each in refused] == [False, True, False, False, True]
+    refused = client.request("setBreakpoints", source={"path": program}, breakpoints=[
+        {"line": 20, "hitCondition": "often"}, {"line": 20, "hitCondition": "> 4"}, {"line": 900},
+    ])["breakpoints"]  # fmt: skip
+    assert [each["verified"] for each in refused] == [False, True, False]
+    client.request("setBreakpoints", source={"path": program}, lines=[])
     assert client.move("next").reason == "step"
 
 
@@ -107,6 +120,17 @@ def test_bytes_that_are_no_message_are_reported_and_left_out(client, program):
         assert client.evaluate("i") == "3", data
     reported = [text for text in client.texts if "cannot be read, and is left out" in text]
     assert len(reported) == 5 and "'many' is no length" in reported[3]
+
+
+def test_names_in_the_console_are_completed(client, program):
+    client.launch({"program": program, "kernel": "turned", "args": ["x"], "iteration": 3})
+    client.move("next")
+    for text, names in (("", ["i", "v", "x"]), ("1 + v", ["v"]), ("v.", ["x", "y", "norm()"]),
+                        ("x[i].", []), ("x.sh", ["shape"]), ("zz.a", []), ("zz", [])):  # fmt: skip
+        found = client.request("completions", text=text + "!", column=len(text) + 1)["targets"]
+        assert [each["label"] for each in found] == names, text
+    (found,) = client.request("completions", text="1 + x.sh", column=9)["targets"]
+    assert (found["start"], found["length"]) == (6, 2)
 
 
 def test_callers_are_seen_and_their_cells_watched(client, program):
@@ -158,6 +182,9 @@ CANNOT = [
     ({}, "choose one of step, fails, turned, leaves"),
     ({"kernel": "other"}, "there is no 'other'; there are: step, fails, turned, leaves"),
     ({"kernel": "step", "iteration": 9}, "no parallel loop has the iteration 9"),
+    ({"kernel": "step", "iteration": "x"}, "iteration: 'x' is no number, list of numbers"),
+    ({"kernel": "step", "iteration": [1, "a"]}, "is no number, list of numbers or"),
+    ({"kernel": "step", "config": {"default_fp": "f99"}}, "config: default_fp must be one of"),
     ({"kernel": "step", "args": ["y"]}, "args: y: name 'y' is not defined"),
     ({"kernel": "step", "workload": 4}, "the kernel has 1 workloads, no number 4"),
     ({"kernel": "step", "workload": "big"}, "there is no 'big'; there are: synthetic"),
