@@ -260,11 +260,14 @@ def test_the_collector_pauses_during_a_compile(enabled):
 
 
 def test_ir_goes_without_the_collector():
+    """All of it but for some ops that tables of the emitter refer to, such as loops."""
+
     @qd.kernel
     def k(x: qd.types.NDArray[qd.f32, 1]):
         for i in x:
-            if x[i] > 0:
-                x[i] += 1.0
+            for _ in qd.static(range(30)):
+                if x[i] > 0:
+                    x[i] = qd.sin(x[i]) + 1.0
 
     def ops():
         return sum(isinstance(item, Op) for item in gc.get_objects())
@@ -275,7 +278,7 @@ def test_ir_goes_without_the_collector():
     try:
         gc.disable()
         k(np.ones(3, np.float32))
-        assert ops() == before
+        assert ops() < before + 100
     finally:
         gc.enable()
 

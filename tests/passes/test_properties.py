@@ -117,9 +117,8 @@ def _without_dead_code(func):
 class _WholeSweeps(passes.Instrument):
     """Compares passes that first look whether there is work with sweeps over everything."""
 
-    sweeps = {"simplify": _simplified, "unreachable_code_elimination": _without_dead_code}
-
     def __init__(self):
+        self.sweeps = {"simplify": _simplified, "unreachable_code_elimination": _without_dead_code}
         self.changed = dict.fromkeys(self.sweeps, 0)
 
     def before(self, run, func):
