@@ -28,14 +28,7 @@ from .declared import (
     scalar_type,
     text_of,
 )
-from .source import (
-    FunctionSource,
-    LambdaSource,
-    nodes_of,
-    root_name,
-    stored_names,
-    stored_places,
-)
+from .source import FunctionSource, LambdaSource, nodes_of, root_name, stored_places
 
 if TYPE_CHECKING:
     from .indexing import Indexing
@@ -161,7 +154,9 @@ class _Decl:
         first = loop.body[0]  # loops that are copies of one share their bodies
         stored = self._stored.get(first)
         if stored is None:
-            stored = self._stored[first] = stored_names(loop.body)
+            nodes = [node for stmt in loop.body for node in nodes_of(stmt)]
+            stored = frozenset(map(root_name, stored_places(nodes)))
+            self._stored[first] = stored
         return name in stored
 
     def _takes_references(self, node: ast.expr) -> bool:

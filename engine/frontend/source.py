@@ -25,8 +25,7 @@ from typing import Any, Final, cast
 from ..errors import QuadrantsSyntaxError, SourceSpan
 
 __all__ = [
-    "FunctionSource", "LambdaSource", "keep_source", "nodes_of", "root_name", "stored_names",
-    "stored_places",
+    "FunctionSource", "LambdaSource", "keep_source", "nodes_of", "root_name", "stored_places",
 ]  # fmt: skip
 
 _HINT = (
@@ -91,13 +90,6 @@ def stored_places(nodes: list[ast.AST]) -> list[ast.AST]:
 
 _PARTS: Final = frozenset[type]((ast.Subscript, ast.Attribute))
 _PLACES: Final = _PARTS | {ast.Name}
-
-
-def stored_names(body: list[ast.stmt]) -> frozenset[str]:
-    """The names that statements assign to, or to a part of."""
-    return frozenset([
-        root_name(node) for stmt in body for node in stored_places(nodes_of(stmt))
-    ])  # fmt: skip
 
 
 class FunctionSource:

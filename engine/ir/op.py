@@ -159,7 +159,7 @@ class Func:
 
     def release(self) -> None:
         """Free the ops. They and their blocks refer to each other: Python's collector would have to
-        find that out, which takes as long as a pass."""
+        find that out, which costs as much as a pass."""
         blocks = self.bodies()
         for block in blocks:
             for op in block.ops:
