@@ -84,6 +84,11 @@ class Cfg:
     def final(self) -> CfgNode:
         return self.nodes[-1]
 
+    def release(self) -> None:
+        """Cut the edges: nodes refer to each other, and to the ops. See `Func.release`."""
+        for node in self.nodes:
+            node.prev, node.next = [], []
+
     def lines(self, func: Func) -> list[str]:
         """The graph as text, one line a node and one an op, as ``func`` prints it just now."""
         printed = listing(func)

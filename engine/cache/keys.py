@@ -96,10 +96,8 @@ def locations_digest(func: Func, functions: Sequence[Function], every: bool) -> 
     from ..ir import all_ops, codes
 
     ops = all_ops(func)
-    waits = (codes.BLOCK_SYNC, codes.SUBGROUP_SHUFFLE, codes.SUBGROUP_BALLOT, codes.SUBGROUP_SYNC)
-    if not every and any(op.code in waits for op in ops):
-        every = True
-    if every:
+    waits = {codes.BLOCK_SYNC, codes.SUBGROUP_SHUFFLE, codes.SUBGROUP_BALLOT, codes.SUBGROUP_SYNC}
+    if every or not waits.isdisjoint([op.code for op in ops]):
         locs: list[Loc] = [op.loc for op in ops]
     else:
         locs = [op.loc for op in ops if op.code == codes.ASSERT and op.attr.kind != "user"]

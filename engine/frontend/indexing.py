@@ -21,6 +21,7 @@ class Indexing(NamedTuple):
 
 
 _KINDS: Final = frozenset((ast.For, ast.Name, ast.Subscript))
+_COMPUTED: Final = frozenset((ast.Call, ast.Subscript))
 
 
 def indexing_of(tree: ast.AST) -> Indexing:
@@ -31,7 +32,7 @@ def indexing_of(tree: ast.AST) -> Indexing:
     wanted = _KINDS
     for node in [n for n in nodes_of(tree) if n.__class__ in wanted]:
         if isinstance(node, ast.For):
-            loops.append((node.iter, _names(node.target)))
+            loops.append((node.iter, _names(nodes_of(node.target))))
         elif isinstance(node, ast.Name):
             if not isinstance(node.ctx, ast.Load):
                 stored.add(node.id)
@@ -39,12 +40,11 @@ def indexing_of(tree: ast.AST) -> Indexing:
             indexed = node.value
             text = indexed.id if isinstance(indexed, ast.Name) else ast.unparse(indexed)
             computed, names = slices.get(text, (False, frozenset[str]()))
-            if not computed:
-                nested = (isinstance(n, ast.Call | ast.Subscript) for n in nodes_of(node.slice))
-                computed = any(nested)
-            slices[text] = computed, names | _names(node.slice)
+            inner = nodes_of(node.slice)
+            computed = computed or any(n.__class__ in _COMPUTED for n in inner)
+            slices[text] = computed, names | _names(inner)
     return Indexing(tuple(loops), frozenset(stored), slices)
 
 
-def _names(node: ast.AST) -> frozenset[str]:
-    return frozenset(n.id for n in nodes_of(node) if isinstance(n, ast.Name))
+def _names(nodes: list[ast.AST]) -> frozenset[str]:
+    return frozenset([n.id for n in nodes if isinstance(n, ast.Name)])

@@ -28,7 +28,7 @@ from .declared import (
     scalar_type,
     text_of,
 )
-from .source import FunctionSource, LambdaSource, nodes_of, root_name, stored_names
+from .source import FunctionSource, LambdaSource, nodes_of, root_name, stored_places
 
 if TYPE_CHECKING:
     from .indexing import Indexing
@@ -137,19 +137,16 @@ class _Decl:
         assigned = self._assigned
         if not assigned:
             assigned.add("")
-            for node in nodes_of(self.src.tree):
-                if isinstance(node, ast.Name | ast.Subscript | ast.Attribute):
-                    if not isinstance(node.ctx, ast.Load):
-                        assigned.add(root_name(node))
-                elif isinstance(node, ast.Call) and self._takes_references(node.func):
+            nodes = nodes_of(self.src.tree)
+            assigned.update(map(root_name, stored_places(nodes)))
+            for node in nodes:
+                if not isinstance(node, ast.Call):
+                    continue
+                if self._takes_references(node.func):
                     args = (*node.args, *(k.value for k in node.keywords))
                     assigned.update(map(root_name, args))
-                elif (
-                    isinstance(node, ast.Call)
-                    and isinstance(node.func, ast.Attribute)
-                    and node.func.attr not in _PURE_METHODS
-                ):  # a method of a struct, say
-                    assigned.add(root_name(node.func))
+                elif isinstance(node.func, ast.Attribute) and node.func.attr not in _PURE_METHODS:
+                    assigned.add(root_name(node.func))  # a method of a struct, say
         return name in assigned
 
     def assigns_in(self, loop: ast.For, name: str) -> bool:
@@ -157,7 +154,9 @@ class _Decl:
         first = loop.body[0]  # loops that are copies of one share their bodies
         stored = self._stored.get(first)
         if stored is None:
-            stored = self._stored[first] = stored_names(loop.body)
+            nodes = [node for stmt in loop.body for node in nodes_of(stmt)]
+            stored = frozenset(map(root_name, stored_places(nodes)))
+            self._stored[first] = stored
         return name in stored
 
     def _takes_references(self, node: ast.expr) -> bool:

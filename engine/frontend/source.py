@@ -25,7 +25,7 @@ from typing import Any, Final, cast
 from ..errors import QuadrantsSyntaxError, SourceSpan
 
 __all__ = [
-    "FunctionSource", "LambdaSource", "keep_source", "nodes_of", "root_name", "stored_names",
+    "FunctionSource", "LambdaSource", "keep_source", "nodes_of", "root_name", "stored_places",
 ]  # fmt: skip
 
 _HINT = (
@@ -77,18 +77,19 @@ def nodes_of(tree: ast.AST) -> list[ast.AST]:
 
 def root_name(node: ast.AST) -> str:
     """The name at the start of ``name[i].x``; "" for other expressions."""
-    while isinstance(node, ast.Subscript | ast.Attribute):
-        node = node.value
+    while node.__class__ in _PARTS:
+        node = cast(ast.Attribute, node).value
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def stored_names(body: list[ast.stmt]) -> frozenset[str]:
-    """The names that statements assign to, or to a part of."""
-    places = (ast.Name, ast.Subscript, ast.Attribute)
-    return frozenset([
-        root_name(node) for stmt in body for node in nodes_of(stmt)
-        if isinstance(node, places) and not isinstance(node.ctx, ast.Load)
-    ])  # fmt: skip
+def stored_places(nodes: list[ast.AST]) -> list[ast.AST]:
+    """The names, elements and attributes among ``nodes`` that are assigned to."""
+    places = [cast(ast.Name, node) for node in nodes if node.__class__ in _PLACES]
+    return [place for place in places if place.ctx.__class__ is not ast.Load]
+
+
+_PARTS: Final = frozenset[type]((ast.Subscript, ast.Attribute))
+_PLACES: Final = _PARTS | {ast.Name}
 
 
 class FunctionSource:

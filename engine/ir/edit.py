@@ -37,17 +37,20 @@ _FEW = 16
 def _walk(block: Block, out: list[Op]) -> None:
     ops = block.ops
     if len(ops) < _FEW:
+        append = out.append
         for op in ops:
-            out.append(op)
+            append(op)
             for region in op.regions:
-                _walk(region, out)
+                if region.ops:  # most branches of else are empty
+                    _walk(region, out)
         return
     begin = 0  # of the run of plain ops that is not added yet
     for at in [i for i, op in enumerate(ops) if op.regions]:
         out += ops[begin : at + 1]
         begin = at + 1
         for region in ops[at].regions:
-            _walk(region, out)
+            if region.ops:
+                _walk(region, out)
     out += ops[begin:] if begin else ops
 
 

@@ -157,6 +157,16 @@ class Func:
         """The root blocks of the kernel and of its callees."""
         return [self.body, *[callee.body for callee in self.callees.values()]]
 
+    def release(self) -> None:
+        """Free the ops. They and their blocks refer to each other: Python's collector would have to
+        find that out, which costs as much as a pass."""
+        blocks = self.bodies()
+        for block in blocks:
+            for op in block.ops:
+                blocks += op.regions
+        for block in blocks:
+            block.ops, block.owner = [], None
+
 
 def _tasks(block: Block, found: list[Op]) -> None:
     for op in block.ops:

@@ -81,7 +81,7 @@ class _Cacher:
         for op in ops:
             if op.code == C.RANGE_FOR or op.code == C.WHILE:
                 _add_blocks_around(op, self.around)
-            if _touches(op):
+            if KIND[op.code] and _touches(op):
                 _add_blocks_around(op, self.touched)
                 where = _space(self.memory.location(op.args[0]))
                 if C.ATOMIC[op.code]:
@@ -100,7 +100,7 @@ class _Cacher:
             for region in op.regions:
                 if region in self.around:
                     self.block(region, set(seen))
-            if _touches(op):
+            if KIND[op.code] and _touches(op):
                 seen.add(self.memory.location(op.args[0]))
         block.ops = out
 
@@ -111,7 +111,7 @@ class _Cacher:
             return
         inside = walk(loop.regions[0])
         touching: dict[Location, list[Op]] = {}
-        for op in inside:
+        for op in [op for op in inside if KIND[op.code]]:
             if _touches(op):
                 touching.setdefault(self.memory.location(op.args[0]), []).append(op)
         before = Builder(self.func, block, loop.loc, out)

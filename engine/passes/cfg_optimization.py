@@ -70,6 +70,7 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     if _is_worth_it(cx.scope(), memory, locals_only):
         graph = shown[0] if shown else build_cfg(func, task, number)
         changed = _Optimizer(func, cx, Flow(graph, memory, locals_only)).run()
+        graph.release()
     cx.note("cfg_after", show)
     return changed
 

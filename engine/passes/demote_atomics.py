@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from ..analysis import uniquely_accessed, use_counts
 from ..analysis.alias import array_of, is_private
+from ..analysis.uses import code_mask
 from ..ir import Block, Builder, Func, Op
 from ..ir import codes as C
 from ..ir.edit import all_blocks
@@ -31,12 +32,16 @@ from .registry import register
 
 __all__ = ["demote_atomics", "make_plain"]
 
+_ATOMICS = code_mask(C.ATOMIC)
+
 
 @register("demote_atomics", optional=True, per_task=True)
 def demote_atomics(func: Func, cx: PassCx) -> bool:
     """Turn atomics on memory that is not shared into plain loads and stores."""
     task = cx.task
     if task is None:
+        return False
+    if not any(cx.ops().of(_ATOMICS)):
         return False
     blocks = [b for b in all_blocks(task.regions[1]) if any(C.ATOMIC[op.code] for op in b.ops)]
     if not blocks:

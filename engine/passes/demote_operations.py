@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ..analysis.uses import code_mask
 from ..ir import Builder, Func, Op
 from ..ir import codes as C
 from ..ir.edit import all_blocks
@@ -56,6 +57,8 @@ def demote_operations(func: Func, cx: PassCx) -> bool:
     """Replace floor division, integer powers and other compound operations by simpler ones."""
     changed = False
     rules = _RULES
+    if not any(cx.ops().of(_RULED)):
+        return False
     for block in all_blocks(func.body):
         if not any(op.code in rules for op in block.ops):
             continue
@@ -226,3 +229,4 @@ _RULES: Final[dict[int, Callable[[Builder, Op], None]]] = {
     C.RSQRT: _rsqrt,
     C.POW: _pow,
 }
+_RULED: Final = code_mask(code in _RULES for code in range(C.COUNT))

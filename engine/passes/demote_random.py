@@ -26,6 +26,7 @@ as its last argument. So all numbers of an iteration form one sequence.
 from __future__ import annotations
 
 from ..analysis.loops import do_while_around
+from ..analysis.uses import code_mask
 from ..ir import Arg, Block, Builder, Callee, Func, Op, TaskAttr, walk
 from ..ir import codes as C
 from ..ir.edit import all_blocks
@@ -36,6 +37,7 @@ from .registry import register
 _GOLDEN = 0x9E3779B97F4A7C15
 _MIX = (30, 0xBF58476D1CE4E5B9, 27, 0x94D049BB133111EB, 31)
 _BITS = {f16: 11, f32: 24, f64: 53}
+_RAND = code_mask(code == C.RAND for code in range(C.COUNT))
 
 
 @register("demote_random", per_task=True)
@@ -45,6 +47,8 @@ def demote_random(func: Func, cx: PassCx) -> bool:
     if task is None:
         return False
     if not func.callees:
+        if not any(cx.ops().of(_RAND)):
+            return False
         return _demote_task(func, task, cx.task_index or 0, set())
     # All at once: calls and functions must agree on the arguments.
     drawing = _drawing(func)

@@ -11,20 +11,19 @@ Side effects of the condition (an atomic, a print) stay. So do checks that the c
 
 from __future__ import annotations
 
-from ..ir import Func
+from ..analysis.uses import code_mask
+from ..ir import Func, drop
 from ..ir import codes as C
-from ..ir.edit import all_blocks
 from .manager import PassCx
 from .registry import register
+
+_ASSERTS = code_mask(code == C.ASSERT for code in range(C.COUNT))
 
 
 @register("remove_user_asserts")
 def remove_user_asserts(func: Func, cx: PassCx) -> bool:
     """Delete breakpoints, and the kernel's asserts unless debug is on."""
     kinds = ("breakpoint",) if cx.config.debug else ("breakpoint", "user")
-    changed = False
-    for block in all_blocks(func.body):
-        if any(op.code == C.ASSERT and op.attr.kind in kinds for op in block.ops):
-            block.ops = [op for op in block.ops if op.code != C.ASSERT or op.attr.kind not in kinds]
-            changed = True
-    return changed
+    dead = {op for op in cx.ops().of(_ASSERTS) if op.attr.kind in kinds}
+    drop(dead)
+    return bool(dead)

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING
 
 from ..analysis.alias import DIFFERENT, Location, MemoryLocations, array_of
 from ..analysis.uses import code_mask
-from ..ir import Block, Func, Op, set_block
+from ..ir import Block, Func, Op, set_block, walk
 from ..ir import codes as C
 from .registry import register
 
@@ -69,6 +69,9 @@ _INTERESTING = [
     or code in (C.GLOBAL_LOAD, C.GLOBAL_STORE, C.ABS, C.SHIFT_PTR)
     for code in range(C.COUNT)
 ]
+_WRITES = [
+    C.ATOMIC[code] or C.FENCE[code] or code == C.GLOBAL_STORE for code in range(C.COUNT)
+]  # fmt: skip
 _LOADS = code_mask(code == C.GLOBAL_LOAD for code in range(C.COUNT))
 _IFS = code_mask(code == C.IF for code in range(C.COUNT))
 _GOING = code_mask(
@@ -80,32 +83,63 @@ _MOVABLE = [C.PURE[code] or code in (C.ALLOCA, C.ARRAY_ALLOCA) for code in range
 @register("simplify", optional=True)
 def simplify(func: Func, cx: PassCx) -> bool:
     """Reuse loads, merge ifs, delete empty ifs, loops and tasks, drop trivial addresses."""
-    again = None if cx.remarking else _loaded_again(cx)
     joins = _may_join(cx)
-    some = joins or again is None or again or cx.config.flatten_if
-    if not (some or any(map(_may_go, cx.ops().of(_GOING)))):
+    again = None if cx.remarking else _loaded_again(cx, joins)
+    some = joins or again is None or cx.config.flatten_if
+    some = some or any(map(_may_go, cx.ops().of(_GOING)))
+    if not (some or again):
         return False
     sweep = _Sweep(func, cx, again, joins)
+    if not some:
+        assert again is not None
+        sweep.around = _blocks_around(cx, again)
     sweep.block(func.body)
     return sweep.changed
 
 
-def _loaded_again(cx: PassCx) -> set[Op]:
-    """The addresses that several global loads use; most are of one."""
-    seen: set[Op] = set()
+def _loaded_again(cx: PassCx, joins: bool) -> set[Op]:
+    """The addresses that several global loads of a block use; most are of one.
+
+    joins: ifs become one in this sweep, and so may any two blocks.
+    """
+    seen: set[tuple[Block | None, Op]] = set()
     again: set[Op] = set()
     for op in cx.ops().of(_LOADS):
         ptr = op.args[0]
         while _is_trivial(ptr):
             ptr = ptr.args[0]
-        (again if ptr in seen else seen).add(ptr)
+        load = None if joins else op.block, ptr
+        if load in seen:
+            again.add(ptr)
+        else:
+            seen.add(load)
     return again
 
 
+def _blocks_around(cx: PassCx, again: set[Op]) -> set[Block]:
+    """The blocks with a load of one of these addresses in them, at any depth."""
+    found: set[Block] = set()
+    for op in cx.ops().of(_LOADS):
+        block = op.block if op.args[0] in again else None
+        while block is not None and block not in found:
+            found.add(block)
+            block = block.owner.block if block.owner is not None else None
+    return found
+
+
 def _may_join(cx: PassCx) -> bool:
-    """True if several ifs have the same condition."""
-    conditions = [op.args[0] for op in cx.ops().of(_IFS)]
-    return len(set(conditions)) < len(conditions)
+    """True if an if has the condition of the one before it in its block, with nothing in between
+    that must stay there."""
+    last: dict[Block | None, Op] = {}
+    for op in cx.ops().of(_IFS):
+        block = op.block
+        before, last[block] = last.get(block), op
+        if before is not None and before.args[0] is op.args[0] and block is not None:
+            ops = block.ops
+            between = ops[ops.index(before) + 1 : ops.index(op)]
+            if all(_MOVABLE[one.code] for one in between):
+                return True
+    return False
 
 
 def _may_go(op: Op) -> bool:
@@ -184,12 +218,14 @@ class _Loads:
 
 
 class _Sweep:
-    __slots__ = ("again", "changed", "cx", "flatten", "func", "joins", "memory", "repl")
+    __slots__ = ("again", "around", "changed", "cx", "flatten", "func", "joins", "memory", "repl")
 
     def __init__(self, func: Func, cx: PassCx, again: set[Op] | None, joins: bool) -> None:
         self.again = again
         """The addresses whose loads are worth keeping; None for all, for remarks."""
         self.joins = joins
+        self.around: set[Block] | None = None
+        """The blocks to go through until a load is replaced; None for all."""
         self.func = func
         self.cx = cx
         self.flatten = cx.config.flatten_if
@@ -201,6 +237,8 @@ class _Sweep:
         """Simplify ``block``; return the global addresses that it may write to, and its fences."""
         interesting = _INTERESTING
         repl = self.repl
+        if self.around is not None and not repl and block not in self.around:
+            return _written(block)
         get = repl.get
         loads = _Loads()
         written: list[Op] = []
@@ -347,6 +385,13 @@ def _is_idle(region: Block) -> bool:
     removable = C.REMOVABLE
     ops = region.ops
     return not ops or (removable[ops[-1].code] and all(removable[op.code] for op in ops))
+
+
+def _written(block: Block) -> list[Op]:
+    """The result of `_Sweep.block` for a block that stays as it is."""
+    ops = [op for op in walk(block) if _WRITES[op.code]]
+    found = [op if C.FENCE[op.code] else op.args[0] for op in ops]
+    return [ptr for ptr in found if ptr.code != C.ALLOCA]
 
 
 def _matters(region: Op) -> bool:

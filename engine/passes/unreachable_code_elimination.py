@@ -69,7 +69,27 @@ def _may_change(op: Op) -> bool:
     code = op.code
     if code == C.IF or code == C.WHILE_CONTROL:
         return op.args[0].code == C.CONST
-    return (C.END[code] and code != C.BOUNDS) or _is_empty(op)
+    if C.END[code] and code != C.BOUNDS:
+        return _may_end(op)
+    return _is_empty(op)
+
+
+def _may_end(jump: Op) -> bool:
+    """True if ops follow a jump or the if that it ends, or if the iteration ends there anyway."""
+    block = jump.block
+    if block is None or block.owner is None or block.ops[-1] is not jump:
+        return True
+    owner = block.owner
+    if owner.code == C.IF and all(r.ops and C.END[r.ops[-1].code] for r in owner.regions):
+        return True
+    while jump.code == C.CONTINUE and owner.code == C.IF:
+        block = owner.block
+        if block is None or block.owner is None:
+            return True
+        if block.ops[-1] is not owner:
+            return False
+        owner = block.owner
+    return jump.code == C.CONTINUE
 
 
 class _Sweep:

@@ -60,7 +60,16 @@ def obtain(
     assumption, with its observations. Raises QuadrantsCompilationError.
     """
     with collector_pause:
-        return _obtained(program, request, arguments, first).without_ir()
+        compiled = _obtained(program, request, arguments, first)
+        if isinstance(compiled, FullCompile) and _is_last(program, compiled):
+            compiled.func.release()
+        return compiled.without_ir()
+
+
+def _is_last(program: Program, compiled: FullCompile) -> bool:
+    """True if no one else may look at the IR: other backends make texts of it later."""
+    watched = program.instruments or recording.recorder is not None
+    return compiled.artifact.backend == "cpu" and not watched
 
 
 def _obtained(

@@ -7,7 +7,7 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.llvm import cuts, short, toolchain
 from qd_studio.engine.cache.in_process import IN_PROCESS
-from qd_studio.engine.ir import Func
+from qd_studio.engine.ir import Func, Op
 
 from tests.backends.targetkit import artifact
 
@@ -255,6 +255,30 @@ def test_the_collector_pauses_during_a_compile(enabled):
         assert gc.isenabled() == enabled
         assert seen
         assert True not in seen
+    finally:
+        gc.enable()
+
+
+def test_ir_goes_without_the_collector():
+    """All of it but for some ops that tables of the emitter refer to, such as loops."""
+
+    @qd.kernel
+    def k(x: qd.types.NDArray[qd.f32, 1]):
+        for i in x:
+            for _ in qd.static(range(30)):
+                if x[i] > 0:
+                    x[i] = qd.sin(x[i]) + 1.0
+
+    def ops():
+        return sum(isinstance(item, Op) for item in gc.get_objects())
+
+    qd.init(arch=qd.cpu, offline_cache=False)
+    gc.collect()
+    before = ops()
+    try:
+        gc.disable()
+        k(np.ones(3, np.float32))
+        assert ops() < before + 100
     finally:
         gc.enable()
 

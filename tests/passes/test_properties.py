@@ -5,7 +5,7 @@ from qd_studio.engine import passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import parse, to_text, verify
-from qd_studio.engine.passes import PassCx, registry
+from qd_studio.engine.passes import PassCx, registry, simplify, unreachable_code_elimination
 from qd_studio.engine.passes.full_simplify import ROUND
 from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.types import f32, f64, i32
@@ -104,6 +104,44 @@ def test_a_pass_keeps_what_it_says_without_work(name, kind):
             changed += 1
             assert [kept for kept in info.keeps if run(kept)] == []
     assert changed
+
+
+def _simplified(func):
+    simplify._Sweep(func, PassCx(func, CompileConfig()), None, True).block(func.body)
+
+
+def _without_dead_code(func):
+    unreachable_code_elimination._Sweep(func.roots()).block(func.body)
+
+
+class _WholeSweeps(passes.Instrument):
+    """Compares passes that first look whether there is work with sweeps over everything."""
+
+    def __init__(self):
+        self.sweeps = {"simplify": _simplified, "unreachable_code_elimination": _without_dead_code}
+        self.changed = dict.fromkeys(self.sweeps, 0)
+
+    def before(self, run, func):
+        if run.name in self.sweeps:
+            copy = parse(to_text(func))
+            self.sweeps[run.name](copy)
+            self.expected = to_text(copy)
+        return True
+
+    def after(self, run, func):
+        if run.name in self.sweeps:
+            assert to_text(func) == self.expected
+            self.changed[run.name] += run.changed
+
+
+@pytest.mark.parametrize("kind", ["plain", "fields"])
+def test_passes_find_all_of_their_work(kind):
+    whole = _WholeSweeps()
+    for seed in range(40):
+        func = random_func(700 + seed, INTS, fields=kind == "fields")
+        func.stage = "ast"
+        passes.run(func, CompileConfig(), PipelineKind.CPU, (whole,))
+    assert all(whole.changed.values()), whole.changed
 
 
 def test_a_second_run_of_the_group_has_nothing_to_do():

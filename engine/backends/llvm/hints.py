@@ -58,7 +58,7 @@ def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
     ops = loop.regions[-1].ops
     if loop.code == C.RANGE_FOR and loop.attr.cold:
         return COLD
-    if any(C.LOOP[op.code] for op in ops):
+    if True in [C.LOOP[op.code] for op in ops]:
         return ""
     if _calls(loop) or _is_scattered(loop, axis, ops):
         return SCALAR
@@ -73,7 +73,8 @@ def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
 
 def _calls(loop: Op) -> bool:
     """True if an iteration calls a function that LLVM knows no vector instruction for."""
-    return any(op.code in _CALLS and op.type.is_real for op in walk(loop.regions[-1]))
+    calls = [op for op in walk(loop.regions[-1]) if op.code in _CALLS]
+    return any(op.type.is_real for op in calls)
 
 
 def _is_task(loop: Op) -> bool:

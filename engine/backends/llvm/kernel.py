@@ -111,7 +111,7 @@ class _Kernel:
         attr = op.attr
         name = f"{self.symbol}_kernel_{index}_{attr.kind}"
         chunked = attr.kind != "serial" and attr.unit == "chunk"
-        calls = any(x.code == C.CALL for x in walk(op.regions[1]))
+        calls = C.CALL in [x.code for x in walk(op.regions[1])]
         body = Emitter(self.state, read_only=attr.read_only, calls=calls)
         area = self.state.areas[index]
         if area is not None:

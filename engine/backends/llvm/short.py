@@ -66,19 +66,21 @@ def pipeline(func: Func, level: int) -> Pipeline:
     if not 0 < level < _WHOLE or func.callees or func.autodiff != "none":
         return "whole"
     bodies = [task.regions[1] for task in func.tasks()]
-    if len(bodies) >= _MANY_TASKS or any(map(_has_many_loops, bodies)):
+    sizes = [_size(body) for body in bodies]
+    if len(bodies) >= _MANY_TASKS or any(loops >= _MANY_LOOPS for _, loops in sizes):
         return "short"
-    longest = max((_longest(b) for b in bodies if len(walk(b)) >= _LONG), default=0)
-    if longest >= _VERY_LONG or _suits_short(func, bodies):
+    longest = 0
+    for body, (ops, _) in zip(bodies, sizes, strict=True):
+        if ops >= _LONG:
+            longest = max(longest, _longest(body))
+    if longest >= _VERY_LONG or (any(map(_is_large, sizes)) and _suits_short(func, bodies)):
         return "short"
     return "straight" if longest >= _LONG else "whole"
 
 
 def _suits_short(func: Func, bodies: list[Block]) -> bool:
-    """True if ``func`` is large and serial, with little for vectors."""
+    """True if ``func`` is serial, with little for vectors."""
     if any(task.attr.kind != "serial" for task in func.tasks()):
-        return False
-    if not any(_is_large(body) for body in bodies):
         return False
     total = vectors = 0.0
     for body in bodies:
@@ -88,9 +90,10 @@ def _suits_short(func: Func, bodies: list[Block]) -> bool:
     return vectors <= _SHARE * total
 
 
-def _has_many_loops(body: Block) -> bool:
+def _size(body: Block) -> tuple[int, int]:
+    """The numbers of operations and of loops of a task."""
     ops = walk(body)
-    return len(ops) >= _MANY_LOOPS and sum(C.LOOP[op.code] for op in ops) >= _MANY_LOOPS
+    return len(ops), sum([C.LOOP[op.code] for op in ops])
 
 
 def _longest(body: Block) -> int:
@@ -109,10 +112,9 @@ def _longest(body: Block) -> int:
     return max(longest, own)
 
 
-def _is_large(body: Block) -> bool:
-    ops = walk(body)
-    least = _FEW_LOOPS if len(ops) >= _VERY_LARGE else _LOOPS
-    return len(ops) >= _LARGE and sum(C.LOOP[op.code] for op in ops) >= least
+def _is_large(size: tuple[int, int]) -> bool:
+    ops, loops = size
+    return ops >= _LARGE and loops >= (_FEW_LOOPS if ops >= _VERY_LARGE else _LOOPS)
 
 
 def _time(block: Block) -> tuple[float, float]:
@@ -150,8 +152,10 @@ def _times(op: Op) -> float:
 
 def _suits_vectors(loop: Op) -> bool:
     """True if ``loop`` is an innermost one that LLVM may run with vectors."""
+    if loop.attr.cold:
+        return False
     ops = walk(loop.regions[0])
-    if loop.attr.cold or any(C.LOOP[op.code] or op.code == C.CALL for op in ops):
+    if [op for op in ops if C.LOOP[op.code] or op.code == C.CALL]:
         return False
     axis = (loop.attr.axes or range(len(loop.args) // 2))[-1]
     if loop_hint(loop, axis, [], 1) == SCALAR:
