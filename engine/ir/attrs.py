@@ -34,6 +34,8 @@ class ForAttr(NamedTuple):
         text of an `adstack.size_expr`. cold: it has few iterations, not worth much code.
     independent: accesses to arrays in different iterations are assumed not to depend on each other.
     shared: of the loop of a task of threads, which divide its iterations among themselves.
+    move: of a loop over two axes that only copies elements, how: ``transposed`` (rows of the source
+        become columns) or ``streamed`` (past the cache, into memory that is not read soon).
     """
 
     axes: tuple[int, ...] | None = None
@@ -46,6 +48,7 @@ class ForAttr(NamedTuple):
     cold: bool = False
     independent: bool = False
     shared: bool = False
+    move: str = ""
 
 
 class TaskAttr(NamedTuple):

@@ -41,7 +41,7 @@ from .linear_form import form_of
 from .manager import PassCx
 from .registry import register
 
-__all__ = ["TILE", "Staging", "find_staging", "stage_shared"]
+__all__ = ["TILE", "Staging", "contiguous_axis", "find_staging", "is_element", "stage_shared"]
 
 TILE: Final = "staged tile"
 """The name of the arrays that this pass makes."""
@@ -106,7 +106,7 @@ def find_staging(func: Func, loop: Op, balanced: bool = False) -> Staging | None
             return None
         if op.code != C.GLOBAL_LOAD:
             written.add(int(pointer.args[0].attr[0]))
-        axis = _contiguous(func, loop, pointer)
+        axis = contiguous_axis(func, loop, pointer)
         if axis >= 0:
             along[axis].append(op)
     for lanes in (1, 0):
@@ -120,7 +120,7 @@ def find_staging(func: Func, loop: Op, balanced: bool = False) -> Staging | None
     return None
 
 
-def _contiguous(func: Func, loop: Op, pointer: Op) -> int:
+def contiguous_axis(func: Func, loop: Op, pointer: Op) -> int:
     """The axis of the loop along which an address moves by one element; -1 for none."""
     number, grad = pointer.args[0].attr
     p = func.params[int(number)]
@@ -153,6 +153,11 @@ def _can_be_staged(func: Func, loop: Op, op: Op, written: set[int], axis: int) -
     number = int(pointer.args[0].attr[0])
     if number in written or (written and not func.noalias):
         return False
+    return is_element(loop, pointer, axis)
+
+
+def is_element(loop: Op, pointer: Op, axis: int) -> bool:
+    """True for the address of ``x[..., i, j]`` of the loop's indices; axis: that of the last."""
     indices = pointer.args[1:]
     if len(indices) < 2:
         return False
