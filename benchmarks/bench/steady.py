@@ -22,7 +22,7 @@ CASES = (
 )  # fmt: skip
 ENGINES = ("ours", "reference", "numba")
 BUDGET_S = 0.05
-LONGEST_S = 12.0
+LONGEST_S = 6.0
 """Seconds of one case after which no further round begins."""
 
 # Rounding: sums of 2^24 numbers differ by their order, and a chaotic boundary by single iterations.
