@@ -39,6 +39,7 @@ from ..types import DataType, i32, row_major
 from .grid import THREADS, Grid, has_plain_bounds, has_room, is_plain
 from .linear_form import form_of
 from .manager import PassCx
+from .product_task import tiles_of
 from .registry import register
 
 __all__ = ["TILE", "Staging", "contiguous_axis", "find_staging", "is_element", "stage_shared"]
@@ -166,12 +167,6 @@ def is_element(loop: Op, pointer: Op, axis: int) -> bool:
     return exact and all(index.code == C.CONST for index in outer)
 
 
-def _tiles_of(b: Builder, length: Op) -> Op:
-    """The tiles of an axis."""
-    tiles = b.binary(C.ADD, length, b.const(_SIDE - 1, i32))
-    return b.binary(C.BIT_SAR, tiles, b.const(_SIDE.bit_length() - 1, i32))
-
-
 class _Tiling(Grid):
     """Makes the new body of one task.
 
@@ -192,7 +187,7 @@ class _Tiling(Grid):
         """The tiles of a grid along the lanes' axis, and along the other one."""
         counts: list[Op] = []
         for axis, most in ((self.plan.lanes, _MOST_ACROSS), (1 - self.plan.lanes, _MOST_DOWN)):
-            tiles = b.binary(C.MIN, _tiles_of(b, lengths[axis]), b.const(most, i32))
+            tiles = b.binary(C.MIN, tiles_of(b, lengths[axis], _SIDE), b.const(most, i32))
             counts.append(b.binary(C.MAX, tiles, b.const(1, i32)))
         return counts[0], counts[1]
 
@@ -222,7 +217,7 @@ class _Tiling(Grid):
     def tiles(self, length: Op, first: Op, step: Op) -> tuple[Block, Op]:
         """A loop over every ``step``-th tile of an axis: its body, the tile's first iteration."""
         b = self.b
-        region, at = self.strided(_tiles_of(b, length), first, step)
+        region, at = self.strided(tiles_of(b, length, _SIDE), first, step)
         with b.inside(region):
             return region, b.binary(C.BIT_SHL, at, b.const(_SIDE.bit_length() - 1, i32))
 

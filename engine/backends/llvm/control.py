@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...ir import Op, walk
+from ...ir import Op, base_of, walk
 from ...ir import codes as C
 from ...types import DataType, Type, f64, i64, u64, void
 from ..base import AssertSite, PrintSite
@@ -95,9 +95,7 @@ def _move(e: Emitter, op: Op) -> bool:
     right = _addresses(e, op, load, store, column) if transposed else down
     pitches = _distance(e, to, right[0]), _distance(e, source, down[1])
     bounds = [e.widened(e.v[bound.id]) for bound in op.args]
-    counts = [
-        e.value(f"sub nsw i64 {bounds[2 * k + 1]}, {bounds[2 * k]}") for k in (row, column)
-    ]
+    counts = [e.value(f"sub nsw i64 {bounds[2 * k + 1]}, {bounds[2 * k]}") for k in (row, column)]
     size = SIZE[load.type.name]
     helper = e.helper(f"move.transposed.{size}" if transposed else "move.streamed")
     if not transposed:
@@ -173,7 +171,7 @@ def _independent(e: Emitter, op: Op, begin: int) -> str:
     these accesses. Those to variables have none: LLVM looks at what depends on them."""
     ids = {
         x.id for x in walk(op.regions[-1])
-        if x.code in (C.GLOBAL_LOAD, C.GLOBAL_STORE) and _base(x).code == C.ARG_ADDR
+        if x.code in (C.GLOBAL_LOAD, C.GLOBAL_STORE) and base_of(x.args[0]).code == C.ARG_ADDR
     }  # fmt: skip
     group = e.state.access_group()
     for i in range(begin, len(e.lines)):
@@ -181,13 +179,6 @@ def _independent(e: Emitter, op: Op, begin: int) -> str:
         if e.ids[i] in ids and (" = load " in text or text.lstrip().startswith("store ")):
             e.lines[i] = f"{text}, !llvm.access.group !{group}"
     return f'!{{!"llvm.loop.parallel_accesses", !{group}}}'
-
-
-def _base(access: Op) -> Op:
-    pointer = access.args[0]
-    while pointer.code == C.SHIFT_PTR:
-        pointer = pointer.args[0]
-    return pointer
 
 
 class _Loop(NamedTuple):
