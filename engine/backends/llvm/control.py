@@ -107,7 +107,7 @@ def _move(e: Emitter, op: Op) -> bool:
 
 
 def _addresses(e: Emitter, op: Op, load: Op, store: Op, further: int = -1) -> tuple[str, str]:
-    """Where the first iteration stores and loads, or the next one along an axis."""
+    """The addresses of the first iteration's store and load, or of the next one along an axis."""
     for axis in (0, 1):
         narrow = e.v[op.args[2 * axis].id]
         if axis == further:

@@ -1,7 +1,7 @@
 """Functions that move a tile of a matrix, as LLVM IR text; `ForAttr.move` asks for them.
 
-A *transposed* move turns eight rows of eight elements at a time in registers: three rounds, each of
-which interleaves the halves of the eight vectors. A *streamed* move writes whole lines of the cache
+A *transposed* move turns eight rows of eight elements at a time in registers: three rounds
+interleave the halves of the eight vectors. A *streamed* move writes whole lines of the cache
 past it: a store that the cache takes part in reads the line first.
 """
 
