@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         clone_into,
         drop,
         param_of,
+        pointee,
         replace_uses,
         set_block,
         walk,
