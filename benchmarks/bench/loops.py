@@ -67,7 +67,7 @@ def code(options: Options, found: dict[str, Child]) -> Section:
     ]
     section.notes.append(
         "Processor: of all threads of a launch, the least; it decides, since other programs do not"
-        " add to it. Waiting threads of OpenBLAS do."
+        " add to it. It misses up to a tick of threads that still spin when a launch returns."
     )
     section.notes.append(
         "Numba or NumPy: `np.matmul` on OpenBLAS for the product; loops with a copy of the sums for"
