@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..ir import Func, Op
+from ..ir import Func, Op, base_of
 from ..ir import codes as C
 from ..ir.edit import walk
 
@@ -54,8 +54,7 @@ class ReachingWrites:
                     self.add(op.args[0], op)
 
     def add(self, ptr: Op, op: Op) -> None:
-        while ptr.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
-            ptr = ptr.args[0]
+        ptr = base_of(ptr)
         if ptr.code in _ALLOCAS:
             self.writes.setdefault(ptr, []).append(op)
         elif ptr.code == C.ARG_ADDR:

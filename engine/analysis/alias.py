@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..ir import Func, Op
+from ..ir import Func, Op, base_of
 from ..ir import codes as C
 from ..types import DataType, wrap_int
 from .loops import is_invariant
@@ -302,8 +302,7 @@ def own_space(base: Op) -> tuple[int, bool]:
 
 def is_private(ptr: Op) -> bool:
     """True if ``ptr`` points into an array that only one iteration sees."""
-    while ptr.code == C.SHIFT_PTR:
-        ptr = ptr.args[0]
+    ptr = base_of(ptr)
     return ptr.code == C.ARRAY_ALLOCA and ptr.attr.space == "private"
 
 

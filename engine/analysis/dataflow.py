@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..ir import Block, Func, Op, walk
+from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
 from .alias import Location, MemoryLocations
 from .cfg import Cfg
@@ -101,8 +101,8 @@ class Flow:
             for op, at in reversed(found):
                 reached = shared
                 if op.args:
-                    bases = [_base(a) for a in op.args]
-                    reached = shared + [x for x in owned if _base(x.ptr) in bases]
+                    bases = [base_of(a) for a in op.args]
+                    reached = shared + [x for x in owned if base_of(x.ptr) in bases]
                 events[at:at] = [(FENCE, op, location) for location in reached]
 
     def leave_out_idle(self) -> None:
@@ -318,13 +318,6 @@ class Flow:
             if loop is not None and location.varies_in(loop, known.setdefault(loop, {})):
                 masks[loop] = masks.get(loop, 0) | location.bit
         return masks
-
-
-def _base(ptr: Op) -> Op:
-    """The op that an address starts from."""
-    while ptr.code == C.SHIFT_PTR:
-        ptr = ptr.args[0]
-    return ptr
 
 
 def analyze(func: Func, graph: Cfg) -> Flow:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import AdStackOverflowError
-from ..ir import Func, Op, walk
+from ..ir import Func, Op, pointee, walk
 from ..ir import codes as C
-from ..types import DataType, PointerType
 from .base import StackMeta
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "StackLocation",
-    "element",
     "overflow",
     "rows_overflow",
     "stack_locations",
@@ -28,19 +26,11 @@ def _stacks(block: Block) -> list[Op]:
     return [op for op in walk(block) if op.code == C.AD_STACK_ALLOCA]
 
 
-def element(stack: Op) -> DataType:
-    """The type of a stack's values."""
-    t = stack.type
-    assert isinstance(t, PointerType)
-    assert isinstance(t.elem, DataType)
-    return t.elem
-
-
 def stack_meta(op: Op) -> StackMeta:
     """The facts of an `ad_stack_alloca`."""
     attr = op.attr
     return StackMeta(
-        attr.name, element(op), attr.adjoint, attr.size, attr.max_size, attr.forced_by, op.loc
+        attr.name, pointee(op), attr.adjoint, attr.size, attr.max_size, attr.forced_by, op.loc
     )
 
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ..analysis import cell_loop
-from ..ir import Block, Func, Op, walk
+from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
 from ..ir.semantics import binary_fn
 from .counting import Segment, tasks_of_ops
@@ -197,8 +197,7 @@ def _accesses(op: Op) -> list[tuple[int, bool, int]]:
         return []
     pointer = op.args[0]
     size = int(getattr(getattr(pointer.type, "elem", None), "size", 0))
-    while pointer.code == C.SHIFT_PTR:
-        pointer = pointer.args[0]
+    pointer = base_of(pointer)
     if pointer.code != C.ARG_ADDR:
         return []
     kinds = (False, True) if both else (op.code == C.GLOBAL_STORE,)

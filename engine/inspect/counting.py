@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from ..ir import Block, Func, Op, Param, all_ops, normalize, parse, to_text, walk
+from ..ir import Block, Func, Op, Param, all_ops, base_of, normalize, parse, to_text, walk
 from ..ir import codes as C
 from ..types import i64, pointer_to, u8, void
 from .access_trace import Access, Trace, TraceOps, parallel_bodies
@@ -259,8 +259,7 @@ def _accesses(func: Func) -> dict[Op, list[tuple[int, bool]]]:
 
 def _array_of(pointer: Op) -> int | None:
     """The parameter that an address belongs to; None for memory that the kernel makes itself."""
-    while pointer.code == C.SHIFT_PTR:
-        pointer = pointer.args[0]
+    pointer = base_of(pointer)
     if pointer.code == C.ARG_ADDR and not pointer.attr[1]:
         return int(pointer.attr[0])
     if pointer.code in (C.GLOBAL_TMP, C.ALLOCA, C.ARRAY_ALLOCA):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from ..ir import Func, Op, all_ops
+from ..ir import Func, Op, all_ops, base_of
 from ..ir import codes as C
 
 __all__ = ["Dependences", "dependences", "latency"]
@@ -65,15 +65,9 @@ def dependences(func: Func) -> Dependences:
     return Dependences(frozenset(gathers), frozenset(chases), chains)
 
 
-def _base(pointer: Op) -> Op:
-    while pointer.code == C.SHIFT_PTR:
-        pointer = pointer.args[0]
-    return pointer
-
-
 def _variable(pointer: Op) -> object:
     """The identity of the variable that an address belongs to; None for memory of the caller."""
-    base = _base(pointer)
+    base = base_of(pointer)
     if base.code not in _VARIABLES:
         return None
     return ("tmp", base.attr) if base.code == C.GLOBAL_TMP else base

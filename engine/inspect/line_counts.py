@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from ..ir import Op
+from ..ir import Op, base_of
 from ..ir import codes as C
 from ..types import PointerType
 from .dependences import Dependences, latency
@@ -266,8 +266,7 @@ class _Sums:
 
     def _access(self, op: Op, n: int, found: Dependences) -> None:
         pointer = op.args[0]
-        while pointer.code == C.SHIFT_PTR:
-            pointer = pointer.args[0]
+        pointer = base_of(pointer)
         if pointer.code in (C.GLOBAL_TMP, C.ALLOCA, C.ARRAY_ALLOCA):
             return
         if C.ATOMIC[op.code] and pointer.code == C.ARG_ADDR:

@@ -13,7 +13,19 @@ if TYPE_CHECKING:
     from .attrs import ArrayAttr, AssertAttr, ForAttr, GraphAttr, Param, TaskAttr
     from .builder import Builder, normalize
     from .codes import BY_NAME, CODES, OpInfo
-    from .edit import all_blocks, all_ops, clone, clone_into, drop, replace_uses, set_block, walk
+    from .edit import (
+        all_blocks,
+        all_ops,
+        base_of,
+        clone,
+        clone_into,
+        drop,
+        param_of,
+        pointee,
+        replace_uses,
+        set_block,
+        walk,
+    )
     from .equality import difference, equal
     from .loc import UNKNOWN, Loc, get_loc
     from .op import Arg, Block, Callee, Func, Op
@@ -26,16 +38,17 @@ if TYPE_CHECKING:
 __all__ = [
     "BY_NAME", "CODES", "STAGES", "UNKNOWN", "Arg", "ArrayAttr", "AssertAttr", "Block", "Builder",
     "Callee", "ForAttr", "Func", "GraphAttr", "Listing", "Loc", "Op", "OpInfo", "Param",
-    "StageSpec", "TaskAttr", "VerifyError", "all_blocks", "all_ops",
-    "check", "clone", "clone_into", "codes", "difference", "drop", "equal", "get_loc", "listing",
-    "loc_table", "marked_text", "normalize", "operand_type", "parse", "replace_uses", "result_type",
-    "set_block", "to_text", "verify", "walk",
+    "StageSpec", "TaskAttr", "VerifyError", "all_blocks", "all_ops", "base_of", "check",
+    "clone", "clone_into", "codes", "difference", "drop", "equal", "get_loc", "listing",
+    "loc_table", "marked_text", "normalize", "operand_type", "param_of", "parse", "pointee",
+    "replace_uses", "result_type", "set_block", "to_text", "verify", "walk",
 ]  # fmt: skip
 
 _MODULES: Final = {
     "attrs": "ArrayAttr AssertAttr ForAttr GraphAttr Param TaskAttr",
     "builder": "Builder normalize",
-    "edit": "all_blocks all_ops clone clone_into drop replace_uses set_block walk",
+    "edit": "all_blocks all_ops base_of clone clone_into drop param_of pointee replace_uses "
+    "set_block walk",
     "equality": "difference equal",
     "loc": "UNKNOWN Loc get_loc",
     "op": "Arg Block Callee Func Op",

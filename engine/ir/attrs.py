@@ -35,6 +35,8 @@ class ForAttr(NamedTuple):
     independent: accesses to arrays in different iterations are assumed not to depend on each other.
     shared: of the loop of a task of threads, which divide its iterations among themselves.
     straight: all iterations shall be straight code; their number is a constant.
+    move: of a loop over two axes that only copies elements, how: ``transposed`` (rows of the source
+        become columns) or ``streamed`` (past the cache, into memory that is not read soon).
     """
 
     axes: tuple[int, ...] | None = None
@@ -48,6 +50,7 @@ class ForAttr(NamedTuple):
     independent: bool = False
     shared: bool = False
     straight: bool = False
+    move: str = ""
 
 
 class TaskAttr(NamedTuple):

@@ -8,19 +8,45 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..types import DataType, PointerType
+from . import codes as C
 from .loc import Loc
 from .op import Block, Func, Op
 
 __all__ = [
     "all_blocks",
     "all_ops",
+    "base_of",
     "clone",
     "clone_into",
     "drop",
+    "param_of",
+    "pointee",
     "replace_uses",
     "set_block",
     "walk",
 ]
+
+
+def base_of(pointer: Op) -> Op:
+    """The memory that an address is in: an `arg_addr`, a variable or an array of the kernel."""
+    while pointer.code == C.SHIFT_PTR or pointer.code == C.EXTERNAL_PTR:
+        pointer = pointer.args[0]
+    return pointer
+
+
+def param_of(pointer: Op) -> int | None:
+    """The number of the array or field that an address is in; None for other memory."""
+    base = base_of(pointer)
+    return base.attr[0] if base.code == C.ARG_ADDR else None
+
+
+def pointee(pointer: Op) -> DataType:
+    """The type of what an address, or an adstack, is of."""
+    t = pointer.type
+    assert isinstance(t, PointerType)
+    assert isinstance(t.elem, DataType)
+    return t.elem
 
 
 def walk(block: Block) -> list[Op]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from ..types import DataType, PointerType, f16, f32
 from . import codes as C
 from .attrs import ArrayAttr, FragmentAttr
+from .edit import base_of
 from .op import Op
 
 __all__ = ["FRAGMENT_RULES"]
@@ -62,8 +63,7 @@ def _elem(pointer: Op) -> DataType | None:
 
 
 def _base(pointer: Op) -> ArrayAttr | None:
-    while pointer.code == C.SHIFT_PTR:
-        pointer = pointer.args[0]
+    pointer = base_of(pointer)
     return pointer.attr if pointer.code == C.ARRAY_ALLOCA else None
 
 

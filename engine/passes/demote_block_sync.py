@@ -35,10 +35,10 @@ from __future__ import annotations
 
 from ..analysis import block_dim, is_parallel, needs_blocks, shared_arrays
 from ..errors import QuadrantsCompilationError
-from ..ir import AssertAttr, Block, Builder, ForAttr, Func, Op, set_block, walk
+from ..ir import AssertAttr, Block, Builder, ForAttr, Func, Op, pointee, set_block, walk
 from ..ir import codes as C
 from ..ir.edit import clone
-from ..types import DataType, PointerType, i32, i64, normalize, u1
+from ..types import i32, i64, normalize, u1
 from .manager import PassCx
 from .phases import Around, Phase, Piece, phases_of
 from .registry import register
@@ -234,9 +234,9 @@ class _Splitter:
                 "kernel for each part between two barriers",
             )
         if x.code == C.ARRAY_ALLOCA:
-            return self.top.array(_elem(x), self.dim * x.attr.count, x.attr.name)
+            return self.top.array(pointee(x), self.dim * x.attr.count, x.attr.name)
         if x.code == C.ALLOCA:
-            return self.top.array(_elem(x), self.dim, x.attr)
+            return self.top.array(pointee(x), self.dim, x.attr)
         return self.top.array(x.type, self.dim, "kept")
 
     # --- the block -----------------------------------------------------------------------------
@@ -308,7 +308,7 @@ class _Splitter:
         """A variable of the block is 0 if no iteration is left to set it."""
         for var, _ in phase.exports:
             if self.flags is not None:
-                out.store(var, out.const(0, _elem(var)))
+                out.store(var, out.const(0, pointee(var)))
 
     def uniform(self, x: Op, out: Builder) -> Op:
         """A value that is the same for the whole block, computed in ``out``."""
@@ -441,7 +441,7 @@ class _Splitter:
 
     def clear(self, var: Op, phase: Phase, b: Builder) -> None:
         """Set a variable to 0, as its own op did."""
-        t = _elem(var)
+        t = pointee(var)
         zero = normalize(0, t)
         if var.code == C.ALLOCA:
             b.store(self.stand_in(var, phase), b.const(zero, t))
@@ -456,11 +456,3 @@ class _Splitter:
 def _has_barrier(block: Block) -> bool:
     """True if there is a barrier under ``block``."""
     return any(op.code == C.BLOCK_SYNC for op in walk(block))
-
-
-def _elem(op: Op) -> DataType:
-    """The type of what an address op points to."""
-    t = op.type
-    assert isinstance(t, PointerType)
-    assert isinstance(t.elem, DataType)
-    return t.elem

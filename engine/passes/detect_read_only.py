@@ -13,7 +13,7 @@ not recorded.
 
 from __future__ import annotations
 
-from ..ir import Func, Op, walk
+from ..ir import Func, param_of, walk
 from ..ir import codes as C
 from .full_simplify import ROUND
 from .manager import PassCx
@@ -36,7 +36,7 @@ def detect_read_only(func: Func, cx: PassCx) -> bool:
             return False
         if not op.args or not (C.READ[code] or C.WRITE[code] or C.ATOMIC[code]):
             continue
-        number = _parameter(op.args[0])
+        number = param_of(op.args[0])
         if number is not None:
             (read if C.READ[code] else written).add(number)
     if written and not func.noalias:
@@ -48,10 +48,3 @@ def detect_read_only(func: Func, cx: PassCx) -> bool:
         return False
     task.attr = task.attr._replace(read_only=found)
     return True
-
-
-def _parameter(ptr: Op) -> int | None:
-    """Number of the array or field that ``ptr`` points into; None for other memory."""
-    while ptr.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-        ptr = ptr.args[0]
-    return ptr.attr[0] if ptr.code == C.ARG_ADDR else None

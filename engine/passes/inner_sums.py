@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ..analysis import contains, use_counts
-from ..ir import Block, Func, Op, walk
+from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
 from ..types import f16, row_major
 from .grid import is_plain
@@ -242,8 +242,7 @@ def _why_seen(func: Func, loop: Op, early: list[Op], sums: set[Op]) -> str:
 
 
 def _array(pointer: Op) -> tuple[int, bool] | None:
-    while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-        pointer = pointer.args[0]
+    pointer = base_of(pointer)
     return pointer.attr if pointer.code == C.ARG_ADDR else None
 
 

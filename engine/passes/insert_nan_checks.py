@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ..ir import Block, Builder, Callee, Func, Op, TaskAttr, walk
+from ..ir import Block, Builder, Callee, Func, Op, TaskAttr, base_of, walk
 from ..ir import codes as C
 from ..ir.edit import all_blocks, clone
 from ..types import DataType, f16, f32, f64, pointer_to, u32, u64, void
@@ -232,8 +232,7 @@ def is_sink(op: Op) -> bool:
 
 
 def _is_of_array(pointer: Op) -> bool:
-    while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-        pointer = pointer.args[0]
+    pointer = base_of(pointer)
     return pointer.code == C.ARG_ADDR
 
 

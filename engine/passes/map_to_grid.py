@@ -34,7 +34,7 @@ from typing import Final, NamedTuple
 
 from ..analysis import bounds_of, cell_loop, needs_blocks
 from ..errors import QuadrantsCompilationError
-from ..ir import Block, Func, Op, walk
+from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
 from .linear_form import form_of
 from .manager import PassCx
@@ -258,8 +258,7 @@ def _apart(touching: list[Op], alone: list[bool]) -> bool:
     writes = False
     for op in touching:
         pointer = op.args[0]
-        while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
-            pointer = pointer.args[0]
+        pointer = base_of(pointer)
         if pointer.code == C.ARG_ADDR:
             arrays.add(int(pointer.attr[0]))
             writes = writes or not C.READ[op.code]

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from ..analysis.loops import do_while_around
 from ..errors import QuadrantsCompilationError, QuadrantsInternalError
-from ..ir import Block, Builder, Callee, ForAttr, Func, Loc, Op, TaskAttr
+from ..ir import Block, Builder, Callee, ForAttr, Func, Loc, Op, TaskAttr, base_of
 from ..ir import codes as C
 from ..ir.edit import walk
 from ..types import DataType, PointerType, Type, i32, pointer_to, void
@@ -175,8 +175,7 @@ class _Carrier:
         for segment in self.segments:
             for op in self.under[segment]:
                 for a in op.args:
-                    while a.code == C.SHIFT_PTR:
-                        a = a.args[0]
+                    a = base_of(a)
                     if a.code in _MEMORY and a in self.home:
                         users.setdefault(a, {})[segment] = None
         for var, segments in users.items():

@@ -1,17 +1,21 @@
-"""Nests of loops that are like a matrix product: what `pack_products` must know of one."""
+"""Nests of loops that are like a matrix product: what `pack_products` must know of one.
+
+`product_task` uses parts of it for GPUs.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from ..ir import Func, Op
 from ..ir import codes as C
 from .grid import is_plain
-from .iterations import accesses_of, flat, held, why_shared
+from .iterations import Space, accesses_of, flat, held, why_shared
 
 __all__ = [
-    "COLUMN", "INNER", "OTHER", "ROW", "Nest", "Plan", "axis_of", "needed_ops", "nest_of",
-    "plan_of",
+    "COLUMN", "INNER", "OTHER", "ROW", "Depends", "Nest", "Plan", "axis_of", "depends_of",
+    "nest_of", "only_loop", "plan_of", "staged_of", "stores_array",
 ]  # fmt: skip
 
 ROW, COLUMN, INNER, OTHER = range(4)
@@ -60,7 +64,7 @@ def nest_of(loop: Op) -> Nest | None:
         first, second = loop.attr.axes or (0, 1)
         axes = (loop, first), (loop, second)
     elif len(loop.args) == 2:
-        columns = _only_loop(ops)
+        columns = only_loop(ops)
         if columns is None:
             return None
         around = [op for op in ops if op is not columns]
@@ -70,14 +74,14 @@ def nest_of(loop: Op) -> Nest | None:
         ops = columns.regions[0].ops
     else:
         return None
-    inner = _only_loop(ops)
+    inner = only_loop(ops)
     if inner is None or loop.attr.reversed:
         return None
     at = ops.index(inner)
     return Nest(axes, around, ops[:at], inner, ops[at + 1 :])
 
 
-def _only_loop(ops: list[Op]) -> Op | None:
+def only_loop(ops: list[Op]) -> Op | None:
     """The one loop among ops, over one axis; the others may be conditions."""
     found = [op for op in ops if op.regions and op.code != C.IF]
     if len(found) != 1 or found[0].code != C.RANGE_FOR or len(found[0].args) != 2:
@@ -90,22 +94,18 @@ def plan_of(func: Func, nest: Nest) -> Plan | str | None:
     inner = nest.inner.regions[0].ops
     early, late = flat(nest.before), flat(nest.after)
     everything = [*nest.around, *early, *inner, *late]
-    if any(op.regions for op in inner) or any(_stores(op) for op in inner):
+    if any(op.regions for op in inner) or any(stores_array(op) for op in inner):
         return None
     memory = accesses_of(everything)
-    depends = _depends(nest, everything, memory.written)
-    loads = [op for op in inner if op.code == C.GLOBAL_LOAD]
-    staged = tuple(
-        [op for op in loads if depends[op] == frozenset((axis, INNER))] for axis in (ROW, COLUMN)
-    )
-    needed = needed_ops(inner, {*staged[0], *staged[1]})
-    staged = tuple([op for op in found if op in needed] for found in staged)
-    if not staged[0] or not staged[1]:
+    depends = depends_of(lambda op: axis_of(nest, op), everything, memory.written)
+    staged = staged_of(inner, depends)
+    if staged is None:
         return None
-    if len(everything) > _MOST_OPS or len(staged[0] + staged[1]) > _MOST_STAGED:
+    rows, columns, needed = staged
+    if len(everything) > _MOST_OPS or len(rows + columns) > _MOST_STAGED:
         return "its body is too long"
     sums = [op for op in nest.before if op.code == C.ALLOCA]
-    found = Plan(nest, depends, sums, (staged[0], staged[1]), needed)
+    found = Plan(nest, depends, sums, (rows, columns), needed)
     return why_shared(func, memory, nest.axes) or _why_not(found, everything) or found
 
 
@@ -145,7 +145,10 @@ def _is_local(op: Op) -> bool:
     return op.code in (C.LOCAL_LOAD, C.LOCAL_STORE)
 
 
-def _stores(op: Op) -> bool:
+def stores_array(op: Op) -> bool:
+    """True for an op that writes to an array, and for a condition around one."""
+    if op.code == C.IF:
+        return any(stores_array(inner) for inner in op.regions[0].ops)
     return bool(C.WRITE[op.code]) and op.args[0].code != C.ALLOCA
 
 
@@ -158,29 +161,44 @@ def axis_of(nest: Nest, op: Op) -> int:
     return -1
 
 
-def _depends(nest: Nest, ops: list[Op], written: set[tuple[int, bool]]) -> Depends:
-    """For each op the axes and other things that its value depends on."""
+def depends_of(
+    axis_of: Callable[[Op], int], ops: list[Op], written: set[Space] | None,
+    other: frozenset[int] = frozenset((OTHER,)),
+) -> Depends:  # fmt: skip
+    """For each op the axes and other things that its value depends on.
+
+    axis_of: the axis whose index an op is; -1 for none. written: arrays; None if loads of any may
+    change. other: for what is not computed from operands alone.
+    """
     found: Depends = {}
     for op in ops:
-        axis = axis_of(nest, op)
+        axis = axis_of(op)
         if axis >= 0:
             found[op] = frozenset((axis,))
             continue
-        args: frozenset[int] = frozenset()
-        for arg in op.args:
-            args |= found.get(arg, frozenset())
-        pointer = op.args[0] if op.args else None
+        args = frozenset[int]().union(*(found.get(arg, frozenset()) for arg in op.args))
         constant = C.PURE[op.code] or (
             op.code == C.GLOBAL_LOAD
-            and pointer is not None
-            and pointer.code == C.EXTERNAL_PTR
-            and pointer.args[0].attr not in written
+            and written is not None
+            and op.args[0].code == C.EXTERNAL_PTR
+            and op.args[0].args[0].attr not in written
         )
-        found[op] = args if constant else args | {OTHER}
+        found[op] = args if constant else args | other
     return found
 
 
-def needed_ops(inner: list[Op], staged: set[Op]) -> set[Op]:
+def staged_of(inner: list[Op], depends: Depends) -> tuple[list[Op], list[Op], set[Op]] | None:
+    """The loads to stage for rows and for columns, and what the inner loop needs; see `Plan`."""
+    loads = [op for op in inner if op.code == C.GLOBAL_LOAD]
+    rows, columns = (
+        [op for op in loads if depends[op] == frozenset((axis, INNER))] for axis in (ROW, COLUMN)
+    )
+    needed = _needed(inner, {*rows, *columns})
+    rows, columns = ([op for op in found if op in needed] for found in (rows, columns))
+    return (rows, columns, needed) if rows and columns else None
+
+
+def _needed(inner: list[Op], staged: set[Op]) -> set[Op]:
     """The ops of the inner loop that its stores use, but for the addresses of staged loads."""
     needed: set[Op] = set()
     for op in reversed(inner):

@@ -8,7 +8,8 @@ from ..ir import Func, Op
 from ..ir import codes as C
 from ..types import f16, f32, row_major
 from .linear_form import form_of
-from .product_task import INNER, ProductTask
+from .product_nest import INNER
+from .product_task import ProductTask
 
 __all__ = ["ProductSum", "RowLayout", "product_sum", "row_layout"]
 

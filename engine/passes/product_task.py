@@ -6,7 +6,6 @@ its bounds by those of a grid of tiles. (`product_nest` does the like for nests 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ..analysis import needs_blocks
@@ -15,14 +14,13 @@ from ..ir import codes as C
 from ..ir.edit import clone
 from ..types import i32
 from .grid import THREADS, Grid, has_plain_bounds, is_plain
+from .iterations import accesses_of
 from .linear_form import form_of
-from .product_nest import needed_ops
+from .product_nest import INNER, depends_of, only_loop, staged_of, stores_array
 
-__all__ = ["INNER", "ProductTask", "TileGrid", "product_task", "stores_array", "tiles_of"]
+__all__ = ["ProductTask", "TileGrid", "product_task", "tiles_of"]
 
-INNER, _OTHER = 2, 3
-"""A value may depend on these besides the two axes: the inner loop's index; what may change."""
-_UNKNOWN: Final = frozenset({0, 1, INNER, _OTHER})
+_UNKNOWN: Final = frozenset(range(4))
 _MOST_OPS: Final = 40
 _MOST_TILES: Final = 1 << 10
 """Of a grid along each axis: their threads can be counted in 31 bits."""
@@ -66,37 +64,36 @@ def product_task(func: Func, task: Op | None) -> ProductTask | None:
 
 def _product(func: Func, task: Op) -> ProductTask | None:
     body = task.regions[1]
-    loops = [op for op in body.ops if op.regions and op.code != C.IF]
-    if len(loops) != 1 or loops[0].code != C.RANGE_FOR or len(loops[0].args) != 2:
+    loop = only_loop(body.ops)
+    if loop is None:
         return None
-    loop = loops[0]
     inner = loop.regions[0].ops
     at = body.ops.index(loop)
     before, after = body.ops[:at], body.ops[at + 1 :]
     early, late = _flat(before), _flat(after)
     everything = [*early, *inner, *late]
-    if loop.attr.reversed or len(everything) > _MOST_OPS or not all(map(_is_simple, everything)):
+    if len(everything) > _MOST_OPS or not all(map(_is_simple, everything)):
         return None
-    written = _written(everything)
-    if written is None or any(stores_array(op) for op in inner):
+    memory = accesses_of(everything)
+    if memory.others or any(stores_array(op) for op in inner):
         return None
-    depends = _depends(task, loop, everything, set() if func.noalias else written, written)
+    fixed = func.noalias or not memory.written
+    depends = depends_of(
+        lambda op: -1 if op.code != C.LOOP_INDEX else int(op.attr) if op.args[0] is task else INNER,
+        everything, memory.written if fixed else None, _UNKNOWN,
+    )  # fmt: skip
     conditions = [op.args[0] for op in (*before, *after) if op.code == C.IF]
     if any(depends[same] for same in (*loop.args, *conditions)):
         return None
-    loads = [op for op in inner if op.code == C.GLOBAL_LOAD]
-    staged = tuple(
-        [op for op in loads if depends[op] == frozenset((axis, INNER))] for axis in (0, 1)
-    )
-    needed = needed_ops(inner, {*staged[0], *staged[1]})
-    staged = tuple([op for op in found if op in needed] for found in staged)
-    if not staged[0] or not staged[1]:
+    staged = staged_of(inner, depends)
+    if staged is None:
         return None
+    needed = staged[2]
     if any(op.code == C.GLOBAL_LOAD and depends[op] - {INNER} for op in needed
            if op not in staged[0] and op not in staged[1]):  # fmt: skip
         return None
     variables = sum(op.code == C.ALLOCA for op in early)
-    return ProductTask(loop, before, after, depends, (staged[0], staged[1]), needed, variables)
+    return ProductTask(loop, before, after, depends, staged[:2], needed, variables)
 
 
 def _flat(ops: list[Op]) -> list[Op]:
@@ -107,58 +104,8 @@ def _flat(ops: list[Op]) -> list[Op]:
     return found
 
 
-def stores_array(op: Op) -> bool:
-    """True for an op that writes to an array, and for a condition around one."""
-    if op.code == C.IF:
-        return any(stores_array(inner) for inner in op.regions[0].ops)
-    return bool(C.WRITE[op.code]) and op.args[0].code != C.ALLOCA
-
-
 def _is_simple(op: Op) -> bool:
     return not op.regions and op.code != C.CONTINUE and not C.ATOMIC[op.code] and is_plain(op)
-
-
-def _written(ops: Iterable[Op]) -> set[int] | None:
-    """The parameters that ops write to; None where an address is of another kind."""
-    found: set[int] = set()
-    for op in ops:
-        if not (C.READ[op.code] or C.WRITE[op.code]) or not op.args:
-            continue
-        pointer = op.args[0]
-        if pointer.code == C.ALLOCA:
-            continue
-        if pointer.code != C.EXTERNAL_PTR or pointer.args[0].code != C.ARG_ADDR:
-            return None
-        if pointer.attr != "unsafe":
-            return None
-        if op.code != C.GLOBAL_LOAD:
-            found.add(int(pointer.args[0].attr[0]))
-    return found
-
-
-def _depends(
-    task: Op, loop: Op, ops: list[Op], overlapping: set[int], written: set[int]
-) -> dict[Op, frozenset[int]]:
-    """For each op the axes, the inner loop and other things that its value depends on.
-
-    overlapping: parameters that are written, where any other one may share their memory.
-    """
-    found: dict[Op, frozenset[int]] = {}
-    for op in ops:
-        if op.code == C.LOOP_INDEX:
-            found[op] = frozenset({int(op.attr) if op.args[0] is task else INNER})
-        elif (
-            op.code in (C.ALLOCA, C.LOCAL_LOAD)
-            or C.WRITE[op.code]
-            or (
-                op.code == C.GLOBAL_LOAD
-                and (overlapping or int(op.args[0].args[0].attr[0]) in written)
-            )
-        ):
-            found[op] = _UNKNOWN
-        else:
-            found[op] = frozenset().union(*(found.get(arg, frozenset()) for arg in op.args))
-    return found
 
 
 def tiles_of(b: Builder, length: Op, side: int) -> Op:

@@ -43,9 +43,10 @@ from ..types import DataType, i32, row_major
 from .grid import THREADS, Grid, has_plain_bounds, has_room, is_plain
 from .linear_form import form_of
 from .manager import PassCx
+from .product_task import tiles_of
 from .registry import register
 
-__all__ = ["TILE", "Staging", "find_staging", "stage_shared"]
+__all__ = ["TILE", "Staging", "contiguous_axis", "find_staging", "is_element", "stage_shared"]
 
 TILE: Final = "staged tile"
 """The name of the arrays that this pass makes."""
@@ -115,7 +116,7 @@ def find_staging(func: Func, loop: Op, balanced: bool = False) -> Staging | None
             return None
         if op.code != C.GLOBAL_LOAD:
             written.add(int(pointer.args[0].attr[0]))
-        axis = _contiguous(func, loop, pointer)
+        axis = contiguous_axis(func, loop, pointer)
         if axis >= 0:
             along[axis].append(op)
     for lanes in (1, 0):
@@ -129,7 +130,7 @@ def find_staging(func: Func, loop: Op, balanced: bool = False) -> Staging | None
     return None
 
 
-def _contiguous(func: Func, loop: Op, pointer: Op) -> int:
+def contiguous_axis(func: Func, loop: Op, pointer: Op) -> int:
     """The axis of the loop along which an address moves by one element; -1 for none."""
     number, grad = pointer.args[0].attr
     p = func.params[int(number)]
@@ -162,6 +163,11 @@ def _can_be_staged(func: Func, loop: Op, op: Op, written: set[int], axis: int) -
     number = int(pointer.args[0].attr[0])
     if number in written or (written and not func.noalias):
         return False
+    return is_element(loop, pointer, axis)
+
+
+def is_element(loop: Op, pointer: Op, axis: int) -> bool:
+    """True for the address of ``x[..., i, j]`` of the loop's indices; axis: that of the last."""
     indices = pointer.args[1:]
     if len(indices) < 2:
         return False
@@ -193,16 +199,11 @@ class _Tiling(Grid):
         self.warp = b.binary(C.BIT_SAR, thread, b.const(_LANES.bit_length() - 1, i32))
         self.block = b.binary(C.BIT_SAR, self.index, b.const(THREADS.bit_length() - 1, i32))
 
-    def _tiles_of(self, b: Builder, length: Op) -> Op:
-        """The tiles of an axis."""
-        tiles = b.binary(C.ADD, length, b.const(self.side - 1, i32))
-        return b.binary(C.BIT_SAR, tiles, b.const(self.side.bit_length() - 1, i32))
-
     def _tiles(self, b: Builder, lengths: list[Op]) -> tuple[Op, Op]:
         """The tiles of a grid along the lanes' axis, and along the other one."""
         counts: list[Op] = []
         for axis, most in ((self.plan.lanes, _MOST_ACROSS), (1 - self.plan.lanes, _MOST_DOWN)):
-            tiles = b.binary(C.MIN, self._tiles_of(b, lengths[axis]), b.const(most, i32))
+            tiles = b.binary(C.MIN, tiles_of(b, lengths[axis], self.side), b.const(most, i32))
             counts.append(b.binary(C.MAX, tiles, b.const(1, i32)))
         return counts[0], counts[1]
 
@@ -237,7 +238,7 @@ class _Tiling(Grid):
     def tiles(self, length: Op, first: Op, step: Op) -> tuple[Block, Op]:
         """A loop over every ``step``-th tile of an axis: its body, the tile's first iteration."""
         b = self.b
-        region, at = self.strided(self._tiles_of(b, length), first, step)
+        region, at = self.strided(tiles_of(b, length, self.side), first, step)
         with b.inside(region):
             return region, b.binary(C.BIT_SHL, at, b.const(self.side.bit_length() - 1, i32))
 

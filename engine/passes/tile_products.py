@@ -42,7 +42,8 @@ from ..ir import codes as C
 from ..types import DataType, i32
 from .grid import THREADS, has_room
 from .manager import PassCx
-from .product_task import ProductTask, TileGrid, product_task, stores_array, tiles_of
+from .product_nest import stores_array
+from .product_task import ProductTask, TileGrid, product_task, tiles_of
 from .registry import register
 from .stage_shared import TILE
 

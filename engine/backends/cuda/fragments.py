@@ -11,13 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ...ir import Op
+from ...ir import Op, pointee
 from ...ir import codes as C
 from ...ir.attrs import SUBGROUP_SIZE, FragmentAttr
 from ..llvm.dialect import declared_call
 from ..llvm.memory_ops import note_written
 from ..llvm.text import MEMORY
-from ..stacks import element
 
 if TYPE_CHECKING:
     from ..llvm.gpu_emitter import GpuEmitter
@@ -111,7 +110,7 @@ def _store(e: GpuEmitter, op: Op) -> None:
 
 def _copy(e: GpuEmitter, op: Op) -> None:
     to, source, skip = (e.v[a.id] for a in op.args)
-    source = _beyond(e, source, MEMORY[element(op.args[1]).name], f"i64 {skip}")
+    source = _beyond(e, source, MEMORY[pointee(op.args[1]).name], f"i64 {skip}")
     e.line(declared_call(e, _COPY, "void", f"ptr {to}, ptr {source}"))
 
 

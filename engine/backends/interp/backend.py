@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import IRParseError
-from ...ir import Func, Op, all_ops, loc_table, marked_text, parse, to_text
+from ...ir import Func, all_ops, loc_table, marked_text, param_of, parse, to_text
 from ...ir import codes as C
 from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
@@ -22,21 +22,14 @@ if TYPE_CHECKING:
 __all__ = ["BACKEND", "InterpBackend", "InterpExecutable"]
 
 
-def _array_of(pointer: Op) -> int | None:
-    """The index of the array parameter that an address points into, None for other memory."""
-    while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-        pointer = pointer.args[0]
-    return pointer.attr[0] if pointer.code == C.ARG_ADDR else None
-
-
 def _meta(func: Func) -> KernelMeta:
     written: set[int] = set()
     seeded = False
     for op in all_ops(func):
         if op.code == C.CALL:
-            written.update([n for n in map(_array_of, op.args) if n is not None])
+            written.update([n for n in map(param_of, op.args) if n is not None])
         if C.WRITE[op.code] or C.ATOMIC[op.code]:
-            number = _array_of(op.args[0])
+            number = param_of(op.args[0])
             if number is not None:
                 written.add(number)
         seeded = seeded or op.code in (C.LAUNCH_SEED, C.RAND)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ir import Op, Param, operand_type
+from ...ir import Op, Param, base_of, operand_type
 from ...ir import codes as C
 from ...types import ElementLayout, PointerType, Type
 
@@ -59,8 +59,7 @@ def _in_field(indices: list[str], layout: ElementLayout) -> tuple[str, list[Limi
 def address_number(e: Any, op: Op) -> None:
     """Emit the number of an address: bytes after the first of its memory, which has its own."""
     pointer = base = op.args[0]
-    while base.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-        base = base.args[0]
+    base = base_of(base)
     # An array of a caller comes without its number: its elements count from one place.
     number = base.attr[0] if base.code == C.ARG_ADDR else base.id
     size = pointer.type.elem.size if isinstance(pointer.type, PointerType) else 1

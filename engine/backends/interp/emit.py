@@ -31,7 +31,7 @@ from itertools import product
 from typing import Any, Final
 
 from ...errors import QuadrantsUnsupportedError
-from ...ir import Block, Callee, Func, Op, all_ops, walk
+from ...ir import Block, Callee, Func, Op, all_ops, base_of, walk
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn, cast_fn, unary_fn
 from ...types import DataType, PointerType, Type, f32, f64, i32, u1
@@ -331,8 +331,7 @@ class Emitter:
 
     def memory(self, pointer: Op) -> str:
         """The name of the elements that an address indexes."""
-        while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-            pointer = pointer.args[0]
+        pointer = base_of(pointer)
         if pointer.code == C.GLOBAL_TMP and isinstance(pointer.type, PointerType):
             return f"t_{pointer.type.elem}"
         if pointer.code in (C.ARRAY_ALLOCA, C.ALLOCA):

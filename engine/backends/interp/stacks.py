@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from ...ir import Op
+from ...ir import Op, pointee
 from ...ir import codes as C
 from ...ir.semantics import binary_fn
-from ..stacks import element
 
 if TYPE_CHECKING:
     from .emit import Emitter
@@ -56,7 +55,7 @@ def _load_top_adj(e: Emitter, op: Op) -> None:
 
 
 def _acc_adjoint(e: Emitter, op: Op) -> None:
-    place, t = f"d{op.args[0].id}[-1]", element(op.args[0])
+    place, t = f"d{op.args[0].id}[-1]", pointee(op.args[0])
     e.line(f"{place} = {e.function(binary_fn(C.ADD, t, t, t))}({place}, {e.arg(op, 1)})")
 
 

@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from ...ir import Op
+from ...ir import Op, base_of
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION, binary_fn
 from ...types import DataType, PointerType, u1
 from .element_offsets import element
 from .vector_ops import combined
-from .vectorizable import BLIND, READ, base_of
+from .vectorizable import BLIND, READ
 
 if TYPE_CHECKING:
     from .vector import VectorEmitter

@@ -21,11 +21,11 @@ from __future__ import annotations
 from typing import Final
 
 from ...analysis import is_parallel, use_counts
-from ...ir import Block, Func, Op, walk
+from ...ir import Block, Func, Op, base_of, walk
 from ...ir import codes as C
 from ...types import PointerType
 
-__all__ = ["BLIND", "READ", "SHARED", "Facts", "Key", "base_of", "refusal"]
+__all__ = ["BLIND", "READ", "SHARED", "Facts", "Key", "refusal"]
 
 READ: Final = "read"
 BLIND: Final = "blind"
@@ -62,13 +62,6 @@ def refusal(func: Func, task: Op) -> str:
             return "it uses a value from outside of it"
         known.add(op)
     return ""
-
-
-def base_of(pointer: Op) -> Op:
-    """The op where the chain of addresses that ends in ``pointer`` begins."""
-    while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-        pointer = pointer.args[0]
-    return pointer
 
 
 class Facts:

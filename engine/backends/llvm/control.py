@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ...ir import Op, walk
+from ...ir import Op, base_of, walk
 from ...ir import codes as C
 from ...types import DataType, Type, f64, i64, u64, void
 from ..base import AssertSite, PrintSite
@@ -14,7 +14,7 @@ from .dialect import ORDERED, declared_call
 from .hints import SCALAR
 from .memory_ops import in_memory, note_written
 from .scalars import convert
-from .text import MEMORY, VALUE
+from .text import MEMORY, SIZE, VALUE
 
 if TYPE_CHECKING:
     from .emitter import Emitter
@@ -75,8 +75,53 @@ def _continue(e: Emitter, op: Op) -> None:
 
 
 def _range_for(e: Emitter, op: Op) -> None:
+    if op.attr.move and _move(e, op):
+        return
     bounds = [e.v[b.id] for b in op.args]
     nest(e, op, bounds, op.attr.axes, op.attr.reversed)
+
+
+def _move(e: Emitter, op: Op) -> bool:
+    """Call what moves the tile of a loop; False if its body does more than that."""
+    accesses = [x for x in op.regions[0].ops if not C.PURE[x.code]]
+    if [x.code for x in accesses] != [C.GLOBAL_LOAD, C.GLOBAL_STORE] or len(op.args) != 4:
+        return False
+    load, store = accesses
+    if store.args[1] is not load:
+        return False
+    row, column = op.attr.axes or (0, 1)
+    (to, source), down = _addresses(e, op, load, store), _addresses(e, op, load, store, row)
+    transposed = op.attr.move == "transposed"
+    right = _addresses(e, op, load, store, column) if transposed else down
+    pitches = _distance(e, to, right[0]), _distance(e, source, down[1])
+    bounds = [e.widened(e.v[bound.id]) for bound in op.args]
+    counts = [e.value(f"sub nsw i64 {bounds[2 * k + 1]}, {bounds[2 * k]}") for k in (row, column)]
+    size = SIZE[load.type.name]
+    helper = e.helper(f"move.transposed.{size}" if transposed else "move.streamed")
+    if not transposed:
+        counts[1] = e.value(f"mul nsw i64 {counts[1]}, {size}")
+    e.line(f"call void {helper}(ptr {to}, i64 {pitches[0]}, ptr {source}, i64 {pitches[1]}, "
+           f"i64 {counts[0]}, i64 {counts[1]})")  # fmt: skip
+    note_written(e, store.args[0])
+    return True
+
+
+def _addresses(e: Emitter, op: Op, load: Op, store: Op, further: int = -1) -> tuple[str, str]:
+    """The addresses of the first iteration's store and load, or of the next one along an axis."""
+    for axis in (0, 1):
+        narrow = e.v[op.args[2 * axis].id]
+        if axis == further:
+            narrow = e.value(f"add nsw i32 {narrow}, 1")
+        e.loop_values[op.id, axis] = Counter(narrow, e.widened(narrow))
+    for x in op.regions[0].ops:
+        if C.PURE[x.code] and x.id not in e.unused:
+            e.table[x.code](e, x)
+    return e.v[store.args[0].id], e.v[load.args[0].id]
+
+
+def _distance(e: Emitter, one: str, other: str) -> str:
+    first, second = (e.value(f"ptrtoint ptr {place} to i64") for place in (one, other))
+    return e.value(f"sub i64 {second}, {first}")
 
 
 def nest(
@@ -126,7 +171,7 @@ def _independent(e: Emitter, op: Op, begin: int) -> str:
     these accesses. Those to variables have none: LLVM looks at what depends on them."""
     ids = {
         x.id for x in walk(op.regions[-1])
-        if x.code in (C.GLOBAL_LOAD, C.GLOBAL_STORE) and _base(x).code == C.ARG_ADDR
+        if x.code in (C.GLOBAL_LOAD, C.GLOBAL_STORE) and base_of(x.args[0]).code == C.ARG_ADDR
     }  # fmt: skip
     group = e.state.access_group()
     for i in range(begin, len(e.lines)):
@@ -134,13 +179,6 @@ def _independent(e: Emitter, op: Op, begin: int) -> str:
         if e.ids[i] in ids and (" = load " in text or text.lstrip().startswith("store ")):
             e.lines[i] = f"{text}, !llvm.access.group !{group}"
     return f'!{{!"llvm.loop.parallel_accesses", !{group}}}'
-
-
-def _base(access: Op) -> Op:
-    pointer = access.args[0]
-    while pointer.code == C.SHIFT_PTR:
-        pointer = pointer.args[0]
-    return pointer
 
 
 class _Loop(NamedTuple):

@@ -175,9 +175,11 @@ class Emitter(Statements):
 
     scope: of atomics, as text. space / private: the text before pointers into the argument buffer
     and the heaps, and into the function's own memory. most_stack: bytes that arrays of one function
-    may have. array_align: of such an array. real_atomics: there are atomic sums, minima and maxima
-    of floats. real_notes: the text after them. own_exp: exp of f32 under fast_math is arithmetic,
-    not a call of the C library.
+    may have. array_align: of such an array. far: the text before pointers into arrays. together:
+    threads of the function wait for each other, so memory may have changed after a barrier although
+    the thread itself writes nothing: no pointer must be `noalias`. real_atomics: there are atomic
+    sums, minima and maxima of floats. real_notes: the text after them. own_exp: exp of f32 under
+    fast_math is arithmetic, not a call of the C library.
     """
 
     language = "LLVM"
@@ -190,6 +192,8 @@ class Emitter(Statements):
     own_exp: ClassVar[bool] = True
     most_stack: ClassVar[int] = _MOST_STACK
     array_align: ClassVar[int] = 64
+    far: ClassVar[str] = ""
+    together: bool = False
 
     def __init__(
         self,
@@ -409,14 +413,16 @@ class Emitter(Statements):
     def array(self, number: int) -> str:
         state = self.state
         p = state.func.params[number]
-        alias = "noalias " if state.apart[number] and not self.calls else ""
+        apart = state.apart[number] and not self.calls and not self.together
+        alias = "noalias " if apart else ""
         if number in self.read_only:
             alias += "readonly "
         size = SIZE[p.dtype.name]
         if p.layout is not None:
             alias += f"dereferenceable({p.layout.span * size}) "
         name, at = state.param_names[number], state.layout.params[number]
-        return self.param(f"p.{name}", "ptr", at, f"{alias}noundef align {size}")
+        attributes = f"{alias}noundef align {size}"
+        return self.far + self.param(f"p.{name}", f"ptr {self.far}".rstrip(), at, attributes)
 
     def extent(self, axis: int, number: int) -> str:
         p = self.state.func.params[number]

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ...ir import Func, Op
+from ...ir import Func, Op, pointee
 from ...types import Type
 from ..kernarg import abi
-from ..stacks import element
 from .dialect import Dialect
 from .emitter import Emitter, ModuleState, Slot
 from .gpu_ops import GPU_OPS, own
@@ -31,7 +30,7 @@ _DYNAMIC: Final = "@shared_memory"
 
 def shared_bytes(array: Op) -> int:
     """The bytes of an array that a block shares."""
-    return (array.attr.count * SIZE[element(array).name] + 15) & -16
+    return (array.attr.count * SIZE[pointee(array).name] + 15) & -16
 
 
 class GpuState(ModuleState):
@@ -57,8 +56,6 @@ class GpuEmitter(Emitter):
     unroll a loop, by op id.
     arrays: names of the arrays that the task's blocks share, by op. shared_bytes: their size.
     dynamic: they are in memory that the launch allocates, not in globals of their own.
-    together: its threads wait for each other, so memory may have changed after a barrier although
-    the thread itself writes nothing: no pointer must be `noalias`.
     """
 
     table: ClassVar[list[Callable[[Any, Any], None]]] = [
@@ -67,6 +64,7 @@ class GpuEmitter(Emitter):
     own_exp = False
     most_stack = 1 << 18
     array_align = 16
+    far = "addrspace(1) "
 
     def __init__(self, state: GpuState, **facts: Any) -> None:
         super().__init__(state, **facts)
@@ -82,7 +80,6 @@ class GpuEmitter(Emitter):
         self.aligned: dict[int, int] = {}
         self.schedule: Schedule | None = None
         self.unrolls: dict[int, int] = {}
-        self.together = False
 
     def rolled(self) -> str:
         """The metadata of the branch back of a loop that LLVM must not unroll."""
@@ -105,20 +102,6 @@ class GpuEmitter(Emitter):
             self.head += self.dialect.register(self, name)
         return value
 
-    def array(self, number: int) -> str:
-        state = self.state
-        p = state.func.params[number]
-        apart = state.apart[number] and not self.calls and not self.together
-        alias = "noalias " if apart else ""
-        if number in self.read_only:
-            alias += "readonly "
-        size = SIZE[p.dtype.name]
-        if p.layout is not None:
-            alias += f"dereferenceable({p.layout.span * size}) "
-        name, at = state.param_names[number], state.layout.params[number]
-        attributes = f"{alias}noundef align {size}"
-        return f"addrspace(1) {self.param(f'p.{name}', 'ptr addrspace(1)', at, attributes)}"
-
     def shared(self, op: Op) -> str:
         """The array that an op makes for its block."""
         found = self.arrays.get(op.id)
@@ -131,7 +114,7 @@ class GpuEmitter(Emitter):
                 self.head.append(f"  {name} = {place}")
             else:
                 name, defined = f"@shared.{len(self.gpu.shared)}", self.gpu.shared
-                of = f"[{op.attr.count} x {MEMORY[element(op).name]}]"
+                of = f"[{op.attr.count} x {MEMORY[pointee(op).name]}]"
                 defined.append(f"{name} = internal addrspace(3) global {of} undef, align 16")
             found = self.arrays[op.id] = f"addrspace(3) {name}"
             self.shared_bytes += shared_bytes(op)

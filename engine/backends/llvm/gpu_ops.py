@@ -12,12 +12,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ...analysis import shared_arrays
-from ...ir import Block, Op
+from ...ir import Block, Op, base_of, pointee
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION
 from ...types import DataType, Type, f16, f32, u1
 from ..base import PrintSite
-from ..stacks import element
 from .control import CONTROL_OPS, as_slot
 from .dialect import LIBRARY, ORDERED
 from .memory_ops import MEMORY_OPS, array_alloca, in_memory, note_written
@@ -67,8 +66,7 @@ def own(pointer: Op) -> str:
 
     A name where only the caller of this function knows; see `Dialect.asks_space`.
     """
-    while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
-        pointer = pointer.args[0]
+    pointer = base_of(pointer)
     if pointer.code == C.CALL_ARG:
         return f"%arg.{pointer.attr}.own"
     array = pointer.code == C.ARRAY_ALLOCA and pointer.attr.space != "shared"
@@ -117,8 +115,7 @@ def _update_of_any(e: GpuEmitter, op: Op) -> None:
 
 def _only_read(e: GpuEmitter, pointer: Op) -> bool:
     """True if nothing writes what ``pointer`` points to while the task runs."""
-    while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
-        pointer = pointer.args[0]
+    pointer = base_of(pointer)
     if pointer.code != C.ARG_ADDR or e.calls:
         return False
     number: int = pointer.attr[0]
@@ -137,7 +134,7 @@ def zero_shared(e: GpuEmitter, body: Block, threads: int) -> None:
     arrays = [array for array in shared_arrays(body) if array.attr.clear]
     for array in arrays:
         e.op_id = array.id
-        t = element(array)
+        t = pointee(array)
         count, place = array.attr.count, e.shared(array)
         again, store, done = e.label("zero"), e.label("store"), e.label("zeroed")
         before = e.block

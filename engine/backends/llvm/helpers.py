@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from .moves import move_text
+
 __all__ = ["gpu_helper_text", "helper_text"]
 
 _F64_TO_F16 = """\
@@ -194,6 +196,8 @@ def gpu_helper_text(name: str, space: str, scope: str) -> tuple[str, tuple[str, 
 
 def helper_text(name: str) -> tuple[str, tuple[str, ...]]:
     """The definition of ``@qd.<name>`` and the intrinsics that it calls."""
+    if name.startswith("move."):
+        return move_text(name)
     if name == "f64_to_f16":
         return _F64_TO_F16, ("declare double @llvm.fabs.f64(double)",)
     if name == "exp_f32":

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import QuadrantsUnsupportedError
-from ...ir import Op
+from ...ir import Op, param_of, pointee
 from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION
-from ...types import DataType, PointerType, Type, i32, u1
+from ...types import Type, i32, u1
 from ..kernarg import abi
 from .scalars import combine
 from .text import MEMORY, SIZE, VALUE, constant, zero
@@ -53,23 +53,15 @@ def _const(e: Emitter, op: Op) -> None:
     e.v[op.id] = constant(op.attr, op.type)
 
 
-def _elem(op: Op) -> DataType:
-    """The element type of a pointer op."""
-    t: Type = op.type
-    assert isinstance(t, PointerType)
-    assert isinstance(t.elem, DataType)
-    return t.elem
-
-
 def _alloca(e: Emitter, op: Op) -> None:
-    t = _elem(op)
+    t = pointee(op)
     ty = MEMORY[t.name]
     place = e.v[op.id] = e.local(e.name(), ty, max(SIZE[t.name], 4))
     e.line(f"store {ty} {zero(t)}, ptr {place}")
 
 
 def array_alloca(e: Emitter, op: Op) -> None:
-    t = _elem(op)
+    t = pointee(op)
     name = e.name()
     size = op.attr.count * SIZE[t.name]
     e.take_stack(op, size)
@@ -101,10 +93,9 @@ def _store(e: Emitter, op: Op) -> None:
 
 def note_written(e: Emitter, pointer: Op) -> None:
     """Note that the array which ``pointer`` points into is written, if it is a parameter."""
-    while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
-        pointer = pointer.args[0]
-    if pointer.code == C.ARG_ADDR:
-        e.state.written.add(pointer.attr[0])
+    number = param_of(pointer)
+    if number is not None:
+        e.state.written.add(number)
 
 
 def _arg_load(e: Emitter, op: Op) -> None:
@@ -140,7 +131,7 @@ def _element(e: Emitter, op: Op, base: str, parts: tuple[str, str]) -> None:
 
     In two steps, so that what does not change in the inner loop is an address by itself.
     """
-    ty = MEMORY[_elem(op).name]
+    ty = MEMORY[pointee(op).name]
     space, gap, base = base.rpartition(" ")
     for part in parts:
         if part != "0":

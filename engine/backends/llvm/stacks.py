@@ -30,11 +30,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import QuadrantsInternalError
-from ...ir import Block, Op, walk
+from ...ir import Block, Op, pointee, walk
 from ...ir import codes as C
 from ...types import DataType
 from ..kernarg import abi
-from ..stacks import element
 from .memory_ops import in_memory
 from .scalars import combine
 from .text import MEMORY, SIZE, zero
@@ -57,7 +56,7 @@ class TaskStacks:
         self.task: Final = number
         self.area: Final = area
         self.numbers: Final = {op.id: i for i, op in enumerate(stacks)}
-        self.kinds: Final = {element(op).is_real for op in stacks}
+        self.kinds: Final = {pointee(op).is_real for op in stacks}
         self.thread: Final = thread
         if area.claims >= 0:
             _check_claims(task.regions[1], False)
@@ -68,7 +67,7 @@ def _check_claims(block: Block, claimed: bool) -> None:
     for op in block.ops:
         if op.code == C.AD_STACK_CLAIM:
             claimed = True
-        elif C.STACK[op.code] and not claimed and element(op.args[0]).is_real:
+        elif C.STACK[op.code] and not claimed and pointee(op.args[0]).is_real:
             raise QuadrantsInternalError.from_loc(
                 f"${op.id} = {op.name}is before the ad_stack_claim of its task", op.loc
             )
@@ -158,7 +157,7 @@ def _claim(e: Emitter, op: Op) -> None:
 
 def _alloca(e: Emitter, op: Op) -> None:
     _stacks(e, op)
-    t = element(op)
+    t = pointee(op)
     name = e.name()
     e.v[op.id] = e.local(name, "i64", 8)
     e.line(f"store i64 0, ptr {e.v[op.id]}")
@@ -175,7 +174,7 @@ def _tops(stack: Op) -> tuple[str, ...]:
 def _slot(e: Emitter, stack: Op, index: str, adjoint: bool = False) -> str:
     """The address of the value, or the adjoint, of an entry."""
     stacks = _stacks(e, stack)
-    number, t = stacks.numbers[stack.id], element(stack)
+    number, t = stacks.numbers[stack.id], pointee(stack)
     offset = stacks.area.stack(number) + 8
     name = f"t{stacks.task}.s{number}.base"
     base = e.heap(name, offset, f"noalias noundef align {SIZE[t.name]}")
@@ -196,7 +195,7 @@ def _count(e: Emitter, stack: Op) -> str:
 
 def _push(e: Emitter, op: Op) -> None:
     stack, value = op.args
-    stacks, t = _stacks(e, op), element(stack)
+    stacks, t = _stacks(e, op), pointee(stack)
     number = stacks.numbers[stack.id]
     offset = stacks.area.stack(number)
     capacity = e.param(f"t{stacks.task}.s{number}.capacity", "i64", offset, "noundef")
@@ -222,7 +221,7 @@ def _get(e: Emitter, t: DataType, at: str) -> str:
 
 def _pop(e: Emitter, op: Op) -> None:
     stack = op.args[0]
-    t = element(stack)
+    t = pointee(stack)
     count = e.value(f"add nsw i64 {_count(e, stack)}, -1")
     e.line(f"store i64 {count}, ptr {e.v[stack.id]}")
     # Of an empty stack the place of the first entry is read, and never used.
@@ -233,7 +232,7 @@ def _pop(e: Emitter, op: Op) -> None:
 
 def _load(e: Emitter, op: Op) -> None:
     stack = op.args[0]
-    t = element(stack)
+    t = pointee(stack)
     part = ".adj" if op.code == C.AD_STACK_LOAD_TOP_ADJ else ".top"
     got = _get(e, t, e.v[stack.id] + part)
     e.v[op.id] = e.value(f"trunc i8 {got} to i1") if t.bits == 1 else got
@@ -241,7 +240,7 @@ def _load(e: Emitter, op: Op) -> None:
 
 def _acc_adjoint(e: Emitter, op: Op) -> None:
     stack, value = op.args
-    t = element(stack)
+    t = pointee(stack)
     top = e.v[stack.id] + ".adj"
     total = combine(e, C.ADD, t, _get(e, t, top), e.v[value.id])
     _put(e, total, t, top)

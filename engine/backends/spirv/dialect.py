@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...analysis import recursive
 from ...errors import QuadrantsUnsupportedError
-from ...ir import Op, all_ops, walk
+from ...ir import Op, all_ops, base_of, walk
 from ...ir import codes as C
 from ...types import PointerType, Type
 from ..llvm.dialect import LIBRARY, Dialect
@@ -128,8 +128,7 @@ def _check(op: Op) -> None:
 
 def _own(pointer: Op) -> bool:
     """True if an address is certainly of the thread's own memory, which needs no atomics."""
-    while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
-        pointer = pointer.args[0]
+    pointer = base_of(pointer)
     assert isinstance(pointer.type, PointerType)
     shared = pointer.code == C.ARRAY_ALLOCA and pointer.attr.space == "shared"
     return pointer.code in (C.ALLOCA, C.ARRAY_ALLOCA) and not shared

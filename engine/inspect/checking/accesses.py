@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...ir import Block, Func, Op, all_ops
+from ...ir import Block, Func, Op, all_ops, base_of
 from ...ir import codes as C
 from ...types import PointerType
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .terms import Terms
 
 __all__ = [
-    "Access", "Limits", "Scope", "Taken", "Traced", "base_of", "changed_by", "changed_of",
+    "Access", "Limits", "Scope", "Taken", "Traced", "changed_by", "changed_of",
     "elem_of", "memory_of", "own", "written_of",
 ]  # fmt: skip
 
@@ -88,13 +88,6 @@ def own(scope: Scope | None, term: Any) -> Any:
     if scope is not None:
         scope.own.append(term)
     return term
-
-
-def base_of(pointer: Op) -> Op:
-    """The memory that a pointer points into."""
-    while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-        pointer = pointer.args[0]
-    return pointer
 
 
 def memory_of(func: Func, base: Op) -> str:

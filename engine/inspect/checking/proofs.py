@@ -25,8 +25,9 @@ from itertools import islice, product
 from typing import Any, Final, NamedTuple
 
 from ...analysis import enclosing_loops
+from ...ir import base_of
 from ...ir import codes as C
-from .accesses import Access, Scope, Traced, base_of
+from .accesses import Access, Scope, Traced
 from .late import Late, made
 from .loops import names_of
 from .renaming import Renaming

@@ -24,11 +24,10 @@ from ...backends.interp import blocks
 from ...backends.interp.emit import Emitter
 from ...backends.interp.run import InterpretedKernel
 from ...errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
-from ...ir import Func, Op, walk
+from ...ir import Func, Op, base_of, walk
 from ...ir import codes as C
 from ..interpreting import TooLong
 from ..trials import Trials, UnjudgedError
-from .accesses import base_of
 from .fences import Fences
 
 __all__ = ["Followed", "Seen", "Shadow", "watched"]

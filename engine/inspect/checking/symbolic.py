@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...analysis import is_parallel, needs_blocks
-from ...ir import Block, Func, Op, walk
+from ...ir import Block, Func, Op, base_of, walk
 from ...ir import codes as C
 from ...types import DataType, PointerType, i32
 from .accesses import (
@@ -28,7 +28,6 @@ from .accesses import (
     Limits,
     Scope,
     Taken,
-    base_of,
     changed_by,
     elem_of,
     memory_of,

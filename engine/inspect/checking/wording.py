@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...analysis import enclosing_loops, is_parallel
 from ...errors import QuadrantsRuntimeError
-from ...ir import Func, Op
+from ...ir import Func, Op, base_of
 from ...ir import codes as C
 from ..record_check import CheckFinding
-from .accesses import base_of
 
 if TYPE_CHECKING:
     from .launches import Launched

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
-from ...ir import Op
+from ...ir import Op, base_of
 from ...ir import codes as C
 from ..contents import elements
 from ..inputs import by_index
@@ -211,7 +211,7 @@ class Cells:
         for pc, instruction in enumerate(self._machine.code):
             op = instruction.op
             writes = op is not None and (C.WRITE[op.code] or C.ATOMIC[op.code])
-            if op is not None and writes and op.args and fits(_root(op)):
+            if op is not None and writes and op.args and fits(base_of(op.args[0])):
                 out.add(pc)
         return frozenset(out)
 
@@ -237,7 +237,7 @@ class Cells:
         machine = self._machine
         op = machine.code[machine.pc].op
         assert op is not None
-        root = _root(op)
+        root = base_of(op.args[0])
         memory = machine.env.get(f"q{root.attr}m") if root.code == C.CALL_ARG else None
         if watch.array < 0:
             if watch.lane >= 0 and machine.lane != watch.lane:
@@ -280,14 +280,6 @@ class Cells:
         if watch.cells is not None and len(out) > 1:
             return out[min(watch.cells)]
         return out[0] if len(out) == 1 else Vector(out)
-
-
-def _root(op: Op) -> Op:
-    """The op that the address which ``op`` writes to starts from."""
-    pointer = op.args[0]
-    while pointer.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-        pointer = pointer.args[0]
-    return pointer
 
 
 def _element(op: Op, keys: tuple[str | int, ...], text: str) -> frozenset[int] | None:

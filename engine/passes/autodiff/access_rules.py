@@ -19,9 +19,9 @@ from typing import Final
 
 from ...analysis import MemoryLocations, contains, enclosing_loops, is_invariant
 from ...errors import QuadrantsCompilationError
-from ...ir import Func, Op, walk
+from ...ir import Func, Op, base_of, walk
 from ...ir import codes as C
-from .activity import Activity, root_of
+from .activity import Activity
 from .independent_blocks import is_parallel
 from .rerun import Rerun
 
@@ -183,7 +183,7 @@ class _Accesses:
 
 def _array(op: Op) -> int:
     """The number of the parameter that a load or update touches, -1 for other memory."""
-    root = root_of(op.args[0])
+    root = base_of(op.args[0])
     return int(root.attr[0]) if root.code == C.ARG_ADDR and not root.attr[1] else -1
 
 

@@ -14,24 +14,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...ir import Func, Op, walk
+from ...ir import Func, Op, base_of, walk
 from ...ir import codes as C
 from .derivatives import RULES, flows
 from .segments import cells_of, reversed_part
 
-__all__ = ["Activity", "root_of"]
+__all__ = ["Activity"]
 
 _UPDATES: Final = frozenset({C.LOCAL_STORE, C.GLOBAL_STORE}) | {
     code for code in range(C.COUNT) if C.ATOMIC[code]
 }
 _LOADS: Final = frozenset({C.LOCAL_LOAD, C.GLOBAL_LOAD})
-
-
-def root_of(ptr: Op) -> Op:
-    """The memory that an address is in: an `arg_addr`, a variable or an array of the kernel."""
-    while ptr.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-        ptr = ptr.args[0]
-    return ptr
 
 
 class Activity:
@@ -59,7 +52,7 @@ class Activity:
 
     def has_adjoint(self, ptr: Op) -> bool:
         """True if ``ptr`` is the address of an array element that has an adjoint."""
-        root = root_of(ptr)
+        root = base_of(ptr)
         return root.code == C.ARG_ADDR and root.attr[0] in self.with_adjoint and not root.attr[1]
 
     def _find_varied(self) -> None:
@@ -82,10 +75,10 @@ class Activity:
                                 break
                 elif code in _LOADS:
                     ptr = op.args[0]
-                    if op not in varied and (self.has_adjoint(ptr) or root_of(ptr) in varied):
+                    if op not in varied and (self.has_adjoint(ptr) or base_of(ptr) in varied):
                         varied.add(op)
                 elif code in _UPDATES:
-                    root = root_of(op.args[0])
+                    root = base_of(op.args[0])
                     if op.args[1] in varied and root not in varied and root.code != C.ARG_ADDR:
                         varied.add(root)
                         changed = True
@@ -107,14 +100,14 @@ class Activity:
                     value = op.args[1]
                     if value in varied and value not in active:
                         ptr = op.args[0]
-                        if self.has_adjoint(ptr) or root_of(ptr) in active:
+                        if self.has_adjoint(ptr) or base_of(ptr) in active:
                             active.add(value)
                 if op in active:
                     if code in rules:
                         args = op.args
                         active.update([args[i] for i in flows(op) if args[i] in varied])
                     elif code in _LOADS or code in _UPDATES:
-                        root = root_of(op.args[0])
+                        root = base_of(op.args[0])
                         if root not in active and root in varied:
                             active.add(root)
                             changed = True
@@ -137,7 +130,7 @@ class Activity:
                 if op.args[0] not in active:
                     continue
             elif code == C.GLOBAL_STORE:
-                if not (self.has_adjoint(op.args[0]) or root_of(op.args[0]) in active):
+                if not (self.has_adjoint(op.args[0]) or base_of(op.args[0]) in active):
                     continue
             elif C.ATOMIC[code]:
                 if op.args[1] not in active and op not in active:

@@ -30,12 +30,12 @@ from typing import Final, NoReturn
 
 from ...analysis import SUBGROUP_OPS
 from ...errors import QuadrantsCompilationError
-from ...ir import Callee, Func, Op, walk
+from ...ir import Callee, Func, Op, base_of, walk
 from ...ir import codes as C
 from ..manager import PassCx
 from ..registry import register
 from .access_rules import check_accesses
-from .activity import Activity, root_of
+from .activity import Activity
 from .independent_blocks import is_parallel
 from .rerun import Rerun
 
@@ -75,7 +75,7 @@ class _Checker:
 
     def name(self, ptr: Op) -> str:
         """The user's name for the memory at an address."""
-        root = root_of(ptr)
+        root = base_of(ptr)
         if root.code == C.ARG_ADDR:
             return self.func.params[int(root.attr[0])].name
         name = root.attr if root.code == C.ALLOCA else getattr(root.attr, "name", "")
@@ -97,7 +97,7 @@ class _Checker:
     def call(self, op: Op) -> None:
         varied = self.activity.varied
         touched = self.touched(op.attr)
-        if touched is None and not any(a in varied or root_of(a) in varied for a in op.args):
+        if touched is None and not any(a in varied or base_of(a) in varied for a in op.args):
             return
         what = f"which reads or writes {touched}" if touched else "with values that depend on them"
         _refuse(
@@ -123,7 +123,7 @@ class _Checker:
         """An atomic on memory that has adjoints, or may have."""
         activity = self.activity
         ptr = op.args[0]
-        root = root_of(ptr)
+        root = base_of(ptr)
         array = activity.has_adjoint(ptr)
         if not array and root not in activity.varied:
             return
@@ -233,7 +233,7 @@ class _Checker:
         while left:
             for op in walk(callees[left.pop()].body):
                 if op.code == C.GLOBAL_STORE or C.ATOMIC[op.code]:
-                    if root_of(op.args[0]).code not in (C.ALLOCA, C.ARRAY_ALLOCA):
+                    if base_of(op.args[0]).code not in (C.ALLOCA, C.ARRAY_ALLOCA):
                         return True
                 elif op.code == C.CALL and op.attr not in seen:
                     seen.add(op.attr)

@@ -23,11 +23,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ...ir import Block, Builder, Func, Op, walk
+from ...ir import Block, Builder, Func, Op, base_of, walk
 from ...ir import codes as C
 from ...ir.attrs import AdStackAttr
 from ...types import DataType, PointerType, i32
-from .activity import root_of
 from .names import name_of
 from .needs import FREE
 
@@ -141,10 +140,10 @@ class _Search:
                 self._mark(op)
             elif code == C.CALL:
                 for a in op.args:
-                    if a.type.is_ptr and root_of(a).code in _OWN:
-                        self._writers.setdefault(root_of(a), []).append(op)
+                    if a.type.is_ptr and base_of(a).code in _OWN:
+                        self._writers.setdefault(base_of(a), []).append(op)
             elif C.WRITE[code] or C.ATOMIC[code]:
-                root = root_of(op.args[0])
+                root = base_of(op.args[0])
                 if root.code in _OWN:
                     self._writers.setdefault(root, []).append(op)
             elif code in _JUMPS:
@@ -165,7 +164,7 @@ class _Search:
             if C.READ[op.code] or C.ATOMIC[op.code] or op.code == C.CALL:
                 for a in op.args:
                     if a.type.is_ptr:
-                        self._reads(root_of(a))
+                        self._reads(base_of(a))
             for jump in self._jumps.pop(op, ()):
                 self._mark(jump)
             owner = op.block.owner if op.block is not None else None
@@ -218,13 +217,13 @@ def _unchanged(pair: Pair) -> set[Op]:
         before = before and op is not pair.forward
         if C.WRITE[op.code] or C.ATOMIC[op.code] or op.code == C.CALL:
             for a in op.args:
-                if a.type.is_ptr and root_of(a).code in _OWN:
-                    root = root_of(a)
+                if a.type.is_ptr and base_of(a).code in _OWN:
+                    root = base_of(a)
                     seen[root] = seen.get(root, True) and before
     visible = set(_blocks(pair.reverse))
     for op in walk(at):
         for a in op.args:
-            root = root_of(a) if a.type.is_ptr else a
+            root = base_of(a) if a.type.is_ptr else a
             if root.code in _OWN and root.block in visible and seen.get(root, True):
                 fixed.add(root)
     return fixed
@@ -246,7 +245,7 @@ def _leads(x: Op, pair: Pair, state: dict[Op, None], found: dict[Op, None]) -> s
     todo = [x]
     while todo:
         op = todo.pop()
-        rooted = op.type.is_ptr and root_of(op) in state
+        rooted = op.type.is_ptr and base_of(op) in state
         if op in found or op in state or (op.block in visible and not rooted):
             continue
         found[op] = None

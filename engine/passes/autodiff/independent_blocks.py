@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ...ir import Block, Func, Op, walk
+from ...ir import Block, Func, Op, base_of, walk
 from ...ir import codes as C
-from .activity import Activity, root_of
+from .activity import Activity
 from .segments import is_parallel, reversed_part, segments
 
 __all__ = ["IndependentBlock", "independent_blocks", "is_parallel"]
@@ -77,6 +77,6 @@ def _alone(loop: Op, cells: set[Op]) -> bool:
     inside = walk(loop.regions[0])
     own = {op for op in inside if op.code in _MEMORY} | cells
     return not any(
-        root_of(a).code in _MEMORY and root_of(a) not in own
+        base_of(a).code in _MEMORY and base_of(a) not in own
         for op in inside for a in op.args if a.type.is_ptr
     )  # fmt: skip

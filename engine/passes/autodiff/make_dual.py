@@ -27,12 +27,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ...ir import Block, Builder, Callee, Func, Op
+from ...ir import Block, Builder, Callee, Func, Op, base_of
 from ...ir import codes as C
 from ...types import DataType
 from ..manager import PassCx
 from ..registry import register
-from .activity import Activity, root_of
+from .activity import Activity
 from .derivatives import RULES, tangent
 
 
@@ -93,7 +93,7 @@ class _Maker:
         found = self.places.get(ptr)
         if found is not None:
             return found
-        root = root_of(ptr)
+        root = base_of(ptr)
         if root.code == C.ARG_ADDR:
             if not self.facts.has_adjoint(ptr):
                 return None

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...ir import Func, Op, walk
+from ...ir import Func, Op, base_of, walk
 from ...ir import codes as C
-from .activity import Activity, root_of
+from .activity import Activity
 from .derivatives import RULES, flows, needs
 from .independent_blocks import IndependentBlock
 
@@ -121,7 +121,7 @@ class Needs:
         if code in FREE:
             return _BOTH
         if code == C.GLOBAL_LOAD:
-            root = root_of(op.args[0])
+            root = base_of(op.args[0])
             if root.code != C.ARG_ADDR or root.attr[1] or root.attr[0] in grads:
                 return 0
         elif code == C.LOCAL_LOAD:

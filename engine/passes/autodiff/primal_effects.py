@@ -11,9 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from ...errors import QuadrantsCompilationError
-from ...ir import Block, Func, Op, walk
+from ...ir import Block, Func, Op, base_of, walk
 from ...ir import codes as C
-from .activity import root_of
 
 __all__ = ["delete_unneeded"]
 
@@ -80,10 +79,10 @@ class _Live:
                     todo.append(a)
             if code in _LOADS:
                 for a in op.args:
-                    for writer in writers.pop(root_of(a), ()):
+                    for writer in writers.pop(base_of(a), ()):
                         self.mark(writer)
-            elif C.ATOMIC[code] and root_of(op.args[0]) in writers:
-                for writer in writers.pop(root_of(op.args[0])):
+            elif C.ATOMIC[code] and base_of(op.args[0]) in writers:
+                for writer in writers.pop(base_of(op.args[0])):
                     self.mark(writer)
             elif C.LOOP[code]:
                 for jump in jumps.pop(op, ()):
@@ -107,10 +106,10 @@ class _Live:
                 self.checks.append(op)
         elif code == C.CALL:
             for a in op.args:
-                if a.type.is_ptr and root_of(a).code in _OWN_MEMORY:
-                    self.writers.setdefault(root_of(a), []).append(op)
+                if a.type.is_ptr and base_of(a).code in _OWN_MEMORY:
+                    self.writers.setdefault(base_of(a), []).append(op)
         elif _MAKES[code]:
-            root = root_of(op.args[0])
+            root = base_of(op.args[0])
             if root.code in _OWN_MEMORY:
                 filled = root in self.cells and op in self.again
                 if code not in _LOADS and not filled:
@@ -128,7 +127,7 @@ class _Live:
         """Raise if ``op`` is needed but must not be done again."""
         code = op.code
         what = ""
-        if C.ATOMIC[code] and root_of(op.args[0]).code == C.ARG_ADDR:
+        if C.ATOMIC[code] and base_of(op.args[0]).code == C.ARG_ADDR:
             what = "the old value of an atomic operation on global memory"
         elif code == C.RAND:
             what = "a random number, and would draw another one"
@@ -158,7 +157,7 @@ def _is_harmless(func: Func, name: str) -> bool:
             code = op.code
             if code in (C.PRINT, C.RAND, C.CLOCK):
                 return False
-            if (C.WRITE[code] or C.ATOMIC[code]) and root_of(op.args[0]).code not in _OWN_MEMORY:
+            if (C.WRITE[code] or C.ATOMIC[code]) and base_of(op.args[0]).code not in _OWN_MEMORY:
                 return False
             if code == C.CALL and op.attr not in seen:
                 seen.add(op.attr)

@@ -36,7 +36,7 @@ from typing import Any, Final, NamedTuple
 from ...adstack.predicate import Predicate, text
 from ...adstack.size_expr import Arg, Binary, Const, SizeExpr, Var
 from ...analysis import use_counts
-from ...ir import Block, Builder, Func, Op, all_ops, walk
+from ...ir import Block, Builder, Func, Op, all_ops, param_of, walk
 from ...ir import codes as C
 from ...ir.edit import set_block
 from ...types import DataType, PointerType, u1
@@ -338,11 +338,9 @@ def _written(func: Func) -> set[int]:
         if op.code == C.CALL:
             return set(range(len(func.params)))
         if C.WRITE[op.code] or C.ATOMIC[op.code]:
-            base = op.args[0]
-            while base.code in (C.EXTERNAL_PTR, C.SHIFT_PTR):
-                base = base.args[0]
-            if base.code == C.ARG_ADDR:
-                out.add(base.attr[0])
+            number = param_of(op.args[0])
+            if number is not None:
+                out.add(number)
     return out
 
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...ir import Block, Func, Op
+from ...ir import Block, Func, Op, base_of
 from ...ir import codes as C
-from .activity import Activity, root_of
+from .activity import Activity
 from .derivatives import RULES, flows, needs
 
 __all__ = ["Rerun"]
@@ -35,7 +35,7 @@ class Rerun:
         self._stores: Final[dict[Op, list[Op]]] = {}
         for op in activity.flat:
             if op.code in _UPDATES:
-                root = root_of(op.args[0])
+                root = base_of(op.args[0])
                 if root.code != C.ARG_ADDR:
                     self._stores.setdefault(root, []).append(op)
         self._roots()
@@ -66,7 +66,7 @@ class Rerun:
         while left:
             op = left.pop()
             for a in op.args:
-                need(root_of(a) if a.type.is_ptr and root_of(a).code != C.ARG_ADDR else a, op)
+                need(base_of(a) if a.type.is_ptr and base_of(a).code != C.ARG_ADDR else a, op)
             for store in self._stores.get(op, ()):
                 need(store.args[1], store)
                 for a in _around(store):

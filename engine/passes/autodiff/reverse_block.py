@@ -14,10 +14,10 @@ from __future__ import annotations
 from typing import Final
 
 from ...errors import QuadrantsCompilationError
-from ...ir import Block, Builder, Func, Op
+from ...ir import Block, Builder, Func, Op, base_of
 from ...ir import codes as C
 from ...types import DataType, PointerType
-from .activity import Activity, root_of
+from .activity import Activity
 from .derivatives import RULES, contribution, flows, needs
 from .independent_blocks import IndependentBlock
 from .needs import FREE, kept_values
@@ -263,7 +263,7 @@ class _Reverse:
     def adjoint_address(self, ptr: Op) -> Op:
         """The address of the adjoint of the element at ``ptr``."""
         b = self.mirror.b
-        root = root_of(ptr)
+        root = base_of(ptr)
         if root.code != C.ARG_ADDR:
             return self.shifted(ptr, self.variable(root))
         parameter: int = root.attr[0]
@@ -332,7 +332,7 @@ class _Reverse:
             return
         b = self.mirror.b
         place = self.adjoint_address(op.args[0])
-        if root_of(op.args[0]).code == C.ARG_ADDR:
+        if base_of(op.args[0]).code == C.ARG_ADDR:
             b.emit(C.ATOMIC_ADD, (place, g))
         else:
             b.store(place, b.binary(C.ADD, b.load(place), g))

@@ -28,11 +28,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ....analysis import SUBGROUP_OPS, shared_arrays
-from ....ir import Block, Op, walk
+from ....ir import Block, Op, pointee, walk
 from ....ir import codes as C
 from ....ir.attrs import SUBGROUP_SIZE
 from ....types import f16, u1
-from ...stacks import element
 from .emitter import LOCAL, UNARY, Address, Emitter
 from .names import MEMORY, VALUE
 
@@ -131,7 +130,7 @@ def begin_group(e: IterationEmitter, task: Op, size: int) -> None:
     group = e.group = _Group(task, size)
     arrays = shared_arrays(task.regions[1])
     for array in arrays:
-        t = element(array)
+        t = pointee(array)
         name, count = e.names.fresh(array.attr.name, "shared"), array.attr.count
         kept = name
         if t is f16:  # arrays of halves there are none, but memory for them

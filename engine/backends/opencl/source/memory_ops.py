@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ....errors import QuadrantsUnsupportedError
-from ....ir import Op
+from ....ir import Op, param_of, pointee
 from ....ir import codes as C
 from ....ir.semantics import ATOMIC_OPERATION
-from ....types import DataType, PointerType, Type, f16
-from ...stacks import element
+from ....types import DataType, f16
 from . import atomics
 from .emitter import ADD, ATOM, GLOBAL, LOCAL, PRIVATE, UNARY, Address, Offset
 from .minmax import MinMaxVariable
@@ -39,7 +38,7 @@ def _const(e: Emitter, op: Op) -> None:
 
 
 def _alloca(e: Emitter, op: Op) -> None:
-    t = element(op)
+    t = pointee(op)
     name = e.names.fresh(op.attr, "variable")
     if op.id in e.plan.addressed and VALUE[t.name] != MEMORY[t.name]:
         _in_memory(e, op, name, t, 1)
@@ -55,7 +54,7 @@ def _alloca(e: Emitter, op: Op) -> None:
 
 
 def _array_alloca(e: Emitter, op: Op) -> None:
-    t = element(op)
+    t = pointee(op)
     size = op.attr.count * t.size
     if size > _MOST_STACK:
         raise QuadrantsUnsupportedError.from_loc(
@@ -131,20 +130,12 @@ def _key(e: Emitter, op: Op, variable: MinMaxVariable) -> str:
 
 def note_written(e: Emitter, pointer: Op) -> None:
     """Note that the array which ``pointer`` points into is written, if it is a parameter."""
-    while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
-        pointer = pointer.args[0]
-    if pointer.code == C.ARG_ADDR:
-        e.program.written.add(pointer.attr[0])
+    number = param_of(pointer)
+    if number is not None:
+        e.program.written.add(number)
 
 
 # Parameters and addresses
-
-
-def _elem(op: Op) -> DataType:
-    t: Type = op.type
-    assert isinstance(t, PointerType)
-    assert isinstance(t.elem, DataType)
-    return t.elem
 
 
 def _arg_load(e: Emitter, op: Op) -> None:
@@ -155,7 +146,7 @@ def _arg_addr(e: Emitter, op: Op) -> None:
     number, is_grad = op.attr
     if is_grad:
         raise QuadrantsUnsupportedError.from_loc("", op.loc, feature="access to a gradient")
-    e.addresses[op.id] = Address(e.array(number), "", _elem(op), GLOBAL)
+    e.addresses[op.id] = Address(e.array(number), "", pointee(op), GLOBAL)
 
 
 def _extent(e: Emitter, op: Op) -> None:
@@ -210,7 +201,7 @@ def _shift_ptr(e: Emitter, op: Op) -> None:
 
 
 def _global_tmp(e: Emitter, op: Op) -> None:
-    t = _elem(op)
+    t = pointee(op)
     e.addresses[op.id] = Address(e.global_tmp(op.attr, t), "", t, GLOBAL)
 
 

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from ....ir import Block, Op
+from ....ir import Block, Op, pointee
 from ....ir import codes as C
 from ....ir.edit import all_blocks
 from ....types import f32, f64
-from ...stacks import element
 
 __all__ = ["MinMaxVariable", "key_text", "minmax_variables"]
 
@@ -42,7 +41,7 @@ def minmax_variables(body: Block, inlined: set[int]) -> dict[int, MinMaxVariable
         return {}
     variables: dict[int, list[Op]] = {
         op.id: [] for block in blocks for op in block.ops
-        if op.code == C.ALLOCA and element(op) in (f32, f64)
+        if op.code == C.ALLOCA and pointee(op) in (f32, f64)
     }  # fmt: skip
     homes = {
         op.id: block for block in blocks for op in block.ops if op.code == C.ALLOCA

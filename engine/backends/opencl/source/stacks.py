@@ -22,11 +22,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ....ir import Op, walk
+from ....ir import Op, pointee, walk
 from ....ir import codes as C
 from ....types import DataType
 from ...kernarg import abi
-from ...stacks import element
 from ..facts import MEMORY as BUFFER
 from .emitter import GLOBAL, UNARY, Address
 from .memory_ops import fetch, set_memory
@@ -52,7 +51,7 @@ class TaskStacks:
         self.area: Final = area
         self.numbers: Final = {op.id: i for i, op in enumerate(stacks)}
         self.names: Final[dict[int, str]] = {}
-        self.kinds: Final = {element(op).is_real for op in stacks}
+        self.kinds: Final = {pointee(op).is_real for op in stacks}
         self.thread: Final = thread
 
 
@@ -110,7 +109,7 @@ def _claim(e: Emitter, op: Op) -> None:
 
 def _alloca(e: Emitter, op: Op) -> None:
     stacks = _stacks(e, op)
-    t = element(op)
+    t = pointee(op)
     name = e.names.fresh(f"{op.attr.name or 'stack'}_stack", ends=("_count", "_top", "_adj"))
     stacks.names[op.id] = name
     e.statement(op, f"long {name}_count = 0;")
@@ -130,7 +129,7 @@ def _name(e: Emitter, stack: Op) -> str:
 def _entry(e: Emitter, stack: Op, index: str, adjoint: bool = False) -> Address:
     """The value, or the adjoint, of an entry in the heap."""
     stacks = _stacks(e, stack)
-    number, t = stacks.numbers[stack.id], element(stack)
+    number, t = stacks.numbers[stack.id], pointee(stack)
     offset = stacks.area.stack(number) + 8
     alone = bool(e.program.restrict)
     base = e.param(f"qd_heap{number}", BUFFER, "uchar", offset, alone=alone)
@@ -143,7 +142,7 @@ def _entry(e: Emitter, stack: Op, index: str, adjoint: bool = False) -> Address:
 
 def _push(e: Emitter, op: Op) -> None:
     stack, value = op.args
-    stacks, t = _stacks(e, op), element(stack)
+    stacks, t = _stacks(e, op), pointee(stack)
     number, name = stacks.numbers[stack.id], _name(e, stack)
     capacity = e.param(f"qd_capacity{number}", "q", "long", stacks.area.stack(number))
     e.statement(op, f"if ({name}_count >= {capacity}) {_fail(e, number)}")
@@ -173,7 +172,7 @@ def _load(e: Emitter, op: Op) -> None:
 
 def _acc_adjoint(e: Emitter, op: Op) -> None:
     stack, value = op.args
-    t: DataType = element(stack)
+    t: DataType = pointee(stack)
     name = _name(e, stack)
     e.statement(op, f"{name}_adj = {combined(e, C.ADD, t, f'{name}_adj', e.at(value, UNARY))};")
     e.line(set_memory(e, _entry(e, stack, f"({name}_count - 1)", True), f"{name}_adj"))

@@ -21,12 +21,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ....ir import Op
+from ....ir import Op, base_of, pointee
 from ....ir import codes as C
 from ....passes.linear_form import form_of
 from ....passes.strides import WIDEST, Access
 from ....types import f16, u1
-from ...stacks import element
 from .emitter import ATOM
 from .memory_ops import note_written
 from .names import MEMORY
@@ -122,7 +121,7 @@ class Joined:
 
     def _movable(self, access: Access, pointer: Op) -> bool:
         """True if the address can be written before the body."""
-        if access.even is None or not access.step or element(pointer) is f16:
+        if access.even is None or not access.step or pointee(pointer) is f16:
             return False
         indices, extents = _parts(pointer)
         terms = [op for index in indices for op in form_of(index).terms]
@@ -159,7 +158,7 @@ class Joined:
         """Make the accesses of one row."""
         e, first = self.e, group[0]
         pointer = first.op.args[0]
-        access, t = self.accesses[pointer.id], element(pointer)
+        access, t = self.accesses[pointer.id], pointee(pointer)
         bits = WIDEST | access.step * self.width * access.size
         most = (bits & -bits) // access.size
         wanted: dict[int, list[_Access]] = {}
@@ -300,8 +299,7 @@ def _read_after_write(ops: list[Op]) -> set[int]:
         if not (C.READ[op.code] or C.WRITE[op.code] or C.ATOMIC[op.code]) or not op.args:
             continue
         pointer = op.args[0]
-        while pointer.code in (C.SHIFT_PTR, C.EXTERNAL_PTR):
-            pointer = pointer.args[0]
+        pointer = base_of(pointer)
         if pointer.code != C.ARG_ADDR:
             continue
         number = int(pointer.attr[0])
