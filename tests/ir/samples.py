@@ -37,6 +37,8 @@ kernel sample(x: ndarray<f32, 2, needs_grad>, n: i32, m: ndarray<i32, 1, clamp>,
     $216 : fragment_load $208, $206, $10 {part='b' columns=4 pitch=72}
     $217 : fragment_mma $209, $207, $208 {rows=2 columns=4}
     $218 : fragment_store $210, $209, $10 {pitch=8}
+    <f32> $219 = const 0.5
+    $220 : atomic_add_vector $209, $219, $219
     <f32> $13 = global_load $12
     <i32> $14 = local_load $3
     <f32> $15 = mul $13, $14
@@ -384,6 +386,9 @@ BROKEN_FRAGMENTS: tuple[tuple[str, str, int | None, str], ...] = (
     ("async_copy $206", "async_copy $207", 212, "$207 is in no shared array"),
     ("async_copy $206", "async_copy $209", 212, "between arrays of one type"),
     ("async_copy $206, $208, $211 [8]", "async_copy $206, $208, $211 [4]", 212, "copies 16 bytes"),
+    ("vector $209, $219, $219", "vector $209, $219", 220, "adds 2 or 4 values, not 1"),
+    ("vector $209, $219, $219", "vector $207, $219, $219", 220, "adds f32"),
+    ("vector $209, $219, $219", "vector $209, $209, $219", 220, "and no others, are addresses"),
 )
 
 BROKEN_CALLS: tuple[tuple[str, str, int | None, str], ...] = (
