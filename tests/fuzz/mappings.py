@@ -7,6 +7,7 @@ Each kind is what one pass takes, written in several ways, and sometimes what it
 - ``counts``: updates of an array at places that another array has (`privatize_atomics`);
 - ``rows``: sums along an inner loop whose bounds an array has, or that reads rows of a matrix;
 - ``sums``: updates of one element by all iterations (`block_reduce`), some under conditions;
+- ``cells``: updates of components of vectors (`vectorize_atomics`), some of them, in any order;
 - ``straight``: neighbours of elements along several axes (`map_to_grid`), which are the loops of
   `tests.backends.cuda.test_schedule_fuzz`.
 
@@ -213,11 +214,33 @@ def _sums(rng: random.Random, data: np.random.Generator) -> RandomLoop:
     return RandomLoop("sums", _module({"x": (t, 2), "s": (t, 1)}, body), arrays)
 
 
+def _cells(rng: random.Random, data: np.random.Generator) -> RandomLoop:
+    width = rng.choice((2, 3, 4, 4, 6, 8))
+    body = ["for i in k:", "    at = k[i]"]
+    for _ in range(rng.randint(1, 3)):
+        place = rng.choice(("at", "at", "(at + 1) % v.shape[0]"))
+        chosen = rng.sample(range(width), rng.choice((width, width, rng.randint(1, width))))
+        if rng.random() < 0.1:
+            chosen.append(chosen[0])
+        for c in chosen:
+            body.append(f"    v[{place}][{c}] += {rng.choice(('w[i]', '2 * w[i]', 'i % 3'))}")
+            if rng.random() < 0.05:
+                body.append("    n[0] += 1")
+    arrays = []
+    for _ in range(3):
+        cells, n = rng.choice((1, 5, 300)), rng.choice((1, 300, 3000))
+        arrays.append((data.integers(0, cells, n).astype(np.int32), _whole(data, "f32", n),
+                       _whole(data, "f32", (cells, width)), np.zeros(1, np.int32)))  # fmt: skip
+    vectors = f"types.vector({width}, qd.f32)"
+    parameters = {"k": ("i32", 1), "w": ("f32", 1), "v": (vectors, 1), "n": ("i32", 1)}
+    return RandomLoop("cells", _module(parameters, body), arrays)
+
+
 OPTIONS: tuple[dict[str, Any], ...] = (
     {}, {}, {"max_block_dim": 128}, {}, {"skip_passes": "tile_products"}, {"opt_level": 0}, {},
 )  # fmt: skip
 """Options of the GPU, by turns."""
-KINDS = (_transposed, _product, _counts, _rows, _sums)
+KINDS = (_transposed, _product, _counts, _rows, _sums, _cells)
 
 
 def random_loop(seed: int) -> RandomLoop:
@@ -244,7 +267,7 @@ def _results(loop: RandomLoop, path: Path, **options: Any) -> list[list[np.ndarr
         held = []
         for values in given:
             made = values.copy()
-            if values.size:  # no array of the device is empty
+            if values.size and loop.kind != "cells":  # no array of the device is empty
                 made = qd.ndarray(getattr(qd, SHORT[values.dtype.name]), values.shape)
                 made.from_numpy(values)
             held.append(made)
@@ -296,7 +319,7 @@ def run_mappings(seeds: range) -> tuple[MappingTally, list[str]]:
     tally, failures = MappingTally(), list[str]()
     with tempfile.TemporaryDirectory() as folder, _always_mapped():
         for seed in seeds:
-            kind = "straight" if seed % 6 == 5 else random_loop(seed).kind
+            kind = "straight" if seed % 7 == 6 else random_loop(seed).kind
             try:
                 found = (_straight if kind == "straight" else difference)(seed, Path(folder))
             except Exception as error:
