@@ -83,7 +83,7 @@ def test_the_generator_reaches_the_language():
              C.PRINT, C.INV, C.ARRAY_ALLOCA, C.BLOCK_SYNC, C.MEM_FENCE, C.CALL,
              C.CALL_ARG, C.AD_STACK_CLAIM, C.SUBGROUP_SHUFFLE, C.SUBGROUP_BALLOT,
              C.SUBGROUP_SYNC, C.GRAPH_REGION, C.ADDRESS, C.CLOCK, C.FRAGMENT_LOAD,
-             C.FRAGMENT_MMA, C.FRAGMENT_STORE, C.ASYNC_COPY, C.ASYNC_GROUP,
+             C.FRAGMENT_MMA, C.FRAGMENT_STORE, C.ATOMIC_ADD_VECTOR, C.ASYNC_COPY, C.ASYNC_GROUP,
              C.ASYNC_WAIT}  # fmt: skip
     # Gradients and graphs have generators of their own: `slopes`, and that of `test_graph_fuzz`.
     never |= {code for code in range(C.COUNT) if C.STACK[code] or code == C.AD_STACK_ALLOCA}

@@ -89,7 +89,7 @@ def test_a_driver_too_old(sim):
     sim.configuration.driver = 11080
     works, reason = base.availability("cuda")
     assert not works
-    assert reason == "the driver is too old: it is one of CUDA 11.8, 12.0 or newer is needed"
+    assert reason == "the driver is too old: it is one of CUDA 11.8, 12.1 or newer is needed"
 
 
 def test_a_device_too_old(sim):
