@@ -23,7 +23,8 @@ class StageSpec(NamedTuple):
     and graph regions of such only.
     forbidden: opcodes that may not occur.
     indexed: `external_ptr` takes indices; before that ends, only arrays that the kernel makes
-        (`array_alloca`) are addressed by `shift_ptr`.
+        (`array_alloca`) are addressed by `shift_ptr`. The extents of `linearize` are constants
+        until then: bounds checks read the shape of such an array from them.
     early_exit: `while_control` and `break` may leave a `range_for`.
     """
 

@@ -110,9 +110,11 @@ class SmallArray:
             for axis, first in enumerate(p.layout.origin[: p.ndim]):
                 if first:
                     indices[axis] = b.binary(C.SUB, indices[axis], b.const(first, i32))
+        # A `linearize` needs constant extents before lower_access, and an ndarray has none. 32 bits
+        # are enough for a place in a copy.
         place = indices[0]
-        if len(indices) > 1:
-            place = b.emit(C.LINEARIZE, (*indices, *self.extents[1:]), len(indices))
+        for index, extent in zip(indices[1:], self.extents[1:], strict=True):
+            place = b.binary(C.ADD, b.binary(C.MUL, place, extent), index)
         update.args = (b.element(copy, place), value)
         at = block.ops.index(update)
         block.ops[at:at] = b.ops

@@ -17,16 +17,20 @@ Values are small whole numbers: their sums are exact in every order, and results
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
+import math
 import random
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine import passes
 from qd_studio.engine.backends.llvm import tiles
 from qd_studio.engine.passes import map_to_grid, tile_products
 
@@ -149,6 +153,9 @@ def _product(rng: random.Random, data: np.random.Generator) -> RandomLoop:
 def _counts(rng: random.Random, data: np.random.Generator) -> RandomLoop:
     t = rng.choice(SUMMED)
     key = rng.choice(("k[i]", "k[i] // 2", "(k[i] + i) % h.shape[0]", "0 * k[i]"))
+    inner = rng.choice(((), (), (2,), (5,), (3, 2)))
+    for axis in range(1, len(inner) + 1):
+        key += rng.choice((", {} - 1", ", i % {}", ", k[i] % {}")).format(f"h.shape[{axis}]")
     update = rng.choice((f"h[{key}] += 1", f"h[{key}] += w[i]", f"h[{key}] -= w[i]",
                          f"qd.atomic_max(h[{key}], w[i])"))  # fmt: skip
     body = ["for i in k:"]
@@ -159,9 +166,11 @@ def _counts(rng: random.Random, data: np.random.Generator) -> RandomLoop:
     arrays = []
     for _ in range(3):
         bins, n = rng.choice((1, 2, 255, 256, 4096, 4097, 5000)), rng.choice((0, 1, 300, 5000))
+        bins = max(1, bins // math.prod(inner))
         keys = data.integers(0, bins, n).astype(np.int32)
-        arrays.append((keys, _whole(data, t, n), _whole(data, t, bins)))
-    return RandomLoop("counts", _module({"k": ("i32", 1), "w": (t, 1), "h": (t, 1)}, body), arrays)
+        arrays.append((keys, _whole(data, t, n), _whole(data, t, (bins, *inner))))
+    parameters = {"k": ("i32", 1), "w": (t, 1), "h": (t, 1 + len(inner))}
+    return RandomLoop("counts", _module(parameters, body), arrays)
 
 
 def _rows(rng: random.Random, data: np.random.Generator) -> RandomLoop:
@@ -304,10 +313,21 @@ def difference(seed: int, folder: Path) -> str:
     return ""
 
 
+def _verified(run: Callable[..., Any]) -> Callable[..., Any]:
+    """`passes.run` with a check after each pass; ``debug`` would add checks to the kernel, too."""
+
+    @functools.wraps(run)
+    def wrapped(func, config, kind, instruments=(), upto=None):
+        return run(func, config, kind, (passes.VerifyEach(), *instruments), upto)
+
+    return wrapped
+
+
 @contextlib.contextmanager
 def _always_mapped():
-    """Small loops are mapped as large ones are."""
+    """Small loops are mapped as large ones are, and each pass leaves good IR."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passes, "run", _verified(passes.run))
         patch.setattr(tiles, "ENOUGH", 0)
         patch.setattr(map_to_grid, "ENOUGH", 0)
         patch.setattr(tile_products, "_FEW", 1)

@@ -6,12 +6,19 @@ Sizes are on both sides of where copies pay: 64 iterations for each element, 409
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine import passes
+from qd_studio.engine.backends import interp
+from qd_studio.engine.config import CompileConfig
+from qd_studio.engine.frontend.build import build
+from qd_studio.engine.frontend.specialization import NdarrayKey
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 N1 = qd.types.NDArray[qd.i32, 1]
 N2 = qd.types.NDArray[qd.i32, 2]
 F1 = qd.types.NDArray[qd.f32, 1]
 D1 = qd.types.NDArray[qd.f64, 1]
 U1 = qd.types.NDArray[qd.u64, 1]
+N3 = qd.types.NDArray[qd.i32, 3]
 
 
 def count(h: N1, keys: N1):
@@ -24,6 +31,11 @@ def count_pairs(h: N2, keys: N1):
         if (i + j) % 5 != 0:
             k = keys[i] % (h.shape[0] * h.shape[1])
             h[k // h.shape[1], k % h.shape[1]] += j
+
+
+def count_triples(h: N3, keys: N1):
+    for i in keys:
+        h[keys[i] % h.shape[0], i % 5, keys[i] % 3] += i
 
 
 def least(h: N1, keys: N1):
@@ -63,7 +75,8 @@ def run(body, shape, dtype, n, **options):
 
 CASES = [
     (count, (5,), "int32"), (count, (4096,), "int32"), (count, (4097,), "int32"),
-    (count_pairs, (3, 70), "int32"), (least, (17,), "int32"), (bits, (33,), "uint64"),
+    (count_pairs, (3, 70), "int32"), (count_triples, (2, 5, 3), "int32"),
+    (least, (17,), "int32"), (bits, (33,), "uint64"),
     (quarters, (21,), "float32"), (zeros, (12,), "float64"),
 ]  # fmt: skip
 
@@ -99,3 +112,20 @@ def test_fields_with_an_origin():
         found.append(h.to_numpy())
     assert found[0].sum() > 10_000
     assert np.array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("kind", [PipelineKind.CPU, PipelineKind.GPU])
+def test_copies_of_several_axes_are_good_ir(kind):
+    keys = np.random.default_rng(1).integers(0, 30, 2000).astype(np.int32)
+    config = CompileConfig(cpu_max_num_threads=2)
+    found: list[np.ndarray] = []
+    for instruments in ((), (passes.VerifyEach(), remarks := passes.Remarks())):
+        key = (NdarrayKey(qd.i32, 3, False), NdarrayKey(qd.i32, 1, False))
+        func = build(qd.kernel(count_triples).decl, key, config, True).func
+        if instruments:
+            passes.run(func, config, kind, instruments)
+        h = np.zeros((2, 5, 3), np.int32)
+        interp.run(func, [h, keys])
+        found.append(h)
+    assert any("a copy of a small array" in remark.text for _, remark in remarks.found)
+    assert np.array_equal(*found)
