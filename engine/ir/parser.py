@@ -59,7 +59,8 @@ _REGION: Final = re.compile(r" (\w+) \{$")
 _NEXT: Final = re.compile(r"\} (\w+) \{$")
 _STRING: Final = re.compile(r"'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"")
 _LOC: Final = re.compile(
-    rf"loc @(\d+) = (?:({_STRING.pattern}) (\d+):(\d+) (\d+):(\d+) ({_STRING.pattern}) (?:-|@(\d+))$)?"
+    rf"loc @(\d+) = (?:({_STRING.pattern}) (\d+):(\d+) (\d+):(\d+) ({_STRING.pattern})"
+    r" (?:-|@(\d+))$)?"
 )
 _RECORD: Final = [RECORDS.get(info.attr) for info in CODES]
 

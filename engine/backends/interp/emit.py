@@ -56,6 +56,8 @@ _BITS: Final = {C.BIT_AND: "&", C.BIT_OR: "|", C.BIT_XOR: "^"}
 _COMPARE: Final = {
     C.CMP_LT: "<", C.CMP_LE: "<=", C.CMP_GT: ">", C.CMP_GE: ">=", C.CMP_EQ: "==", C.CMP_NE: "!=",
 }  # fmt: skip
+_OUTSIDE: Final = frozenset({C.ARG_LOAD, C.ARG_ADDR, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS,
+                             C.EXTERNAL_PTR, C.GLOBAL_TMP, C.GRAPH_REGION})  # fmt: skip
 _INF: Final = float("inf")
 _DEEP: Final = 90
 """Levels of nesting that Python's own tokenizer accepts, with a margin."""
@@ -151,7 +153,7 @@ class Emitter:
     def arguments(self, ops: Iterable[Op]) -> None:
         """Names for everything that comes from outside and is used by ``ops``."""
         lines: dict[str, None] = {}
-        for op in ops:
+        for op in [op for op in ops if op.code in _OUTSIDE]:
             if op.code == C.ARG_LOAD:
                 text = f"x{op.attr} = cx.scalars[{op.attr}]"
             elif op.code == C.ARG_ADDR:
