@@ -110,7 +110,7 @@ class Emitter:
         return "\n".join(self.lines) + "\n"
 
     def everything(self) -> None:
-        """What comes from outside, real functions, and the kernel's body."""
+        """Emit what comes from outside, real functions, and the kernel's body."""
         self.arguments(all_ops(self.func))
         self.boxed = boxed_variables(self.func)
         for callee in self.func.callees.values():
