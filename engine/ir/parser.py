@@ -49,17 +49,19 @@ _TAIL: Final = re.compile(
     r" stage=(\w+)( may_alias)?( graph)?(?: autodiff=(\w+))?(?: global_tmp=(\d+))?"
     r"(?: @(\d+))? \{$"
 )
-_OP: Final = re.compile(r"(?:<(\*?\w+)> )?\$(\d+) ([=:]) (\w+)")
-_ARG: Final = re.compile(r"(?: |, )\$(\d+)")
+_OP: Final = re.compile(r"(?:<(\*?\w+)> )?\$(\d+) ([=:]) (\w+)((?:(?: |, )\$\d+)*)(?: @(\d+)$)?")
+"""With the location of an op that has neither an attribute nor regions: most lines."""
+_NUMBER: Final = re.compile(r"\d+")
 _CONST: Final = re.compile(r" ([^\s@{]+)")
 _FIELD: Final = re.compile(r" ?(\w+)=")
 _MARK: Final = re.compile(r" @(\d+)")
 _REGION: Final = re.compile(r" (\w+) \{$")
 _NEXT: Final = re.compile(r"\} (\w+) \{$")
-_LOC: Final = re.compile(r"loc @(\d+) = ")
-_SPAN: Final = re.compile(r" (\d+):(\d+) (\d+):(\d+) ")
-_PARENT: Final = re.compile(r" (?:-|@(\d+))$")
-_STRING: Final = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_STRING: Final = re.compile(r"'[^'\\]*(?:\\.[^'\\]*)*'|\"[^\"\\]*(?:\\.[^\"\\]*)*\"")
+_LOC: Final = re.compile(
+    rf"loc @(\d+) = (?:({_STRING.pattern}) (\d+):(\d+) (\d+):(\d+) ({_STRING.pattern})"
+    r" (?:-|@(\d+))$)?"
+)
 _RECORD: Final = [RECORDS.get(info.attr) for info in CODES]
 
 
@@ -111,22 +113,25 @@ class _Parser:
         """Index of the current line."""
         self.line = ""
         """The current line without its indentation."""
-        self.pad = 0
-        """Width of that indentation."""
         self.ops: dict[int, Op] = {}
+        self.types: dict[str | None, Type] = {None: void}
+        """Those of ops, by name."""
         self.operands: list[tuple[Op, list[int], int]] = []
-        """Op, ids of its operands, index of its line."""
+        """Op, ids of its operands, index of its line, for ops with operands further down."""
         self.marks: list[tuple[Op | Func, int, int]] = []
         """Op or function, number of its location, index of the line."""
         self.locs: dict[int, Loc] = {}
+        self.strings: dict[str, str] = {}
 
     # --- errors and lines --------------------------------------------------------------------
 
     def fail(self, message: str, column: int = 0, line: int | None = None) -> NoReturn:
         """Raise an error at ``column`` of the current line's text, or at the line ``line``."""
-        at = min(self.at, len(self.lines) - 1) if line is None else line
-        source = self.lines[at]
-        col = column + (self.pad if line is None else len(source) - len(source.lstrip(" ")))
+        at = self.at if line is None else line
+        source = self.lines[min(at, len(self.lines) - 1)]
+        # After the end of the text there is no line.
+        col = column + (len(source) - len(source.lstrip(" ")) if at < len(self.lines) else 0)
+        at = min(at, len(self.lines) - 1)
         col = len(source[:col].encode())
         raise IRParseError(
             f"line {at + 1}, column {col}: {message}",
@@ -138,13 +143,12 @@ class _Parser:
         lines = self.lines
         at = self.at + 1
         while at < len(lines):
-            raw = lines[at].rstrip(" \r")
-            line = raw.lstrip(" ")
+            line = lines[at].rstrip(" \r").lstrip(" ")
             if line and line[0] != ";":
-                self.at, self.line, self.pad = at, line, len(raw) - len(line)
+                self.at, self.line = at, line
                 return True
             at += 1
-        self.at, self.line, self.pad = at, "", 0
+        self.at, self.line = at, ""
         return False
 
     def literal(self, start: int, end: int) -> Any:
@@ -153,6 +157,13 @@ class _Parser:
             return _value(self.line[start:end])
         except (ValueError, SyntaxError):
             self.fail("not a Python literal", start)
+
+    def string(self, text: str, column: int) -> str:
+        """The value of a string that a location has: the same few are in thousands of them."""
+        found = self.strings.get(text)
+        if found is None:
+            found = self.strings[text] = self.literal(column, column + len(text))
+        return found
 
     def type(self, name: str, column: int) -> Type:
         try:
@@ -275,26 +286,32 @@ class _Parser:
         match = _OP.match(line)
         if match is None:
             self.fail("expected '<TYPE> $ID = OPCODE' or '$ID : OPCODE'")
-        type_name, id_text, sign, name = match.groups()
+        type_name, id_text, sign, name, operands, mark = match.groups()
         if (type_name is None) != (sign == ":"):
             self.fail("an op with a type takes '=', one without takes ':'", match.start(3))
         code = BY_NAME.get(name)
         if code is None:
             self.fail(f"unknown opcode {name!r}", match.start(4))
-        type = void if type_name is None else self.type(type_name, 1)
+        type = self.types.get(type_name)
+        if type is None:
+            type = self.types[type_name] = self.type(str(type_name), 1)
         id = int(id_text)
         if id in self.ops:
             self.fail(f"two ops have the id ${id}", match.start(2))
         op = self.ops[id] = Op(code, type, (), None, (), id, block, UNKNOWN)
         block.ops.append(op)
-        at = match.end()
-        ids: list[int] = []
-        while match := _ARG.match(line, at):
-            ids.append(int(match[1]))
-            at = match.end()
-        if ids:
-            self.operands.append((op, ids, self.at))
-        op.attr, at = self.attr(op, at)
+        if operands:
+            ids = [int(n) for n in _NUMBER.findall(operands)]
+            try:
+                op.args = tuple([self.ops[id] for id in ids])
+            except KeyError:
+                self.operands.append((op, ids, self.at))
+        if mark is not None and code != C.CONST and code not in REGION_NAMES:
+            record = _RECORD[code]
+            op.attr = None if record is None else record()
+            self.marks.append((op, int(mark), self.at))
+            return
+        op.attr, at = self.attr(op, match.end(5))
         if match := _MARK.match(line, at):
             self.marks.append((op, int(match[1]), self.at))
             at = match.end()
@@ -373,21 +390,18 @@ class _Parser:
     def location(self) -> None:
         """A line of the location table; a parent is on an earlier line."""
         line = self.line
-        head = _LOC.match(line)
-        if head is None:
+        match = _LOC.match(line)
+        if match is None:
             self.fail("expected 'loc @N = ...' or the end of the text")
-        file = _STRING.match(line, head.end())
-        span = file and _SPAN.match(line, file.end())
-        name = span and _STRING.match(line, span.end())
-        parent = name and _PARENT.match(line, name.end())
-        if file is None or span is None or name is None or parent is None:
-            self.fail("expected 'FILE' LINE:COL END_LINE:END_COL 'FUNCTION' PARENT", head.end())
+        number, file, line_at, col, end_line, end_col, name, parent = match.groups()
+        if file is None:
+            self.fail("expected 'FILE' LINE:COL END_LINE:END_COL 'FUNCTION' PARENT", match.end())
         caller = None
-        if parent[1]:
-            caller = self.locs.get(int(parent[1]))
+        if parent is not None:
+            caller = self.locs.get(int(parent))
             if caller is None:
-                self.fail(f"@{parent[1]} is not in the table above", parent.start(1) - 1)
-        self.locs[int(head[1])] = get_loc(
-            self.literal(file.start(), file.end()), *(int(n) for n in span.groups()),
-            func=self.literal(name.start(), name.end()), parent=caller,
+                self.fail(f"@{parent} is not in the table above", match.start(8) - 1)
+        self.locs[int(number)] = get_loc(
+            self.string(file, match.start(2)), int(line_at), int(col), int(end_line), int(end_col),
+            self.string(name, match.start(7)), caller,
         )  # fmt: skip

@@ -12,9 +12,10 @@ from qd_studio.engine.cache.entry import Entry, pack
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import Caches, KernelCapture
 from qd_studio.engine.inspect.arguments import Call
-from qd_studio.engine.inspect.checking import check, check_capture, terms, verdicts
+from qd_studio.engine.inspect.checking import check, check_capture, shadow, terms, verdicts
 from qd_studio.engine.inspect.checking.terms import MissingSolverError
 from qd_studio.engine.inspect.discover import ensure_program, kernels_in
+from qd_studio.engine.inspect.interpreting import TooLong
 from qd_studio.engine.inspect.launching import ORACLE
 from qd_studio.engine.inspect.races import conflicts
 from qd_studio.engine.inspect.record import CheckRecord, Record
@@ -27,6 +28,7 @@ from tests.inspect import (
     checked_fences,
     checked_memory,
     checked_random,
+    checked_runs,
     fault_pairs,
     fault_seeds,
 )
@@ -116,6 +118,50 @@ def test_what_a_later_race_needs_is_followed():
     made = verdicts._Verdicts(func, [])
     assert made.traced.whole
     assert [d.state for d in made.doubts["race"]] == ["always"]
+
+
+@qd.kernel
+def rarely(x: checked.F32, n: qd.i32):
+    for i in x:
+        if n > 0:
+            for k in qd.static(range(40)):
+                x[i] += k * n
+        if n > 1:
+            for k in qd.static(range(40)):
+                x[i] += x[i + n - n] * k
+
+
+def test_a_launch_emits_the_blocks_that_it_reaches():
+    """Half of a large kernel's check went into code that no launch ran."""
+    func = verdicts._func(captured(rarely), [])
+    followed = shadow.Followed(func)
+    lines = []
+    for n in (0, 1, 1, 2):
+        found = followed.launch(checked_runs._Given([np.zeros(4, np.float32), n]), 100_000, None)
+        assert found.complete
+        lines.append(len(followed._program.ops))
+    assert lines[0] < 20
+    assert lines[0] + 100 < lines[1] == lines[2] < lines[3] - 100
+
+
+def test_a_fault_in_a_block_that_is_emitted_late_has_its_op():
+    @qd.kernel
+    def late(x: checked.F32, n: qd.i32):
+        for _i in range(2):
+            if n > 0:
+                for k in qd.static(range(40)):
+                    x[0] += k * n
+                while n > 1:
+                    x[0] += 1.0
+
+    func = verdicts._func(captured(late), [])
+    program = shadow.Followed(func)
+    given = [np.zeros(4, np.float32), 2]
+    found = program.launch(checked_runs._Given(given), 10_000, None)
+    assert not found.complete
+    with pytest.raises(TooLong) as error:
+        checked_runs._Given(given).run(program._program, 10_000, lambda values: None)
+    assert error.value.loop.line == late.fn.__code__.co_firstlineno + 6
 
 
 def test_a_proof_lists_its_assertions():

@@ -74,7 +74,7 @@ def block_loop(e: Emitter, op: Op, bounds: Op, body: Block) -> None:
         and x.args[0] not in mine
     }
     if outer:
-        e.line("nonlocal " + ", ".join(f"a{number}" for number in sorted(outer)))
+        e.line(f"{e.outer} " + ", ".join(f"a{number}" for number in sorted(outer)))
     if any(x.code == C.ASYNC_WAIT for x in inside):
         e.line("copies = [[]]")
     if e.counted:

@@ -56,6 +56,8 @@ _BITS: Final = {C.BIT_AND: "&", C.BIT_OR: "|", C.BIT_XOR: "^"}
 _COMPARE: Final = {
     C.CMP_LT: "<", C.CMP_LE: "<=", C.CMP_GT: ">", C.CMP_GE: ">=", C.CMP_EQ: "==", C.CMP_NE: "!=",
 }  # fmt: skip
+_OUTSIDE: Final = frozenset({C.ARG_LOAD, C.ARG_ADDR, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS,
+                             C.EXTERNAL_PTR, C.GLOBAL_TMP, C.GRAPH_REGION})  # fmt: skip
 _INF: Final = float("inf")
 _DEEP: Final = 90
 """Levels of nesting that Python's own tokenizer accepts, with a margin."""
@@ -88,6 +90,7 @@ class Emitter:
         """The real function that is being emitted."""
         self.boxed: set[Op] = set()
         """Local variables that calls get the addresses of: lists of one element."""
+        self.outer = "nonlocal"  # what declares names that a function in the kernel sets
         self.body_of: Op | None = None
         """The loop whose body is emitted as a function of its own; see `blocks`."""
         self.values: dict[Op, str] = {}
@@ -100,16 +103,19 @@ class Emitter:
 
     def run(self) -> str:
         """The source."""
-        self.lines.append("def kernel(cx):")
-        self.ops.append(None)
+        self.lines, self.ops = ["def kernel(cx):"], [None]
+        self.everything()
+        self.op = None
+        self.line("return ()")
+        return "\n".join(self.lines) + "\n"
+
+    def everything(self) -> None:
+        """Emit what comes from outside, real functions, and the kernel's body."""
         self.arguments(all_ops(self.func))
         self.boxed = boxed_variables(self.func)
         for callee in self.func.callees.values():
             function(self, callee)
         self.block(self.func.body)
-        self.op = None
-        self.line("return ()")
-        return "\n".join(self.lines) + "\n"
 
     # --- pieces ------------------------------------------------------------------------------
 
@@ -147,14 +153,13 @@ class Emitter:
     def arguments(self, ops: Iterable[Op]) -> None:
         """Names for everything that comes from outside and is used by ``ops``."""
         lines: dict[str, None] = {}
-        for op in ops:
+        for op in [op for op in ops if op.code in _OUTSIDE]:
             if op.code == C.ARG_LOAD:
                 text = f"x{op.attr} = cx.scalars[{op.attr}]"
             elif op.code == C.ARG_ADDR:
                 param, grad = op.attr
-                text = (
-                    f"{'g' if grad else 'm'}{param} = cx.{'grads' if grad else 'arrays'}[{param}]"
-                )
+                memory, held = ("g", "grads") if grad else ("m", "arrays")
+                text = f"{memory}{param} = cx.{held}[{param}]"
             elif op.code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS:
                 axis, param = op.attr
                 text = f"s{param}_{axis} = cx.shapes[{param}][{axis}]"
@@ -211,8 +216,7 @@ class Emitter:
             raise QuadrantsUnsupportedError("interp: loops are nested too deep")
         self.line(head)
         if self.counted:
-            cost = max(1, sum(1 for _ in walk(block)))
-            self.line(f" cx.steps -= {cost}")
+            self.line(f" cx.steps -= {max(1, len(walk(block)))}")
             self.line(" if cx.steps < 0: cx.too_long()")
         self.nested(block)
         self.loops -= 1
@@ -310,12 +314,9 @@ class Emitter:
     def alloca(self, op: Op) -> None:
         elem = op.type.elem if isinstance(op.type, PointerType) else None
         zero = "0.0" if elem is not None and elem.is_real else "0"
-        if op in self.boxed:
-            self.values[op] = f"a{op.id}[0]"
-            self.line(f"a{op.id} = [{zero}]")
-            return
-        self.values[op] = f"a{op.id}"
-        self.line(f"a{op.id} = {zero}")
+        boxed = op in self.boxed
+        self.values[op] = f"a{op.id}[0]" if boxed else f"a{op.id}"
+        self.line(f"a{op.id} = [{zero}]" if boxed else f"a{op.id} = {zero}")
 
     def fresh_array(self, op: Op) -> str:
         """A statement that makes an array."""

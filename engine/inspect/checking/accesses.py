@@ -67,9 +67,9 @@ class Access(NamedTuple):
 class Traced:
     """The result of `Tracer`. sizes: arguments and extents by name. facts: hold in every launch.
     asserts: the assertions used as facts. read: the memory whose loads are the same at any time,
-    since the kernel does not write it. hidden: why the kernel was not followed;
-    unfollowed: the same, where races of the whole kernel are concerned. whole: nothing was left out
-    because no verdict needs it."""
+    since the kernel does not write it; written: the memory that it writes. hidden: why the kernel
+    was not followed; unfollowed: the same, where races of the whole kernel are concerned. whole:
+    nothing was left out because no verdict needs it."""
 
     terms: Terms
     accesses: list[Access] = field(default_factory=list[Access])
@@ -78,6 +78,7 @@ class Traced:
     facts: list[Any] = field(default_factory=list[Any])
     asserts: list[Op] = field(default_factory=list[Op])
     read: set[str] = field(default_factory=set[str])
+    written: set[str] = field(default_factory=set[str])
     hidden: str = ""
     unfollowed: str = ""
     whole: bool = True

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 __all__ = ["KeptVerdicts", "key_parts", "recorded_parts"]
 
 LAYER: Final = "checks"
-_FILES: Final = re.compile(r"""^loc @\d+ = ('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""", re.MULTILINE)
+_FILES: Final = re.compile(
+    r"""^loc @\d+ = ('[^'\\]*(?:\\.[^'\\]*)*'|"[^"\\]*(?:\\.[^"\\]*)*")""", re.MULTILINE
+)
 """The files in a table of locations; see `ir.parser`."""
 
 
@@ -66,7 +68,9 @@ def key_parts(func: Func, config: CompileConfig, cases: Cases) -> list[Part]:
 def recorded_parts(kernel: str, text: str, cases: Cases) -> list[Part]:
     """The parts of a key for IR that was recorded. text: with its table of locations. To parse it
     takes longer than all else that a kept verdict needs."""
-    files = {str(literal_eval(file)) for file in set(_FILES.findall(text))}
+    # The table is at the end: searched from there on, as it is a fifth of the text.
+    start = max(0, text.find("\nloc @"))
+    files = {str(literal_eval(file)) for file in set(_FILES.findall(text, start))}
     return [*_common_parts(kernel), Part("ir", digest(text)), *_given_parts(files, cases)]
 
 

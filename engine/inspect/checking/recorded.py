@@ -98,6 +98,7 @@ def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckR
                 break
             launched.append(_follow(file, followed, launch))
         found = verdicts_of(func, launched)
+        func.release()
     if not hurried(found):
         kept.write(found)
     return found

@@ -21,7 +21,7 @@ import numpy as np
 
 from ...analysis import is_parallel, needs_blocks
 from ...backends.interp import blocks
-from ...backends.interp.emit import Emitter
+from ...backends.interp.late_blocks import LateEmitter
 from ...backends.interp.run import InterpretedKernel
 from ...errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
 from ...ir import Func, Op, base_of, walk
@@ -255,7 +255,7 @@ def _equal(a: Any, b: Any) -> bool:
     return a is not None and bool(a == b or (a != a and b != b))
 
 
-class _WatchingEmitter(Emitter):
+class _WatchingEmitter(LateEmitter):
     """Emits a call of the shadow memory before every access that iterations share. touching: the
     ops that access memory, by id."""
 

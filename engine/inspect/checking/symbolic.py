@@ -78,7 +78,7 @@ class Tracer(Elements):
         self.found: Final[dict[Op, Carried]] = {}
         """Of loops."""
         self.tried = 0
-        self.written: Final = written_of(func)
+        self.out.written = written_of(func)
         self.names: Final[dict[Op, str]] = {}
         """The identities of memory."""
         self.changes: Final[dict[Block, list[Op]]] = {}
@@ -374,7 +374,7 @@ class Tracer(Elements):
             return
         index = self.note(op, "r", None)
         memory = self.memory(pointer)
-        if memory in self.written or memory.startswith("local"):
+        if memory in self.out.written or memory.startswith("local"):
             self.values[op] = self.unknown("load", op.type)
         elif is_float(op.type):
             self.values[op] = self.terms.late(lambda _: self.constant_load(op, memory, index))

@@ -32,7 +32,7 @@ from ...runtime.compile import collector_pause, make_ir
 from ..launching import ORACLE
 from ..record_check import CHECKS, CheckFinding, CheckRecord, CheckVerdict
 from ..steps import StepLimit
-from .accesses import Traced, written_of
+from .accesses import Traced
 from .kept import KeptVerdicts, key_parts
 from .launches import SLOW, Launched, follow, follow_example, given_to
 from .proofs import Doubt, Prover
@@ -264,7 +264,7 @@ class _Verdicts:
         arrays = {
             str(number) for number, p in enumerate(self.func.params) if p.kind == "ndarray"
         }  # fmt: skip
-        written = {memory.removesuffix(".grad") for memory in written_of(self.func)}
+        written = {memory.removesuffix(".grad") for memory in self.traced.written}
         read = {memory.removesuffix(".grad") for memory in self.traced.read}
         return bool(arrays & read and arrays & written)
 
