@@ -167,7 +167,8 @@ def planted(pass_name, fault, when, make_random):
             return True
         return changed
 
-    registry._passes[pass_name] = info._replace(fn=faulty)
+    # Not silent: where it has nothing to do of its own, it runs all the same.
+    registry._passes[pass_name] = info._replace(fn=faulty, silent=False)
     try:
         yield
     finally:
