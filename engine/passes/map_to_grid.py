@@ -213,7 +213,7 @@ def _choose(
         if width * chunks == 1:
             return "it is long, or its accesses are no neighbours of each other"
         return Tile(lanes, ((threads, width),), chunks)
-    if width == 1 and not rows:
+    if width == 1 and not (rows or forced):
         return "it is long, or its accesses are no neighbours of each other"
     others = [axis for axis in reversed(order) if axis != lanes]
     rows = rows or _rows(loop, others, touching, width * work)
