@@ -20,8 +20,8 @@ memory row by row, and then runs the iterations with the warps along the other a
 A row of the tile has 65 elements, so that those of a column are in different banks. Tiles that are
 whole are copied with all loads under way at once. The scheme is that of M. Harris, "An efficient
 matrix transpose in CUDA C/C++" (NVIDIA, 2013), in larger tiles: on an H200 kernels by hand moved
-3,580 GB/s in tiles of 32 by 32, 4,075 in tiles of 64 by 64, a copy 4,221. Tiles of more than 32 KiB in all are
-32 by 32.
+3,580 GB/s in tiles of 32 by 32, 4,075 in tiles of 64 by 64, a copy 4,221. Tiles of
+more than 32 KiB in all are 32 by 32.
 
 A task qualifies if it has two axes and straight code, in which all accesses to arrays that are
 contiguous along one axis of the loop are loads of ``x[i, j]`` with exactly the loop's indices at
