@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, Self, cast
+from typing import Any, Literal, Self, cast
 
 from . import logs as log
 from .errors import QuadrantsRuntimeError
+from .named_tuple import NamedTuple
 from .option_table import OptionTable, available_cpus
 from .options import Option, did_you_mean, parse_switch
 

@@ -50,7 +50,9 @@ from __future__ import annotations
 
 import linecache
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from .named_tuple import NamedTuple
 
 __all__ = [
     "AdStackOverflowError", "BackendUnavailableError", "CudaError", "CudaMemoryError",

@@ -18,7 +18,9 @@ other layers: in a steady state their counts do not change.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, TypeVar, cast
+
+from ..named_tuple import NamedTuple
 
 __all__ = ["LAYERS", "Caches", "Layer", "LayerFact", "Observed"]
 

@@ -14,9 +14,10 @@ Variables are called i, j, k, ... as they are nested; a name that a parameter ha
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..ir import Param
+from ..named_tuple import NamedTuple
 from .size_expr import ZERO, Arg, Binary, Const, MaxOver, Read, Shape, SizeExpr, Var, walk
 
 __all__ = ["TreeRow", "formula", "names_of", "tree"]

@@ -19,12 +19,13 @@ array: no memory is read that does not belong to it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
 from ..errors import QuadrantsRuntimeError
 from ..ir import Param
+from ..named_tuple import NamedTuple
 from .formulas import formula, names_of
 from .size_expr import OPS, Arg, Binary, Const, MaxOver, Read, Shape, SizeExpr, Var, free_vars
 

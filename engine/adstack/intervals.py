@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..ir import Param
+from ..named_tuple import NamedTuple
 from .linear import Linear, from_linear, linear
 from .size_expr import (
     ONE,

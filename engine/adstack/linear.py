@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
+from ..named_tuple import NamedTuple
 from .size_expr import Binary, Const, MaxOver, SizeExpr, free_vars
 
 __all__ = ["Linear", "from_linear", "linear"]

@@ -16,8 +16,9 @@ some spec of round n - 1. Whatever is not captured is walked by `host_eval`, wit
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..named_tuple import NamedTuple
 from .size_expr import Const, MaxOver, SizeExpr, children, free_vars, substitute, walk
 
 __all__ = ["MAX_AXES", "Axis", "MaxReducerSpec", "in_rounds", "recognise", "substituted"]

@@ -20,12 +20,13 @@ no more than it needs: the rows are bounded anyway.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from ..errors import QuadrantsRuntimeError
 from ..ir import Param
+from ..named_tuple import NamedTuple
 from .formulas import formula as size_formula
 from .host_eval import Env, evaluate
 from .size_expr import Read, SizeExpr, SizeExprError, free_vars

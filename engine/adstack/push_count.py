@@ -15,10 +15,9 @@ A loop around the stack's block changes nothing but variables in the result: the
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..ir import Block, Op
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from .intervals import Facts
 from .linear import from_linear, linear
 from .resolve import DOWN, UP, Resolver, Unresolved

@@ -17,12 +17,13 @@ and maximum. In doubt, NumPy computes the same again, exactly, and raises the er
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 
 from ..ir import Builder, ForAttr, Func, Op, Param
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..types import PointerType, i32, i64, pointer_to
 from .host_eval import GUARD, Env, evaluate
 from .max_reducer import MaxReducerSpec, substituted

@@ -21,7 +21,9 @@ as it is.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
+
+from ..named_tuple import NamedTuple
 
 __all__ = ["NO_CACHE", "InjectedCache", "PtxJob"]
 

@@ -5,7 +5,9 @@ The records hold no state of a device, so caches can keep them and other process
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from ..named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from ..ir import Loc, Param

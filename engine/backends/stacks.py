@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ..errors import AdStackOverflowError
 from ..ir import Func, Op, pointee, walk
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from .base import StackMeta
 
 if TYPE_CHECKING:

@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from ..named_tuple import NamedTuple
 
 __all__ = ["FirstCode", "LaterCode", "Order", "PendingCode"]
 

@@ -28,8 +28,9 @@ import os
 import stat
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from ..named_tuple import NamedTuple
 from . import entry, folder
 
 if TYPE_CHECKING:

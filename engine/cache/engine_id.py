@@ -15,7 +15,7 @@ import os
 from typing import TYPE_CHECKING, Final
 
 from ..version import VERSION
-from .parts import Part, digest
+from .parts import Part, checksum, digest
 from .running import set_known
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ __all__ = ["engine_id", "source_digest", "stamps"]
 _APART: Final = frozenset({"inspect", "__pycache__"})
 _NAME: Final = "source of the engine"
 _DIGITS: Final = 12
+_USUAL: Final = 1 << 16
+"""Bytes: few sources are longer."""
 _known: str | None = None
 
 
@@ -78,14 +80,14 @@ def source_digest(root: str) -> str:
     for shown, entry in _sources(root, ""):
         file = os.open(entry.path, os.O_RDONLY)
         try:
-            text = b""
-            while more := os.read(file, 1 << 20):
+            # A buffer that fits: pages that are mapped for each file cost more than reading it.
+            text = os.read(file, _USUAL)
+            while more := len(text) >= _USUAL and os.read(file, 1 << 20):
                 text += more
         finally:
             os.close(file)
-        pieces.append(b"%s %d " % (shown.encode(), len(text)))
-        pieces.append(text)
-    return digest(b"".join(pieces))[:_DIGITS]
+        pieces += b"%s %d " % (shown.encode(), len(text)), text
+    return checksum(*pieces).hex()[:_DIGITS]
 
 
 def _sources(path: str, shown: str) -> list[tuple[str, os.DirEntry[str]]]:

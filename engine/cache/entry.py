@@ -31,8 +31,9 @@ from __future__ import annotations
 import functools
 import json
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from ..named_tuple import NamedTuple
 from .parts import KEY_LENGTH, checksum, digest
 
 __all__ = [

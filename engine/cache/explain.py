@@ -19,7 +19,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
+
+from ..named_tuple import NamedTuple
 
 __all__ = ["Difference", "Nearest", "differences", "nearest", "span_of"]
 

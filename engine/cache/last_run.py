@@ -18,8 +18,9 @@ import json
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
+from ..named_tuple import NamedTuple
 from . import folder, running
 from .entry import BadEntryError
 from .parts import KEY_LENGTH, digest

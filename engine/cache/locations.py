@@ -12,9 +12,10 @@ A location in none of these functions is kept unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..ir import Loc, get_loc
+from ..named_tuple import NamedTuple
 
 __all__ = ["Function", "Located", "RelativeLocations", "functions_of"]
 

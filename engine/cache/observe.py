@@ -6,8 +6,9 @@ compared or formatted for it. Explanations are made later, when a user asks for 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..named_tuple import NamedTuple
 from .parts import Part
 
 __all__ = ["BYPASS", "DAMAGED", "HIT", "LAYERS", "MISS", "NOT_APPLICABLE", "OFF", "STATES",

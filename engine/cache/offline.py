@@ -15,10 +15,11 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import logs as log
 from ..errors import QuadrantsRuntimeError
+from ..named_tuple import NamedTuple
 from . import folder, last_run
 from .codec import decode, encode
 from .in_process import IN_PROCESS

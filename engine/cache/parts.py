@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ..config import CPU_ARCHES, OPTIONS
+from ..named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from ..config import CompileConfig

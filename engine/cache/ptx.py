@@ -26,8 +26,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from time import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from ..named_tuple import NamedTuple
 from . import driver
 from .engine_id import engine_id
 from .in_process import Recent

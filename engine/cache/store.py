@@ -34,8 +34,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from ..named_tuple import NamedTuple
 from . import cleaning, entry, folder, last_run
 from .entry import BadEntryError, Entry, OtherFormatError
 from .folder import UntrustedError

@@ -23,11 +23,12 @@ import ast
 import enum
 from collections.abc import Mapping, Sequence
 from types import FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 
 from ..ir import Loc, get_loc
+from ..named_tuple import NamedTuple
 from ..types import (
     ArrayHandle,
     CompoundType,

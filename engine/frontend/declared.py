@@ -12,10 +12,11 @@ import sys
 import types as python_types
 import typing
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple, cast
+from typing import Any, Final, Literal, cast
 from weakref import WeakKeyDictionary
 
 from ..config import CompileConfig
+from ..named_tuple import NamedTuple
 from ..signals import of_signal_handler
 from ..types import (
     BufferViewHandle,

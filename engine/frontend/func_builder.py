@@ -18,7 +18,7 @@ import ast
 import math
 from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar, cast
+from typing import Any, Final, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from ..errors import (
 )
 from ..ir import Block, Func, Loc, Op, get_loc, normalize, result_type
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..signals import of_signal_handler
 from ..types import (
     DataType,

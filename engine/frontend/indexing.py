@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..named_tuple import NamedTuple
 from .source import nodes_of
 
 __all__ = ["Indexing", "indexing_of"]

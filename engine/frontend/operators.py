@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 import operator as _operator
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..types import u1
 from .func_builder import FuncBuilder
 from .matrices import as_matrix, elementwise

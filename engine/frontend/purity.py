@@ -20,9 +20,10 @@ from __future__ import annotations
 import ast
 import enum
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ..errors import QuadrantsCompilationError
+from ..named_tuple import NamedTuple
 from ..types import FieldHandle, StructFieldHandle
 from .signature import FuncDecl
 

@@ -12,10 +12,11 @@ import builtins
 import inspect
 import typing
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, cast
 
 from ..config import CompileConfig
 from ..errors import QuadrantsSyntaxError, SourceSpan
+from ..named_tuple import NamedTuple
 from ..signals import of_signal_handler
 from ..types import CompoundType, DataType, flat_names
 from .declared import (

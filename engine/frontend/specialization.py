@@ -18,10 +18,11 @@ import copy
 import dataclasses
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
+from ..named_tuple import NamedTuple
 from ..signals import of_signal_handler
 from ..types import DATA_ORIENTED, CompoundType, DataType, FieldHandle, TensorHandle, u1
 from .registry import INTRINSICS

@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol, TypeGuard
+from typing import Any, Final, Protocol, TypeGuard
 
 from ..ir import Op
+from ..named_tuple import NamedTuple
 from ..types import DataType, StructType, promote, u1
 from .specialization import InstanceKey, NdarrayKey, RecordKey
 

@@ -14,12 +14,13 @@ one thread, so that its entries are in the order of the program.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ..ir import Block, Op, Param, normalize, walk
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..types import i64, pointer_to, void
 
 if TYPE_CHECKING:

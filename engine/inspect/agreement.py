@@ -11,10 +11,11 @@ by less than the smallest normal one: GPUs flush such values under `fast_math`, 
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
+from ..named_tuple import NamedTuple
 from .record_launch import AgreementRecord
 
 __all__ = [

@@ -7,10 +7,11 @@ is launched on fields as the file left them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..config import CompileConfig
 from ..lang.workload import Workload
+from ..named_tuple import NamedTuple
 from .argument_values import NO_NAMES, copied, describe, shape_of
 from .contents import NOTHING, Contents
 from .record import WorkloadRecord

@@ -23,12 +23,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from ..backends import interp
 from ..config import OPTIONS, CompileConfig
+from ..named_tuple import NamedTuple
 from ..runtime import program
 from .agreement import compare, judged
 from .arguments import Call

@@ -7,7 +7,7 @@ together, the stacks with their formulas. `sized` adds the sizes that a launch a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from ..adstack.max_reducer import substituted
 from ..adstack.size_expr import Arg, Const, MaxOver, Read, Shape, SizeExpr, free_vars, parse, walk
 from ..backends.base import KernelMeta, StackMeta, StackPlan, TaskMeta, TaskPlan
 from ..errors import QuadrantsRuntimeError
+from ..named_tuple import NamedTuple
 from ..passes import registry
 from .record import AutodiffRecord, CompileRecord, PassRun, Remark, Snapshot
 from .record_autodiff import (

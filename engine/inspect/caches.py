@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -22,6 +22,7 @@ from ..cache import explain, folder
 from ..cache.observe import DAMAGED, HIT, MISS
 from ..cache.parts import Part, key_of
 from ..cache.store import remedy
+from ..named_tuple import NamedTuple
 from . import shared
 from .record import CacheDifference, CacheLayer
 

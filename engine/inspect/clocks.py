@@ -23,7 +23,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
+
+from ..named_tuple import NamedTuple
 
 __all__ = ["METHOD", "Clock", "EventClock", "HostClock", "QueueClock", "Took"]
 

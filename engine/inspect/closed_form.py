@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..analysis import cell_loop
 from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
 from ..ir.semantics import binary_fn
+from ..named_tuple import NamedTuple
 from .counting import Segment, tasks_of_ops
 from .dependences import dependences
 from .line_counts import LineAmounts, LineKey, Touched, line_amounts, line_key

@@ -12,10 +12,11 @@ import functools
 import sys
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, Final, NamedTuple, cast, get_type_hints
+from typing import Any, Final, cast, get_type_hints
 
 import msgspec
 
+from ..named_tuple import NamedTuple
 from .record import (
     Artefact,
     AutodiffRecord,

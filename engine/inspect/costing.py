@@ -22,10 +22,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from math import log
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ..named_tuple import NamedTuple
 from .record_compile import TaskRecord
 from .record_cost import CacheLevel, CostRecord, LineCost, PeaksRecord, TaskCost
 from .record_launch import LaunchRecord

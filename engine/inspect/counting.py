@@ -29,12 +29,13 @@ kernels without arguments that fit, launches that take too long for one thread w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ..ir import Block, Func, Op, Param, all_ops, base_of, normalize, parse, to_text, walk
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..types import i64, pointer_to, u8, void
 from .access_trace import Access, Trace, TraceOps, parallel_bodies
 from .dependences import Dependences, dependences

@@ -13,10 +13,11 @@ value that is stored in it. Chains are the strongly connected parts of that grap
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..ir import Func, Op, all_ops, base_of
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 
 __all__ = ["Dependences", "dependences", "latency"]
 

@@ -28,8 +28,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
+from ..named_tuple import NamedTuple
 from .moves import increasing
 from .record import CompileRecord, PassRun, Snapshot
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..config import OPTIONS, CompileConfig, resolve
 from ..lang.func import FunctionOfKernels
 from ..lang.kernel import Kernel
+from ..named_tuple import NamedTuple
 from ..runtime import program
 from ..types import is_data_oriented
 from .argument_values import bytes_of, copied, form_of

@@ -26,13 +26,14 @@ import os
 import time
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 import msgspec
 import numpy as np
 
 from ..backends import base
 from ..ir import Param
+from ..named_tuple import NamedTuple
 from .inputs import restorer_of
 from .interpreting import SEED
 from .machine_load import busy

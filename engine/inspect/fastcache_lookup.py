@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -25,6 +25,7 @@ from ..cache import explain
 from ..cache.observe import BYPASS, HIT, MISS
 from ..cache.parts import Part, key_of
 from ..cache.store import open_store
+from ..named_tuple import NamedTuple
 from ..runtime.about import about_of
 from ..runtime.fastcache import CODE_GONE, captures_text, parts_for
 from ..runtime.fastcache.arguments import Bypass

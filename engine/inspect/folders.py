@@ -6,11 +6,11 @@ Looking leaves no trace, as everywhere in this package.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from ..cache import cleaning, folder
 from ..cache.store import Store, remedy
 from ..config import resolve
+from ..named_tuple import NamedTuple
 
 __all__ = ["CacheFolder", "LayerFolder", "cache_folder"]
 

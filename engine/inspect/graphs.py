@@ -21,13 +21,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
 from ..analysis.cfg import Cfg, build_cfg
 from ..errors import IRParseError
 from ..ir import all_ops, parse
+from ..named_tuple import NamedTuple
 from .moves import increasing
 from .record import CfgNode, CfgRecord, CompileRecord, PassRun, Snapshot
 

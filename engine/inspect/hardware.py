@@ -11,9 +11,10 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..backends.cuda import archs, ptxas, toolkit
+from ..named_tuple import NamedTuple
 from ..options import why_hidden
 from .record import DeviceRecord
 

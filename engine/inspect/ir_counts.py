@@ -11,9 +11,10 @@ read from the record, so that saved reports and baselines can be asked the same.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from .readable_ops import read_line
 from .record import CompileRecord, LocRecord, PassRun, Snapshot
 

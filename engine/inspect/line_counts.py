@@ -9,12 +9,13 @@ the marks of its accesses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ..ir import Op, base_of
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..types import PointerType
 from .dependences import Dependences, latency
 

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..ir import Func, Loc, Op
 from ..ir import codes as C
 from ..ir.printer import REGION_NAMES, header, op_text, trailer
+from ..named_tuple import NamedTuple
 
 __all__ = ["LineCache", "Lines"]
 

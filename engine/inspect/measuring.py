@@ -18,7 +18,7 @@ import itertools
 import time
 from contextlib import ExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -29,6 +29,7 @@ from ..cache.offline import UNREADABLE
 from ..errors import QuadrantsRuntimeError
 from ..ir import all_ops
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument
 from ..passes.mask_loops import LANES
 from ..passes.pack_products import PANEL

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ..ir import Func
+from ..named_tuple import NamedTuple
 from ..passes import registry
 from ..passes.manager import Instrument, Run
 from .assuming import ScratchLauncher, ScratchSteps

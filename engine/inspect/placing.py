@@ -10,11 +10,12 @@ Arrays that overlap on the host overlap on the device. Memory is freed with its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from ..backends.array_memory import ALIGN, Array, ArrayMemory, view_of
+from ..named_tuple import NamedTuple
 from .clocks import Clock, EventClock, HostClock, QueueClock
 from .inputs import Inputs
 from .record import DeviceRecord

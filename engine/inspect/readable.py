@@ -30,8 +30,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..named_tuple import NamedTuple
 from .readable_ops import (
     Expr,
     OpLine,

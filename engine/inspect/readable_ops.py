@@ -6,9 +6,10 @@ import ast
 import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..ir.param_reader import ARG, PARAM, read_arg, read_param
+from ..named_tuple import NamedTuple
 
 __all__ = ["ATOM", "Expr", "OpLine", "Signature", "call", "expression", "literal", "read_line",
            "statement"]  # fmt: skip

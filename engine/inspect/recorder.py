@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from ..analysis.cfg import Cfg
 from ..ir import Func, Loc, Op, all_ops, walk
 from ..ir.loc import UNKNOWN
+from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument, PassCx, Run
 from .ir_counts import KIND_CODES
 from .ir_counts import KINDS as IR_KINDS

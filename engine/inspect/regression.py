@@ -23,8 +23,9 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from ..named_tuple import NamedTuple
 from ..passes import registry
 from .ir_counts import UncountedError, statements
 from .metrics import (

@@ -11,10 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..ir import Loc, all_ops, parse, to_text
 from ..ir.loc import UNKNOWN
+from ..named_tuple import NamedTuple
 from .trials import UnjudgedError
 
 __all__ = ["Rewrite", "smallest"]

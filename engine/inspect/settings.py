@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..config import OPTIONS, of_environment
+from ..named_tuple import NamedTuple
 from ..options import did_you_mean
 
 __all__ = [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from ..cache import entry, folder
 from ..cache.engine_id import engine_id
 from ..cache.observe import HIT
 from ..config import resolve
+from ..named_tuple import NamedTuple
 from .record import CacheLayer
 
 if TYPE_CHECKING:

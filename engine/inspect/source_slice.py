@@ -15,8 +15,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from importlib.util import resolve_name
 from types import ModuleType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
+from ..named_tuple import NamedTuple
 from .small_values import Composite
 
 __all__ = [

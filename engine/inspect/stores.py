@@ -9,12 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..cache import cleaning, folder
 from ..cache.engine_id import engine_id
 from ..cache.store import Info, Store, remedy
 from ..config import resolve
+from ..named_tuple import NamedTuple
 
 __all__ = ["CacheFault", "CacheRemoval", "Caches", "CachesBusyError"]
 

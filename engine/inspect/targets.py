@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import atexit
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ..backends import base
 from ..backends.injected import InjectedCache, PtxJob
 from ..cache.driver import submitted
 from ..config import CompileConfig
 from ..errors import BackendUnavailableError
+from ..named_tuple import NamedTuple
 from ..options import did_you_mean
 from ..runtime import program
 from ..runtime.compile import Clock, CompileRequest, FullCompile, Layers, compile_kernel

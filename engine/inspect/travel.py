@@ -17,10 +17,11 @@ short for it, is taken from the distinct lines: data that fits a cache is loaded
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ..named_tuple import NamedTuple
 from .access_trace import OFFSET_BITS
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ the interpreter computes with IR that is known to be right, or what a predicate 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ..backends.interp import InterpretedKernel
 from ..errors import IRParseError, QuadrantsAssertionError, QuadrantsUnsupportedError
 from ..ir import Func, parse, to_text, verify
+from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument, PassCx, Run
 from ..runtime.compile import FullCompile, make_ir
 from .agreement import Named, compare

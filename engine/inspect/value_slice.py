@@ -21,11 +21,12 @@ import sys
 import textwrap
 from collections.abc import Mapping
 from types import FunctionType, ModuleType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
 from ..lang.ndarray import Ndarray
+from ..named_tuple import NamedTuple
 from ..types import FieldHandle, is_data_oriented
 from ..types.compound import MatrixType
 from .argument_values import is_record

@@ -53,8 +53,9 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median, stdev
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..named_tuple import NamedTuple
 from .machine_load import busy
 from .record_launch import DeviceRecord, LaunchRecord, VerdictRecord
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..named_tuple import NamedTuple
 from ..types import DataType, ElementLayout
 
 __all__ = [

@@ -42,7 +42,9 @@ Semantics that differ between machines are fixed here, so that all backends agre
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from ..named_tuple import NamedTuple
 
 __all__ = ["BY_NAME", "CODES", "COUNT", "NAME", "OpInfo"]
 

@@ -15,8 +15,9 @@ the id that it replaces in ``Func.origins``. ``Op.loc`` points to the user's sou
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from ..named_tuple import NamedTuple
 from ..types import DataType, Type
 from . import codes as C
 from .attrs import Param

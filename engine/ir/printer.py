@@ -26,8 +26,9 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from ..named_tuple import NamedTuple
 from ..types import DataType, f16, f32, u1, void
 from . import codes as C
 from .codes import CODES

@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from ..named_tuple import NamedTuple
 from . import codes as C
 
 __all__ = ["STAGES", "StageSpec"]

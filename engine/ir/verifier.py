@@ -13,9 +13,10 @@ signature and then looked up in a set of valid ones, so most ops cost a few dict
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ..errors import IRVerificationError
+from ..named_tuple import NamedTuple
 from ..types import DataType, PointerType, Type, void
 from . import codes as C
 from .attrs import RECORDS, ArrayAttr, AssertAttr, Param, TaskAttr, tile_problem

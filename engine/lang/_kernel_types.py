@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ..cache.observe import HIT, MISS
+from ..named_tuple import NamedTuple
 from ..runtime import observed
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ without the overhead of the call from Python.
 from __future__ import annotations
 
 import importlib
-from typing import Any, NamedTuple
+from typing import Any
 
 from .. import logs as log
+from ..named_tuple import NamedTuple
 from ..runtime import program
 from ..runtime.profiler import Profiler
 

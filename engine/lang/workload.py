@@ -32,7 +32,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
+
+from ..named_tuple import NamedTuple
 
 __all__ = ["Amount", "Case", "Check", "HasWorkloads", "Size", "Workload", "check", "declare"]
 

@@ -40,12 +40,13 @@ not known to be near its end; and ``j % n`` where the loop does not end at n.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..analysis import cell_loop, is_invariant
 from ..ir import Builder, ForAttr, Func, Op, replace_uses, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into, drop
+from ..named_tuple import NamedTuple
 from ..types import i32, i64
 from .hoist import before_loop
 from .linear_form import Form, form_of

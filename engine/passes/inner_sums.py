@@ -7,11 +7,12 @@ of the task's iteration are around the loop, and whether its loads would be neig
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..analysis import contains, use_counts
 from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..types import f16, row_major
 from .grid import is_plain
 from .iterations import held, number_type

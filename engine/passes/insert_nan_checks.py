@@ -31,11 +31,12 @@ it to a machine: `runtime.nan_checks` finds the op that made the value in the IR
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..ir import Block, Builder, Callee, Func, Op, TaskAttr, base_of, walk
 from ..ir import codes as C
 from ..ir.edit import all_blocks, clone
+from ..named_tuple import NamedTuple
 from ..types import DataType, f16, f32, f64, pointer_to, u32, u64, void
 from .manager import PassCx
 from .registry import register

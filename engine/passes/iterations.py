@@ -7,10 +7,10 @@ iterations of a task; `why_shared`, also of those of loops inside of one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from ..ir import Func, Op, walk
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..types import DataType, PointerType
 
 __all__ = ["Accesses", "accesses_of", "flat", "held", "number_type", "why_shared"]

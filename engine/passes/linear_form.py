@@ -8,10 +8,11 @@ certainly do not, since the ranges of their parts are known.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..ir import Op
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 
 __all__ = ["Form", "digit", "form_of", "stays_inside"]
 

@@ -26,12 +26,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from ..analysis.uses import OpList
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError, QuadrantsInternalError
 from ..ir import Block, Callee, Func, Loc, Op
+from ..named_tuple import NamedTuple
 from ..pipeline_kind import PipelineKind
 from ..signals import of_signal_handler
 from ..types import DataType, parse_type

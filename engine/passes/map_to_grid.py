@@ -30,12 +30,13 @@ option ``gpu_tile`` asks for other numbers of iterations.
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..analysis import bounds_of, cell_loop, needs_blocks
 from ..errors import QuadrantsCompilationError
 from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from .linear_form import form_of
 from .manager import PassCx
 from .registry import register

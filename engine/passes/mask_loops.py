@@ -27,12 +27,13 @@ unless ``fast_math`` allows LLVM to change them.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..analysis import cell_loop
 from ..ir import Builder, ForAttr, Func, Op, walk
 from ..ir import codes as C
 from ..ir.edit import clone, clone_into
+from ..named_tuple import NamedTuple
 from ..types import DataType, i32, i64, u1
 from .grid import is_plain
 from .iterations import accesses_of, flat, held, number_type, why_shared

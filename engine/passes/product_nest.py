@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..ir import Func, Op
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from .grid import is_plain
 from .iterations import Space, accesses_of, flat, held, why_shared
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..ir import Func, Op
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..types import f16, f32, row_major
 from .linear_form import form_of
 from .product_nest import INNER

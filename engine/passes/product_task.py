@@ -6,12 +6,13 @@ its bounds by those of a grid of tiles. (`product_nest` does the like for nests 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..analysis import needs_blocks
 from ..ir import Builder, Func, Op
 from ..ir import codes as C
 from ..ir.edit import clone
+from ..named_tuple import NamedTuple
 from ..types import i32
 from .grid import THREADS, Grid, has_plain_bounds, is_plain
 from .iterations import accesses_of

@@ -4,24 +4,26 @@ A pass is a function ``(func, cx) -> bool`` that returns True if it changed anyt
 adds it. Its file, its name here and the name that dumps and records show are the same. The first
 line of the function's docstring is its summary; the file's docstring shows what it does.
 
-Importing `passes` registers those that every kernel goes through; a request for any other one (or
-for all of them) registers the rest; other code gets passes by name.
+The first request for a pass imports its module; a request for all of them imports the rest.
 """
 
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
 from ..errors import QuadrantsRuntimeError
 from ..ir import Func
+from ..named_tuple import NamedTuple
 from ..options import did_you_mean
 
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["PassFn", "PassInfo", "all_passes", "get", "register", "register_later", "skipped"]
+__all__ = ["PassFn", "PassInfo", "all_passes", "get", "register", "skipped"]
 
 PassFn = Callable[[Func, "PassCx"], bool]
 
@@ -45,8 +47,33 @@ class PassInfo(NamedTuple):
     silent: bool = False
 
 
-_passes: dict[str, PassInfo] = {}
-_later: list[Callable[[], None]] = []  # harmless when called twice
+_PACKAGES: Final = (__package__ or "", f"{__package__}.autodiff")
+_NONE: Final = frozenset({"__init__", "dump"})
+
+
+class _Passes(dict[str, PassInfo]):
+    """Passes by name; one that is not there yet is imported."""
+
+    def __missing__(self, name: str) -> PassInfo:
+        # Here and not when it first runs: its time would have that of the import in it.
+        for package in _PACKAGES:
+            if name in _modules(package):
+                import_module(f"{package}.{name}")
+                if name in self:
+                    return self[name]
+        raise KeyError(name)
+
+
+_passes: Final = _Passes()
+
+
+@functools.cache
+def _modules(package: str) -> list[str]:
+    """The names of the modules in a package of passes."""
+    folder = os.path.join(os.path.dirname(__file__), package[len(__package__ or "") + 1 :])
+    found = map(os.path.splitext, os.listdir(folder))
+    # An editor may keep files of its own here, such as `.#die.py`.
+    return sorted([n for n, end in found if end == ".py" and n.isidentifier() and n not in _NONE])
 
 
 def register(
@@ -71,25 +98,12 @@ def register(
     return add
 
 
-def register_later(load: Callable[[], None]) -> None:
-    """Add ``load``, which registers passes that most compiles do not need, for the first use."""
-    _later.append(load)
-
-
-def _load_rest() -> None:
-    for load in _later:
-        load()
-    _later.clear()  # only now: another thread may ask meanwhile
-
-
 def get(name: str) -> PassInfo:
     """The pass called ``name``; KeyError, with the known names, if there is none."""
-    if name not in _passes:
-        _load_rest()
     try:
         return _passes[name]
     except KeyError:
-        known = ", ".join(sorted(_passes))
+        known = ", ".join([one.name for one in all_passes()])
         raise KeyError(f"no pass is called {name!r}; there are: {known}") from None
 
 
@@ -116,5 +130,7 @@ def skipped(names: str) -> frozenset[str]:
 
 def all_passes() -> list[PassInfo]:
     """Every registered pass, by name."""
-    _load_rest()
+    for package in _PACKAGES:
+        for name in _modules(package):
+            import_module(f"{package}.{name}")
     return [_passes[name] for name in sorted(_passes)]

@@ -21,10 +21,9 @@ blocks do not fill their axes evenly, and loops inside of tasks.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ..ir import Block, Builder, Func, Op, Param, drop, replace_uses, walk
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..types import ElementLayout, i32
 from .manager import PassCx
 from .registry import register

@@ -33,12 +33,13 @@ needs fields in blocks.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..analysis import needs_blocks
 from ..ir import Block, Builder, ForAttr, Func, Op
 from ..ir import codes as C
 from ..ir.edit import clone_into
+from ..named_tuple import NamedTuple
 from ..types import DataType, i32, row_major
 from .grid import THREADS, Grid, has_plain_bounds, has_room, is_plain
 from .linear_form import form_of

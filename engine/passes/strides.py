@@ -9,11 +9,12 @@ that certain extents, times a factor, are multiples of 16.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..analysis import contains
 from ..ir import Func, Op
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..types import DataType, PointerType
 from .linear_form import form_of
 

@@ -36,12 +36,13 @@ cache.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..ir import ForAttr, Func, Op
 from ..ir import codes as C
 from ..ir.attrs import FragmentAttr
 from ..ir.edit import clone_into
+from ..named_tuple import NamedTuple
 from ..types import f16, f32, i32, i64, u64
 from .manager import PassCx
 from .product_sum import ProductSum, product_sum, row_layout

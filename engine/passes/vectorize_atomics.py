@@ -24,12 +24,13 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..analysis import use_counts
 from ..ir import Block, Builder, Func, Op, set_block
 from ..ir import codes as C
 from ..ir.edit import all_blocks
+from ..named_tuple import NamedTuple
 from ..types import f32, u64
 from .manager import PassCx
 from .registry import register

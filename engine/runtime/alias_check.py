@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from ..backends.array_memory import DeviceArray
 from ..backends.base import KernelMeta
 from ..frontend.specialization import ParamBinding
+from ..named_tuple import NamedTuple
 
 __all__ = [
     "ArrayNames", "Back", "Copied", "alias_tests", "check_writable", "overlap", "share_copies",

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from ..frontend.specialization import (
     unwrapped,
 )
 from ..ir import Param
+from ..named_tuple import NamedTuple
 from ..types import (
     BufferViewHandle,
     DataType,

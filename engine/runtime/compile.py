@@ -24,7 +24,7 @@ import gc
 import threading
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from .. import logs as log
 from ..backends.base import Artifact, Backend, Executable
@@ -33,6 +33,7 @@ from ..cache.observe import Observation
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError
 from ..frontend.specialization import Plan
+from ..named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from ..frontend.build import BuildResult

@@ -10,11 +10,12 @@ arrays on another device are refused.
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from ..backends.array_memory import DeviceArray
+from ..named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from ..backends.base import Device

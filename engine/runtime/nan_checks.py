@@ -18,7 +18,7 @@ names the store only, and says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ..backends.array_memory import DeviceArray, host_copy
 from ..errors import NanError, QuadrantsRuntimeError, QuadrantsUnsupportedError
 from ..ir import Func, Loc, Op, Param, parse, to_text
 from ..ir import codes as C
+from ..named_tuple import NamedTuple
 from ..passes.insert_nan_checks import FINAL, Site, decoded, is_sink
 from ..passes.manager import Instrument, StopPipeline
 from .compile import CompileRequest, config_of, make_ir

@@ -7,7 +7,9 @@ that cannot time tasks (the interpreter) add the whole launch as one task.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from ..named_tuple import NamedTuple
 
 __all__ = ["LaunchTimes", "Profiler", "TaskTime"]
 

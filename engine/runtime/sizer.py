@@ -17,7 +17,7 @@ is no padding between them, and the row's end is rounded up to that width.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ..adstack.host_eval import Env
 from ..adstack.max_reducer import MaxReducerSpec, in_rounds, recognise, substituted
 from ..adstack.size_expr import Arg, Const, Read, SizeExpr, leaves, parse
 from ..backends.base import Executable, StackMeta, StackPlan, TaskMeta, TaskPlan
+from ..named_tuple import NamedTuple
 from .fetch import FETCH
 from .overflow import over_budget
 

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import is_dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ..frontend.specialization import (
     same,
 )
 from ..ir import Param
+from ..named_tuple import NamedTuple
 from ..types import CompoundType, DataType, StructType, TensorHandle, flat_names
 from .alias_check import ArrayNames, alias_tests
 from .args import flat

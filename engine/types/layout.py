@@ -12,7 +12,8 @@ from the field's *base*, the address of the element whose indices are the origin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from ..named_tuple import NamedTuple
 
 __all__ = ["ElementLayout", "Term", "row_major"]
 

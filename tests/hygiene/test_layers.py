@@ -38,6 +38,7 @@ ORDER = [
         "errors",
         "_logging",
         "logs",
+        "named_tuple",
         "option_table",
         "options",
         "pipeline_kind",

@@ -6,7 +6,9 @@ of its model of occupancy (`AMDGPUSubtarget`), which `occupancy` follows.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from ...named_tuple import NamedTuple
 
 __all__ = ["ARCHS", "DEFAULT", "Arch", "Occupancy", "occupancy"]
 

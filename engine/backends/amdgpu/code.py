@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from ...named_tuple import NamedTuple
 from ..base import Target
 from ..llvm import toolchain
 from .archs import ARCHS, Arch, occupancy

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
+from ...named_tuple import NamedTuple
 from ..base import Target
 from ..llvm import toolchain
 from . import host, native

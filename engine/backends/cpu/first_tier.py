@@ -24,9 +24,10 @@ import struct
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ...ir import Func
+from ...named_tuple import NamedTuple
 from ..base import Artifact, KernelMeta
 from ..flow import labels_of, repeats
 from ..injected import NO_CACHE, InjectedCache

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from ...named_tuple import NamedTuple
 from .relocatable import LIMIT, PAGE, X86_64, Parts, pack, room
 
 __all__ = ["Unlinkable", "link"]

@@ -15,8 +15,9 @@ import sys
 import threading
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ...named_tuple import NamedTuple
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
 from ..llvm import toolchain

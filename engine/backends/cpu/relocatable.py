@@ -31,8 +31,9 @@ import os
 import struct
 import weakref
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
+from ...named_tuple import NamedTuple
 from . import host
 
 __all__ = [

@@ -9,8 +9,9 @@ toolkit's occupancy calculator does.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
+from ...named_tuple import NamedTuple
 from ...options import did_you_mean
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ the next one makes a new context (`context.context_of`).
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...errors import CudaError, CudaMemoryError
+from ...named_tuple import NamedTuple
 
 __all__ = [
     "DESTROYED", "FOREIGN", "INVALID_CONTEXT", "NO_DEVICE", "OUT_OF_MEMORY", "Trouble",

@@ -16,8 +16,7 @@ Plain data that `cache.codec` keeps: tuples of numbers and texts.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ...named_tuple import NamedTuple
 from ..kernarg.grids import evaluate
 
 __all__ = ["CudaLoop", "CudaTask", "loop_fits"]

@@ -26,10 +26,11 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Container, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ...named_tuple import NamedTuple
 from ..base import Flow
 from ..device_launch.host_control import Item
 from ..kernarg.grids import EXACT

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...errors import BackendUnavailableError, QuadrantsRuntimeError
+from ...named_tuple import NamedTuple
 from ...options import why_hidden
 from . import archs
 from .driver import binding, check, name_of

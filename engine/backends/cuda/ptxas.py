@@ -23,7 +23,9 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from ...named_tuple import NamedTuple
 
 __all__ = [
     "Assembled", "KernelFacts", "Sass", "ToolError", "assemble", "disassemble", "find", "remedy",

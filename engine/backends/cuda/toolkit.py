@@ -21,9 +21,10 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...errors import CudaError
+from ...named_tuple import NamedTuple
 
 __all__ = ["NAMES", "libraries", "library", "need"]
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...config import CompileConfig
 from ...errors import BackendUnavailableError
+from ...named_tuple import NamedTuple
 from ...options import did_you_mean
 from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES

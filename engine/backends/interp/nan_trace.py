@@ -22,11 +22,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Block, Func, Op
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ...types import DataType
 from .blocks import in_blocks
 from .emit import Emitter

@@ -30,7 +30,9 @@ calling thread is number 0 and all are less than ``threads``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from ...named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from ...ir import Param

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ...ir import Op, base_of, walk
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ...types import DataType, Type, f64, i64, u64, void
 from ..base import AssertSite, PrintSite
 from ..kernarg import abi

@@ -18,11 +18,12 @@ What the text relies on LLVM for, and what it does itself to help it:
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ...passes.strides import apart
 from ...types import Type
 from ..base import AssertSite, PrintSite

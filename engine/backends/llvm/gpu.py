@@ -19,12 +19,13 @@ such a pointer is ``addrspace(1) %p.x``; ``ptr`` in front of it completes it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ...analysis import bounds_of, needs_blocks, shared_arrays
 from ...errors import QuadrantsCompilationError
 from ...ir import Callee, Func, Op, walk
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ..base import KernelMeta, TaskMeta
 from ..cuda import facts
 from ..flow import flow_of, labels_of, repeats, task_meta

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from ...named_tuple import NamedTuple
 from ..base import Artifact
 from . import lines, remarks
 

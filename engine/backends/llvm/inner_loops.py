@@ -9,10 +9,11 @@ made twice, and the kernel checks which version to use.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ...ir import Op, walk
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ...passes.map_to_grid import weight
 from ...passes.strides import WIDEST, access
 

@@ -18,10 +18,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...ir import Block, Callee, Func, Op, walk
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ..base import KernelMeta, TaskMeta
 from ..flow import flow_of, labels_of, repeats, task_meta
 from ..index_sums import narrow_in_addresses, only_in_addresses

@@ -31,10 +31,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...ir import Block
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 
 __all__ = ["OUTLINED", "Groups", "Outlined", "groups", "outline"]
 

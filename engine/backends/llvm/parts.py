@@ -16,8 +16,9 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
+from ...named_tuple import NamedTuple
 from ..base import Target
 from . import toolchain
 from .outline import OUTLINED

@@ -21,11 +21,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ...analysis import block_dim, cell_loop, needs_blocks
 from ...ir import Op, walk
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ...passes.map_to_grid import Tile, tile_of
 from ..kernarg import grids
 from .control import Counter

@@ -5,10 +5,11 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ...config import CompileConfig
 from ...errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
+from ...named_tuple import NamedTuple
 from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Device, Executable, Target

@@ -16,9 +16,10 @@ import re
 import time
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import QuadrantsCompilationError
+from ...named_tuple import NamedTuple
 from . import headerless
 from .errors import code_of, error_of
 

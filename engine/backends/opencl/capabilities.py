@@ -11,12 +11,13 @@ compare-and-swap.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...analysis import block_dim, needs_blocks, shared_arrays
 from ...errors import QuadrantsCompilationError, QuadrantsUnsupportedError
 from ...ir import Func, Op, all_ops
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ...types import PointerType, Type, f64
 
 __all__ = [

@@ -6,9 +6,10 @@ the device cannot be used until the program ends.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...errors import OpenclError, OpenclMemoryError
+from ...named_tuple import NamedTuple
 
 __all__ = ["MEMORY", "OUT_OF_RESOURCES", "Trouble", "code_of", "error_of", "table"]
 

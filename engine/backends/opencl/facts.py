@@ -10,7 +10,9 @@ Plain data that `cache.codec` keeps: tuples of numbers and texts.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
+
+from ...named_tuple import NamedTuple
 
 __all__ = ["MEMORY", "OpenclTask"]
 

@@ -22,10 +22,11 @@ import importlib.util
 import os
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ...config import of_environment
 from ...errors import BackendUnavailableError, QuadrantsRuntimeError
+from ...named_tuple import NamedTuple
 from ...options import why_hidden
 from . import capabilities, pocl
 from .capabilities import Capabilities

@@ -14,9 +14,10 @@ import sys
 import threading
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ...errors import QuadrantsCompilationError
+from ...named_tuple import NamedTuple
 from ..base import Target
 from ..llvm import toolchain
 from ..opencl.facts import MEMORY, OpenclTask

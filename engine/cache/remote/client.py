@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from ...named_tuple import NamedTuple
 from .. import folder, running
 from ..parts import key_of
 from . import counts as counting

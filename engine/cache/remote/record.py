@@ -21,8 +21,9 @@ import hashlib
 import json
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
+from ...named_tuple import NamedTuple
 from ..parts import key_of
 from .signing import UNSIGNED, Keys
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from ...named_tuple import NamedTuple
 
 __all__ = ["FAILED", "FOUND", "LATE", "NOTHING", "REFUSED", "SKIPPED", "Reply"]
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from ...backends.array_memory import host_copy
+from ...named_tuple import NamedTuple
 from ...runtime.alias_check import overlap
 from .model import Limits
 

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from ...named_tuple import NamedTuple
 from ..agreement import Named, apart, element_name
 from . import relaunch
 from .variants import Rounding, turn

@@ -17,8 +17,9 @@ import weakref
 from collections.abc import Callable, Sequence
 from time import perf_counter_ns as now
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
+from ...named_tuple import NamedTuple
 from .parts import SLOT
 
 if TYPE_CHECKING:

@@ -14,11 +14,12 @@ Order
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...ir import Block, Builder, Func, Op
 from ...ir import codes as C
 from ...ir.edit import walk
+from ...named_tuple import NamedTuple
 from ...passes.manager import Instrument
 from ...types import DataType, f16, f32, f64, i16, i32, i64
 

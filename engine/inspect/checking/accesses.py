@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...ir import Block, Func, Op, all_ops, base_of
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ...types import PointerType
 
 if TYPE_CHECKING:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from ...cache.keys import ir_digest
 from ...errors import QuadrantsCompilationError, QuadrantsRuntimeError
+from ...named_tuple import NamedTuple
 from ..arguments import LaunchCase
 from ..interpreting import TooLong
 from ..launching import ORACLE

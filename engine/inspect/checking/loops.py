@@ -9,10 +9,11 @@ they hold at the start. So the two limits of a binary search stay between those 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...ir import Block, Op
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from .accesses import changed_by
 
 __all__ = ["Carried", "bounds_of", "leaves", "names_of", "steps_of", "whole_only"]

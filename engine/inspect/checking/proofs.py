@@ -22,11 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import islice, product
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...analysis import enclosing_loops
 from ...ir import base_of
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from .accesses import Access, Scope, Traced
 from .late import Late, made
 from .loops import names_of

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from ...config import resolve
 from ...errors import IRParseError, QuadrantsRuntimeError, QuadrantsUnsupportedError
 from ...ir import Func, parse
+from ...named_tuple import NamedTuple
 from ...runtime.compile import collector_pause
 from ..application.relaunch import values_of
 from ..application.replay import compiles_of

@@ -15,7 +15,7 @@ arrays that the iterations of a block share, until they are written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ...backends.interp.run import InterpretedKernel
 from ...errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
 from ...ir import Func, Op, base_of, walk
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ..interpreting import TooLong
 from ..trials import Trials, UnjudgedError
 from .fences import Fences

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...backends.llvm.text import names_of
+from ...named_tuple import NamedTuple
 from ..readable import local_names, readable_ir
 from ..record import Artefact, BindingRecord, CompileRecord, FileRecord
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from ...named_tuple import NamedTuple
 from .common import Facts
 from .llvm_text import Function, Inst
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from ...named_tuple import NamedTuple
 from ..record import Artefact
 from .common import Facts, Row, about_loop, split_operands
 from .llvm_names import names_in

@@ -8,10 +8,11 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from ...named_tuple import NamedTuple
 from .machine import Machine
 from .user_values import shown
 from .values import DebugError, Names

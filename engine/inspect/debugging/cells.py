@@ -10,12 +10,13 @@ import ast
 import operator
 from collections.abc import Callable
 from itertools import zip_longest
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
 from ...ir import Op, base_of
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ..contents import elements
 from ..inputs import by_index
 from .breakpoints import Filter

@@ -22,7 +22,7 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from itertools import combinations, pairwise, product
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from ...backends.stacks import stack_locations
 from ...errors import QuadrantsRuntimeError
 from ...ir import Func, Op
 from ...ir.printer import op_text
+from ...named_tuple import NamedTuple
 from .cooperation import Blocks, copied
 from .flat import Flat, Instruction, names_of
 

@@ -11,13 +11,14 @@ import ast
 import linecache
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from ...frontend.values import MatrixValue, StructValue
 from ...ir import Block, Op, all_ops
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ...types import DataType, PointerType, u1
 from ..contents import elements
 from ..inputs import by_index

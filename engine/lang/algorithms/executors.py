@@ -12,9 +12,10 @@ On CUDA, where the threads of a block run at the same time, they read their data
 from __future__ import annotations
 
 import math
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...errors import QuadrantsRuntimeTypeError
+from ...named_tuple import NamedTuple
 from ...runtime import program
 from ...types import (
     ArrayHandle,

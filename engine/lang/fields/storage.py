@@ -14,12 +14,13 @@ into the elements.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from ...backends.array_memory import ArrayMemory
 from ...errors import QuadrantsRuntimeError
+from ...named_tuple import NamedTuple
 from ...types import DataType, WriteCounter, row_major
 from ...types.layout import ElementLayout, Term
 from ..elements import Elements, placed, release

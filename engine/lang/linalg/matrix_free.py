@@ -13,9 +13,10 @@ so that everything but the loop runs on the device.
 from collections.abc import Callable
 from functools import cache
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import QuadrantsRuntimeError, QuadrantsTypeError
+from ...named_tuple import NamedTuple
 from ...types import DataType, f32, f64, template
 from ..fields.axes import axes
 from ..fields.builder import FieldsBuilder

@@ -35,7 +35,7 @@ the inner loops get half of the budget.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...adstack.push_count import Unbounded, growth_of
 from ...adstack.reaching_writes import ReachingWrites
@@ -45,6 +45,7 @@ from ...adstack.size_expr import Binary, Const, SizeExpr, free_vars, text
 from ...errors import QuadrantsCompilationError
 from ...ir import Block, Func, Op, walk
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ..manager import PassCx
 from ..registry import register
 from .checkpoint_split import (

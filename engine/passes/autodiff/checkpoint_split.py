@@ -21,11 +21,12 @@ free, else it is pushed before the loop. The result, the two loops of a segment,
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...ir import Block, Builder, Func, Op, base_of, walk
 from ...ir import codes as C
 from ...ir.attrs import AdStackAttr
+from ...named_tuple import NamedTuple
 from ...types import DataType, PointerType, i32
 from .names import name_of
 from .needs import FREE

@@ -33,10 +33,11 @@ The rules where calculus, or IEEE arithmetic, leaves a choice:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...ir import Builder, Op
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ...types import DataType, Type, f64, i64
 
 __all__ = ["RESULT", "RULES", "Partial", "contribution", "flows", "needs", "tangent"]

@@ -13,10 +13,11 @@ those.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ...ir import Block, Func, Op, base_of, walk
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from .activity import Activity
 from .segments import is_parallel, reversed_part, segments
 

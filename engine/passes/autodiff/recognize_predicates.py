@@ -31,7 +31,7 @@ task with small stacks: entries times `_THREADS` threads below `ad_stack_sparse_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ...adstack.predicate import Predicate, text
 from ...adstack.size_expr import Arg, Binary, Const, SizeExpr, Var
@@ -39,6 +39,7 @@ from ...analysis import use_counts
 from ...ir import Block, Builder, Func, Op, all_ops, param_of, walk
 from ...ir import codes as C
 from ...ir.edit import set_block
+from ...named_tuple import NamedTuple
 from ...types import DataType, PointerType, u1
 from ..manager import PassCx
 from ..registry import register

@@ -15,11 +15,12 @@ map of replacements reaches every use.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ...analysis.uses import code_mask
 from ...ir import UNKNOWN, Block, Func, Op
 from ...ir import codes as C
+from ...named_tuple import NamedTuple
 from ...types import DataType, Type, normalize, void
 
 if TYPE_CHECKING:

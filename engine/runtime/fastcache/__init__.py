@@ -32,13 +32,14 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ...cache.observe import BYPASS, DAMAGED, HIT, MISS, OFF, Observation
 from ...cache.parts import Part, digest, key_of
 from ...cache.store import Entry, open_store
 from ...errors import QuadrantsSyntaxError
+from ...named_tuple import NamedTuple
 from .arguments import FIELD_METADATA_CACHE_VALUE, Bypass, parts_of
 from .captures import LIVE, Modules, Unknown, declared, text_of
 from .entry import Live, Stale, Uncacheable, plan_of, record

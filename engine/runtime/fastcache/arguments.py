@@ -30,7 +30,7 @@ import enum
 from collections.abc import Iterator, Sequence
 from functools import cache
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -38,6 +38,7 @@ from ...cache.parts import Part
 from ...frontend.declared import ParamDecl, members_of
 from ...frontend.plain import FORMATTING, coded
 from ...frontend.specialization import InstanceKey, NdarrayKey, RecordKey, Unusable, unwrapped
+from ...named_tuple import NamedTuple
 from ...signals import of_signal_handler
 from ...types import (
     DATA_ORIENTED,

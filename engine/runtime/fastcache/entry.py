@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...cache.parts import digest
 from ...errors import QuadrantsSyntaxError
@@ -41,6 +41,7 @@ from ...frontend.specialization import (
     number_class,
     same,
 )
+from ...named_tuple import NamedTuple
 from ...signals import of_signal_handler
 from ...types import CompoundType, DataType, FieldHandle, StructFieldHandle, is_data_oriented
 from .arguments import class_name

@@ -9,10 +9,11 @@ exception are struct types: their methods may be replaced, and they are numbered
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from ...frontend.declared import members_of
+from ...named_tuple import NamedTuple
 from ...types import BufferViewHandle, StructType
 
 __all__ = ["has_structs", "keep_text", "kept_text"]

@@ -25,11 +25,12 @@ the type of the memory: compilers may assume that pointers to different types ne
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ....errors import QuadrantsInternalError
 from ....ir import codes as C
 from ....ir.semantics import ATOMIC_OPERATION
+from ....named_tuple import NamedTuple
 from ....types import DataType, f16, f32, u1
 from ..capabilities import Capabilities
 

@@ -9,11 +9,12 @@ some call has. OpenCL C has no recursion: a function that calls itself is refuse
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ....errors import QuadrantsUnsupportedError
 from ....ir import Op, walk
 from ....ir import codes as C
+from ....named_tuple import NamedTuple
 from ....types import DataType, PointerType, Type, void
 from ...index_sums import only_in_addresses
 from .emitter import GLOBAL, Address, Slot

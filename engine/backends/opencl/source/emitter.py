@@ -29,10 +29,11 @@ body into a loop it increments `Emitter.loop_depth`; outside of loops an iterati
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ....ir import Block, Op
 from ....ir import codes as C
+from ....named_tuple import NamedTuple
 from ....types import DataType, f16
 from ...index_sums import is_index_sum
 from ...kernarg import abi

@@ -24,8 +24,9 @@ does not use are set once (`opencl.arguments.settle`).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
+from ....named_tuple import NamedTuple
 from ..facts import MEMORY, OpenclTask
 from .emitter import Slot
 from .names import Names

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ....errors import QuadrantsCompilationError
 from ....ir import Func, Op, all_ops, walk
 from ....ir import codes as C
+from ....named_tuple import NamedTuple
 from ....passes.strides import apart
 from ...base import KernelMeta, PrintSite, TaskMeta
 from ...flow import flow_of, labels_of, repeats, task_meta

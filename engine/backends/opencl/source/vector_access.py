@@ -19,10 +19,11 @@ written it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ....ir import Op, base_of, pointee
 from ....ir import codes as C
+from ....named_tuple import NamedTuple
 from ....passes.linear_form import form_of
 from ....passes.strides import WIDEST, Access
 from ....types import f16, u1
