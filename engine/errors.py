@@ -123,10 +123,7 @@ class SourceSpan(NamedTuple):
 
     @classmethod
     def from_loc(cls, loc: LocLike, source_line: str | None = None) -> SourceSpan:
-        """Read one level of `loc`.
-
-        The source line comes from the argument, else from `linecache`.
-        """
+        """Read one level of `loc`; the source line is the argument, else that of `linecache`."""
         if source_line is None:
             linecache.checkcache(loc.file)
             source_line = linecache.getline(loc.file, loc.line)

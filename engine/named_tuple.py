@@ -1,6 +1,6 @@
 """`NamedTuple` of `typing`, as the engine's own modules use it: the same class, made faster.
 
-The first kernel of a process defines a hundred of them. `typing.NamedTuple` takes a quarter of a
+The first kernel of a process defines a hundred of them. `typing.NamedTuple` needs a quarter of a
 millisecond for each: it compiles every annotation, and the text of a constructor. Here annotations
 stay the strings that they are, and all classes with as many fields share one compiled constructor,
 in which only the names of the arguments differ. Type checkers see `typing.NamedTuple`.
@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 __all__ = ["NamedTuple"]
 
 _GETTER: Final[Any] = vars(collections)["_tuplegetter"]
-_GLOBALS: Final = {"__builtins__": {}, "__name__": __name__, "make": tuple.__new__}
+_NEW: Final[Any] = getattr(tuple, "__new__")  # noqa: B009 - its type is unknown otherwise
+_GLOBALS: Final[dict[str, Any]] = {"__builtins__": {}, "__name__": __name__, "make": _NEW}
 
 
 @cache
@@ -33,7 +34,7 @@ def _getter(i: int) -> Any:
 
 def _make(cls: Any, iterable: Any) -> Any:
     """Make a new object from a sequence or iterable."""
-    made = tuple.__new__(cls, iterable)
+    made = _NEW(cls, iterable)
     if len(made) != len(cls._fields):
         raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
     return made

@@ -13,13 +13,14 @@ from __future__ import annotations
 import ast
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 from .. import logs as log
 from ..config import CompileConfig
 from ..ir import Func, Loc, get_loc
+from ..named_tuple import NamedTuple
 from . import (
     blocks,
     branches,
@@ -57,8 +58,7 @@ _TABLES = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class BuildResult:
+class BuildResult(NamedTuple):
     """The function in stage ``ast``, the functions inlined into it, and the warnings.
 
     bindings: where the value of each of the function's parameters comes from. used: what the code
@@ -75,7 +75,7 @@ class BuildResult:
     seconds: float = 0.0
     decls: tuple[KernelDecl | FuncDecl, ...] = ()
     recorded: Captures | None = None
-    passed: dict[Loc, dict[str, Any]] = field(default_factory=dict[Any, Any])
+    passed: Mapping[Loc, dict[str, Any]] = MappingProxyType({})
 
     @property
     def captures(self) -> tuple[Capture, ...]:

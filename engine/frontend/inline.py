@@ -16,6 +16,7 @@ import dataclasses
 from typing import Any, Final
 
 from ..errors import QuadrantsCompilationError
+from ..frozen import Frozen
 from ..ir import Op
 from ..signals import of_signal_handler
 from ..types import (
@@ -229,7 +230,7 @@ def _constants(fb: FuncBuilder, value: Any, at: ast.AST) -> Any:
         return kind([_constants(fb, v, at) for v in value])
     if value is None or kind in _WHOLE or isinstance(value, FieldHandle | StructFieldHandle):
         return value
-    if is_data_oriented(value) or dataclasses.is_dataclass(value):
+    if isinstance(value, Frozen) or is_data_oriented(value) or dataclasses.is_dataclass(value):
         return value
     if callable(value) or isinstance(value, DataType | str):
         return value

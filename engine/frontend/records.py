@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ..frozen import Frozen
 from ..types import FieldHandle, StructFieldHandle, is_data_oriented
 from .captured import known
 from .declared import members_of, scalar_type
@@ -176,6 +177,8 @@ def _has_members(value: Any, keep: bool) -> bool:
     keep: False where only an attribute of it is taken.
     """
     cls: Any = value.__class__
+    if isinstance(value, Frozen):
+        return True
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return True
     if isinstance(value, _KNOWN):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from types import ModuleType
 from typing import Any, Final, cast
 
@@ -123,7 +122,7 @@ def _named(array: ArrayValue, name: str) -> ArrayValue:
     if attr.name:
         return array
     array.base.attr = attr._replace(name=name)
-    return replace(array, name=name)
+    return array.replaced(name=name)
 
 
 _SELECTS: Final = 4

@@ -15,9 +15,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeGuard
 
+from ..frozen import Frozen
 from ..ir import Op
 from ..named_tuple import NamedTuple
 from ..types import DataType, StructType, promote, u1
@@ -50,8 +50,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class NdarrayRef:
+class NdarrayRef(Frozen):
     """An array parameter. ``param`` counts the parameters of the compiled function.
 
     arg, path: where the launch finds it (see `specialization.ParamBinding`). spec_key: its
@@ -69,15 +68,13 @@ class NdarrayRef:
     path: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeRef:
+class ShapeRef(Frozen):
     """The shape of an array parameter; its extents are read where they are used."""
 
     array: NdarrayRef
 
 
-@dataclass(frozen=True, slots=True)
-class BufferViewValue:
+class BufferViewValue(Frozen):
     """A range of an array with one axis: a `types.buffer_view.BufferView`.
 
     name: in messages. offset, size: i32 values; of a local name, variables that hold them.
@@ -106,8 +103,7 @@ class ElementLocation:
         self.boundary: Final = boundary
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayValue:
+class ArrayValue(Frozen):
     """An array that the kernel makes for itself.
 
     base: the op that makes it. shape: its extents; element_shape: of the vectors or matrices in it.
@@ -204,8 +200,7 @@ class Text:
         self.pieces: Final = tuple(pieces)
 
 
-@dataclass(frozen=True, slots=True)
-class RecordValue:
+class RecordValue(Frozen):
     """A ``dataclasses.dataclass`` argument: members become parameters when they are used."""
 
     name: str
@@ -214,8 +209,7 @@ class RecordValue:
     spec_key: RecordKey
 
 
-@dataclass(frozen=True, slots=True)
-class InstanceValue:
+class InstanceValue(Frozen):
     """An object of a data-oriented class: ``self`` of a kernel, or one that it holds.
 
     root: the key of the argument it belongs to; path: from there to the object.
@@ -267,8 +261,7 @@ class NDRange:
         return visit(0)
 
 
-@dataclass(frozen=True, slots=True)
-class Grouped:
+class Grouped(Frozen):
     """``grouped(x)``: loop over x with one index vector."""
 
     over: Any

@@ -36,6 +36,7 @@ ORDER = [
     {
         "config",
         "errors",
+        "frozen",
         "_logging",
         "logs",
         "named_tuple",
