@@ -12,6 +12,7 @@ Nothing here unpickles or evaluates anything; data that does not read back exact
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any, Final, cast, get_args, get_origin, get_type_hints
 
@@ -227,9 +228,14 @@ _RECORDS: Final[dict[str, Any]] = {
     "cuda_task": CudaTask, "cuda_loop": CudaLoop, "opencl_task": OpenclTask,
 }  # fmt: skip
 """Facts that are records, by the name under which they are stored."""
-_KINDS: Final = {name: tuple(get_type_hints(r).values()) for name, r in _RECORDS.items()}
 _EXPRESSIONS: Final = ("blocks", "fits")
 """Members of these records that are `arithmetic` expressions, which the host computes."""
+
+
+@functools.cache
+def _kinds(name: str) -> tuple[Any, ...]:
+    """The declared types of the members of a record."""
+    return tuple(get_type_hints(_RECORDS[name]).values())
 
 
 def _is(value: Any, kind: Any) -> bool:
@@ -251,7 +257,7 @@ def _record(name: str, parts: Sequence[Any]) -> Any:
     Members become part of the Python code that launches a kernel.
     """
     found = _RECORDS[name](*parts)
-    if not all(map(_is, found, _KINDS[name])):
+    if not all(map(_is, found, _kinds(name))):
         raise ValueError(f"there is no {name} of such values")
     for member in _EXPRESSIONS:
         if text := getattr(found, member, ""):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from ..llvm import toolchain
 
 if TYPE_CHECKING:
     from ...ir import Func
+    from ..llvm.lines import LaterTexts
     from ..tiers import FirstCode
     from .code import CodeJob
     from .executable import CpuExecutable
@@ -66,7 +68,6 @@ class CpuBackend:
     def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """Generate machine code; optimised IR and assembly are made again when asked for."""
         from ..llvm.kernel import lower_kernel
-        from ..llvm.lines import LaterTexts
         from ..llvm.short import pipeline
         from ..llvm.text import FAST
         from .code import CodeJob, full_code
@@ -99,11 +100,18 @@ class CpuBackend:
         )  # fmt: skip
         if first is not None:
             artifact.first, artifact.later = first, first.pending.finish
-        later = LaterTexts(
-            kernel.text, artifact.lines, lambda: toolchain.machine(target, level), level, passes
+        text, lines, remarks = kernel.text, artifact.lines, artifact.remarks
+
+        @functools.cache
+        def later() -> LaterTexts:
+            from ..llvm.lines import LaterTexts
+
+            machine = toolchain.machine(target, level)
+            return LaterTexts(text, lines, lambda: machine, level, passes, remarks)
+
+        artifact.lazy.update(
+            llvm_ir_optimized=lambda: later().optimised(), asm=lambda: later().assembly()
         )
-        artifact.lazy.update(llvm_ir_optimized=later.optimised, asm=later.assembly)
-        artifact.remarks = later.remarks
         return artifact
 
     def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> CpuExecutable:

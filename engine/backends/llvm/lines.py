@@ -128,18 +128,19 @@ class LaterTexts:
 
     source: the LLVM IR. lines: of the artifact (`base.Artifact.lines`), which gets those of the
     text when it is made. machine: returns the target machine. level, pipeline: of LLVM's passes.
-    remarks: of these passes, by text; filled with ``lines``.
+    found: gets the remarks of these passes, by text, with ``lines``.
     """
 
     def __init__(
         self, source: str, lines: dict[str, tuple[int, ...]],
         machine: Callable[[], toolchain.Machine], level: int,
         pipeline: toolchain.Pipeline = "whole",
+        found: dict[str, tuple[remarks.OpRemark, ...]] | None = None,
     ) -> None:  # fmt: skip
         self._source: Final = source
         self._lines: Final = lines
         self._machine: Final = machine
-        self.remarks: Final = dict[str, tuple[remarks.OpRemark, ...]]()
+        self.remarks: Final = {} if found is None else found
         self._level: Final = level
         self._pipeline: Final[toolchain.Pipeline] = pipeline
         # Those of `optimised`, for `assembly`, which usually follows: LLVM's passes are most of the
