@@ -160,7 +160,7 @@ class _Shown(Layers):
         """Called when no cache has the kernel."""
         from .preload import start
 
-        start(request.backend.name)
+        start(request.backend.name, self.injected)
         if self.program.switches.show_compiling:
             log.info(f"Compiling kernel '{request.decl.name}'...")
 

@@ -1,11 +1,12 @@
 """Loads the code generator in a thread, while the program still runs Python code of its own.
 
-Loading LLVM is a fifth of the first compile, and most of that time the thread holds no lock of
-Python. It starts with the program where no cache can have its kernels, else at the first miss: a
-program whose kernels are all in the caches never loads LLVM.
+Loading LLVM and compiling the native functions that all kernels share is a fifth of the first
+compile, and half of that time the thread does not hold Python's lock. It starts with the program
+where no cache can have its kernels, else at the first miss: a program whose kernels are all in the
+caches never loads LLVM.
 
-The thread only loads the library and asks for the target. Nothing waits for it but what needs LLVM,
-and a fork: the child would lack the thread, which may hold locks of imports.
+Nothing waits for the thread but what needs LLVM, and a fork: the child would lack the thread, which
+may hold locks of imports.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import threading
 from typing import Final
 
 from ..backends.base import FORK_HANDLERS
+from ..backends.injected import InjectedCache
 from ..backends.llvm import toolchain
 
 __all__ = ["start"]
@@ -25,17 +27,26 @@ _FORK: Final = 5.0
 _thread: threading.Thread | None = None
 
 
-def start(backend: str) -> None:
-    """Load what a backend needs to generate code, unless it is there or under way."""
+def start(backend: str, cache: InjectedCache) -> None:
+    """Load what a backend needs to generate code, unless it is there or under way.
+
+    cache: of a compile of the program; the native functions may be in it.
+    """
     global _thread
     if backend in _BACKENDS and _thread is None and not toolchain.is_loaded():
-        _thread = threading.Thread(target=_load, name="qd-preload", daemon=True)
+        _thread = threading.Thread(
+            target=_load, args=(backend, cache), name="qd-preload", daemon=True
+        )
         _thread.start()
 
 
-def _load() -> None:
+def _load(backend: str, cache: InjectedCache) -> None:
     try:
         toolchain.host_target()
+        if backend == "cpu":
+            from ..backends.cpu.native import native
+
+            native(cache)
     except Exception:
         return  # the compile raises it again, where the user sees it
 

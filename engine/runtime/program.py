@@ -331,15 +331,15 @@ def init(
         _current = Program(config.freeze(), loaded, dict(found.origins), switches)
         _current.offline.start()
         if _current.offline.is_empty():
-            _preload(backend)
+            _preload(backend, _current.offline.injected())
         log.debug(f"Starting on arch={name}")
     return None
 
 
-def _preload(backend: str) -> None:
+def _preload(backend: str, cache: InjectedCache) -> None:
     from .preload import start
 
-    start(backend)
+    start(backend, cache)
 
 
 def reset() -> None:

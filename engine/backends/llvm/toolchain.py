@@ -7,11 +7,13 @@ LLVM's objects are not safe to use from two threads; callers hold `LOCK`.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import importlib.util
 import os
+import sys
 import threading
-from ctypes import string_at
+from contextlib import suppress
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -67,7 +69,25 @@ def binding() -> Any:
     return _binding
 
 
+def _map_library() -> None:
+    """Map LLVM's library and relocate it while other threads run Python code.
+
+    `ctypes.CDLL` keeps Python's lock meanwhile, which is a quarter of loading llvmlite. It then
+    finds the library in memory; if that is not possible here, it says why.
+    """
+    spec = importlib.util.find_spec("llvmlite")
+    if os.name != "posix" or spec is None or spec.origin is None:
+        return
+    name = "libllvmlite.dylib" if sys.platform == "darwin" else "libllvmlite.so"
+    path = os.path.join(os.path.dirname(spec.origin), "binding", name)
+    with suppress(OSError, AttributeError):
+        dlopen = ctypes.CDLL(None).dlopen
+        dlopen.argtypes, dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
+        dlopen(os.fsencode(path), os.RTLD_NOW)
+
+
 def _loaded() -> Any:
+    _map_library()
     llvm: Any = importlib.import_module("llvmlite.binding")
     for option in _OPTIONS:
         llvm.set_option("", option)
@@ -200,7 +220,7 @@ class Module:
                 raise QuadrantsInternalError(f"LLVM generates no code: {error}")
         try:
             size = library.LLVMPY_GetBufferSize(buffer)
-            return bytes(string_at(library.LLVMPY_GetBufferStart(buffer), size))
+            return bytes(ctypes.string_at(library.LLVMPY_GetBufferStart(buffer), size))
         finally:
             library.LLVMPY_DisposeMemoryBuffer(buffer)
 
