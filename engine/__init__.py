@@ -295,7 +295,8 @@ def _found(name: str) -> Any:
         return name.lower()
     if name not in _MODULE_OF:
         return importlib.import_module(".runtime.arch", __name__).ARCHS[name]
-    module = importlib.import_module(f".{_MODULE_OF[name]}", __name__)
+    load = importlib.import_module(".imports", __name__).load
+    module = load(f".{_MODULE_OF[name]}", __name__)
     return getattr(module, _TYPE_ALIASES.get(name, name))
 
 

@@ -16,7 +16,6 @@ call to `Kernel._miss`, which finds or makes the right stub.
 from __future__ import annotations
 
 import functools
-import importlib
 import warnings
 import weakref
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from ..errors import (
     QuadrantsRuntimeError,
     QuadrantsSyntaxError,
 )
+from ..imports import load
 from ..runtime import launch, program
 from ..types import DATA_ORIENTED
 from .ndarray import Ndarray
@@ -126,7 +126,7 @@ class Kernel:
         self.decl: Final[KernelDecl] = known or parse_kernel(fn, fastcache)
         if not fastcache and known is None:
             # Whatever the caches hold, its first call needs this: better to wait for it now.
-            importlib.import_module("..frontend.build", __package__)
+            load("..frontend.build", __package__ or "")
         self.workloads: list[workloads.Workload] = of.workloads if of else []
         self.checks: list[workloads.Check] = of.checks if of else []
         observed = of.launchers.observed if of else None

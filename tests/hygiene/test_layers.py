@@ -37,6 +37,7 @@ ORDER = [
         "config",
         "errors",
         "frozen",
+        "imports",
         "_logging",
         "logs",
         "named_tuple",
