@@ -215,7 +215,7 @@ def test_the_program_goes_on_during_background_work(case, tmp_path):
 LOADED = """
 import json
 json.dump(
-    ["llvmlite.binding" in sys.modules, [t.name for t in threading.enumerate()]], sys.stdout
+    ["llvmlite" in sys.modules, [t.name for t in threading.enumerate()]], sys.stdout
 )
 """
 

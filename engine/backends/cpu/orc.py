@@ -29,7 +29,7 @@ class Linked:
 @cache
 def _jit() -> Any:
     llvm: Any = toolchain.binding()
-    jit = llvm.create_lljit_compiler(toolchain.machine(toolchain.host_target(), 2).ref)
+    jit = llvm.create_lljit_compiler(toolchain.Machine(toolchain.host_target(), 2, llvm).ref)
     # Says that something else owns it: pool threads run its code until the process ends.
     jit._owned = True
     return jit

@@ -178,7 +178,7 @@ def split(text: str, entry: str) -> list[str]:
 
 def _object(text: str, job: PartsJob) -> bytes:
     """The object code of one part, in a context of its own."""
-    llvm: Any = toolchain.binding()
+    llvm: Any = toolchain.library()
     context = llvm.create_context()
     heads = [line for line in text.split("\n") if line.startswith("define ")]
     level = 0 if all(line.endswith(PLAIN) for line in heads) else job.level
@@ -197,7 +197,7 @@ def compile_parts(parts: Sequence[str], job: PartsJob) -> list[bytes]:
 
     An interrupt is raised once no thread is inside of LLVM.
     """
-    toolchain.binding()
+    toolchain.library()
     found: dict[int, bytes] = {}
     errors: list[BaseException] = []
     todo = sorted(range(len(parts)), key=lambda i: -len(parts[i]))

@@ -1,7 +1,7 @@
-"""LLVM IR text -> optimised module -> machine code, through `llvmlite.binding`.
+"""LLVM IR text -> optimised module -> machine code, through llvmlite.
 
-llvmlite takes 100 ms and more to load, so that it is imported when the first kernel is compiled,
-never with the engine. One `Machine` (a target machine of LLVM) is kept for each target and level.
+LLVM takes 10 ms and more to load, so that it is loaded when the first kernel is compiled, never
+with the engine. One `Machine` (a target machine of LLVM) is kept for each target and level.
 LLVM's objects are not safe to use from two threads; callers hold `LOCK`.
 """
 
@@ -11,9 +11,7 @@ import ctypes
 import importlib
 import importlib.util
 import os
-import sys
 import threading
-from contextlib import suppress
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -51,44 +49,32 @@ _SHORT: Final = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg")
 
 
 _loading: Final = threading.Lock()
-_binding: Any = None
+_library: Any = None
 
 
 def is_loaded() -> bool:
     """True once LLVM is loaded."""
-    return _binding is not None
+    return _library is not None
+
+
+def library() -> Any:
+    """`library`, ready to generate code for this machine."""
+    global _library
+    if _library is None:
+        with _loading:  # LLVM ends the process where an option is set twice
+            if _library is None:
+                _library = _loaded()
+    return _library
 
 
 def binding() -> Any:
-    """`llvmlite.binding`, ready to generate code for this machine."""
-    global _binding
-    if _binding is None:
-        with _loading:  # LLVM ends the process where an option is set twice
-            if _binding is None:
-                _binding = _loaded()
-    return _binding
-
-
-def _map_library() -> None:
-    """Map LLVM's library and relocate it while other threads run Python code.
-
-    `ctypes.CDLL` keeps Python's lock meanwhile, which is a quarter of loading llvmlite. It then
-    finds the library in memory; if that is not possible here, it says why.
-    """
-    spec = importlib.util.find_spec("llvmlite")
-    if os.name != "posix" or spec is None or spec.origin is None:
-        return
-    name = "libllvmlite.dylib" if sys.platform == "darwin" else "libllvmlite.so"
-    path = os.path.join(os.path.dirname(spec.origin), "binding", name)
-    with suppress(OSError, AttributeError):
-        dlopen = ctypes.CDLL(None).dlopen
-        dlopen.argtypes, dlopen.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
-        dlopen(os.fsencode(path), os.RTLD_NOW)
+    """`llvmlite.binding`, which has more than `library`, ready as that is."""
+    library()
+    return importlib.import_module("llvmlite.binding")
 
 
 def _loaded() -> Any:
-    _map_library()
-    llvm: Any = importlib.import_module("llvmlite.binding")
+    llvm: Any = importlib.import_module(".library", __package__)
     for option in _OPTIONS:
         llvm.set_option("", option)
     llvm.initialize_native_target()
@@ -100,7 +86,7 @@ def _loaded() -> Any:
 def version() -> str:
     """Name and version of the toolchain."""
     llvmlite: Any = importlib.import_module("llvmlite")
-    numbers = ".".join(map(str, binding().llvm_version_info))
+    numbers = ".".join(map(str, library().llvm_version_info))
     return f"LLVM {numbers} (llvmlite {llvmlite.__version__})"
 
 
@@ -136,7 +122,7 @@ def _imported_version() -> str:
 @cache
 def host_target() -> Target:
     """The CPU of this machine with all it can do."""
-    llvm: Any = binding()
+    llvm: Any = library()
     triple: str = llvm.get_process_triple()
     features: str = llvm.get_host_cpu_features().flatten()
     if triple.startswith("x86_64"):
@@ -239,10 +225,14 @@ class Module:
 
 
 class Machine:
-    """A target machine of LLVM."""
+    """A target machine of LLVM.
 
-    def __init__(self, target: Target, level: int) -> None:
-        self.llvm: Final[Any] = binding()
+    llvm: `llvmlite.binding`, or `library` for the CPU of this machine unless it is given.
+    """
+
+    def __init__(self, target: Target, level: int, llvm: Any = None) -> None:
+        host = target.kind == "cpu" and target.arch == host_target().arch
+        self.llvm: Final[Any] = llvm or (library() if host else binding())
         description = self.llvm.Target.from_triple(target.arch)
         self.ref: Final[Any] = description.create_target_machine(
             cpu=target.cpu, features=target.features, opt=level, reloc="pic", codemodel="small"
