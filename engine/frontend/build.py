@@ -21,29 +21,10 @@ from .. import logs as log
 from ..config import CompileConfig
 from ..ir import Func, Loc, get_loc
 from ..named_tuple import NamedTuple
-from . import (
-    blocks,
-    branches,
-    calls,
-    exprs,
-    gradients,
-    graphs,
-    hints,
-    intrinsics,
-    loops,
-    mathlib,
-    matrix_makers,
-    matrix_methods,
-    printing,
-    results,
-    stmts,
-    structs,
-)  # fmt: skip
+from . import exprs, loops, stmts
 from .captures import Capture, Captures
-from .checkpoints import finish as finish_checkpoints
 from .func_builder import FuncBuilder, Notice
 from .func_context import FuncContext
-from .real_functions import finish
 from .signature import FuncDecl, KernelDecl
 from .specialization import InstanceKey, ParamBinding, Plan, Used, ValueKey
 from .trees import trees
@@ -51,11 +32,8 @@ from .values import StructValue
 
 __all__ = ["BuildResult", "build"]
 
-# Imported for the handlers they register.
-_TABLES = (
-    blocks, branches, calls, exprs, gradients, graphs, hints, intrinsics, loops, mathlib,
-    matrix_makers, matrix_methods, printing, results, stmts, structs,
-)  # fmt: skip
+_TABLES = (exprs, loops, stmts)
+"""Imported for the functions they register; `registry` imports the others."""
 
 
 class BuildResult(NamedTuple):
@@ -157,22 +135,31 @@ def _build(
         context.scopes[0][param.name] = value
     context.scopes.append({})
     if decl.options.do_while:
+        from . import graphs
+
         graphs.whole_body(fb, tree, decl.options.do_while)
     else:
         fb.body(tree.body)
-    finish_checkpoints(fb)
+    if decl.options.checkpoints:
+        from .checkpoints import finish as finish_checkpoints
+
+        finish_checkpoints(fb)
     if func.results and not context.returned:
         raise fb.syntax_error(
             "Kernel has a return type but does not have a return statement",
             tree.returns or tree, "return a value at the end, or remove the return annotation",
         )  # fmt: skip
     if func.autodiff != "none":
+        from . import gradients
+
         gradients.add_companions(fb, tree)
     if decl.options.graph and func.autodiff == "none":
         _without_gradients(fb, tree)
     func.params = tuple(fb.params)
     func.body.ops[:0] = fb.prologue.values()
     if func.callees:
+        from .real_functions import finish
+
         finish(func, config)
     seconds = time.perf_counter() - started
     return BuildResult(

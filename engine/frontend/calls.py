@@ -11,13 +11,15 @@ import ast
 import operator
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from types import FunctionType, MethodType
 from typing import Any, Final, cast
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
 from ..ir import codes as C
-from ..types import DataType, u1
+from ..types import DataType, MatrixType, StructType, u1
+from ..types.buffer_view import BufferView
 from .arguments import arguments, cast_to, dtype_argument, elements, only_positional
 from .captured import known
 from .containers import container_method, is_local
@@ -30,12 +32,13 @@ from .plain_functions import plain_decl
 from .printing import joined, pieces_of
 from .real_functions import real_call
 from .records import BoundFunc
-from .registry import CALLS, HANDLERS, INTRINSICS, expression, handler
+from .registry import CALLS, INTRINSICS, expression, handler, handler_of
 from .signature import FuncDecl, KernelDecl
 from .values import (
     BufferViewValue,
     InstanceValue,
     MatrixValue,
+    Method,
     NdarrayRef,
     ShapeRef,
     StructValue,
@@ -47,14 +50,10 @@ from .values import (
 
 __all__: list[str] = []
 
-INTRINSICS.update({
-    abs: "abs", all: "all", any: "any", bool: "to_bool", breakpoint: "breakpoint",
-    enumerate: "sequence",
-    float: "to_float", int: "to_int", len: "len", list: "sequence",
-    max: "max", min: "min", pow: "pow",
-    print: "print", range: "range", reversed: "sequence", round: "round", sum: "sum",
-    tuple: "sequence", zip: "sequence",
-})  # fmt: skip
+INTRINSICS[BufferView] = "BufferView"
+
+_LATER: Final = {MatrixType: "matrix_makers", Method: "structs", StructType: "structs"}
+"""Classes that are called -> the module that is imported for the first call of one."""
 
 
 @expression(ast.Call)
@@ -67,8 +66,11 @@ def _call(fb: FuncBuilder, node: ast.Call) -> Any:
     except TypeError:
         name = None
     if name is not None:
-        return HANDLERS[name](fb, node, name, fn)
-    visit = CALLS.get(fn.__class__)
+        return handler_of(name)(fb, node, name, fn)
+    kind: Any = fn.__class__
+    if kind in _LATER and kind not in CALLS:
+        import_module(f".{_LATER[kind]}", __package__)
+    visit = CALLS.get(kind)
     if visit is not None:
         return visit(fb, node, fn)
     if isinstance(fn, DataType):

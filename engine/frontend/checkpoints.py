@@ -13,20 +13,19 @@ from typing import Any, Final
 from ..errors import QuadrantsSyntaxError
 from ..ir import GraphAttr, Op, set_block
 from ..ir import codes as C
-from .func_builder import FuncBuilder, Saved
+from .func_builder import FuncBuilder
 from .lvalues import bound
 from .regions import (
     CHECKPOINT,
     DO_WHILE,
     around,
-    enter_region,
     flag,
     kernel_of,
     not_differentiated,
     region_of,
 )
 
-__all__ = ["checkpoint", "finish", "implicit_checkpoint"]
+__all__ = ["checkpoint", "finish"]
 
 
 def checkpoint(fb: FuncBuilder, node: ast.With, call: ast.Call) -> None:
@@ -144,16 +143,6 @@ def _check_bare(fb: FuncBuilder, node: ast.stmt) -> None:
         "control-flow construct), so that it belongs to the checkpoint when a launch resumes",
         node, "write `for _ in range(1):` around it",
     )  # fmt: skip
-
-
-def implicit_checkpoint(fb: FuncBuilder, node: ast.AST, head: ast.AST) -> Saved | None:
-    """The region around a loop of the top level of a kernel with checkpoints, if it needs one."""
-    kernel = fb.captures.kernel
-    if fb.depth or not kernel.options.checkpoints or fb.func.autodiff != "none":
-        return None
-    if not fb.func.is_root(fb.block) or "checkpoint" in around(fb):
-        return None
-    return enter_region(fb, node, head, GraphAttr("checkpoint"))
 
 
 def finish(fb: FuncBuilder) -> None:

@@ -14,7 +14,6 @@ from .arguments import elements
 from .captured import known
 from .func_builder import FuncBuilder
 from .lvalues import spread
-from .matrix_methods import matmul
 from .operators import BINARY, binary, compare, unary
 from .registry import expression
 from .stmts import assign, bind_static
@@ -59,6 +58,8 @@ def _binop(fb: FuncBuilder, node: ast.BinOp) -> Any:
         right = fb.expr(n.right)
         row = BINARY.get(type(n.op))
         if row is None:  # a @ b
+            from .matrix_methods import matmul
+
             value = matmul(fb, n, value, right)
         else:
             value = binary(fb, n, row, value, right, n.left, n.right)

@@ -45,7 +45,7 @@ from ..types import (
 from .captures import Captures
 from .func_context import MISSING, FuncContext, RegionScope
 from .memory_access import MemoryAccess, Saved
-from .registry import EXPR, INTRINSICS, STMT
+from .registry import EXPR, INTRINSICS, STMT, visitor
 from .signature import FuncDecl, KernelDecl
 from .values import (
     InstanceValue,
@@ -124,7 +124,7 @@ class FuncBuilder(MemoryAccess):
 
     def expr(self, node: ast.expr) -> Any:
         """The value of an expression: see `values`. Never a local variable itself."""
-        visit = EXPR.get(type(node))
+        visit = EXPR.get(type(node)) or visitor(EXPR, node)
         if visit is None:
             self.unsupported(node)
         return visit(self, node)
@@ -132,7 +132,7 @@ class FuncBuilder(MemoryAccess):
     def body(self, nodes: list[ast.stmt]) -> str | None:
         """Run statements up to the first that ends the block; its flow signal."""
         for node in nodes:
-            visit = STMT.get(type(node))
+            visit = STMT.get(type(node)) or visitor(STMT, node)
             if visit is None:
                 self.unsupported(node)
             try:

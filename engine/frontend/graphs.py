@@ -22,9 +22,11 @@ from .func_context import LoopInfo
 from .regions import (
     CHECKPOINT,
     DO_WHILE,
+    DO_WHILES,
     around,
     enter_region,
     flag,
+    is_do_while,
     kernel_of,
     leave_region,
     not_differentiated,
@@ -33,18 +35,17 @@ from .regions import (
 )
 from .registry import handler, statement
 
-__all__ = ["do_while", "is_do_while", "whole_body"]
+__all__ = ["do_while", "whole_body"]
 
 _CONTEXT: Final = "qd.graph.parallel_context()"
 _SECTION: Final = "qd.graph.parallel()"
 _STREAM: Final = "qd.stream_parallel()"
-_MEANINGS: Final = ("graph.do_while", "graph.do_while_old")
 _WITH: Final = {
     "checkpoint": CHECKPOINT, "graph.parallel_context": _CONTEXT,
     "graph.parallel_context_old": _CONTEXT, "graph.parallel": _SECTION,
     "graph.parallel_old": _SECTION, "stream_parallel": _STREAM,
 }  # fmt: skip
-_SHOWN: Final = dict.fromkeys(_MEANINGS, DO_WHILE) | _WITH
+_SHOWN: Final = dict.fromkeys(DO_WHILES, DO_WHILE) | _WITH
 _NOTHING_ELSE: Final = (
     "'with' in Quadrants kernels only supports qd.stream_parallel(), qd.checkpoint(), "
     "qd.graph.parallel_context(), or qd.graph.parallel()"
@@ -52,11 +53,6 @@ _NOTHING_ELSE: Final = (
 
 
 # do_while
-
-
-def is_do_while(fb: FuncBuilder, node: ast.While) -> bool:
-    """True if a ``while`` repeats a part of a graph."""
-    return fb.meaning(node.test) in _MEANINGS
 
 
 def do_while(fb: FuncBuilder, node: ast.While) -> None:
@@ -161,9 +157,9 @@ def _with(fb: FuncBuilder, node: ast.With) -> None:
         _stream_parallel(fb, node, given)
 
 
-@handler(*_MEANINGS, *_WITH)
+@handler(*DO_WHILES, *_WITH)
 def _misplaced(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
-    if name in _MEANINGS:
+    if name in DO_WHILES:
         raise fb.syntax_error(
             f"{DO_WHILE} must be the whole condition of a `while`", node,
             "write `while qd.graph.do_while(flag):`",

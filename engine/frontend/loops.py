@@ -14,13 +14,11 @@ from ..errors import QuadrantsCompilationError
 from ..ir import ForAttr, Op
 from ..ir import codes as C
 from ..types import FieldHandle, NodeHandle, StructFieldHandle, TensorHandle, i32, void
-from . import graphs
 from .arguments import elements
-from .checkpoints import implicit_checkpoint
 from .func_builder import END, FuncBuilder
 from .func_context import FuncContext, LoopInfo
 from .lvalues import spread
-from .regions import leave_region
+from .regions import implicit_checkpoint, is_do_while, leave_region
 from .registry import handler, statement
 from .stmts import bind_static, local_copy
 from .values import (
@@ -318,8 +316,10 @@ def _while(fb: FuncBuilder, node: ast.While) -> None:
     if node.orelse:
         text = "'else' clause for 'while' not supported in Quadrants kernels"
         raise fb.syntax_error(text, node.orelse[0], "set a flag in the loop and test it after")
-    if graphs.is_do_while(fb, node):
-        graphs.do_while(fb, node)
+    if is_do_while(fb, node):
+        from .graphs import do_while
+
+        do_while(fb, node)
         return
     loop = fb.emit(node, C.WHILE, (), None, void, 1)
     loop.loc = fb.head(node, node.test)

@@ -23,11 +23,6 @@ from .values import InstanceValue, MatrixValue, RecordValue, StructValue, descri
 
 __all__ = ["real"]
 
-INTRINSICS.update({
-    getattr: "getattr", hasattr: "hasattr", isinstance: "isinstance", super: "super",
-})  # fmt: skip
-
-
 _AT_RUN_TIME: Final = object()
 """In place of a value that no Python object stands for; an instance of `object` alone."""
 

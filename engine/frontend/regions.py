@@ -17,11 +17,13 @@ from .signature import KernelDecl
 from .values import NdarrayRef
 
 __all__ = [
-    "CHECKPOINT", "DO_WHILE", "around", "enter_region", "flag", "kernel_of", "leave_region",
-    "not_differentiated", "of_graph", "region_of",
+    "CHECKPOINT", "DO_WHILE", "DO_WHILES", "around", "enter_region", "flag", "implicit_checkpoint",
+    "is_do_while", "kernel_of", "leave_region", "not_differentiated", "of_graph", "region_of",
 ]  # fmt: skip
 
 DO_WHILE: Final = "qd.graph.do_while()"
+DO_WHILES: Final = ("graph.do_while", "graph.do_while_old")
+"""The meanings of the function."""
 CHECKPOINT: Final = "qd.checkpoint()"
 
 
@@ -112,3 +114,18 @@ def flag(fb: FuncBuilder, node: ast.expr, message: str) -> int:
             "annotate it with qd.types.NDArray[qd.i32, 0], and pass qd.ndarray(qd.i32, ())",
         )  # fmt: skip
     return value.param
+
+
+def implicit_checkpoint(fb: FuncBuilder, node: ast.AST, head: ast.AST) -> Saved | None:
+    """The region around a loop of the top level of a kernel with checkpoints, if it needs one."""
+    kernel = fb.captures.kernel
+    if fb.depth or not kernel.options.checkpoints or fb.func.autodiff != "none":
+        return None
+    if not fb.func.is_root(fb.block) or "checkpoint" in around(fb):
+        return None
+    return enter_region(fb, node, head, GraphAttr("checkpoint"))
+
+
+def is_do_while(fb: FuncBuilder, node: ast.While) -> bool:
+    """True if a ``while`` repeats a part of a graph."""
+    return fb.meaning(node.test) in DO_WHILES

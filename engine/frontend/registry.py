@@ -3,18 +3,20 @@
 A public function of the language is an ordinary Python function in `lang` that `intrinsic` ties to
 a name; modules of this package define the meaning of that name with `handler`. Python's own
 ``abs``, ``range``, ... are tied to names in the same way. Statements and expressions have their
-tables by node class.
+tables by node class. `visitor` and `handler_of` import the modules that fill the tables when a
+kernel first needs them: most kernels use few.
 """
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, Final, TypeVar
 
 __all__ = [
     "CALLS", "EXPR", "HANDLERS", "INTRINSICS", "STMT", "call_of", "expression", "handler",
-    "intrinsic", "statement",
+    "handler_of", "intrinsic", "statement", "visitor",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,13 +25,55 @@ EXPR: Final[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {}
 """Expression node class -> function(builder, node) that returns the value."""
 STMT: Final[dict[type[ast.AST], Callable[[Any, Any], Any]]] = {}
 """Statement node class -> function(builder, node) that returns a flow signal or None."""
-INTRINSICS: Final[dict[Any, str]] = {}
+INTRINSICS: Final[dict[Any, str]] = {
+    abs: "abs", all: "all", any: "any", bool: "to_bool", breakpoint: "breakpoint",
+    enumerate: "sequence",
+    float: "to_float", getattr: "getattr", hasattr: "hasattr", int: "to_int",
+    isinstance: "isinstance", len: "len", list: "sequence",
+    max: "max", min: "min", pow: "pow",
+    print: "print", range: "range", reversed: "sequence", round: "round", sum: "sum",
+    super: "super", tuple: "sequence", zip: "sequence",
+}  # fmt: skip
 """A Python callable -> the name of its meaning."""
 HANDLERS: Final[dict[str, Callable[[Any, ast.Call, str, Any], Any]]] = {}
 """Name -> function(builder, call node, name, callable) that returns the value of the call."""
 
 CALLS: Final[dict[type, Callable[[Any, ast.Call, Any], Any]]] = {}
 """Class of what is called, such as MatrixType -> function(builder, call node, callee)."""
+
+
+_NODES: Final[dict[type[ast.AST], str]] = {
+    ast.Assert: "printing", ast.AugAssign: "augment", ast.BoolOp: "branches", ast.Call: "calls",
+    ast.IfExp: "branches", ast.JoinedStr: "printing", ast.Return: "results", ast.With: "graphs",
+}  # fmt: skip
+"""Nodes that not every kernel has -> the module that is imported for the first of them."""
+
+_MEANINGS: Final = (
+    "intrinsics", "mathlib", "matrix_makers", "objects", "printing", "structs", "views", "hints",
+    "gradients", "blocks", "graphs",
+)  # fmt: skip
+"""The modules with meanings of functions, the common ones first; imported up to the wanted one."""
+
+
+def visitor(
+    table: dict[type[ast.AST], Callable[[Any, Any], Any]], node: ast.AST
+) -> Callable[[Any, Any], Any] | None:
+    """The function of `EXPR` or `STMT` for a node, None if kernels have no such nodes."""
+    found = table.get(type(node))
+    if found is None and type(node) in _NODES:
+        import_module(f".{_NODES[type(node)]}", __package__)
+        found = table.get(type(node))
+    return found
+
+
+def handler_of(name: str) -> Callable[[Any, ast.Call, str, Any], Any]:
+    """The function of `HANDLERS` for a meaning."""
+    if name not in HANDLERS:
+        for module in _MEANINGS:
+            import_module(f".{module}", __package__)
+            if name in HANDLERS:
+                break
+    return HANDLERS[name]
 
 
 def intrinsic(name: str, *also: Any) -> Callable[[F], F]:

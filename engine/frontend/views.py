@@ -7,16 +7,13 @@ from typing import Any
 
 from ..ir import codes as C
 from ..types import i32
-from ..types.buffer_view import BufferView
 from .arguments import arguments
 from .func_builder import FuncBuilder
-from .registry import INTRINSICS, handler
+from .registry import handler
 from .values import BufferViewValue, NdarrayRef, describe
 from .view_ranges import checked_range, subview, whole
 
 __all__ = ["view_method"]
-
-INTRINSICS[BufferView] = "BufferView"
 
 
 @handler("BufferView")

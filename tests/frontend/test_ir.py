@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine import lang, logs
+from qd_studio.engine import frontend, lang, logs
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import registry
 from qd_studio.engine.ir import parse, to_text, verify, walk
@@ -196,8 +196,9 @@ def test_code_nested_too_deeply_is_an_error(tmp_path):
 
 def test_every_registered_meaning_has_a_handler():
     """And every handler a name that users can call."""
-    for module in pkgutil.walk_packages(lang.__path__, lang.__name__ + "."):
-        importlib.import_module(module.name)  # what it registers is there then
+    for package in (lang, frontend):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            importlib.import_module(module.name)  # what it registers is there then
     assert set(registry.INTRINSICS.values()) == set(registry.HANDLERS)
 
 
