@@ -181,3 +181,37 @@ def test_a_kernel_known_by_its_ir_loads_no_passes(tmp_path):
     assert "qd_studio.engine.frontend.func_builder" in stages["decorate"]
     for loaded in stages.values():
         assert not unwanted(loaded, WITHOUT_PASSES)
+
+
+FIRST = """
+import json, sys
+from qd_studio import engine as qd
+from kernels import scale
+
+qd.init(arch=qd.cpu, offline_cache=False)
+x = qd.ndarray(qd.f32, 8)
+scale(x, 2.0)
+print(json.dumps(sorted(sys.modules)))
+"""
+
+OF_OTHER_KERNELS = {
+    "backends.llvm.lines", "backends.llvm.remarks", "frontend.blocks",
+    "frontend.checkpoints", "frontend.gradients", "frontend.graphs", "frontend.printing",
+    "passes.insert_nan_checks", "passes.map_to_grid", "passes.subgroup_reduce",
+    "passes.tensor_products", "passes.tile_products",
+}  # fmt: skip
+
+
+def test_a_first_kernel_loads_nothing_for_others(tmp_path):
+    """For a kernel that no cache has."""
+    (tmp_path / "kernels.py").write_text(KERNELS.format(decorator="qd.kernel").replace(
+        "qd.sqrt(x[i]) * a", "x[i] * a"
+    ).replace(" -> qd.f32", "").replace("    return x[0]\n", ""))  # fmt: skip
+    (tmp_path / "program.py").write_text(FIRST)
+    command = [sys.executable, "-W", "error", str(tmp_path / "program.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    loaded = set(json.loads(done.stdout))
+    assert "qd_studio.engine.passes.offload" in loaded
+    unwanted = {f"qd_studio.engine.{name}" for name in OF_OTHER_KERNELS} | {"llvmlite.ir"}
+    assert not loaded & unwanted
