@@ -24,8 +24,14 @@ __all__ = ["PASSED", "GpuEmitter", "GpuState", "shared_bytes"]
 
 PASSED: Final = "@passed"
 """Stands for the arguments of a call until all functions are emitted."""
+_MATRIX: Final = 1024
 _DYNAMIC: Final = "@shared_memory"
 """Shared memory that the launch allocates for each block."""
+
+
+def _align(array: Op) -> int:
+    """Where an array that a block shares may begin: `WarpgroupAttr` asks for more than others."""
+    return _MATRIX if shared_bytes(array) % _MATRIX == 0 else 16
 
 
 def shared_bytes(array: Op) -> int:
@@ -107,15 +113,17 @@ class GpuEmitter(Emitter):
         found = self.arrays.get(op.id)
         if found is None:
             if self.dynamic:
-                declared = f"{_DYNAMIC} = external addrspace(3) global [0 x i8], align 16"
+                declared = f"{_DYNAMIC} = external addrspace(3) global [0 x i8], align {_MATRIX}"
                 self.state.declares[_DYNAMIC] = declared
                 name, at = f"%shared.{len(self.arrays)}", self.shared_bytes
+                at = self.shared_bytes = (at + _align(op) - 1) & -_align(op)
                 place = f"getelementptr i8, ptr addrspace(3) {_DYNAMIC}, i32 {at}"
                 self.head.append(f"  {name} = {place}")
             else:
                 name, defined = f"@shared.{len(self.gpu.shared)}", self.gpu.shared
                 of = f"[{op.attr.count} x {MEMORY[pointee(op).name]}]"
-                defined.append(f"{name} = internal addrspace(3) global {of} undef, align 16")
+                where = f"internal addrspace(3) global {of} undef, align {_align(op)}"
+                defined.append(f"{name} = {where}")
             found = self.arrays[op.id] = f"addrspace(3) {name}"
             self.shared_bytes += shared_bytes(op)
         return found
