@@ -54,8 +54,9 @@ _PANEL: Final = 64
 """Rows and columns of what a warpgroup finds together; see `WarpgroupAttr`."""
 SHAPE = Shape()
 """Its shared memory is less than the 99 KiB that all GPUs from sm_80 on have."""
-WARPGROUPS = Shape((8, 1), (1, 32), 64, 4, 100)
-"""Two warpgroups, of a GPU that has 227 KiB."""
+WARPGROUPS = (Shape((8, 1), (1, 32), 64, 4, 100), Shape((8, 1), (1, 16), 64, 4))
+"""Two warpgroups, of a GPU that has 227 KiB; the second one where there are few tiles of the first
+one, so that more processors have work. On an H200 1,024^3 runs at 131 TFLOP/s instead of 91."""
 
 
 @register("tensor_products", optional=True, per_task=True)
@@ -72,18 +73,29 @@ def tensor_products(func: Func, cx: PassCx) -> bool:
     if reason or isinstance(found, str):
         cx.remark(task, f"does not run on tensor cores: {reason}")
         return False
-    groups = cx.kind is not None and cx.kind.has_warpgroups
-    of, shape = (_Warpgroups, WARPGROUPS) if groups else (Fragments, SHAPE)
-    tiles = of(func, task, plan, found, shape)
-    tiles.run()
-    rows, columns = tiles.sides
-    cx.remark(
-        task,
-        f"runs on tensor cores in tiles of {rows} by {columns} iterations, "
-        f"{tiles.shape.stages} steps of {tiles.shape.depth} in shared memory"
-        + (", which warpgroups multiply" if groups else ""),
-    )
+    if cx.kind is not None and cx.kind.has_warpgroups:
+        for shape in WARPGROUPS:
+            tiles = _Warpgroups(func, task, plan, found, shape)
+            _finish(tiles, cx, ", which warpgroups multiply")
+            task = tiles.fallback
+            plan = product_task(func, task, fallback=True)
+            found = product_sum(plan) if plan else ""
+            if plan is None or isinstance(found, str):
+                break
+    else:
+        _finish(Fragments(func, task, plan, found, SHAPE), cx)
     return True
+
+
+def _finish(tiles: Fragments, cx: PassCx, how: str = "") -> None:
+    tiles.run()
+    (rows, columns), shape = tiles.sides, tiles.shape
+    few = f", if there are {shape.few} tiles or more" if shape.few > 1 else ""
+    cx.remark(
+        tiles.task,
+        f"runs on tensor cores in tiles of {rows} by {columns} iterations, "
+        f"{shape.stages} steps of {shape.depth} in shared memory{how}{few}",
+    )
 
 
 def _why_not(func: Func, cx: PassCx, plan: ProductTask, found: ProductSum) -> str:
