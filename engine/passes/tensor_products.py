@@ -20,6 +20,19 @@ and multiplies those of 64 by 64 iterations::
                                                        fragment_store $54, $60
                                                        for the iterations: c[i, j] = $54[...]
 
+On an H100 or H200 (sm_90a) a tile of 128 by 256 is the work of two warpgroups, of four warps each.
+They multiply what is in shared memory, without fragments of ``a`` and ``b`` in registers, and a
+product is under way while the next step is prepared::
+
+    async_wait, block_sync
+    12 times: async_copy $50[...], a[...]      for the step after the next one
+    async_group
+    warpgroup_mma $60, $50, $52                64 values of k
+    warpgroup_wait $60 [1]                     for the step before
+
+Where there are fewer than 100 such tiles, the loop runs in tiles of 128 by 128 instead, as a second
+task, so that more processors have work.
+
 Sums have another order, which ``fast_math`` allows. A task qualifies if it is like those of
 `tile_products`, its inner loop does nothing but add (or subtract) products of two elements of
 f16, converted to f32, to one variable of f32, and the elements of each array are neighbours along

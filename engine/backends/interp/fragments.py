@@ -2,8 +2,8 @@
 
 Each iteration of a subgroup loads and stores its own elements of a fragment. To multiply, all of
 them stop, yield their parts, and get theirs of the sums. A copy happens when its iteration waits
-for it, as late as it may: what is read too early is not there. So does a product of a warpgroup,
-of which each iteration finds its own sums in the shared arrays.
+for it, as late as it may: what is read too early is not there. So does a product of a warpgroup:
+each iteration computes its own sums from the shared arrays.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _DYNAMIC: Final = "@shared_memory"
 
 
 def _align(array: Op) -> int:
-    """Where an array that a block shares may begin: `WarpgroupAttr` asks for more than others."""
+    """The alignment of an array that a block shares; `WarpgroupAttr` says why some have more."""
     return _MATRIX if shared_bytes(array) % _MATRIX == 0 else 16
 
 
