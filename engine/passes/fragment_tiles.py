@@ -317,10 +317,10 @@ class Fragments(TileGrid):
         self.ended()
 
     def ended(self) -> None:
-        """What follows the last step."""
+        """Wait for the last step."""
 
     def prepare(self) -> None:
-        """What precedes the first step."""
+        """Let the first step begin."""
         self.b.emit(C.ASYNC_WAIT, (), self.ahead - 1)
         self.b.emit(C.BLOCK_SYNC)
         self.load(0, self.const(0), 0)
