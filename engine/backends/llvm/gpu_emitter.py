@@ -29,11 +29,6 @@ _DYNAMIC: Final = "@shared_memory"
 """Shared memory that the launch allocates for each block."""
 
 
-def _align(array: Op) -> int:
-    """The alignment of an array that a block shares; `WarpgroupAttr` says why some have more."""
-    return _MATRIX if shared_bytes(array) % _MATRIX == 0 else 16
-
-
 def shared_bytes(array: Op) -> int:
     """The bytes of an array that a block shares."""
     return (array.attr.count * SIZE[pointee(array).name] + 15) & -16
@@ -61,6 +56,7 @@ class GpuEmitter(Emitter):
     that of the task's iterations. unrolls: how often LLVM shall
     unroll a loop, by op id.
     arrays: names of the arrays that the task's blocks share, by op. shared_bytes: their size.
+    matrices: those of them that warpgroups multiply, see `WarpgroupAttr`.
     dynamic: they are in memory that the launch allocates, not in globals of their own.
     """
 
@@ -81,6 +77,7 @@ class GpuEmitter(Emitter):
         self.real_atomics, self.real_notes = dialect.real_atomics, dialect.real_notes
         self.arrays: Final[dict[int, str]] = {}
         self.shared_bytes = 0
+        self.matrices: set[Op] = set()
         self.dynamic = False
         self.max_registers = 0
         self.aligned: dict[int, int] = {}
@@ -112,17 +109,18 @@ class GpuEmitter(Emitter):
         """The array that an op makes for its block."""
         found = self.arrays.get(op.id)
         if found is None:
+            align = _MATRIX if op in self.matrices else 16
             if self.dynamic:
                 declared = f"{_DYNAMIC} = external addrspace(3) global [0 x i8], align {_MATRIX}"
                 self.state.declares[_DYNAMIC] = declared
                 name, at = f"%shared.{len(self.arrays)}", self.shared_bytes
-                at = self.shared_bytes = (at + _align(op) - 1) & -_align(op)
+                at = self.shared_bytes = (at + align - 1) & -align
                 place = f"getelementptr i8, ptr addrspace(3) {_DYNAMIC}, i32 {at}"
                 self.head.append(f"  {name} = {place}")
             else:
                 name, defined = f"@shared.{len(self.gpu.shared)}", self.gpu.shared
                 of = f"[{op.attr.count} x {MEMORY[pointee(op).name]}]"
-                where = f"internal addrspace(3) global {of} undef, align {_align(op)}"
+                where = f"internal addrspace(3) global {of} undef, align {align}"
                 defined.append(f"{name} = {where}")
             found = self.arrays[op.id] = f"addrspace(3) {name}"
             self.shared_bytes += shared_bytes(op)
