@@ -26,7 +26,7 @@ _EXCHANGED: Final = 1 << 62
 def warpgroup_text(name: str) -> str:
     """The definition of ``@qd.<name>``.
 
-    ``warpgroup_mma.<columns>.<across of a><across of b>`` starts a product, and returns the new sums;
+    ``warpgroup_mma.<columns>.<across of a><across of b>`` starts a product, and returns new sums;
     ``warpgroup_wait.<n>`` waits until n are under way, ``warpgroup_done.<sums>`` for all of them;
     ``warpgroup_fence`` orders what the thread wrote to shared memory before later products.
     """
