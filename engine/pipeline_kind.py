@@ -28,6 +28,9 @@ class PipelineKind(Enum):
     VECTOR_ATOMICS_GPU = "gpu with tensor cores and vector atomics"
     """The same as a GPU with tensor cores; it adds to two or four neighbouring floats at once."""
 
+    WARPGROUP_GPU = "gpu with tensor cores for warpgroups, and vector atomics"
+    """The same; four subgroups multiply matrices in shared memory, too."""
+
     INTERP = "interp"
     """Loops stay as they are written; one thread runs them."""
 
@@ -49,4 +52,9 @@ class PipelineKind(Enum):
     @property
     def has_vector_atomics(self) -> bool:
         """True for GPUs that add to several neighbouring floats at once."""
-        return self is PipelineKind.VECTOR_ATOMICS_GPU
+        return self is PipelineKind.VECTOR_ATOMICS_GPU or self.has_warpgroups
+
+    @property
+    def has_warpgroups(self) -> bool:
+        """True for GPUs on which four subgroups multiply matrices in shared memory."""
+        return self is PipelineKind.WARPGROUP_GPU

@@ -11,7 +11,7 @@ __all__ = ["SUBGROUP_OPS", "block_dim", "is_parallel", "needs_blocks", "shared_a
 
 SUBGROUP_OPS = frozenset({
     C.SUBGROUP_SHUFFLE, C.SUBGROUP_BALLOT, C.SUBGROUP_SYNC, C.FRAGMENT_LOAD, C.FRAGMENT_MMA,
-    C.FRAGMENT_STORE,
+    C.FRAGMENT_STORE, C.WARPGROUP_MMA, C.WARPGROUP_WAIT,
 })  # fmt: skip
 """Operations that the iterations of a subgroup do together."""
 

@@ -5,8 +5,9 @@ may still be compiled: a backend that has targets needs no device to make code. 
 can be done, `compile_for` does it; without a device the kernel is not loaded, and launching it is
 an error that says why.
 
-    name          on a machine with an sm_90 device       without a device
-    cuda          compiled for sm_90, launched            compiled for the default, not launched
+    name          on a machine with an sm_90a device      without a device
+    cuda          compiled for sm_90a, launched           compiled for the default, not launched
+    cuda:sm_90    compiled for sm_90, launched            compiled for sm_90, not launched
     cuda:sm_75    compiled for sm_75, not launched        compiled for sm_75, not launched
 """
 
@@ -116,7 +117,7 @@ def target_of(config: CompileConfig, name: str) -> Target:
     arch = arch or _wanted(backend, config)
     if works and arch:
         own = backend.target(backend.with_target(config, "")).cpu
-        if own != arch:
+        if arch not in (own, own.removesuffix("a")):  # sm_90a runs code for sm_90, too
             return Target(known, arch, True, False, f"compiled for {arch}, the device is {own}")
     if works:
         return Target(known, arch, True, True)

@@ -21,6 +21,7 @@ __all__ = [
     "GraphAttr",
     "Param",
     "TaskAttr",
+    "WarpgroupAttr",
     "tile_problem",
 ]
 
@@ -157,6 +158,24 @@ class FragmentAttr(NamedTuple):
     inward: bool = False
 
 
+class WarpgroupAttr(NamedTuple):
+    """A product of matrices in shared memory, for four subgroups of 32, a *warpgroup*.
+
+    ``a`` has 64 rows, 16 for each subgroup, and ``b`` has 8 * ``columns`` columns. An iteration has
+    its sums in the order of `FragmentAttr`, with one row of fragments. Both matrices are in panels
+    of rows of 64 elements, 128 bytes, and begin at a multiple of 1,024 bytes: element (row, column)
+    of a panel is at ``64 * row + (column ^ 8 * (row % 8))``, so that those of a column are in
+    different banks.
+
+    columns: of fragments of ``b``. inward: for ``a`` and for ``b``, whether rows in memory run
+        along what the product sums over, 64 terms; then there is one panel. Else they run along
+        the rows of ``a`` or the columns of ``b``, 64 for each panel.
+    """
+
+    columns: int = 1
+    inward: tuple[bool, bool] = (True, True)
+
+
 class AssertAttr(NamedTuple):
     """An assertion.
 
@@ -228,5 +247,14 @@ GPU_STACK = 32 << 10
 
 RECORDS = {
     cls.__name__: cls
-    for cls in (ForAttr, TaskAttr, AdStackAttr, ArrayAttr, AssertAttr, GraphAttr, FragmentAttr)
+    for cls in (
+        ForAttr,
+        TaskAttr,
+        AdStackAttr,
+        ArrayAttr,
+        AssertAttr,
+        GraphAttr,
+        FragmentAttr,
+        WarpgroupAttr,
+    )
 }

@@ -178,6 +178,8 @@ ATOMIC_ADD_VECTOR     = _op("dest *vals       | none     | void    | fence effec
 FRAGMENT_LOAD         = _op("to source place  | FragmentAttr | void    | fence effect                   | the subgroup loads fragments of a matrix from a shared array; each iteration's part goes to its own array; place: of the iteration in its block")
 FRAGMENT_MMA          = _op("sums a b         | FragmentAttr | void    | fence effect                   | the subgroup adds a product of fragments to others: sums += a @ b, exact products, rounded sums")
 FRAGMENT_STORE        = _op("to source place  | FragmentAttr | void    | fence effect                   | the subgroup stores fragments of sums, next to each other, to a shared array")
+WARPGROUP_MMA         = _op("sums a b place   | WarpgroupAttr | void    | fence effect                   | four subgroups start to add the product of two shared arrays to their fragments: sums += a @ b; place: of the iteration in its block")
+WARPGROUP_WAIT        = _op("sums             | int      | void    | fence effect                   | wait until at most N (attribute) products that this iteration has started, the latest, are under way")
 ASYNC_COPY            = _op("to source skip   | int      | void    | fence effect                   | start to copy N elements (attribute), 16 bytes, from an array to a shared one; skip: i64, so many elements after ``source``")
 ASYNC_GROUP           = _op("                 | none     | void    | fence effect                   | the copies that this iteration has started since the last group are a group")
 ASYNC_WAIT            = _op("                 | int      | void    | fence effect                   | wait until at most N (attribute) groups of this iteration, the latest, are under way")

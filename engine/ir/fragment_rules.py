@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from ..types import DataType, PointerType, f16, f32
 from . import codes as C
-from .attrs import ArrayAttr, FragmentAttr
+from .attrs import ArrayAttr, FragmentAttr, WarpgroupAttr
 from .edit import base_of
 from .op import Op
 
@@ -36,6 +36,19 @@ def _fragment_problem(verifier: object, op: Op) -> str | None:
     if loads and (attr.part not in ("a", "b") or (attr.part == "b" and attr.columns % 2)):
         return "fragment_load loads fragments of a, or an even number of fragments of b"
     return _shared(source if loads else to) or _private(to if loads else source)
+
+
+def _warpgroup_problem(verifier: object, op: Op) -> str | None:
+    """The fault of an op on the fragments of a warpgroup."""
+    sums, *sources = op.args[:3]
+    if _elem(sums) is not f32 or {_elem(a) for a in sources} - {f16}:
+        return f"{op.name} adds products of f16 to f32"
+    if op.code == C.WARPGROUP_MMA:
+        attr: WarpgroupAttr = op.attr
+        if not 1 <= attr.columns <= 32:
+            return f"{attr.columns} fragments are no columns of a warpgroup"
+        sources.pop()
+    return next(filter(None, map(_shared, sources)), None) or _private(sums)
 
 
 def _copy_problem(verifier: object, op: Op) -> str | None:
@@ -81,6 +94,7 @@ def _private(pointer: Op) -> str | None:
 
 FRAGMENT_RULES: Final[dict[int, Callable[[Any, Op], str | None]]] = {
     **dict.fromkeys((C.FRAGMENT_LOAD, C.FRAGMENT_MMA, C.FRAGMENT_STORE), _fragment_problem),
+    **dict.fromkeys((C.WARPGROUP_MMA, C.WARPGROUP_WAIT), _warpgroup_problem),
     C.ASYNC_COPY: _copy_problem,
     C.ATOMIC_ADD_VECTOR: _vector_problem,
 }

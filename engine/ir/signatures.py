@@ -26,7 +26,7 @@ _POINTER_FIRST: Final = [
 
 _ADDRESSES: Final = {
     C.FRAGMENT_LOAD: 2, C.FRAGMENT_MMA: 3, C.FRAGMENT_STORE: 2, C.ASYNC_COPY: 2,
-    C.ATOMIC_ADD_VECTOR: 1,
+    C.ATOMIC_ADD_VECTOR: 1, C.WARPGROUP_MMA: 3, C.WARPGROUP_WAIT: 1,
 }  # fmt: skip
 """So many operands, the first ones, are addresses."""
 

@@ -77,6 +77,8 @@ def operand_type(
         return i32 if index > 0 else u1
     if code in (C.FRAGMENT_LOAD, C.FRAGMENT_STORE, C.ASYNC_COPY) and index == 2:
         return i64 if code == C.ASYNC_COPY else i32
+    if code == C.WARPGROUP_MMA and index == 3:
+        return i32
     if code == C.SELECT:
         return u1 if index == 0 else result
     if code in (C.IF, C.WHILE_CONTROL) or (code == C.ASSERT and index == 0):

@@ -51,16 +51,19 @@ class ProductTask(NamedTuple):
         ) and not any(axis in self.depends.get(op, ()) for op in terms)
 
 
-def product_task(func: Func, task: Op | None) -> ProductTask | None:
-    """The parts of a task that is like a product; None if it is none."""
+def product_task(func: Func, task: Op | None, fallback: bool = False) -> ProductTask | None:
+    """The parts of a task that is like a product; None if it is none.
+
+    fallback: the task is the one of a grid of tiles.
+    """
     if task is None or task.attr.kind != "range_for" or task.attr.block_dim:
         return None
     if len(task.regions[0].ops[-1].args) != 4 or task.attr.axes not in (None, (0, 1)):
         return None
     found = _product(func, task)
-    if found is None or not has_plain_bounds(task) or needs_blocks(task.regions[1]):
+    if found is None or needs_blocks(task.regions[1]):
         return None
-    return found
+    return found if fallback or has_plain_bounds(task) else None
 
 
 def _product(func: Func, task: Op) -> ProductTask | None:
@@ -121,6 +124,7 @@ class TileGrid(Grid):
     Few tiles would leave most processors without work: the second task then has the iterations, and
     this one has none. The lengths of the axes decide before each launch. sides: iterations of a
     tile along each axis, powers of two. few: so many whole tiles are enough. threads: of a block.
+    fallback: the second task.
     """
 
     def __init__(
@@ -131,7 +135,7 @@ class TileGrid(Grid):
         self.threads: Final = threads
         block = task.block
         assert block is not None
-        other = clone(func, task, {}, block)
+        other = self.fallback = clone(func, task, {}, block)
         super().__init__(func, task, self._threads, threads)
         self._limit(other)
         block.ops.insert(block.ops.index(task) + 1, other)

@@ -1,12 +1,14 @@
 """Fragments of matrices and asynchronous copies, as functions of the host.
 
-A copy is done when it is started, which is one of the times at which a device may do it; that
-nothing is read before it was waited for, the interpreter shows.
+A copy is done when it is started, which is one of the times at which a device may do it, and so is
+a product of a warpgroup; that nothing is read before it was waited for, the interpreter shows.
 """
 
 from __future__ import annotations
 
-__all__ = ["definition"]
+import re
+
+__all__ = ["definition", "without_warpgroups"]
 
 _FOUR = "{{ {0}, {0}, {0}, {0} }}"
 _PLACE = """\
@@ -101,3 +103,97 @@ def _mma(here: str, kind: int) -> str:
         text += f"  %o{e} = insertvalue {result} {held}, float {total}, {e}\n"
         held = f"%o{e}"
     return text + f"  ret {result} {held}\n}}\n"
+
+
+_HELPER = re.compile(
+    r"^define internal (.*?) @qd\.warpgroup_([\w.]+)\((.*?)\) alwaysinline .*?^\}$", re.M | re.S
+)
+
+_PRODUCT = """\
+define internal {result} @qd.warpgroup_{name}({params}) {{
+  %sums = alloca {result}, align 16
+  store {result} {held}, ptr %sums
+  %tid = call i32 @sim.get.tid()
+  %lane = and i32 %tid, 31
+  %g = lshr i32 %lane, 2
+  %t2 = and i32 %lane, 3
+  %pair = shl i32 %t2, 1
+  %warp = and i32 %tid, 96
+  %rows = lshr i32 %warp, 1
+  %first = or i32 %rows, %g
+  br label %outer
+outer:
+  %i = phi i32 [ 0, %0 ], [ %i.next, %done ]
+  %low = lshr i32 %i, 1
+  %low1 = and i32 %low, 1
+  %down = shl i32 %low1, 3
+  %row = add i32 %first, %down
+  %n = lshr i32 %i, 2
+  %right = shl i32 %n, 3
+  %k1 = and i32 %i, 1
+  %near = or i32 %pair, %k1
+  %column = add i32 %right, %near
+  %at = getelementptr float, ptr %sums, i32 %i
+  %old = load float, ptr %at
+  br label %inner
+inner:
+  %k = phi i32 [ 0, %outer ], [ %k.next, %inner ]
+  %total = phi float [ %old, %outer ], [ %new, %inner ]
+{places}  %x = load half, ptr %a.at
+  %y = load half, ptr %b.at
+  %x.wide = fpext half %x to float
+  %y.wide = fpext half %y to float
+  %product = fmul float %x.wide, %y.wide
+  %new = fadd float %total, %product
+  %k.next = add i32 %k, 1
+  %more = icmp ult i32 %k.next, 64
+  br i1 %more, label %inner, label %done
+done:
+  store float %new, ptr %at
+  %i.next = add i32 %i, 1
+  %again = icmp ult i32 %i.next, {count}
+  br i1 %again, label %outer, label %end
+end:
+  %found = load {result}, ptr %sums
+  ret {result} %found
+}}
+"""
+
+_PLACE_OF = """\
+  %{part}.panel = lshr i32 %{across}, 6
+  %{part}.begin = shl i32 %{part}.panel, 12
+  %{part}.inside = and i32 %{across}, 63
+  %{part}.turn = and i32 %{along}, 7
+  %{part}.turned = shl i32 %{part}.turn, 3
+  %{part}.swapped = xor i32 %{part}.inside, %{part}.turned
+  %{part}.line = shl i32 %{along}, 6
+  %{part}.near = add i32 %{part}.line, %{part}.swapped
+  %{part}.place = add i32 %{part}.near, %{part}.begin
+  %{part}.at = getelementptr half, ptr addrspace(3) %{part}, i32 %{part}.place
+"""
+
+
+def without_warpgroups(text: str) -> str:
+    """A module whose helpers for warpgroups are functions of the host."""
+    return _HELPER.sub(_of_host, text)
+
+
+def _of_host(match: re.Match[str]) -> str:
+    result, name, params = match.groups()
+    held, sums = "poison", [p.split()[1] for p in params.split(", ") if p.startswith("float")]
+    lines: list[str] = []
+    for k, value in enumerate(sums):
+        lines.append(f"  %h{k} = insertvalue {result} {held}, float {value}, {k}\n")
+        held = f"%h{k}"
+    if not name.startswith("mma"):
+        value = f"{result} {held}" if sums else "void"
+        body = "".join(lines) + f"  ret {value}\n"
+        return f"define internal {result} @qd.warpgroup_{name}({params}) {{\n{body}}}\n"
+    places = ""
+    for part, across, index in zip("ab", name.rpartition(".")[2], ("row", "column"), strict=True):
+        order = (index, "k") if across == "1" else ("k", index)
+        places += _PLACE_OF.format(part=part, across=order[0], along=order[1])
+    of_host = _PRODUCT.format(
+        result=result, name=name, params=params, held=held, places=places, count=len(sums)
+    )
+    return of_host.replace("{\n", "{\n" + "".join(lines), 1)

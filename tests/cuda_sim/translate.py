@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from . import intrinsics
+from . import fragments, intrinsics
 
 __all__ = ["Entry", "Translated", "translate"]
 
@@ -280,6 +280,7 @@ def translate(text: str) -> Translated:
         return f"{match[1]} = global {ty} zeroinitializer{align}"
 
     text = _VECTOR_SUM.sub(_vector_sum, text)
+    text = fragments.without_warpgroups(text)
     functions = _functions(text)
     groups = dict(re.findall(r"^attributes #(\d+) = \{(.*)\}", text, re.M))
     text = _HEADS.sub("", text)

@@ -84,7 +84,7 @@ def test_the_generator_reaches_the_language():
              C.CALL_ARG, C.AD_STACK_CLAIM, C.SUBGROUP_SHUFFLE, C.SUBGROUP_BALLOT,
              C.SUBGROUP_SYNC, C.GRAPH_REGION, C.ADDRESS, C.CLOCK, C.FRAGMENT_LOAD,
              C.FRAGMENT_MMA, C.FRAGMENT_STORE, C.ATOMIC_ADD_VECTOR, C.ASYNC_COPY, C.ASYNC_GROUP,
-             C.ASYNC_WAIT}  # fmt: skip
+             C.ASYNC_WAIT, C.WARPGROUP_MMA, C.WARPGROUP_WAIT}  # fmt: skip
     # Gradients and graphs have generators of their own: `slopes`, and that of `test_graph_fuzz`.
     never |= {code for code in range(C.COUNT) if C.STACK[code] or code == C.AD_STACK_ALLOCA}
     assert {C.NAME[c] for c in range(C.COUNT) if c not in found and c not in never} == set()

@@ -92,7 +92,7 @@ def test_another_target_than_that_of_the_device_is_compiled_only():
     qd.init(arch="cpu")
     same, other = captured(scale, "cuda:sm_90", "cuda:sm_75")
     assert same.launches and same.unlaunched == ""
-    assert other.unlaunched == "compiled for sm_75, the device is sm_90" and not other.launches
+    assert other.unlaunched == "compiled for sm_75, the device is sm_90a" and not other.launches
     assert other.compile.machine.arch == "sm_75"
 
 
@@ -133,7 +133,7 @@ def test_the_device_is_found_and_reported():
     found = inspect.cuda_machine()
     assert (found.problem, found.driver) == ("", "13.0")
     (one,) = found.devices
-    assert (one.capability, one.arch, one.chosen) == ("9.0", "sm_90", True)
+    assert (one.capability, one.arch, one.chosen) == ("9.0", "sm_90a", True)
     assert {piece.name for piece in found.components} >= {"ptxas", "libdevice", "nvjitlink"}
     assert all(bool(piece.path) != bool(piece.hint) for piece in found.components)
 
@@ -181,7 +181,7 @@ def test_graphs_state_their_nodes_and_replays():
     assert (cpu.flow.how, cpu.flow.why) == ("host", "the cpu backend has no graphs")
     assert [(n.kind, n.parent) for n in cpu.flow.nodes] == [k[:2] for k in kinds]
     assert (other.flow.how, other.flow.why) == (
-        "none", "compiled for sm_80, the device is sm_90; on a device it is a graph",
+        "none", "compiled for sm_80, the device is sm_90a; on a device it is a graph",
     )  # fmt: skip
 
 

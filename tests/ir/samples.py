@@ -37,6 +37,8 @@ kernel sample(x: ndarray<f32, 2, needs_grad>, n: i32, m: ndarray<i32, 1, clamp>,
     $216 : fragment_load $208, $206, $10 {part='b' columns=4 pitch=72}
     $217 : fragment_mma $209, $207, $208 {rows=2 columns=4}
     $218 : fragment_store $210, $209, $10 {pitch=8}
+    $221 : warpgroup_mma $209, $206, $206, $10 {columns=2 inward=(True, False)}
+    $222 : warpgroup_wait $209 [0]
     <f32> $219 = const 0.5
     $220 : atomic_add_vector $209, $219, $219
     <f32> $13 = global_load $12
@@ -386,6 +388,10 @@ BROKEN_FRAGMENTS: tuple[tuple[str, str, int | None, str], ...] = (
     ("async_copy $206", "async_copy $207", 212, "$207 is in no shared array"),
     ("async_copy $206", "async_copy $209", 212, "between arrays of one type"),
     ("async_copy $206, $208, $211 [8]", "async_copy $206, $208, $211 [4]", 212, "copies 16 bytes"),
+    ("columns=2", "columns=33", 221, "33 fragments are no columns of a warpgroup"),
+    ("mma $209, $206, $206", "mma $206, $206, $206", 221, "adds products of f16 to f32"),
+    ("mma $209, $206, $206", "mma $209, $207, $206", 221, "$207 is in no shared array"),
+    ("warpgroup_wait $209", "warpgroup_wait $210", 222, "no array of the iteration's own"),
     ("vector $209, $219, $219", "vector $209, $219", 220, "adds 2 or 4 values, not 1"),
     ("vector $209, $219, $219", "vector $207, $219, $219", 220, "adds f32"),
     ("vector $209, $219, $219", "vector $209, $209, $219", 220, "and no others, are addresses"),

@@ -57,6 +57,11 @@ class Arch(NamedTuple):
         return self.capability >= (8, 0)
 
     @property
+    def multiplies_shared(self) -> bool:
+        """True if it has the instructions of `warpgroup_mma`, which no later processor has."""
+        return self.name == "sm_90a"
+
+    @property
     def adds_vectors(self) -> bool:
         """True if it has atomic sums of two and four floats."""
         return self.capability >= (9, 0)
@@ -117,6 +122,9 @@ def of_capability(major: int, minor: int) -> str:
 
     A device newer than all of them runs code of its family's, or the last one's.
     """
+    own = [arch.name for arch in ARCHS.values() if arch.capability == (major, minor)]
+    if own:
+        return own[-1]  # with the features that no other processor has
     plain = [arch for arch in ARCHS.values() if re.fullmatch(r"sm_\d+", arch.name)]
     fitting = [arch.name for arch in plain if arch.capability <= (major, minor)]
     return fitting[-1] if fitting else plain[0].name

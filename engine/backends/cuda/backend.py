@@ -28,6 +28,8 @@ class CudaBackend:
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:
         arch = archs.check(self.arch(config))
+        if arch.multiplies_shared:
+            return PipelineKind.WARPGROUP_GPU
         if arch.adds_vectors:
             return PipelineKind.VECTOR_ATOMICS_GPU
         return PipelineKind.TENSOR_GPU if arch.multiplies_fragments else PipelineKind.GPU

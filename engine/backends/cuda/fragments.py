@@ -1,9 +1,10 @@
-"""Fragments of matrices, asynchronous copies (from sm_80 on) and atomic sums of vectors (sm_90)
-in LLVM IR for NVIDIA GPUs.
+"""Fragments of matrices, asynchronous copies (from sm_80 on), atomic sums of vectors (sm_90) and
+products of warpgroups (sm_90a) in LLVM IR for NVIDIA GPUs.
 
 An iteration's part of a fragment is an array of its own; all its places are constants, so that
 LLVM keeps it in registers. ``ldmatrix`` loads four matrices of 8 by 8: each lane names a row of 16
-bytes of one of them, and gets two neighbours of each.
+bytes of one of them, and gets two neighbours of each. Copies to shared memory are ordered before
+products of warpgroups, which see it in another way, where the thread waits for them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ...ir import Op, pointee
+from ...ir import Op, base_of, pointee, walk
 from ...ir import codes as C
-from ...ir.attrs import SUBGROUP_SIZE, FragmentAttr
+from ...ir.attrs import SUBGROUP_SIZE, FragmentAttr, WarpgroupAttr
 from ..llvm.dialect import declared_call
 from ..llvm.memory_ops import note_written
 from ..llvm.text import MEMORY
@@ -120,6 +121,43 @@ def _group(e: GpuEmitter, op: Op) -> None:
 
 def _wait(e: GpuEmitter, op: Op) -> None:
     e.line(declared_call(e, "@llvm.nvvm.cp.async.wait.group", "void", f"i32 {op.attr}"))
+    if _feeds_warpgroups(op):
+        e.line(f"call void {e.helper('warpgroup_fence')}()")
+
+
+def _feeds_warpgroups(op: Op) -> bool:
+    """True if matrices of warpgroups are in the task's shared memory."""
+    while op.code != C.OFFLOADED:
+        assert op.block is not None and op.block.owner is not None
+        op = op.block.owner
+    return any(other.code == C.WARPGROUP_MMA for other in walk(op.regions[1]))
+
+
+def _multiply_shared(e: GpuEmitter, op: Op) -> None:
+    attr: WarpgroupAttr = op.attr
+    sums, a, b = (e.v[x.id] for x in op.args[:3])
+    across = "".join([str(int(not inward)) for inward in attr.inward])
+    name = f"warpgroup_mma.{attr.columns}.{across}"
+    _on_sums(e, sums, 4 * attr.columns, name, [f"ptr {a}", f"ptr {b}"])
+
+
+def _wait_for_products(e: GpuEmitter, op: Op) -> None:
+    if op.attr:
+        e.line(f"call void {e.helper(f'warpgroup_wait.{op.attr}')}()")
+    else:
+        count = base_of(op.args[0]).attr.count
+        _on_sums(e, e.v[op.args[0].id], count, f"warpgroup_done.{count}", [])
+
+
+def _on_sums(e: GpuEmitter, array: str, count: int, name: str, args: list[str]) -> None:
+    """Let a helper compute new values of the elements of an array of floats."""
+    places = [_beyond(e, array, "float", k) for k in range(count)]
+    old = ["float " + e.value(f"load float, ptr {at}, align 4") for at in places]
+    result = f"[{count} x float]"
+    new = e.value(f"call {result} {e.helper(name)}({', '.join([*args, *old])})")
+    for k, at in enumerate(places):
+        part = e.value(f"extractvalue {result} {new}, {k}")
+        e.line(f"store float {part}, ptr {at}, align 4")
 
 
 def _add_vector(e: GpuEmitter, op: Op) -> None:
@@ -134,5 +172,6 @@ def _add_vector(e: GpuEmitter, op: Op) -> None:
 FRAGMENT_OPS: Final[dict[int, Callable[[Any, Op], None]]] = {
     C.FRAGMENT_LOAD: _load, C.FRAGMENT_MMA: _multiply, C.FRAGMENT_STORE: _store,
     C.ASYNC_COPY: _copy, C.ASYNC_GROUP: _group, C.ASYNC_WAIT: _wait,
+    C.WARPGROUP_MMA: _multiply_shared, C.WARPGROUP_WAIT: _wait_for_products,
     C.ATOMIC_ADD_VECTOR: _add_vector,
 }  # fmt: skip

@@ -76,7 +76,7 @@ def block_loop(e: Emitter, op: Op, bounds: Op, body: Block) -> None:
     if outer:
         e.line(f"{e.outer} " + ", ".join(f"a{number}" for number in sorted(outer)))
     if any(x.code == C.ASYNC_WAIT for x in inside):
-        e.line("copies = [[]]")
+        e.line("copies, products = [[]], []")
     if e.counted:
         e.line(f"cx.steps -= {max(1, len(inside))}")
         e.line("if cx.steps < 0: cx.too_long()")

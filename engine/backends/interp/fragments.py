@@ -2,7 +2,8 @@
 
 Each iteration of a subgroup loads and stores its own elements of a fragment. To multiply, all of
 them stop, yield their parts, and get theirs of the sums. A copy happens when its iteration waits
-for it, as late as it may: what is read too early is not there.
+for it, as late as it may: what is read too early is not there. So does a product of a warpgroup:
+each iteration computes its own sums from the shared arrays.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from ...ir import Op
 from ...ir import codes as C
-from ...ir.attrs import SUBGROUP_SIZE, FragmentAttr
+from ...ir.attrs import SUBGROUP_SIZE, FragmentAttr, WarpgroupAttr
 from ...ir.semantics import binary_fn
 from ...types import f32
 
@@ -120,6 +121,49 @@ def multiplied(op: Op, parts: dict[int, tuple[list[float], ...]]) -> dict[int, l
     return found
 
 
+def _start(e: Emitter, op: Op) -> None:
+    name = f"places{op.id}"
+    e.names[name] = [_of_warpgroup(op.attr, thread) for thread in range(4 * SUBGROUP_SIZE)]
+    parts = ", ".join([f"{e.memory(a)}, {e.values[a]}" for a in op.args[:3]])
+    e.line(f"products.append(({parts}, {name}[{e.arg(op, 3)} & {4 * SUBGROUP_SIZE - 1}]))")
+
+
+def _finish(e: Emitter, op: Op) -> None:
+    e.line(f"finish(products, {op.attr})")
+
+
+@cache
+def _of_warpgroup(attr: WarpgroupAttr, thread: int) -> tuple[Any, Any]:
+    """The offsets of what a thread's sums are made of: rows of ``a``, then columns of ``b``."""
+    warp, lane = divmod(thread, SUBGROUP_SIZE)
+    group, pair = divmod(lane, 4)
+    rows = np.array([16 * warp + group, 16 * warp + group + 8])
+    columns = np.array([8 * n + 2 * pair + k for n in range(attr.columns) for k in (0, 1)])
+    depth, found = np.arange(64), list[Any]()
+    for at, inward in zip((rows, columns), attr.inward, strict=True):
+        row, column = (at[:, None], depth) if inward else (depth, at[:, None])
+        row = row + column // 64 * (0 if inward else 64)
+        found.append(64 * row + (column % 64 ^ 8 * (row % 8)))
+    return found[0], found[1]
+
+
+def _finish_products(pending: list[tuple[Any, int, Any, int, Any, int, Any]], left: int) -> None:
+    """Add all started products but the last ones."""
+    for sums, at, a, at_a, b, at_b, (rows, columns) in pending[: len(pending) - left]:
+        x, y = (
+            np.array([[memory[start + k] for k in places] for places in table])
+            for memory, start, table in ((a, at_a, rows.tolist()), (b, at_b, columns.tolist()))
+        )
+        with np.errstate(invalid="ignore", over="ignore"):
+            product = x.astype(np.float64) @ y.astype(np.float64).T
+            count = product.size
+            # Two columns of the upper row, the same of the lower one, for each fragment.
+            mine = product.reshape(2, count // 4, 2).swapaxes(0, 1).ravel()
+            found = (mine + sums[at : at + count]).astype(np.float32).tolist()
+        sums[at : at + count] = found
+    del pending[: max(0, len(pending) - left)]
+
+
 def _copy(e: Emitter, op: Op) -> None:
     to, source = op.args[:2]
     begin = f"{e.values[source]} + {e.arg(op, 2)} if {e.values[source]} >= 0 else -1"
@@ -155,11 +199,11 @@ def _add_vector(e: Emitter, op: Op) -> None:
         e.line(f"{place} = {add}({place}, {e.arg(op, k + 1)})")
 
 
-NAMES: Final[dict[str, Any]] = {"land": _land}
+NAMES: Final[dict[str, Any]] = {"land": _land, "finish": _finish_products}
 """The functions that the emitted source calls."""
 
 FRAGMENT_OPS: Final[dict[int, Any]] = {
     C.FRAGMENT_LOAD: _load, C.FRAGMENT_STORE: _store,
     C.ASYNC_COPY: _copy, C.ASYNC_GROUP: _group, C.ASYNC_WAIT: _wait,
-    C.ATOMIC_ADD_VECTOR: _add_vector,
+    C.WARPGROUP_MMA: _start, C.WARPGROUP_WAIT: _finish, C.ATOMIC_ADD_VECTOR: _add_vector,
 }  # fmt: skip

@@ -22,7 +22,7 @@ class HostText:
 
     _SIGNS: Final = {C.ADD: "+", C.SUB: "-", C.MUL: "*"}
     _OTHERS: Final = (C.MIN, C.MAX, C.BIT_SAR, C.BIT_SHL, C.BIT_AND, C.DIV)
-    _LONGEST: Final = 400
+    _LONGEST: Final = 2000
 
     def __init__(self, func: Func, layout: ArgumentLayout, exact: bool) -> None:
         self.func: Final = func

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...analysis import bounds_of, needs_blocks, shared_arrays
 from ...errors import QuadrantsCompilationError
-from ...ir import Callee, Func, Op, walk
+from ...ir import Callee, Func, Op, base_of, walk
 from ...ir import codes as C
 from ...named_tuple import NamedTuple
 from ..base import KernelMeta, TaskMeta
@@ -169,6 +169,12 @@ class GpuKernel:
         size = sum(map(shared_bytes, shared_arrays(op.regions[1])))
         self._check_shared(op, size)
         body.dynamic = size > self.dialect.static_shared
+        if size:
+            body.matrices = {
+                base_of(source)
+                for x in walk(op.regions[1]) if x.code == C.WARPGROUP_MMA
+                for source in x.args[1:3]
+            }  # fmt: skip
         zero_shared(body, op.regions[1], plan.block_dim)
         body.op_id = op.id
         body.run(op.regions[0])

@@ -24,6 +24,7 @@ __all__ = ["PASSED", "GpuEmitter", "GpuState", "shared_bytes"]
 
 PASSED: Final = "@passed"
 """Stands for the arguments of a call until all functions are emitted."""
+_MATRIX: Final = 1024
 _DYNAMIC: Final = "@shared_memory"
 """Shared memory that the launch allocates for each block."""
 
@@ -55,6 +56,7 @@ class GpuEmitter(Emitter):
     that of the task's iterations. unrolls: how often LLVM shall
     unroll a loop, by op id.
     arrays: names of the arrays that the task's blocks share, by op. shared_bytes: their size.
+    matrices: those of them that warpgroups multiply, see `WarpgroupAttr`.
     dynamic: they are in memory that the launch allocates, not in globals of their own.
     """
 
@@ -75,6 +77,7 @@ class GpuEmitter(Emitter):
         self.real_atomics, self.real_notes = dialect.real_atomics, dialect.real_notes
         self.arrays: Final[dict[int, str]] = {}
         self.shared_bytes = 0
+        self.matrices: set[Op] = set()
         self.dynamic = False
         self.max_registers = 0
         self.aligned: dict[int, int] = {}
@@ -106,16 +109,19 @@ class GpuEmitter(Emitter):
         """The array that an op makes for its block."""
         found = self.arrays.get(op.id)
         if found is None:
+            align = _MATRIX if op in self.matrices else 16
             if self.dynamic:
-                declared = f"{_DYNAMIC} = external addrspace(3) global [0 x i8], align 16"
+                declared = f"{_DYNAMIC} = external addrspace(3) global [0 x i8], align {_MATRIX}"
                 self.state.declares[_DYNAMIC] = declared
                 name, at = f"%shared.{len(self.arrays)}", self.shared_bytes
+                at = self.shared_bytes = (at + align - 1) & -align
                 place = f"getelementptr i8, ptr addrspace(3) {_DYNAMIC}, i32 {at}"
                 self.head.append(f"  {name} = {place}")
             else:
                 name, defined = f"@shared.{len(self.gpu.shared)}", self.gpu.shared
                 of = f"[{op.attr.count} x {MEMORY[pointee(op).name]}]"
-                defined.append(f"{name} = internal addrspace(3) global {of} undef, align 16")
+                where = f"internal addrspace(3) global {of} undef, align {align}"
+                defined.append(f"{name} = {where}")
             found = self.arrays[op.id] = f"addrspace(3) {name}"
             self.shared_bytes += shared_bytes(op)
         return found

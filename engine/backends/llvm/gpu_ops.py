@@ -245,5 +245,5 @@ GPU_OPS: Final[dict[int, Callable[[Any, Any], None]]] = {
     **dict.fromkeys(LIBRARY, _library),
     **dict.fromkeys((C.FRAGMENT_LOAD, C.FRAGMENT_MMA, C.FRAGMENT_STORE), _of_dialect),
     **dict.fromkeys((C.ASYNC_COPY, C.ASYNC_GROUP, C.ASYNC_WAIT), _of_dialect),
-    C.ATOMIC_ADD_VECTOR: _of_dialect,
+    **dict.fromkeys((C.WARPGROUP_MMA, C.WARPGROUP_WAIT, C.ATOMIC_ADD_VECTOR), _of_dialect),
 }  # fmt: skip

@@ -211,6 +211,10 @@ def helper_text(name: str) -> tuple[str, tuple[str, ...]]:
         return _CLAIM_GPU, ()
     if name == "claim":
         return _CLAIM, ()
+    if name.startswith("warpgroup_"):
+        from .warpgroups import warpgroup_text
+
+        return warpgroup_text(name), ()
     if name.startswith("add_vector."):
         return _add_vector(int(name[-1])), ()
     _, ty, *unsigned = name.split(".")

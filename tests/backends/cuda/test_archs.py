@@ -16,7 +16,7 @@ def test_a_name_that_is_none_is_reported_with_all_there_are():
     ("capability", "name"),
     [
         ((7, 5), "sm_75"),
-        ((9, 0), "sm_90"),
+        ((9, 0), "sm_90a"),
         ((8, 8), "sm_87"),
         ((13, 0), "sm_121"),
         ((5, 0), "sm_60"),

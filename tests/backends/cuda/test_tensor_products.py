@@ -12,7 +12,7 @@ from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import all_ops
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.passes import tensor_products
-from qd_studio.engine.passes.tensor_products import Shape
+from qd_studio.engine.passes.fragment_tiles import Shape
 from qd_studio.engine.pipeline_kind import PipelineKind
 
 from tests.frontend.harness import built
@@ -22,6 +22,8 @@ from .schedulekit import Placed, cuda, ptx_of
 
 SMALL = Shape(fragments=(2, 4), depth=32, stages=3)
 """Tiles of 64 by 64."""
+GROUPS = (Shape((8, 1), (1, 8), 64, 4, 3), Shape((4, 1), (1, 4), 64, 3))
+"""Tiles of 128 by 64, if there are three, else of 64 by 32."""
 
 H, F = (qd.types.ndarray(dtype=t, ndim=2) for t in (qd.f16, qd.f32))
 
@@ -143,16 +145,47 @@ def test_small_blocks_have_no_fragments():
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
+@pytest.mark.parametrize(
+    ("m", "depth", "n"), [(268, 200, 128), (131, 41, 70), (68, 130, 68), (66, 0, 67), (63, 40, 64)]
+)
+def test_the_interpreter_gets_the_same_from_warpgroups(monkeypatch, kernel, m, depth, n):
+    depth = max(depth, int(kernel is later))
+    monkeypatch.setattr(tensor_products, "WARPGROUPS", GROUPS)
+    arrays, wanted = placed(kernel, m, depth, n)
+    func, remarks = built(kernel, CompileConfig()).func, passes.Remarks()
+    watching = (passes.VerifyEach(), remarks)
+    passes.run(func, CompileConfig(), PipelineKind.WARPGROUP_GPU, watching)
+    texts = [remark.text for _, remark in remarks.found if "warpgroups multiply" in remark.text]
+    assert [("3 tiles or more" in text) for text in texts] == [True, False]
+    interp.run(func, arrays)
+    assert_close(arrays[2], wanted)
+
+
+def test_the_interpreter_shows_sums_that_were_not_waited_for(monkeypatch):
+    monkeypatch.setattr(tensor_products, "WARPGROUPS", GROUPS[1:])
+    arrays, wanted = placed(rows, 64, 128, 64)
+    func = built(rows, CompileConfig()).func
+    passes.run(func, CompileConfig(), PipelineKind.WARPGROUP_GPU)
+    for op in all_ops(func):
+        if op.code == C.WARPGROUP_WAIT:
+            op.attr += 1
+    interp.run(func, arrays)
+    assert not np.isclose(arrays[2], wanted).any()
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: k.__name__)
 @pytest.mark.parametrize("off", [0, 1, 8])
-def test_on_a_device(monkeypatch, kernel, off):
+@pytest.mark.parametrize(("arch", "word"), [("sm_80", "mma.sync"), ("sm_90a", "wgmma.mma_async")])
+def test_on_a_device(monkeypatch, kernel, off, arch, word):
     monkeypatch.setattr(tensor_products, "SHAPE", SMALL)
-    with cuda():
-        for m, depth, n in ((128, 136, 128), (70, 41, 131), (67, 2, 68), (5, 7, 9)):
+    monkeypatch.setattr(tensor_products, "WARPGROUPS", GROUPS)
+    with cuda(cuda_arch=arch):
+        for m, depth, n in ((268, 136, 128), (70, 41, 131), (67, 2, 68), (5, 7, 9)):
             arrays, wanted = placed(kernel, m, depth, n)
             held = [Placed(array, off) for array in arrays[:3]]
             kernel(*held, *arrays[3:])
             assert_close(held[2].values(), wanted)
-        assert "mma.sync" in ptx_of(kernel) and "cp.async" in ptx_of(kernel)
+        assert word in ptx_of(kernel) and "cp.async" in ptx_of(kernel)
 
 
 @needs_ptxas
@@ -162,5 +195,8 @@ def test_the_code_has_the_registers_that_it_needs(tmp_path):
     made = artifact(rows, a, a, np.zeros((2, 2), np.float32), arch="sm_80")
     assemble(made, tmp_path)
     assert made.texts["ptx"].count("mma.sync") == 256
+    made = artifact(transposed, a, a, np.zeros((2, 2), np.float32), arch="sm_90a")
+    assemble(made, tmp_path)
+    assert made.texts["ptx"].count("wgmma.mma_async") == 16
     old = artifact(rows, a, a, np.zeros((2, 2), np.float32), arch="sm_75")
     assert "mma.sync" not in old.texts["ptx"]
