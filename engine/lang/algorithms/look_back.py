@@ -67,9 +67,9 @@ def sums_of_lanes(value):
     """The sum of ``value`` over the lanes of the warp up to this one."""
     lane = subgroup.invocation_id()
     total = value
-    for k in static(range(5)):
-        other = subgroup.shuffle_up(total, static(1 << k))
-        total = total + select(lane >= static(1 << k), other, 0)
+    for k in range(5):
+        other = subgroup.shuffle_up(total, 1 << k)
+        total = total + select(lane >= 1 << k, other, 0)
     return total
 
 
@@ -294,14 +294,18 @@ def keys_before(words: Template, status, tile, own):
         seen = Vector([cast(0, u32) for _ in range(8)])
         for k in static(range(8)):
             seen[k] = volatile_load(words[status + 256 * max(back - k, 0)])
-        there = True
-        for k in static(range(8)):
-            there = there and back >= 0 and seen[k] != 0
-            if there:
-                earlier = earlier + (seen[k] & cast(0x3FFFFFFF, u32))
-                back = back - 1
-                if seen[k] >= cast(0x80000000, u32):
-                    back = -1
+        if seen[0] != 0:
+            # The marks decide without branches: all bits are 1 as long as tiles count themselves.
+            going = cast(0xFFFFFFFF, u32)
+            ended = cast(0, u32)
+            for k in static(range(8)):
+                word = seen[k] & going
+                earlier = earlier + (word & cast(0x3FFFFFFF, u32))
+                ended = ended | word
+                going = cast(0, u32) - ((word >> cast(30, u32)) & cast(1, u32))
+                back = back + bit_cast(going, i32)
+            if ended >= cast(0x80000000, u32):
+                back = -1
     if tile > 0:
         words[status + 256 * tile] = (own + earlier) | cast(0x80000000, u32)
     return cast(earlier, i32)
