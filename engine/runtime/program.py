@@ -339,7 +339,7 @@ def init(
 def _preload(backend: str) -> None:
     from .preload import start
 
-    start(backend)
+    start(backend, modules=True)
 
 
 def reset() -> None:
