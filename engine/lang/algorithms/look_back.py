@@ -145,7 +145,7 @@ def scan_span(x: Template, words: Template, epoch, n, threads):
                 held[place + static(34 * r) + place // 16] = x[first(x) + at + static(32 * r)]
         subgroup.sync()
         running = 0
-        for k in static(range(16)):
+        for k in range(16):
             running = running + held[17 * tid + k]
             held[17 * tid + k] = running
         upto = sums_of_lanes(running)
