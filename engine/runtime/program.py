@@ -337,9 +337,11 @@ def init(
 
 
 def _preload(backend: str) -> None:
-    from .preload import start
+    from .preload import modules, start
 
-    start(backend, modules=True)
+    start(backend)
+    if backend == "cuda":
+        modules()
 
 
 def reset() -> None:

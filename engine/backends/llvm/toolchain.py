@@ -194,7 +194,7 @@ class Module:
         return self._emitted(1)
 
     def _emitted(self, form: int) -> bytes:
-        """What LLVM generates. form: 0 for assembly, 1 for object code."""
+        """The code that LLVM generates. form: 0 for assembly, 1 for object code."""
         llvm: Any = self._machine.llvm
         library = llvm.ffi.lib
         emit = self._function("LLVMPY_TargetMachineEmitToMemory")

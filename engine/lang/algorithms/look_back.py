@@ -224,7 +224,7 @@ def count_digits(keys: Template, words: Template, n, threads, length, dtype: Tem
 
 @func
 def digit_or_last(source: Template, at, n, digit, dtype: Template):
-    """The digit of an element; past the end 255, so that it goes behind all others."""
+    """The digit of an element; past the end 255, so that it goes after all others."""
     d = 255
     if at < n:
         d = digit_at(source[first(source) + at], dtype, 8 * digit)
