@@ -50,11 +50,12 @@ class InjectedCache:
 
     tiered: the compile is for launches of a program, which may begin with code that is quick to
     make (`base.Artifact.first`). ahead: no call waits yet, so that code may be made in the
-    background.
+    background. begun: the backend does so.
     """
 
     tiered: bool = False
     ahead: bool = False
+    begun: bool = False
 
     def library(self, name: str, make: Callable[[], bytes], use: Callable[[bytes], T]) -> T:
         """``use`` of runtime library code: code that is the same for all kernels of a process.

@@ -177,5 +177,7 @@ class PtxLayers(Library):
         if ptx is None:
             cuda = self._backend == "cuda"
             reason = "no PTX was needed" if cuda else f"{self._backend} makes no PTX"
+            if self.begun:
+                reason = "it is made in the background"
             ptx = Observation("ptx", NOT_APPLICABLE, reason)
         return ptx, self._driver or driver.observe(self._config, self._backend)

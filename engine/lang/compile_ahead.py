@@ -53,4 +53,4 @@ def compile_ahead(kernel: Any, *args: Any, **kwargs: Any) -> None:
         ahead.submit(_Task(prepared))
         return
     with suppress(Exception):  # the call raises it
-        prepared.variant()
+        prepared.variant(ahead=True)

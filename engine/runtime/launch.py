@@ -170,8 +170,10 @@ class Launchers:
             decl = self.decl
             error.add_note(f"in a call of the kernel {decl.name}, {decl.file}:{decl.line}")
 
-    def _variant(self, compiled: _Compiled, found: Sequence[arguments.Argument]) -> Variant:
-        """The kernel for these arguments, obtained if it is not there."""
+    def _variant(
+        self, compiled: _Compiled, found: Sequence[arguments.Argument], ahead: bool = False
+    ) -> Variant:
+        """The kernel for these arguments, obtained if it is not there. ahead: see `obtain`."""
         program = compiled.program
         spec_keys, key = _keys(found)
         known = compiled.variants.get(key)
@@ -181,14 +183,15 @@ class Launchers:
             with program.lock:
                 known = self._fitting(compiled, key, spec_keys)
                 if known is None:
-                    known = self._obtained(compiled, spec_keys, found)
+                    known = self._obtained(compiled, spec_keys, found, ahead)
                     observed.layers, observed.in_process = known.compiled.layers, False
                 compiled.variants[key] = known
         return known
 
     def _obtained(
-        self, compiled: _Compiled, spec_keys: tuple[Any, ...], found: Sequence[arguments.Argument]
-    ) -> Variant:
+        self, compiled: _Compiled, spec_keys: tuple[Any, ...],
+        found: Sequence[arguments.Argument], ahead: bool,
+    ) -> Variant:  # fmt: skip
         """The kernel for arguments that no variant fits.
 
         A kernel without gradients may be part of every step of a loop with a tape: that it has none
@@ -199,7 +202,7 @@ class Launchers:
             raise barren.with_traceback(None)
         _note_floats(compiled, spec_keys)
         try:
-            return Variant(self.decl, self.maker, compiled.program, spec_keys, found)
+            return Variant(self.decl, self.maker, compiled.program, spec_keys, found, ahead=ahead)
         except NoGradientsError as error:
             if not any(isinstance(spec_key, InstanceKey) for spec_key in spec_keys):
                 compiled.barren[spec_keys] = error
@@ -429,9 +432,9 @@ class Prepared:
             request = CompileRequest(decl, spec_keys, program.config, program.backend)
             return code_ahead(program, request, self._found)
 
-    def variant(self) -> None:
-        """Obtain the kernel, as a call does."""
-        self._launchers._variant(self._compiled, self._found)  # pyright: ignore
+    def variant(self, ahead: bool = False) -> None:
+        """Obtain the kernel, as a call does. ahead: see `obtain`."""
+        self._launchers._variant(self._compiled, self._found, ahead)  # pyright: ignore
 
 
 def _keys(found: Sequence[arguments.Argument]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -52,15 +52,17 @@ def obtain(
     request: CompileRequest,
     arguments: Sequence[Argument] | None = None,
     first: Compiled | None = None,
+    ahead: bool = False,
 ) -> Compiled:
     """The kernel of ``request``.
 
     arguments: of the call, checked; None for the variant without the no-alias assumption, which is
     requested when they are no longer available: ``first`` is the kernel of the same call with the
-    assumption, with its observations. Raises QuadrantsCompilationError.
+    assumption, with its observations. ahead: no call waits yet (see `InjectedCache`). Raises
+    QuadrantsCompilationError.
     """
     with collector_pause:
-        compiled = _obtained(program, request, arguments, first)
+        compiled = _obtained(program, request, arguments, first, ahead)
         if isinstance(compiled, FullCompile) and _is_last(program, compiled):
             compiled.func.release()
         return compiled.without_ir()
@@ -74,7 +76,7 @@ def _is_last(program: Program, compiled: FullCompile) -> bool:
 
 def _obtained(
     program: Program, request: CompileRequest, arguments: Sequence[Argument] | None,
-    first: Compiled | None,
+    first: Compiled | None, ahead: bool,
 ) -> Compiled:  # fmt: skip
     """`obtain`, with the IR if this call compiled the kernel."""
     decl = request.decl
@@ -92,6 +94,7 @@ def _obtained(
         # The variant for arrays that overlap is rare, and a recorder reports full code.
         tiered = program.config.tiered != "off"
         cache.tiered = tiered and first is None and recording.recorder is None
+        cache.ahead = ahead and recording.recorder is None
     try:
         with slow_compile.noted(decl.name):
             compiled = compile_kernel(request, layers, program.instruments)

@@ -7,11 +7,17 @@ caches never loads LLVM.
 
 Nothing waits for the thread but what needs LLVM, and a fork: the child would lack the thread, which
 may hold locks of imports.
+
+`modules` imports the engine's own part of a compile. All imports are made by the thread that calls:
+Python 3.11 can deadlock where two threads import modules that import each other's.
 """
 
 from __future__ import annotations
 
+import importlib
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from ..backends.base import FORK_HANDLERS
@@ -34,19 +40,35 @@ def start(backend: str, cache: InjectedCache) -> None:
     """
     global _thread
     if backend in _BACKENDS and _thread is None and not toolchain.is_loaded():
-        _thread = threading.Thread(
-            target=_load, args=(backend, cache), name="qd-preload", daemon=True
-        )
+        load = _load
+        if backend == "cpu":  # imported here: see the module docstring
+            from ..backends.cpu.native import native
+
+            load = partial(_load, partial(native, cache))
+        _thread = threading.Thread(target=load, name="qd-preload", daemon=True)
         _thread.start()
 
 
-def _load(backend: str, cache: InjectedCache) -> None:
+_MODULES: Final = (
+    "frontend.build", "frontend.pure_calls", "passes", "cache.keys", "cache.ptx", "runtime.about",
+    "runtime.stub", "backends.llvm.gpu", "backends.cuda.dialect", "backends.cuda.nvptx",
+    "backends.cuda.background", "backends.cuda.replay",
+)  # fmt: skip
+"""The modules that compile and launch a kernel on CUDA, with all that they import."""
+
+
+def modules() -> None:
+    """Import what a first compile for CUDA needs, while another thread loads LLVM."""
+    engine = __name__.rpartition(".runtime.")[0]
+    for name in _MODULES:
+        importlib.import_module(f"{engine}.{name}")
+
+
+def _load(then: Callable[[], object] | None = None) -> None:
     try:
         toolchain.host_target()
-        if backend == "cpu":
-            from ..backends.cpu.native import native
-
-            native(cache)
+        if then is not None:
+            then()
     except Exception:
         return  # the compile raises it again, where the user sees it
 

@@ -337,9 +337,11 @@ def init(
 
 
 def _preload(backend: str, cache: InjectedCache) -> None:
-    from .preload import start
+    from .preload import modules, start
 
     start(backend, cache)
+    if backend == "cuda":
+        modules()
 
 
 def reset() -> None:

@@ -34,11 +34,12 @@ class Variant:
     arrays overlap nothing; `overlapping` compiles without it when a launch needs that.
     makes_result: makes the result from the numbers of a launch; None if the only number, if any,
     is the result. tally: counts launches for a recorder, if there is one. of: see `for_overlap`.
+    ahead: see `obtain`.
     """
 
     def __init__(
         self, decl: KernelDecl, maker: Maker, program: Program, spec_keys: tuple[Any, ...],
-        found: Sequence[arguments.Argument] = (), of: Variant | None = None,
+        found: Sequence[arguments.Argument] = (), of: Variant | None = None, ahead: bool = False,
     ) -> None:  # fmt: skip
         self.of: Final = of
         self._decl: Final = decl
@@ -46,7 +47,9 @@ class Variant:
         self.spec_keys: Final = spec_keys
         self.program: Final = program
         self._request: Final = CompileRequest(decl, spec_keys, program.config, program.backend)
-        self.compiled: Final = of.overlapping() if of else obtain(program, self._request, found)
+        self.compiled: Final = (
+            of.overlapping() if of else obtain(program, self._request, found, ahead=ahead)
+        )
         warn_of_host_loops(program.backend.name, self.compiled.executable.meta)
         self.makes_result: Final = maker(decl.result_types(program.config))
         self.tally: Final = of.tally if of else self.compiled.tally

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.lang.algorithms import executors
+from qd_studio.engine.lang.algorithms import executors, look_back
 
 from tests.frontend.harness import load
 
@@ -278,3 +278,26 @@ def test_sorting_and_sums_of_fields_with_offsets(arch):
     keys.from_numpy(x)
     ALG.PrefixSumExecutor(n).run(keys)
     assert (keys.to_numpy() == np.cumsum(x)).all()
+
+
+@qd.kernel
+def looked_back(words: U32, found: I32, tile: qd.i32):
+    for i in range(1):
+        found[i] = look_back.keys_before(words, 0, tile, qd.cast(5, qd.u32))
+
+
+@pytest.mark.parametrize("done", [0, 1, 2, 9, 11, 19, 39])
+def test_a_tile_adds_up_what_others_have_counted(done, arch):
+    """Tiles up to `done` know the sum of all up to them, later ones their own count alone."""
+    rng, tile = np.random.default_rng(done), 40
+    counts = rng.integers(0, 4097, tile)
+    counts[rng.integers(0, tile, 10)] = 0
+    words = np.zeros(256 * (tile + 1), np.uint32)
+    sums = np.cumsum(counts)
+    every = np.arange(tile)
+    words[: 256 * tile : 256] = np.where(every <= done, sums | 1 << 31, counts | 1 << 30)
+    words[256:] += np.where(np.arange(256 * tile) % 256 != 0, np.uint32(7), np.uint32(0))
+    found = np.zeros(1, np.int32)
+    looked_back(words, found, tile)
+    assert found[0] == sums[-1]
+    assert words[256 * tile] == (sums[-1] + 5) | 1 << 31

@@ -98,26 +98,48 @@ class CudaBackend:
         settings = [("features", targets.features(arch))]
         if libdevice.called(kernel.text):
             settings.append(("libdevice", libdevice.identity()))
+        ahead = cache.ahead and len(settings) == 1
         job = PtxJob(
             arch, self.identity(), kernel.text, tuple(settings),
-            lambda: nvptx.make_ptx(kernel.text, arch, level, cache),
+            lambda: nvptx.make_ptx(kernel.text, arch, level, cache, alone=ahead),
         )  # fmt: skip
-        ptx = cache.ptx(job)
-        return Artifact(
-            self.name, self.target(config), kernel.meta, {"llvm_ir": kernel.text, "ptx": ptx},
-            ptx.encode(), {"llvm_ir": kernel.ids},
+        artifact = Artifact(
+            self.name, self.target(config), kernel.meta, {"llvm_ir": kernel.text}, b"",
+            {"llvm_ir": kernel.ids},
             {"llvm_ir": "llvm", "llvm_ir_optimized": "llvm", "ptx": "ptx"},
             {"llvm_ir_optimized": lambda: nvptx.optimised(kernel.text, arch, level)},
             {"layout": kernel.layout, "tasks": kernel.tasks, "clears": kernel.clears,
              "claims": kernel.claims, "loops": kernel.loops,
              "recursive": bool(func.callees) and recursive(func)},
         )  # fmt: skip
+        if ahead:
+            from ..tiers import LaterCode
+            from .background import submit
+
+            cache.begun = True
+            making = submit(kernel.meta.name, lambda: cache.ptx(job), cache)
+            artifact.first, artifact.later = LaterCode(making), making.finish
+            artifact.lazy["ptx"] = lambda: making.finish().decode()
+        else:
+            artifact.texts["ptx"] = ptx = cache.ptx(job)
+            artifact.code = ptx.encode()
+        return artifact
 
     def load(self, artifact: Artifact, cache: InjectedCache = NO_CACHE) -> Executable:
         from .device import current
         from .executable import CudaExecutable
 
-        return CudaExecutable(current(), artifact, cache)
+        device = current()
+
+        def loaded() -> CudaExecutable:
+            artifact.machine_code()
+            return CudaExecutable(device, artifact, cache)
+
+        if cache.ahead and artifact.later is not None:
+            from .background import LaterExecutable
+
+            return LaterExecutable(artifact, loaded)
+        return loaded()
 
 
 BACKEND: Final = CudaBackend()

@@ -52,7 +52,8 @@ current: Final = _programs.current
 class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
     """See `DeviceBase` and the module docstring.
 
-    code: modules by the PTX they were loaded from. doomed: modules that are no longer used, and
+    code: modules by the PTX they were loaded from. ahead: those that were loaded before a call
+    needed them. doomed: modules that are no longer used, and
     spent: events likewise, until all that was launched has ended.
     """
 
@@ -69,6 +70,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         self.driver: Final = self.context.driver
         self._kept: Final = self.limit or int(config.device_memory_GB * (1 << 30))
         self.code: Final[weakref.WeakValueDictionary[Any, Code]] = weakref.WeakValueDictionary()
+        self.ahead: Final[list[Code]] = []
         self.doomed: Final[list[Any]] = []
         self.spent: Final[list[Any]] = []
         self.cc: Final = self.hardware.capability
@@ -354,6 +356,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         if self.ended:
             return
         super().end()
+        self.ahead.clear()
         if self.context.lost is None:
             self.unload()
             self.trim()

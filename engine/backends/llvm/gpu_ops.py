@@ -132,26 +132,39 @@ def _array_alloca(e: GpuEmitter, op: Op) -> None:
 def zero_shared(e: GpuEmitter, body: Block, threads: int) -> None:
     """At the start of a block: its shared arrays are 0, if they are to be cleared."""
     arrays = [array for array in shared_arrays(body) if array.attr.clear]
-    for array in arrays:
-        e.op_id = array.id
-        t = pointee(array)
-        count, place = array.attr.count, e.shared(array)
-        again, store, done = e.label("zero"), e.label("store"), e.label("zeroed")
-        before = e.block
-        e.jump(again)
-        e.place(again)
-        at = f"%zero.{array.id}"
-        e.line(f"{at} = phi i32 [ {e.register('tid')}, %{before} ], [ {at}.next, %{store} ]")
-        e.branch(e.value(f"icmp ult i32 {at}, {count}"), store, done)
-        e.place(store)
-        ty = MEMORY[t.name]
-        where = e.value(f"getelementptr inbounds {ty}, ptr {place}, i32 {at}")
-        e.line(f"store {ty} {zero(t)}, ptr addrspace(3) {where}, align {SIZE[t.name]}")
-        e.line(f"{at}.next = add nuw i32 {at}, {threads}")
-        e.jump(again)
-        e.place(done)
+    before = e.shared_bytes
+    places = [e.shared(array) for array in arrays]
+    if e.dynamic and arrays:  # they are neighbours, each of a multiple of 16 bytes
+        size = (e.shared_bytes - before) // 16
+        _zero(e, arrays[0].id, places[0], ("<4 x i32>", "zeroinitializer", 16), size, threads)
+    elif arrays:
+        for array, place in zip(arrays, places, strict=True):
+            t = pointee(array)
+            what = MEMORY[t.name], zero(t), SIZE[t.name]
+            _zero(e, array.id, place, what, array.attr.count, threads)
     if arrays:
         e.dialect.barrier(e)
+
+
+def _zero(
+    e: GpuEmitter, name: int, place: str, what: tuple[str, str, int], count: int, threads: int
+) -> None:
+    """A loop of a block that stores so many zeros. what: their type, text and alignment."""
+    e.op_id = name
+    ty, nothing, align = what
+    again, store, done = e.label("zero"), e.label("store"), e.label("zeroed")
+    before = e.block
+    e.jump(again)
+    e.place(again)
+    at = f"%zero.{name}"
+    e.line(f"{at} = phi i32 [ {e.register('tid')}, %{before} ], [ {at}.next, %{store} ]")
+    e.branch(e.value(f"icmp ult i32 {at}, {count}"), store, done)
+    e.place(store)
+    where = e.value(f"getelementptr inbounds {ty}, ptr {place}, i32 {at}")
+    e.line(f"store {ty} {nothing}, ptr addrspace(3) {where}, align {align}")
+    e.line(f"{at}.next = add nuw i32 {at}, {threads}")
+    e.jump(again)
+    e.place(done)
 
 
 # Mathematics

@@ -194,14 +194,18 @@ class Module:
         return str(self.ref)
 
     def assembly(self) -> str:
-        return str(self._machine.ref.emit_assembly(self.ref))
+        return self._emitted(0).decode()
 
     def object_code(self) -> bytes:
+        return self._emitted(1)
+
+    def _emitted(self, form: int) -> bytes:
+        """The code that LLVM generates. form: 0 for assembly, 1 for object code."""
         llvm: Any = self._machine.llvm
         library = llvm.ffi.lib
         emit = self._function("LLVMPY_TargetMachineEmitToMemory")
         with llvm.ffi.OutputString() as error:
-            buffer = emit(self._machine.ref, self.ref, 1, error)
+            buffer = emit(self._machine.ref, self.ref, form, error)
             if not buffer:
                 raise QuadrantsInternalError(f"LLVM generates no code: {error}")
         try:

@@ -28,6 +28,7 @@ from ...types import (
     u32,
     u64,
 )
+from ..compile_ahead import compile_ahead
 from ..kernel import kernel
 from ..ndarray import Ndarray, ndarray
 from ..tensor import Tensor
@@ -179,7 +180,7 @@ def _sort_by_digits(keys: Any, values: Any) -> None:
     field, has_values = isinstance(keys, FieldHandle), values is not None
     threads, length = threads_for(n), sort_words(n, dtype.bits)
     kind = n, dtype, field, has_values and (values.dtype, values.element_shape)
-    buffers = _KEPT.pop(kind, None)
+    kept = buffers = _KEPT.pop(kind, None)
     if buffers is None:
         like = keys if values is None else values
         # Arrays of a launch do not overlap, also those that it does not use.
@@ -191,10 +192,14 @@ def _sort_by_digits(keys: Any, values: Any) -> None:
         near = not values.element_shape and dtype.bits + values.dtype.bits <= 64
         value_type = values.dtype if near else "far"
     other = values if has_values else keys if field else buffers.values
+    there, back = (keys, tmp, other, moved), (tmp, keys, moved, other)
+    if kept is None:  # LLVM and the driver work on the larger kernel while the other is compiled
+        for arrays in (there, back):
+            compile_ahead(_sort_digit, *arrays, words, threads, 0, dtype, value_type)
     _count_digits(keys, words, threads, length, dtype)
     for digit in range(0, dtype.bits // 8, 2):
-        _sort_digit(keys, tmp, other, moved, words, threads, digit, dtype, value_type)
-        _sort_digit(tmp, keys, moved, other, words, threads, digit + 1, dtype, value_type)
+        _sort_digit(*there, words, threads, digit, dtype, value_type)
+        _sort_digit(*back, words, threads, digit + 1, dtype, value_type)
     if _bytes(tmp) + _bytes(moved) + 4 * length <= _MOST_KEPT:
         _KEPT.clear()
         _KEPT[kind] = buffers

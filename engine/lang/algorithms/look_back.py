@@ -67,9 +67,9 @@ def sums_of_lanes(value):
     """The sum of ``value`` over the lanes of the warp up to this one."""
     lane = subgroup.invocation_id()
     total = value
-    for k in static(range(5)):
-        other = subgroup.shuffle_up(total, static(1 << k))
-        total = total + select(lane >= static(1 << k), other, 0)
+    for k in range(5):
+        other = subgroup.shuffle_up(total, 1 << k)
+        total = total + select(lane >= 1 << k, other, 0)
     return total
 
 
@@ -145,7 +145,7 @@ def scan_span(x: Template, words: Template, epoch, n, threads):
                 held[place + static(34 * r) + place // 16] = x[first(x) + at + static(32 * r)]
         subgroup.sync()
         running = 0
-        for k in static(range(16)):
+        for k in range(16):
             running = running + held[17 * tid + k]
             held[17 * tid + k] = running
         upto = sums_of_lanes(running)
@@ -223,6 +223,15 @@ def count_digits(keys: Template, words: Template, n, threads, length, dtype: Tem
 
 
 @func
+def digit_or_last(source: Template, at, n, digit, dtype: Template):
+    """The digit of an element; past the end 255, so that it goes after all others."""
+    d = 255
+    if at < n:
+        d = digit_at(source[first(source) + at], dtype, 8 * digit)
+    return d
+
+
+@func
 def count_and_rank(source: Template, n, tile, digit, dtype: Template, counts, ranks):
     """The rank of each element among those of its warp that have the same digit; their counts.
 
@@ -232,25 +241,23 @@ def count_and_rank(source: Template, n, tile, digit, dtype: Template, counts, ra
     warp = block.thread_idx() // 32
     place = warp * 512 + lane
     lower = subgroup.lanemask_lt(lane)
-    for _q in range(8):
-        for r in static(range(2)):
-            at = 4096 * tile + place + static(32 * r)
-            d = 255  # past the end: behind all others
-            if at < n:
-                d = digit_at(source[first(source) + at], dtype, 8 * digit)
-            same = cast(0xFFFFFFFF, u32)
-            for b in range(8):
-                bit = (d >> b) & 1
-                vote = subgroup.ballot_first_n(bit, 32)
-                same = same & select(bit != 0, vote, ~vote)
-            old = counts[256 * warp + d]
-            subgroup.sync()
-            inside = cast(popcnt(same & lower), i32)
-            if inside == 0:
-                counts[256 * warp + d] = old + cast(popcnt(same), i32)
-            subgroup.sync()
-            ranks[place + static(32 * r)] = cast(old + inside, u16)
-        place = place + 64
+    ahead = digit_or_last(source, 4096 * tile + place, n, digit, dtype)
+    for r in range(16):
+        d = ahead
+        # The next element is on its way while this one is ranked; that of the last is not used.
+        ahead = digit_or_last(source, 4096 * tile + place + 32 * r + 32, n, digit, dtype)
+        same = cast(0xFFFFFFFF, u32)
+        for b in range(8):
+            bit = (d >> b) & 1
+            vote = subgroup.ballot_first_n(bit, 32)
+            same = same & select(bit != 0, vote, ~vote)
+        old = counts[256 * warp + d]
+        subgroup.sync()
+        inside = cast(popcnt(same & lower), i32)
+        if inside == 0:
+            counts[256 * warp + d] = old + cast(popcnt(same), i32)
+        subgroup.sync()
+        ranks[place + 32 * r] = cast(old + inside, u16)
 
 
 @func
@@ -294,14 +301,18 @@ def keys_before(words: Template, status, tile, own):
         seen = Vector([cast(0, u32) for _ in range(8)])
         for k in static(range(8)):
             seen[k] = volatile_load(words[status + 256 * max(back - k, 0)])
-        there = True
-        for k in static(range(8)):
-            there = there and back >= 0 and seen[k] != 0
-            if there:
-                earlier = earlier + (seen[k] & cast(0x3FFFFFFF, u32))
-                back = back - 1
-                if seen[k] >= cast(0x80000000, u32):
-                    back = -1
+        if seen[0] != 0:
+            # The marks decide without branches: all bits are 1 as long as tiles count themselves.
+            going = cast(0xFFFFFFFF, u32)
+            ended = cast(0, u32)
+            for k in static(range(8)):
+                word = seen[k] & going
+                earlier = earlier + (word & cast(0x3FFFFFFF, u32))
+                ended = ended | word
+                going = cast(0, u32) - ((word >> cast(30, u32)) & cast(1, u32))
+                back = back + bit_cast(going, i32)
+            if ended >= cast(0x80000000, u32):
+                back = -1
     if tile > 0:
         words[status + 256 * tile] = (own + earlier) | cast(0x80000000, u32)
     return cast(earlier, i32)

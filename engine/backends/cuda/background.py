@@ -1,0 +1,145 @@
+"""PTX, and the driver's machine code of it, made by a thread, for kernels that are compiled ahead::
+
+    lower, with cache.ahead ── LLVM IR ──▶ Making: LLVM ── PTX ──▶ the driver ──▶ a module
+    load ──▶ LaterExecutable: its first use waits for both
+
+LLVM and the driver's compiler take most of a compile and hold no lock of Python: several kernels
+are made at once, while the caller runs the passes of the next one. A fork and the end of the
+process wait for these threads; the end of a program refuses their modules.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from ... import logs as log
+from ..base import FORK_HANDLERS, Artifact, StackPlan
+from .device import running
+
+if TYPE_CHECKING:
+    from ..injected import InjectedCache
+    from ..tiers import Order
+    from .executable import CudaExecutable
+
+__all__ = ["LaterExecutable", "Making", "submit"]
+
+_FORK: Final = 5.0
+"""The most seconds for which a fork waits."""
+
+_threads: Final[set[threading.Thread]] = set()
+
+
+class Making:
+    """See `tiers.PendingCode`. make: returns the code; it may be called again after a fork."""
+
+    def __init__(self, make: Callable[[], bytes]) -> None:
+        self._make: Final = make
+        self._process: Final = os.getpid()
+        self._lock: Final = threading.Lock()
+        self._done: Final = threading.Event()
+        self._code = b""
+        self._error: BaseException | None = None
+        self._then: Final[list[Callable[[], None]]] = []
+        # No daemon: LLVM must not be used once the process is ending.
+        thread = threading.Thread(target=self._run, name="qd-ptx")
+        _threads.add(thread)
+        thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._code = self._make()
+        except BaseException as error:
+            self._error = error
+        with self._lock:
+            self._done.set()
+        for call in self._then if self._error is None else ():
+            try:
+                call()
+            except Exception as failure:
+                log.warn(f"code of a kernel was not passed on: {failure!r}", once=True)
+        _threads.discard(threading.current_thread())
+
+    @property
+    def ready(self) -> bool:
+        return self._done.is_set()
+
+    def finish(self) -> bytes:
+        if not self.ready and os.getpid() != self._process:
+            return self._make()  # a forked child lacks the thread
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        return self._code
+
+    def settled(self, wait: bool) -> bool:
+        if wait:
+            with suppress(Exception):
+                self.finish()
+        return self.ready
+
+    def then(
+        self, call: Callable[[], None], order: Callable[[], Order | None] | None = None
+    ) -> None:
+        with self._lock:
+            if not self.ready:
+                self._then.append(call)
+                return
+        if self._error is None:
+            call()
+
+
+def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:
+    """Begin the PTX of a kernel, which ``ptx`` makes, and its module on the program's device."""
+    from . import code
+
+    device = running()
+
+    def make() -> bytes:
+        made = ptx().encode()
+        if device is not None:
+            with suppress(Exception), device.uses:  # the call loads it again, and says what fails
+                device.ahead.append(code.load(device, made, kernel, cache))
+        return made
+
+    return Making(make)
+
+
+class LaterExecutable:
+    """See `base.Executable`. load: makes the executable, and waits for its code."""
+
+    def __init__(self, artifact: Artifact, load: Callable[[], CudaExecutable]) -> None:
+        self.meta = artifact.meta
+        self._load: Final = load
+
+    @cached_property
+    def loaded(self) -> CudaExecutable:
+        return self._load()
+
+    def arguments(self, stream: int = 0) -> Any:
+        return self.loaded.arguments(stream)
+
+    def launch(
+        self, values: Sequence[Any], seed: int = 0, stacks: StackPlan | None = None,
+        stream: int = 0, resume: int = 0, times: list[int] | None = None,
+    ) -> tuple[Any, ...]:  # fmt: skip
+        return self.loaded.launch(values, seed, stacks, stream, resume, times)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.loaded, name)
+
+
+def _before_fork() -> None:
+    for thread in list(_threads):
+        thread.join(_FORK)
+
+
+def _nothing() -> None:
+    pass
+
+
+FORK_HANDLERS.append((_before_fork, _nothing, _threads.clear))

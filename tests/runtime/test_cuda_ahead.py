@@ -1,0 +1,157 @@
+"""CUDA: code that a thread makes before a call needs it."""
+
+import itertools
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+from qd_studio import engine as qd
+from qd_studio.engine.backends.cuda import background, nvptx
+from qd_studio.engine.cache.in_process import IN_PROCESS
+from qd_studio.engine.errors import QuadrantsInternalError
+
+from tests.runtime.cudakit import start
+
+pytest.importorskip("cuda.bindings.driver", reason="cuda-python is not installed")
+
+
+numbers = itertools.count(2)
+
+
+def scale_kernel():
+    """A kernel that no cache has, and what it adds."""
+    number = next(numbers)
+
+    @qd.kernel
+    def scale(x: qd.types.NDArray[qd.f32, 1], a: qd.f32):
+        for i in x:
+            x[i] = x[i] * a + qd.static(float(number))
+
+    return scale, number
+
+
+def settle():
+    for thread in list(background._threads):
+        thread.join(20)
+
+
+def executable(kernel):
+    (variant,) = set(kernel.launchers.variants.values())
+    return variant.executable
+
+
+@pytest.fixture
+def gate(sim, monkeypatch):
+    """PTX in the background is made when this is set."""
+    event, made = threading.Event(), nvptx.make_ptx
+
+    def waiting(*args, alone=False, **options):
+        assert not alone or event.wait(20)
+        return made(*args, **options)
+
+    monkeypatch.setattr(nvptx, "make_ptx", waiting)
+    yield event
+    event.set()
+    settle()
+
+
+def test_a_call_waits_for_the_code(gate):
+    start()
+    x, (scale, number) = qd.ndarray(qd.f32, 4), scale_kernel()
+    qd.compile_ahead(scale, x, 3.0)
+    assert isinstance(executable(scale), background.LaterExecutable)
+    assert executable(scale).meta.name == "scale"
+    threading.Timer(0.1, gate.set).start()
+    began = time.monotonic()
+    scale(x, 3.0)
+    assert time.monotonic() - began > 0.05
+    scale(x, 3.0)
+    scale(x, 3.0)
+    assert (x.to_numpy() == 13 * number).all()
+    assert type(executable(scale).loaded).__name__ == "CudaExecutable"
+
+
+def test_the_driver_has_it_before_the_call(gate, sim):
+    device = start()
+    x, (scale, number) = qd.ndarray(qd.f32, 4), scale_kernel()
+    gate.set()
+    qd.compile_ahead(scale, x, 3.0)
+    settle()
+    assert len(device.ahead) == 1
+    loads = sim.calls["cuModuleLoadDataEx"]
+    scale(x, 3.0)
+    assert sim.calls["cuModuleLoadDataEx"] == loads
+    assert (x.to_numpy() == number).all()
+
+
+def test_other_kernels_are_compiled_meanwhile(gate):
+    start()
+    x, (first, one), (second, two) = qd.ndarray(qd.f32, 4), scale_kernel(), scale_kernel()
+    qd.compile_ahead(first, x, 3.0)
+    second(x, 3.0)
+    assert (x.to_numpy() == two).all()
+    gate.set()
+    first(x, 3.0)
+    assert (x.to_numpy() == 3 * two + one).all()
+
+
+def test_the_program_may_end_before(gate):
+    start()
+    qd.compile_ahead(scale_kernel()[0], qd.ndarray(qd.f32, 4), 3.0)
+    qd.reset()
+    gate.set()
+    settle()
+    device = start()
+    assert not device.ahead
+    x, (scale, number) = qd.ndarray(qd.f32, 4), scale_kernel()
+    scale(x, 3.0)
+    assert (x.to_numpy() == number).all()
+
+
+def test_an_error_of_llvm_is_raised_by_the_call(sim, monkeypatch):
+    def refuse(*_, **__):
+        raise QuadrantsInternalError("LLVM refuses the generated code")
+
+    start()
+    x, (scale, _) = qd.ndarray(qd.f32, 4), scale_kernel()
+    monkeypatch.setattr(nvptx, "make_ptx", refuse)
+    qd.compile_ahead(scale, x, 3.0)
+    for _ in range(2):
+        with pytest.raises(QuadrantsInternalError, match="refuses"):
+            scale(x, 3.0)
+
+
+def test_it_is_kept_on_disk(gate, tmp_path):
+    options = {"arch": qd.cuda, "offline_cache_file_path": str(tmp_path)}
+    qd.init(**options)
+    x, (scale, number) = qd.ndarray(qd.f32, 4), scale_kernel()
+    qd.compile_ahead(scale, x, 3.0)
+    assert "in the background" in scale.launchers.observed.layers[2].reason
+    gate.set()
+    scale(x, 3.0)
+    settle()
+    qd.reset()
+    IN_PROCESS.clear()
+    qd.init(**options)
+    x = qd.ndarray(qd.f32, 4)
+    qd.compile_ahead(scale, x, 3.0)
+    found = scale.launchers.observed.layers[1]
+    assert (found.state, found.source) == ("hit", "disk")
+    scale(x, 3.0)
+    assert (x.to_numpy() == number).all()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_waits(gate):
+    start()
+    x, (scale, number) = qd.ndarray(qd.f32, 4), scale_kernel()
+    qd.compile_ahead(scale, x, 3.0)
+    threading.Timer(0.1, gate.set).start()
+    pid = os.fork()
+    if not pid:
+        os._exit(0 if not background._threads else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    scale(x, 3.0)
+    assert np.array_equal(x.to_numpy(), np.full(4, number, np.float32))
