@@ -223,15 +223,6 @@ def count_digits(keys: Template, words: Template, n, threads, length, dtype: Tem
 
 
 @func
-def digit_or_last(source: Template, at, n, digit, dtype: Template):
-    """The digit of an element; past the end 255, so that it goes after all others."""
-    d = 255
-    if at < n:
-        d = digit_at(source[first(source) + at], dtype, 8 * digit)
-    return d
-
-
-@func
 def count_and_rank(source: Template, n, tile, digit, dtype: Template, counts, ranks):
     """The rank of each element among those of its warp that have the same digit; their counts.
 
@@ -241,23 +232,25 @@ def count_and_rank(source: Template, n, tile, digit, dtype: Template, counts, ra
     warp = block.thread_idx() // 32
     place = warp * 512 + lane
     lower = subgroup.lanemask_lt(lane)
-    ahead = digit_or_last(source, 4096 * tile + place, n, digit, dtype)
-    for r in range(16):
-        d = ahead
-        # The next element is on its way while this one is ranked; that of the last is not used.
-        ahead = digit_or_last(source, 4096 * tile + place + 32 * r + 32, n, digit, dtype)
-        same = cast(0xFFFFFFFF, u32)
-        for b in range(8):
-            bit = (d >> b) & 1
-            vote = subgroup.ballot_first_n(bit, 32)
-            same = same & select(bit != 0, vote, ~vote)
-        old = counts[256 * warp + d]
-        subgroup.sync()
-        inside = cast(popcnt(same & lower), i32)
-        if inside == 0:
-            counts[256 * warp + d] = old + cast(popcnt(same), i32)
-        subgroup.sync()
-        ranks[place + 32 * r] = cast(old + inside, u16)
+    for _q in range(8):
+        for r in static(range(2)):
+            at = 4096 * tile + place + static(32 * r)
+            d = 255  # past the end: behind all others
+            if at < n:
+                d = digit_at(source[first(source) + at], dtype, 8 * digit)
+            same = cast(0xFFFFFFFF, u32)
+            for b in range(8):
+                bit = (d >> b) & 1
+                vote = subgroup.ballot_first_n(bit, 32)
+                same = same & select(bit != 0, vote, ~vote)
+            old = counts[256 * warp + d]
+            subgroup.sync()
+            inside = cast(popcnt(same & lower), i32)
+            if inside == 0:
+                counts[256 * warp + d] = old + cast(popcnt(same), i32)
+            subgroup.sync()
+            ranks[place + static(32 * r)] = cast(old + inside, u16)
+        place = place + 64
 
 
 @func
