@@ -254,7 +254,8 @@ def run(
     try:
         compile_to_offloads(func, cx)
         # Checks of NaN number what they report, and add tasks.
-        repeated = set_aside(func) if share_tasks and not config.debug_nan else None
+        whole = upto is not None or config.debug_nan or not share_tasks
+        repeated = None if whole else set_aside(func)
         offload_to_executable(func, cx, kind)
         if repeated is not None:
             put_back(func, repeated)

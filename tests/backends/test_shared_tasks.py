@@ -149,3 +149,36 @@ def test_results_are_those_of_the_interpreter(kernel, options):
     for expected, got in zip(*found, strict=True):
         np.testing.assert_array_equal(got, expected)
         np.testing.assert_array_equal(np.signbit(got), np.signbit(expected))
+
+
+@qd.kernel
+def squares(x: qd.types.ndarray(qd.f32, 1, needs_grad=True),
+            y: qd.types.ndarray(qd.f32, 1, needs_grad=True)):  # fmt: skip
+    for _ in qd.static(range(3)):
+        for i in x:
+            y[i] += x[i] * x[i]
+
+
+def test_gradients_are_those_of_the_interpreter():
+    found = []
+    for arch in ("interp", qd.cpu):
+        qd.init(arch=arch, fast_math=False, offline_cache=False)
+        x, y = (qd.ndarray(qd.f32, 5, needs_grad=True) for _ in range(2))
+        x.from_numpy(np.arange(5, dtype=np.float32))
+        squares(x, y)
+        y.grad.from_numpy(np.ones(5, dtype=np.float32))
+        squares.grad(x, y)
+        found.append(x.grad.to_numpy())
+        IN_PROCESS.clear()
+    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], 6 * np.arange(5, dtype=np.float32))
+
+
+def test_a_pipeline_that_stops_early_has_all_tasks():
+    qd.init(arch=qd.cpu)
+    config = CompileConfig()
+    array = ndarray_key(qd.f32, 1)
+    for upto in ("after_offload", "before_lower_access", "final"):
+        func = build.build(sweeps.decl, (array, array), config).func
+        passes.run(func, config, BACKEND.pipeline(config), upto=upto, share_tasks=True)
+        assert len(func.tasks()) == 12
