@@ -20,7 +20,7 @@ def code_mask(wanted: Iterable[object]) -> bytes:
 
 
 class OpList:
-    """The ops of a function or of a block, in program order; most passes only look for some opcodes.
+    """The ops of a function or block, in program order; most passes only look for some opcodes.
 
     A pass that finds here that it has nothing to do need not walk the blocks: most runs find that.
     codes: the opcode of each op.

@@ -236,9 +236,9 @@ def run(
 
     kind: of `backends.base.Backend.pipeline`, and never the name of a backend. upto: one of
     `POINTS` to stop at. share_tasks: equal tasks may have the same blocks in the end, which are of
-    use for the CPU's code generation alone (see `shared_tasks`). Under ``config.debug`` the IR is verified after each pass. Raises an error
-    in the kernel as a QuadrantsCompilationError with the line, a fault of a pass as a
-    QuadrantsInternalError.
+    use for the CPU's code generation alone (see `shared_tasks`). Under ``config.debug`` the IR is
+    verified after each pass. Raises an error in the kernel as a QuadrantsCompilationError with the
+    line, a fault of a pass as a QuadrantsInternalError.
     """
     # A name such as "opencl" would compare unequal to every kind, and compile for no machine.
     if kind.__class__ is not PipelineKind:

@@ -1,10 +1,10 @@
 """Tasks that do the same are prepared for the machine once.
 
 A kernel with thousands of loops at the top, which a generator or `qd.static` has written, repeats
-most of them: a solver's sweeps, say. `set_aside` takes the later ones of equal tasks out of a
-function before the passes that fit tasks to the machine, and `put_back` gives them the blocks of
-the first one afterwards, so that the emitter writes their code once, too. A task's place and name
-stay its own; values of its body have the ids and the lines of the first one's.
+most of them: a solver's sweeps, say. `set_aside` removes the later ones of equal tasks from a
+function before the passes that fit tasks to the machine. `put_back` adds them again afterwards,
+with the blocks of the first one, so that the emitter writes their code once, too. A task's place
+and name stay its own; values of its body have the ids and the lines of the first one's.
 
 Blocks are then part of several tasks: of use for nothing but the generation of code. So only the
 launch of a kernel whose IR no one looks at asks for it (see `pipeline.run`); records and dumps hold
@@ -80,7 +80,7 @@ def put_back(func: Func, tasks: SharedTasks) -> None:
 
 
 def _key(task: Op) -> tuple[object, ...] | None:
-    """What equal tasks have in common; None for a task that has no equal."""
+    """A key that equal tasks have in common; None for a task that stays on its own."""
     numbers = {task: -1}
     key: list[object] = [task.attr]
     alike = _ALIKE
