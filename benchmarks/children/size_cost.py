@@ -63,7 +63,8 @@ def parts(kernel):
     ops = len(ir.walk(func.body))
     meter = Meter()
     at = clock()
-    func = passes.run(func, config, BACKEND.pipeline(config), instruments=(meter,))
+    kind = BACKEND.pipeline(config)
+    func = passes.run(func, config, kind, instruments=(meter,), share_tasks=True)
     out["passes"] = clock() - at
     shown = {**out, "ops": ops, "of": dict(meter.spent)}
     wire.send(shown=shown)

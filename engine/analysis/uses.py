@@ -20,7 +20,7 @@ def code_mask(wanted: Iterable[object]) -> bytes:
 
 
 class OpList:
-    """The ops of a function, in program order; most passes only look for some opcodes.
+    """The ops of a function or block, in program order; most passes only look for some opcodes.
 
     A pass that finds here that it has nothing to do need not walk the blocks: most runs find that.
     codes: the opcode of each op.
@@ -28,8 +28,8 @@ class OpList:
 
     __slots__ = ("codes", "ops")
 
-    def __init__(self, func: Func) -> None:
-        self.ops = walk(func.body)
+    def __init__(self, of: Func | Block) -> None:
+        self.ops = walk(of if isinstance(of, Block) else of.body)
         self.codes = bytes([op.code for op in self.ops])
 
     def of(self, mask: bytes) -> Iterator[Op]:

@@ -41,7 +41,7 @@ def demote_atomics(func: Func, cx: PassCx) -> bool:
     task = cx.task
     if task is None:
         return False
-    if not any(cx.ops().of(_ATOMICS)):
+    if not any(cx.task_ops().of(_ATOMICS)):
         return False
     blocks = [b for b in all_blocks(task.regions[1]) if any(C.ATOMIC[op.code] for op in b.ops)]
     if not blocks:

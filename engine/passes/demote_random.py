@@ -47,7 +47,7 @@ def demote_random(func: Func, cx: PassCx) -> bool:
     if task is None:
         return False
     if not func.callees:
-        if not any(cx.ops().of(_RAND)):
+        if not any(cx.task_ops().of(_RAND)):
             return False
         return _demote_task(func, task, cx.task_index or 0, set())
     # All at once: calls and functions must agree on the arguments.

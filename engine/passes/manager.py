@@ -248,6 +248,11 @@ class PassCx:
         """The ops of ``func`` as a list, for a pass that changed nothing so far."""
         return self.analysis("ops", OpList)
 
+    def task_ops(self) -> OpList:
+        """The ops of the body of the task, as a list. That of all ops would be made again for each
+        of thousands of tasks, as each that changes makes it stale."""
+        return OpList(self.scope())
+
     # --- for pipelines ---------------------------------------------------------------------
 
     def begin(self, phase: str) -> None:

@@ -20,6 +20,7 @@ from ..pipeline_kind import PipelineKind
 from .full_simplify import full_simplify
 from .instruments import VerifyEach
 from .manager import Instrument, PassCx, StopPipeline
+from .shared_tasks import put_back, set_aside
 
 __all__ = ["POINTS", "compile_to_offloads", "offload_to_executable", "run"]
 
@@ -229,13 +230,15 @@ def run(
     kind: PipelineKind,
     instruments: Iterable[Instrument] = (),
     upto: str | None = None,
+    share_tasks: bool = False,
 ) -> Func:
     """Run the whole pipeline on ``func``, in place; return ``func``.
 
     kind: of `backends.base.Backend.pipeline`, and never the name of a backend. upto: one of
-    `POINTS` to stop at. Under ``config.debug`` the IR is verified after each pass. Raises an error
-    in the kernel as a QuadrantsCompilationError with the line, a fault of a pass as a
-    QuadrantsInternalError.
+    `POINTS` to stop at. share_tasks: equal tasks may have the same blocks in the end, which are of
+    use for the CPU's code generation alone (see `shared_tasks`). Under ``config.debug`` the IR is
+    verified after each pass. Raises an error in the kernel as a QuadrantsCompilationError with the
+    line, a fault of a pass as a QuadrantsInternalError.
     """
     # A name such as "opencl" would compare unequal to every kind, and compile for no machine.
     if kind.__class__ is not PipelineKind:
@@ -250,7 +253,12 @@ def run(
         instrument.begin(func, cx)
     try:
         compile_to_offloads(func, cx)
+        # Checks of NaN number what they report, and add tasks.
+        whole = upto is not None or config.debug_nan or not share_tasks
+        repeated = None if whole else set_aside(func)
         offload_to_executable(func, cx, kind)
+        if repeated is not None:
+            put_back(func, repeated)
     except StopPipeline:
         pass
     for instrument in watching:

@@ -173,12 +173,14 @@ collector_pause: Final = _CollectorPause()
 class Layers:
     """The caches that a compile asks; one object per compile. This one has and keeps nothing.
 
-    clock: of the compile. injected: the cache that the backend asks.
+    clock: of the compile. injected: the cache that the backend asks. code_only: no one looks at the
+    finished IR.
     """
 
     def __init__(self, clock: Clock | None = None, injected: InjectedCache = NO_CACHE) -> None:
         self.clock: Final = clock or Clock()
         self.injected: Final = injected
+        self.code_only = False
 
     def known(self, request: CompileRequest) -> Compiled | None:
         """The kernel, if it is available without its IR."""
@@ -223,18 +225,20 @@ def config_of(func: Func, config: CompileConfig) -> CompileConfig:
 
 def make_code(
     func: Func, config: CompileConfig, backend: Backend, instruments: Sequence[Any] = (),
-    clock: Clock | None = None, cache: InjectedCache = NO_CACHE,
+    clock: Clock | None = None, cache: InjectedCache = NO_CACHE, code_only: bool = False,
 ) -> tuple[Func, Artifact]:  # fmt: skip
     """The finished IR and the code, from IR of stage ``ast``, which is changed.
 
     This is the single path from IR to code: the backend selects the machine that the passes target.
+    code_only: of `Layers`.
     """
     from .. import passes
 
     clock = clock or Clock()
     config = config_of(func, config)
     with clock("passes"):
-        func = passes.run(func, config, backend.pipeline(config), instruments)
+        kind = backend.pipeline(config)
+        func = passes.run(func, config, kind, instruments, share_tasks=code_only)
     with clock("codegen"):
         return func, backend.lower(func, config, cache)
 
@@ -263,8 +267,9 @@ def _compiled(request: CompileRequest, layers: Layers, instruments: Sequence[Any
         return found
     build.func.noalias = request.noalias
     func, artifact = make_code(
-        build.func, request.config, request.backend, instruments, layers.clock, layers.injected
-    )
+        build.func, request.config, request.backend, instruments, layers.clock, layers.injected,
+        layers.code_only,
+    )  # fmt: skip
     layers.generated(build, artifact)
     executable = layers.load(request, artifact)
     full = FullCompile(artifact, executable, layers.clock.timings, func, build)

@@ -63,15 +63,15 @@ def obtain(
     """
     with collector_pause:
         compiled = _obtained(program, request, arguments, first, ahead)
-        if isinstance(compiled, FullCompile) and _is_last(program, compiled):
+        if isinstance(compiled, FullCompile) and _is_last(program, request):
             compiled.func.release()
         return compiled.without_ir()
 
 
-def _is_last(program: Program, compiled: FullCompile) -> bool:
+def _is_last(program: Program, request: CompileRequest) -> bool:
     """True if no one else may look at the IR: other backends make texts of it later."""
     watched = program.instruments or recording.recorder is not None
-    return compiled.artifact.backend == "cpu" and not watched
+    return request.backend.name == "cpu" and not watched
 
 
 def _obtained(
@@ -95,6 +95,7 @@ def _obtained(
         tiered = program.config.tiered != "off"
         cache.tiered = tiered and first is None and recording.recorder is None
         cache.ahead = ahead and recording.recorder is None
+    layers.code_only = _is_last(program, request)
     try:
         with slow_compile.noted(decl.name):
             compiled = compile_kernel(request, layers, program.instruments)
@@ -128,7 +129,9 @@ def code_ahead(
     cache.ahead = True
     try:
         with collector_pause:
-            compile_kernel(request._replace(quiet=True), _Ahead(program, cache, arguments, None))
+            layers = _Ahead(program, cache, arguments, None)
+            layers.code_only = _is_last(program, request)
+            compile_kernel(request._replace(quiet=True), layers)
     except _CodeMadeError as made:
         return made.artifact
     return None

@@ -38,7 +38,7 @@ from .scalars import SCALAR
 from .stacks import STACK_OPS, TaskStacks
 from .text import FAST, SIZE, VALUE, name_of, names_of
 
-__all__ = ["Emitter", "ModuleState"]
+__all__ = ["Emitter", "ModuleState", "Slot"]
 
 # What computes such a sum in 64 bits.
 _WIDE: Final = {C.ADD: "add", C.SUB: "sub", C.MUL: "mul", C.BIT_SHL: "shl"}

@@ -28,7 +28,7 @@ from ..flow import flow_of, labels_of, repeats, task_meta
 from ..index_sums import narrow_in_addresses, only_in_addresses
 from ..kernarg import abi
 from .control import Counter, nest
-from .emitter import Emitter, ModuleState
+from .emitter import Emitter, ModuleState, Slot
 from .helpers import helper_text
 from .memory_ops import memset
 from .outline import groups, outline
@@ -75,6 +75,17 @@ class _Module:
         self.ids += ids if ids is not None else [-1] * len(lines)
 
 
+class _TaskCode(NamedTuple):
+    """The functions of a task: a call of `body` passes ``call``, which holds ``slots``. asserts: it
+    can fail."""
+
+    meta: TaskMeta
+    chunked: bool
+    call: str
+    slots: list[Slot]
+    asserts: bool
+
+
 class _Kernel:
     """Emits the tasks of one kernel and its entry function."""
 
@@ -91,6 +102,7 @@ class _Kernel:
         self.symbol: Final = name_of(func.name, "kernel")
         self.attributes: Final = f"nounwind {attributes}".rstrip()
         self.tasks: list[TaskMeta] = []
+        self.made: Final[dict[Block, _TaskCode]] = {}
         self.labels: Final = labels_of(func)
         self.known: Final[dict[tuple[object, ...], str]] = {}
         """Operands of values that headers have computed on every way to the current one."""
@@ -111,6 +123,34 @@ class _Kernel:
     def task(self, index: int, op: Op) -> None:
         attr = op.attr
         name = f"{self.symbol}_kernel_{index}_{attr.kind}"
+        what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
+        code = self.made.get(op.regions[1])
+        if code is None:
+            code = self.made[op.regions[1]] = self._code(index, op, name, what)
+            self.tasks.append(code.meta)
+        else:
+            self.module.add(["", f"{what}, the code of {code.meta.name}"])
+            self.tasks.append(code.meta._replace(name=name, loc=op.loc))
+        entry = self.entry
+        entry.op_id = op.id
+        area = self.state.areas[index]
+        if area is not None and area.claims >= 0:
+            reset_claims(entry, area, self.state.threads)
+        if code.chunked:
+            self._run_chunks(op, code.meta.name)
+        else:
+            for slot in code.slots:
+                entry.param(*slot)
+            entry.line(f"call void @{code.meta.name}.body({code.call})")
+        entry.may_stop(0)
+        self.stamp(index + 1)
+        if code.asserts:
+            self._stop_if_failed()
+
+    def _code(self, index: int, op: Op, name: str, what: str) -> _TaskCode:
+        """The functions of a task. Equal tasks, which have the same blocks (see
+        `passes.shared_tasks`), share them."""
+        attr = op.attr
         chunked = attr.kind != "serial" and attr.unit == "chunk"
         calls = C.CALL in [x.code for x in walk(op.regions[1])]
         body = Emitter(self.state, read_only=attr.read_only, calls=calls)
@@ -131,7 +171,6 @@ class _Kernel:
         ]
         if body.spans:
             self._outline(body, name, [*numbers, *(s.declaration for s in slots)])
-        what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
         self.module.add(["", what, f"define internal void @{name}.body({', '.join(params)}) #1 {{"])
         self.module.add(["entry:", *body.head])
         self.module.add(body.lines, body.ids, body.stops)
@@ -140,26 +179,13 @@ class _Kernel:
         self.module.add(["stop:", "  ret void", "}"])
         passed = [text.replace("noundef ", "") for text in numbers]
         call = ", ".join(["ptr %kernarg", *passed, *(f"{s.type} %{s.name}" for s in slots)])
-        entry = self.entry
-        entry.op_id = op.id
-        if area is not None and area.claims >= 0:
-            reset_claims(entry, area, self.state.threads)
         if chunked:
             params = "ptr %kernarg, i32 %chunk, i32 %thread"
             self.module.add(["", f"define internal void @{name}({params}) {PLAIN}"])
             for slot in slots:
                 self.module.add(slot.load())
             self.module.add([f"  call void @{name}.body({call})", "  ret void", "}"])
-            self._run_chunks(op, name)
-        else:
-            for slot in slots:
-                entry.param(*slot)
-            entry.line(f"call void @{name}.body({call})")
-        entry.may_stop(0)
-        self.stamp(index + 1)
-        if body.asserts:
-            self._stop_if_failed()
-        self.tasks.append(task_meta(name, op))
+        return _TaskCode(task_meta(name, op), chunked, call, slots, body.asserts)
 
     def _outline(self, body: Emitter, name: str, params: list[str]) -> None:
         """Move groups of the statements of a very large task into functions of their own."""

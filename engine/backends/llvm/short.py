@@ -66,7 +66,8 @@ def pipeline(func: Func, level: int) -> Pipeline:
     if not 0 < level < _WHOLE or func.callees or func.autodiff != "none":
         return "whole"
     bodies = [task.regions[1] for task in func.tasks()]
-    sizes = [_size(body) for body in bodies]
+    known = {body: _size(body) for body in set(bodies)}  # equal tasks may share one
+    sizes = [known[body] for body in bodies]
     if len(bodies) >= _MANY_TASKS or any(loops >= _MANY_LOOPS for _, loops in sizes):
         return "short"
     longest = 0
