@@ -182,15 +182,13 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     # First round: what is private to a task or an iteration needs no atomics, and
     # cache_loop_invariant_global_vars leaves targets of atomics alone.
     cx.run_pass("demote_atomics")
-    if kind is PipelineKind.CPU and config.make_thread_local:
-        # Before serialize_scatter, which is for what has no copies.
+    if kind is not PipelineKind.INTERP and config.make_thread_local:
+        # Before serialize_scatter, which is for what has no copies, and before addresses are
+        # offsets; what it makes for a GPU runs in blocks, as below.
         cx.run_pass("privatize_scatter")
     # Weighs the atomics that are left; a serial task needs none.
     if kind is PipelineKind.CPU and cx.run_pass("serialize_scatter"):
         cx.run_pass("demote_atomics")
-    if kind.is_gpu and config.make_thread_local:
-        # Before addresses are offsets; what it makes runs in blocks, as below.
-        cx.run_pass("privatize_atomics")
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
     if kind.is_gpu:
