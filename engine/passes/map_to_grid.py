@@ -36,6 +36,7 @@ from ..analysis import bounds_of, cell_loop, needs_blocks
 from ..errors import QuadrantsCompilationError
 from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
+from .grid import block_dim_of
 from .linear_form import form_of
 from .manager import PassCx
 from .registry import register
@@ -80,10 +81,6 @@ _CHUNKS: Final = 4
 _LANES: Final = 32
 ENOUGH: Final = 1 << 17
 """Threads that fill a large GPU: with fewer, it is better that a thread runs one iteration."""
-_DEFAULT: Final = 128
-"""Threads of a block where neither the loop nor the option says anything,"""
-_LIGHT: Final = 256
-"""and where their work is light: fewer blocks are better."""
 
 
 class Tile(NamedTuple):
@@ -133,12 +130,8 @@ def map_to_grid(func: Func, cx: PassCx) -> bool:
     if (needs_blocks(body) and not reduces) or _has_stacks(body):
         return False
     before = task.attr
-    threads = task.attr.block_dim or config.default_gpu_block_dim
     loops = any(C.LOOP[op.code] for op in walk(loop.regions[-1]))
-    if not loops and threads == _DEFAULT and not task.attr.block_dim:
-        threads = _LIGHT
-    if not task.attr.block_dim:  # an error of the backend where the user has asked for more
-        threads = min(threads, config.max_block_dim or threads)
+    threads = block_dim_of(task, config, few=not loops)
     found = _choose(func, loop, threads, reduces, _forced(config.gpu_tile, task))
     if isinstance(found, Tile):
         task.attr = task.attr._replace(tile=tuple(found))

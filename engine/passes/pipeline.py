@@ -155,7 +155,7 @@ def _to_blocks(cx: PassCx, kind: PipelineKind) -> None:
     # After it, since it shares its plan: what has a block size is done.
     cx.run_pass("tile_products")
     cx.run_pass("stage_shared")
-    if cx.config.make_thread_local and cx.run_pass("block_reduce"):
+    if cx.config.make_thread_local and cx.run_pass("make_thread_local"):
         # Updates of the accumulators are private.
         cx.run_pass("demote_atomics")
     if kind.has_subgroups:
