@@ -14,7 +14,7 @@ from ...types import f32, i32, u32
 from ..func import func
 from ..functions import cast
 from . import subgroup
-from ._lanes import ballot_bits
+from .subgroup import ballot_bits
 
 __all__ = [
     "active_mask", "all_nonzero", "any_nonzero", "ballot", "match_all", "match_any",
