@@ -83,7 +83,8 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     cx.stage("after_simplify_I")
 
     cx.begin("checks")
-    # Before the bounds checks: a clamped index needs none.
+    # Before the bounds checks: the clamped index is what an access has. It is outside of an empty
+    # array, which only a check finds.
     cx.run_pass("handle_external_ptr_boundary")
     if config.check_out_of_bound:
         # After simplify_I, so that equal addresses are checked once; on typed i32 indices.

@@ -403,7 +403,7 @@ def _since_head(how: str, op: Any, what: str) -> Pair:
     def tiled(value, head_flag, log2_size: Template):
         return _segmented(value, head_flag, op, log2_size)
 
-    text = f"The {what} of the {{}}'s values from the last ``head_flag`` that is not 0 up to the own one."
+    text = f"The {what} of the {{}}'s values since the last ``head_flag`` that is not 0."
     return _pair(f"segmented_reduce_{how}", text, whole, tiled)
 
 
