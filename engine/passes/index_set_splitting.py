@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ..analysis import cell_loop, is_invariant
+from ..analysis import cell_loop, is_index, is_invariant
 from ..ir import Builder, ForAttr, Func, Op, replace_uses, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into, drop
@@ -101,7 +101,7 @@ class _Axis:
             if inner is not None and factor == 1:
                 total.add(inner)
                 total.indices += 1
-            elif term.code == C.LOOP_INDEX and term.args[0] is self.loop and term.attr == self.axis:
+            elif is_index(term, self.loop, self.axis):
                 total.indices += factor
             elif abs(factor) == 1 and self.invariant(term):
                 total.add(Form(0, {term: factor}))

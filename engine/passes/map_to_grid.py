@@ -32,7 +32,7 @@ from __future__ import annotations
 import math
 from typing import Final, NamedTuple
 
-from ..analysis import bounds_of, cell_loop, needs_blocks
+from ..analysis import bounds_of, cell_loop, is_index, needs_blocks
 from ..errors import QuadrantsCompilationError
 from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
@@ -350,14 +350,10 @@ def _row(task: Op, axes: list[int], pointer: Op) -> tuple[object, list[int]] | N
         mine = [
             axis
             for axis in axes
-            if any(_counts(op, task, axis) and times == 1 for op, times in terms.items())
+            if any(is_index(op, task, axis) and times == 1 for op, times in terms.items())
         ]
         if mine:
             places[mine[0]] = constant
         else:
             key.append(constant)
     return (tuple(key), [places[axis] for axis in axes]) if len(places) == len(axes) else None
-
-
-def _counts(op: Op, task: Op, axis: int) -> bool:
-    return op.code == C.LOOP_INDEX and op.args[0] is task and op.attr == axis
