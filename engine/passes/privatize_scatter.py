@@ -102,7 +102,9 @@ def privatize_scatter(func: Func, cx: PassCx) -> bool:
             return False
     elif threads < 2 or not config.make_cpu_multithreading_loop:
         return False
-    updates = [op for op in walk(task.regions[1]) if op.code in target.kinds]
+    updates = [op for op in walk(task.regions[1]) if C.ATOMIC[op.code]]
+    if on_gpu:  # on a CPU, atomics that stay would cost more than copies save
+        updates = [op for op in updates if op.code in target.kinds]
     if not updates:
         return False
     why_not = _why_not(func, task, updates, target)
@@ -126,6 +128,8 @@ def _why_not(func: Func, task: Op, updates: list[Op], target: _Target) -> str:
     ops = walk(body)
     if len(ops) > target.most_ops or not all(map(is_plain, ops)) or needs_blocks(body):
         return "the loop does more than updates"
+    if first.code not in target.kinds:
+        return f"{first.name} needs the old value"
     if first.type not in target.types:
         return f"it updates numbers of {first.type}, not of {', '.join(map(str, target.types))}"
     if first.type.is_real and first.code != C.ATOMIC_ADD:
