@@ -53,33 +53,11 @@ if TYPE_CHECKING:
     from .tiers import FirstCode
 
 __all__ = [
-    "ABSENT",
-    "BUILT",
-    "FORK_HANDLERS",
-    "ArgumentBuffer",
-    "ArgumentPool",
-    "Artifact",
-    "AssertSite",
-    "Backend",
-    "Caps",
-    "Device",
-    "Executable",
-    "Flow",
-    "HostBackend",
-    "HostDevice",
-    "KernelMeta",
-    "PrintSite",
-    "StackMeta",
-    "StackPlan",
-    "Target",
-    "TaskMeta",
-    "TaskPlan",
-    "availability",
-    "find",
-    "names",
-    "program_ended",
-    "with_targets",
-]
+    "ABSENT", "BUILT", "FORK_HANDLERS", "ArgumentBuffer", "ArgumentPool", "Artifact",
+    "AssertSite", "Backend", "Caps", "Device", "Executable", "Flow", "HostBackend",
+    "HostDevice", "KernelMeta", "PrintSite", "StackMeta", "StackPlan", "Target", "TaskMeta",
+    "TaskPlan", "availability", "find", "names", "program_ended", "with_targets",
+]  # fmt: skip
 
 
 B = TypeVar("B", bound="ArgumentBuffer")

@@ -472,12 +472,9 @@ def parse_kernel(fn: Any, fastcache: bool = False, options: GraphOptions = NO_GR
 
 
 def parse_func(
-    fn: Any,
-    requires_top_level: bool = False,
-    real: bool = False,
-    plain: bool = False,
+    fn: Any, requires_top_level: bool = False, real: bool = False, plain: bool = False,
     name: str = "",
-) -> FuncDecl:
+) -> FuncDecl:  # fmt: skip
     """Read the signature of a function that kernels inline, or call if it is ``real``."""
     src = LambdaSource(fn) if _is_lambda(fn) else _source(fn, "func")
     _shape(src, "functions")

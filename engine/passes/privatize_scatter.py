@@ -17,7 +17,7 @@ loads and stores, and each block of a GPU one in its shared memory. Copies are a
                                                        $50 : range_for ... { h[$6] is updated }
 
 On a GPU, the bounds are 0 and 256 times the number of blocks, each thread runs every so many
-iterations, and a `block_sync` stands before the sums, in which all threads of a block take part.
+iterations, and a `block_sync` precedes the sums, in which all threads of a block take part.
 The grid is as large as fills a GPU.
 
 Copies pay if the array has at most 4096 elements; and on a CPU if there are 64 iterations for each
@@ -233,7 +233,7 @@ class _Copies:
             self.make_plain()
 
     def pay(self, b: Builder, bounds: tuple[Op, ...]) -> tuple[Op, Op, list[Op]]:
-        """Whether copies for threads pay, the number of their elements, and the array's extents."""
+        """True if copies for threads pay; the number of their elements; the array's extents."""
         size, small, extents = self.size(b)
         total = b.const(1, i64)
         for begin, end in zip(bounds[::2], bounds[1::2], strict=True):
@@ -291,8 +291,8 @@ class _Copies:
     # --- both
 
     def size(self, b: Builder) -> tuple[Op, Op, list[Op]]:
-        """The number of elements, at most one more than a copy has, whether a copy has them, and
-        the extents of the array."""
+        """The number of elements, at most one more than a copy has; true if a copy has them; the
+        extents of the array."""
         p = self.func.params[self.number]
         most = b.const(_MOST + 1, i32)
         extents: list[Op] = []
