@@ -19,7 +19,15 @@ from .blocks import SUBGROUP_OPS, block_dim, is_parallel, needs_blocks, shared_a
 from .calls import recursive
 from .cfg import Cfg, CfgNode, build_cfg
 from .dataflow import Flow, analyze
-from .loops import bounds_of, cell_loop, contains, enclosing_loops, is_invariant
+from .loops import (
+    bounds_of,
+    cell_loop,
+    chunk_loop,
+    contains,
+    enclosing_loops,
+    is_index,
+    is_invariant,
+)
 from .unique import uniquely_accessed
 from .uses import use_counts, users
 
@@ -38,8 +46,10 @@ __all__ = [
     "bounds_of",
     "build_cfg",
     "cell_loop",
+    "chunk_loop",
     "contains",
     "enclosing_loops",
+    "is_index",
     "is_invariant",
     "is_parallel",
     "needs_blocks",

@@ -6,8 +6,8 @@ from ..ir import Block, Op
 from ..ir import codes as C
 
 __all__ = [
-    "bounds_of", "cell_loop", "contains", "do_while_around", "enclosing_loops", "is_invariant",
-    "outermost_do_while",
+    "bounds_of", "cell_loop", "chunk_loop", "contains", "do_while_around", "enclosing_loops",
+    "is_index", "is_invariant", "outermost_do_while",
 ]  # fmt: skip
 
 
@@ -96,6 +96,16 @@ def cell_loop(task: Op) -> Op | None:
         if op.code == C.RANGE_FOR:
             return op
     return None
+
+
+def chunk_loop(task: Op | None) -> Op | None:
+    """The loop over the iterations of a chunk; None for a task of another kind."""
+    return cell_loop(task) if task is not None and task.attr.unit == "chunk" else None
+
+
+def is_index(op: Op, loop: Op, axis: int) -> bool:
+    """True if ``op`` is the index of a loop or a parallel task along ``axis``."""
+    return op.code == C.LOOP_INDEX and op.args[0] is loop and op.attr == axis
 
 
 def bounds_of(loop: Op) -> tuple[Op, ...]:

@@ -53,33 +53,11 @@ if TYPE_CHECKING:
     from .tiers import FirstCode
 
 __all__ = [
-    "ABSENT",
-    "BUILT",
-    "FORK_HANDLERS",
-    "ArgumentBuffer",
-    "ArgumentPool",
-    "Artifact",
-    "AssertSite",
-    "Backend",
-    "Caps",
-    "Device",
-    "Executable",
-    "Flow",
-    "HostDevice",
-    "KernelMeta",
-    "PrintSite",
-    "StackMeta",
-    "StackPlan",
-    "Target",
-    "TaskMeta",
-    "TaskPlan",
-    "availability",
-    "find",
-    "names",
-    "only_this_machine",
-    "program_ended",
-    "with_targets",
-]
+    "ABSENT", "BUILT", "FORK_HANDLERS", "ArgumentBuffer", "ArgumentPool", "Artifact",
+    "AssertSite", "Backend", "Caps", "Device", "Executable", "Flow", "HostBackend",
+    "HostDevice", "KernelMeta", "PrintSite", "StackMeta", "StackPlan", "Target", "TaskMeta",
+    "TaskPlan", "availability", "find", "names", "program_ended", "with_targets",
+]  # fmt: skip
 
 
 B = TypeVar("B", bound="ArgumentBuffer")
@@ -479,12 +457,26 @@ def with_targets() -> tuple[str, ...]:
     return tuple(f"{name}:{found[0]}" for name in BUILT if (found := find(name).targets()))
 
 
-def only_this_machine(backend: str, config: CompileConfig, name: str) -> CompileConfig:
-    """`Backend.with_target` of a backend that makes code for this machine only."""
-    if name:
-        others = ", ".join(with_targets())
-        raise ValueError(f"'{backend}:{name}': {backend} has no targets; others have: {others}")
-    return config
+class HostBackend:
+    """The part of a `Backend` that those share whose code is for this machine only."""
+
+    name = ""
+    makes_ptx = False
+
+    def targets(self) -> tuple[str, ...]:
+        return ()
+
+    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
+        if name:
+            mine, others = self.name, ", ".join(with_targets())
+            raise ValueError(f"'{mine}:{name}': {mine} has no targets; others have: {others}")
+        return config
+
+    def compile_only(self) -> str:
+        return ""
+
+    def open(self, config: CompileConfig) -> HostDevice:
+        return HostDevice()
 
 
 def availability(name: str) -> tuple[bool, str]:

@@ -27,6 +27,18 @@ def elements(fb: FuncBuilder, nodes: Iterable[ast.expr]) -> list[Any]:
     return out
 
 
+def keywords_of(fb: FuncBuilder, node: ast.Call) -> dict[str, Any]:
+    """The values of a call's keyword arguments, with ``**values`` spread."""
+    found: dict[str, Any] = {}
+    for keyword in node.keywords:
+        value = fb.expr(keyword.value)
+        if keyword.arg is None:
+            found.update(fb.python(keyword.value, dict, value))
+        else:
+            found[keyword.arg] = value
+    return found
+
+
 def arguments(
     fb: FuncBuilder, node: ast.Call, name: str, names: tuple[str, ...], **defaults: Any
 ) -> list[Any]:

@@ -170,8 +170,8 @@ def _subgroup_constant(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> i
     return int(fn())
 
 
-@handler("subgroup_identity")
-def _subgroup_identity(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
+@handler("identity")
+def _identity(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> Op:
     """The identity element of an operation, in the type of a value."""
     value, operation = arguments(fb, node, "identity", ("value", "operation"))
     t = fb.op(value, node).type

@@ -20,7 +20,7 @@ from ..ir import Op
 from ..ir import codes as C
 from ..types import DataType, MatrixType, StructType, u1
 from ..types.buffer_view import BufferView
-from .arguments import arguments, cast_to, dtype_argument, elements, only_positional
+from .arguments import arguments, cast_to, dtype_argument, elements, keywords_of, only_positional
 from .captured import known
 from .containers import container_method, is_local
 from .func_builder import FuncBuilder
@@ -121,13 +121,7 @@ def _python_call(fb: FuncBuilder, node: ast.Call, fn: Any) -> Any:
         text = f"AssertionError: {ast.unparse(node.func)} cannot be called in Quadrants-scope"
         raise fb.error(QuadrantsCompilationError, text, node, "call it from Python")
     args = elements(fb, node.args)
-    kwargs: dict[str, Any] = {}
-    for keyword in node.keywords:
-        value = fb.expr(keyword.value)
-        if keyword.arg is None:
-            kwargs.update(fb.python(keyword.value, dict, value))
-        else:
-            kwargs[keyword.arg] = value
+    kwargs = keywords_of(fb, node)
     if all(is_static(a) for a in args) and all(is_static(a) for a in kwargs.values()):
         for value in (*_owner_of(fb, node, fn), *args, *kwargs.values()):
             if isinstance(value, InstanceValue):

@@ -247,9 +247,9 @@ class FuncDecl(_Decl):
 
     def __init__(
         self, src: FunctionSource, params: tuple[ParamDecl, ...], returns: tuple[Any, ...],
-        returns_tuple: bool, requires_top_level: bool, real: bool, plain: bool,
+        returns_tuple: bool, requires_top_level: bool, real: bool, plain: bool, name: str,
     ) -> None:  # fmt: skip
-        super().__init__(src, params, returns, returns_tuple)
+        super().__init__(src, params, returns, returns_tuple, name)
         self.has_template: Final = any(p.kind == "template" for p in params)
         self.requires_top_level: Final = requires_top_level
         self.real: Final = real
@@ -473,8 +473,9 @@ def parse_kernel(fn: Any, fastcache: bool = False, options: GraphOptions = NO_GR
 
 
 def parse_func(
-    fn: Any, requires_top_level: bool = False, real: bool = False, plain: bool = False
-) -> FuncDecl:
+    fn: Any, requires_top_level: bool = False, real: bool = False, plain: bool = False,
+    name: str = "",
+) -> FuncDecl:  # fmt: skip
     """Read the signature of a function that kernels inline, or call if it is ``real``."""
     src = LambdaSource(fn) if _is_lambda(fn) else _source(fn, "func")
     _shape(src, "functions")
@@ -496,4 +497,4 @@ def parse_func(
                 src, "Only a real function can take a reference", param.name,
                 hint="use qd.template(), or decorate the function with @qd.real_func",
             )  # fmt: skip
-    return FuncDecl(src, params, *_returns(src, found), requires_top_level, real, plain)
+    return FuncDecl(src, params, *_returns(src, found), requires_top_level, real, plain, name)

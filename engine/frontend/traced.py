@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn, cast
 
 from ..errors import QuadrantsCompilationError
 from ..ir import Op
-from .arguments import elements
+from .arguments import elements, keywords_of
 from .computed import numeric
 from .func_builder import FuncBuilder
 from .lvalues import spread
@@ -273,11 +273,5 @@ def _has_counterpart(name: str) -> bool:
 
 def called_partial(fb: FuncBuilder, node: ast.Call, fn: partial[Any]) -> Any:
     """A call of ``functools.partial(f, ...)``: one of ``f``."""
-    kwargs = dict(fn.keywords)
-    for keyword in node.keywords:
-        value = fb.expr(keyword.value)
-        if keyword.arg is None:
-            kwargs.update(fb.python(keyword.value, dict, value))
-        else:
-            kwargs[keyword.arg] = value
+    kwargs = fn.keywords | keywords_of(fb, node)
     return call_with(fb, node, fn.func, [*fn.args, *elements(fb, node.args)], kwargs)

@@ -193,6 +193,16 @@ def _code_figures(compiled: CompileRecord) -> dict[str, int]:
 # ---- times
 
 
+def _launches_of_both(
+    old: BackendRecord, new: BackendRecord
+) -> list[tuple[LaunchRecord, LaunchRecord]]:
+    """The launches of the workloads that both were launched with, this time."""
+    if any("launches" in side.earlier for side in (old, new)):
+        return []
+    before = {launch.workload: launch for launch in old.launches}
+    return [(before[one.workload], one) for one in new.launches if one.workload in before]
+
+
 def timings_of(
     kernels: tuple[KernelRecord, KernelRecord],
     backends: tuple[BackendRecord, BackendRecord],
@@ -202,14 +212,8 @@ def timings_of(
     """The workloads that both were launched with. apart: why times cannot be compared; alike: the
     code is the same, so that whatever differs is noise."""
     old, new = backends
-    if any("launches" in side.earlier for side in backends):
-        return ()
-    before = {launch.workload: launch for launch in old.launches}
     out: list[Timing] = []
-    for launch in new.launches:
-        other = before.get(launch.workload)
-        if other is None:
-            continue
+    for other, launch in _launches_of_both(old, new):
         why = other_arguments(kernels, (other, launch)) or apart
         if not why and old.backend != new.backend:
             in_turns = _of_turns(other, launch)
@@ -325,14 +329,8 @@ def _of_turns(old: LaunchRecord, new: LaunchRecord) -> Timing | None:
 
 def timings_in_turns(old: BackendRecord, new: BackendRecord) -> tuple[Timing, ...]:
     """The workloads that two backends of one record were launched with, in turns."""
-    if any("launches" in side.earlier for side in (old, new)):
-        return ()
-    before = {launch.workload: launch for launch in old.launches}
     out: list[Timing] = []
-    for launch in new.launches:
-        other = before.get(launch.workload)
-        if other is None:
-            continue
+    for other, launch in _launches_of_both(old, new):
         rivals = [Rival(x.backend, y, x.device) for x, y in ((old, other), (new, launch))]
         for found in verdicts_of(rivals):
             times = [times_by(found.clock, x) for x in (other, launch)]

@@ -206,7 +206,7 @@ def _settled(tracker: Tracker, one: Explanation) -> Explanation:
     except KeyError:
         return one
     if one.pass_name == "demote_atomics" and events[0].pass_name == "make_thread_local":
-        why = "stays atomic: each thread adds its own sum to the element, once"
+        why = "stays atomic: each thread, or block of a GPU, adds its own sum to the element, once"
         return msgspec.structs.replace(one, kind="note", text=why, advice="", assume=())
     now = next((e.after for e in reversed(events) if e.run <= one.run and e.after), "")
     if " = local_load " in now:  # a variable: a register in the end

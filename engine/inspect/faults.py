@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -120,13 +120,7 @@ def _of_engine(
         pass_name=getattr(error, "pass_name", None) or "",
         kernel=kernel or getattr(error, "kernel", None) or "",
         backend=backend,
-        file=span.file,
-        line=span.line,
-        col=span.col,
-        end_line=span.end_line,
-        end_col=span.end_col,
-        function=span.function,
-        source=span.source_line,
+        **_position(span),
         hint=error.hint or "",
         op=-1 if op is None else op,
         chain=chain,
@@ -151,12 +145,7 @@ def _of_syntax(error: SyntaxError, stage: str, kernel: str, backend: str) -> Err
         stage=stage,
         kernel=kernel,
         backend=backend,
-        file=span.file,
-        line=line,
-        col=col,
-        end_line=end_line,
-        end_col=span.end_col,
-        source=text,
+        **_position(span._replace(end_line=end_line)),
         rendered=f"{_banner(span)}\n{type(error).__name__}: {message}".lstrip(),
     )
 
@@ -184,13 +173,7 @@ def _of_python(
         stage=stage,
         kernel=kernel,
         backend=backend,
-        file=span.file,
-        line=span.line,
-        col=span.col,
-        end_line=span.end_line,
-        end_col=span.end_col,
-        function=span.function,
-        source=span.source_line,
+        **_position(span),
         rendered="\n".join(filter(None, (_banner(span), last))),
         traceback=_user_traceback(error, user),
         hint=hint,
@@ -203,6 +186,12 @@ def _complaint(error: SystemExit) -> str:
         if frame.f_globals.get("__name__") == "argparse" and frame.f_code.co_name == "error":
             return f": {frame.f_locals.get('message', '')}"
     return ""
+
+
+def _position(span: SourceSpan) -> dict[str, Any]:
+    """The members of a record that say where an error is."""
+    names = ("file", "line", "col", "end_line", "end_col", "function", "source")
+    return dict(zip(names, span, strict=True))
 
 
 def _banner(span: SourceSpan) -> str:

@@ -17,7 +17,7 @@ import msgspec
 
 from ..analysis import shared_arrays
 from ..backends import base
-from ..passes.privatize_atomics import COPY
+from ..passes.privatize_scatter import COPY
 from ..passes.stage_shared import TILE
 from .costing import Counted, costs_of
 from .peaks import peaks_of

@@ -10,6 +10,7 @@
 from typing import Any, Final
 
 from ..lang.atomics import atomic_add
+from ..lang.func import func
 from ..lang.kernel import kernel
 from ..lang.loops import static
 from ..types import NDArray, f32, f64, i32
@@ -41,32 +42,30 @@ def wake(x: F32, n: i32, none: i32):
             x[i] += x[i] * k
 
 
+@func
+def four_chains(a):
+    """Chains of multiplications and additions that do not need each other."""
+    p, q, r, s = a, a, a, a
+    for _ in static(range(_DEGREE)):
+        p = p * a + 0.5
+        q = q * a + 0.25
+        r = r * a + 0.125
+        s = s * a + 0.75
+    return p + q + r + s
+
+
 @kernel
 def polynomial(x: F32, y: F32):
     """Four chains of multiplications and additions for each element."""
     for i in range(x.shape[0]):
-        a = x[i]
-        p, q, r, s = a, a, a, a
-        for _ in static(range(_DEGREE)):
-            p = p * a + 0.5
-            q = q * a + 0.25
-            r = r * a + 0.125
-            s = s * a + 0.75
-        y[i] = p + q + r + s
+        y[i] = four_chains(x[i])
 
 
 @kernel
 def polynomial_wide(x: F64, y: F64):
     """`polynomial` of f64."""
     for i in range(x.shape[0]):
-        a = x[i]
-        p, q, r, s = a, a, a, a
-        for _ in static(range(_DEGREE)):
-            p = p * a + 0.5
-            q = q * a + 0.25
-            r = r * a + 0.125
-            s = s * a + 0.75
-        y[i] = p + q + r + s
+        y[i] = four_chains(x[i])
 
 
 @kernel

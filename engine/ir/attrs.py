@@ -64,7 +64,7 @@ class TaskAttr(NamedTuple):
         that one CPU thread runs (after make_cpu_multithreaded_range_for); ``thread`` when the body
         runs once for each thread of a grid of any number of whole blocks, `loop_index` is the
         thread's number in its block, and a ``shared`` loop over the bounds of the header is in the
-        body (block_reduce, subgroup_reduce).
+        body (make_thread_local, subgroup_reduce).
     read_only: numbers of the array parameters that this task only reads (detect_read_only).
     trip: how often the body of a task with adstacks runs, as the text of an `adstack.size_expr`.
     predicate: which iterations of it use their real adstacks, as the text of an

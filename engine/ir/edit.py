@@ -124,6 +124,16 @@ def drop(dead: set[Op] | dict[Op, Op]) -> None:
             block.ops = [op for op in block.ops if op not in dead]
 
 
+def move_body(source: Op, loop: Op) -> None:
+    """Give ``loop`` the ops and the indices of ``source``, a parallel task or another loop."""
+    block = loop.regions[0]
+    block.ops = source.regions[-1].ops
+    set_block(block.ops, block)
+    for op in walk(block):
+        if op.code == C.LOOP_INDEX and op.args[0] is source:
+            op.args = (loop,)
+
+
 def set_block(ops: Iterable[Op], block: Block) -> None:
     """Record that ``ops`` are now in ``block``."""
     for op in ops:

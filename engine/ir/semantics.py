@@ -36,7 +36,7 @@ from ctypes import c_float
 from functools import cache
 from typing import Any, Final
 
-from ..types import ROUND_REAL, DataType, f16, f32, f64, u1, wrap_int
+from ..types import ROUND_REAL, DataType, f32, f64, u1, wrap_int
 from . import codes as C
 from .typerules import operand_type
 
@@ -61,18 +61,14 @@ ATOMIC_OPERATION: Final[dict[int, int]] = {
 }  # fmt: skip
 """The binary operation that an atomic applies to its destination (xchg and cas apply none)."""
 
-_LARGEST: Final = {f16: 65504.0, f32: 3.4028234663852886e38, f64: 1.7976931348623157e308}
-
-
 # Reductions
 
 
-def neutral(code: int, t: DataType, fast_math: bool, infinite: bool = True) -> Number:
+def neutral(code: int, t: DataType, fast_math: bool) -> Number:
     """The neutral element of an atomic operation: the value that changes nothing.
 
     For min and max of floats it is NaN. ``fast_math`` rules NaN out: there it is an infinity, which
-    changes nothing even where the destination is infinite, or, if it is not to be ``infinite``
-    because the code that combines it assumes finite numbers, the largest number.
+    changes nothing even where the destination is infinite.
     """
     if code == C.ATOMIC_ADD:
         return -0.0 if t.is_real else 0
@@ -86,8 +82,7 @@ def neutral(code: int, t: DataType, fast_math: bool, infinite: bool = True) -> N
         return t.max if code == C.ATOMIC_MIN else t.min
     if not fast_math:
         return _NAN
-    bound = _INF if infinite else _LARGEST[t]
-    return bound if code == C.ATOMIC_MIN else -bound
+    return _INF if code == C.ATOMIC_MIN else -_INF
 
 
 # Constants

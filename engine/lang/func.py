@@ -10,7 +10,7 @@ from ..errors import QuadrantsAssertionError, SourceSpan
 from ..frontend.signature import FuncDecl, parse_func
 from ..frontend.source import keep_source
 
-__all__ = ["FunctionOfKernels", "RealFunctionOfKernels", "func", "pyfunc", "real_func"]
+__all__ = ["FunctionOfKernels", "RealFunctionOfKernels", "func", "named", "pyfunc", "real_func"]
 
 
 class FunctionOfKernels:
@@ -21,9 +21,9 @@ class FunctionOfKernels:
     """
 
     def __init__(
-        self, fn: Any, from_python: bool = False, requires_top_level: bool = False
+        self, fn: Any, from_python: bool = False, requires_top_level: bool = False, name: str = ""
     ) -> None:
-        self.decl: FuncDecl = parse_func(fn, requires_top_level)
+        self.decl: FuncDecl = parse_func(fn, requires_top_level, name=name)
         self.from_python = from_python
         functools.update_wrapper(cast(Any, self), fn)
 
@@ -59,6 +59,12 @@ def func(fn: Any = None, /, *, requires_top_level: bool = False, source: str | N
         return FunctionOfKernels(fn, requires_top_level=requires_top_level)
 
     return decorate if fn is None else decorate(fn)
+
+
+def named(fn: Any, name: str, text: str, *, requires_top_level: bool = False) -> FunctionOfKernels:
+    """Like `func`, for one of several functions that Python code makes: its name and docstring."""
+    fn.__name__, fn.__qualname__, fn.__doc__ = name, name, text
+    return FunctionOfKernels(fn, requires_top_level=requires_top_level, name=name)
 
 
 class RealFunctionOfKernels(FunctionOfKernels):

@@ -12,12 +12,13 @@
 
 where ``$3`` is ``external_ptr $0, $1``. The check is at the load, store or atomic and not at
 the address, because an address may be computed without an access. An address that was
-checked before, in the same block or one around it, is not checked again. Clamped indices need no
-check. Nor do indices into a field or an element that are certainly in range because they consist
-of constants and indices of loops with constant bounds: a loop over a field needs no check of that
-field, nor of neighbours that its bounds leave room for. An index of a field is
-compared with the begin and end of its axis. The message shows the user's own indices, field axes
-first, then those of the element.
+checked before, in the same block or one around it, is not checked again. Addresses
+with ``clamp`` stay: their indices are checked once `handle_external_ptr_boundary` has clamped them,
+since those into an empty array are outside all the same. Indices into a field or an element need no
+check if they are certainly in range because they consist of constants and indices of loops with
+constant bounds: a loop over a field needs no check of that field, nor of neighbours that its bounds
+leave room for. An index of a field is compared with the begin and end of its axis. The message
+shows the indices of the access, field axes first, then those of the element.
 
 An element of an array that the kernel allocates (``shift_ptr`` of an `array_alloca`) is checked in
 the same way: each index of its `linearize`, whose extents are constants, or its only index.

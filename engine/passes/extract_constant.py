@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from ..ir import Block, Func, Op
 from ..ir import codes as C
+from ..ir.edit import replace_uses
 from ..ir.semantics import const_key
 from .registry import register
 
@@ -95,7 +96,7 @@ def _extract(front: Block, cx: PassCx, elsewhere: bool) -> bool:
     rest = [op for op in ops[count:] if op.code != const]
     front.ops = [op for op in ops[:count] if op not in repl] + fresh + rest
     if repl:
-        _replace(front, repl)
+        replace_uses(front, repl)
         cx.rewrote_all(repl, "the same constant")
     return True
 
@@ -115,15 +116,3 @@ def _find(ops: list[Op], block: Block, blocks: list[Block], moved: list[Op]) -> 
             nested += len(moved) - here
     if len(moved) - before > nested:
         blocks.append(block)
-
-
-def _replace(block: Block, repl: dict[Op, Op]) -> None:
-    get = repl.get
-    for op in block.ops:
-        args = op.args
-        for a in args:
-            if a in repl:
-                op.args = tuple([get(x, x) for x in args])
-                break
-        for region in op.regions:
-            _replace(region, repl)

@@ -9,22 +9,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from ..config import CompileConfig
 from ..ir import Block, Builder, ForAttr, Func, Op, set_block, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into
 from ..types import i32
 from .manager import PassCx
 
-__all__ = ["THREADS", "Grid", "has_plain_bounds", "has_room", "is_plain"]
+__all__ = ["THREADS", "Grid", "block_dim_of", "has_plain_bounds", "has_room", "is_plain"]
 
 THREADS: Final = 256
 """Of a block."""
+_DEFAULT: Final = 128
+"""The same where neither the loop nor the option says anything."""
 _BOUNDS: Final = frozenset({
     C.CONST, C.ARG_LOAD, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.MIN, C.MAX, C.ADD, C.SUB, C.BOUNDS,
 })  # fmt: skip
 _OTHERS: Final = frozenset({
     C.CALL, C.PRINT, C.ASSERT, C.RAND, C.AD_STACK_ALLOCA, C.CLOCK, C.ARRAY_ALLOCA,
 })  # fmt: skip
+
+
+def block_dim_of(task: Op, config: CompileConfig, few: bool) -> int:
+    """Threads of a block. few: `THREADS` where nothing asks for another number: their work is
+    light, or each block has work of its own, so that fewer blocks are better."""
+    if task.attr.block_dim:
+        return task.attr.block_dim  # an error of the backend where that is too large
+    threads = config.default_gpu_block_dim
+    if few and threads == _DEFAULT:
+        threads = THREADS
+    return min(threads, config.max_block_dim or threads)
 
 
 def has_room(cx: PassCx, task: Op) -> bool:

@@ -12,8 +12,9 @@
 
 Indices inside of an element (a component of a vector or matrix) are clamped to its shape, too:
 an index out of range would access a neighbouring element, or memory outside of the array. An
-array without elements has no valid index, and accessing it is the caller's error. Pointers marked
-``unsafe``, which include those of fields, do not change.
+array without elements has no valid index, and accessing it is the caller's error, which
+`check_out_of_bound` finds. Pointers marked ``unsafe``, which include those of fields, do not
+change.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..analysis import cell_loop, is_invariant
+from ..analysis import chunk_loop, is_index, is_invariant
 from ..ir import Builder, ForAttr, Func, Op, replace_uses, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into, drop
@@ -102,7 +102,7 @@ class _Axis:
             if inner is not None and factor == 1:
                 total.add(inner)
                 total.indices += 1
-            elif term.code == C.LOOP_INDEX and term.args[0] is self.loop and term.attr == self.axis:
+            elif is_index(term, self.loop, self.axis):
                 total.indices += factor
             elif abs(factor) == 1 and self.invariant(term):
                 total.add(Form(0, {term: factor}))
@@ -283,11 +283,8 @@ def _implies(a: _Limit, b: _Limit) -> bool:
 @register("index_set_splitting", optional=True, per_task=True)
 def index_set_splitting(func: Func, cx: PassCx) -> bool:
     """Run the iterations away from the edges without clamped or wrapped indices."""
-    task = cx.task
-    if task is None or task.attr.unit != "chunk":
-        return False
-    loop = cell_loop(task)
-    if loop is None or len(loop.regions[0].ops) > _MOST:
+    task, loop = cx.task, chunk_loop(cx.task)
+    if task is None or loop is None or len(loop.regions[0].ops) > _MOST:
         return False
     ops = walk(loop.regions[0])
     clamps = [op for op in ops if op.code in _CLAMPS and op.type is i32]

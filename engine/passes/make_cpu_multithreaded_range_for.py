@@ -27,9 +27,9 @@ from __future__ import annotations
 from typing import Final
 
 from ..config import OPTIONS
-from ..ir import Block, Builder, ForAttr, Func, Op, walk
+from ..ir import Block, Builder, ForAttr, Func, Op
 from ..ir import codes as C
-from ..ir.edit import clone, set_block
+from ..ir.edit import clone, move_body
 from ..types import i32, i64
 from .cost import body_cost
 from .manager import PassCx
@@ -55,8 +55,6 @@ def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
     outer = attr.axes[0] if attr.axes else 0
     cells, limit = _plan(task, cx)
 
-    user = Block()  # the body of the new loop
-    user.ops = body.ops
     b = Builder(func, body, task.loc, [])
     bounds = _clone_header(func, header, body, b.ops)
     begin = b.cast(bounds[2 * outer], i64)
@@ -67,12 +65,7 @@ def make_cpu_multithreaded_range_for(func: Func, cx: PassCx) -> bool:
     slices[2 * outer] = b.cast(b.binary(C.ADD, begin, first), i32)
     slices[2 * outer + 1] = b.cast(b.binary(C.ADD, begin, last), i32)
     loop = b.range_for(tuple(slices), ForAttr(axes=attr.axes, loop_name=attr.loop_name))
-    loop.regions = (user,)
-    user.owner = loop
-    set_block(user.ops, user)
-    for op in walk(user):
-        if op.code == C.LOOP_INDEX and op.args[0] is task:
-            op.args = (loop,)
+    move_body(task, loop)
     body.ops = b.ops
 
     h = Builder(func, header, task.loc, header.ops[:-1])

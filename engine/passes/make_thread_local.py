@@ -1,6 +1,8 @@
-"""make_thread_local: a reduction accumulates in a local, and updates shared memory once per chunk.
+"""make_thread_local: a reduction accumulates in a local, and updates shared memory once.
 
-In a task that consists of chunks (see `make_cpu_multithreaded_range_for`)::
+An atomic update of an address that is the same in all iterations would make all threads wait for
+one word. On a CPU, in a task that consists of chunks (see `make_cpu_multithreaded_range_for`), each
+chunk makes one update::
 
     $9 : range_for $b, $e body {            <*f32> $20 = alloca
       ...                                   $21 : local_store $20, <-0.0>
@@ -15,46 +17,114 @@ where ``$1`` is an address that does not change in the loop: a global temporary 
 as ``out[0]``. The next `demote_atomics` turns the update of the local into plain ops. All updates
 must be the same operation (add, mul, min, max, and, or, xor), their results must be unused, and
 nothing else in the task may access that memory. The local starts with the neutral value: for floats
--0.0 for add; for min and max NaN, or the largest number of the other sign where ``fast_math``
-rules out NaN and infinity. If updates are conditional and none ran (the local still holds the
-neutral value), the shared memory is not accessed, because its address may be invalid.
+-0.0 for add; for min and max NaN, or an infinity where ``fast_math`` rules that out. If updates are
+conditional and none ran (the local still holds the neutral value), the shared memory is not
+accessed, because its address may be invalid.
 
-It leaves alone xchg and cas, results that are used, addresses that vary, and tasks without chunks.
+On a GPU, the task becomes one of threads, which share the iterations, and each block makes one
+update::
+
+    $2 : offloaded {kind='range_for'} header {     $2 : offloaded {... block_dim=256 unit='thread'}
+      $4 : bounds <0>, $n                            $4 : bounds <0>, $n
+    } body {                                       } body {
+      <i32> $5 = loop_index $2 [0]                   <*f32> $20 = alloca, with <-0.0>
+      ...                                            $30 : range_for <0>, $n {shared=True} {
+      <f32> $8 = atomic_add $sum, $7                   <i32> $5 = loop_index $30 [0]
+    }                                                  ... $7 is added to $20
+                                                     }
+                                                     <*f32> $40 = array_alloca {shared, 256}
+                                                     $40[thread] = $20
+                                                     block_sync
+                                                     the first 16 threads add up 16 elements each
+                                                     block_sync
+                                                     the first thread adds up those 16, and updates
+                                                       $sum if there is anything to add
+                                                   }
+
+Any number of blocks is right: a backend starts as many as the device holds at once, and assigns the
+iterations of the shared loop to the threads. Values are added in pairs, so that a sum of floats has
+the error of a tree. Its order depends on the grid and on the block that comes first: results differ
+in the last bits from launch to launch, as those of atomics do.
+
+It leaves alone xchg and cas, results that are used, addresses that vary; on a CPU tasks without
+chunks; and on a GPU tasks whose iterations wait for each other, those with adstacks, and loops that
+are known to be short.
 """
 
 from __future__ import annotations
 
-from ..analysis import Location, MemoryLocations, cell_loop, contains, is_invariant, use_counts
+import math
+from typing import Final
+
+from ..analysis import (
+    Location,
+    MemoryLocations,
+    bounds_of,
+    cell_loop,
+    contains,
+    is_invariant,
+    needs_blocks,
+    use_counts,
+)
 from ..analysis.dataflow import FENCE, INIT, KIND
 from ..config import CompileConfig
-from ..ir import Builder, Func, Op, walk
+from ..ir import Block, Builder, ForAttr, Func, Op, set_block, walk
 from ..ir import codes as C
-from ..ir.semantics import neutral
-from ..types import DataType, PointerType
+from ..ir.edit import clone_into, move_body
+from ..ir.semantics import ATOMIC_OPERATION, neutral
+from ..named_tuple import NamedTuple
+from ..types import DataType, PointerType, i32
+from .grid import block_dim_of
 from .hoist import before_loop
 from .manager import PassCx
 from .registry import register
 
-__all__ = ["accumulator", "make_thread_local", "reductions", "update_once"]
+__all__ = ["make_thread_local"]
+
+_FEW: Final = 32
+"""Iterations that may update a word one by one."""
 
 
 @register("make_thread_local", optional=True, per_task=True)
 def make_thread_local(func: Func, cx: PassCx) -> bool:
-    """Give reductions an accumulator for each chunk of the loop."""
-    task = cx.task
-    if task is None or task.attr.unit != "chunk":
+    """Give reductions an accumulator for each thread, and one update for each chunk or block."""
+    task, config = cx.task, cx.config
+    on_gpu = cx.kind is not None and cx.kind.is_gpu
+    if task is None or task.attr.unit != ("cell" if on_gpu else "chunk"):
         return False
     loop = cell_loop(task)
     ops = walk(task.regions[1])
-    if loop is None or not any(C.ATOMIC[op.code] for op in ops):
+    updates = [op for op in ops if C.ATOMIC[op.code]]
+    if loop is None or not updates or (on_gpu and not config.opt_level):
         return False
-    found = reductions(func, cx, task, loop)
-    for accesses in found:
-        _accumulate(func, task, loop, accesses, cx.config)
+    why_not = _why_no_blocks(task, ops) if on_gpu else ""
+    if why_not:
+        cx.remark(updates[0], f"no accumulator for each thread: {why_not}")
+        return False
+    found = _reductions(func, cx, task, loop)
+    if found and on_gpu:
+        _in_blocks(func, task, found, config)
+        cx.remark(task, "threads add up for themselves, and blocks update once")
+    elif found:
+        _in_chunks(func, task, loop, found, config.fast_math)
     return bool(found)
 
 
-def reductions(func: Func, cx: PassCx, task: Op, loop: Op) -> list[list[Op]]:
+def _why_no_blocks(task: Op, ops: list[Op]) -> str:
+    """The reason that threads of a GPU must not share the iterations; empty if they may."""
+    if needs_blocks(task.regions[1]):
+        return "its iterations wait for each other"
+    if any(op.code == C.AD_STACK_ALLOCA for op in ops):
+        return "the loop has stacks"
+    bounds = bounds_of(task)
+    if all(bound.code == C.CONST for bound in bounds):
+        ends = zip(bounds[::2], bounds[1::2], strict=True)
+        if math.prod([max(0, int(end.attr) - int(begin.attr)) for begin, end in ends]) <= _FEW:
+            return "the loop is short"
+    return ""
+
+
+def _reductions(func: Func, cx: PassCx, task: Op, loop: Op) -> list[list[Op]]:
     """The updates in ``loop`` of each place that a thread can make in a variable of its own."""
     ops = walk(task.regions[1])
     calls = [op for op in ops if op.code == C.CALL]
@@ -110,45 +180,49 @@ def _why_not(
     return ""
 
 
-def _accumulate(func: Func, task: Op, loop: Op, accesses: list[Op], config: CompileConfig) -> None:
-    body = task.regions[1]
-    first = accesses[0]
-    dest = first.args[0]
-    t = first.type
-    assert isinstance(t, DataType)
-    before = Builder(func, body, first.loc, [])
-    dest = before_loop(func, dest, loop, before)
-    none = neutral(first.code, t, config.fast_math, infinite=False)
-    local = accumulator(before, first, none)
-    for op in accesses:
-        op.args = (local, *op.args[1:])
-    after = Builder(func, body, first.loc, [])
-    total = after.load(local)
-    if _always(loop, accesses):
-        after.emit(first.code, (dest, total))
-    else:
-        update_once(after, first, dest, total, none)
-    at = body.ops.index(loop)
-    body.ops = [*body.ops[:at], *before.ops, loop, *after.ops, *body.ops[at + 1 :]]
+class _Sum(NamedTuple):
+    """A reduction. code / type: of its updates. always: each iteration makes one. dest: their
+    address. local: the accumulator. none: its first value."""
+
+    code: int
+    type: DataType
+    always: bool
+    dest: Op
+    local: Op
+    none: int | float
+
+    def update(self, b: Builder, total: Op) -> None:
+        """Update the address with ``total``, unless that may be the neutral value, and is."""
+        if self.always:
+            b.emit(self.code, (self.dest, total))
+            return
+        nan = self.none != self.none
+        other = total if nan else b.const(self.none, self.type)
+        some = b.binary(C.CMP_EQ if nan else C.CMP_NE, total, other)
+        with b.inside(b.if_(some).regions[0]):
+            b.emit(self.code, (self.dest, total))
 
 
-def accumulator(b: Builder, update: Op, none: int | float) -> Op:
-    """A variable for updates like ``update``, with their neutral value."""
-    t = update.type
-    assert isinstance(t, DataType)
-    local = b.alloca(t, "accumulator")
-    b.store(local, b.const(none, t))
-    return local
-
-
-def update_once(b: Builder, update: Op, dest: Op, total: Op, none: int | float) -> None:
-    """Make an update with ``total``, unless that is the neutral value."""
-    t = update.type
-    assert isinstance(t, DataType)
-    other = total if none != none else b.const(none, t)
-    some = b.binary(C.CMP_EQ if none != none else C.CMP_NE, total, other)
-    with b.inside(b.if_(some).regions[0]):
-        b.emit(update.code, (dest, total))
+def _accumulate(
+    b: Builder, loop: Op, found: list[list[Op]], fast_math: bool, on_gpu: bool
+) -> list[_Sum]:
+    """Let updates go to accumulators, which ``b`` makes."""
+    sums: list[_Sum] = []
+    for updates in found:
+        first = updates[0]
+        t = first.type
+        assert isinstance(t, DataType)
+        b.loc = first.loc
+        dest = before_loop(b.func, first.args[0], loop, b)
+        none = neutral(first.code, t, fast_math)
+        local = b.alloca(t, "accumulator")
+        b.store(local, b.const(none, t))
+        for op in updates:
+            op.args = (local, *op.args[1:])
+        # A block may have no iterations.
+        always = not on_gpu and _always(loop, updates)
+        sums.append(_Sum(first.code, t, always, dest, local, none))
+    return sums
 
 
 def _always(loop: Op, accesses: list[Op]) -> bool:
@@ -157,3 +231,71 @@ def _always(loop: Op, accesses: list[Op]) -> bool:
     return any(op.block is body for op in accesses) and not any(
         op.code == C.CONTINUE for op in walk(body)
     )
+
+
+def _in_chunks(func: Func, task: Op, loop: Op, found: list[list[Op]], fast_math: bool) -> None:
+    """Each chunk, which has iterations, makes one update."""
+    body = task.regions[1]
+    b = Builder(func, body, task.loc, [])
+    sums = _accumulate(b, loop, found, fast_math, on_gpu=False)
+    b.ops.append(loop)
+    for one in sums:
+        one.update(b, b.load(one.local))
+    at = body.ops.index(loop)
+    body.ops[at : at + 1] = b.ops
+
+
+def _in_blocks(func: Func, task: Op, found: list[list[Op]], config: CompileConfig) -> None:
+    """Each block, whose threads share the iterations, makes one update."""
+    attr, body = task.attr, task.regions[1]
+    size = block_dim_of(task, config, few=True)
+    b = Builder(func, Block(), task.loc)
+    thread = b.loop_index(task, 0)
+    sums = _accumulate(b, task, found, config.fast_math, on_gpu=True)
+    b.loc = task.loc
+    mapping: dict[Op, Op] = {}
+    *header, last = task.regions[0].ops
+    clone_into(func, header, mapping, b.block)
+    bounds = tuple([mapping[op] for op in last.args])
+    loop = b.range_for(bounds, ForAttr(axes=attr.axes, shared=True))
+    move_body(task, loop)
+    _combine(b, sums, thread, size)
+    task.attr = attr._replace(unit="thread", block_dim=size)
+    body.ops = b.block.ops
+    set_block(body.ops, body)
+
+
+def _combine(b: Builder, sums: list[_Sum], thread: Op, size: int) -> None:
+    """After the loop: one update for each block. thread: its index in the block."""
+    arrays: list[Op] = []
+    for one in sums:
+        arrays.append(b.array(one.type, size, "partial results", "shared"))
+        b.store(b.element(arrays[-1], thread), b.load(one.local))
+    b.emit(C.BLOCK_SYNC)
+    columns = max(n for n in range(1, math.isqrt(size) + 1) if size % n == 0)
+    rows = size // columns
+    if columns > 1:
+        some = b.if_(b.binary(C.CMP_LT, thread, b.const(columns, i32)))
+        with b.inside(some.regions[0]):
+            places = [thread] + [
+                b.binary(C.ADD, thread, b.const(k * columns, i32)) for k in range(1, rows)
+            ]
+            for one, array in zip(sums, arrays, strict=True):
+                b.store(b.element(array, thread), _tree(b, one, array, places))
+        b.emit(C.BLOCK_SYNC)
+    first = b.if_(b.binary(C.CMP_EQ, thread, b.const(0, i32)))
+    with b.inside(first.regions[0]):
+        for one, array in zip(sums, arrays, strict=True):
+            left = [b.const(k, i32) for k in range(columns if columns > 1 else rows)]
+            one.update(b, _tree(b, one, array, left))
+
+
+def _tree(b: Builder, one: _Sum, array: Op, places: list[Op]) -> Op:
+    """Elements of an array, combined in pairs."""
+    code = ATOMIC_OPERATION[one.code]
+    values = [b.load(b.element(array, place)) for place in places]
+    while len(values) > 1:
+        pairs = zip(values[::2], values[1::2], strict=False)
+        odd = values[len(values) // 2 * 2 :]
+        values = [b.emit(code, pair, None, one.type) for pair in pairs] + odd
+    return values[0]

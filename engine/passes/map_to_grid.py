@@ -32,11 +32,12 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from ..analysis import bounds_of, cell_loop, needs_blocks
+from ..analysis import bounds_of, cell_loop, is_index, needs_blocks
 from ..errors import QuadrantsCompilationError
 from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
 from ..named_tuple import NamedTuple
+from .grid import block_dim_of
 from .linear_form import form_of
 from .manager import PassCx
 from .registry import register
@@ -81,10 +82,6 @@ _CHUNKS: Final = 4
 _LANES: Final = 32
 ENOUGH: Final = 1 << 17
 """Threads that fill a large GPU: with fewer, it is better that a thread runs one iteration."""
-_DEFAULT: Final = 128
-"""Threads of a block where neither the loop nor the option says anything,"""
-_LIGHT: Final = 256
-"""and where their work is light: fewer blocks are better."""
 
 
 class Tile(NamedTuple):
@@ -134,12 +131,8 @@ def map_to_grid(func: Func, cx: PassCx) -> bool:
     if (needs_blocks(body) and not reduces) or _has_stacks(body):
         return False
     before = task.attr
-    threads = task.attr.block_dim or config.default_gpu_block_dim
     loops = any(C.LOOP[op.code] for op in walk(loop.regions[-1]))
-    if not loops and threads == _DEFAULT and not task.attr.block_dim:
-        threads = _LIGHT
-    if not task.attr.block_dim:  # an error of the backend where the user has asked for more
-        threads = min(threads, config.max_block_dim or threads)
+    threads = block_dim_of(task, config, few=not loops)
     found = _choose(func, loop, threads, reduces, _forced(config.gpu_tile, task))
     if isinstance(found, Tile):
         task.attr = task.attr._replace(tile=tuple(found))
@@ -358,14 +351,10 @@ def _row(task: Op, axes: list[int], pointer: Op) -> tuple[object, list[int]] | N
         mine = [
             axis
             for axis in axes
-            if any(_counts(op, task, axis) and times == 1 for op, times in terms.items())
+            if any(is_index(op, task, axis) and times == 1 for op, times in terms.items())
         ]
         if mine:
             places[mine[0]] = constant
         else:
             key.append(constant)
     return (tuple(key), [places[axis] for axis in axes]) if len(places) == len(axes) else None
-
-
-def _counts(op: Op, task: Op, axis: int) -> bool:
-    return op.code == C.LOOP_INDEX and op.args[0] is task and op.attr == axis

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..analysis import cell_loop
+from ..analysis import chunk_loop
 from ..ir import Builder, ForAttr, Func, Op, walk
 from ..ir import codes as C
 from ..ir.edit import clone, clone_into
@@ -72,10 +72,7 @@ class _Nest(NamedTuple):
 @register("mask_loops", optional=True, per_task=True)
 def mask_loops(func: Func, cx: PassCx) -> bool:
     """Run iterations with a loop of unknown length together, under masks."""
-    task = cx.task
-    if task is None or task.attr.unit != "chunk":
-        return False
-    loop = cell_loop(task)
+    loop = chunk_loop(cx.task)
     if loop is None or not any(op.code == C.WHILE for op in walk(loop.regions[0])):
         return False
     nest = _nest(loop)

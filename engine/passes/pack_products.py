@@ -36,7 +36,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
-from ..analysis import cell_loop
+from ..analysis import chunk_loop
 from ..ir import Builder, ForAttr, Func, Op
 from ..ir import codes as C
 from ..ir.edit import clone, clone_into
@@ -72,12 +72,9 @@ _LONGEST: Final = 1 << 30
 @register("pack_products", optional=True, per_task=True)
 def pack_products(func: Func, cx: PassCx) -> bool:
     """Run loops like those of a matrix product on packed copies of what they read."""
-    task = cx.task
-    if task is None or task.attr.unit != "chunk":
-        return False
-    loop = cell_loop(task)
+    task, loop = cx.task, chunk_loop(cx.task)
     nest = None if loop is None else nest_of(loop)
-    if loop is None or nest is None:
+    if task is None or loop is None or nest is None:
         return False
     found = plan_of(func, nest)
     if found is None:

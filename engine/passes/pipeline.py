@@ -84,7 +84,8 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     cx.stage("after_simplify_I")
 
     cx.begin("checks")
-    # Before the bounds checks: a clamped index needs none.
+    # Before the bounds checks: the clamped index is what an access has. It is outside of an empty
+    # array, which only a check finds.
     cx.run_pass("handle_external_ptr_boundary")
     if config.check_out_of_bound:
         # After simplify_I, so that equal addresses are checked once; on typed i32 indices.
@@ -156,7 +157,7 @@ def _to_blocks(cx: PassCx, kind: PipelineKind) -> None:
     # After it, since it shares its plan: what has a block size is done.
     cx.run_pass("tile_products")
     cx.run_pass("stage_shared")
-    if cx.config.make_thread_local and cx.run_pass("block_reduce"):
+    if cx.config.make_thread_local and cx.run_pass("make_thread_local"):
         # Updates of the accumulators are private.
         cx.run_pass("demote_atomics")
     if kind.has_subgroups:
@@ -183,15 +184,13 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     # First round: what is private to a task or an iteration needs no atomics, and
     # cache_loop_invariant_global_vars leaves targets of atomics alone.
     cx.run_pass("demote_atomics")
-    if kind is PipelineKind.CPU and config.make_thread_local:
-        # Before serialize_scatter, which is for what has no copies.
+    if kind is not PipelineKind.INTERP and config.make_thread_local:
+        # Before serialize_scatter, which is for what has no copies, and before addresses are
+        # offsets; what it makes for a GPU runs in blocks, as below.
         cx.run_pass("privatize_scatter")
     # Weighs the atomics that are left; a serial task needs none.
     if kind is PipelineKind.CPU and cx.run_pass("serialize_scatter"):
         cx.run_pass("demote_atomics")
-    if kind.is_gpu and config.make_thread_local:
-        # Before addresses are offsets; what it makes runs in blocks, as below.
-        cx.run_pass("privatize_atomics")
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
     if kind.is_gpu:

@@ -32,7 +32,7 @@ from ..analysis import is_invariant, needs_blocks, uniquely_accessed, use_counts
 from ..analysis.alias import is_private
 from ..ir import Block, ForAttr, Func, Op, walk
 from ..ir import codes as C
-from ..ir.edit import set_block
+from ..ir.edit import move_body, set_block
 from ..types import void
 from .cost import op_cost, trips
 from .manager import PassCx
@@ -149,12 +149,7 @@ def _make_serial(func: Func, task: Op) -> None:
         C.RANGE_FOR, void, bounds.args, ForAttr(axes=attr.axes, loop_name=attr.loop_name),
         task.loc, body, 1,
     )  # fmt: skip
-    inner = loop.regions[0]
-    inner.ops = body.ops
-    set_block(inner.ops, inner)
-    for op in walk(inner):
-        if op.code == C.LOOP_INDEX and op.args[0] is task:
-            op.args = (loop,)
+    move_body(task, loop)
     body.ops = [*header.ops[:-1], loop]
     set_block(body.ops, body)
     bounds.args = ()

@@ -17,12 +17,13 @@ shared with another one (global temporaries), keeps a task on its own.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..analysis.uses import code_mask
 from ..ir import Func, Op, walk
 from ..ir import codes as C
 from ..ir.semantics import const_key
+from ..named_tuple import NamedTuple
 
 __all__ = ["SharedTasks", "put_back", "set_aside"]
 

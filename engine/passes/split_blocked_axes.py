@@ -21,6 +21,7 @@ blocks do not fill their axes evenly, and loops inside of tasks.
 
 from __future__ import annotations
 
+from ..analysis import is_index
 from ..ir import Block, Builder, Func, Op, Param, drop, replace_uses, walk
 from ..ir import codes as C
 from ..named_tuple import NamedTuple
@@ -72,13 +73,9 @@ def _find(func: Func, task: Op, box: list[tuple[int, int]]) -> list[_Digit] | No
             param = func.params[number]
             if param.layout is not None and _is_blocked(param.layout):
                 axes = op.args[1 : param.ndim + 1]
-                if len(axes) == len(box) and all(_is_index(a, task, k) for k, a in enumerate(axes)):
+                if len(axes) == len(box) and all(is_index(a, task, k) for k, a in enumerate(axes)):
                     return _digits(param, param.layout, box)
     return None
-
-
-def _is_index(op: Op, task: Op, axis: int) -> bool:
-    return op.code == C.LOOP_INDEX and op.args[0] is task and op.attr == axis
 
 
 def _digits(param: Param, layout: ElementLayout, box: list[tuple[int, int]]) -> list[_Digit] | None:

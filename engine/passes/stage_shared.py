@@ -35,7 +35,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..analysis import needs_blocks
+from ..analysis import is_index, needs_blocks
 from ..ir import Block, Builder, ForAttr, Func, Op
 from ..ir import codes as C
 from ..ir.edit import clone_into
@@ -143,14 +143,10 @@ def contiguous_axis(func: Func, loop: Op, pointer: Op) -> int:
         return -1
     terms = form_of(pointer.args[-1]).terms
     for axis in (0, 1):
-        steps = [factor for op, factor in terms.items() if _is_index(op, loop, axis)]
-        if steps == [1] and not any(_is_index(op, loop, 1 - axis) for op in terms):
+        steps = [factor for op, factor in terms.items() if is_index(op, loop, axis)]
+        if steps == [1] and not any(is_index(op, loop, 1 - axis) for op in terms):
             return axis
     return -1
-
-
-def _is_index(op: Op, loop: Op, axis: int) -> bool:
-    return op.code == C.LOOP_INDEX and op.args[0] is loop and op.attr == axis
 
 
 def _can_be_staged(func: Func, loop: Op, op: Op, written: set[int], axis: int) -> bool:
@@ -173,7 +169,7 @@ def is_element(loop: Op, pointer: Op, axis: int) -> bool:
     if len(indices) < 2:
         return False
     *outer, row, column = indices
-    exact = _is_index(row, loop, 1 - axis) and _is_index(column, loop, axis)
+    exact = is_index(row, loop, 1 - axis) and is_index(column, loop, axis)
     return exact and all(index.code == C.CONST for index in outer)
 
 

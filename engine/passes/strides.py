@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..analysis import contains
+from ..analysis import contains, is_index
 from ..ir import Func, Op
 from ..ir import codes as C
 from ..named_tuple import NamedTuple
@@ -76,7 +76,7 @@ def access(loop: Op, axis: int, pointer: Op) -> Access | None:
     for k in range(len(indices) - 1, -1, -1):
         form = form_of(indices[k])
         for op, times in form.terms.items():
-            if op.code == C.LOOP_INDEX and op.args[0] is loop and op.attr == axis:
+            if is_index(op, loop, axis):
                 if unknown is not None:
                     return None
                 step += factor * times

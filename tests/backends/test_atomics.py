@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from irkit import Kernel, array, config, filled
+from qd_studio import engine as qd
 from qd_studio.engine.backends import base
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import parse
@@ -112,3 +113,20 @@ def test_old_values_are_all_different():
     counter, seen = np.zeros(1, i64.np), np.zeros(1000, i64.np)
     executable.launch((counter, seen))
     assert sorted(seen.tolist()) == list(range(1000))
+
+
+@pytest.mark.parametrize("conditional", [False, True])
+def test_the_least_of_infinities_is_infinite(conditional):
+    """An accumulator begins with an infinity, not with the largest number."""
+
+    @qd.kernel
+    def least(x: qd.types.NDArray[qd.f32, 1], out: qd.types.NDArray[qd.f32, 1]):
+        for i in x:
+            if not qd.static(conditional) or x[i] > 0.0:
+                qd.atomic_min(out[0], x[i])
+
+    qd.init(arch=qd.cpu, fast_math=True, cpu_max_num_threads=2)
+    out = np.full(1, np.inf, np.float32)
+    least(np.full(50_000, np.inf, np.float32), out)
+    qd.reset()
+    assert out[0] == np.inf

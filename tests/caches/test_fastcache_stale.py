@@ -52,6 +52,14 @@ def test_one_of_two_of_the_same_name_and_text(lab, what):
         assert lab.run() == Answer(3.0, "miss", reason)
 
 
+def test_another_function_of_the_engine(lab):
+    """Their text is that of the engine, but a global may be another one of them."""
+    lab.write("LANES = qd.simt.subgroup.lanemask_eq\n" + kernel("qd.cast(LANES(1), qd.f32)"))
+    assert lab.warm() == 2.0
+    lab.edit("lanemask_eq", "lanemask_lt")
+    assert lab.run() == Answer(1.0, "miss", "the function lanemask_eq has changed")
+
+
 def test_functions_with_closures_in_a_container_are_not_kept(lab):
     made = """
 def make(F):

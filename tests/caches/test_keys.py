@@ -86,7 +86,7 @@ def test_every_option_that_code_may_depend_on_is_in_keys():
 OF_GPUS = ("engine/backends/cuda/", "engine/backends/llvm/gpu", "engine/backends/llvm/schedule.py",
            "engine/backends/llvm/tile", "engine/backends/opencl/",
            "engine/backends/amdgpu/", "engine/backends/device_launch/executable.py",
-           "engine/passes/block_reduce.py", "engine/passes/grid.py", "engine/passes/map_to_grid.py",
+           "engine/passes/grid.py", "engine/passes/map_to_grid.py",
            "engine/passes/subgroup_reduce.py", "engine/passes/tensor_products.py")  # fmt: skip
 """What only GPUs have, or devices whose memory the host does not see."""
 ASKS_FOR_GPUS = {"engine/frontend/real_functions.py": {"cuda_stack_limit"}}

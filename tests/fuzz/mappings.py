@@ -4,9 +4,9 @@ Each kind is what one pass takes, written in several ways, and sometimes what it
 
 - ``transposed``: elements read across the rows of those written (`stage_shared`);
 - ``product``: sums along an inner loop of pairs that depend on one axis each (`tile_products`);
-- ``counts``: updates of an array at places that another array has (`privatize_atomics`);
+- ``counts``: updates of an array at places that another array has (`privatize_scatter`);
 - ``rows``: sums along an inner loop whose bounds an array has, or that reads rows of a matrix;
-- ``sums``: updates of one element by all iterations (`block_reduce`), some under conditions;
+- ``sums``: updates of one element by all iterations (`make_thread_local`), some under conditions;
 - ``cells``: updates of components of vectors (`vectorize_atomics`), some of them, in any order;
 - ``straight``: neighbours of elements along several axes (`map_to_grid`), which are the loops of
   `tests.backends.cuda.test_schedule_fuzz`.

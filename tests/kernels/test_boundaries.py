@@ -196,3 +196,19 @@ def test_writes_and_gradients_of_clamped_components(arch):
     want[:] = 0
     want[:, 0] = 6, 3, 3, 6
     assert (x.grad.to_numpy() == want).all()
+
+
+@qd.kernel
+def at_both_ends(x: qd.types.ndarray(qd.f32, 1, boundary="clamp"), y: qd.types.NDArray[qd.f32, 1]):
+    for i in range(y.shape[0]):
+        y[i] = x[i - 5] + x[i + 7]
+
+
+@pytest.mark.parametrize("arch", [qd.cpu, qd.interp], ids=["cpu", "interp"])
+def test_checks_find_clamped_indices_into_empty_arrays(arch):
+    qd.init(arch=arch, offline_cache=False, check_out_of_bound=True)
+    y = np.zeros(4, np.float32)
+    at_both_ends(np.arange(3, dtype=np.float32), y)
+    assert (y == 2).all()
+    with pytest.raises(qd.QuadrantsAssertionError, match=r"indices \[0\].* x, shape \[0\]"):
+        at_both_ends(np.zeros(0, np.float32), y)

@@ -5,6 +5,7 @@ A ``*.qdir`` file holds cases, separated by lines of ``=``::
     ; reuses the earlier load                  the case's name
     ; run: simplify, die                       passes, in order
     ; config: fast_math=False                  options that differ from the defaults (optional)
+    ; kind: gpu                                a `PipelineKind` to prepare tasks for (optional)
     ; remark: $7 stays                         text that some remark must contain (optional)
     ; error: Negative exponent                 text of the error; then there is no expected IR
     kernel k(...) stage=typed {
@@ -35,6 +36,7 @@ from qd_studio.engine.errors import QuadrantsCompilationError, QuadrantsRuntimeE
 from qd_studio.engine.ir import Func, parse, to_text, verify
 from qd_studio.engine.ir.semantics import same_const
 from qd_studio.engine.passes.full_simplify import full_simplify
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 HERE = Path(__file__).parent
 _CASES = re.compile(r"^=+\n", re.M)
@@ -54,6 +56,7 @@ class Case:
     remarks: list[str] = field(default_factory=list)
     error: str | None = None
     interp: bool = True
+    kind: PipelineKind | None = None
 
     def __str__(self) -> str:
         return f"{self.file.stem}: {self.name}"
@@ -84,6 +87,8 @@ def _case(file: Path, text: str) -> Case:
             for part in value.split(","):
                 option, _, literal = part.strip().partition("=")
                 case.config[option] = ast.literal_eval(literal)
+        elif key == "kind":
+            case.kind = PipelineKind(value)
         elif key == "remark":
             case.remarks.append(value)
         elif key == "error":
@@ -101,10 +106,13 @@ def context(func: Func, config: dict[str, object], remarks: passes.Remarks) -> p
     return passes.PassCx(func, CompileConfig().replace(**config), (remarks,))
 
 
-def run_passes(func: Func, names: list[str], config: dict[str, object]) -> list[str]:
+def run_passes(
+    func: Func, names: list[str], config: dict[str, object], kind: PipelineKind | None = None
+) -> list[str]:
     """Run passes by name on ``func``; gives the texts of their remarks."""
     remarks = passes.Remarks()
     cx = context(func, config, remarks)
+    cx.kind = kind
     for name in names:
         before = to_text(func, locs=True)
         if name == "full_simplify":
@@ -181,13 +189,13 @@ def check(case: Case, bless: bool) -> None:
     assert not verify(func), verify(func)
     if case.error is not None:
         try:
-            run_passes(func, case.run, case.config)
+            run_passes(func, case.run, case.config, case.kind)
         except QuadrantsCompilationError as error:
             assert case.error in error.message
             return
         raise AssertionError(f"no error, although one with {case.error!r} was expected")
     locs = "\nloc @" in case.source
-    remarks = run_passes(func, case.run, case.config)
+    remarks = run_passes(func, case.run, case.config, case.kind)
     text = to_text(func, locs=locs)
     for want in case.remarks:
         assert any(want in remark for remark in remarks), f"{want!r} is not in {remarks}"

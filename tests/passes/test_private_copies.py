@@ -62,6 +62,12 @@ def zeros(h: D1, keys: N1):
             h[keys[i]] += 0.0
 
 
+@pytest.fixture(autouse=True)
+def ended():
+    yield
+    qd.reset()
+
+
 def run(body, shape, dtype, n, **options):
     qd.init(fast_math=False, tiered="off", **options)
     rng = np.random.default_rng(n)

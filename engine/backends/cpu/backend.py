@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ...config import CompileConfig
 from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
-from ..base import Artifact, Caps, HostDevice, Target, only_this_machine
+from ..base import Artifact, Caps, HostBackend, Target
 from ..injected import NO_CACHE, InjectedCache
 from ..llvm import toolchain
 
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["BACKEND", "CpuBackend"]
 
 
-class CpuBackend:
+class CpuBackend(HostBackend):
     """See `base.Backend`."""
 
     name = "cpu"
     caps = Caps(frozenset(PRIMITIVE_TYPES))
     keeps_locations = False
-    makes_ptx = False
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:
         return PipelineKind.CPU
@@ -38,15 +37,6 @@ class CpuBackend:
         if importlib.util.find_spec("llvmlite") is None:
             return False, "llvmlite is not installed"
         return True, ""
-
-    def targets(self) -> tuple[str, ...]:
-        return ()
-
-    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
-        return only_this_machine(self.name, config, name)
-
-    def compile_only(self) -> str:
-        return ""
 
     def target(self, config: CompileConfig) -> Target:
         return toolchain.host_target()
@@ -61,9 +51,6 @@ class CpuBackend:
 
     def identity(self) -> str:
         return toolchain.identity()
-
-    def open(self, config: CompileConfig) -> HostDevice:
-        return HostDevice()
 
     def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """Generate machine code; optimised IR and assembly are made again when asked for."""

@@ -11,7 +11,7 @@ from ...ir import Func, all_ops, loc_table, marked_text, param_of, parse, to_tex
 from ...ir import codes as C
 from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
-from ..base import Artifact, Caps, HostDevice, KernelMeta, StackPlan, Target, only_this_machine
+from ..base import Artifact, Caps, HostBackend, KernelMeta, StackPlan, Target
 from ..flow import flow_of, labels_of, task_meta
 from ..injected import NO_CACHE, InjectedCache
 from .run import compile_func
@@ -62,28 +62,18 @@ class InterpExecutable:
         return self.program.launch(values, seed=seed, stacks=stacks, resume=resume)
 
 
-class InterpBackend:
+class InterpBackend(HostBackend):
     """See `base.Backend`."""
 
     name = "interp"
     caps = Caps(frozenset(PRIMITIVE_TYPES), parallel=False)
     keeps_locations = True
-    makes_ptx = False
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:
         return PipelineKind.INTERP
 
     def available(self) -> tuple[bool, str]:
         return True, ""
-
-    def targets(self) -> tuple[str, ...]:
-        return ()
-
-    def with_target(self, config: CompileConfig, name: str) -> CompileConfig:
-        return only_this_machine(self.name, config, name)
-
-    def compile_only(self) -> str:
-        return ""
 
     def target(self, config: CompileConfig) -> Target:
         return Target("interp")
@@ -97,9 +87,6 @@ class InterpBackend:
 
     def identity(self) -> str:
         return "interpreter"
-
-    def open(self, config: CompileConfig) -> HostDevice:
-        return HostDevice()
 
     def lower(self, func: Func, config: CompileConfig, cache: InjectedCache = NO_CACHE) -> Artifact:
         """The code is the IR's text with marks for its locations."""

@@ -41,7 +41,7 @@ from .gpu_ops import zero_shared
 from .helpers import gpu_helper_text
 from .inner_loops import Unrolled, assume_aligned, choose_version
 from .stacks import TaskStacks, begin_rows
-from .text import FTZ, VALUE, constant, name_of
+from .text import FTZ, VALUE, name_of, result_of
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
@@ -313,11 +313,7 @@ class GpuKernel:
                 args.append(f"{pointer if arg.type.is_ptr else VALUE[arg.type.name]} %arg.{k}")
                 if arg.type.is_ptr and not self.dialect.asks_space:
                     args.append(f"i1 %arg.{k}.own")
-            result, end = "void", "ret void"
-            if callee.results:
-                t = callee.results[0]
-                result = VALUE[t.name]
-                end = f"ret {result} {constant(0.0 if t.is_real else 0, t)}"
+            result, end = result_of(callee.results)
             self.add(["", f"; function {callee.name}"])
             symbol = state.functions[callee.name]
             self.add([f"define internal {result} {symbol}({', '.join(args)}) #2 {{", "entry:"])

@@ -34,7 +34,7 @@ from .memory_ops import memset
 from .outline import groups, outline
 from .regions import graph_region, no_yield
 from .stacks import TaskStacks, begin_rows, reset_claims
-from .text import PLAIN, SIZE, VALUE, constant, name_of
+from .text import PLAIN, SIZE, VALUE, name_of, result_of
 
 __all__ = ["KernelText", "lower_kernel"]
 
@@ -238,11 +238,7 @@ class _Kernel:
         args = ["ptr noundef align 64 %kernarg"]
         for k, arg in enumerate(callee.args):
             args.append(f"{'ptr' if arg.type.is_ptr else VALUE[arg.type.name]} %arg.{k}")
-        result, end = "void", "ret void"
-        if callee.results:
-            t = callee.results[0]
-            result = VALUE[t.name]
-            end = f"ret {result} {constant(0.0 if t.is_real else 0, t)}"
+        result, end = result_of(callee.results)
         symbol = self.state.functions[callee.name]
         add = self.module.add
         add(["", f"; function {callee.name}"])

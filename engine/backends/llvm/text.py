@@ -10,7 +10,8 @@ from typing import Final
 
 from ...types import DataType, Type, f16, f32
 
-__all__ = ["FAST", "FTZ", "MEMORY", "PLAIN", "SIZE", "VALUE", "constant", "name_of", "names_of"]
+__all__ = ["FAST", "FTZ", "MEMORY", "PLAIN", "SIZE", "VALUE", "constant", "name_of", "names_of",
+           "result_of"]  # fmt: skip
 
 _INTS: Final = {"u1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
                 "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}  # fmt: skip
@@ -62,6 +63,15 @@ def constant(value: float | int, t: Type) -> str:
 def zero(t: DataType) -> str:
     """The constant 0 of a type as it is stored in memory."""
     return "0" if t.is_int else constant(0.0, t)
+
+
+def result_of(types: Sequence[DataType]) -> tuple[str, str]:
+    """The type of a function's result, and its last line, which returns nothing or 0."""
+    if not types:
+        return "void", "ret void"
+    (t, *_) = types
+    result = VALUE[t.name]
+    return result, f"ret {result} {constant(0.0 if t.is_real else 0, t)}"
 
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import QuadrantsTypeError
 from ...types import Template, i32, template, u32
-from ..func import func, pyfunc
+from ..func import FunctionOfKernels, func, named, pyfunc
 from ..functions import bit_cast, cast, max, min
 from ..loops import static
 from .radix import radix_pass
@@ -116,31 +116,20 @@ def fold_levels(
         fold_levels(scratch, above, tiles_of(count), out, dtype, how, static(depth - 1))
 
 
-@func(requires_top_level=True)
-def reduce_add(
-    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
-    log256_max_n: Template,
-):  # fmt: skip
-    """``out[0]`` becomes the sum of ``arr[0:n]``; see the module's text for the parameters."""
-    reduce(arr, out, scratch, n, dtype, log256_max_n, "add")
+def _reduction(how: str, what: str) -> FunctionOfKernels:
+    def reduced(
+        arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
+        log256_max_n: Template,
+    ):  # fmt: skip
+        reduce(arr, out, scratch, n, dtype, log256_max_n, how)
+
+    text = f"``out[0]`` becomes the {what}; see the module's text for the parameters."
+    return named(reduced, f"reduce_{how}", text, requires_top_level=True)
 
 
-@func(requires_top_level=True)
-def reduce_min(
-    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
-    log256_max_n: Template,
-):  # fmt: skip
-    """``out[0]`` becomes the smallest of ``arr[0:n]``, the largest of the type for none."""
-    reduce(arr, out, scratch, n, dtype, log256_max_n, "min")
-
-
-@func(requires_top_level=True)
-def reduce_max(
-    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
-    log256_max_n: Template,
-):  # fmt: skip
-    """``out[0]`` becomes the largest of ``arr[0:n]``, the smallest of the type for none."""
-    reduce(arr, out, scratch, n, dtype, log256_max_n, "max")
+reduce_add = _reduction("add", "sum of ``arr[0:n]``")
+reduce_min = _reduction("min", "smallest of ``arr[0:n]``, the largest of the type for none")
+reduce_max = _reduction("max", "largest of ``arr[0:n]``, the smallest of the type for none")
 
 
 # Scans
@@ -171,31 +160,20 @@ def exclusive_scan(
                 running = combined(running, here, how)
 
 
-@func(requires_top_level=True)
-def exclusive_scan_add(
-    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
-    log256_max_n: Template,
-):  # fmt: skip
-    """``out[i]`` becomes the sum of ``arr[0:i]``; see the module's text for the parameters."""
-    exclusive_scan(arr, out, scratch, n, dtype, log256_max_n, "add")
+def _scan(how: str, what: str) -> FunctionOfKernels:
+    def scanned(
+        arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
+        log256_max_n: Template,
+    ):  # fmt: skip
+        exclusive_scan(arr, out, scratch, n, dtype, log256_max_n, how)
+
+    text = f"``out[i]`` becomes the {what}; see the module's text for the parameters."
+    return named(scanned, f"exclusive_scan_{how}", text, requires_top_level=True)
 
 
-@func(requires_top_level=True)
-def exclusive_scan_min(
-    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
-    log256_max_n: Template,
-):  # fmt: skip
-    """``out[i]`` becomes the smallest of ``arr[0:i]``, ``out[0]`` the largest of the type."""
-    exclusive_scan(arr, out, scratch, n, dtype, log256_max_n, "min")
-
-
-@func(requires_top_level=True)
-def exclusive_scan_max(
-    arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
-    log256_max_n: Template,
-):  # fmt: skip
-    """``out[i]`` becomes the largest of ``arr[0:i]``, ``out[0]`` the smallest of the type."""
-    exclusive_scan(arr, out, scratch, n, dtype, log256_max_n, "max")
+exclusive_scan_add = _scan("add", "sum of ``arr[0:i]``")
+exclusive_scan_min = _scan("min", "smallest of ``arr[0:i]``, ``out[0]`` the largest of the type")
+exclusive_scan_max = _scan("max", "largest of ``arr[0:i]``, ``out[0]`` the smallest of the type")
 
 
 @func(requires_top_level=True)

@@ -28,9 +28,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...frontend.registry import intrinsic
-from ...types import DataType, Template, i32
+from ...types import Template, i32
 from ..atomics import atomic_add
-from ..func import func
+from ..func import FunctionOfKernels, func, named
 from ..functions import cast, max, min, only_in_kernels
 from ..loops import static
 
@@ -147,54 +147,36 @@ def reduce(value, block_dim: Template, op: Template, dtype: Template):
 
 
 @func
-def _add(a, b):
+def add(a, b):
     return a + b
 
 
 @func
-def _min(a, b):
+def smaller(a, b):
     return min(a, b)
 
 
 @func
-def _max(a, b):
+def larger(a, b):
     return max(a, b)
 
 
-@func
-def reduce_all_add(value, block_dim: Template, dtype: Template):
-    """The sum of the block's values, for every iteration."""
-    return reduce_all(value, block_dim, _add, dtype)
+def _reduce(name: str, op: Any, what: str, who: str) -> FunctionOfKernels:
+    def reduced(value, block_dim: Template, dtype: Template):
+        return reduce_all(value, block_dim, op, dtype)
+
+    return named(reduced, name, f"The {what} of the block's values{who}.")
 
 
-@func
-def reduce_all_min(value, block_dim: Template, dtype: Template):
-    """The smallest of the block's values, for every iteration."""
-    return reduce_all(value, block_dim, _min, dtype)
+_EACH = ", for every iteration"
+_FIRST = "; valid in the first iteration of the block"
 
-
-@func
-def reduce_all_max(value, block_dim: Template, dtype: Template):
-    """The largest of the block's values, for every iteration."""
-    return reduce_all(value, block_dim, _max, dtype)
-
-
-@func
-def reduce_add(value, block_dim: Template, dtype: Template):
-    """The sum of the block's values; valid in the first iteration of the block."""
-    return reduce_all(value, block_dim, _add, dtype)
-
-
-@func
-def reduce_min(value, block_dim: Template, dtype: Template):
-    """The smallest of the block's values; valid in the first iteration of the block."""
-    return reduce_all(value, block_dim, _min, dtype)
-
-
-@func
-def reduce_max(value, block_dim: Template, dtype: Template):
-    """The largest of the block's values; valid in the first iteration of the block."""
-    return reduce_all(value, block_dim, _max, dtype)
+reduce_all_add = _reduce("reduce_all_add", add, "sum", _EACH)
+reduce_all_min = _reduce("reduce_all_min", smaller, "smallest", _EACH)
+reduce_all_max = _reduce("reduce_all_max", larger, "largest", _EACH)
+reduce_add = _reduce("reduce_add", add, "sum", _FIRST)
+reduce_min = _reduce("reduce_min", smaller, "smallest", _FIRST)
+reduce_max = _reduce("reduce_max", larger, "largest", _FIRST)
 
 
 # Scans
@@ -234,50 +216,35 @@ def exclusive_scan(value, block_dim: Template, op: Template, identity, dtype: Te
     return result
 
 
-def _lowest(dtype: DataType) -> float | int:
-    """The identity element of `max`."""
-    return float("-inf") if dtype.is_real else int(dtype.min)
+@intrinsic("identity")
+def identity_of(value: Any, operation: str) -> Any:
+    """The identity element of an operation, in the type of ``value``."""
+    return only_in_kernels("simt")
 
 
-def _highest(dtype: DataType) -> float | int:
-    """The identity element of `min`."""
-    return float("inf") if dtype.is_real else int(dtype.max)
+def _upto(name: str, op: Any, what: str) -> FunctionOfKernels:
+    def scanned(value, block_dim: Template, dtype: Template):
+        return inclusive_scan(value, block_dim, op, dtype)
+
+    text = f"The {what} of the values of the block's iterations up to this one."
+    return named(scanned, f"inclusive_{name}", text)
 
 
-@func
-def inclusive_add(value, block_dim: Template, dtype: Template):
-    """The sum of the values of the block's iterations up to this one."""
-    return inclusive_scan(value, block_dim, _add, dtype)
+def _before(name: str, op: Any, what: str, none: str) -> FunctionOfKernels:
+    def scanned(value, block_dim: Template, dtype: Template):
+        identity = identity_of(cast(value, dtype), name)
+        return exclusive_scan(value, block_dim, op, identity, dtype)
+
+    text = f"The {what} of the values before this one; {none} in the first iteration of the block."
+    return named(scanned, f"exclusive_{name}", text)
 
 
-@func
-def inclusive_min(value, block_dim: Template, dtype: Template):
-    """The smallest of the values of the block's iterations up to this one."""
-    return inclusive_scan(value, block_dim, _min, dtype)
-
-
-@func
-def inclusive_max(value, block_dim: Template, dtype: Template):
-    """The largest of the values of the block's iterations up to this one."""
-    return inclusive_scan(value, block_dim, _max, dtype)
-
-
-@func
-def exclusive_add(value, block_dim: Template, dtype: Template):
-    """The sum of the values of the block's iterations before this one; 0 in the first."""
-    return exclusive_scan(value, block_dim, _add, cast(0, dtype), dtype)
-
-
-@func
-def exclusive_min(value, block_dim: Template, dtype: Template):
-    """The smallest of the values before this one; the largest value of the type in the first."""
-    return exclusive_scan(value, block_dim, _min, dtype(_highest(dtype)), dtype)
-
-
-@func
-def exclusive_max(value, block_dim: Template, dtype: Template):
-    """The largest of the values before this one; the lowest value of the type in the first."""
-    return exclusive_scan(value, block_dim, _max, dtype(_lowest(dtype)), dtype)
+inclusive_add = _upto("add", add, "sum")
+inclusive_min = _upto("min", smaller, "smallest")
+inclusive_max = _upto("max", larger, "largest")
+exclusive_add = _before("add", add, "sum", "0")
+exclusive_min = _before("min", smaller, "smallest", "the largest value of the type")
+exclusive_max = _before("max", larger, "largest", "the lowest value of the type")
 
 
 @intrinsic("no_subgroups")

@@ -10,11 +10,13 @@ these have no influence on the others' results.
 
 from __future__ import annotations
 
-from ...types import f32, i32, u32
-from ..func import func
+from typing import Any
+
+from ...types import DataType, f32, i32, u32
+from ..func import FunctionOfKernels, func, named
 from ..functions import cast
 from . import subgroup
-from ._lanes import ballot_bits
+from .subgroup import ballot_bits
 
 __all__ = [
     "active_mask", "all_nonzero", "any_nonzero", "ballot", "match_all", "match_any",
@@ -81,43 +83,22 @@ def match_all(mask, val):
     return result
 
 
-@func
-def shfl_sync_i32(mask, val, offset):
-    """The value of lane ``offset``, as an i32."""
-    return subgroup.shuffle(cast(val, i32), offset)
+def _exchange(name: str, exchange: Any, whose: str, t: DataType) -> FunctionOfKernels:
+    def exchanged(mask, val, offset):
+        return exchange(cast(val, t), offset)
+
+    return named(exchanged, f"shfl_{name}_{t}", f"The value of {whose}, as an {t}.")
 
 
-@func
-def shfl_sync_f32(mask, val, offset):
-    """The value of lane ``offset``, as an f32."""
-    return subgroup.shuffle(cast(val, f32), offset)
+_OF = "lane ``offset``"
+_BEFORE = "the lane ``offset`` before"
+_AFTER = "the lane ``offset`` further"
+_FLIPPED = "the lane whose number has the bits of ``offset`` flipped"
 
-
-@func
-def shfl_up_i32(mask, val, offset):
-    """The value of the lane ``offset`` before, as an i32."""
-    return subgroup.shuffle_up(cast(val, i32), offset)
-
-
-@func
-def shfl_up_f32(mask, val, offset):
-    """The value of the lane ``offset`` before, as an f32."""
-    return subgroup.shuffle_up(cast(val, f32), offset)
-
-
-@func
-def shfl_down_i32(mask, val, offset):
-    """The value of the lane ``offset`` further, as an i32."""
-    return subgroup.shuffle_down(cast(val, i32), offset)
-
-
-@func
-def shfl_down_f32(mask, val, offset):
-    """The value of the lane ``offset`` further, as an f32."""
-    return subgroup.shuffle_down(cast(val, f32), offset)
-
-
-@func
-def shfl_xor_i32(mask, val, offset):
-    """The value of the lane whose number has the bits of ``offset`` flipped, as an i32."""
-    return subgroup.shuffle_xor(cast(val, i32), offset)
+shfl_sync_i32 = _exchange("sync", subgroup.shuffle, _OF, i32)
+shfl_sync_f32 = _exchange("sync", subgroup.shuffle, _OF, f32)
+shfl_up_i32 = _exchange("up", subgroup.shuffle_up, _BEFORE, i32)
+shfl_up_f32 = _exchange("up", subgroup.shuffle_up, _BEFORE, f32)
+shfl_down_i32 = _exchange("down", subgroup.shuffle_down, _AFTER, i32)
+shfl_down_f32 = _exchange("down", subgroup.shuffle_down, _AFTER, f32)
+shfl_xor_i32 = _exchange("xor", subgroup.shuffle_xor, _FLIPPED, i32)

@@ -143,7 +143,7 @@ class _Maker:
         if place is not None:
             self.tangents[op] = b.emit(C.ATOMIC_XCHG, (place, self.value(b, op.args[1])))
 
-    def atomic_mul(self, b: Builder, op: Op) -> None:
+    def reads_first(self, b: Builder, op: Op) -> None:
         """Emitted before the op, because the old value is read before the op changes it."""
         ptr, value = op.args
         place = self.dual(b, ptr)
@@ -151,22 +151,15 @@ class _Maker:
             return
         before, change = b.load(ptr), b.load(place)
         self.tangents[op] = change
-        new = b.binary(C.MUL, change, value)
-        if value in self.tangents:
-            new = b.binary(C.ADD, new, b.binary(C.MUL, before, self.tangents[value]))
+        if op.code == C.ATOMIC_MUL:
+            new = b.binary(C.MUL, change, value)
+            if value in self.tangents:
+                new = b.binary(C.ADD, new, b.binary(C.MUL, before, self.tangents[value]))
+        else:  # the new value wins if it is as good, or the old one is NaN
+            code = C.MIN if op.code == C.ATOMIC_MIN else C.MAX
+            wins = b.binary(C.CMP_EQ, value, b.binary(code, before, value))
+            new = b.select(wins, self.value(b, value), change)
         b.store(place, new)
-
-    def atomic_extreme(self, b: Builder, op: Op) -> None:
-        """Emitted before the op. The new value wins if it is as good, or the old one is NaN."""
-        ptr, value = op.args
-        place = self.dual(b, ptr)
-        if place is None:
-            return
-        before, change = b.load(ptr), b.load(place)
-        self.tangents[op] = change
-        code = C.MIN if op.code == C.ATOMIC_MIN else C.MAX
-        wins = b.binary(C.CMP_EQ, value, b.binary(code, before, value))
-        b.store(place, b.select(wins, self.value(b, value), change))
 
 
 _READ_FIRST: Final = frozenset({C.ATOMIC_MUL, C.ATOMIC_MIN, C.ATOMIC_MAX})
@@ -181,7 +174,7 @@ _PLACES: Final[dict[int, Callable[[_Maker, Builder, Op], None]]] = {
     C.GLOBAL_STORE: _Maker.store,
     C.ATOMIC_ADD: _Maker.atomic_add,
     C.ATOMIC_XCHG: _Maker.atomic_xchg,
-    C.ATOMIC_MUL: _Maker.atomic_mul,
-    C.ATOMIC_MIN: _Maker.atomic_extreme,
-    C.ATOMIC_MAX: _Maker.atomic_extreme,
+    C.ATOMIC_MUL: _Maker.reads_first,
+    C.ATOMIC_MIN: _Maker.reads_first,
+    C.ATOMIC_MAX: _Maker.reads_first,
 }

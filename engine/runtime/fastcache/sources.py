@@ -53,11 +53,11 @@ def decl_of(value: Any) -> Decl:
 def digest_of(decl: Decl, modules: Modules) -> str:
     """The digest of all that the frontend reads of a function except its captures.
 
-    For functions of the engine, the part ``engine`` of the key is enough. Raises Unknown for a
-    declaration without a text.
+    For functions of the engine, whose text the part ``engine`` of the key has, it is the name: a
+    global may be another one of them next time. Raises Unknown for a declaration without a text.
     """
     if is_engine(decl.fn.__module__):
-        return "engine"
+        return f"engine {decl.fn.__module__} {decl.qualname}"
     plain = getattr(decl, "plain", False)
     # Many kernels reach the same functions. The code of a plain one can be replaced.
     keeps = modules is LIVE and not plain

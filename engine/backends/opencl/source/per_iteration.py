@@ -16,7 +16,7 @@ number of groups covers all iterations::
 straight bodies              a work-item runs several neighbouring iterations, with accesses of 16
                              bytes (`tiles`)
 loops in a body              those over neighbours run four at a time (`inner`)
-tasks of threads             a shared loop likewise, in code that work-items run (`block_reduce`)
+tasks of threads             a shared loop likewise, in code of work-items (`make_thread_local`)
 blocks that wait, or share   exactly one iteration a work-item, phases between barriers (`groups`)
 ============================ =====================================================================
 
