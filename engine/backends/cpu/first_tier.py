@@ -24,6 +24,7 @@ import struct
 import sys
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...ir import Func
@@ -31,7 +32,7 @@ from ..base import Artifact, KernelMeta
 from ..flow import labels_of, repeats
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
-from ..llvm.deadline import LATE, entry_symbol, with_deadline
+from ..llvm.deadline import LATE, with_deadline
 from ..llvm.text import SIZE
 from . import background, native
 from .arguments import CpuArguments, CpuBufferPool
@@ -51,8 +52,10 @@ _SHARE: Final = 0.25
 _LEAST, _MOST = 0.002, 0.25
 """Limits of that time, in seconds."""
 
-_FIRST: Final = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
-"""The entry of first-tier code, called with Python's lock held."""
+_FIRST: Final = ctypes.PYFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+)  # fmt: skip
+"""``qd_first``, called with Python's lock held."""
 
 
 class FirstTier(NamedTuple):
@@ -63,7 +66,9 @@ class FirstTier(NamedTuple):
     entry: str
 
 
-def first_tier(func: Func, kernel: KernelText, job: CodeJob) -> FirstCode | None:
+def first_tier(
+    func: Func, kernel: KernelText, job: CodeJob, cache: InjectedCache = NO_CACHE
+) -> FirstCode | None:
     """First-tier code, with full code begun in the background; None where there is none."""
     meta = kernel.meta
     if func.callees or meta.prints or meta.timed or repeats(func) or labels_of(func):
@@ -73,9 +78,9 @@ def first_tier(func: Func, kernel: KernelText, job: CodeJob) -> FirstCode | None
     pending = background.submit(job)
     if pending is None:
         return None
-    text = with_deadline(kernel, time.CLOCK_MONOTONIC, job.target.arch.startswith("x86_64"))
-    entry = entry_symbol(kernel.symbol)
-    return FirstTier(first_code(text, entry, job.target), pending, entry)
+    late = native.native(cache).late
+    text = with_deadline(kernel, late, job.target.arch.startswith("x86_64"))
+    return FirstTier(first_code(text, kernel.symbol, job.target), pending, kernel.symbol)
 
 
 class TieredExecutable(CpuExecutable):
@@ -91,7 +96,9 @@ class TieredExecutable(CpuExecutable):
         self._pending: Final = first.pending
         code = native.load(first.code, (first.entry,))
         self._first: native.Code | None = code
-        self._enter_first: Final = _FIRST(code.addresses[first.entry])
+        self._enter_first: Final = partial(
+            _FIRST(native.native(cache).first), code.addresses[first.entry]
+        )
         self._written: Final = _written(artifact.meta, facts["layout"])
         # Memory for copies that no launch is using: fresh pages would cost more than copying.
         self._spare: Final[list[bytearray]] = []

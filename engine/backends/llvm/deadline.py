@@ -6,12 +6,14 @@ launches the full code. `with_deadline` splits blocks at the positions that the 
 (`Emitter.may_stop`):
 
 * at the start of an iteration, the number of its operations is taken from the function's fuel;
-  where that is used up, `qd.late` reads the clock. If it is late, the argument buffer's error
+  where that is used up, ``qd_late`` reads the clock. If it is late, the argument buffer's error
   becomes `LATE`, and the function returns;
 * after each task the entry function returns if the error is `LATE`: no later task may work with
   what an interrupted one has left.
 
-The entry of first-tier code is ``i32 <symbol>.first(ptr args, i64 deadline)``.
+``i32 qd_first(ptr kernel, ptr args, i64 deadline)`` launches first-tier code. Both functions are of
+the native library (`library`): compiling them with each kernel would cost a fifth of the time of
+the code generator. There is one deadline, since one such launch is under way at a time.
 
 LLVM's fastest code generator (FastISel) leaves calls of ``minnum``, ``abs`` and the like to the
 slow one. For x86 they become the compares, selects and bit operations that LLVM makes of such a
@@ -22,11 +24,12 @@ a constant. Code generation takes 0.8 of the time then (the sample kernels, geom
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from .kernel import KernelText
+if TYPE_CHECKING:
+    from .kernel import KernelText
 
-__all__ = ["LATE", "entry_symbol", "quick", "with_deadline"]
+__all__ = ["LATE", "library", "quick", "with_deadline"]
 
 LATE: Final = -1
 """The error of a launch that was interrupted, and the number that its entry function returns."""
@@ -51,7 +54,7 @@ _NAN: Final = "0x7FF8000000000000"
 _LIBRARY: Final = """
 @qd.deadline = internal global i64 0, align 8
 
-define internal zeroext i1 @qd.late(ptr %kernarg, ptr %fuel) noinline nounwind {{
+define zeroext i1 @qd_late(ptr %kernarg, ptr %fuel) nounwind {{
   %time = alloca [2 x i64], align 16
   %ignored = call i32 @clock_gettime(i32 {clock}, ptr %time)
   %seconds = load i64, ptr %time, align 8
@@ -72,23 +75,24 @@ refuel:
   ret i1 %ends
 }}
 
-define i32 @{entry}(ptr %kernarg, i64 %deadline) noinline nounwind {{
+define i32 @qd_first(ptr %kernel, ptr %kernarg, i64 %deadline) nounwind {{
   store i64 %deadline, ptr @qd.deadline, align 8
-  %code = call i32 @{symbol}(ptr %kernarg)
+  %code = call i32 %kernel(ptr %kernarg)
   ret i32 %code
 }}
-
-declare i32 @clock_gettime(i32, ptr)
 """
 
 
-def entry_symbol(symbol: str) -> str:
-    """The entry function of first-tier code for a kernel with this one."""
-    return f"{symbol}.first"
+def library(clock: int) -> str:
+    """What all first-tier code shares, for a module that declares ``clock_gettime``.
+
+    clock: the number of the system's monotonic clock.
+    """
+    return _LIBRARY.format(clock=clock, late=LATE, fuel=_FUEL)
 
 
-def with_deadline(kernel: KernelText, clock: int, x86: bool) -> str:
-    """The text of first-tier code. clock: the number of the system's monotonic clock. x86: the code
+def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
+    """The text of first-tier code. late: the address of ``qd_late`` in this process. x86: the code
     is for an x86 processor.
 
     The kernel calls no real function and takes no time stamps.
@@ -103,7 +107,7 @@ def with_deadline(kernel: KernelText, clock: int, x86: bool) -> str:
     for number, line in enumerate(lines):
         while number == at:
             go_on = f"qd.go{len(out)}"
-            out += _check(len(out), weight, go_on)
+            out += _check(len(out), weight, go_on, late)
             last[block] = go_on
             at, weight = next(stops)
         if line.startswith("define "):
@@ -122,11 +126,7 @@ def with_deadline(kernel: KernelText, clock: int, x86: bool) -> str:
                 "  %qd.fuel = alloca i64, align 8",
                 f"  store i64 {START}, ptr %qd.fuel, align 8",
             ]
-    symbol = kernel.symbol
-    library = _LIBRARY.format(
-        clock=clock, late=LATE, fuel=_FUEL, entry=entry_symbol(symbol), symbol=symbol
-    )
-    return "\n".join(out) + library
+    return "\n".join(out)
 
 
 def quick(line: str, name: str) -> list[str]:
@@ -168,7 +168,7 @@ def quick(line: str, name: str) -> list[str]:
     ]
 
 
-def _check(k: int, weight: int, go_on: str) -> list[str]:
+def _check(k: int, weight: int, go_on: str, late: int) -> list[str]:
     """The end of one block, which may stop, and the head of the block that goes on."""
     if not weight:
         return [
@@ -186,7 +186,8 @@ def _check(k: int, weight: int, go_on: str) -> list[str]:
         f"  %qd.c{k} = icmp sgt i64 %qd.g{k}, 0",
         f"  br i1 %qd.c{k}, label %{go_on}, label %qd.ask{k}",
         f"qd.ask{k}:",
-        f"  %qd.l{k} = call zeroext i1 @qd.late(ptr %kernarg, ptr %qd.fuel)",
+        f"  %qd.l{k} = call zeroext i1 inttoptr (i64 {late} to ptr)"
+        "(ptr %kernarg, ptr %qd.fuel)",
         f"  br i1 %qd.l{k}, label %stop, label %{go_on}",
         f"{go_on}:",
     ]
