@@ -251,19 +251,16 @@ class NDRange:
         return size
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
-        order = self.axes or tuple(range(len(self.ranges)))
         index = [begin for begin, _end in self.ranges]
+        return self._visit(self.axes or tuple(range(len(index))), index)
 
-        def visit(depth: int) -> Iterator[tuple[int, ...]]:
-            if depth == len(order):
-                yield tuple(index)
-                return
-            axis = order[depth]
-            for value in range(*self.ranges[axis]):
-                index[axis] = value
-                yield from visit(depth + 1)
-
-        return visit(0)
+    def _visit(self, order: tuple[int, ...], index: list[Any]) -> Iterator[tuple[int, ...]]:
+        """The indices over the axes of ``order``, with those of the others as in ``index``."""
+        if not order:
+            yield tuple(index)
+            return
+        for index[order[0]] in range(*self.ranges[order[0]]):
+            yield from self._visit(order[1:], index)
 
 
 @dataclass(frozen=True, slots=True)

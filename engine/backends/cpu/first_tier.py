@@ -209,11 +209,13 @@ _WAITING: Final = tuple(f"{os.sep}{name}{os.sep}" for name in ("execnet", "ipyke
 
 def _alone() -> bool:
     """True if no other thread can be inside a call that writes to arrays."""
-    mine = (threading.get_ident(), background.background_thread())
-    for thread, frame in sys._current_frames().items():  # pyright: ignore[reportPrivateUsage]
-        if thread not in mine and not _waits(frame.f_code.co_filename):
-            return False
-    return True
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    # A frame that refers to itself would keep all callers and their arguments until the collector
+    # runs.
+    del frames[threading.get_ident()]
+    ours = background.background_thread()
+    files = [frame.f_code.co_filename for thread, frame in frames.items() if thread != ours]
+    return all(map(_waits, files))
 
 
 def _waits(file: str) -> bool:
