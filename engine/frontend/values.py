@@ -259,8 +259,10 @@ class NDRange:
         if not order:
             yield tuple(index)
             return
-        for index[order[0]] in range(*self.ranges[order[0]]):
-            yield from self._visit(order[1:], index)
+        axis, inner = order[0], order[1:]
+        for value in range(*self.ranges[axis]):
+            index[axis] = value
+            yield from self._visit(inner, index)
 
 
 @dataclass(frozen=True, slots=True)

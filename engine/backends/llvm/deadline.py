@@ -186,8 +186,7 @@ def _check(k: int, weight: int, go_on: str, late: int) -> list[str]:
         f"  %qd.c{k} = icmp sgt i64 %qd.g{k}, 0",
         f"  br i1 %qd.c{k}, label %{go_on}, label %qd.ask{k}",
         f"qd.ask{k}:",
-        f"  %qd.l{k} = call zeroext i1 inttoptr (i64 {late} to ptr)"
-        "(ptr %kernarg, ptr %qd.fuel)",
+        f"  %qd.l{k} = call zeroext i1 inttoptr (i64 {late} to ptr)(ptr %kernarg, ptr %qd.fuel)",
         f"  br i1 %qd.l{k}, label %stop, label %{go_on}",
         f"{go_on}:",
     ]
