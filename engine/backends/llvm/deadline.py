@@ -9,7 +9,8 @@ launches the full code. `with_deadline` splits blocks at the positions that the 
   where that is used up, ``qd_late`` reads the clock. If it is late, the argument buffer's error
   becomes `LATE`, and the function returns;
 * after each task the entry function returns if the error is `LATE`: no later task may work with
-  what an interrupted one has left.
+  what an interrupted one has left;
+* a task's body loads its arguments itself: FastISel takes at most six, and each function costs.
 
 ``i32 qd_first(ptr kernel, ptr args, i64 deadline)`` launches first-tier code. Both functions are of
 the native library (`library`): compiling them with each kernel would cost a fifth of the time of
@@ -27,7 +28,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from .kernel import KernelText
+    from .kernel import KernelText, TaskBody
 
 __all__ = ["LATE", "library", "quick", "with_deadline"]
 
@@ -39,6 +40,7 @@ _FUEL: Final = 20_000
 START = 0
 """Operations before the first look: none, since short chunks would never look. Tests set more."""
 
+_BODY: Final = re.compile(r"(  call void @[\w.$-]+\.body)\(")
 _FROM: Final = re.compile(r" %([\w.$-]+) \]")
 _SLOW: Final = re.compile(
     r"  (%[\w.$-]+) = call (?:[a-z]+ )*(float|double|i\d+) "
@@ -98,21 +100,33 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
     The kernel calls no real function and takes no time stamps.
     """
     lines = kernel.text.split("\n")
+    heads = {body.line: body for body in kernel.bodies}
+    middle = {_signature(body.name) for body in kernel.bodies if body.chunked}
     out: list[str] = []
     # Blocks that were split -> the name of their last part, which phi nodes have to refer to.
     last: dict[str, str] = {}
     stops = iter([*kernel.stops, (-1, 0)])
     at, weight = next(stops)
-    block = ""
+    block, left_out = "", False
+    loads: list[str] = []
     for number, line in enumerate(lines):
         while number == at:
             go_on = f"qd.go{len(out)}"
             out += _check(len(out), weight, go_on, late)
             last[block] = go_on
             at, weight = next(stops)
+        if left_out:
+            left_out = line != "}"
+            continue
         if line.startswith("define "):
             last.clear()
             block = ""
+            if line.startswith(tuple(middle)):
+                left_out = True
+                continue
+            if number in heads:
+                body = heads[number]
+                line, loads = _merged(body), body.loads
         elif line.endswith(":") and not line.startswith((" ", ";")):
             block = line[:-1]
         elif last and " = phi " in line:
@@ -120,13 +134,29 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
         elif x86 and " = call " in line:
             out += quick(line, f"%qd.q{len(out)}")
             continue
+        elif line.startswith("  call void @") and (call := _BODY.match(line)) is not None:
+            line = f"{call[1]}(ptr %kernarg)"
         out.append(line)
         if line == "entry:":
             out += [
                 "  %qd.fuel = alloca i64, align 8",
                 f"  store i64 {START}, ptr %qd.fuel, align 8",
+                *loads,
             ]
+            loads = []
     return "\n".join(out)
+
+
+def _signature(name: str) -> str:
+    """The head of the function that the thread pool runs for a task, up to its parameters."""
+    return f"define internal void @{name}(ptr %kernarg, i32 %chunk, i32 %thread)"
+
+
+def _merged(body: TaskBody) -> str:
+    """The head of a task's body that loads its arguments itself."""
+    if body.chunked:
+        return f"{_signature(body.name)} #1 {{"
+    return f"define internal void @{body.name}.body(ptr %kernarg) #1 {{"
 
 
 def quick(line: str, name: str) -> list[str]:
