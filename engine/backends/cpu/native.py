@@ -120,6 +120,7 @@ def _python_pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="qd")
 
 
+@cache
 def has_posix_threads() -> bool:
     try:
         return os.name == "posix" and bool(ctypes.CDLL(None).pthread_create)

@@ -118,7 +118,13 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
         if left_out:
             left_out = line != "}"
             continue
-        if line.startswith("define "):
+        if line.startswith("  %"):  # most lines
+            if last and " = phi " in line:
+                line = _FROM.sub(lambda m: f" %{last.get(m[1], m[1])} ]", line)
+            elif x86 and " = call " in line:
+                out += quick(line, f"%qd.q{len(out)}")
+                continue
+        elif line.startswith("define "):
             last.clear()
             block = ""
             if line.startswith(tuple(middle)):
@@ -129,11 +135,6 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
                 line, loads = _merged(body), body.loads
         elif line.endswith(":") and not line.startswith((" ", ";")):
             block = line[:-1]
-        elif last and " = phi " in line:
-            line = _FROM.sub(lambda m: f" %{last.get(m[1], m[1])} ]", line)
-        elif x86 and " = call " in line:
-            out += quick(line, f"%qd.q{len(out)}")
-            continue
         elif line.startswith("  call void @") and (call := _BODY.match(line)) is not None:
             line = f"{call[1]}(ptr %kernarg)"
         out.append(line)
