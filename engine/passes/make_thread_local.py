@@ -38,7 +38,7 @@ from .registry import register
 __all__ = ["accumulator", "make_thread_local", "reductions", "update_once"]
 
 
-@register("make_thread_local", optional=True, per_task=True)
+@register("make_thread_local", optional=True, per_task=True, needs=C.ATOMIC)
 def make_thread_local(func: Func, cx: PassCx) -> bool:
     """Give reductions an accumulator for each chunk of the loop."""
     task = cx.task

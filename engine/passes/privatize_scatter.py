@@ -58,7 +58,7 @@ _KINDS: Final = frozenset({
 })  # fmt: skip
 
 
-@register("privatize_scatter", optional=True, per_task=True)
+@register("privatize_scatter", optional=True, per_task=True, needs=C.ATOMIC)
 def privatize_scatter(func: Func, cx: PassCx) -> bool:
     """Let each thread update a copy of a small array that a loop scatters to."""
     task = cx.task
