@@ -32,7 +32,7 @@ from ..base import Artifact, KernelMeta
 from ..flow import labels_of, repeats
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
-from ..llvm.deadline import LATE, with_deadline
+from ..llvm.deadline import with_deadline
 from ..llvm.text import SIZE
 from . import background, native
 from .arguments import CpuArguments, CpuBufferPool
@@ -149,7 +149,7 @@ class TieredExecutable(CpuExecutable):
         share = min(max(_SHARE * pending.estimate, _LEAST), _MOST)
         code = self._enter_first(args, began + int(share * 1e9))
         pending.spent += (time.monotonic_ns() - began) * 1e-9
-        if struct.unpack_from("<q", args.view, abi.ERROR)[0] != LATE:
+        if struct.unpack_from("<q", args.view, abi.ERROR)[0] != abi.LATE:
             self._spare.append(saved)
             return code
         args.view[:] = buffer

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
-from ..llvm import deadline, toolchain
+from ..llvm import toolchain
 from . import host, processor, relocatable
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def load(code: bytes, symbols: Sequence[str]) -> Code:
 class Native(NamedTuple):
     """Addresses of the native functions; see `kernarg.abi` for their signatures.
 
-    apart: has the signature of ``overlap``, and finds none. late, first: see `llvm.deadline`; 0
+    apart: has the signature of ``overlap``, and finds none. late, first: see `late`; 0
     where there are no POSIX threads.
     keep: what must stay referenced. workers: how many threads the pool has created.
     """
@@ -144,13 +144,14 @@ def _library(text: str, symbols: Sequence[str], cache: InjectedCache) -> Code:
 
 def make_native(threads: bool, cache: InjectedCache = NO_CACHE) -> Native:
     """Load the native functions; without ``threads`` the pool is Python's."""
+    from .late import library
     from .pool import module_text
 
     system = {"darwin": "Darwin", "linux": "Linux"}.get(sys.platform, "")
     text = module_text(host.machine(), system, threads)
     names = ("qd_overlap", "qd_apart")
     if threads:
-        text += deadline.library(time.CLOCK_MONOTONIC)
+        text += library(time.CLOCK_MONOTONIC)
         names = (
             *names, "qd_parallel", "qd_pool_forget", "qd_pool_workers", "qd_late", "qd_first"
         )  # fmt: skip

@@ -10,10 +10,10 @@ launches the full code. `with_deadline` splits blocks at the positions that the 
   becomes `LATE`, and the function returns;
 * after each task the entry function returns if the error is `LATE`: no later task may work with
   what an interrupted one has left;
-* a task's body loads its arguments itself: FastISel takes at most six, and each function costs.
+* a task's body loads its arguments itself: FastISel accepts at most six, and each function costs.
 
 ``i32 qd_first(ptr kernel, ptr args, i64 deadline)`` launches first-tier code. Both functions are of
-the native library (`library`): compiling them with each kernel would cost a fifth of the time of
+the native library (`cpu.late`): compiling them with each kernel would cost a fifth of the time of
 the code generator. There is one deadline, since one such launch is under way at a time.
 
 LLVM's fastest code generator (FastISel) leaves calls of ``minnum``, ``abs`` and the like to the
@@ -27,15 +27,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from ..kernarg.abi import LATE
+
 if TYPE_CHECKING:
     from .kernel import KernelText, TaskBody
 
-__all__ = ["LATE", "library", "quick", "with_deadline"]
-
-LATE: Final = -1
-"""The error of a launch that was interrupted, and the number that its entry function returns."""
-_FUEL: Final = 20_000
-"""Operations between two looks at the clock: 20 to 50 us of first-tier code."""
+__all__ = ["quick", "with_deadline"]
 
 START = 0
 """Operations before the first look: none, since short chunks would never look. Tests set more."""
@@ -52,45 +49,6 @@ _BETTER: Final = {"minnum": "lt", "maxnum": "gt", "smin": "slt", "smax": "sgt", 
 """The comparison that the first operand of a minimum or maximum holds to be the result."""
 _WITHOUT_SIGN: Final = {"float": ("i32", (1 << 31) - 1), "double": ("i64", (1 << 63) - 1)}
 _NAN: Final = "0x7FF8000000000000"
-
-_LIBRARY: Final = """
-@qd.deadline = internal global i64 0, align 8
-
-define zeroext i1 @qd_late(ptr %kernarg, ptr %fuel) nounwind {{
-  %time = alloca [2 x i64], align 16
-  %ignored = call i32 @clock_gettime(i32 {clock}, ptr %time)
-  %seconds = load i64, ptr %time, align 8
-  %rest.at = getelementptr inbounds i8, ptr %time, i64 8
-  %rest = load i64, ptr %rest.at, align 8
-  %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %rest
-  %deadline = load i64, ptr @qd.deadline, align 8
-  %late = icmp sgt i64 %now, %deadline
-  br i1 %late, label %stop, label %refuel
-stop:
-  %noted = cmpxchg ptr %kernarg, i64 0, i64 {late} monotonic monotonic, align 8
-  ret i1 true
-refuel:
-  store i64 {fuel}, ptr %fuel, align 8
-  %error = load atomic i64, ptr %kernarg monotonic, align 8
-  %ends = icmp eq i64 %error, {late}
-  ret i1 %ends
-}}
-
-define i32 @qd_first(ptr %kernel, ptr %kernarg, i64 %deadline) nounwind {{
-  store i64 %deadline, ptr @qd.deadline, align 8
-  %code = call i32 %kernel(ptr %kernarg)
-  ret i32 %code
-}}
-"""
-
-
-def library(clock: int) -> str:
-    """What all first-tier code shares, for a module that declares ``clock_gettime``.
-
-    clock: the number of the system's monotonic clock.
-    """
-    return _LIBRARY.format(clock=clock, late=LATE, fuel=_FUEL)
 
 
 def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
