@@ -34,6 +34,8 @@ class Trees:
     def __init__(self) -> None:
         self._lock: Final = threading.Lock()
         self._inside = 0
+        self._most = 0
+        """The number of lines that are kept, or more: functions may have gone."""
         # A kernel that the program has dropped is not kept alive.
         self._decls: Final[WeakKeyDictionary[KernelDecl | FuncDecl, int]] = WeakKeyDictionary()
 
@@ -44,22 +46,26 @@ class Trees:
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
-            if self._inside:
+            if self._inside or self._most <= _KEPT:
                 return
-            excess = sum(self._decls.values()) - _KEPT
+            self._most = sum(self._decls.values())
+            if self._most <= _KEPT:
+                return
             for decl, lines in list(self._decls.items()):
-                if excess <= 0:
+                # Some more, or each build of a program with many kernels would come here.
+                if self._most <= _KEPT - _KEPT // 8:
                     break
                 decl.forget_tree()
                 del self._decls[decl]
-                excess -= lines
+                self._most -= lines
 
     def used(self, decls: Iterable[KernelDecl | FuncDecl]) -> None:
         """Note the functions that a build has read; called within it."""
         with self._lock:
             for decl in decls:
-                self._decls.pop(decl, None)
-                self._decls[decl] = decl.end_line - decl.line + 1
+                before = self._decls.pop(decl, 0)
+                self._decls[decl] = lines = decl.end_line - decl.line + 1
+                self._most += lines - before
 
 
 trees: Final = Trees()

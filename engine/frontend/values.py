@@ -246,19 +246,18 @@ class NDRange:
         return size
 
     def __iter__(self) -> Iterator[tuple[int, ...]]:
-        order = self.axes or tuple(range(len(self.ranges)))
         index = [begin for begin, _end in self.ranges]
+        return self._visit(self.axes or tuple(range(len(index))), index)
 
-        def visit(depth: int) -> Iterator[tuple[int, ...]]:
-            if depth == len(order):
-                yield tuple(index)
-                return
-            axis = order[depth]
-            for value in range(*self.ranges[axis]):
-                index[axis] = value
-                yield from visit(depth + 1)
-
-        return visit(0)
+    def _visit(self, order: tuple[int, ...], index: list[Any]) -> Iterator[tuple[int, ...]]:
+        """The indices over the axes of ``order``, with those of the others as in ``index``."""
+        if not order:
+            yield tuple(index)
+            return
+        axis, inner = order[0], order[1:]
+        for value in range(*self.ranges[axis]):
+            index[axis] = value
+            yield from self._visit(inner, index)
 
 
 class Grouped(Frozen):

@@ -28,7 +28,9 @@ from .manager import PassCx
 from .registry import register
 
 
-@register("demote_subgroups", per_task=True)
+@register(
+    "demote_subgroups", per_task=True, needs=[code in SUBGROUP_OPS for code in range(C.COUNT)]
+)  # fmt: skip
 def demote_subgroups(func: Func, cx: PassCx) -> bool:
     """Exchange values of subgroups through shared arrays."""
     task = cx.task

@@ -278,6 +278,10 @@ class PassCx:
         self.round = round
         run = self._run_watched if self._instruments else self._run_bare
         func = self.func
+        if info.needs and not (self._instruments or func.callees):
+            codes = self.ops().codes
+            if len(codes.translate(None, info.needs)) == len(codes):
+                return False
         if not info.per_task or func.stage not in _WITH_TASKS:
             return run(info)
         changed = False

@@ -35,6 +35,9 @@ _RULED = [
     for c in range(C.COUNT)
 ]  # fmt: skip
 _PLAIN = [C.BINARY[c] and not C.COMPARE[c] and c != C.TRUEDIV for c in range(C.COUNT)]
+_right: dict[DataType, set[tuple[Any, ...]]] = {}
+"""By the float type of integers: opcodes with types of result and operands that need no cast."""
+
 _EXACT = 1 << 11  # every integer up to here is exact in every real type
 
 
@@ -55,8 +58,7 @@ class _Checker:
     def __init__(self, func: Func, default_fp: DataType) -> None:
         self.func = func
         self.default_fp = default_fp
-        self.right: set[tuple[Any, ...]] = set()
-        """Opcodes with types of operands and result that need no cast."""
+        self.right = _right.setdefault(default_fp, set())
 
     def block(self, block: Block) -> bool:
         """Check the ops of one block; True if any changed."""

@@ -168,7 +168,7 @@ def planted(pass_name, fault, when, make_random):
         return changed
 
     # Not silent: where it has nothing to do of its own, it runs all the same.
-    registry._passes[pass_name] = info._replace(fn=faulty, silent=False)
+    registry._passes[pass_name] = info._replace(fn=faulty, silent=False, needs=b"")
     try:
         yield
     finally:

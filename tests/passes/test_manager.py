@@ -16,6 +16,8 @@ from qd_studio.engine.ir import parse, to_text, walk
 from qd_studio.engine.passes import registry
 from qd_studio.engine.pipeline_kind import PipelineKind
 
+from .qdir import all_cases, run_passes
+
 CPU = PipelineKind.CPU
 
 KERNEL = """kernel total(x: ndarray<f32, 1>, n: i32) -> (f32) stage=ast @0 {
@@ -309,6 +311,31 @@ def test_a_pass_that_needs_one_run_is_not_called_twice(bad_pass):
     cx = passes.PassCx(kernel(), CompileConfig())
     assert [cx.run_pass(name) for name in ("once", "once", "rough", "once")] == [1, 0, 1, 1]
     assert calls == ["once", "rough", "once"]
+
+
+def test_a_pass_is_left_out_of_kernels_without_what_it_needs(bad_pass):
+    calls = []
+    for name, code in (("of atomics", C.ATOMIC_ADD), ("of random numbers", C.RAND)):
+        needs = [c == code for c in range(C.COUNT)]
+        bad_pass(name, lambda func, cx, name=name: bool(calls.append(name)), needs=needs)
+    names = ["of atomics", "of random numbers"]
+    for instruments in ((), (Log(),)):
+        cx = passes.PassCx(kernel(), CompileConfig(), instruments)
+        for name in names:
+            assert not cx.run_pass(name)
+    assert calls == [names[0], *names]  # an instrument sees every run
+
+
+@pytest.mark.parametrize("info", [i for i in passes.all_passes() if i.needs], ids=lambda i: i.name)
+def test_without_what_it_needs_a_pass_changes_and_says_nothing(info):
+    tried = 0
+    for case in all_cases():
+        func = parse(case.source)
+        if not func.callees and not {op.code for op in walk(func.body)} & set(info.needs):
+            assert run_passes(func, [info.name], case.config) == []
+            assert to_text(func) == to_text(parse(case.source)), str(case)
+            tried += 1
+    assert tried > 100
 
 
 TASKS = """kernel k() stage=offloaded {

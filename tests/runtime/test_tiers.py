@@ -1,5 +1,6 @@
 """The two tiers of the CPU: quickly made code first, full code from a helper process."""
 
+import gc
 import os
 import signal
 import threading
@@ -95,6 +96,21 @@ def test_the_first_launches_run_quick_code_and_later_ones_full_code(tiered):
     for _ in range(6):
         expected = expected * np.float32(0.5) + np.float32(1)
     assert np.array_equal(a.to_numpy(), expected)
+
+
+def test_a_launch_of_quick_code_keeps_no_argument_alive(tiered):
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        a = np.zeros(100, np.float32)
+        scale(a, 0.5)
+        assert not executable(scale).is_full
+        gone = weakref.ref(a)
+        del a
+        assert gone() is None
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def test_a_stub_of_quick_code_goes_on_with_full_code(tiered):

@@ -74,7 +74,7 @@ class CpuBackend(HostBackend):
         if cache.tiered and level and (config.tiered != "exact" or FAST not in kernel.text):
             from .first_tier import first_tier
 
-            first = first_tier(func, kernel, job)
+            first = first_tier(func, kernel, job, cache)
         elif cache.ahead:
             first = _begun(job)
         code = b"" if first else full_code(job)

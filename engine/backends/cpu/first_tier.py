@@ -24,6 +24,7 @@ import struct
 import sys
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ...ir import Func
@@ -32,7 +33,7 @@ from ..base import Artifact, KernelMeta
 from ..flow import labels_of, repeats
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
-from ..llvm.deadline import LATE, entry_symbol, with_deadline
+from ..llvm.deadline import with_deadline
 from ..llvm.text import SIZE
 from . import background, native
 from .arguments import CpuArguments, CpuBufferPool
@@ -52,8 +53,10 @@ _SHARE: Final = 0.25
 _LEAST, _MOST = 0.002, 0.25
 """Limits of that time, in seconds."""
 
-_FIRST: Final = ctypes.PYFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
-"""The entry of first-tier code, called with Python's lock held."""
+_FIRST: Final = ctypes.PYFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+)  # fmt: skip
+"""``qd_first``, called with Python's lock held."""
 
 
 class FirstTier(NamedTuple):
@@ -64,7 +67,9 @@ class FirstTier(NamedTuple):
     entry: str
 
 
-def first_tier(func: Func, kernel: KernelText, job: CodeJob) -> FirstCode | None:
+def first_tier(
+    func: Func, kernel: KernelText, job: CodeJob, cache: InjectedCache = NO_CACHE
+) -> FirstCode | None:
     """First-tier code, with full code begun in the background; None where there is none."""
     meta = kernel.meta
     if func.callees or meta.prints or meta.timed or repeats(func) or labels_of(func):
@@ -74,9 +79,9 @@ def first_tier(func: Func, kernel: KernelText, job: CodeJob) -> FirstCode | None
     pending = background.submit(job)
     if pending is None:
         return None
-    text = with_deadline(kernel, time.CLOCK_MONOTONIC, job.target.arch.startswith("x86_64"))
-    entry = entry_symbol(kernel.symbol)
-    return FirstTier(first_code(text, entry, job.target), pending, entry)
+    late = native.native(cache).late
+    text = with_deadline(kernel, late, job.target.arch.startswith("x86_64"))
+    return FirstTier(first_code(text, kernel.symbol, job.target), pending, kernel.symbol)
 
 
 class TieredExecutable(CpuExecutable):
@@ -92,7 +97,9 @@ class TieredExecutable(CpuExecutable):
         self._pending: Final = first.pending
         code = native.load(first.code, (first.entry,))
         self._first: native.Code | None = code
-        self._enter_first: Final = _FIRST(code.addresses[first.entry])
+        self._enter_first: Final = partial(
+            _FIRST(native.native(cache).first), code.addresses[first.entry]
+        )
         self._written: Final = _written(artifact.meta, facts["layout"])
         # Memory for copies that no launch is using: fresh pages would cost more than copying.
         self._spare: Final[list[bytearray]] = []
@@ -143,7 +150,7 @@ class TieredExecutable(CpuExecutable):
         share = min(max(_SHARE * pending.estimate, _LEAST), _MOST)
         code = self._enter_first(args, began + int(share * 1e9))
         pending.spent += (time.monotonic_ns() - began) * 1e-9
-        if struct.unpack_from("<q", args.view, abi.ERROR)[0] != LATE:
+        if struct.unpack_from("<q", args.view, abi.ERROR)[0] != abi.LATE:
             self._spare.append(saved)
             return code
         args.view[:] = buffer
@@ -203,11 +210,13 @@ _WAITING: Final = tuple(f"{os.sep}{name}{os.sep}" for name in ("execnet", "ipyke
 
 def _alone() -> bool:
     """True if no other thread can be inside a call that writes to arrays."""
-    mine = (threading.get_ident(), background.background_thread())
-    for thread, frame in sys._current_frames().items():  # pyright: ignore[reportPrivateUsage]
-        if thread not in mine and not _waits(frame.f_code.co_filename):
-            return False
-    return True
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    # A frame that refers to itself would keep all callers and their arguments until the collector
+    # runs.
+    del frames[threading.get_ident()]
+    ours = background.background_thread()
+    files = [frame.f_code.co_filename for thread, frame in frames.items() if thread != ours]
+    return all(map(_waits, files))
 
 
 def _waits(file: str) -> bool:

@@ -13,6 +13,7 @@ import itertools
 import os
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -72,7 +73,8 @@ def load(code: bytes, symbols: Sequence[str]) -> Code:
 class Native(NamedTuple):
     """Addresses of the native functions; see `kernarg.abi` for their signatures.
 
-    apart: has the signature of ``overlap``, and finds none.
+    apart: has the signature of ``overlap``, and finds none. late, first: see `late`; 0
+    where there are no POSIX threads.
     keep: what must stay referenced. workers: how many threads the pool has created.
     """
 
@@ -81,6 +83,8 @@ class Native(NamedTuple):
     apart: int
     workers: Any
     keep: tuple[Any, ...]
+    late: int = 0
+    first: int = 0
 
 
 _PARALLEL: Final = ctypes.CFUNCTYPE(
@@ -117,6 +121,7 @@ def _python_pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="qd")
 
 
+@cache
 def has_posix_threads() -> bool:
     try:
         return os.name == "posix" and bool(ctypes.CDLL(None).pthread_create)
@@ -140,13 +145,17 @@ def _library(text: str, symbols: Sequence[str], cache: InjectedCache) -> Code:
 
 def make_native(threads: bool, cache: InjectedCache = NO_CACHE) -> Native:
     """Load the native functions; without ``threads`` the pool is Python's."""
+    from .late import library
     from .pool import module_text
 
     system = {"darwin": "Darwin", "linux": "Linux"}.get(sys.platform, "")
     text = module_text(host.machine(), system, threads)
     names = ("qd_overlap", "qd_apart")
     if threads:
-        names = (*names, "qd_parallel", "qd_pool_forget", "qd_pool_workers")
+        text += library(time.CLOCK_MONOTONIC)
+        names = (
+            *names, "qd_parallel", "qd_pool_forget", "qd_pool_workers", "qd_late", "qd_first"
+        )  # fmt: skip
     code = _library(text, names, cache)
     code.keep()
     at = code.addresses
@@ -158,7 +167,10 @@ def make_native(threads: bool, cache: InjectedCache = NO_CACHE) -> Native:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forget)
     workers = ctypes.CFUNCTYPE(ctypes.c_int64)(at["qd_pool_workers"])
-    return Native(at["qd_parallel"], at["qd_overlap"], at["qd_apart"], workers, (forget,))
+    return Native(
+        at["qd_parallel"], at["qd_overlap"], at["qd_apart"], workers, (forget,), at["qd_late"],
+        at["qd_first"],
+    )  # fmt: skip
 
 
 _native: Native | None = None

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ...types import DataType
 
 __all__ = [
-    "ASSERTED", "DONE", "ERROR", "HANDLE", "INTEGER_ROWS", "INTEGER_STRIDE", "OVERLAP",
+    "ASSERTED", "DONE", "ERROR", "HANDLE", "INTEGER_ROWS", "INTEGER_STRIDE", "LATE", "OVERLAP",
     "OVERLAPPED", "PARALLEL", "PARAMS", "PREDICATED", "PRINT", "REAL_ROWS", "REAL_STRIDE", "REPORT",
     "RESUME", "SEED", "STACKS", "STAMP", "THREADS", "ArgumentLayout", "StackArea", "layout",
     "stack_areas", "stack_error", "stack_of_error",
@@ -65,6 +65,8 @@ OVERLAPPED: Final = 1
 """this when it has done nothing, because a written array overlaps another,"""
 ASSERTED: Final = 2
 """and this when an assertion failed."""
+LATE: Final = -1
+"""The error of a launch that was interrupted, and the number that its entry function returns."""
 
 
 class ArgumentLayout(NamedTuple):

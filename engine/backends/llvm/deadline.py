@@ -6,12 +6,15 @@ launches the full code. `with_deadline` splits blocks at the positions that the 
 (`Emitter.may_stop`):
 
 * at the start of an iteration, the number of its operations is taken from the function's fuel;
-  where that is used up, `qd.late` reads the clock. If it is late, the argument buffer's error
+  where that is used up, ``qd_late`` reads the clock. If it is late, the argument buffer's error
   becomes `LATE`, and the function returns;
 * after each task the entry function returns if the error is `LATE`: no later task may work with
-  what an interrupted one has left.
+  what an interrupted one has left;
+* a task's body loads its arguments itself: FastISel accepts at most six, and each function costs.
 
-The entry of first-tier code is ``i32 <symbol>.first(ptr args, i64 deadline)``.
+``i32 qd_first(ptr kernel, ptr args, i64 deadline)`` launches first-tier code. Both functions are of
+the native library (`cpu.late`): compiling them with each kernel would cost a fifth of the time of
+the code generator. There is one deadline, since one such launch is under way at a time.
 
 LLVM's fastest code generator (FastISel) leaves calls of ``minnum``, ``abs`` and the like to the
 slow one. For x86 they become the compares, selects and bit operations that LLVM makes of such a
@@ -22,20 +25,19 @@ a constant. Code generation takes 0.8 of the time then (the sample kernels, geom
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from .kernel import KernelText
+from ..kernarg.abi import LATE
 
-__all__ = ["LATE", "entry_symbol", "quick", "with_deadline"]
+if TYPE_CHECKING:
+    from .kernel import KernelText, TaskBody
 
-LATE: Final = -1
-"""The error of a launch that was interrupted, and the number that its entry function returns."""
-_FUEL: Final = 20_000
-"""Operations between two looks at the clock: 20 to 50 us of first-tier code."""
+__all__ = ["quick", "with_deadline"]
 
 START = 0
 """Operations before the first look: none, since short chunks would never look. Tests set more."""
 
+_BODY: Final = re.compile(r"(  call void @[\w.$-]+\.body)\(")
 _FROM: Final = re.compile(r" %([\w.$-]+) \]")
 _SLOW: Final = re.compile(
     r"  (%[\w.$-]+) = call (?:[a-z]+ )*(float|double|i\d+) "
@@ -48,85 +50,72 @@ _BETTER: Final = {"minnum": "lt", "maxnum": "gt", "smin": "slt", "smax": "sgt", 
 _WITHOUT_SIGN: Final = {"float": ("i32", (1 << 31) - 1), "double": ("i64", (1 << 63) - 1)}
 _NAN: Final = "0x7FF8000000000000"
 
-_LIBRARY: Final = """
-@qd.deadline = internal global i64 0, align 8
 
-define internal zeroext i1 @qd.late(ptr %kernarg, ptr %fuel) noinline nounwind {{
-  %time = alloca [2 x i64], align 16
-  %ignored = call i32 @clock_gettime(i32 {clock}, ptr %time)
-  %seconds = load i64, ptr %time, align 8
-  %rest.at = getelementptr inbounds i8, ptr %time, i64 8
-  %rest = load i64, ptr %rest.at, align 8
-  %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %rest
-  %deadline = load i64, ptr @qd.deadline, align 8
-  %late = icmp sgt i64 %now, %deadline
-  br i1 %late, label %stop, label %refuel
-stop:
-  %noted = cmpxchg ptr %kernarg, i64 0, i64 {late} monotonic monotonic, align 8
-  ret i1 true
-refuel:
-  store i64 {fuel}, ptr %fuel, align 8
-  %error = load atomic i64, ptr %kernarg monotonic, align 8
-  %ends = icmp eq i64 %error, {late}
-  ret i1 %ends
-}}
-
-define i32 @{entry}(ptr %kernarg, i64 %deadline) noinline nounwind {{
-  store i64 %deadline, ptr @qd.deadline, align 8
-  %code = call i32 @{symbol}(ptr %kernarg)
-  ret i32 %code
-}}
-
-declare i32 @clock_gettime(i32, ptr)
-"""
-
-
-def entry_symbol(symbol: str) -> str:
-    """The entry function of first-tier code for a kernel with this one."""
-    return f"{symbol}.first"
-
-
-def with_deadline(kernel: KernelText, clock: int, x86: bool) -> str:
-    """The text of first-tier code. clock: the number of the system's monotonic clock. x86: the code
+def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
+    """The text of first-tier code. late: the address of ``qd_late`` in this process. x86: the code
     is for an x86 processor.
 
     The kernel calls no real function and takes no time stamps.
     """
     lines = kernel.text.split("\n")
+    heads = {body.line: body for body in kernel.bodies}
+    middle = {_signature(body.name) for body in kernel.bodies if body.chunked}
     out: list[str] = []
     # Blocks that were split -> the name of their last part, which phi nodes have to refer to.
     last: dict[str, str] = {}
     stops = iter([*kernel.stops, (-1, 0)])
     at, weight = next(stops)
-    block = ""
+    block, left_out = "", False
+    loads: list[str] = []
     for number, line in enumerate(lines):
         while number == at:
             go_on = f"qd.go{len(out)}"
-            out += _check(len(out), weight, go_on)
+            out += _check(len(out), weight, go_on, late)
             last[block] = go_on
             at, weight = next(stops)
-        if line.startswith("define "):
+        if left_out:
+            left_out = line != "}"
+            continue
+        if line.startswith("  %"):  # most lines
+            if last and " = phi " in line:
+                line = _FROM.sub(lambda m: f" %{last.get(m[1], m[1])} ]", line)
+            elif x86 and " = call " in line:
+                out += quick(line, f"%qd.q{len(out)}")
+                continue
+        elif line.startswith("define "):
             last.clear()
             block = ""
+            if line.startswith(tuple(middle)):
+                left_out = True
+                continue
+            if number in heads:
+                body = heads[number]
+                line, loads = _merged(body), body.loads
         elif line.endswith(":") and not line.startswith((" ", ";")):
             block = line[:-1]
-        elif last and " = phi " in line:
-            line = _FROM.sub(lambda m: f" %{last.get(m[1], m[1])} ]", line)
-        elif x86 and " = call " in line:
-            out += quick(line, f"%qd.q{len(out)}")
-            continue
+        elif line.startswith("  call void @") and (call := _BODY.match(line)) is not None:
+            line = f"{call[1]}(ptr %kernarg)"
         out.append(line)
         if line == "entry:":
             out += [
                 "  %qd.fuel = alloca i64, align 8",
                 f"  store i64 {START}, ptr %qd.fuel, align 8",
+                *loads,
             ]
-    symbol = kernel.symbol
-    library = _LIBRARY.format(
-        clock=clock, late=LATE, fuel=_FUEL, entry=entry_symbol(symbol), symbol=symbol
-    )
-    return "\n".join(out) + library
+            loads = []
+    return "\n".join(out)
+
+
+def _signature(name: str) -> str:
+    """The head of the function that the thread pool runs for a task, up to its parameters."""
+    return f"define internal void @{name}(ptr %kernarg, i32 %chunk, i32 %thread)"
+
+
+def _merged(body: TaskBody) -> str:
+    """The head of a task's body that loads its arguments itself."""
+    if body.chunked:
+        return f"{_signature(body.name)} #1 {{"
+    return f"define internal void @{body.name}.body(ptr %kernarg) #1 {{"
 
 
 def quick(line: str, name: str) -> list[str]:
@@ -168,7 +157,7 @@ def quick(line: str, name: str) -> list[str]:
     ]
 
 
-def _check(k: int, weight: int, go_on: str) -> list[str]:
+def _check(k: int, weight: int, go_on: str, late: int) -> list[str]:
     """The end of one block, which may stop, and the head of the block that goes on."""
     if not weight:
         return [
@@ -186,7 +175,7 @@ def _check(k: int, weight: int, go_on: str) -> list[str]:
         f"  %qd.c{k} = icmp sgt i64 %qd.g{k}, 0",
         f"  br i1 %qd.c{k}, label %{go_on}, label %qd.ask{k}",
         f"qd.ask{k}:",
-        f"  %qd.l{k} = call zeroext i1 @qd.late(ptr %kernarg, ptr %qd.fuel)",
+        f"  %qd.l{k} = call zeroext i1 inttoptr (i64 {late} to ptr)(ptr %kernarg, ptr %qd.fuel)",
         f"  br i1 %qd.l{k}, label %stop, label %{go_on}",
         f"{go_on}:",
     ]

@@ -19,6 +19,7 @@ What the text relies on LLVM for, and what it does itself to help it:
 from __future__ import annotations
 
 from typing import ClassVar, Final
+from weakref import ref
 
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Block, Callee, Func, Op, all_ops, walk
@@ -151,12 +152,14 @@ class _Values(dict[int, str]):
 
     def __init__(self, emitter: Emitter) -> None:
         super().__init__()
-        self.emitter: Final = emitter
+        self.emitter: Final = ref(emitter)  # which keeps the IR alive
 
     def __missing__(self, op_id: int) -> str:
-        row, last = self.emitter.offsets[op_id]
+        emitter = self.emitter()
+        assert emitter is not None
+        row, last = emitter.offsets[op_id]
         # Not remembered: the next use may be where this one is not computed.
-        return last if row == "0" else self.emitter.value(f"add nsw i64 {row}, {last}")
+        return last if row == "0" else emitter.value(f"add nsw i64 {row}, {last}")
 
 
 class Emitter(Statements):

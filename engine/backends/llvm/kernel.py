@@ -36,13 +36,23 @@ from .regions import graph_region, no_yield
 from .stacks import TaskStacks, begin_rows, reset_claims
 from .text import PLAIN, SIZE, VALUE, name_of, result_of
 
-__all__ = ["KernelText", "lower_kernel"]
+__all__ = ["KernelText", "TaskBody", "lower_kernel"]
+
+
+class TaskBody(NamedTuple):
+    """A task's body in the text. line: where it begins. name: of the task's function. loads: lines
+    that load its arguments from the buffer. chunked: whether the thread pool runs it."""
+
+    line: int
+    name: str
+    loads: list[str]
+    chunked: bool
 
 
 class KernelText(NamedTuple):
     """A kernel as LLVM IR.
 
-    ids: for each line the id of its op, -1 for none. symbol: the entry function. stops: see
+    ids: for each line the id of its op, -1 for none. symbol: the entry function. stops, bodies: see
     `deadline.with_deadline`.
     """
 
@@ -52,6 +62,7 @@ class KernelText(NamedTuple):
     meta: KernelMeta
     layout: abi.ArgumentLayout
     stops: tuple[tuple[int, int], ...] = ()
+    bodies: tuple[TaskBody, ...] = ()
 
 
 _MONOTONIC: Final = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") else 1
@@ -98,6 +109,7 @@ class _Kernel:
         stamps = 1 + len(func.tasks()) if self.timed else 0
         self.state: Final = ModuleState(func, fast_math, stamps, threads)
         self.module: Final = _Module()
+        self.bodies: Final[list[TaskBody]] = []
         self.entry: Final = Emitter(self.state, in_entry=True)
         self.symbol: Final = name_of(func.name, "kernel")
         self.attributes: Final = f"nounwind {attributes}".rstrip()
@@ -171,6 +183,8 @@ class _Kernel:
         ]
         if body.spans:
             self._outline(body, name, [*numbers, *(s.declaration for s in slots)])
+        loads = [line for slot in slots for line in slot.load()]
+        self.bodies.append(TaskBody(len(self.module.lines) + 2, name, loads, chunked))
         self.module.add(["", what, f"define internal void @{name}.body({', '.join(params)}) #1 {{"])
         self.module.add(["entry:", *body.head])
         self.module.add(body.lines, body.ids, body.stops)
@@ -182,9 +196,7 @@ class _Kernel:
         if chunked:
             params = "ptr %kernarg, i32 %chunk, i32 %thread"
             self.module.add(["", f"define internal void @{name}({params}) {PLAIN}"])
-            for slot in slots:
-                self.module.add(slot.load())
-            self.module.add([f"  call void @{name}.body({call})", "  ret void", "}"])
+            self.module.add([*loads, f"  call void @{name}.body({call})", "  ret void", "}"])
         return _TaskCode(task_meta(name, op), chunked, call, slots, body.asserts)
 
     def _outline(self, body: Emitter, name: str, params: list[str]) -> None:
@@ -323,6 +335,8 @@ class _Kernel:
         if state.fails:
             module.add(["failed:", f"  ret i32 {abi.ASSERTED}"])
         module.add(["}"])
+        at = len(module.lines)
+        bodies = [body._replace(line=body.line + at) for body in self.bodies]
         module.add(self.module.lines, self.module.ids, self.module.stops)
         self._tail(module)
         meta = KernelMeta(
@@ -332,7 +346,7 @@ class _Kernel:
         )  # fmt: skip
         return KernelText(
             "\n".join(module.lines) + "\n", tuple(module.ids), self.symbol, meta, state.layout,
-            tuple(module.stops),
+            tuple(module.stops), tuple(bodies),
         )  # fmt: skip
 
     def _overlap_check(self, arrays: list[int], written: set[int]) -> list[str]:

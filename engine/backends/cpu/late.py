@@ -1,0 +1,54 @@
+"""The functions that all first-tier code shares, as LLVM IR text; see `llvm.deadline`.
+
+``qd_late`` is called where a function has used up its fuel; ``qd_first`` launches a kernel.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..kernarg.abi import LATE
+
+__all__ = ["library"]
+
+_FUEL: Final = 20_000
+"""Operations between two looks at the clock: 20 to 50 us of first-tier code."""
+
+_LIBRARY: Final = """
+@qd.deadline = internal global i64 0, align 8
+
+define zeroext i1 @qd_late(ptr %kernarg, ptr %fuel) nounwind {{
+  %time = alloca [2 x i64], align 16
+  %ignored = call i32 @clock_gettime(i32 {clock}, ptr %time)
+  %seconds = load i64, ptr %time, align 8
+  %rest.at = getelementptr inbounds i8, ptr %time, i64 8
+  %rest = load i64, ptr %rest.at, align 8
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %rest
+  %deadline = load i64, ptr @qd.deadline, align 8
+  %late = icmp sgt i64 %now, %deadline
+  br i1 %late, label %stop, label %refuel
+stop:
+  %noted = cmpxchg ptr %kernarg, i64 0, i64 {late} monotonic monotonic, align 8
+  ret i1 true
+refuel:
+  store i64 {fuel}, ptr %fuel, align 8
+  %error = load atomic i64, ptr %kernarg monotonic, align 8
+  %ends = icmp eq i64 %error, {late}
+  ret i1 %ends
+}}
+
+define i32 @qd_first(ptr %kernel, ptr %kernarg, i64 %deadline) nounwind {{
+  store i64 %deadline, ptr @qd.deadline, align 8
+  %code = call i32 %kernel(ptr %kernarg)
+  ret i32 %code
+}}
+"""
+
+
+def library(clock: int) -> str:
+    """The functions, for a module that declares ``clock_gettime``.
+
+    clock: the number of the system's monotonic clock.
+    """
+    return _LIBRARY.format(clock=clock, late=LATE, fuel=_FUEL)
