@@ -182,11 +182,11 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     # First round: what is private to a task or an iteration needs no atomics, and
     # cache_loop_invariant_global_vars leaves targets of atomics alone.
     cx.run_pass("demote_atomics")
-    if kind is PipelineKind.CPU and config.make_thread_local:
+    if kind.is_cpu and config.make_thread_local:
         # Before serialize_scatter, which is for what has no copies.
         cx.run_pass("privatize_scatter")
     # Weighs the atomics that are left; a serial task needs none.
-    if kind is PipelineKind.CPU and cx.run_pass("serialize_scatter"):
+    if kind.is_cpu and cx.run_pass("serialize_scatter"):
         cx.run_pass("demote_atomics")
     if kind.is_gpu and config.make_thread_local:
         # Before addresses are offsets; what it makes runs in blocks, as below.
@@ -195,7 +195,7 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
         cx.run_pass("cache_loop_invariant_global_vars")
     if kind.is_gpu:
         _to_blocks(cx, kind)
-    if kind is PipelineKind.CPU:
+    if kind.is_cpu:
         _to_chunks(cx)
     cx.run_pass("type_check")
 

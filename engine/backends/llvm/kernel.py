@@ -360,9 +360,7 @@ class _Kernel:
         module.add([f"attributes #1 = {{ noinline {text} }}"])
         module.add([f"attributes #2 = {{ {text} }}"])
         module.add(["!0 = !{}", '!1 = !{!"branch_weights", i32 2000, i32 1}', "!2 = !{i32 1}"])
-        for number, text in state.properties:
-            module.add([f"!{number} = distinct !{{!{number}, !{number + 1}}}"])
-            module.add([f"!{number + 1} = {text}"])
+        module.add(state.property_lines())
 
 
 def lower_kernel(
