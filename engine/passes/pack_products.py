@@ -356,7 +356,7 @@ class _Run:
     def emit(self, count: Op) -> None:
         b, p = self.b, self.p
         own = {
-            (op, r): b.array(number_type(op), p.lanes, "sums of a row", clear=False)
+            (op, r): p.array(number_type(op), p.lanes)
             for op in p.sums
             for r in self.rows
         }
