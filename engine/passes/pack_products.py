@@ -1,22 +1,30 @@
 """pack_products: loops like those of a matrix product run on packed panels, on a CPU.
 
 In ``s += a[i, k] * b[k, j]`` the loop over ``k`` steps through a whole row of ``b`` for each
-product, and is not vectorised. Instead, a chunk runs tiles of iterations along both axes. For a few
-``k`` at a time it copies to arrays of its own what the tile reads; then it runs the iterations of
-a few rows together, for a few ``k``, in a loop over the columns that LLVM vectorises::
+product, and is not vectorised. Instead, a chunk runs tiles of iterations along both axes. For 128
+values of ``k`` at a time it copies to arrays of its own what the tile reads; then it runs the loop
+over ``k`` for a few rows and columns, whose sums are in registers all the while::
 
     $9 : range_for $b, $e, <0>, $m body {     if there are enough iterations
       <i32> $5 = loop_index $9 [0]              <*f32> $50 = array_alloca  (sums of a tile)
       <i32> $6 = loop_index $9 [1]              <*f32> $51, $52 = array_alloca  (of a, of b)
       <*f32> $7 = alloca                        for tiles of rows and columns
       $12 : range_for <0>, $l body {              $50[...] = 0
-        s += a[i, k] * b[k, j]                    for every 32 values of k
+        s += a[i, k] * b[k, j]                    for every 128 values of k
       }                                             $51[...], $52[...] = a[...], b[...]
-      c[i, j] = s                                   for every 4 rows, for every 4 values of k
-    }                                                 for the columns: 16 times
-                                                        $50[...] += $51[...] * $52[...]
+      c[i, j] = s                                   for every 16 columns, for every 6 rows
+    }                                                 $53, $54, ... = array_alloca (sums of rows)
+                                                      $53[...], $54[...], ... = $50[...]
+                                                      for the values of k
+                                                        for the columns  {straight}
+                                                          $53[...] += $51[...] * $52[...]
+                                                          $54[...] += ...
+                                                      $50[...] = $53[...], $54[...], ...
                                                   c[i, j] = $50[...]
                                               else the loop as it was
+
+Each straight loop is one operation of LLVM on vectors, and so LLVM keeps the small arrays in
+registers. A `WIDE_CPU` has 8 rows of 32 columns (of f32) there.
 
 The columns may also be those of a loop inside of a parallel loop over rows. `tile_products` does
 the like for GPUs. The loop over ``k`` qualifies if its bounds are the same in all iterations and
@@ -27,8 +35,9 @@ operations in the same order, so that the results have the same bits, unless ``f
 LLVM to change them.
 
 Tiles at the ends compute more rows and columns than there are, from copies of the last ones, and
-drop what they get. The scheme is that of K. Goto and R. van de Geijn, "Anatomy of high-performance
-matrix multiplication" (ACM TOMS 34:3, 2008), with the sums in the first-level cache.
+drop what they get. Copies that turn rows into columns are loops with a `move`, as those of
+`tile_iterations`. The scheme is that of K. Goto and R. van de Geijn, "Anatomy of high-performance
+matrix multiplication" (ACM TOMS 34:3, 2008).
 """
 
 from __future__ import annotations
@@ -44,7 +53,7 @@ from ..pipeline_kind import PipelineKind
 from ..types import DataType, i32, i64, u1
 from .iterations import flat, number_type
 from .manager import PassCx
-from .product_nest import COLUMN, INNER, OTHER, ROW, Plan, axis_of, nest_of, plan_of
+from .product_nest import COLUMN, INNER, OTHER, ROW, Plan, axis_of, has_rows, nest_of, plan_of
 from .registry import register
 
 __all__ = ["PANEL", "pack_products"]
@@ -280,13 +289,11 @@ class _Packing:
         """Some values of the inner loop's index, for a tile."""
         b = self.b
         zero = b.const(0, i32)
-        groups: list[Op] = []
-        for axis, side in ((ROW, self.together), (COLUMN, self.lanes)):
-            groups.append(self.divided(self.sizes[axis], side))
-            whole = b.binary(C.DIV, self.sizes[axis], b.const(side, i32))
+        for axis in (ROW, COLUMN):
             for load in self.plan.staged[axis]:
-                self.fill(load, axis, (zero, whole), first, count)
-                self.fill(load, axis, (whole, groups[axis]), first, count)
+                self.fill(load, axis, first, count)
+        groups = [self.divided(self.sizes[ROW], self.together),
+                  self.divided(self.sizes[COLUMN], self.lanes)]  # fmt: skip
         # Columns outside: what a run reads of their panels stays in the first-level cache.
         runs = b.range_for((zero, groups[ROW], zero, groups[COLUMN]), ForAttr(axes=(1, 0)))
         with b.inside(runs.regions[0]):
@@ -294,44 +301,73 @@ class _Packing:
             column = b.binary(C.MUL, b.loop_index(runs, 1), b.const(self.lanes, i32))
             _Run(self, row, column, first).emit(count)
 
-    def fill(self, load: Op, axis: int, groups: tuple[Op, Op], first: Op, count: Op) -> None:
-        """Copy what some groups of rows or columns of a tile read, along the array's rows.
+    def fill(self, load: Op, axis: int, first: Op, count: Op) -> None:
+        """Copy what the rows or columns of a tile read, along the array's rows.
 
-        The last group may have fewer than the others, and is a call of its own: copies of the last
-        one would not be neighbours.
+        Where copies of the last one would be in the middle of such a row, the last group of rows
+        or columns, which may have fewer than the others, has a loop of its own.
         """
         b = self.b
-        zero = b.const(0, i32)
-        last = load.args[0].args[-1]
-        inward = INNER in self.plan.depends.get(last, ())
-        side = b.const(self.lanes if axis else self.together, i32)
-        # Rows have their own values of the inner index next to each other, and so has the panel.
-        order = (0, 1, 2) if inward else (0, 2, 1)
-        loop = b.range_for((*groups, zero, side, zero, count), ForAttr(axes=order))
-        with b.inside(loop.regions[0]):
-            group, within, depth = (b.loop_index(loop, n) for n in range(3))
-            place = b.binary(C.ADD, b.binary(C.MUL, group, side), within)
-            existing = place
-            if groups[0].code != C.CONST:
-                existing = b.binary(C.MIN, place, b.binary(C.SUB, self.sizes[axis], b.const(1, i32)))
-            made = self.indices(axis, b.binary(C.ADD, self.corner[axis], existing))
-            made |= self.indices(INNER, b.binary(C.ADD, first, depth))
-            value = self.value(load, made)
-            if axis:
-                at = b.binary(C.MUL, group, b.const(_DEPTH * self.lanes, i32))
-                at = b.binary(C.ADD, at, b.binary(C.MUL, depth, side))
-                at = b.binary(C.ADD, at, within)
-            else:
-                at = b.binary(C.ADD, b.binary(C.MUL, place, b.const(_PITCH, i32)), depth)
-            b.store(b.element(self.panels[load], at), value)
+        side = self.lanes if axis else self.together
+        groups = b.const(0, i32), self.divided(self.sizes[axis], side)
+        inward = INNER in self.plan.depends.get(load.args[0].args[-1], ())
+        turned = inward == (axis == COLUMN) and has_rows(
+            self.func, self.plan, load, INNER if inward else axis
+        )
+        attr = ForAttr(axes=(0, 1) if inward else (1, 0))
+        if inward and not turned:
+            self.copy_groups(load, axis, groups, attr, True, first, count)
+            return
+        whole = b.binary(C.DIV, self.sizes[axis], b.const(side, i32))
+        moved = attr._replace(independent=True, move="transposed") if turned else attr
+        self.copy_groups(load, axis, (groups[0], whole), moved, False, first, count)
+        cold = attr._replace(cold=True)
+        self.copy_groups(load, axis, (whole, groups[1]), cold, True, first, count)
+
+    def copy_groups(
+        self, load: Op, axis: int, groups: tuple[Op, Op], attr: ForAttr, clamped: bool, first: Op,
+        count: Op,
+    ) -> None:  # fmt: skip
+        """Copy what some groups of rows or columns read. clamped: copies of the last one follow."""
+        b = self.b
+        zero, side = b.const(0, i32), b.const(self.lanes if axis else self.together, i32)
+        if axis == ROW:
+            ends = [b.binary(C.MUL, end, side) for end in groups]
+            loop = b.range_for((*ends, zero, count), attr)
+            with b.inside(loop.regions[0]):
+                row, depth = b.loop_index(loop, 0), b.loop_index(loop, 1)
+                at = b.binary(C.ADD, b.binary(C.MUL, row, b.const(_PITCH, i32)), depth)
+                self.copy_element(load, axis, row, first, depth, clamped, at)
+            return
+        panels = b.range_for(groups, ForAttr(cold=attr.cold))
+        with b.inside(panels.regions[0]):
+            start = b.binary(C.MUL, b.loop_index(panels, 0), side)
+            loop = b.range_for((zero, side, zero, count), attr)
+            with b.inside(loop.regions[0]):
+                lane, depth = b.loop_index(loop, 0), b.loop_index(loop, 1)
+                at = b.binary(C.MUL, start, b.const(_DEPTH, i32))
+                at = b.binary(C.ADD, b.binary(C.ADD, at, b.binary(C.MUL, depth, side)), lane)
+                column = b.binary(C.ADD, start, lane)
+                self.copy_element(load, axis, column, first, depth, clamped, at)
+
+    def copy_element(
+        self, load: Op, axis: int, place: Op, first: Op, depth: Op, clamped: bool, at: Op
+    ) -> None:
+        b = self.b
+        if clamped:
+            place = b.binary(C.MIN, place, b.binary(C.SUB, self.sizes[axis], b.const(1, i32)))
+        made = self.indices(axis, b.binary(C.ADD, self.corner[axis], place))
+        made |= self.indices(INNER, b.binary(C.ADD, first, depth))
+        value = self.value(load, made)
+        b.store(b.element(self.panels[load], at), value)
 
 
 class _Run:
-    """Some values of the inner loop's index, for a few rows and columns whose sums are in registers.
+    """Some values of the inner loop's index, for a few rows and columns.
 
-    The sums of each row are an array that LLVM makes a vector of. made: the ops of the inner loop,
-    for a row; -1 where it is for all. now: the values of variables, for a row. common: indices, for
-    a row.
+    The sums of each row are an array that LLVM makes a vector of, in registers. made: the ops of
+    the inner loop, for a row; -1 where it is for all. now: the values of variables, for a row.
+    common: indices, for a row.
     """
 
     def __init__(self, packing: _Packing, row: Op, column: Op, first: Op) -> None:
@@ -355,11 +391,7 @@ class _Run:
 
     def emit(self, count: Op) -> None:
         b, p = self.b, self.p
-        own = {
-            (op, r): p.array(number_type(op), p.lanes)
-            for op in p.sums
-            for r in self.rows
-        }
+        own = {(op, r): p.array(number_type(op), p.lanes) for op in p.sums for r in self.rows}
         self.moved(own, inward=True)
         loop = b.range_for((b.const(0, i32), count), ForAttr())
         with b.inside(loop.regions[0]):

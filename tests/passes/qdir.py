@@ -35,6 +35,7 @@ from qd_studio.engine.errors import QuadrantsCompilationError, QuadrantsRuntimeE
 from qd_studio.engine.ir import Func, parse, to_text, verify
 from qd_studio.engine.ir.semantics import same_const
 from qd_studio.engine.passes.full_simplify import full_simplify
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 HERE = Path(__file__).parent
 _CASES = re.compile(r"^=+\n", re.M)
@@ -101,10 +102,13 @@ def context(func: Func, config: dict[str, object], remarks: passes.Remarks) -> p
     return passes.PassCx(func, CompileConfig().replace(**config), (remarks,))
 
 
-def run_passes(func: Func, names: list[str], config: dict[str, object]) -> list[str]:
+def run_passes(
+    func: Func, names: list[str], config: dict[str, object], kind: PipelineKind | None = None
+) -> list[str]:
     """Run passes by name on ``func``; gives the texts of their remarks."""
     remarks = passes.Remarks()
     cx = context(func, config, remarks)
+    cx.kind = kind
     for name in names:
         before = to_text(func, locs=True)
         if name == "full_simplify":

@@ -106,7 +106,6 @@ def described(answers: Answers, states: int) -> str:
     )
 
 
-@cache
 def _asked() -> tuple[Answers, int] | None:
     """What `ask` returns; None where that cannot be asked."""
     if host.maps_objects():
