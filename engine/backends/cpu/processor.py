@@ -107,7 +107,7 @@ def described(answers: Answers, states: int) -> str:
 
 
 def _asked() -> tuple[Answers, int] | None:
-    """What `ask` returns; None where that cannot be asked."""
+    """The result of `ask`; None where that cannot be asked."""
     if host.maps_objects():
         try:
             return ask()
