@@ -16,6 +16,9 @@ class PipelineKind(Enum):
     CPU = "cpu"
     """A thread runs chunks of a loop, and whole blocks."""
 
+    WIDE_CPU = "cpu with wide vectors"
+    """The same; it has 32 registers of 64 bytes."""
+
     GPU = "gpu"
     """A thread runs single iterations, and waits for the others of its block."""
 
@@ -33,6 +36,11 @@ class PipelineKind(Enum):
 
     INTERP = "interp"
     """Loops stay as they are written; one thread runs them."""
+
+    @property
+    def is_cpu(self) -> bool:
+        """True for all kinds of CPU."""
+        return self in (PipelineKind.CPU, PipelineKind.WIDE_CPU)
 
     @property
     def is_gpu(self) -> bool:

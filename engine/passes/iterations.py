@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from ..ir import Func, Op, walk
 from ..ir import codes as C
 from ..named_tuple import NamedTuple
-from ..types import DataType, PointerType
+from ..types import DataType, PointerType, row_major
 
-__all__ = ["Accesses", "accesses_of", "flat", "held", "number_type", "why_shared"]
+__all__ = ["Accesses", "accesses_of", "flat", "held", "is_row_major", "number_type", "why_shared"]
 
 Space = tuple[int, bool]
 """An array: the parameter, and whether it is its gradient."""
@@ -96,3 +96,13 @@ def number_type(op: Op) -> DataType:
     t = held(op) or op.type
     assert isinstance(t, DataType)
     return t
+
+
+def is_row_major(func: Func, pointer: Op) -> bool:
+    """True for an address in an array whose last axis has its elements next to each other."""
+    number, grad = pointer.args[0].attr
+    p = func.params[int(number)]
+    if grad or p.element_shape or p.ndim < 1 or pointer.attr != "unsafe":
+        return False
+    row = p.layout is None or p.layout == row_major(p.layout.shape, p.layout.origin)
+    return p.axes is None and row

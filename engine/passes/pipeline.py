@@ -189,13 +189,13 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
         # offsets; what it makes for a GPU runs in blocks, as below.
         cx.run_pass("privatize_scatter")
     # Weighs the atomics that are left; a serial task needs none.
-    if kind is PipelineKind.CPU and cx.run_pass("serialize_scatter"):
+    if kind.is_cpu and cx.run_pass("serialize_scatter"):
         cx.run_pass("demote_atomics")
     if config.cache_loop_invariant_global_vars:
         cx.run_pass("cache_loop_invariant_global_vars")
     if kind.is_gpu:
         _to_blocks(cx, kind)
-    if kind is PipelineKind.CPU:
+    if kind.is_cpu:
         _to_chunks(cx)
     cx.run_pass("type_check")
 

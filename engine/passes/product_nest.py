@@ -12,11 +12,12 @@ from ..ir import Func, Op
 from ..ir import codes as C
 from ..named_tuple import NamedTuple
 from .grid import is_plain
-from .iterations import Space, accesses_of, flat, held, why_shared
+from .iterations import Space, accesses_of, flat, held, is_row_major, why_shared
+from .linear_form import form_of
 
 __all__ = [
     "COLUMN", "INNER", "OTHER", "ROW", "Depends", "Nest", "Plan", "axis_of", "depends_of",
-    "nest_of", "only_loop", "plan_of", "staged_of", "stores_array",
+    "has_rows", "nest_of", "only_loop", "plan_of", "staged_of", "stores_array",
 ]  # fmt: skip
 
 ROW, COLUMN, INNER, OTHER = range(4)
@@ -197,6 +198,24 @@ def staged_of(inner: list[Op], depends: Depends) -> tuple[list[Op], list[Op], se
     needed = _needed(inner, {*rows, *columns})
     rows, columns = ([op for op in found if op in needed] for found in (rows, columns))
     return (rows, columns, needed) if rows and columns else None
+
+
+def has_rows(func: Func, plan: Plan, load: Op, along: int) -> bool:
+    """True if the elements of a staged load are rows of neighbours in memory.
+
+    along: the axis of the loop that the rows are along: the last index depends on it.
+    """
+    pointer = load.args[0]
+    if not is_row_major(func, pointer):
+        return False
+    for n, index in enumerate(pointer.args[1:], 2 - len(pointer.args)):
+        for op, factor in form_of(index).terms.items():
+            found = plan.depends.get(op)
+            if found and op.code != C.LOOP_INDEX:
+                return False
+            if found and along in found and (n < 0 or factor != 1):
+                return False
+    return True
 
 
 def _needed(inner: list[Op], staged: set[Op]) -> set[Op]:

@@ -40,8 +40,9 @@ from ..ir import Block, Builder, ForAttr, Func, Op
 from ..ir import codes as C
 from ..ir.edit import clone_into
 from ..named_tuple import NamedTuple
-from ..types import DataType, i32, row_major
+from ..types import DataType, i32
 from .grid import THREADS, Grid, has_plain_bounds, has_room, is_plain
+from .iterations import is_row_major
 from .linear_form import form_of
 from .manager import PassCx
 from .product_task import tiles_of
@@ -133,13 +134,7 @@ def find_staging(func: Func, loop: Op, balanced: bool = False) -> Staging | None
 
 def contiguous_axis(func: Func, loop: Op, pointer: Op) -> int:
     """The axis of the loop along which an address moves by one element; -1 for none."""
-    number, grad = pointer.args[0].attr
-    p = func.params[int(number)]
-    if grad or p.element_shape or p.ndim < 1 or pointer.attr != "unsafe":
-        return -1
-    if p.axes is not None or (
-        p.layout is not None and p.layout != row_major(p.layout.shape, p.layout.origin)
-    ):
+    if not is_row_major(func, pointer):
         return -1
     terms = form_of(pointer.args[-1]).terms
     for axis in (0, 1):

@@ -157,7 +157,7 @@ class Values:
         return base, at + self[inst.args[1]]
 
 
-_NAME = re.compile(r"%[\w.$-]+|[A-Za-z_][\w.]*(?:\[\d+\])?(?:\$[\w.]+)?")
+_NAME = re.compile(r"%[\w.$-]+|[A-Za-z_][\w.]*(?:\[\d+\])?(?:\$[\w.]+)*")
 _PLACE = re.compile(
     r"(?:^\s*%[\w.$-]+ = &?|^\s*)([A-Za-z_][\w.]*)\[((?!at )[^\[\]:]*(?:\[\d+\][^\[\]:]*)*)\]"
 )

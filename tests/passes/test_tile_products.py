@@ -9,6 +9,7 @@ from qd_studio import engine as qd
 from qd_studio.engine.backends import interp
 from qd_studio.engine.ir import parse
 from qd_studio.engine.passes import tile_products
+from qd_studio.engine.pipeline_kind import PipelineKind
 
 from .qdir import run_passes
 
@@ -89,11 +90,12 @@ def test_tiles_do_what_the_loop_did(monkeypatch, t, a, b, n, m, depth):
     assert "go through shared memory" in remark
     expected = results(before, shapes, t)
     assert np.array_equal(expected, results(after, shapes, t))
-    packed = parse(text)
-    run_passes(packed, ["make_cpu_multithreaded_range_for"], {"cpu_max_num_threads": 2})
-    (remark,) = run_passes(packed, ["pack_products"], {})
-    assert "go through packed copies" in remark
-    assert np.array_equal(expected, results(packed, shapes, t))
+    for kind, lanes in ((PipelineKind.CPU, 64), (PipelineKind.WIDE_CPU, 128)):
+        packed = parse(text)
+        run_passes(packed, ["make_cpu_multithreaded_range_for"], {"cpu_max_num_threads": 2})
+        (remark,) = run_passes(packed, ["pack_products"], {}, kind)
+        assert f"and {lanes // np.dtype(NUMPY[t]).itemsize} columns together" in remark
+        assert np.array_equal(expected, results(packed, shapes, t))
 
 
 @pytest.mark.parametrize("t", ["f32", "i32"])
@@ -127,3 +129,40 @@ def test_packed_rows_of_loops_in_loops(t, n, m, depth):
         kernel(a, b, c)
         found.append(c)
     assert np.array_equal(found[0], found[1])
+
+
+@pytest.mark.parametrize("widest", [8, 0])
+@pytest.mark.parametrize("t", ["i8", "f32", "f64"])
+@pytest.mark.parametrize(("n", "m", "depth"), [(5, 19, 130), (137, 280, 135)])
+def test_packed_products_of_turned_matrices(t, widest, n, m, depth):
+    """Rows of an array may be along each axis; a processor with AVX-512 has two shapes."""
+    T = getattr(qd, t)
+    A = qd.types.NDArray[T, 2]
+
+    def products(a: A, turned: A, b: A, other: A, apart: A, c: A, d: A, e: A):
+        for i, j in c:
+            for k in range(a.shape[1]):
+                c[i, j] += turned[k, i] * other[j, k]
+        for i, j in d:
+            for k in range(a.shape[1]):
+                d[i, j] += a[i, k] * b[k, j]
+        for i, j in e:
+            s = qd.cast(0, T)
+            for k in range(a.shape[1]):
+                s += a[i, k] * apart[j, 2 * k + 1]
+            e[i, j] = s
+
+    rng = np.random.default_rng(n)
+    dtype = np.dtype(t.replace("i", "int").replace("f", "float"))
+    a, b = (rng.integers(-9, 9, shape).astype(dtype) for shape in ((n, depth), (depth, m)))
+    other = b.T.copy()
+    apart = np.repeat(other, 2, axis=1)
+    found = []
+    for skipped in ("", "pack_products"):
+        qd.init(arch=qd.cpu, fast_math=False, tiered="off", skip_passes=skipped,
+                max_vector_width=widest, cpu_max_num_threads=1)  # fmt: skip
+        made = [np.ones((n, m), dtype) for _ in range(3)]
+        qd.kernel(products)(a, a.T.copy(), b, other, apart, *made)
+        found.append(made)
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0][1], a @ b + dtype.type(1))

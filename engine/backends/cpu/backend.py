@@ -31,7 +31,11 @@ class CpuBackend(HostBackend):
     keeps_locations = False
 
     def pipeline(self, config: CompileConfig) -> PipelineKind:
-        return PipelineKind.CPU
+        from . import processor
+
+        widest = config.max_vector_width
+        wide = (not widest or widest >= _WIDE) and processor.has_wide_vectors()
+        return PipelineKind.WIDE_CPU if wide else PipelineKind.CPU
 
     def available(self) -> tuple[bool, str]:
         if importlib.util.find_spec("llvmlite") is None:
@@ -128,5 +132,8 @@ def _attributes(config: CompileConfig) -> str:
     width = config.max_vector_width
     return f'"prefer-vector-width"="{32 * width}"' if width else ""
 
+
+_WIDE: Final = 16
+"""Lanes of 32 bits of a register of 64 bytes."""
 
 BACKEND: Final = CpuBackend()

@@ -17,7 +17,7 @@ from typing import Final
 
 from . import host, relocatable
 
-__all__ = ["Answers", "ask", "described", "fingerprint"]
+__all__ = ["Answers", "ask", "described", "fingerprint", "has_wide_vectors"]
 
 # void cpuid(u32 leaf, u32 part, u32 out[4]): eax, ebx, ecx, edx
 _CPUID: Final = bytes.fromhex(
@@ -33,6 +33,10 @@ _XGETBV: Final = bytes.fromhex(
 )
 _SAVES_STATES: Final = 1 << 27
 """In ecx of leaf 1: xgetbv can be run."""
+_AVX512F: Final = 1 << 16
+"""In ebx of leaf 7."""
+_WIDE_STATES: Final = 0xE6
+"""Of vectors of all sizes, and of masks."""
 
 _QUESTIONS: Final = (
     (0x00000000, 0, "abcd"),  # highest leaf, vendor
@@ -102,6 +106,27 @@ def described(answers: Answers, states: int) -> str:
     )
 
 
+def _asked() -> tuple[Answers, int] | None:
+    """The result of `ask`; None where that cannot be asked."""
+    if host.maps_objects():
+        try:
+            return ask()
+        except OSError:
+            pass
+    return None
+
+
+@cache
+def has_wide_vectors() -> bool:
+    """True if it has 32 registers of 64 bytes (AVX-512), and the system saves them."""
+    found = _asked()
+    if found is None:
+        return False
+    answers, states = found
+    features = answers.get((7, 0), (0, 0, 0, 0))[1]
+    return bool(features & _AVX512F) and states & _WIDE_STATES == _WIDE_STATES
+
+
 @cache
 def fingerprint() -> str:
     """The processor and what it can do, as a short text for keys.
@@ -109,12 +134,8 @@ def fingerprint() -> str:
     Where two of them are equal, LLVM sees the same target. On Linux on x86-64 it comes from the
     processor itself; elsewhere from LLVM.
     """
-    if host.maps_objects():
-        try:
-            return described(*ask())
-        except OSError:
-            pass
-    return _by_llvm()
+    found = _asked()
+    return _by_llvm() if found is None else described(*found)
 
 
 def _by_llvm() -> str:

@@ -140,6 +140,15 @@ class ModuleState:
         self.properties.append((number, text))
         return f", !llvm.loop !{number}"
 
+    def property_lines(self) -> list[str]:
+        """The definitions of the metadata. A text may be several properties."""
+        lines: list[str] = []
+        for number, text in self.properties:
+            first, *others = text.split("; ")
+            both = ", ".join((f"!{number}", f"!{number + 1}", *others))
+            lines += [f"!{number} = distinct !{{{both}}}", f"!{number + 1} = {first}"]
+        return lines
+
     def access_group(self) -> int:
         """The number of fresh metadata for a group of accesses to memory."""
         number = _FIRST_PROPERTY + 2 * len(self.properties)

@@ -339,9 +339,7 @@ class GpuKernel:
                  f"attributes #1 = {{ alwaysinline nounwind{ftz} }}",
                  f"attributes #2 = {{ nounwind{ftz} }}", "!0 = !{}",
                  '!1 = !{!"branch_weights", i32 2000, i32 1}']  # fmt: skip
-        for number, text in state.properties:
-            tail.append(f"!{number} = distinct !{{!{number}, !{number + 1}}}")
-            tail.append(f"!{number + 1} = {text}")
+        tail += state.property_lines()
         lines = [*head, *lines, *tail]
         ids = [-1] * len(head) + ids + [-1] * len(tail)
         written = tuple(sorted(state.written))

@@ -17,6 +17,8 @@ those of blocks. LLVM would unroll it, and then vectorise the loop around it acr
 *Unrolled*: an inner loop of few iterations that computes exponentials. Their arithmetic makes it so
 large that LLVM would not unroll it, and then would not vectorise the loop around it.
 
+*Straight*: one vector that holds all iterations of a loop. Before, it must stay a loop.
+
 *Cold*: a loop that the IR says to be of few iterations is neither vectorised nor unrolled; both
 take LLVM time, for nothing.
 """
@@ -58,6 +60,8 @@ def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
     ops = loop.regions[-1].ops
     if loop.code == C.RANGE_FOR and loop.attr.cold:
         return COLD
+    if loop.code == C.RANGE_FOR and loop.attr.straight:
+        return f'!{{!"llvm.loop.vectorize.width", i32 {bounds[1]}}}; {TOGETHER}'
     if True in [C.LOOP[op.code] for op in ops]:
         return ""
     if _calls(loop) or _is_scattered(loop, axis, ops):

@@ -113,6 +113,8 @@ def _continue(e: Emitter, op: Op) -> None:
 
 
 def _range_for(e: Emitter, op: Op) -> None:
+    if op.attr.straight:
+        e.line(f"#pragma clang loop vectorize_width({op.args[1].attr}) interleave_count(1)")
     nest(e, op, op.args, op.attr.axes, op.attr.reversed, op.attr.cold)
 
 
