@@ -5,7 +5,8 @@ is in the kernel itself, so "the user's line" of an op is ``loc.root.line``.
 
 A location holds those that it inlined; the others are held by the ops that use them. So the
 locations of a kernel live as long as its IR: a process that compiles hundreds of kernels would keep
-tens of thousands of them, and Python's collector would visit them all.
+tens of thousands of them, and Python's collector would visit them all. As a location and those that
+it inlined refer to each other, `forget_inlined` has to part them when the IR is gone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 from typing import Final
 from weakref import ref
 
-__all__ = ["UNKNOWN", "Loc", "get_loc"]
+__all__ = ["UNKNOWN", "Loc", "forget_inlined", "get_loc"]
 
 _Key = tuple[int, int, int, int, str, str]
 
@@ -23,7 +24,6 @@ class Loc:
 
     __slots__ = (
         "__weakref__", "_inlined", "col", "end_col", "end_line", "file", "func", "line", "parent",
-        "root",
     )  # fmt: skip
 
     def __init__(
@@ -43,8 +43,15 @@ class Loc:
         self.end_col: Final = end_col
         self.func: Final = func
         self.parent: Final = parent
-        self.root: Final[Loc] = self if parent is None else parent.root
         self._inlined: dict[_Key, Loc] | None = None
+
+    @property
+    def root(self) -> Loc:
+        """The outermost parent, which may be this location."""
+        loc = self
+        while loc.parent is not None:
+            loc = loc.parent
+        return loc
 
     def inlined(self) -> dict[_Key, Loc]:
         """The locations that have this one as their parent."""
@@ -52,6 +59,14 @@ class Loc:
         if table is None:
             table = self._inlined = {}
         return table
+
+    def forget_inlined(self) -> None:
+        """Let go of the locations that this one has inlined, at any depth."""
+        locs = [self]
+        for loc in locs:
+            table, loc._inlined = loc._inlined, None
+            if table:
+                locs += table.values()
 
     def chain(self) -> list[Loc]:
         """This location, then its callers, innermost first."""
@@ -81,6 +96,12 @@ class _Roots:
         """The location with these values, if there is one."""
         found = self._refs.get(key)
         return None if found is None else found()
+
+    def of(self, file: str, func: str) -> list[Loc]:
+        """Those in a function of a file."""
+        refs = list(self._refs.items())  # other threads may add to it
+        held = [held() for key, held in refs if key[5] == func and key[4] == file]
+        return [loc for loc in held if loc is not None]
 
     def __setitem__(self, key: _Key, loc: Loc) -> None:
         refs = self._refs
@@ -112,6 +133,16 @@ def get_loc(
     if found is None:
         found = table[key] = Loc(file, line, col, end_line, end_col, func, parent)
     return found
+
+
+def forget_inlined(loc: Loc) -> None:
+    """Free the locations that were inlined into the function of ``loc``, but for those in use.
+
+    Python's collector would have to find that they are garbage: for a large kernel these are tens
+    of thousands. A later `get_loc` makes new ones.
+    """
+    for root in _roots.of(loc.file, loc.func):
+        root.forget_inlined()
 
 
 UNKNOWN: Final = get_loc("<unknown>", 0)

@@ -21,7 +21,7 @@ from ..named_tuple import NamedTuple
 from ..types import DataType, Type
 from . import codes as C
 from .attrs import Param
-from .loc import UNKNOWN, Loc
+from .loc import UNKNOWN, Loc, forget_inlined
 
 __all__ = ["Arg", "Block", "Callee", "Func", "Op"]
 
@@ -159,14 +159,15 @@ class Func:
         return [self.body, *[callee.body for callee in self.callees.values()]]
 
     def release(self) -> None:
-        """Free the ops. They and their blocks refer to each other: Python's collector would have to
-        find that out, which costs as much as a pass."""
+        """Free the ops and their locations. They refer to each other: Python's collector would have
+        to find that out, which costs as much as a pass."""
         blocks = self.bodies()
         for block in blocks:
             for op in block.ops:
                 blocks += op.regions
         for block in blocks:
             block.ops, block.owner = [], None
+        forget_inlined(self.loc)
 
 
 def _tasks(block: Block, found: list[Op]) -> None:

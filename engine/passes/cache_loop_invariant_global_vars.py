@@ -36,7 +36,13 @@ import math
 from collections.abc import Generator
 from contextlib import contextmanager
 
-from ..analysis import Location, MemoryLocations, is_invariant, uniquely_accessed
+from ..analysis import (
+    Location,
+    MemoryLocations,
+    enclosing_loops,
+    is_invariant,
+    uniquely_accessed,
+)
 from ..analysis.dataflow import FENCE, KIND, LOAD
 from ..ir import Block, Builder, Func, Op, walk
 from ..ir import codes as C
@@ -80,17 +86,26 @@ class _Cacher:
         self.atomic: set[object] = set()  # spaces that are the target of an atomic
         self.written: set[object] = set()
         self.around: set[Block] = set()  # the blocks with a loop in them, at any depth
-        self.touched: set[Block] = set()  # those with an access, at any depth
+        self.inside: dict[Op, list[Op]] = {}  # the accesses in a loop, at any depth
+        self.ends: set[Op] = set()  # the loops with a return in them
+        self.checked: set[Op] = set()  # those with a check
+        loops: dict[Block | None, list[Op]] = {}
         for op in ops:
-            if op.code == C.RANGE_FOR or op.code == C.WHILE:
+            code = op.code
+            if code == C.RANGE_FOR or code == C.WHILE:
                 _add_blocks_around(op, self.around)
-            if KIND[op.code] and _touches(op):
-                _add_blocks_around(op, self.touched)
+            elif KIND[code] and _touches(op):
+                for loop in _loops_around(op.block, loops):
+                    self.inside.setdefault(loop, []).append(op)
                 where = _space(self.memory.location(op.args[0]))
-                if C.ATOMIC[op.code]:
+                if C.ATOMIC[code]:
                     self.atomic.add(where)
-                if not C.READ[op.code]:
+                if not C.READ[code]:
                     self.written.add(where)
+            elif code == C.RETURN:
+                self.ends.update(_loops_around(op.block, loops))
+            elif code == C.ASSERT:
+                self.checked.update(_loops_around(op.block, loops))
 
     def block(self, block: Block, seen: set[Location]) -> None:
         """Treat the loops of a block. ``seen``: locations touched before, on every way here."""
@@ -109,22 +124,17 @@ class _Cacher:
 
     def loop(self, loop: Op, block: Block, seen: set[Location], out: list[Op]) -> None:
         """Cache what can be cached around ``loop``; the loop and what goes around it to ``out``."""
-        if loop.regions[0] not in self.touched:
-            out.append(loop)
-            return
-        inside = walk(loop.regions[0])
         touching: dict[Location, list[Op]] = {}
-        for op in [op for op in inside if KIND[op.code]]:
-            if _touches(op):
+        for op in self.inside.get(loop, ()):
+            if _touches(op):  # and is not kept in a local of a loop around this one
                 touching.setdefault(self.memory.location(op.args[0]), []).append(op)
         before = Builder(self.func, block, loop.loc, out)
         after = Builder(self.func, block, loop.loc, [])
-        codes = {op.code for op in inside}
-        checked, leaves = C.ASSERT in codes, C.RETURN in codes
+        fixed: dict[Op, bool] = {}
         for location, accesses in touching.items():
-            if leaves or not is_invariant(location.ptr, loop):
+            if loop in self.ends or not is_invariant(location.ptr, loop, fixed):
                 continue
-            why_not = self.why_not(location, accesses, touching, checked)
+            why_not = self.why_not(location, accesses, touching, loop in self.checked)
             if (
                 not why_not
                 and location not in seen
@@ -258,6 +268,14 @@ def _add_blocks_around(op: Op, found: set[Block]) -> None:
     while block is not None and block not in found:
         found.add(block)
         block = block.owner.block if block.owner is not None else None
+
+
+def _loops_around(block: Block | None, known: dict[Block | None, list[Op]]) -> list[Op]:
+    """The loops around ``block``, in a task or also it; ``known`` keeps answers."""
+    found = known.get(block)
+    if found is None:
+        found = known[block] = enclosing_loops(block)
+    return found
 
 
 def _touches(op: Op) -> bool:
