@@ -276,7 +276,9 @@ def matrix_attribute(fb: FuncBuilder, node: ast.Attribute, matrix: MatrixValue) 
         return len(matrix.shape)
     if name == "dtype":
         return dtype_in(fb, matrix)
-    if name in METHODS:
+    from . import matrix_methods  # fills METHODS
+
+    if name in matrix_methods.METHODS:
         return Method(matrix, name)
     if len(matrix.shape) == 1:
         for letters in SWIZZLES:

@@ -317,8 +317,8 @@ def _verified(run: Callable[..., Any]) -> Callable[..., Any]:
     """`passes.run` with a check after each pass; ``debug`` would add checks to the kernel, too."""
 
     @functools.wraps(run)
-    def wrapped(func, config, kind, instruments=(), upto=None):
-        return run(func, config, kind, (passes.VerifyEach(), *instruments), upto)
+    def wrapped(func, config, kind, instruments=(), *rest, **options):
+        return run(func, config, kind, (passes.VerifyEach(), *instruments), *rest, **options)
 
     return wrapped
 

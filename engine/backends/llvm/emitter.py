@@ -177,14 +177,12 @@ class Emitter(Statements):
     in_entry: in the kernel's entry function, where values of the argument buffer are loaded at the
     head; elsewhere they are parameters of the function. `params` collects them either way. offsets:
     of a `linearize`, its value in two parts. loop_values: loop counters. counted: axes of loops
-    whose index is wanted as a number. unused: what `wide`
-    computes in 64 bits. narrow: ids of integers that are `hidden`. asserts: the function can fail.
-    stop: where to go then.
-    read_only: numbers of the arrays that the function's task only reads. callee: the real function
-    that is emitted, if it is one. calls:
-    there are calls of real functions, which get at arrays by other ways than this function. stacks:
-    the adstacks of the function's task, if it has any. tail: blocks for the end of the function, by
-    label.
+    whose index is wanted as a number. unused: what `wide` computes in 64 bits. narrow: ids of
+    integers that are `hidden`. asserts: the function can fail. stop: where to go then. read_only:
+    numbers of the arrays that the function's task only reads. callee: the real function that is
+    emitted, if it is one. calls: there are calls of real functions, which get at arrays by other
+    ways than this function. stacks: the adstacks of the function's task, if it has any. tail:
+    blocks for the end of the function, by label.
 
     scope: of atomics, as text. space / private: the text before pointers into the argument buffer
     and the heaps, and into the function's own memory. most_stack: bytes that arrays of one function
