@@ -62,11 +62,11 @@ class Loc:
 
     def forget_inlined(self) -> None:
         """Let go of the locations that this one has inlined, at any depth."""
-        locs = [self]
-        for loc in locs:
+        locs: list[Loc] = [self]
+        for loc in locs:  # which grows
             table, loc._inlined = loc._inlined, None
             if table:
-                locs += table.values()
+                locs.extend(table.values())
 
     def chain(self) -> list[Loc]:
         """This location, then its callers, innermost first."""
