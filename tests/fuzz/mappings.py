@@ -32,7 +32,8 @@ import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import passes
 from qd_studio.engine.backends.llvm import tiles
-from qd_studio.engine.passes import map_to_grid, tile_products
+from qd_studio.engine.passes import map_to_grid, tensor_products, tile_products
+from qd_studio.engine.passes.fragment_tiles import Shape
 
 from tests.backends.cuda import test_schedule_fuzz as straight
 from tests.cuda_sim import on_device, simulated
@@ -123,13 +124,13 @@ def _transposed(rng: random.Random, data: np.random.Generator) -> RandomLoop:
 
 
 def _product(rng: random.Random, data: np.random.Generator) -> RandomLoop:
-    t = rng.choice(("f32", "f32", "i32", "f64", "f16", "i64", "u32"))
-    total = t if t != "f16" else rng.choice(("f16", "f32"))
+    t = rng.choice(("f32", "f32", "i32", "f64", "f16", "f16", "i64", "u32"))
+    total = t if t != "f16" else rng.choice(("f16", "f32", "f32"))
     a, b = rng.choice(("a[i, k]", "a[k, i]")), rng.choice(("b[k, j]", "b[j, k]"))
     depth = "a.shape[1]" if a == "a[i, k]" else "a.shape[0]"
     if total != t:
         a, b = f"qd.cast({a}, qd.{total})", f"qd.cast({b}, qd.{total})"
-    term = rng.choice(("{a} * {b}", "{a} * {b} + 1", "({a} - {b}) * ({a} - {b})"))
+    term = rng.choice(("{a} * {b}", "{a} * {b}", "{a} * {b} + 1", "({a} - {b}) * ({a} - {b})"))
     term = term.format(a=a, b=b)
     body = ["for i, j in c:"]
     in_place = rng.random() < 0.3
@@ -331,6 +332,8 @@ def _always_mapped():
         patch.setattr(tiles, "ENOUGH", 0)
         patch.setattr(map_to_grid, "ENOUGH", 0)
         patch.setattr(tile_products, "_FEW", 1)
+        patch.setattr(tensor_products, "SHAPE", Shape(fragments=(2, 4), depth=32, stages=3))
+        patch.setattr(tensor_products, "WARPGROUPS", (Shape((4, 1), (1, 4), 64, 3),))
         yield
 
 
