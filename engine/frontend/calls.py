@@ -11,7 +11,6 @@ import ast
 import operator
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from types import FunctionType, MethodType
 from typing import Any, Final, cast
 
@@ -32,7 +31,7 @@ from .plain_functions import plain_decl
 from .printing import joined, pieces_of
 from .real_functions import real_call
 from .records import BoundFunc
-from .registry import CALLS, INTRINSICS, expression, handler, handler_of
+from .registry import CALLS, INTRINSICS, expression, fill_from, handler, handler_of
 from .signature import FuncDecl, KernelDecl
 from .values import (
     BufferViewValue,
@@ -69,7 +68,7 @@ def _call(fb: FuncBuilder, node: ast.Call) -> Any:
         return handler_of(name)(fb, node, name, fn)
     kind: Any = fn.__class__
     if kind in _LATER and kind not in CALLS:
-        import_module(f".{_LATER[kind]}", __package__)
+        fill_from(_LATER[kind])
     visit = CALLS.get(kind)
     if visit is not None:
         return visit(fb, node, fn)

@@ -22,6 +22,7 @@ from ..ir import AssertAttr, Op
 from ..ir import codes as C
 from ..types import DataType, i32, u1, void
 from .func_builder import FuncBuilder
+from .registry import fill_from
 from .values import (
     DynamicElement,
     MatrixValue,
@@ -276,9 +277,8 @@ def matrix_attribute(fb: FuncBuilder, node: ast.Attribute, matrix: MatrixValue) 
         return len(matrix.shape)
     if name == "dtype":
         return dtype_in(fb, matrix)
-    from . import matrix_methods  # fills METHODS
-
-    if name in matrix_methods.METHODS:
+    fill_from("matrix_methods")
+    if name in METHODS:
         return Method(matrix, name)
     if len(matrix.shape) == 1:
         for letters in SWIZZLES:

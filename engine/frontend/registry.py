@@ -15,8 +15,8 @@ from importlib import import_module
 from typing import Any, Final, TypeVar
 
 __all__ = [
-    "CALLS", "EXPR", "HANDLERS", "INTRINSICS", "STMT", "call_of", "expression", "handler",
-    "handler_of", "intrinsic", "statement", "visitor",
+    "CALLS", "EXPR", "HANDLERS", "INTRINSICS", "STMT", "call_of", "expression", "fill_from",
+    "handler", "handler_of", "intrinsic", "statement", "visitor",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,13 +55,18 @@ _MEANINGS: Final = (
 """The modules with meanings of functions, the common ones first; imported up to the wanted one."""
 
 
+def fill_from(module: str) -> None:
+    """Import a module of this package, which puts its functions into tables."""
+    import_module(f".{module}", __package__)
+
+
 def visitor(
     table: dict[type[ast.AST], Callable[[Any, Any], Any]], node: ast.AST
 ) -> Callable[[Any, Any], Any] | None:
     """The function of `EXPR` or `STMT` for a node, None if kernels have no such nodes."""
     found = table.get(type(node))
     if found is None and type(node) in _NODES:
-        import_module(f".{_NODES[type(node)]}", __package__)
+        fill_from(_NODES[type(node)])
         found = table.get(type(node))
     return found
 
@@ -70,7 +75,7 @@ def handler_of(name: str) -> Callable[[Any, ast.Call, str, Any], Any]:
     """The function of `HANDLERS` for a meaning."""
     if name not in HANDLERS:
         for module in _MEANINGS:
-            import_module(f".{module}", __package__)
+            fill_from(module)
             if name in HANDLERS:
                 break
     return HANDLERS[name]
