@@ -12,7 +12,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any, ClassVar, Final, Self, dataclass_transform
 
-__all__ = ["Frozen"]
+__all__ = ["Frozen", "is_dataclass"]
 
 _GLOBALS: Final[dict[str, Any]] = {"__builtins__": {}, "__name__": __name__}
 
@@ -69,3 +69,11 @@ class Frozen(metaclass=_Maker):
     def __repr__(self) -> str:
         values = zip(self.__match_args__, self._values(), strict=True)
         return f"{type(self).__name__}({', '.join([f'{n}={v!r}' for n, v in values])})"
+
+
+def is_dataclass(value: Any) -> bool:
+    """True for a class that `dataclasses.dataclass` made, and for an object of one.
+
+    Programs without any do not load `dataclasses`, which is why its function is not used.
+    """
+    return hasattr(value if isinstance(value, type) else type(value), "__dataclass_fields__")

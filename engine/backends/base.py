@@ -26,11 +26,11 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from ..errors import BackendUnavailableError, QuadrantsRuntimeError
 from .array_memory import ArrayMemory, HostMemory
+from .artifact import Artifact
 from .injected import NO_CACHE, InjectedCache
 from .meta import (
     AssertSite,
@@ -48,9 +48,8 @@ from .streams import HostStreams, Streams
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
-    from ..ir import Func, Loc
+    from ..ir import Func
     from ..pipeline_kind import PipelineKind
-    from .tiers import FirstCode
 
 __all__ = [
     "ABSENT", "BUILT", "FORK_HANDLERS", "ArgumentBuffer", "ArgumentPool", "Artifact",
@@ -68,57 +67,6 @@ FORK_HANDLERS: Final[list[tuple[Callable[[], None], Callable[[], None], Callable
 The program's own handler calls them within the locks that compiles hold: the other way round, the
 two would wait for each other.
 """
-
-
-@dataclass(slots=True)
-class Artifact:
-    """The result of one compile.
-
-    texts: generated text by name (``llvm_ir``, ``asm``, ...), complete ones. lazy: texts that are
-    made when first asked for. languages: for highlighting, by text.
-    lines: for a text, the id of the IR op that each line came from, -1 for none; empty where that
-    is not known. Those of a lazy text come with the text. remarks: for a text, what the compiler
-    that made it says about it (`llvm.remarks.OpRemark`); known when ``lines`` are.
-    code: machine code, as the toolchain returned it. later: returns it where `code` is still empty,
-    because it costs less after a launch; see `machine_code`. first: code that can be launched
-    until then. facts: what the backend's own `load` needs. locations: source locations that the
-    code refers to by index (see `Backend.keeps_locations`).
-    """
-
-    backend: str
-    target: Target
-    meta: KernelMeta
-    texts: dict[str, str] = field(default_factory=dict[str, str])
-    code: bytes = b""
-    lines: dict[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
-    languages: dict[str, str] = field(default_factory=dict[str, str])
-    lazy: dict[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
-    facts: dict[str, Any] = field(default_factory=dict[str, Any])
-    locations: tuple[Loc, ...] = ()
-    remarks: dict[str, tuple[tuple[str, int, str], ...]] = field(
-        default_factory=dict[str, "tuple[tuple[str, int, str], ...]"]
-    )
-    later: Callable[[], bytes] | None = None
-    first: FirstCode | None = None
-
-    def machine_code(self) -> bytes:
-        """The code, made now if need be."""
-        later = self.later  # once: another thread may make it, too
-        if later is not None:
-            self.code, self.later = later(), None
-        return self.code
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of all texts, in the order in which they are made."""
-        return (*self.texts, *(name for name in self.lazy if name not in self.texts))
-
-    def text(self, name: str) -> str:
-        """The text called ``name``, made now if need be. KeyError if there is none."""
-        found = self.texts.get(name)
-        if found is None:
-            found = self.texts[name] = self.lazy[name]()
-        return found
 
 
 class ArgumentBuffer(Protocol):

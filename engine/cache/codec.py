@@ -11,7 +11,6 @@ Nothing here unpickles or evaluates anything; data that does not read back exact
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any, Final, cast, get_args, get_origin, get_type_hints
@@ -34,7 +33,7 @@ from ..ir import UNKNOWN, Param
 from ..types import DataType, ElementLayout, parse_type
 from .locations import Function, Located, RelativeLocations
 
-__all__ = ["decode", "encode", "moved", "without_task_locations"]
+__all__ = ["decode", "encode", "moved"]
 
 
 def encode(artifact: Artifact, functions: Sequence[Function]) -> tuple[Any, bytes]:
@@ -101,12 +100,6 @@ def decode(load: Any, code: bytes, functions: Sequence[Function]) -> Artifact:
     )  # fmt: skip
 
 
-def without_task_locations(artifact: Artifact) -> Artifact:
-    """The artifact in the form that any kernel of its key may use."""
-    meta = artifact.meta
-    return _changed(artifact, tasks=tuple([task._replace(loc=UNKNOWN) for task in meta.tasks]))
-
-
 def moved(
     artifact: Artifact, functions: Sequence[Function], here: Sequence[Function]
 ) -> Artifact:  # fmt: skip
@@ -135,7 +128,7 @@ def moved(
 
 def _changed(artifact: Artifact, **changes: Any) -> Artifact:
     """A copy with other facts for launches; both share the sources."""
-    return dataclasses.replace(artifact, meta=artifact.meta._replace(**changes))
+    return artifact.replaced(meta=artifact.meta._replace(**changes))
 
 
 # Types, parameters, sites

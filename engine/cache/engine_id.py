@@ -19,9 +19,10 @@ from .parts import Part, checksum, digest
 from .running import set_known
 
 if TYPE_CHECKING:
+    from ..config import CompileConfig
     from .store import Store
 
-__all__ = ["engine_id", "source_digest", "stamps"]
+__all__ = ["engine_id", "engine_part", "source_digest", "stamps"]
 
 _APART: Final = frozenset({"inspect", "__pycache__"})
 _NAME: Final = "source of the engine"
@@ -42,6 +43,12 @@ def engine_id(store: Store | None = None) -> str:
         _known = f"{VERSION}+{_remembered(root, store)}"
         set_known(_known)
     return _known
+
+
+def engine_part(config: CompileConfig) -> Part:
+    """The part of a key. Keys of a program without the disk never leave the process, in which there
+    is one engine: for them nothing is read."""
+    return Part("engine", engine_id() if config.offline_cache else VERSION)
 
 
 def _remembered(root: str, store: Store | None) -> str:

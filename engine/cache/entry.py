@@ -29,7 +29,6 @@ of other versions without decoding anything.
 from __future__ import annotations
 
 import functools
-import json
 from struct import Struct
 from typing import Any, Final
 
@@ -140,6 +139,8 @@ def pack(entry: Entry) -> bytes:
 
 def _encoded(value: Any) -> bytes:
     # ASCII: what is no valid text, such as half of a surrogate pair in a name, survives as well.
+    import json  # here and below: programs without the disk do not load it
+
     return json.dumps(value, separators=(",", ":")).encode("ascii")
 
 
@@ -187,6 +188,8 @@ def about_of(data: bytes, head: Head) -> dict[str, Any]:
 
 
 def _decoded(data: bytes) -> Any:
+    import json
+
     # With a good checksum this fails only if the writer of the entry was wrong.
     try:
         return json.loads(data)

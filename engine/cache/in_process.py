@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from .codec import moved, without_task_locations
+from ..ir import UNKNOWN
 from .locations import Function
 
 if TYPE_CHECKING:
@@ -94,18 +94,29 @@ class Recent(Generic[T]):
         self.size = sum([size for _, size in self._kept.values()])
 
 
+def _without_task_locations(artifact: Artifact) -> Artifact:
+    """The artifact in the form that any kernel of its key may use."""
+    meta = artifact.meta
+    tasks = tuple([task._replace(loc=UNKNOWN) for task in meta.tasks])
+    return artifact.replaced(meta=meta._replace(tasks=tasks))
+
+
 class InProcessCache(Recent[_Kept]):
     """Artifacts by the keys of the offline cache."""
 
     def artifact(self, key: str, functions: Sequence[Function]) -> Artifact | None:
         """The artifact, for these functions at their present locations."""
         found = self.get(key)
-        return found and moved(found.artifact, found.functions, tuple(functions))
+        if found is None:
+            return None
+        from .codec import moved
+
+        return moved(found.artifact, found.functions, tuple(functions))
 
     def put(self, key: str, artifact: Artifact, functions: Sequence[Function]) -> None:
         """Keep an artifact, in place of an older one; one that alone is too large is not kept."""
         texts = sum(map(len, artifact.texts.values()))
-        kept = _Kept(without_task_locations(artifact), tuple(functions))
+        kept = _Kept(_without_task_locations(artifact), tuple(functions))
         with self._lock:
             self._drop(key)
             self._insert(key, kept, _OVERHEAD + len(artifact.code) + texts)

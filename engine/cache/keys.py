@@ -38,10 +38,10 @@ __all__ = ["common_parts", "ir_digest", "kernel_parts", "locations_digest", "sig
 
 def common_parts(config: CompileConfig, backend: Backend) -> tuple[Part, ...]:
     """The parts that all kernels of a program share."""
-    from .engine_id import engine_id
+    from .engine_id import engine_part
 
     return (
-        Part("engine", engine_id()),
+        engine_part(config),
         Part("backend", backend.name),
         Part("target", backend.fingerprint(config)),
         Part("toolchain", backend.identity()),

@@ -14,7 +14,6 @@ because of it.
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import sys
 from contextlib import suppress
@@ -133,6 +132,8 @@ def _kernels(run: _Run) -> int:
 
 def read(data: bytes) -> tuple[str, list[Used]]:
     """The engine that made a list, and its entries; empty for what is no list."""
+    import json  # here and below: programs without the disk do not load it
+
     try:
         found: Any = json.loads(data)
         engine, entries = found["engine"], found["entries"]
@@ -177,6 +178,8 @@ def _keep_all() -> None:
 def _keep(run: _Run) -> None:
     if not run.used:
         return
+    import json
+
     data = json.dumps(
         {"engine": running.known(), "entries": list(run.used)}, separators=(",", ":")
     ).encode("ascii")

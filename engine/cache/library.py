@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ..backends.injected import InjectedCache
-from .engine_id import engine_id
+from .engine_id import engine_id, engine_part
 from .memo import Memo, runtime_store
 from .observe import Observation
 from .parts import Part
@@ -34,7 +34,10 @@ class Library(InjectedCache):
         return ()
 
     def library(self, name: str, make: Callable[[], bytes], use: Callable[[bytes], T]) -> T:
-        parts = Part("engine", engine_id()), Part("library", name)
-        about = {"engine": engine_id(), "backend": self._backend, "parts": dict(parts)}
+        parts = engine_part(self._config), Part("library", name)
+
+        def about(_: bytes, ms: float) -> dict[str, Any]:
+            return {"engine": engine_id(), "backend": self._backend, "parts": dict(parts)}
+
         memo: Memo[T] = Memo("runtime", runtime_store(self._config), quiet=True)
-        return memo.get(name, parts, make, use, lambda code, ms: about)[0]
+        return memo.get(name, parts, make, use, about)[0]

@@ -4,7 +4,7 @@ A kernel's key is made of parts (`keys`); the entry of a key is the artifact of 
 (`codec`). Memory is always asked first: within a process no kernel is compiled twice for one key,
 even if programs end in between (`in_process`). The disk is read and written only with
 ``offline_cache=True``; what such a program finds in memory goes to its folder, too, if another
-program has compiled it, without the disk or with another folder. If the code of a backend is
+program has compiled it with another folder. If the code of a backend is
 cheaper to obtain after a launch (`Artifact.later`), its entries are written when the program ends.
 """
 
@@ -21,7 +21,6 @@ from .. import logs as log
 from ..errors import QuadrantsRuntimeError
 from ..named_tuple import NamedTuple
 from . import folder, last_run
-from .codec import decode, encode
 from .in_process import IN_PROCESS
 from .locations import Function
 from .observe import DAMAGED, HIT, OFF, Observation
@@ -117,6 +116,8 @@ class Offline:
             else:
                 state, reason, load, code, _, source = store.answer(key, kernel)
                 if state == HIT:
+                    from .codec import decode
+
                     try:
                         artifact = decode(load, code, functions)
                     except UNREADABLE as error:
@@ -190,10 +191,11 @@ class Offline:
     def start(self) -> None:
         """Compute the id of the engine, a part of every key, when the program begins: the start of
         the program waits for it, not its first call."""
-        from .engine_id import engine_id
-        from .memo import runtime_store
+        if self._config.offline_cache:
+            from .engine_id import engine_id
+            from .memo import runtime_store
 
-        engine_id(runtime_store(self._config))
+            engine_id(runtime_store(self._config))
         last_run.begin(self._config, self.store and self.store.remote)
 
     def is_empty(self) -> bool:
@@ -237,6 +239,8 @@ def _order(
 
     if folder.dry():
         return None
+    from .codec import encode
+
     try:
         load, _ = encode(artifact, slot.functions)
     except TypeError:
@@ -245,6 +249,7 @@ def _order(
 
 
 def _write(store: Store, slot: Slot, artifact: Artifact, about: About) -> bool:
+    from .codec import encode
     from .store import Entry
 
     try:

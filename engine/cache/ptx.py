@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..named_tuple import NamedTuple
 from . import driver
-from .engine_id import engine_id
+from .engine_id import engine_id, engine_part
 from .in_process import Recent
 from .library import Library
 from .memo import Memo
@@ -95,7 +95,7 @@ class PtxCache:
         """The parts of the key of one text."""
         options = [Part(f"config.{o}", str(getattr(self._config, o))) for o in OPTIONS_OF_PTX]
         return (
-            Part("engine", engine_id()),
+            engine_part(self._config),
             Part("toolchain", toolchain),
             Part("arch", self.arch),
             *options,

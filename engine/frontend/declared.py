@@ -6,7 +6,6 @@ passed to them, are annotated in the same language.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import sys
 import types as python_types
@@ -16,6 +15,7 @@ from typing import Any, Final, Literal, cast
 from weakref import WeakKeyDictionary
 
 from ..config import CompileConfig
+from ..frozen import is_dataclass
 from ..named_tuple import NamedTuple
 from ..signals import of_signal_handler
 from ..types import (
@@ -175,7 +175,7 @@ def _read(name: str, value: Any, default: Any) -> ParamDecl | None:
             return _view(name, BufferViewType(), default)
         if issubclass(value, TensorHandle):
             return ParamDecl(name, "tensor", annotation_text=text, default=default)
-        if dataclasses.is_dataclass(cast(Any, value)):
+        if is_dataclass(cast(Any, value)):
             return ParamDecl(name, "record", annotation_text=text, default=default, type=value)
     return None
 
@@ -211,6 +211,8 @@ def members_of(cls: type, names: Mapping[str, Any] | None = None) -> dict[str, P
     found = _members.get(cls)
     if found is None:
         found = dict[str, ParamDecl]()
+        import dataclasses  # which this class has loaded
+
         for member in dataclasses.fields(cls):
             annotation: Any = member.type
             if isinstance(annotation, str):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import dataclasses
 import enum
 from types import (
     BuiltinFunctionType,
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..frozen import Frozen
+from ..frozen import Frozen, is_dataclass
 from ..types import FieldHandle, StructFieldHandle, is_data_oriented
 from .captured import known
 from .declared import members_of, scalar_type
@@ -179,7 +178,7 @@ def _has_members(value: Any, keep: bool) -> bool:
     cls: Any = value.__class__
     if isinstance(value, Frozen):
         return True
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value) and not isinstance(value, type):
         return True
     if isinstance(value, _KNOWN):
         return False

@@ -14,14 +14,13 @@ value of each parameter of the compiled function in the arguments of a call.
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
 import numpy as np
 
+from ..frozen import is_dataclass
 from ..named_tuple import NamedTuple
 from ..signals import of_signal_handler
 from ..types import DATA_ORIENTED, CompoundType, DataType, FieldHandle, TensorHandle, u1
@@ -263,6 +262,8 @@ def member_key(value: Any) -> Any:
     content = None if number_class(value) else contents_of(value)
     if content is None:
         return value
+    import copy
+
     try:
         kept = copy.deepcopy(value)
     except Exception:  # of an object in it, which is known by its identity
@@ -376,7 +377,9 @@ def _alike(a: Any, b: Any) -> bool:
     cls: Any = one.__class__
     if isinstance(a, type) or f"{cls.__module__}.".startswith(_ENGINE):
         return True
-    if dataclasses.is_dataclass(cls):
+    if is_dataclass(cls):
+        import dataclasses  # which this class has loaded
+
         names = [field.name for field in dataclasses.fields(cls)]
     else:  # what only one of them has was computed when it was first asked for
         names = getattr(one, "__dict__", {}).keys() & getattr(other, "__dict__", {}).keys()

@@ -23,7 +23,6 @@ from ..types import (
 from ..types.annotations import AnyMatrix, ndarray
 from ..types.later import unsupported
 from .host import InvalidDataType
-from .values.struct import struct_type
 
 __all__ = [
     "NDArray", "Template", "is_integral", "is_real", "is_signed", "is_tensor", "matrix", "ndarray",
@@ -89,6 +88,8 @@ def struct(**members: Any) -> StructType:
     ``__struct_methods`` may hold a dict of functions that become methods. QuadrantsTypeError for
     an invalid type of a member.
     """
+    from .values.struct import struct_type  # programs without structs do not load it
+
     methods = members.pop(_METHODS, None)
     return struct_type("struct", members, methods)
 

@@ -10,7 +10,6 @@ dataclass, an array of ``self``) is read when its value is needed, by `binding_v
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -35,6 +34,7 @@ from ..frontend.specialization import (
     ndarray_key,
     unwrapped,
 )
+from ..frozen import is_dataclass
 from ..ir import Param
 from ..named_tuple import NamedTuple
 from ..types import (
@@ -261,7 +261,7 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
             kernel=call.kernel,
             hint=f"annotate it: {name}: qd.BufferView",
         )
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if is_dataclass(value) and not isinstance(value, type):
         warn_of_dataclass(call.kernel, name, type(value).__name__)
     if is_data_oriented(value) or _holds_arrays(value, call.array_class):
         return Argument(_instance(call, value), given=value)
@@ -283,11 +283,11 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
 
 def _holds_arrays(value: Any, array_class: type) -> bool:
     """True if ``value`` is an object of a dataclass with an array among its members."""
-    if not dataclasses.is_dataclass(value) or isinstance(value, type):
+    if not is_dataclass(value) or isinstance(value, type):
         return False
     return any(
         isinstance(member, array_class | TensorHandle) or _holds_arrays(member, array_class)
-        for member in vars(value).values()
+        for member in cast("dict[str, Any]", vars(value)).values()
     )
 
 

@@ -1,7 +1,6 @@
 """Compiles whose machine code is there twice: as a relocatable object, and as LLVM's object
 code."""
 
-import dataclasses
 import io
 import struct
 from contextlib import redirect_stdout
@@ -29,7 +28,7 @@ class Twice(NamedTuple):
         """An executable whose code our loader, or LLVM's, has brought into memory."""
         artifact = self.artifact
         if linked_by_llvm:
-            artifact = dataclasses.replace(artifact, code=self.object_code)
+            artifact = artifact.replaced(code=self.object_code)
         return base.find("cpu").load(artifact)
 
 

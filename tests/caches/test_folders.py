@@ -319,6 +319,7 @@ def test_a_folder_without_the_right_to_write_to_it(root, s, tmp_path, mode):
     try:
         done = child(
             f"""
+            import json  # which the other user may have no right to read
             if os.geteuid() == 0:
                 os.setresgid(65534, 65534, 65534)
                 os.setresuid(65534, 65534, 65534)

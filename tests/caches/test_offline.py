@@ -100,11 +100,10 @@ def test_a_reset_forgets_nothing_and_other_options_are_another_kernel(scale):
 
 
 def artifact(size: int, texts: int = 0):
-    import dataclasses
 
     from tests.caches.test_codec import ARTIFACT
 
-    return dataclasses.replace(ARTIFACT, code=b"x" * size, texts={"llvm_ir": "y" * texts})
+    return ARTIFACT.replaced(code=b"x" * size, texts={"llvm_ir": "y" * texts})
 
 
 def test_memory_is_bounded_and_drops_what_was_used_longest_ago():
@@ -146,9 +145,9 @@ def test_what_was_compiled_is_found_again(scale, on, arch):
 
 
 def test_what_memory_has_goes_to_every_folder_once(scale, on, tmp_path):
-    start()
+    on(offline_cache_file_path=str(tmp_path / "first"))
     scale(numbers(), 2.0)
-    assert state(scale) == (OFF, "", False)
+    assert state(scale) == (MISS, "", True)
     folders = [str(tmp_path / name) for name in ("one", "other")]
     for number in range(2):
         for path in folders:

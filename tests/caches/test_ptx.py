@@ -18,7 +18,7 @@ from qd_studio.engine.cache import ptx as room
 from qd_studio.engine.cache.engine_id import engine_id
 from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.cache.observe import BYPASS, DAMAGED, HIT, MISS, NOT_APPLICABLE, OFF
-from qd_studio.engine.cache.parts import key_of
+from qd_studio.engine.cache.parts import Part, key_of
 from qd_studio.engine.cache.ptx import PtxCache, PtxLayers, symbol_of
 from qd_studio.engine.config import CompileConfig
 
@@ -181,7 +181,7 @@ def test_the_engine_is_a_part(options, monkeypatch):
     make = Maker()
     before = PtxCache(options(), "sm_90").ptx(llvm_ir(), make, TOOLS).observation
     assert dict(before.parts)["engine"] == engine_id()
-    monkeypatch.setattr(room, "engine_id", lambda: "9.9.9+other")
+    monkeypatch.setattr(room, "engine_part", lambda config: Part("engine", "9.9.9+other"))
     after = PtxCache(options(), "sm_90").ptx(llvm_ir(), make, TOOLS).observation
     assert make.calls == 2 and changed_parts(before, after) == ["engine"]
 
