@@ -28,14 +28,7 @@ if TYPE_CHECKING:
     from .executable import CudaExecutable
     from .facts import CudaLoop
 
-__all__ = [
-    "AutoRunner",
-    "Counts",
-    "Parameters",
-    "Replayed",
-    "Runner",
-    "facts_of",
-]
+__all__ = ["AutoRunner", "Counts", "Parameters", "Replayed", "Runner", "facts_of"]
 
 _AFTER: Final = 8
 """Plain launches of a kernel before a graph is made of it: for a single launch it never pays."""

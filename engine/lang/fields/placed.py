@@ -171,15 +171,26 @@ class PlacedField(FieldHandle, Field):
         """The ``n``-th node above that of the field."""
         return self.snode.parent(n)
 
+    def _companion(self, kind: str) -> PlacedField | None:
+        raise NotImplementedError
+
+    @property
+    def grad(self) -> PlacedField | None:
+        """The field of its gradients: None for integers, not placed if never asked for."""
+        return self._companion("grad")
+
+    @property
+    def dual(self) -> PlacedField | None:
+        """The field of its duals, as `grad`."""
+        return self._companion("dual")
+
     def has_grad(self) -> bool:
         """True if there is memory for gradients."""
-        grad = cast("PlacedField | None", self.grad)
-        return grad is not None and grad.is_placed()
+        return self.grad is not None and self.grad.is_placed()
 
     def has_dual(self) -> bool:
         """True if there is memory for duals."""
-        dual = cast("PlacedField | None", self.dual)
-        return dual is not None and dual.is_placed()
+        return self.dual is not None and self.dual.is_placed()
 
     def is_placed(self) -> bool:
         """True if it has a place in a tree."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from ...types import StructFieldHandle, StructType
-from ..values.struct import OWN_NAMES, Struct, entries_of
+from ..values.struct import OWN_NAMES, Shadowing, Struct, entries_of
 from .make import ScalarField
 from .placed import Field
 from .snode import SNode
@@ -31,15 +31,8 @@ class LiveStruct(Struct):
         self._members[name][self._key] = value
 
 
-class _ShadowingLiveStruct(LiveStruct):
-    """One with a member called ``items`` or the like, which then means the member."""
-
+class _ShadowingLiveStruct(Shadowing, LiveStruct):
     __slots__ = ()
-
-    def __getattribute__(self, name: str) -> Any:
-        if not name.startswith("_") and name in self._members:
-            return self._read(name)
-        return super().__getattribute__(name)
 
 
 class StructField(StructFieldHandle, Field):
