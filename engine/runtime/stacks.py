@@ -215,7 +215,7 @@ class Stacks:
             plan = sizer.plan(values, sources)
             if sizer.heaps.device is not None:
                 late: Any = executable
-                late.diagnose = partial(self._found_late, sizer, list(values), plan)
+                late.diagnose = partial(self.diagnosed, sizer, list(values), plan)
                 return executable.launch(values, seed, plan, times=times)
             if not executable.meta.prints:
                 return self._run(sizer, executable, values, seed, plan, times)
@@ -234,26 +234,19 @@ class Stacks:
         try:
             return executable.launch(values, seed, plan, times=times)
         except AdStackOverflowError as error:
-            with self.lock:
-                raise self.diagnosed(sizer, error, values, plan) from None
+            raise self.diagnosed(sizer, values, plan, error) from None
         finally:
             del memory
 
-    def _found_late(
+    def diagnosed(
         self, sizer: Sizer, values: Sequence[Any], plan: StackPlan, error: AdStackOverflowError
     ) -> AdStackOverflowError:
-        """As `diagnosed`, for the last launch of a kernel, which has not been waited for."""
-        with self.lock:
-            return self.diagnosed(sizer, error, values, plan)
-
-    def diagnosed(
-        self, sizer: Sizer, error: AdStackOverflowError, values: Sequence[Any], plan: StackPlan
-    ) -> AdStackOverflowError:
         """The error of a full stack, with its possible causes. The next launch sizes again."""
-        explained = diagnosis(error, sizer, values, plan)
-        sizer.overflow = explained.message
-        sizer.forget()
-        return explained
+        with self.lock:
+            explained = diagnosis(error, sizer, values, plan)
+            sizer.overflow = explained.message
+            sizer.forget()
+            return explained
 
     # --- heaps ----------------------------------------------------------------------------------
 
@@ -332,10 +325,7 @@ class Stacks:
     def program_ended(self) -> None:
         """Free the memory, once launches that use it have ended."""
         with self.lock:
-            self._forget_all()
-
-    def _forget_all(self) -> None:
-        for heaps in self._heaps.values():
-            heaps.free()
-        for sizer in list(self._sizers.values()):
-            sizer.forget()
+            for heaps in self._heaps.values():
+                heaps.free()
+            for sizer in list(self._sizers.values()):
+                sizer.forget()

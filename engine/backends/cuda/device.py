@@ -171,18 +171,6 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
             self.moved += 1
         return DeviceMemory(self, address, nbytes)
 
-    def raw_allocate(self, nbytes: int) -> int:
-        """The address of new memory with any contents, to be freed by `raw_free`."""
-        with self.lock:
-            address = self._take(max(nbytes, 1))
-        if not address:
-            raise self._out_of_memory(nbytes, "")
-        return address
-
-    def raw_free(self, address: int) -> None:
-        """Free what `raw_allocate` returned, once all that was launched before is done."""
-        self.release(address, 0)
-
     @property
     def stack_budget(self) -> int:
         """Bytes that the heaps of adstacks may have together."""

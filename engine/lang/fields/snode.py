@@ -164,7 +164,7 @@ def attach(holder: SNode, field: ScalarField, offset: tuple[int, ...] | None) ->
     holder.children.append(child)
     field.node, field.offset = child, offset
     if field.is_late():
-        holder.builder.program.forget_modes()
+        holder.builder.program.forget("forget_mode")
 
 
 def place_all(node: SNode, args: Sequence[Any], offset: Any) -> None:
