@@ -22,11 +22,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ..errors import (
-    QuadrantsCompilationError,
-    QuadrantsRuntimeError,
-    QuadrantsSyntaxError,
-)
+from ..errors import QuadrantsCompilationError, QuadrantsRuntimeError, QuadrantsSyntaxError
 from ..imports import load
 from ..runtime import launch, program
 from ..types import DATA_ORIENTED

@@ -196,11 +196,7 @@ def test_what_is_known_of_an_entry(root):
     assert (info.path, info.problem, info.foreign) == (shelf.path(s, 7), "", False)
     assert info.size == os.path.getsize(info.path) == 100 + sum(info.sections)
     assert abs(info.created - time.time()) < 60
-    assert info.about == {
-        "kernel": "module.kernel_2",
-        **shelf.about(7),
-        "created": info.created,
-    }
+    assert info.about == {"kernel": "module.kernel_2", **shelf.about(7), "created": info.created}
     assert list(info.about["parts"]) == ["kernel", "ir"]
 
 

@@ -198,11 +198,7 @@ class SNode(Nestable, NodeHandle):
     __slots__ = ("__weakref__", "builder", "children", "dims", "field", "kind", "up")
 
     def __init__(
-        self,
-        kind: str,
-        up: SNode | None,
-        builder: FieldsBuilder,
-        dims: tuple[tuple[int, int], ...],
+        self, kind: str, up: SNode | None, builder: FieldsBuilder, dims: tuple[tuple[int, int], ...]
     ) -> None:
         self.kind: Final = kind
         self.up: Final = up

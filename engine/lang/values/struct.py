@@ -318,10 +318,7 @@ def _invalid(text: str) -> InvalidDataType:
 
 
 def struct_type(
-    name: str,
-    members: Mapping[str, Any],
-    methods: Mapping[str, Any] | None = None,
-    depth: int = 0,
+    name: str, members: Mapping[str, Any], methods: Mapping[str, Any] | None = None, depth: int = 0
 ) -> StructType:
     """The struct type with these members; QuadrantsTypeError for an invalid type of a member."""
     if not members and not methods:
@@ -367,7 +364,7 @@ def dataclass(cls: type) -> StructType:
             continue
         if not callable(value) and not isinstance(value, staticmethod):
             raise QuadrantsSyntaxError(
-                f"{cls.__name__}.{name} is neither a member with a type nor a function",
+                f"{cls.__name__}.{name} is neither a member with a type nor a function"
             )
         methods[name] = value
     return struct_type(cls.__name__, members, methods)
