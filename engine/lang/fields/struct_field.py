@@ -96,12 +96,6 @@ class StructField(StructFieldHandle, Field):
     def _first(self) -> Any:
         return next(iter(self._members.values()))
 
-    def _members_of_first(self) -> Any:
-        found = self._first()
-        while isinstance(found, StructField):
-            found = found._first()
-        return found
-
     @property
     def dtype(self) -> Any:
         """The data type of the first member."""
@@ -162,7 +156,9 @@ class StructField(StructFieldHandle, Field):
         return self._members["dual"] if "dual" in self._members else self._companion("dual")
 
     def __getitem__(self, key: Any) -> Struct:
-        first = self._members_of_first()
+        first = self._first()
+        while isinstance(first, StructField):
+            first = first._first()
         first.grouped()
         first._where(key)  # pyright: ignore[reportPrivateUsage] - checks the indices
         kind = LiveStruct if self._plain_names else _ShadowingLiveStruct
