@@ -26,9 +26,8 @@ from ...errors import BackendUnavailableError, CudaError, QuadrantsRuntimeError
 from ...ir.attrs import GPU_STACK
 from ..array_memory import Array
 from ..device_launch.device import DeviceBase, Running, size_text
-from ..device_launch.device_memory import DeviceMemory
+from ..device_launch.device_memory import BorrowedMemory, DeviceMemory
 from . import archs, errors, hardware
-from .borrowed_memory import BorrowedMemory
 from .context import Context, context_of
 from .driver import check, name_of
 from .errors import code_of
