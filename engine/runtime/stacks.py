@@ -15,6 +15,7 @@ the plan only, and a full stack is reported when the host waits for the device.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -35,10 +36,11 @@ from ..errors import AdStackOverflowError
 from ..ir import Func, to_text
 from .compile import make_code
 from .overflow import diagnosis, out_of_memory
-from .sizer import Sizer, Source, bytes_of
+from .sizer import Sizer, bytes_of
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
+    from ..types import WriteCounter
     from .program import Program
 
 __all__ = ["Heap", "Heaps", "Stacks"]
@@ -202,11 +204,11 @@ class Stacks:
 
     def launch(
         self, executable: Executable, values: Sequence[Any], seed: int = 0,
-        sources: Sequence[Source | None] = (), times: list[int] | None = None,
+        sources: Sequence[WriteCounter | None] = (), times: list[int] | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Launch a kernel with adstacks.
 
-        sources: the source of each array, None for memory that is not ours; an empty sequence if
+        sources: the counter of each array, None for memory that is not ours; an empty sequence if
         nothing is known. times: see `Executable.launch`. AdStackOverflowError, with its possible
         causes, if a stack was full.
         """
@@ -255,9 +257,7 @@ class Stacks:
         heaps = sizer.heaps
         program = self._program()
         if program is not None and program.switches.debug_adstack:
-            from .stack_report import report
-
-            report(program.config.arch, sizer.meta.name, tasks)
+            _report(program.config.arch, sizer.meta.name, tasks)
         for heap, needed in zip((heaps.real, heaps.integer), bytes_of(tasks), strict=True):
             if not heap.fits(needed):
                 for other in list(self._sizers.values()):
@@ -329,3 +329,22 @@ class Stacks:
                 heaps.free()
             for sizer in list(self._sizers.values()):
                 sizer.forget()
+
+
+def _report(arch: str, kernel: str, tasks: Sequence[TaskPlan | None]) -> None:
+    """For ``QD_DEBUG_ADSTACK=1``: a line for each task and kind of stack, F for floats."""
+    for number, task in enumerate(tasks):
+        if task is None:
+            continue
+        source = "predicate" if task.predicated else "threads"
+        kinds = (
+            ("F", source, task.real_rows, task.real_stride),
+            ("I", "threads", task.integer_rows, task.integer_stride),
+        )
+        for kind, rows_of, rows, stride in kinds:
+            if rows * stride:
+                sys.stderr.write(
+                    f"[adstack_heap] arch={arch} kernel={kernel} task_idx={number} kind={kind}"
+                    f" src={rows_of} effective_rows={rows} stride={stride}"
+                    f" required_bytes={rows * stride}\n"
+                )
