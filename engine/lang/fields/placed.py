@@ -24,6 +24,15 @@ Array = np.ndarray[Any, Any]
 class Field(ExchangesNumpy):
     """Base of all fields: `ScalarField`, `MatrixField`, `StructField`."""
 
+    @property
+    def snode(self) -> SNode:
+        """Its node in the tree; of vectors and structs, that of the first component or member."""
+        raise NotImplementedError
+
+    def parent(self, n: int = 1) -> Any:
+        """The ``n``-th node above that of the field."""
+        return self.snode.parent(n)
+
     def __iter__(self) -> NoReturn:
         raise NotImplementedError("Struct for is only available in Quadrants scope.")
 
@@ -161,15 +170,6 @@ class PlacedField(FieldHandle, Field):
     @property
     def shape(self) -> tuple[int, ...]:
         return self.snode.shape
-
-    @property
-    def snode(self) -> SNode:
-        """Its node in the tree; of a vector field, that of the first component."""
-        raise NotImplementedError
-
-    def parent(self, n: int = 1) -> Any:
-        """The ``n``-th node above that of the field."""
-        return self.snode.parent(n)
 
     def _companion(self, kind: str) -> PlacedField | None:
         raise NotImplementedError

@@ -58,10 +58,7 @@ class StructField(StructFieldHandle, Field):
         """The fields of the members by name."""
         return dict(self._members)
 
-    @property
-    def field_dict(self) -> dict[str, Any]:
-        """The fields of the members by name."""
-        return dict(self._members)
+    field_dict = members
 
     @property
     def keys(self) -> list[str]:
@@ -110,10 +107,6 @@ class StructField(StructFieldHandle, Field):
     def shape(self) -> tuple[int, ...]:
         """The extents of the axes, those of every member."""
         return self._first().shape
-
-    def parent(self, n: int = 1) -> Any:
-        """The ``n``-th node above the first member."""
-        return self.snode.parent(n)
 
     def is_placed(self) -> bool:
         """True if all members have a place in a tree."""
