@@ -8,6 +8,7 @@ Names that Quadrants has and this version lacks raise QuadrantsUnsupportedError,
 AttributeError, when they are looked up.
 """
 
+# ruff: noqa: F403, F405  # tests compare the names with those of the modules
 from __future__ import annotations
 
 import importlib
@@ -37,19 +38,7 @@ if TYPE_CHECKING:
         QuadrantsUnsupportedError,
     )  # fmt: skip
     from .lang import ad, algorithms, experimental, graph, profiler, simt
-    from .lang.atomics import (
-        atomic_add,
-        atomic_and,
-        atomic_cas,
-        atomic_exchange,
-        atomic_max,
-        atomic_min,
-        atomic_mul,
-        atomic_or,
-        atomic_sub,
-        atomic_xor,
-        volatile_load,
-    )  # fmt: skip
+    from .lang.atomics import *
     from .lang.clock import clock_counter, clock_freq_hz
     from .lang.compile_ahead import compile_ahead
     from .lang.data_oriented import data_oriented
@@ -77,49 +66,8 @@ if TYPE_CHECKING:
     from .lang.fields.builder import FieldsBuilder, root
     from .lang.fields.indices import rescale_index
     from .lang.fields.snode import SNode
-    from .lang.functions import (
-        abs,
-        acos,
-        asin,
-        atan2,
-        bit_cast,
-        bit_shr,
-        cast,
-        ceil,
-        clz,
-        cos,
-        exp,
-        ffs,
-        floor,
-        frexp,
-        log,
-        max,
-        min,
-        one,
-        popcnt,
-        pow,
-        randn,
-        random,
-        raw_div,
-        raw_mod,
-        round,
-        rsqrt,
-        select,
-        sin,
-        sqrt,
-        stop_grad,
-        tan,
-        tanh,
-        zero,
-    )  # fmt: skip
-    from .lang.graph_blocks import (
-        GraphStatus,
-        checkpoint,
-        graph_do_while,
-        graph_parallel,
-        graph_parallel_context,
-        stream_parallel,
-    )
+    from .lang.functions import *
+    from .lang.graph_blocks import *
     from .lang.loops import loop_config, static, static_assert, static_print
     from .lang.ndarray import MatrixNdarray, ScalarNdarray, VectorNdarray
     from .lang.perf_dispatch import perf_dispatch

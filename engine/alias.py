@@ -319,8 +319,7 @@ def _main(arguments: list[str]) -> int:
         frames = int(count)
     if not arguments or arguments[0].startswith("-"):
         print(
-            "usage: python -m qd_studio.engine.alias [--frames N] FILE [ARGUMENTS]",
-            file=sys.stderr,
+            "usage: python -m qd_studio.engine.alias [--frames N] FILE [ARGUMENTS]", file=sys.stderr
         )
         return 2
     # Installed by the module under its own name: this one is __main__, and not for long.

@@ -22,23 +22,10 @@ from .option_table import OptionTable, available_cpus
 from .options import Option, did_you_mean, parse_switch
 
 __all__ = [
-    "ARCHES",
-    "CPU_ARCHES",
-    "LANGUAGE_VERSION",
-    "OPTIONS",
-    "TAICHI_ARCHES",
-    "TAICHI_OPTIONS",
-    "CompileConfig",
-    "DebugSwitches",
-    "Notice",
-    "Origin",
-    "Resolved",
-    "available_cpus",
-    "check_version",
-    "of_environment",
-    "resolve",
-    "wanted_arches",
-]
+    "ARCHES", "CPU_ARCHES", "LANGUAGE_VERSION", "OPTIONS", "TAICHI_ARCHES", "TAICHI_OPTIONS",
+    "CompileConfig", "DebugSwitches", "Notice", "Origin", "Resolved", "available_cpus",
+    "check_version", "of_environment", "resolve", "wanted_arches",
+]  # fmt: skip
 
 Origin = Literal["argument", "environment", "default", "implied"]
 

@@ -50,7 +50,7 @@ from __future__ import annotations
 
 import linecache
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from .named_tuple import NamedTuple
 
@@ -161,6 +161,9 @@ class SourceSpan(NamedTuple):
         return pad + "^" * max(width, 1)
 
 
+_NOWHERE: Final = SourceSpan("", 0)
+
+
 def _spans(loc: LocLike | None, source_line: str | None) -> list[SourceSpan]:
     """The inlining chain of `loc` as spans, innermost first.
 
@@ -179,6 +182,11 @@ def _restore(cls: type[_Located], args: tuple[object, ...], state: dict[str, obj
     error = cls.__new__(cls, *args)
     error.__setstate__(state)
     return error
+
+
+def _of_span(name: str) -> Any:
+    """The attribute of an error that is the same one of its span, or of none."""
+    return property(lambda error: getattr(error.span or _NOWHERE, name))
 
 
 class _Located(Exception):
@@ -227,33 +235,13 @@ class _Located(Exception):
             self.chain = tuple(chain)
         return self
 
-    @property
-    def file(self) -> str:
-        return self.span.file if self.span else ""
-
-    @property
-    def line(self) -> int:
-        return self.span.line if self.span else 0
-
-    @property
-    def col(self) -> int:
-        return self.span.col if self.span else 0
-
-    @property
-    def end_line(self) -> int:
-        return self.span.end_line if self.span else 0
-
-    @property
-    def end_col(self) -> int:
-        return self.span.end_col if self.span else 0
-
-    @property
-    def function(self) -> str:
-        return self.span.function if self.span else ""
-
-    @property
-    def source_line(self) -> str:
-        return self.span.source_line if self.span else ""
+    file: str = _of_span("file")
+    line: int = _of_span("line")
+    col: int = _of_span("col")
+    end_line: int = _of_span("end_line")
+    end_col: int = _of_span("end_col")
+    function: str = _of_span("function")
+    source_line: str = _of_span("source_line")
 
     def banner(self) -> str:
         """The position alone, outermost call first; empty when there is none."""
@@ -289,16 +277,10 @@ class QuadrantsCompilationError(_Located):
     """
 
     def __init__(
-        self,
-        message: str = "",
-        *,
-        span: SourceSpan | None = None,
-        chain: tuple[SourceSpan, ...] = (),
-        hint: str | None = None,
-        stage: str | None = None,
-        pass_name: str | None = None,
-    ) -> None:
-        super().__init__(message, span=span, chain=chain, hint=hint)
+        self, message: str = "", *, stage: str | None = None, pass_name: str | None = None,
+        **details: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(message, **details)
         self.stage = stage
         self.pass_name = pass_name
         self.foreign_traceback: str | None = None
@@ -410,16 +392,8 @@ class QuadrantsRuntimeError(_Located, RuntimeError):
     `kernel` is the kernel's name, where one is at fault.
     """
 
-    def __init__(
-        self,
-        message: str = "",
-        *,
-        span: SourceSpan | None = None,
-        chain: tuple[SourceSpan, ...] = (),
-        hint: str | None = None,
-        kernel: str | None = None,
-    ) -> None:
-        super().__init__(message, span=span, chain=chain, hint=hint)
+    def __init__(self, message: str = "", *, kernel: str | None = None, **details: Any) -> None:
+        super().__init__(message, **details)
         self.kernel = kernel
 
     def _body(self) -> str:

@@ -111,9 +111,7 @@ class OptionTable:
         minimum=0,
     )
     advanced_optimization: bool = option(
-        True,
-        "Simplify in rounds to a fixed point; if off, in one short round each time.",
-        key=True,
+        True, "Simplify in rounds to a fixed point; if off, in one short round each time.", key=True
     )
     cfg_optimization: bool = option(
         True, "Store-to-load forwarding and dead-store removal on the control-flow graph.", key=True
@@ -163,9 +161,7 @@ class OptionTable:
         quiet=(True,),
     )
     skip_passes: str = option(
-        "",
-        "Optional passes that do not run, with commas between: `die,constant_fold`.",
-        key=True,
+        "", "Optional passes that do not run, with commas between: `die,constant_fold`.", key=True
     )
     external_optimization_level: int = option(
         2,
@@ -260,11 +256,7 @@ class OptionTable:
         1024, "Upper limit of a block size.", key=True, scope="gpu", minimum=0
     )
     gpu_max_reg: int = option(
-        0,
-        "Registers that a GPU thread may use; 0: no limit.",
-        key=True,
-        scope="gpu",
-        minimum=0,
+        0, "Registers that a GPU thread may use; 0: no limit.", key=True, scope="gpu", minimum=0
     )
     saturating_grid_dim: int = option(
         0,
@@ -326,10 +318,7 @@ class OptionTable:
         key=True,
     )
     ad_stack_size: int = option(
-        0,
-        "Number of entries of every stack; 0: computed for each stack.",
-        key=True,
-        minimum=0,
+        0, "Number of entries of every stack; 0: computed for each stack.", key=True, minimum=0
     )
     ad_stack_budget_bytes: int = option(
         0,
@@ -380,8 +369,7 @@ class OptionTable:
         "", "File of the key that signs and checks shared entries; not the key itself."
     )
     remote_cache_trust: str = option(
-        "",
-        "Files of public ed25519 keys whose shared entries are used, separated as in `PATH`.",
+        "", "Files of public ed25519 keys whose shared entries are used, separated as in `PATH`."
     )
     remote_cache_deadline: float = option(
         100.0, "Milliseconds that a look-up in the shared cache may take.", minimum=0

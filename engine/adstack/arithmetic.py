@@ -7,16 +7,19 @@ resolver, the op and the mode, and raises `Unresolved` where the value cannot be
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
-from ..ir import Func, Op
+from ..ir import Op
 from ..ir import codes as C
 from ..types import ElementLayout
 from .intervals import Facts
 from .linear import from_linear, linear
 from .size_expr import ONE, ZERO, Arg, Binary, Const, MaxOver, Shape, SizeExpr, Var
 
-__all__ = ["DOWN", "EXACT", "RULES", "UP", "Unresolved", "Values", "min_or_max", "over"]
+if TYPE_CHECKING:
+    from .resolve import Resolver
+
+__all__ = ["DOWN", "EXACT", "RULES", "UP", "Unresolved", "min_or_max", "over"]
 
 DOWN: Final = -1
 EXACT: Final = 0
@@ -44,16 +47,6 @@ class Unresolved(Exception):
         self.named = named
 
 
-class Values(Protocol):
-    """The interface through which a rule gets the values of operands."""
-
-    func: Func
-
-    def value(self, op: Op, mode: int) -> SizeExpr: ...
-    def difference(self, a: Op, b: Op, mode: int) -> SizeExpr: ...
-    def var(self, loop: Op, axis: int) -> Var: ...
-
-
 def min_or_max(mode: int, values: list[SizeExpr]) -> SizeExpr:
     """The largest (DOWN: smallest) of some values."""
     out = values[0]
@@ -73,24 +66,24 @@ def over(var: Var, begin: SizeExpr, end: SizeExpr, e: SizeExpr, mode: int) -> Si
 # --- the rules --------------------------------------------------------------------------------
 
 
-def _argument(of: Values, op: Op, mode: int) -> SizeExpr:
+def _argument(of: Resolver, op: Op, mode: int) -> SizeExpr:
     return Arg(op.attr)
 
 
-def _shape(of: Values, op: Op, mode: int) -> SizeExpr:
+def _shape(of: Resolver, op: Op, mode: int) -> SizeExpr:
     axis: int = op.attr[0]
     param: int = op.attr[1]
     layout: ElementLayout | None = of.func.params[param].layout
     return Const(layout.shape[axis]) if layout is not None else Shape(param, axis)
 
 
-def _index(of: Values, op: Op, mode: int) -> SizeExpr:
+def _index(of: Resolver, op: Op, mode: int) -> SizeExpr:
     if op.args[0].code != C.RANGE_FOR:
         raise Unresolved(op, "the index of a loop that is no range")
     return of.var(op.args[0], op.attr)
 
 
-def _cast(of: Values, op: Op, mode: int) -> SizeExpr:
+def _cast(of: Resolver, op: Op, mode: int) -> SizeExpr:
     x = op.args[0]
     if x.type.is_int and (op.type.bits > 1 or x.type.bits == 1):
         return of.value(x, mode)
@@ -99,7 +92,7 @@ def _cast(of: Values, op: Op, mode: int) -> SizeExpr:
     raise Unresolved(op, f"an integer made from a number of the type {x.type.name}")
 
 
-def _arithmetic(of: Values, op: Op, mode: int) -> SizeExpr:
+def _arithmetic(of: Resolver, op: Op, mode: int) -> SizeExpr:
     name = _SAME[op.code]
     a, b = op.args
     if op.code == C.SUB and mode != EXACT:
@@ -109,7 +102,7 @@ def _arithmetic(of: Values, op: Op, mode: int) -> SizeExpr:
     return Binary(name, of.value(a, mode), of.value(b, mode))
 
 
-def _product(of: Values, a: Op, b: Op, mode: int) -> SizeExpr:
+def _product(of: Resolver, a: Op, b: Op, mode: int) -> SizeExpr:
     """The largest of the four products of the ends."""
     for x, y in ((a, b), (b, a)):
         if x.code == C.CONST:
@@ -120,18 +113,18 @@ def _product(of: Values, a: Op, b: Op, mode: int) -> SizeExpr:
     return min_or_max(mode, list(dict.fromkeys(corners)))
 
 
-def _negative(of: Values, op: Op, mode: int) -> SizeExpr:
+def _negative(of: Resolver, op: Op, mode: int) -> SizeExpr:
     return Binary("sub", ZERO, of.value(op.args[0], -mode))
 
 
-def _magnitude(of: Values, op: Op, mode: int) -> SizeExpr:
+def _magnitude(of: Resolver, op: Op, mode: int) -> SizeExpr:
     x = op.args[0]
     if mode == DOWN:
         return ZERO
     return Binary("max", of.value(x, mode), Binary("sub", ZERO, of.value(x, -mode)))
 
 
-def _division(of: Values, op: Op, mode: int) -> SizeExpr:
+def _division(of: Resolver, op: Op, mode: int) -> SizeExpr:
     a, b = op.args
     name = _DIVISIONS[op.code]
     floors = op.code in (C.FLOORDIV, C.FLOORMOD)
@@ -153,7 +146,7 @@ def _division(of: Values, op: Op, mode: int) -> SizeExpr:
     return _truncated(name, x, d)
 
 
-def _rough_division(of: Values, op: Op, mode: int) -> SizeExpr:
+def _rough_division(of: Resolver, op: Op, mode: int) -> SizeExpr:
     """A quotient is not larger than what is divided, a remainder not than the divisor."""
     if mode == EXACT:
         raise Unresolved(op, "a division by a number that is not known")
@@ -168,7 +161,7 @@ def _rough_division(of: Values, op: Op, mode: int) -> SizeExpr:
     return size if mode == UP else Binary("sub", ZERO, size)
 
 
-def _shift(of: Values, op: Op, mode: int) -> SizeExpr:
+def _shift(of: Resolver, op: Op, mode: int) -> SizeExpr:
     x, by = op.args
     if by.code != C.CONST or (op.code == C.BIT_SHR and op.type.is_signed):
         raise Unresolved(op, "a shift of bits")
@@ -176,7 +169,7 @@ def _shift(of: Values, op: Op, mode: int) -> SizeExpr:
     return Binary("mul" if op.code == C.BIT_SHL else "floordiv", of.value(x, mode), factor)
 
 
-def _masked(of: Values, op: Op, mode: int) -> SizeExpr:
+def _masked(of: Resolver, op: Op, mode: int) -> SizeExpr:
     x, mask = op.args
     if x.code == C.CONST:
         x, mask = mask, x
@@ -196,20 +189,20 @@ def _masked(of: Values, op: Op, mode: int) -> SizeExpr:
     return Const(bits) if mode == UP else ZERO
 
 
-def _choice(of: Values, op: Op, mode: int) -> SizeExpr:
+def _choice(of: Resolver, op: Op, mode: int) -> SizeExpr:
     values = [of.value(x, mode) for x in op.args[1:]]
     if mode == EXACT and values[0] != values[1]:
         raise Unresolved(op, "a choice between two values")
     return min_or_max(mode, values) if values[0] != values[1] else values[0]
 
 
-def _truth(of: Values, op: Op, mode: int) -> SizeExpr:
+def _truth(of: Resolver, op: Op, mode: int) -> SizeExpr:
     if mode == EXACT:
         raise Unresolved(op, "a condition")
     return ONE if mode == UP else ZERO
 
 
-def _bit_count(of: Values, op: Op, mode: int) -> SizeExpr:
+def _bit_count(of: Resolver, op: Op, mode: int) -> SizeExpr:
     if mode == EXACT:
         raise Unresolved(op, "a count of bits")
     return Const(op.args[0].type.bits) if mode == UP else ZERO
@@ -221,7 +214,7 @@ def _truncated(name: str, x: SizeExpr, d: SizeExpr) -> SizeExpr:
     return Binary("sub", Binary(name, Binary("max", ZERO, x), d), Binary(name, minus, d))
 
 
-Rule = Callable[[Values, Op, int], SizeExpr]
+Rule = Callable[["Resolver", Op, int], SizeExpr]
 
 
 def _rules() -> dict[int, Rule]:

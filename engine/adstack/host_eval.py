@@ -137,10 +137,7 @@ _Value = int | _Run | _Column
 
 
 def evaluate(
-    e: SizeExpr,
-    env: Env,
-    vars: Mapping[int, int] | None = None,
-    shown: SizeExpr | None = None,
+    e: SizeExpr, env: Env, vars: Mapping[int, int] | None = None, shown: SizeExpr | None = None
 ) -> int:
     """The exact value of ``e``.
 

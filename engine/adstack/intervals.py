@@ -61,7 +61,10 @@ class Facts:
         low, high = self.bounds(begin)[0], self.bounds(end)[1] - 1
         if var in free_vars(begin) or var in free_vars(end):  # another variable of that number
             begin, end = Var(var), Binary("add", Var(var), ONE)
-        ranges = {v: r for v, r in self.ranges.items() if v != var and not _uses(r, var)}
+        ranges = {
+            v: known for v, known in self.ranges.items()
+            if v != var and var not in free_vars(known.begin) and var not in free_vars(known.end)
+        }  # fmt: skip
         return Facts(self.params, {**ranges, var: _Range(begin, end, low, high)})
 
     # --- bounds -------------------------------------------------------------------------------
@@ -81,7 +84,8 @@ class Facts:
             case Binary():
                 return self.of_binary(e)
             case MaxOver():
-                return self.of_range(e)
+                low, high = self.inside(e.var, e.begin, e.end).bounds(e.body)
+                return (low, high) if self.is_full(e) else (min(low, 0), max(high, 0))
 
     def of_type(self, param: int) -> tuple[Bound, Bound]:
         if param >= len(self.params):
@@ -89,8 +93,7 @@ class Facts:
         dtype = self.params[param].dtype
         if dtype.bits == 1:
             return 0, 1
-        unsigned = not dtype.is_signed
-        return (0, inf) if unsigned else _ANY
+        return _ANY if dtype.is_signed else (0, inf)
 
     def of_binary(self, e: Binary) -> tuple[Bound, Bound]:
         a, b = self.bounds(e.a), self.bounds(e.b)
@@ -136,12 +139,6 @@ class Facts:
                 low, high = self.bounds(atom)
                 bound += _times(low if (times > 0) == rising else high, times)
         return bound
-
-    def of_range(self, e: MaxOver) -> tuple[Bound, Bound]:
-        low, high = self.inside(e.var, e.begin, e.end).bounds(e.body)
-        if self.is_full(e):
-            return low, high
-        return min(low, 0), max(high, 0)
 
     def is_full(self, e: MaxOver) -> bool:
         """True if the range is certainly not empty."""
@@ -237,10 +234,6 @@ class Facts:
             elif low < 0 or not self.is_less(index, Shape(e.param, axis)):
                 return False
         return True
-
-
-def _uses(known: _Range, var: int) -> bool:
-    return var in free_vars(known.begin) or var in free_vars(known.end)
 
 
 def _times(a: Bound, b: Bound) -> Bound:

@@ -54,7 +54,7 @@ def from_linear(form: Linear) -> SizeExpr:
     plus = [(atom, times) for atom, times in form.terms.items() if times > 0]
     minus = [(atom, -times) for atom, times in form.terms.items() if times < 0]
     parts = [_term(atom, times) for atom, times in plus if not isinstance(atom, MaxOver)]
-    parts.sort(key=_depends)
+    parts.sort(key=lambda part: not free_vars(part))
     if form.const > 0 or (not parts and not plus and (form.const or not minus)):
         parts.append(Const(form.const))
     parts += [_term(atom, times) for atom, times in plus if isinstance(atom, MaxOver)]
@@ -66,10 +66,6 @@ def from_linear(form: Linear) -> SizeExpr:
     if form.const < 0 and (parts != [Const(form.const)]):
         out = Binary("sub", out, Const(-form.const))
     return out
-
-
-def _depends(e: SizeExpr) -> bool:
-    return not free_vars(e)
 
 
 def _term(atom: SizeExpr, times: int) -> SizeExpr:

@@ -12,7 +12,7 @@ scalar arguments::
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -22,17 +22,14 @@ from ..types import i32, i64, pointer_to
 from .host_eval import Env
 from .predicate import Predicate, fixed_indices
 
+if TYPE_CHECKING:
+    from .reducer_kernels import Launchable
+
 __all__ = ["PredicateCounter"]
 
 _CODES: Final = {
     "lt": C.CMP_LT, "le": C.CMP_LE, "gt": C.CMP_GT, "ge": C.CMP_GE, "eq": C.CMP_EQ, "ne": C.CMP_NE,
 }  # fmt: skip
-
-
-class Launchable(Protocol):
-    """A compiled kernel."""
-
-    def launch(self, values: Sequence[Any]) -> tuple[Any, ...]: ...
 
 
 class PredicateCounter:

@@ -133,7 +133,7 @@ class _Counter:
                 if trips == ZERO:
                     return Growing(ZERO, ZERO)
                 self.growing.append(op)
-                rest = resolver.close(_minus(peak, net), [op], UP)
+                rest = resolver.close(from_linear(linear(Binary("sub", peak, net))), [op], UP)
                 total = _times(trips, resolver.close(_positive(net), [op], UP))
                 return Growing(_plus(total, rest), total)
             peak = resolver.close(peak, [op], UP)
@@ -153,10 +153,6 @@ class _Counter:
 
 def _plus(a: SizeExpr, b: SizeExpr) -> SizeExpr:
     return from_linear(linear(Binary("add", a, b)))
-
-
-def _minus(a: SizeExpr, b: SizeExpr) -> SizeExpr:
-    return from_linear(linear(Binary("sub", a, b)))
 
 
 def _times(a: SizeExpr, b: SizeExpr) -> SizeExpr:

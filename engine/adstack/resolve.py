@@ -18,6 +18,7 @@ A variable that a loop changes from its own old value has no bound: `Unresolved`
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
 from ..ir import Func, Op
@@ -102,7 +103,8 @@ class Resolver:
         """``a - b``; an undetermined part cancels if it occurs in both."""
         hidden: dict[SizeExpr, Op] = {}
         form = linear(Binary("sub", self.opaque(a, hidden), self.opaque(b, hidden)))
-        if not any(v.number in free_vars(atom) for atom in form.terms for v in _vars(hidden)):
+        numbers = {v.number for v in hidden if isinstance(v, Var)}
+        if numbers.isdisjoint(chain.from_iterable(map(free_vars, form.terms))):
             return from_linear(form)
         return Binary("sub", self.value(a, mode), self.value(b, -mode))
 
@@ -335,10 +337,6 @@ class Resolver:
 
 
 # --- small parts ------------------------------------------------------------------------------
-
-
-def _vars(hidden: dict[SizeExpr, Op]) -> list[Var]:
-    return [v for v in hidden if isinstance(v, Var)]
 
 
 def _axes(loop: Op) -> int:

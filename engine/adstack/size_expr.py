@@ -32,29 +32,10 @@ from functools import lru_cache
 from typing import Final
 
 __all__ = [
-    "ONE",
-    "OPS",
-    "ZERO",
-    "Arg",
-    "Binary",
-    "Const",
-    "MaxOver",
-    "Read",
-    "Shape",
-    "SizeExpr",
-    "SizeExprError",
-    "Var",
-    "apply",
-    "bound_vars",
-    "children",
-    "free_vars",
-    "leaves",
-    "parse",
-    "rebuild",
-    "substitute",
-    "text",
-    "walk",
-]
+    "ONE", "OPS", "ZERO", "Arg", "Binary", "Const", "MaxOver", "Read", "Shape", "SizeExpr",
+    "SizeExprError", "Var", "apply", "bound_vars", "children", "free_vars", "leaves", "parse",
+    "rebuild", "substitute", "text", "walk",
+]  # fmt: skip
 
 
 class SizeExprError(ValueError):

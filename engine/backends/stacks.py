@@ -14,13 +14,8 @@ if TYPE_CHECKING:
     from ..ir import Block
 
 __all__ = [
-    "StackLocation",
-    "overflow",
-    "rows_overflow",
-    "stack_locations",
-    "stack_meta",
-    "stack_metas",
-]
+    "StackLocation", "overflow", "rows_overflow", "stack_locations", "stack_meta", "stack_metas",
+]  # fmt: skip
 
 
 def _stacks(block: Block) -> list[Op]:

@@ -36,21 +36,9 @@ from ..named_tuple import NamedTuple
 from .parts import KEY_LENGTH, checksum, digest
 
 __all__ = [
-    "FORMAT",
-    "HEADER",
-    "MAX_SIZE",
-    "BadEntryError",
-    "Entry",
-    "Head",
-    "OtherFormatError",
-    "about_of",
-    "engine_tag",
-    "head_of",
-    "kernel_tag",
-    "load_and_code",
-    "pack",
-    "verified",
-]
+    "FORMAT", "HEADER", "MAX_SIZE", "BadEntryError", "Entry", "Head", "OtherFormatError",
+    "about_of", "engine_tag", "head_of", "kernel_tag", "load_and_code", "pack", "verified",
+]  # fmt: skip
 
 MAGIC: Final = b"QDSE"
 FORMAT: Final = 1

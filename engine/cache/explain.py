@@ -19,9 +19,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from .store import Info
 
 __all__ = ["Difference", "Nearest", "differences", "nearest", "span_of"]
 
@@ -52,34 +55,24 @@ class Difference(NamedTuple):
     lines: tuple[str, ...] = ()
 
 
-class HasAbout(Protocol):
-    """An object that describes an entry; `store.Info` is one."""
-
-    @property
-    def about(self) -> dict[str, Any]: ...
-
-
-Described = TypeVar("Described", bound=HasAbout)
-
-
 class Nearest(NamedTuple):
     """The entry with the fewest differences, and those differences.
 
     info: the entry as it was passed. about: its description, or that of its nearest version.
     """
 
-    info: Any
+    info: Info
     differences: tuple[Difference, ...]
     about: Mapping[str, Any]
 
 
-def nearest(infos: Iterable[Described], about: Mapping[str, Any]) -> Nearest | None:
+def nearest(infos: Iterable[Info], about: Mapping[str, Any]) -> Nearest | None:
     """The entry most like ``about`` among those of the same kernel; None if there is none.
 
     infos: newest first; among equally near ones the first is returned. Kernels are the same if
     their names are equal, and so are their files or their texts (after a move of the file).
     """
-    best: tuple[Described, Mapping[str, Any]] | None = None
+    best: tuple[Info, Mapping[str, Any]] | None = None
     least = 0
     for info in infos:
         if not _same_kernel(info.about, about):

@@ -45,28 +45,10 @@ if TYPE_CHECKING:
     from ..config import CompileConfig
 
 __all__ = [
-    "SUFFIX",
-    "UntrustedError",
-    "can_lock",
-    "check",
-    "create",
-    "default_root",
-    "dry",
-    "entry_name",
-    "fault_of",
-    "fetch",
-    "is_layer",
-    "is_temporary",
-    "is_there",
-    "key_in_name",
-    "locked",
-    "names_in",
-    "put",
-    "root_of",
-    "set_dry",
-    "start_of",
-    "warn_once",
-]
+    "SUFFIX", "UntrustedError", "can_lock", "check", "create", "default_root", "dry", "entry_name",
+    "fault_of", "fetch", "is_layer", "is_temporary", "is_there", "key_in_name", "locked",
+    "names_in", "put", "root_of", "set_dry", "start_of", "warn_once",
+]  # fmt: skip
 
 SUFFIX: Final = f".qd{FORMAT}"
 _TEMPORARY: Final = ".tmp"

@@ -17,7 +17,7 @@ import atexit
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..named_tuple import NamedTuple
 from . import folder, running
@@ -25,11 +25,10 @@ from .entry import BadEntryError
 from .parts import KEY_LENGTH, digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..config import CompileConfig
+    from .remote.client import Remote
 
-__all__ = ["FOLDER", "MOST", "Shared", "Used", "begin", "compiled_last_time", "note", "read"]
+__all__ = ["FOLDER", "MOST", "Used", "begin", "compiled_last_time", "note", "read"]
 
 FOLDER: Final = "last_run"
 MOST: Final = 2000
@@ -48,22 +47,13 @@ class Used(NamedTuple):
     kernel: str
 
 
-class Shared(Protocol):
-    """The shared cache, as far as it is used here: a `remote.client.Remote`."""
-
-    def fetch_ahead(
-        self, script: str, kept: Callable[[], bytes | None], path_of: Callable[[Used], str]
-    ) -> None: ...
-    def offer_list(self, script: str, data: bytes) -> None: ...
-
-
 class _Run:
     """The entries that this process used from one root. remote: the shared cache, if any."""
 
     def __init__(self, root: str, script: str) -> None:
         self.root, self.script = root, script
         self.used: dict[Used, None] = {}
-        self.remote: Shared | None = None
+        self.remote: Remote | None = None
 
     @property
     def path(self) -> str:
@@ -81,7 +71,7 @@ _process = 0
 """The process whose list is kept; 0 before `begin`."""
 
 
-def begin(config: CompileConfig, remote: Shared | None) -> None:
+def begin(config: CompileConfig, remote: Remote | None) -> None:
     """Start the list of a program, and fetch what its last run used from the shared cache."""
     global _process
     script = _main_script()

@@ -92,13 +92,10 @@ class Answer(NamedTuple):
 class Statistics:
     """Counters of a store in this process. failed: entries that could not be written."""
 
-    __slots__ = (
-        "bytes_read", "bytes_written", "damaged", "failed", "hits", "misses", "stored",
-    )  # fmt: skip
+    __slots__ = ("damaged", "failed", "hits", "misses", "stored")
 
     def __init__(self) -> None:
         self.hits = self.misses = self.stored = self.damaged = self.failed = 0
-        self.bytes_read = self.bytes_written = 0
 
 
 class Store:
@@ -145,7 +142,6 @@ class Store:
             counts.damaged += 1
             return Answer(DAMAGED, self._unusable(path, error), path=path)
         counts.hits += 1
-        counts.bytes_read += len(data)
         last_run.note(self.root, self.layer, key, kernel)
         return Answer(HIT, load=load, code=code, path=path, source="disk")
 
@@ -188,7 +184,6 @@ class Store:
             self._unwritable(error)
             return False
         self.statistics.stored += 1
-        self.statistics.bytes_written += len(data)
         cleaning.after_write(self.root, self.rules, len(data), str(about.get("engine", "")))
         return True
 

@@ -6,6 +6,7 @@ are converted to the type of ``x``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..frontend.registry import intrinsic
@@ -17,58 +18,26 @@ __all__ = [
 ]  # fmt: skip
 
 
-@intrinsic("atomic_add")
-def atomic_add(x: Any, y: Any) -> Any:
-    """x += y."""
-    only_in_kernels("atomic_add")
+def _update(how: str, text: str) -> Callable[[Any, Any], Any]:
+    """The function ``atomic_<how>`` of two operands. text: its docstring."""
+    name = f"atomic_{how}"
+
+    def update(x: Any, y: Any) -> Any:
+        only_in_kernels(name)
+
+    update.__name__, update.__qualname__, update.__doc__ = name, name, text
+    return intrinsic(name)(update)
 
 
-@intrinsic("atomic_sub")
-def atomic_sub(x: Any, y: Any) -> Any:
-    """x -= y."""
-    only_in_kernels("atomic_sub")
-
-
-@intrinsic("atomic_mul")
-def atomic_mul(x: Any, y: Any) -> Any:
-    """x *= y."""
-    only_in_kernels("atomic_mul")
-
-
-@intrinsic("atomic_min")
-def atomic_min(x: Any, y: Any) -> Any:
-    """x = min(x, y)."""
-    only_in_kernels("atomic_min")
-
-
-@intrinsic("atomic_max")
-def atomic_max(x: Any, y: Any) -> Any:
-    """x = max(x, y)."""
-    only_in_kernels("atomic_max")
-
-
-@intrinsic("atomic_and")
-def atomic_and(x: Any, y: Any) -> Any:
-    """x &= y, for integers."""
-    only_in_kernels("atomic_and")
-
-
-@intrinsic("atomic_or")
-def atomic_or(x: Any, y: Any) -> Any:
-    """x |= y, for integers."""
-    only_in_kernels("atomic_or")
-
-
-@intrinsic("atomic_xor")
-def atomic_xor(x: Any, y: Any) -> Any:
-    """x ^= y, for integers."""
-    only_in_kernels("atomic_xor")
-
-
-@intrinsic("atomic_exchange")
-def atomic_exchange(x: Any, y: Any) -> Any:
-    """x = y."""
-    only_in_kernels("atomic_exchange")
+atomic_add = _update("add", "x += y.")
+atomic_sub = _update("sub", "x -= y.")
+atomic_mul = _update("mul", "x *= y.")
+atomic_min = _update("min", "x = min(x, y).")
+atomic_max = _update("max", "x = max(x, y).")
+atomic_and = _update("and", "x &= y, for integers.")
+atomic_or = _update("or", "x |= y, for integers.")
+atomic_xor = _update("xor", "x ^= y, for integers.")
+atomic_exchange = _update("exchange", "x = y.")
 
 
 @intrinsic("atomic_cas")

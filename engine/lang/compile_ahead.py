@@ -4,29 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from types import MethodType
-from typing import Any, Final
+from typing import Any
 
-from ..backends.base import Artifact
 from ..errors import QuadrantsTypeError
 from ..runtime import ahead
-from ..runtime.launch import Prepared
 from .kernel import Kernel
 
 __all__ = ["compile_ahead"]
-
-
-class _Task:
-    """See `ahead.Task`."""
-
-    def __init__(self, prepared: Prepared) -> None:
-        self.program: Final = prepared.program
-        self._prepared: Final = prepared
-
-    def begin(self) -> Artifact | None:
-        return self._prepared.code()
-
-    def finish(self) -> None:
-        self._prepared.variant()
 
 
 def compile_ahead(kernel: Any, *args: Any, **kwargs: Any) -> None:
@@ -50,7 +34,7 @@ def compile_ahead(kernel: Any, *args: Any, **kwargs: Any) -> None:
     found.get_ready(args)
     prepared = found.launchers.prepare(args)
     if ahead.in_background(prepared.program):
-        ahead.submit(_Task(prepared))
+        ahead.submit(prepared)
         return
     with suppress(Exception):  # the call raises it
-        prepared.variant(ahead=True)
+        prepared.finish(ahead=True)

@@ -7,6 +7,7 @@ kernel is compiled, they compute with Python's numbers; vectors and matrices ele
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from ..errors import QuadrantsAssertionError
@@ -31,39 +32,30 @@ def only_in_kernels(name: str) -> NoReturn:
     raise QuadrantsAssertionError(f"qd.{name} can only be used in a kernel")
 
 
-@intrinsic("sin")
-@elementwise
-def sin(x: Any) -> Any:
-    """Sine of radians."""
-    return math.sin(x)
+def of_math(name: str, text: str, module: str = __name__) -> Callable[[Any], Any]:
+    """The function of Python's `math` of that name, for vectors and matrices as well.
+
+    text: its docstring. module: that it belongs to.
+    """
+    fn = getattr(math, name)
+
+    def apply(x: Any) -> Any:
+        return fn(x)
+
+    apply.__name__, apply.__qualname__, apply.__doc__ = name, name, text
+    apply.__module__ = module
+    return intrinsic(name)(elementwise(apply))
 
 
-@intrinsic("cos")
-@elementwise
-def cos(x: Any) -> Any:
-    """Cosine of radians."""
-    return math.cos(x)
-
-
-@intrinsic("tan")
-@elementwise
-def tan(x: Any) -> Any:
-    """Tangent of radians."""
-    return math.tan(x)
-
-
-@intrinsic("asin")
-@elementwise
-def asin(x: Any) -> Any:
-    """Inverse sine, in radians."""
-    return math.asin(x)
-
-
-@intrinsic("acos")
-@elementwise
-def acos(x: Any) -> Any:
-    """Inverse cosine, in radians."""
-    return math.acos(x)
+sin = of_math("sin", "Sine of radians.")
+cos = of_math("cos", "Cosine of radians.")
+tan = of_math("tan", "Tangent of radians.")
+asin = of_math("asin", "Inverse sine, in radians.")
+acos = of_math("acos", "Inverse cosine, in radians.")
+tanh = of_math("tanh", "Hyperbolic tangent.")
+exp = of_math("exp", "e ** x.")
+log = of_math("log", "Natural logarithm.")
+sqrt = of_math("sqrt", "Square root.")
 
 
 @intrinsic("atan2")
@@ -71,34 +63,6 @@ def acos(x: Any) -> Any:
 def atan2(a: Any, b: Any) -> Any:
     """The angle of the point (b, a), in radians."""
     return math.atan2(a, b)
-
-
-@intrinsic("tanh")
-@elementwise
-def tanh(x: Any) -> Any:
-    """Hyperbolic tangent."""
-    return math.tanh(x)
-
-
-@intrinsic("exp")
-@elementwise
-def exp(x: Any) -> Any:
-    """e ** x."""
-    return math.exp(x)
-
-
-@intrinsic("log")
-@elementwise
-def log(x: Any) -> Any:
-    """Natural logarithm."""
-    return math.log(x)
-
-
-@intrinsic("sqrt")
-@elementwise
-def sqrt(x: Any) -> Any:
-    """Square root."""
-    return math.sqrt(x)
 
 
 @intrinsic("rsqrt")

@@ -118,10 +118,6 @@ pyquadrants: Final = PyQuadrants()
 _ending: list[bool] = []
 
 
-def _first_use() -> None:
-    pyquadrants.materialize()
-
-
 def _program_ends() -> None:
     _ending.append(True)
     try:
@@ -130,7 +126,7 @@ def _program_ends() -> None:
         _ending.pop()
 
 
-builder.first_use[0] = _first_use
+builder.first_use[0] = lambda: pyquadrants.materialize()  # by its name: programs replace it
 program.ending.append(_program_ends)
 
 

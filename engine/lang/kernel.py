@@ -22,11 +22,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ..errors import (
-    QuadrantsCompilationError,
-    QuadrantsRuntimeError,
-    QuadrantsSyntaxError,
-)
+from ..errors import QuadrantsCompilationError, QuadrantsRuntimeError, QuadrantsSyntaxError
 from ..imports import load
 from ..runtime import launch, program
 from ..types import DATA_ORIENTED
@@ -156,9 +152,8 @@ class Kernel:
 
     def _on_stream(self, stream: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Launch on a stream that is not the default one."""
-        if self._per_object and args:
-            self._check_owner(args[0])
-            return self.of(args[0])._on_stream(stream, args, kwargs)
+        if (kernel := self.owned(args)) is not self:
+            return kernel._on_stream(stream, args, kwargs)
         handle = self.launchers.stream(stream)
         if kwargs:
             args = self.launchers.bind(args, kwargs)
@@ -219,8 +214,7 @@ class Kernel:
             name = self.decl.params[0].name
             text = f"{self.decl.qualname}() missing 1 required positional argument: '{name}'"
             raise TypeError(text)
-        self._check_owner(args[0])
-        return self.of(args[0])(*args)
+        return self.owned(args)(*args)
 
     def _check_owner(self, instance: Any) -> None:
         cls: type = instance if isinstance(instance, type) else type(instance)
@@ -264,9 +258,7 @@ class Kernel:
                 hint="resume() is for kernels with checkpoints: "
                 "@qd.kernel(graph=True, checkpoints=True)",
             )  # fmt: skip
-        if self._per_object and args:
-            self._check_owner(args[0])
-            kernel = self.of(args[0])
+        if (kernel := self.owned(args)) is not self:
             return kernel.resume(*args[1:], from_checkpoint=from_checkpoint, **kwargs)
         if self._owner is not None:
             args = (self._owner(), *args)
@@ -278,12 +270,15 @@ class Kernel:
             _shorten(error)
             raise
 
-    def forget_launchers(self) -> None:
-        """Make the next call look up the memory of fields again."""
+    def _begin_again(self, forget: Callable[[], None]) -> None:
         with self.launchers.lock:
-            self.launchers.forget_chain()
+            forget()
             self._hot = self._dispatch if self._per_object else self._miss
             self._streams = {}
+
+    def forget_launchers(self) -> None:
+        """Make the next call look up the memory of fields again."""
+        self._begin_again(self.launchers.forget_chain)
 
     def forget_mode(self) -> None:
         """Make the next call differentiate the kernel again, if differentiation made it."""
@@ -292,10 +287,7 @@ class Kernel:
 
     def program_ended(self) -> None:
         """Forget the compiled code; the next call compiles again."""
-        with self.launchers.lock:
-            self.launchers.stop()
-            self._hot = self._dispatch if self._per_object else self._miss
-            self._streams = {}
+        self._begin_again(self.launchers.stop)
 
     @property
     def _primal(self) -> Primal:

@@ -25,15 +25,7 @@ from ..errors import (
 )
 from ..frontend.specialization import NdarrayKey, ndarray_key
 from ..runtime import program
-from ..types import (
-    ArrayHandle,
-    CompoundType,
-    DataType,
-    MatrixType,
-    WriteCounter,
-    i32,
-    matrix_type,
-)
+from ..types import ArrayHandle, CompoundType, DataType, MatrixType, WriteCounter, i32, matrix_type
 from .elements import Elements, Window, allocated, assign, elements_of, fresh, release
 from .fields.axes import MAX_AXES
 from .host import (

@@ -17,6 +17,7 @@ import os
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from ..errors import QuadrantsRuntimeError, QuadrantsSyntaxError
@@ -109,13 +110,8 @@ class PerformanceDispatcher:
         them. QuadrantsSyntaxError for a different number of parameters.
         """
 
-        def add(fn: Any) -> Any:
-            return self.register_one(fn, is_compatible)
-
-        return add if fn is None else add(fn)
-
-    def register_one(self, fn: Any, is_compatible: Callable[..., bool] | None) -> Any:
-        """`register` for a function and its condition."""
+        if fn is None:
+            return partial(self.register, is_compatible=is_compatible)
         name = getattr(fn, "__name__", type(fn).__name__)
         count = _parameters(fn)
         if count != self._count:
@@ -124,8 +120,7 @@ class PerformanceDispatcher:
                 f"perf_dispatch function prototype {self._count}: {name} cannot be an "
                 f"implementation of {self.__name__}"
             )
-        one = _Implementation(name, fn, is_compatible)
-        self._implementations.append(one)
+        self._implementations.append(_Implementation(name, fn, is_compatible))
         self._geometries.clear()
         self._last = None
         self._log(f"registered '{name}'")

@@ -32,26 +32,19 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..named_tuple import NamedTuple
 
-__all__ = ["Amount", "Case", "Check", "HasWorkloads", "Size", "Workload", "check", "declare"]
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+__all__ = ["Amount", "Case", "Check", "Size", "Workload", "check", "declare"]
 
 Size = int | float | str
 Amount = int | Callable[..., int] | None
 Check = Callable[[tuple[Any, ...], tuple[Any, ...], Any], object]
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class HasWorkloads(Protocol):
-    """The attributes of a kernel that `declare` and `check` need."""
-
-    workloads: list[Workload]
-    checks: list[Check]
-
-    @property
-    def name(self) -> str: ...
 
 
 class Case(NamedTuple):
@@ -106,7 +99,7 @@ class Workload:
 
 
 def declare(
-    kernel: HasWorkloads, *, bytes: Amount = None, flops: Amount = None, **sizes: Any
+    kernel: Kernel, *, bytes: Amount = None, flops: Amount = None, **sizes: Any
 ) -> Callable[[F], F]:
     """The decorator ``@kernel.workload(...)``.
 
@@ -133,7 +126,7 @@ def declare(
     return decorate
 
 
-def check(kernel: HasWorkloads, function: F) -> F:
+def check(kernel: Kernel, function: F) -> F:
     """The decorator ``@kernel.check``. TypeError if the function cannot take three arguments."""
     where = f"{kernel.name}.check"
     if not callable(function):

@@ -14,24 +14,15 @@ import atexit
 import threading
 from collections import deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from ..backends.base import FORK_HANDLERS
 from .program import Program
 
 if TYPE_CHECKING:
-    from ..backends.base import Artifact
+    from .launch import Prepared
 
-__all__ = ["Task", "in_background", "submit"]
-
-
-class Task(Protocol):
-    """The compile of one kernel. begin: makes what `finish` loads; None if that is nothing."""
-
-    program: Program
-
-    def begin(self) -> Artifact | None: ...
-    def finish(self) -> None: ...
+__all__ = ["in_background", "submit"]
 
 
 _AT_EXIT: Final = 1.0
@@ -42,7 +33,7 @@ _lock = threading.Lock()
 _loading = threading.Lock()
 """Held while a kernel is loaded."""
 _ending = False
-_queue: Final[deque[Task]] = deque()
+_queue: Final[deque[Prepared]] = deque()
 _thread: threading.Thread | None = None
 
 
@@ -55,7 +46,7 @@ def in_background(program: Program) -> bool:
     return background.available()
 
 
-def submit(task: Task) -> None:
+def submit(task: Prepared) -> None:
     """Compile a kernel in the background, after those that were submitted before."""
     global _thread
     with _lock:
@@ -68,7 +59,7 @@ def submit(task: Task) -> None:
 def _work() -> None:
     """The thread: pass all kernels to the helper, then load them one by one."""
     global _thread
-    waiting: deque[tuple[Task, Any]] = deque()
+    waiting: deque[tuple[Prepared, Any]] = deque()
     while True:
         with _lock:
             task = _queue.popleft() if _queue else None
@@ -85,7 +76,7 @@ def _work() -> None:
                 waiting.append((task, first and first.pending))
 
 
-def _finish(waiting: deque[tuple[Task, Any]]) -> None:
+def _finish(waiting: deque[tuple[Prepared, Any]]) -> None:
     """Load the kernel that was submitted first, or wait for it a little."""
     task, pending = waiting[0]
     if pending is not None and not pending.ready and not pending.lost and task.program.alive:

@@ -416,8 +416,8 @@ class Prepared:
         self._compiled: Final = compiled
         self._found: Final = found
 
-    def code(self) -> Artifact | None:
-        """The code, which may be in the making; None if the call has to compile.
+    def begin(self) -> Artifact | None:
+        """The code, which may be in the making, for `finish` to load; None if that is nothing.
 
         The caches have it then, but the kernel is not loaded.
         """
@@ -432,7 +432,7 @@ class Prepared:
             request = CompileRequest(decl, spec_keys, program.config, program.backend)
             return code_ahead(program, request, self._found)
 
-    def variant(self, ahead: bool = False) -> None:
+    def finish(self, ahead: bool = False) -> None:
         """Obtain the kernel, as a call does. ahead: see `obtain`."""
         self._launchers._variant(self._compiled, self._found, ahead)  # pyright: ignore
 

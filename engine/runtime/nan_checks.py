@@ -24,7 +24,7 @@ import numpy as np
 
 from ..backends.array_memory import DeviceArray, host_copy
 from ..errors import NanError, QuadrantsRuntimeError, QuadrantsUnsupportedError
-from ..ir import Func, Loc, Op, Param, parse, to_text
+from ..ir import Func, Loc, Op, Param, parse, to_text, walk
 from ..ir import codes as C
 from ..named_tuple import NamedTuple
 from ..passes.insert_nan_checks import FINAL, Site, decoded, is_sink
@@ -267,7 +267,7 @@ def find(
 
 def _run(func: Func, values: Callable[[], list[Any]], site: Site | None, seed: int) -> Traced:
     """Run all of the kernel, or the iteration of the site if that is too much."""
-    from ..backends.interp.nan_trace import trace, trace_at
+    from ..backends.interp.nan_trace import trace
 
     try:
         return trace(func, values(), seed, _IN_ORDER)
@@ -278,7 +278,7 @@ def _run(func: Func, values: Callable[[], list[Any]], site: Site | None, seed: i
     tasks = func.tasks()
     if site.task >= len(tasks) or tasks[site.task].attr.kind == "serial":
         number = None
-    return trace_at(func, values(), seed, site.task, number, _ONE)
+    return trace(func, values(), seed, _ONE, site.task, number)
 
 
 def _bad_count(value: Any) -> int:
@@ -344,8 +344,10 @@ def _finding(
     ])  # fmt: skip
     if kind == "unknown":
         steps = steps[1:]
+    tasks = enumerate(func.tasks())
+    task = next((i for i, t in tasks if origin.op in walk(t.regions[1])), 0)
     return NanFinding(
-        kind, what, func.name, origin.op.loc, inputs, steps, _task_of(func, origin.op),
+        kind, what, func.name, origin.op.loc, inputs, steps, task,
         origin.indices, _element(func, found.memory, found.element), found.op.loc, note,
         int(origin.memory[1:]) if kind == "loaded" and not note else -1,
     )  # fmt: skip
@@ -364,12 +366,6 @@ def _held(func: Func, origin: Bad, values: Callable[[], list[Any]]) -> bool:
     if param.layout is None and param.axes is None and len(origin.element) == value.ndim:
         return not np.isfinite(value[origin.element])
     return _bad_count(value) > 0
-
-
-def _task_of(func: Func, op: Op) -> int:
-    from ..ir import walk
-
-    return next((i for i, t in enumerate(func.tasks()) if op in walk(t.regions[1])), 0)
 
 
 # ---- texts

@@ -58,6 +58,9 @@ def _warn_of_dumps(config: CompileConfig, switches: DebugSwitches) -> None:
         )  # fmt: skip
 
 
+def _nothing() -> None: ...
+
+
 def _dumps(config: CompileConfig, switches: DebugSwitches) -> list[Any]:
     """The instruments that print and dump IR; passes are imported only if an option asks for it."""
     if not (config.print_ir or config.print_preprocessed_ir or switches.dumps):
@@ -65,12 +68,6 @@ def _dumps(config: CompileConfig, switches: DebugSwitches) -> list[Any]:
     from ..passes import instruments_for
 
     return list(instruments_for(config, switches))
-
-
-def _profiler() -> Profiler:
-    from .profiler import Profiler
-
-    return Profiler()
 
 
 class Program:
@@ -98,7 +95,11 @@ class Program:
         self.switches: Final = switches or DebugSwitches()
         self.instruments: list[Any] = _dumps(config, self.switches)
         self.launches = 0
-        self.profiler: Final = _profiler() if config.kernel_profiler else None
+        self.profiler: Profiler | None = None
+        if config.kernel_profiler:
+            from .profiler import Profiler
+
+            self.profiler = Profiler()
         self.lock: Final = threading.RLock()
         self.device: Final = backend.open(config)
         self.offline: Final = Offline(config, backend)
@@ -155,19 +156,15 @@ class Program:
         with self._owning:
             return list(self.owned)
 
-    def forget_launchers(self) -> None:
-        """Make launches look up all memory again, after memory of the program was freed."""
-        for thing in self._all_owned():
-            forget = getattr(thing, "forget_launchers", None)
-            if forget is not None:
-                forget()
+    def forget(self, what: str) -> None:
+        """Call the method ``what`` of everything that belongs to the program and has it.
 
-    def forget_modes(self) -> None:
-        """Differentiate kernels again, after fields that were used without gradients got some."""
+        ``forget_launchers``: launches look up all memory again, after some was freed.
+        ``forget_mode``: kernels are differentiated again, after fields that were used without
+        gradients got some.
+        """
         for thing in self._all_owned():
-            forget = getattr(thing, "forget_mode", None)
-            if forget is not None:
-                forget()
+            getattr(thing, what, _nothing)()
 
     def hold(self) -> None:
         """Wait for compiles, and for launches of kernels with adstacks, in other threads.
@@ -230,23 +227,12 @@ def _before_fork() -> None:
         recording.recorder.before_fork()  # the last: all other locks may be held around its own
 
 
-def _after_fork() -> None:
-    if recording.recorder is not None:
-        recording.recorder.after_fork()
-    for _, in_parent, _ in base.FORK_HANDLERS:
-        in_parent()
-    _released()
-
-
-def _in_child() -> None:
-    if recording.recorder is not None:
-        recording.recorder.in_child()
-    for _, _, in_child in base.FORK_HANDLERS:
-        in_child()
-    _released()
-
-
-def _released() -> None:
+def _after_fork(in_child: bool) -> None:
+    recorder = recording.recorder
+    if recorder is not None:
+        (recorder.in_child if in_child else recorder.after_fork)()
+    for handlers in base.FORK_HANDLERS:
+        handlers[1 + in_child]()
     chaining.release()
     while _forking:
         _forking.pop().let_go()
@@ -254,7 +240,10 @@ def _released() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=lambda: _after_fork(False),
+        after_in_child=lambda: _after_fork(True),
+    )  # fmt: skip
 
 
 def current() -> Program:
@@ -331,17 +320,13 @@ def init(
         _current = Program(config.freeze(), loaded, dict(found.origins), switches)
         _current.offline.start()
         if _current.offline.is_empty():
-            _preload(backend, _current.offline.injected())
+            from . import preload
+
+            preload.start(backend, _current.offline.injected())
+            if backend == "cuda":
+                preload.modules()
         log.debug(f"Starting on arch={name}")
     return None
-
-
-def _preload(backend: str, cache: InjectedCache) -> None:
-    from .preload import modules, start
-
-    start(backend, cache)
-    if backend == "cuda":
-        modules()
 
 
 def reset() -> None:

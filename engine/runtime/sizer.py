@@ -17,7 +17,7 @@ is no padding between them, and the row's end is rounded up to that width.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -27,15 +27,16 @@ from ..adstack.caches import Caches, Observed
 from ..adstack.host_eval import Env
 from ..adstack.max_reducer import MaxReducerSpec, in_rounds, recognise, substituted
 from ..adstack.size_expr import Arg, Const, Read, SizeExpr, leaves, parse
+from ..backends.array_memory import DeviceArray, host_copy
 from ..backends.base import Executable, StackMeta, StackPlan, TaskMeta, TaskPlan
 from ..named_tuple import NamedTuple
-from .fetch import FETCH
 from .overflow import over_budget
 
 if TYPE_CHECKING:
+    from ..types import WriteCounter
     from .stacks import Stacks
 
-__all__ = ["Need", "Sizer", "Source", "bytes_of"]
+__all__ = ["FETCH", "Need", "Sizer", "bytes_of"]
 
 
 _COMPARED: Final = 1 << 16
@@ -43,11 +44,20 @@ _COMPARED: Final = 1 << 16
 with more."""
 
 
-class Source(Protocol):
-    """The source of an array argument; see `types.write_counter`."""
+class _FromDevice:
+    """Reads arrays in device memory; see `adstack.host_eval.Fetch`. Waits for earlier launches."""
 
-    @property
-    def count(self) -> int | None: ...
+    def whole(self, value: DeviceArray) -> np.ndarray[Any, Any]:
+        return host_copy(value)
+
+    def element(self, value: DeviceArray, number: int) -> int:
+        out = np.empty(1, value.dtype)
+        assert value.memory is not None
+        value.memory.read(value.offset + number * value.dtype.itemsize, out)
+        return int(out[0])
+
+
+FETCH: Final = _FromDevice()
 
 
 class Need(NamedTuple):
@@ -224,10 +234,10 @@ class Sizer:
 
     # --- a launch -------------------------------------------------------------------------------
 
-    def plan(self, values: Sequence[Any], sources: Sequence[Source | None] = ()) -> StackPlan:
+    def plan(self, values: Sequence[Any], sources: Sequence[WriteCounter | None] = ()) -> StackPlan:
         """The plan for a launch with these values; the last one, if it is still valid.
 
-        sources: the source of each array; None, or an empty sequence, for unknown memory.
+        sources: the counter of each array; None, or an empty sequence, for unknown memory.
         """
         env = self.env(values)
         seen = tuple([self._observe(need, env, sources) for need in self.needs])
@@ -284,7 +294,7 @@ class Sizer:
             self.ready = ready
         return ready
 
-    def _observe(self, need: Need, env: Env, sources: Sequence[Source | None]) -> int | None:
+    def _observe(self, need: Need, env: Env, sources: Sequence[WriteCounter | None]) -> int | None:
         if need.kind == "arg":
             return int(env.values[need.param])
         if need.kind == "shape":

@@ -15,6 +15,7 @@ the plan only, and a full stack is reported when the host waits for the device.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Mapping, Sequence
@@ -35,10 +36,11 @@ from ..errors import AdStackOverflowError
 from ..ir import Func, to_text
 from .compile import make_code
 from .overflow import diagnosis, out_of_memory
-from .sizer import Sizer, Source, bytes_of
+from .sizer import Sizer, bytes_of
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
+    from ..types import WriteCounter
     from .program import Program
 
 __all__ = ["Heap", "Heaps", "Stacks"]
@@ -202,11 +204,11 @@ class Stacks:
 
     def launch(
         self, executable: Executable, values: Sequence[Any], seed: int = 0,
-        sources: Sequence[Source | None] = (), times: list[int] | None = None,
+        sources: Sequence[WriteCounter | None] = (), times: list[int] | None = None,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Launch a kernel with adstacks.
 
-        sources: the source of each array, None for memory that is not ours; an empty sequence if
+        sources: the counter of each array, None for memory that is not ours; an empty sequence if
         nothing is known. times: see `Executable.launch`. AdStackOverflowError, with its possible
         causes, if a stack was full.
         """
@@ -215,7 +217,7 @@ class Stacks:
             plan = sizer.plan(values, sources)
             if sizer.heaps.device is not None:
                 late: Any = executable
-                late.diagnose = partial(self._found_late, sizer, list(values), plan)
+                late.diagnose = partial(self.diagnosed, sizer, list(values), plan)
                 return executable.launch(values, seed, plan, times=times)
             if not executable.meta.prints:
                 return self._run(sizer, executable, values, seed, plan, times)
@@ -234,26 +236,19 @@ class Stacks:
         try:
             return executable.launch(values, seed, plan, times=times)
         except AdStackOverflowError as error:
-            with self.lock:
-                raise self.diagnosed(sizer, error, values, plan) from None
+            raise self.diagnosed(sizer, values, plan, error) from None
         finally:
             del memory
 
-    def _found_late(
+    def diagnosed(
         self, sizer: Sizer, values: Sequence[Any], plan: StackPlan, error: AdStackOverflowError
     ) -> AdStackOverflowError:
-        """As `diagnosed`, for the last launch of a kernel, which has not been waited for."""
-        with self.lock:
-            return self.diagnosed(sizer, error, values, plan)
-
-    def diagnosed(
-        self, sizer: Sizer, error: AdStackOverflowError, values: Sequence[Any], plan: StackPlan
-    ) -> AdStackOverflowError:
         """The error of a full stack, with its possible causes. The next launch sizes again."""
-        explained = diagnosis(error, sizer, values, plan)
-        sizer.overflow = explained.message
-        sizer.forget()
-        return explained
+        with self.lock:
+            explained = diagnosis(error, sizer, values, plan)
+            sizer.overflow = explained.message
+            sizer.forget()
+            return explained
 
     # --- heaps ----------------------------------------------------------------------------------
 
@@ -262,9 +257,7 @@ class Stacks:
         heaps = sizer.heaps
         program = self._program()
         if program is not None and program.switches.debug_adstack:
-            from .stack_report import report
-
-            report(program.config.arch, sizer.meta.name, tasks)
+            _report(program.config.arch, sizer.meta.name, tasks)
         for heap, needed in zip((heaps.real, heaps.integer), bytes_of(tasks), strict=True):
             if not heap.fits(needed):
                 for other in list(self._sizers.values()):
@@ -332,10 +325,26 @@ class Stacks:
     def program_ended(self) -> None:
         """Free the memory, once launches that use it have ended."""
         with self.lock:
-            self._forget_all()
+            for heaps in self._heaps.values():
+                heaps.free()
+            for sizer in list(self._sizers.values()):
+                sizer.forget()
 
-    def _forget_all(self) -> None:
-        for heaps in self._heaps.values():
-            heaps.free()
-        for sizer in list(self._sizers.values()):
-            sizer.forget()
+
+def _report(arch: str, kernel: str, tasks: Sequence[TaskPlan | None]) -> None:
+    """For ``QD_DEBUG_ADSTACK=1``: a line for each task and kind of stack, F for floats."""
+    for number, task in enumerate(tasks):
+        if task is None:
+            continue
+        source = "predicate" if task.predicated else "threads"
+        kinds = (
+            ("F", source, task.real_rows, task.real_stride),
+            ("I", "threads", task.integer_rows, task.integer_stride),
+        )
+        for kind, rows_of, rows, stride in kinds:
+            if rows * stride:
+                sys.stderr.write(
+                    f"[adstack_heap] arch={arch} kernel={kernel} task_idx={number} kind={kind}"
+                    f" src={rows_of} effective_rows={rows} stride={stride}"
+                    f" required_bytes={rows * stride}\n"
+                )

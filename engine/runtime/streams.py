@@ -8,7 +8,6 @@ library with ``__cuda_stream__`` or ``cuda_stream`` can be passed where a stream
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Any, Final, Self
 
 from ..errors import QuadrantsRuntimeError
@@ -60,10 +59,7 @@ class _Held:
         self.live()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+    def __exit__(self, *_: object) -> None:
         self.destroy()
 
 

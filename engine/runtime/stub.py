@@ -252,21 +252,18 @@ class StubWriter:
             sizer=sizer, lock=sizer.stacks.lock, last_plan=sizer.caches.last_plan,
             write_stacks=self.pool.write_stacks, replan=sizer.replan, memory_of=memory_of,
         )  # fmt: skip
+        values = ", ".join([self._canonical_of(i) for i in range(len(self.meta.params))])
         self.stub.checks.add(f"seen = ({observed})")
         self.stub.take.add(
             "ready = sizer.ready",
             "if ready is None or ready.observed != seen:",
-            f"    ready = replan(seen, [{self._canonical()}])",
+            f"    ready = replan(seen, [{values}])",
             "else: last_plan.hits += 1",
             "plan = ready.plan",
         )
 
-    def _canonical(self) -> str:
-        """The values that sizes depend on, in the form that `Executable.launch` accepts."""
-        return ", ".join([self._canonical_of(i) for i in range(len(self.meta.params))])
-
     def _canonical_of(self, number: int) -> str:
-        """The value of one parameter; 0 where no size depends on it."""
+        """The value of one parameter as `Executable.launch` has it; 0 if no size depends on it."""
         needs = self.sizer.needs if self.sizer else ()
         binding = self.variant.compiled.plan.bindings[number]
         if binding.field is None and self.meta.params[number].kind == "scalar":

@@ -78,7 +78,7 @@ class Checks:
 
     def __init__(
         self, owner: Launchers, variant: Variant, args: tuple[Any, ...], contents: Collection[int],
-        names: dict[str, Any], fixed: Fixed = NOTHING,
+        names: dict[str, Any], fixed: Fixed,
     ) -> None:  # fmt: skip
         """args: of the call that the stub is made for. contents: parameters whose contents the
         sizes of adstacks depend on. names: globals of the stub; this adds to them."""

@@ -163,7 +163,7 @@ class Variant:
         stacks = self.program.stacks
         sizer = stacks.sizer(self.executable)
         plan = sizer.plan_made
-        return error if plan is None else stacks.diagnosed(sizer, error, values, plan)
+        return error if plan is None else stacks.diagnosed(sizer, values, plan, error)
 
     def result(self, numbers: tuple[Any, ...]) -> Any:
         """The result of a call, made from the numbers that the kernel returned."""

@@ -24,36 +24,11 @@ from typing import Any, Final
 import numpy as np
 
 __all__ = [
-    "ALL_TYPES",
-    "BY_NAME",
-    "INTEGER_TYPES",
-    "PRIMITIVE_TYPES",
-    "REAL_TYPES",
-    "ROUND_REAL",
-    "DataType",
-    "PointerType",
-    "Type",
-    "dtype_of",
-    "f16",
-    "f32",
-    "f64",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "normalize",
-    "parse_type",
-    "pointer_to",
-    "promote",
-    "to_unsigned",
-    "u1",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "void",
-    "wrap_int",
-]
+    "ALL_TYPES", "BY_NAME", "INTEGER_TYPES", "PRIMITIVE_TYPES", "REAL_TYPES", "ROUND_REAL",
+    "DataType", "PointerType", "Type", "dtype_of", "f16", "f32", "f64", "i8", "i16", "i32", "i64",
+    "normalize", "parse_type", "pointer_to", "promote", "to_unsigned", "u1", "u8", "u16", "u32",
+    "u64", "void", "wrap_int",
+]  # fmt: skip
 
 
 class Type:

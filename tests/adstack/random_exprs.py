@@ -19,11 +19,7 @@ from qd_studio.engine.adstack.size_expr import (
 from qd_studio.engine.ir import Param
 from qd_studio.engine.types import i32, i64
 
-PARAMS = (
-    Param("n", "scalar", i32),
-    Param("a", "ndarray", i32, 1),
-    Param("b", "ndarray", i64, 2),
-)
+PARAMS = (Param("n", "scalar", i32), Param("a", "ndarray", i32, 1), Param("b", "ndarray", i64, 2))
 ROWS, COLUMNS = 5, 4
 _OPS = ("add", "add", "sub", "mul", "max", "max", "min", "floordiv", "mod")
 

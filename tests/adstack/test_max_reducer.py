@@ -12,7 +12,7 @@ from qd_studio.engine.adstack.size_expr import Const, parse, text
 from qd_studio.engine.errors import QuadrantsRuntimeError
 from qd_studio.engine.ir import Param
 from qd_studio.engine.runtime import program
-from qd_studio.engine.runtime.fetch import FETCH
+from qd_studio.engine.runtime.sizer import FETCH
 from qd_studio.engine.types import i8, i32, i64, row_major, u8, u64
 
 from .launchkit import Case

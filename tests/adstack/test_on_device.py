@@ -13,7 +13,7 @@ from qd_studio.engine.backends.array_memory import DeviceArray
 from qd_studio.engine.errors import QuadrantsRuntimeError
 from qd_studio.engine.ir import Param
 from qd_studio.engine.runtime import program
-from qd_studio.engine.runtime.fetch import FETCH
+from qd_studio.engine.runtime.sizer import FETCH
 from qd_studio.engine.runtime.stacks import Heaps
 from qd_studio.engine.types import f32, i32, row_major
 

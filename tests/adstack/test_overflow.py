@@ -117,7 +117,7 @@ def test_more_iterations_pass_a_predicate_than_were_counted():
     mask._memory.write(0, np.ones(50, np.float32))  # the engine does not see it
     error = AdStackOverflowError("rows", kernel="predicated")
     error.task = 0
-    reported = stacks.diagnosed(sizer, error, [x, x, mask._live(), 3], sizer.plan_made)
+    reported = stacks.diagnosed(sizer, [x, x, mask._live(), 3], sizer.plan_made, error)
     text = str(reported)
     assert "more threads passed the predicate than the launch was given rows for, 1." in text
     assert "other contents now than when the launch was sized (mask)" in text

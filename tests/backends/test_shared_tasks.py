@@ -98,8 +98,7 @@ def bodies(kernel, share=True):
 
 
 @pytest.mark.parametrize(
-    ("kernel", "shared", "tasks"),
-    [(sweeps, 5, 12), (zeros, 4, 4), (drawn, 2, 2), (named, 3, 4)],
+    ("kernel", "shared", "tasks"), [(sweeps, 5, 12), (zeros, 4, 4), (drawn, 2, 2), (named, 3, 4)]
 )
 def test_equal_tasks_have_one_body(kernel, shared, tasks):
     qd.init(arch=qd.cpu)

@@ -242,14 +242,7 @@ def test_a_class_that_another_one_has_replaced_is_reported(monkeypatch):
 
 @pytest.mark.parametrize(
     ("value", "path"),
-    [
-        ("text", "p"),
-        ((1, 2), "p"),
-        (int, "p"),
-        (qd.f32, "p"),
-        (helper, "p"),
-        (print, "p"),
-    ],
+    [("text", "p"), ((1, 2), "p"), (int, "p"), (qd.f32, "p"), (helper, "p"), (print, "p")],
 )
 def test_other_arguments_are_not_cached_and_a_warning_says_so(value, path):
     found = parts(T, value)

@@ -10,9 +10,9 @@ import pytest
 from qd_studio.engine.cache import entry, running
 from qd_studio.engine.cache.observe import HIT, MISS
 from qd_studio.engine.cache.remote import client, counts, http, record, signing
-from qd_studio.engine.cache.remote.errors import TransportError
 from qd_studio.engine.cache.remote.gate import Gate
 from qd_studio.engine.cache.remote.record import Place, RefusedError
+from qd_studio.engine.cache.remote.reply import TransportError
 from qd_studio.engine.cache.remote.signing import Keys
 
 from .remote_kit import KERNEL, SECRET, Host, entry_of, place_of, resigned

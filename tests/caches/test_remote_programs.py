@@ -16,8 +16,8 @@ from qd_studio.engine.cache import folder
 from qd_studio.engine.cache.observe import HIT, MISS
 from qd_studio.engine.cache.parts import Part
 from qd_studio.engine.cache.remote import client, counts, record, signing
-from qd_studio.engine.cache.remote.errors import TransportError
 from qd_studio.engine.cache.remote.http import HttpTransport
+from qd_studio.engine.cache.remote.reply import TransportError
 from qd_studio.engine.cache.remote.signing import BadKeyError, Keys
 from qd_studio.engine.config import resolve
 

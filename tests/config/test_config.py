@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 from qd_studio.engine import config as cfg
 from qd_studio.engine import logs as log
 from qd_studio.engine.cache.parts import config_parts
-from qd_studio.engine.config import (
-    OPTIONS,
-    CompileConfig,
-    DebugSwitches,
-    of_environment,
-    resolve,
-)
+from qd_studio.engine.config import OPTIONS, CompileConfig, DebugSwitches, of_environment, resolve
 from qd_studio.engine.option_table import OptionTable
 from qd_studio.engine.options import why_hidden
 

@@ -63,11 +63,6 @@ class Occupancy(NamedTuple):
     limit: str
 
 
-def _by_sgprs(arch: Arch, sgprs: int) -> int:
-    """The waves that scalar registers allow: a SIMD of these processors has 800 registers."""
-    return min(arch.waves, 800 // max(1, sgprs)) if arch.sgprs_limit else arch.waves
-
-
 def occupancy(arch: Arch, block_dim: int, vgprs: int, sgprs: int, lds: int) -> Occupancy:
     """The occupancy of blocks of ``block_dim`` threads.
 
@@ -79,7 +74,8 @@ def occupancy(arch: Arch, block_dim: int, vgprs: int, sgprs: int, lds: int) -> O
     limits = {
         "waves": arch.waves,
         "vgprs": min(arch.waves, arch.vgprs // given),
-        "sgprs": _by_sgprs(arch, sgprs),
+        # A SIMD of the processors with a limit has 800 scalar registers.
+        "sgprs": min(arch.waves, 800 // max(1, sgprs)) if arch.sgprs_limit else arch.waves,
         "blocks": -(-min(room // of_block, arch.barriers if of_block > 1 else room)
                     * of_block // arch.simds),
     }  # fmt: skip

@@ -74,7 +74,8 @@ class AmdgpuDialect(Dialect):
         if self.wave == 64:
             half = e.value(f"and i32 {e.register('laneid')}, 32")
             place = e.value(f"or i32 {half}, {place}")
-        return _permute(e, value, place)
+        args = f"i32 {e.value(f'shl i32 {place}, 2')}, i32 {value}"
+        return e.value(declared_call(e, "@llvm.amdgcn.ds.bpermute", "i32", args))
 
     def ballot(self, e: GpuEmitter, value: str) -> str:
         call = declared_call(e, f"@llvm.amdgcn.ballot.i{self.wave}", f"i{self.wave}", f"i1 {value}")
@@ -102,10 +103,3 @@ def _between_fences(e: GpuEmitter, scope: str, name: str) -> None:
     e.line(f'fence syncscope("{scope}") release')
     e.line(call)
     e.line(f'fence syncscope("{scope}") acquire')
-
-
-def _permute(e: GpuEmitter, value: str, lane: str) -> str:
-    """The i32 that a lane of the wave has."""
-    at = e.value(f"shl i32 {lane}, 2")
-    args = f"i32 {at}, i32 {value}"
-    return e.value(declared_call(e, "@llvm.amdgcn.ds.bpermute", "i32", args))

@@ -19,7 +19,8 @@ from ..kernarg import grids
 
 if TYPE_CHECKING:
     from .executable import CudaExecutable
-    from .replay import Runner
+    from .flow_runner import FlowRunner
+    from .replay import AutoRunner
 
 __all__ = ["CudaArguments", "CudaBufferPool"]
 
@@ -51,7 +52,7 @@ class CudaBufferPool(DeviceBufferPool[CudaArguments]):
         if meta.prints:
             address = struct.pack("<Q", device.prints().address)
             device.write(self.device_buffer + grids.PRINTS, np.frombuffer(address, np.uint8))
-        self.runner: Runner | None = None  # set by the executable
+        self.runner: AutoRunner | FlowRunner | None = None  # set by the executable
 
     def bare(self) -> CudaArguments:
         size = self.layout.tmp

@@ -26,9 +26,8 @@ from ...errors import BackendUnavailableError, CudaError, QuadrantsRuntimeError
 from ...ir.attrs import GPU_STACK
 from ..array_memory import Array
 from ..device_launch.device import DeviceBase, Running, size_text
-from ..device_launch.device_memory import DeviceMemory
+from ..device_launch.device_memory import BorrowedMemory, DeviceMemory
 from . import archs, errors, hardware
-from .borrowed_memory import BorrowedMemory
 from .context import Context, context_of
 from .driver import check, name_of
 from .errors import code_of
@@ -170,18 +169,6 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
             self.used += nbytes
             self.moved += 1
         return DeviceMemory(self, address, nbytes)
-
-    def raw_allocate(self, nbytes: int) -> int:
-        """The address of new memory with any contents, to be freed by `raw_free`."""
-        with self.lock:
-            address = self._take(max(nbytes, 1))
-        if not address:
-            raise self._out_of_memory(nbytes, "")
-        return address
-
-    def raw_free(self, address: int) -> None:
-        """Free what `raw_allocate` returned, once all that was launched before is done."""
-        self.release(address, 0)
 
     @property
     def stack_budget(self) -> int:

@@ -17,7 +17,8 @@ from .driver import check
 
 if TYPE_CHECKING:
     from .device import CudaDevice
-    from .replay import Runner
+    from .flow_runner import FlowRunner
+    from .replay import AutoRunner
 
 __all__ = ["CudaExecutable"]
 
@@ -98,8 +99,8 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         found.enter = self.control.entry(found, found.runner)
         return found
 
-    def _runner(self, pool: CudaBufferPool) -> Runner | None:
-        """The `Runner` for the buffers of ``pool``; None if plain launches are right."""
+    def _runner(self, pool: CudaBufferPool) -> AutoRunner | FlowRunner | None:
+        """The runner for the buffers of ``pool``; None if plain launches are right."""
         meta = self.meta
         if meta.flow or meta.graph:
             from .flow_runner import FlowRunner

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ...errors import CudaError
-from ..base import Flow, KernelMeta
+from ..base import Flow
 from ..device_launch.host_control import HostControl, HostLaunch, Item, Step, tasks_of
 from . import conditional
 from .facts import CudaLoop, loop_fits
@@ -39,11 +39,6 @@ if TYPE_CHECKING:
     from .executable import CudaExecutable
 
 __all__ = ["FlowRunner"]
-
-
-def _not_one(meta: KernelMeta) -> str:
-    """The reason why a kernel with a flow is not a graph, for people."""
-    return "its tasks are timed one by one" if meta.timed else "it is not a graph=True kernel"
 
 
 def _do_whiles(items: Sequence[Item]) -> Iterator[Flow]:
@@ -117,7 +112,10 @@ class FlowRunner(HostControl["CudaExecutable", "CudaArguments"]):
         if self.graphs:
             self.why = ""
         elif not self.why:
-            self.why = _not_one(self.executable.meta)
+            timed = self.executable.meta.timed
+            self.why = (
+                "its tasks are timed one by one" if timed else "it is not a graph=True kernel"
+            )
         several = len(list(tasks_of(self._items))) > 1 or any(
             isinstance(item, Flow) and id(item) not in self.fused for item in self._items
         )

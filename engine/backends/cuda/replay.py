@@ -1,6 +1,6 @@
 """Kernels of several tasks launched as one graph, and the code that launches of graphs share.
 
-A `Runner` launches packed argument buffers where plain launches, one task after the other, are not
+A runner launches packed argument buffers where plain launches, one task after the other, are not
 right or not the fastest. There are two: `flow_runner.FlowRunner`, for ``graph`` kernels and those
 with a flow, and
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ...errors import CudaError
@@ -28,26 +28,10 @@ if TYPE_CHECKING:
     from .executable import CudaExecutable
     from .facts import CudaLoop
 
-__all__ = [
-    "AutoRunner",
-    "Counts",
-    "Parameters",
-    "Replayed",
-    "Runner",
-    "facts_of",
-]
+__all__ = ["AutoRunner", "Counts", "Parameters", "Replayed", "facts_of"]
 
 _AFTER: Final = 8
 """Plain launches of a kernel before a graph is made of it: for a single launch it never pays."""
-
-
-class Runner(Protocol):
-    """run: launches a packed buffer. facts: what `graph_facts` of an executable returns."""
-
-    @property
-    def run(self) -> Launch[CudaArguments]: ...
-
-    def facts(self) -> dict[str, Any] | None: ...
 
 
 class Parameters:

@@ -12,8 +12,6 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from .events import Events
-
 if TYPE_CHECKING:
     from .device import CudaDevice
 
@@ -21,15 +19,17 @@ __all__ = ["CudaStreams"]
 
 _NON_BLOCKING: Final = 1
 """`CU_STREAM_NON_BLOCKING`."""
+_NO_TIMES: Final = 2
+"""`CU_EVENT_DISABLE_TIMING`: recording an event and waiting for it is cheap then."""
 
 
 class CudaStreams:
-    """See `branches.DeviceStreams`. alive: the streams of users by number. events: the events."""
+    """See `branches.DeviceStreams`. alive: the streams of users by number. events: likewise."""
 
     def __init__(self, device: CudaDevice) -> None:
         self._device: Final = device
         self.alive: Final[dict[int, Any]] = {}
-        self.events: Final = Events(device)
+        self.events: Final[dict[int, Any]] = {}
         self._inner: Final[list[Any]] = []
         self._seen: Final[dict[int, int]] = {}
         self._mark: int | None = None
@@ -55,28 +55,34 @@ class CudaStreams:
         moved = self._device.moved
         if self._seen.get(stream) != moved:
             if self._mark is None:
-                self._mark = self.events.create()
-            self.events.record(self._mark, 0)
-            self.events.hold(stream, self._mark)
+                self._mark = self.create_event()
+            self.record(self._mark, 0)
+            self.hold(stream, self._mark)
             self._seen[stream] = moved
 
     def wait(self, stream: int) -> None:
         self._device.sync(stream)
 
     def create_event(self) -> int:
-        return self.events.create()
+        handle = self._device.call("making an event", "cuEventCreate", _NO_TIMES)
+        number = int(handle)
+        self.events[number] = handle
+        return number
 
     def destroy_event(self, event: int) -> None:
-        self.events.destroy(event)
+        handle = self.events.pop(event, None)
+        if handle is not None and self._device.alive:
+            self._device.call("destroying an event", "cuEventDestroy", handle)
 
     def record(self, event: int, stream: int) -> None:
-        self.events.record(event, stream)
+        self._device.call("recording an event", "cuEventRecord", self.events[event], stream)
 
     def hold(self, stream: int, event: int) -> None:
-        self.events.hold(stream, event)
+        handle = self.events[event]
+        self._device.call("waiting for an event", "cuStreamWaitEvent", stream, handle, 0)
 
     def wait_event(self, event: int) -> None:
-        self.events.wait(event)
+        self._device.call("waiting for an event", "cuEventSynchronize", self.events[event])
 
     def inner(self, count: int) -> list[int]:
         with self._lock:
@@ -89,7 +95,8 @@ class CudaStreams:
             if self._device.alive:
                 self._device.last_sync(stream)
             self.destroy_stream(stream)
-        self.events.end()
+        for event in list(self.events):
+            self.destroy_event(event)
         with self._lock:
             handles, self._inner[:] = list(self._inner), []
         for handle in handles:

@@ -145,7 +145,7 @@ def _entry(pool: DeviceBufferPool[Any], several: bool) -> tuple[Stub, dict[str, 
     waits = bool(meta.results or meta.asserts) or device.blocking
     names: dict[str, Any] = {
         "pool": pool, "pending": pool.pending, "finish": pool.finish,
-        "printing": device.prints_for, "uses": device.uses, "inside": device.uses.inside,
+        "printer": device.prints, "uses": device.uses, "inside": device.uses.inside,
         "left": device.uses.inside.pop, "refuse": device.uses.refuse,
         "ident": threading.get_ident,
         "lock": device.printing if meta.prints else threading.RLock(),
@@ -156,7 +156,7 @@ def _entry(pool: DeviceBufferPool[Any], several: bool) -> tuple[Stub, dict[str, 
     stub = Stub("enter", "args", lock, True, first="me = -ident()", last="left(me, None)")
     stub.checks.add("inside[me] = 1", "if uses.stopped: refuse()")
     if meta.prints:
-        stub.take.add("printing(pool)")
+        stub.take.add("printer().take(pool)")
     stub.after.add("pending[pool] = None")
     stub.results.add("return finish(args)" if waits else "return 0")
     return stub, names

@@ -253,10 +253,6 @@ class DeviceBase(Generic[H, C, S]):
                     self.printer = Printer(self)
         return self.printer
 
-    def prints_for(self, pool: DeviceBufferPool[Any]) -> None:
-        """A kernel that prints is about to be launched with a buffer of ``pool``."""
-        self.prints().take(pool)
-
     def launched_on(self, stream: int) -> Pending:
         """The pools that are pending on a stream; see `pending`."""
         return self._pending.setdefault(stream, {})
@@ -275,7 +271,8 @@ class DeviceBase(Generic[H, C, S]):
     def _look(self, pools: list[DeviceBufferPool[Any]]) -> None:
         if self.printer is not None:
             with self.printing:
-                self.printer.drain_for(pools)
+                if self.printer.owner in pools:
+                    self.printer.drain()
         found: list[Exception] = []
         for pool in pools:
             if pool.watched:

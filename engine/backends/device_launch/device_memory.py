@@ -7,7 +7,7 @@ run may use it.
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from ..array_memory import Array, ArrayMemory
 if TYPE_CHECKING:
     from .device import AnyDevice
 
-__all__ = ["DeviceMemory"]
+__all__ = ["BorrowedMemory", "DeviceMemory"]
 
 _BLOCK: Final = 64 << 10
 """Bytes of a pattern that the host writes; the device doubles them."""
@@ -88,3 +88,17 @@ class DeviceMemory:
     def __del__(self) -> None:
         with suppress(Exception):  # the interpreter ends, and parts of it are gone
             self.free()
+
+
+class BorrowedMemory(DeviceMemory):
+    """Memory of the device that others own. owner: keeps it alive."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, device: AnyDevice, address: int, nbytes: int, owner: Any) -> None:
+        super().__init__(device, address, nbytes)
+        self.owner: Any = owner
+
+    def free(self) -> None:
+        self.address = 0
+        self.owner = None

@@ -52,13 +52,8 @@ class Printer:
                 self.device.streams.after_memory(pool.stream)
             self.owner = pool
 
-    def drain_for(self, pools: list[Any]) -> None:
-        """Show what launches with buffers of ``pools``, which have ended, have printed."""
-        if self.owner in pools:
-            self.drain()
-
     def drain(self) -> None:
-        """Show what is there."""
+        """Show what launches of the owner, which have ended, have printed."""
         owner = self.owner
         if owner is None:
             return

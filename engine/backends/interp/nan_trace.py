@@ -13,8 +13,7 @@ stored; one that it did not store was there before. A store of such a value into
 result, ends the run with `FoundError`, unless the value is one that the program has put in on
 purpose (a constant such as `qd.math.inf` or an infinite argument, passed on as it is).
 
-`trace` runs all of the kernel in program order. `trace_at` runs one iteration of one task, after
-the tasks before it, which run as usual.
+`trace` runs all of the kernel in program order, or one iteration of one task.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from .emit import Emitter
 from .run import InterpretedKernel
 from .vector_run import LEAST
 
-__all__ = ["Bad", "FoundError", "Traced", "trace", "trace_at"]
+__all__ = ["Bad", "FoundError", "Traced", "trace"]
 
 _MOST_PARENTS: Final = 2000
 _MOST_INPUTS: Final = 16
@@ -444,26 +443,16 @@ class Traced(NamedTuple):
     on_purpose: bool
 
 
-def trace(func: Func, values: Sequence[Any], seed: int, most: int) -> Traced:
+def trace(
+    func: Func, values: Sequence[Any], seed: int, most: int, task: int | None = None,
+    iteration: int | None = None,
+) -> Traced:  # fmt: skip
     """Run in program order up to the first bad store.
 
-    values: as for `run.run`; they are changed. Raises QuadrantsRuntimeError if it takes more than
-    ``most`` steps."""
-    return _run(func, values, seed, most, None, None)
-
-
-def trace_at(
-    func: Func, values: Sequence[Any], seed: int, task: int, iteration: int | None,
-    most: int,
-) -> Traced:  # fmt: skip
-    """`trace`, of one task, or of one iteration of it, given as its number in program order."""
-    return _run(func, values, seed, most, task, iteration)
-
-
-def _run(
-    func: Func, values: Sequence[Any], seed: int, most: int, task: int | None,
-    iteration: int | None,
-) -> Traced:  # fmt: skip
+    values: as for `run.run`; they are changed. task, iteration: trace this task alone, or of it
+    the iteration with this number in program order; the tasks before it run as usual. Raises
+    QuadrantsRuntimeError if it takes more than ``most`` steps.
+    """
     memory = _Memory()
 
     class One(NanEmitter):

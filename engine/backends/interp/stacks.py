@@ -46,12 +46,8 @@ def _pop(e: Emitter, op: Op) -> None:
         e.line(f"d{stack.id}.pop()")
 
 
-def _load_top(e: Emitter, op: Op) -> None:
-    e.value(op, f"w{op.args[0].id}[-1]")
-
-
-def _load_top_adj(e: Emitter, op: Op) -> None:
-    e.value(op, f"d{op.args[0].id}[-1]")
+def _load(e: Emitter, op: Op) -> None:
+    e.value(op, f"{'w' if op.code == C.AD_STACK_LOAD_TOP else 'd'}{op.args[0].id}[-1]")
 
 
 def _acc_adjoint(e: Emitter, op: Op) -> None:
@@ -65,6 +61,6 @@ def _claim(e: Emitter, op: Op) -> None:
 
 STACK_OPS: Final[dict[int, Callable[[Emitter, Op], None]]] = {
     C.AD_STACK_ALLOCA: _alloca, C.AD_STACK_PUSH: _push, C.AD_STACK_POP: _pop,
-    C.AD_STACK_LOAD_TOP: _load_top, C.AD_STACK_LOAD_TOP_ADJ: _load_top_adj,
+    C.AD_STACK_LOAD_TOP: _load, C.AD_STACK_LOAD_TOP_ADJ: _load,
     C.AD_STACK_ACC_ADJOINT: _acc_adjoint, C.AD_STACK_CLAIM: _claim,
 }  # fmt: skip

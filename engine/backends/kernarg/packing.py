@@ -77,14 +77,9 @@ def params_of(
     return out, fields
 
 
-def _slot_format(t: DataType) -> str:
-    """The format of a value in a message, 8 bytes: floats as f64, integers widened."""
-    return "d" if t.is_real else "q" if t.is_signed else "Q"
-
-
 def slots_format(types: Sequence[DataType]) -> str:
     """The format of the values of a message, 8 bytes each: floats as f64, integers widened."""
-    return "<" + "".join(map(_slot_format, types))
+    return "<" + "".join(["d" if t.is_real else "q" if t.is_signed else "Q" for t in types])
 
 
 def _assertion(site: AssertSite, data: Any, at: int) -> str:

@@ -37,11 +37,10 @@ class Capabilities(NamedTuple):
     name: for messages. mapping: `COARSENED` or `PER_ITERATION`. fp64, fp16: whether it computes
     with these. int64_base: 64-bit atomic add, exchange and compare-and-swap; int64_extended:
     minimum, maximum and bits too. local_bytes: of the memory that a work-group has for itself.
-    max_group: most work-items of one. address_bits: of a pointer on the device. unified: its memory
-    is the host's. exact_division: f32 division and square roots can be asked to be rounded
-    correctly. denormals: f32 has them. parameter_bytes: the limit of the parameters of a kernel
-    together. nvidia: of a device of NVIDIA its compute capability's major number; its compiler
-    accepts PTX.
+    max_group: most work-items of one. unified: its memory is the host's. exact_division: f32
+    division and square roots can be asked to be rounded correctly. parameter_bytes: the limit of
+    the parameters of a kernel together. nvidia: of a device of NVIDIA its compute capability's
+    major number; its compiler accepts PTX.
     """
 
     name: str
@@ -52,10 +51,8 @@ class Capabilities(NamedTuple):
     int64_extended: bool = True
     local_bytes: int = 48 << 10
     max_group: int = 1024
-    address_bits: int = 64
     unified: bool = False
     exact_division: bool = True
-    denormals: bool = True
     parameter_bytes: int = 4096
     nvidia: int = 0
 

@@ -21,12 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...config import CompileConfig
-from ...errors import (
-    BackendUnavailableError,
-    OpenclError,
-    OpenclMemoryError,
-    QuadrantsRuntimeError,
-)
+from ...errors import BackendUnavailableError, OpenclError, OpenclMemoryError, QuadrantsRuntimeError
 from ..array_memory import Array, ArrayMemory
 from ..device_launch.device import DeviceBase, Running, size_text
 from ..device_launch.device_memory import DeviceMemory

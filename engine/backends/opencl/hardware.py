@@ -136,9 +136,8 @@ def _capabilities(device: Any, kind: str, extensions: frozenset[str]) -> Capabil
         "cl_khr_int64_base_atomics" in extensions,
         "cl_khr_int64_extended_atomics" in extensions,
         int(device.local_mem_size), int(device.max_work_group_size),
-        int(_asked(device, "address_bits", 64)),
         bool(_asked(device, "host_unified_memory", kind == "cpu")),
-        bool(single & int(known.CORRECTLY_ROUNDED_DIVIDE_SQRT)), bool(single & int(known.DENORM)),
+        bool(single & int(known.CORRECTLY_ROUNDED_DIVIDE_SQRT)),
         int(_asked(device, "max_parameter_size", 1024)),
         int(_asked(device, "compute_capability_major_nv", 0)),
     )  # fmt: skip

@@ -17,7 +17,6 @@ from .. import folder, running
 from ..parts import key_of
 from . import counts as counting
 from .counts import Counts
-from .errors import TransportError
 from .gate import Gate
 from .record import (
     DAMAGED,
@@ -34,7 +33,7 @@ from .record import (
     packed,
     unpacked,
 )
-from .reply import FAILED, FOUND, LATE, NOTHING, REFUSED, SKIPPED, Reply
+from .reply import FAILED, FOUND, LATE, NOTHING, REFUSED, SKIPPED, Reply, TransportError
 from .signing import BadKeyError, Keys, keys_of
 from .thread import Job, Thread
 from .transport import Transport, fault_of, transport_of

@@ -9,8 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
-from .errors import TransportError
 from .record import LIMIT
+from .reply import TransportError
 
 __all__ = ["FileTransport"]
 

@@ -16,8 +16,8 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from .errors import TransportError
 from .record import CUT, LIMIT, RefusedError
+from .reply import TransportError
 
 __all__ = ["HttpTransport"]
 

@@ -102,7 +102,8 @@ def keys_of(config: CompileConfig, environ: Mapping[str, str]) -> Keys:
     if not text and config.remote_cache_key_file:
         source = config.remote_cache_key_file
         text = _read(source, secret=True)
-    public = tuple([_public(path) for path in _paths(config.remote_cache_trust)])
+    trusted = filter(None, config.remote_cache_trust.split(os.pathsep))
+    public = tuple(map(_public, trusted))
     if not text:
         if not public:
             raise BadKeyError(f"there is no key to check entries with; {_HELP}")
@@ -112,10 +113,6 @@ def keys_of(config: CompileConfig, environ: Mapping[str, str]) -> Keys:
     if len(text) < _SHORTEST:
         raise BadKeyError(f"the key in {source} is shorter than {_SHORTEST} characters; {_HELP}")
     return Keys(text, public=public)
-
-
-def _paths(text: str) -> list[str]:
-    return [path for path in text.split(os.pathsep) if path]
 
 
 def _read(path: str, *, secret: bool = False) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any, Self, cast
 
 import numpy as np
@@ -74,22 +73,13 @@ class FwdMode:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         watching.end()
-        self.clear_seed()
+        self.param.dual.fill(0)
 
     def called(self, kernel: Kernel, args: tuple[Any, ...]) -> Any:
         """Run a kernel with duals. Called for every kernel within the block."""
         return kernel.in_mode("forward")(*args)
-
-    def clear_seed(self) -> None:
-        """Set the duals of the parameter to zero."""
-        self.param.dual.fill(0)
 
     def _seed_of(self, param: Any) -> Any:
         """The seed, in the shape of ``param``."""

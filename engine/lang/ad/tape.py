@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Callable, Sequence
-from types import TracebackType
 from typing import Any, Self
 
 from ...errors import NoGradientsError, QuadrantsAssertionError
@@ -83,12 +82,7 @@ class Tape:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         watching.end()
         try:
             if self.loss is not None:

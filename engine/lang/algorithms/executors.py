@@ -1,7 +1,7 @@
 """Sums and sorting called from Python: `PrefixSumExecutor` and `parallel_sort`.
 
 On CUDA, where the threads of a block run at the same time, they read their data once a pass
-(`look_back`); elsewhere each of their phases is a loop over tiles (`tiles`, `radix`).
+(`look_back`); elsewhere each of their phases is a loop over tiles (`phases`).
 """
 
 # Functions of kernels have no annotations.

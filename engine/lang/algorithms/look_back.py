@@ -29,7 +29,7 @@ from ..functions import bit_cast, cast, max, popcnt, select
 from ..loops import loop_config, static
 from ..simt import block, subgroup
 from ..values.matrix import Vector
-from .tiles import first, unsigned_of
+from .tiles import first, ordered, unsigned_of
 
 __all__ = [
     "MOST_SORTED", "count_digits", "scan_span", "scan_words", "sort_digit", "sort_words",
@@ -165,23 +165,6 @@ def scan_span(x: Template, words: Template, epoch, n, threads):
             if at + static(32 * r) < n:
                 here = held[place + static(34 * r) + place // 16]
                 x[first(x) + at + static(32 * r)] = here + offsets[place // 16 + static(2 * r)]
-
-
-@func
-def ordered(key, dtype: Template):
-    """The bits of a key as an unsigned number whose order is that of the keys.
-
-    The sign bit is flipped for signed integers and for floats that are not negative; negative
-    floats have all bits flipped.
-    """
-    bits = bit_cast(key, static(unsigned_of(dtype)))
-    top = static(dtype.bits - 1)
-    one = cast(1, static(unsigned_of(dtype)))
-    if static(dtype.is_real):
-        bits = select((bits >> top) != 0, ~bits, bits ^ (one << top))
-    elif static(dtype.is_signed):
-        bits = bits ^ (one << top)
-    return bits
 
 
 @func

@@ -14,7 +14,6 @@ from ...types import Template, i32, template, u32
 from ..func import FunctionOfKernels, func, named, pyfunc
 from ..functions import bit_cast, cast, max, min
 from ..loops import static
-from .radix import radix_pass
 from .tiles import (
     check_type,
     combined,
@@ -23,6 +22,7 @@ from .tiles import (
     fold_all,
     fold_tiles,
     identity,
+    ordered,
     partials,
     scan_partials,
     tiles_of,
@@ -116,15 +116,21 @@ def fold_levels(
         fold_levels(scratch, above, tiles_of(count), out, dtype, how, static(depth - 1))
 
 
-def _reduction(how: str, what: str) -> FunctionOfKernels:
-    def reduced(
+def _by(whole: Any, how: str, name: str, text: str) -> FunctionOfKernels:
+    """``whole`` with the combination ``how``. text: the summary."""
+
+    def combining(
         arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
         log256_max_n: Template,
     ):  # fmt: skip
-        reduce(arr, out, scratch, n, dtype, log256_max_n, how)
+        whole(arr, out, scratch, n, dtype, log256_max_n, how)
 
-    text = f"``out[0]`` becomes the {what}; see the module's text for the parameters."
-    return named(reduced, f"reduce_{how}", text, requires_top_level=True)
+    text = f"{text}; see the module's text for the parameters."
+    return named(combining, f"{name}_{how}", text, requires_top_level=True)
+
+
+def _reduction(how: str, what: str) -> FunctionOfKernels:
+    return _by(reduce, how, "reduce", f"``out[0]`` becomes the {what}")
 
 
 reduce_add = _reduction("add", "sum of ``arr[0:n]``")
@@ -161,14 +167,7 @@ def exclusive_scan(
 
 
 def _scan(how: str, what: str) -> FunctionOfKernels:
-    def scanned(
-        arr: Template, out: Template, scratch: Template, n: i32, dtype: Template,
-        log256_max_n: Template,
-    ):  # fmt: skip
-        exclusive_scan(arr, out, scratch, n, dtype, log256_max_n, how)
-
-    text = f"``out[i]`` becomes the {what}; see the module's text for the parameters."
-    return named(scanned, f"exclusive_scan_{how}", text, requires_top_level=True)
+    return _by(exclusive_scan, how, "exclusive_scan", f"``out[i]`` becomes the {what}")
 
 
 exclusive_scan_add = _scan("add", "sum of ``arr[0:i]``")
@@ -240,6 +239,41 @@ def reduce_by_key_add(
 
 
 # Sorting
+
+
+@func
+def digit_of(key, dtype: Template, shift: Template):
+    """Eight bits of the order of a key."""
+    return cast((ordered(key, dtype) >> static(shift)) & 255, i32)
+
+
+@func(requires_top_level=True)
+def radix_pass(
+    source: Template, target: Template, values: Template, moved: Template,
+    scratch: Template, n, dtype: Template, has_values: Template, shift: Template,
+    depth: Template,
+):  # fmt: skip
+    """Move the elements of source, and of values, into the order of one digit of the keys.
+
+    Scratch holds the counts of digits, by digit, then by tile. Their scan is the position of the
+    next key with that digit in each tile, so equal digits keep their order.
+    """
+    tiles = tiles_of(n)
+    for t in range(tiles):
+        for digit in range(256):
+            scratch[first(scratch) + digit * tiles + t] = cast(0, u32)
+        for i in range(256 * t, min(256 * t + 256, n)):
+            at = digit_of(source[first(source) + i], dtype, shift) * tiles + t
+            scratch[first(scratch) + at] = scratch[first(scratch) + at] + cast(1, u32)
+    scan_partials(scratch, 0, 256 * tiles, u32, "add", depth)
+    for t in range(tiles):
+        for i in range(256 * t, min(256 * t + 256, n)):
+            at = digit_of(source[first(source) + i], dtype, shift) * tiles + t
+            to = scratch[first(scratch) + at]
+            scratch[first(scratch) + at] = to + cast(1, u32)
+            target[first(target) + cast(to, i32)] = source[first(source) + i]
+            if static(has_values):
+                moved[first(moved) + cast(to, i32)] = values[first(values) + i]
 
 
 @func(requires_top_level=True)

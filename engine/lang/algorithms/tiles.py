@@ -20,12 +20,12 @@ from ...errors import QuadrantsTypeError
 from ...frontend.registry import intrinsic
 from ...types import DataType, Template, f32, f64, i32, i64, u32, u64
 from ..func import func, pyfunc
-from ..functions import bit_cast, cast, max, min, only_in_kernels
+from ..functions import bit_cast, cast, max, min, only_in_kernels, select
 from ..loops import static
 
 __all__ = [
     "TILE", "check_type", "combined", "depth_for", "first", "fold_all", "fold_tiles", "identity",
-    "partials", "scan_partials", "tiles_of", "unsigned_of",
+    "ordered", "partials", "scan_partials", "tiles_of", "unsigned_of",
 ]  # fmt: skip
 
 TILE: Final = 256
@@ -107,6 +107,23 @@ def element(x: Template, i, dtype: Template, raw: Template):
         return bit_cast(x[first(x) + i], dtype)
     else:
         return cast(x[first(x) + i], dtype)
+
+
+@func
+def ordered(key, dtype: Template):
+    """The bits of a key as an unsigned number whose order is that of the keys.
+
+    The sign bit is flipped for signed integers and for floats that are not negative; negative
+    floats have all bits flipped.
+    """
+    bits = bit_cast(key, static(unsigned_of(dtype)))
+    top = static(dtype.bits - 1)
+    one = cast(1, static(unsigned_of(dtype)))
+    if static(dtype.is_real):
+        bits = select((bits >> top) != 0, ~bits, bits ^ (one << top))
+    elif static(dtype.is_signed):
+        bits = bits ^ (one << top)
+    return bits
 
 
 @func(requires_top_level=True)

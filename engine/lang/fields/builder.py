@@ -180,7 +180,7 @@ class SNodeTree:
         for block in self.blocks:
             block.program_ended()
         self._builder.release()
-        self._builder.program.forget_launchers()
+        self._builder.program.forget("forget_launchers")
 
 
 class _State:

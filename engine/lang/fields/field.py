@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -159,10 +160,7 @@ def finish(
                 f"The dimensionality of shape and offset must be the same ({len(dims)} != {count})"
             )
         first = offsets(offset, len(dims))
-    total = 1
-    for n in dims:
-        total *= n
-    if total > 1 << 46:
+    if math.prod(dims) > 1 << 46:
         raise QuadrantsRuntimeError(f"there is not enough memory for a field of shape {dims}")
     nested = sequence != tuple(range(len(dims)))
     with program.current().lock:  # another thread's first use of a field finalises ``qd.root``

@@ -164,16 +164,6 @@ class ScalarField(PlacedField):
             found = self._companions[kind] = ScalarField(self.dtype, name, kind, self)
         return found
 
-    @property
-    def grad(self) -> ScalarField | None:
-        """The field of its gradients: None for integers, not placed if never asked for."""
-        return self._companion("grad")
-
-    @property
-    def dual(self) -> ScalarField | None:
-        """The field of its duals, as `grad`."""
-        return self._companion("dual")
-
     def _asked(self, kind: str) -> None:
         """Gradients or duals are wanted: they must be placed before it is used."""
         self._companion(kind)
@@ -286,16 +276,6 @@ class MatrixField(PlacedField):
             name = f"{self.name}.{kind}" if self.name else ""
             found = self._companions[kind] = MatrixField(parts, self.element_shape, name, kind)
         return found
-
-    @property
-    def grad(self) -> MatrixField | None:
-        """The field of its gradients: None for integers, not placed if never asked for."""
-        return self._companion("grad")
-
-    @property
-    def dual(self) -> MatrixField | None:
-        """The field of its duals, as `grad`."""
-        return self._companion("dual")
 
     def _asked(self, kind: str) -> None:
         self._companion(kind)

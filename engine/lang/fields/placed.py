@@ -24,6 +24,15 @@ Array = np.ndarray[Any, Any]
 class Field(ExchangesNumpy):
     """Base of all fields: `ScalarField`, `MatrixField`, `StructField`."""
 
+    @property
+    def snode(self) -> SNode:
+        """Its node in the tree; of vectors and structs, that of the first component or member."""
+        raise NotImplementedError
+
+    def parent(self, n: int = 1) -> Any:
+        """The ``n``-th node above that of the field."""
+        return self.snode.parent(n)
+
     def __iter__(self) -> NoReturn:
         raise NotImplementedError("Struct for is only available in Quadrants scope.")
 
@@ -162,24 +171,26 @@ class PlacedField(FieldHandle, Field):
     def shape(self) -> tuple[int, ...]:
         return self.snode.shape
 
-    @property
-    def snode(self) -> SNode:
-        """Its node in the tree; of a vector field, that of the first component."""
+    def _companion(self, kind: str) -> PlacedField | None:
         raise NotImplementedError
 
-    def parent(self, n: int = 1) -> Any:
-        """The ``n``-th node above that of the field."""
-        return self.snode.parent(n)
+    @property
+    def grad(self) -> PlacedField | None:
+        """The field of its gradients: None for integers, not placed if never asked for."""
+        return self._companion("grad")
+
+    @property
+    def dual(self) -> PlacedField | None:
+        """The field of its duals, as `grad`."""
+        return self._companion("dual")
 
     def has_grad(self) -> bool:
         """True if there is memory for gradients."""
-        grad = cast("PlacedField | None", self.grad)
-        return grad is not None and grad.is_placed()
+        return self.grad is not None and self.grad.is_placed()
 
     def has_dual(self) -> bool:
         """True if there is memory for duals."""
-        dual = cast("PlacedField | None", self.dual)
-        return dual is not None and dual.is_placed()
+        return self.dual is not None and self.dual.is_placed()
 
     def is_placed(self) -> bool:
         """True if it has a place in a tree."""

@@ -164,7 +164,7 @@ def attach(holder: SNode, field: ScalarField, offset: tuple[int, ...] | None) ->
     holder.children.append(child)
     field.node, field.offset = child, offset
     if field.is_late():
-        holder.builder.program.forget_modes()
+        holder.builder.program.forget("forget_mode")
 
 
 def place_all(node: SNode, args: Sequence[Any], offset: Any) -> None:
@@ -198,11 +198,7 @@ class SNode(Nestable, NodeHandle):
     __slots__ = ("__weakref__", "builder", "children", "dims", "field", "kind", "up")
 
     def __init__(
-        self,
-        kind: str,
-        up: SNode | None,
-        builder: FieldsBuilder,
-        dims: tuple[tuple[int, int], ...],
+        self, kind: str, up: SNode | None, builder: FieldsBuilder, dims: tuple[tuple[int, int], ...]
     ) -> None:
         self.kind: Final = kind
         self.up: Final = up

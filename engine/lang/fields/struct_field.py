@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, cast
 
 from ...types import StructFieldHandle, StructType
-from ..values.struct import OWN_NAMES, Struct, entries_of
+from ..values.struct import OWN_NAMES, Shadowing, Struct, entries_of
 from .make import ScalarField
 from .placed import Field
 from .snode import SNode
@@ -31,15 +31,8 @@ class LiveStruct(Struct):
         self._members[name][self._key] = value
 
 
-class _ShadowingLiveStruct(LiveStruct):
-    """One with a member called ``items`` or the like, which then means the member."""
-
+class _ShadowingLiveStruct(Shadowing, LiveStruct):
     __slots__ = ()
-
-    def __getattribute__(self, name: str) -> Any:
-        if not name.startswith("_") and name in self._members:
-            return self._read(name)
-        return super().__getattribute__(name)
 
 
 class StructField(StructFieldHandle, Field):
@@ -65,10 +58,7 @@ class StructField(StructFieldHandle, Field):
         """The fields of the members by name."""
         return dict(self._members)
 
-    @property
-    def field_dict(self) -> dict[str, Any]:
-        """The fields of the members by name."""
-        return dict(self._members)
+    field_dict = members
 
     @property
     def keys(self) -> list[str]:
@@ -103,12 +93,6 @@ class StructField(StructFieldHandle, Field):
     def _first(self) -> Any:
         return next(iter(self._members.values()))
 
-    def _members_of_first(self) -> Any:
-        found = self._first()
-        while isinstance(found, StructField):
-            found = found._first()
-        return found
-
     @property
     def dtype(self) -> Any:
         """The data type of the first member."""
@@ -123,10 +107,6 @@ class StructField(StructFieldHandle, Field):
     def shape(self) -> tuple[int, ...]:
         """The extents of the axes, those of every member."""
         return self._first().shape
-
-    def parent(self, n: int = 1) -> Any:
-        """The ``n``-th node above the first member."""
-        return self.snode.parent(n)
 
     def is_placed(self) -> bool:
         """True if all members have a place in a tree."""
@@ -169,7 +149,9 @@ class StructField(StructFieldHandle, Field):
         return self._members["dual"] if "dual" in self._members else self._companion("dual")
 
     def __getitem__(self, key: Any) -> Struct:
-        first = self._members_of_first()
+        first = self._first()
+        while isinstance(first, StructField):
+            first = first._first()
         first.grouped()
         first._where(key)  # pyright: ignore[reportPrivateUsage] - checks the indices
         kind = LiveStruct if self._plain_names else _ShadowingLiveStruct

@@ -97,17 +97,15 @@ class SparseSolver:
             )
         kind = np.float32 if self.dtype is f32 else np.float64
         x = self._solve(right.astype(np.float64)).astype(kind)
-        return _as_ndarray(x, self.dtype) if isinstance(b, ArrayHandle) else x
+        if not isinstance(b, ArrayHandle):
+            return x
+        made = ndarray(self.dtype, x.shape)
+        made.from_numpy(x)
+        return made
 
     def info(self) -> bool:
         """True if the last factorisation succeeded."""
         return self._solve is not None
-
-
-def _as_ndarray(x: Array[Any], dtype: Any) -> Any:
-    made = ndarray(dtype, x.shape)
-    made.from_numpy(x)
-    return made
 
 
 def _factorised(

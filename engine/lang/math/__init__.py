@@ -30,6 +30,7 @@ from ..functions import (
     log,
     max,
     min,
+    of_math,
     popcnt,
     pow,
     round,
@@ -141,39 +142,11 @@ def smoothstep(edge0: Any, edge1: Any, x: Any) -> Any:
     return t * t * (3.0 - 2.0 * t)
 
 
-@intrinsic("degrees")
-@elementwise
-def degrees(x: Any) -> Any:
-    """Radians to degrees."""
-    return _math.degrees(x)
-
-
-@intrinsic("radians")
-@elementwise
-def radians(x: Any) -> Any:
-    """Degrees to radians."""
-    return _math.radians(x)
-
-
-@intrinsic("log2")
-@elementwise
-def log2(x: Any) -> Any:
-    """Logarithm to base 2."""
-    return _math.log2(x)
-
-
-@intrinsic("isnan")
-@elementwise
-def isnan(x: Any) -> Any:
-    """True if x is not a number; also correct under ``fast_math``."""
-    return _math.isnan(x)
-
-
-@intrinsic("isinf")
-@elementwise
-def isinf(x: Any) -> Any:
-    """True if x is an infinity; also correct under ``fast_math``."""
-    return _math.isinf(x)
+degrees = of_math("degrees", "Radians to degrees.", __name__)
+radians = of_math("radians", "Degrees to radians.", __name__)
+log2 = of_math("log2", "Logarithm to base 2.", __name__)
+isnan = of_math("isnan", "True if x is not a number; also correct under ``fast_math``.", __name__)
+isinf = of_math("isinf", "True if x is an infinity; also correct under ``fast_math``.", __name__)
 
 
 @pyfunc

@@ -64,24 +64,6 @@ class _Far(Matrix):
     def shape(self) -> tuple[int, ...]:
         return self._window.shape
 
-    def get_shape(self) -> tuple[int, ...]:
-        return self._window.shape
-
-    @property
-    def ndim(self) -> int:
-        return self._window.ndim
-
-    @property
-    def n(self) -> int:
-        return self._window.shape[0]
-
-    @property
-    def m(self) -> int:
-        return self._window.shape[1] if self._window.ndim == 2 else 1
-
-    def __len__(self) -> int:
-        return self._window.shape[0]
-
     def __iter__(self) -> Iterator[Any]:
         return iter(self._near())
 

@@ -108,22 +108,22 @@ class Matrix(Operators):
 
     def get_shape(self) -> tuple[int, ...]:
         """The shape."""
-        return self._data.shape
+        return self.shape
 
     @property
     def ndim(self) -> int:
         """1 for a vector, 2 for a matrix."""
-        return self._data.ndim
+        return len(self.shape)
 
     @property
     def n(self) -> int:
         """Rows."""
-        return self._data.shape[0]
+        return self.shape[0]
 
     @property
     def m(self) -> int:
         """Columns; 1 for a vector."""
-        return self._data.shape[1] if self._data.ndim == 2 else 1
+        return self.shape[1] if self.ndim == 2 else 1
 
     def to_numpy(self) -> Array:
         """A copy of the elements."""
@@ -145,7 +145,7 @@ class Matrix(Operators):
         return self._data.astype(dtype) if dtype is not None else self._data.copy()
 
     def __len__(self) -> int:
-        return self._data.shape[0]
+        return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
         if self._data.ndim == 1:

@@ -24,7 +24,8 @@ from .matrix import Matrix
 from .number_types import meant
 
 __all__ = [
-    "OWN_NAMES", "Struct", "as_dict", "copied", "dataclass", "entries_of", "made_of", "struct_type",
+    "OWN_NAMES", "Shadowing", "Struct", "as_dict", "copied", "dataclass", "entries_of", "made_of",
+    "struct_type",
 ]  # fmt: skip
 
 _METHODS: Final = "__struct_methods"
@@ -197,7 +198,7 @@ def _free(name: str, value: Any, depth: int) -> Any:
     raise QuadrantsTypeError(f"Struct member {name!r} cannot be {value!r}")
 
 
-class _Shadowing(Struct):
+class Shadowing(Struct):
     """A struct with a member called ``items`` or the like, which then means the member."""
 
     __slots__ = ()
@@ -214,7 +215,7 @@ OWN_NAMES: Final = frozenset(name for name in dir(Struct) if not name.startswith
 
 def made_of(members: dict[str, Any], t: StructType | None) -> Struct:
     """A struct of members that have their types already."""
-    kind = Struct if OWN_NAMES.isdisjoint(members) else _Shadowing
+    kind = Struct if OWN_NAMES.isdisjoint(members) else Shadowing
     value = kind.__new__(kind)
     value._members = members  # pyright: ignore[reportPrivateUsage]
     value._type = t  # pyright: ignore[reportPrivateUsage]
@@ -317,10 +318,7 @@ def _invalid(text: str) -> InvalidDataType:
 
 
 def struct_type(
-    name: str,
-    members: Mapping[str, Any],
-    methods: Mapping[str, Any] | None = None,
-    depth: int = 0,
+    name: str, members: Mapping[str, Any], methods: Mapping[str, Any] | None = None, depth: int = 0
 ) -> StructType:
     """The struct type with these members; QuadrantsTypeError for an invalid type of a member."""
     if not members and not methods:
@@ -366,7 +364,7 @@ def dataclass(cls: type) -> StructType:
             continue
         if not callable(value) and not isinstance(value, staticmethod):
             raise QuadrantsSyntaxError(
-                f"{cls.__name__}.{name} is neither a member with a type nor a function",
+                f"{cls.__name__}.{name} is neither a member with a type nor a function"
             )
         methods[name] = value
     return struct_type(cls.__name__, members, methods)

@@ -7,7 +7,7 @@ leads to them); that of types consists of their parts. `Unknown` is raised for e
 nothing is guessed.
 
 The text of a function that kernels inline and that a path of names leads to is its number among
-those that the kernel reaches (`Numbers`), which compares identities: its source is compared once,
+those that the kernel reaches (`Reached`), which compares identities: its source is compared once,
 and its own captures belong to that number.
 """
 
@@ -19,7 +19,7 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -40,9 +40,10 @@ from .records import has_structs, keep_text, kept_text
 
 if TYPE_CHECKING:
     from ...frontend.signature import FuncDecl, KernelDecl
+    from .sources import Reached
 
 __all__ = [
-    "ABSENT", "LIVE", "Modules", "Numbers", "Unknown", "declared", "exact", "function_of",
+    "ABSENT", "LIVE", "Modules", "Unknown", "declared", "exact", "function_of",
     "is_engine", "numbered", "param_text", "text_of", "type_text",
 ]  # fmt: skip
 
@@ -97,23 +98,6 @@ LIVE: Final = Modules()
 """For look-ups of this process itself."""
 
 
-class Numbers(Protocol):
-    """Numbers of functions and struct types: equal but not identical ones get different numbers.
-
-    modules: of the program that the texts are for.
-    """
-
-    modules: Modules
-
-    def of_function(self, value: Any) -> int | None:
-        """The number of a function among those that the kernel reaches; None for others."""
-        ...
-
-    def of_type(self, t: StructType) -> int:
-        """The number of a struct type, in the order of the first calls."""
-        ...
-
-
 class Unknown(Exception):
     """Raised for a value without a text. The message follows its name: ``is an object of ...``"""
 
@@ -151,7 +135,7 @@ def function_of(value: Any) -> FunctionType | None:
 # ---- texts
 
 
-def text_of(value: Any, numbers: Numbers, parent: Any = None) -> str:
+def text_of(value: Any, numbers: Reached, parent: Any = None) -> str:
     """A text that stands for ``value``. parent: the object it was read from.
 
     Raises Unknown.
@@ -170,7 +154,7 @@ def text_of(value: Any, numbers: Numbers, parent: Any = None) -> str:
     return text
 
 
-def numbered(value: Any, numbers: Numbers) -> str:
+def numbered(value: Any, numbers: Reached) -> str:
     """The numbers of the struct types in a type, a dataclass or a container.
 
     They are needed because ``isinstance`` distinguishes equal struct types.
@@ -188,7 +172,7 @@ def numbered(value: Any, numbers: Numbers) -> str:
     return "".join([numbered(part, numbers) for part in parts])
 
 
-def _bound(value: MethodType, numbers: Numbers, parent: Any) -> str:
+def _bound(value: MethodType, numbers: Reached, parent: Any) -> str:
     """The text of a method, with the object that it is bound to."""
     number = numbers.of_function(value)
     if number is None:

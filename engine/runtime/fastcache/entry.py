@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from ...frontend.build import BuildResult
     from ...frontend.captures import Capture
     from ...frontend.signature import KernelDecl
-    from .captures import Numbers
     from .sources import Decl
 
 __all__ = ["Live", "Stale", "Uncacheable", "plan_of", "record"]
@@ -226,7 +225,7 @@ def _binding_row(binding: ParamBinding) -> list[Any]:
 
 def _used(
     kernel: KernelDecl, used: Used, spec_keys: Sequence[Any], config: CompileConfig,
-    numbers: Numbers,
+    numbers: Reached,
 ) -> list[Any]:  # fmt: skip
     try:
         _, text = _inside(spec_keys[used.arg], used.path, config, numbers)
@@ -237,7 +236,7 @@ def _used(
 
 
 def _inside(
-    spec_key: Any, path: Sequence[str], config: CompileConfig, numbers: Numbers
+    spec_key: Any, path: Sequence[str], config: CompileConfig, numbers: Reached
 ) -> tuple[Any, str]:
     """The specialization key at ``path`` in an argument, and its text."""
     if isinstance(spec_key, NdarrayKey):
@@ -252,7 +251,7 @@ def _inside(
     return inner, _spec_key_text(inner, numbers)
 
 
-def _spec_key_text(spec_key: Any, numbers: Numbers) -> str:
+def _spec_key_text(spec_key: Any, numbers: Reached) -> str:
     modules = numbers.modules
     if isinstance(spec_key, NdarrayKey):
         return f"array {tuple(spec_key)}"
@@ -385,7 +384,7 @@ def _live_binding(row: Sequence[Any], spec_keys: Sequence[Any]) -> ParamBinding:
 
 def _live_used(
     row: Sequence[Any], kernel: KernelDecl, spec_keys: Sequence[Any], config: CompileConfig,
-    numbers: Numbers,
+    numbers: Reached,
 ) -> Used:  # fmt: skip
     arg: int = row[0]
     path: tuple[str, ...] = tuple(row[1])

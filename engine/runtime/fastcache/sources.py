@@ -97,7 +97,10 @@ def by_name(module: str, qualname: str, modules: Modules) -> Decl | None:
 
 
 class Reached:
-    """Functions and struct types by number; see `captures.Numbers`. The kernel is function 0."""
+    """Numbers of functions and struct types: equal but not identical ones get different numbers.
+
+    modules: of the program that the numbers are for. The kernel is function 0.
+    """
 
     def __init__(self, decls: Sequence[Decl], modules: Modules) -> None:
         self.modules = modules
@@ -121,6 +124,7 @@ class Reached:
         return self._numbers[decl]
 
     def of_function(self, value: Any) -> int | None:
+        """The number of a function among those that the kernel reaches; None for others."""
         wrapper = value.__func__ if isinstance(value, MethodType) else value
         if isinstance(wrapper, FunctionType):
             return self._numbers.get(wrapper)
@@ -131,6 +135,7 @@ class Reached:
             return None
 
     def of_type(self, t: StructType) -> int:
+        """The number of a struct type, in the order of the first calls."""
         for number, known in enumerate(self._types):
             if known is t:
                 return number

@@ -122,9 +122,7 @@ def only(tmp_path, monkeypatch):
     """A folder that holds all the programs there are."""
     monkeypatch.setattr(ptxas.shutil, "which", lambda name, path=None: None)
     monkeypatch.setattr(
-        ptxas,
-        "find",
-        lambda name: str(tmp_path / name) if (tmp_path / name).exists() else None,
+        ptxas, "find", lambda name: str(tmp_path / name) if (tmp_path / name).exists() else None
     )
     return tmp_path
 

@@ -330,14 +330,11 @@ class Emitter(Statements):
         name, at = program.param_names[number], program.layout.params[number]
         if p.dtype is f16:
             bits = self.param(f"{name}_bits", LETTER["f16"], "ushort", at)
-            return self.at_head(name, f"const float {name} = {self.helper('half_value')}({bits});")
+            line = f"const float {name} = {self.helper('half_value')}({bits});"
+            if line not in self.head:
+                self.head.append(line)
+            return name
         return self.param(name, LETTER[p.dtype.name], VALUE[p.dtype.name], at)
-
-    def at_head(self, name: str, line: str) -> str:
-        """``name``, which ``line`` defines at the start of the function."""
-        if line not in self.head:
-            self.head.append(line)
-        return name
 
     def array(self, number: int, grad: bool = False) -> str:
         """The pointer to an array or field."""

@@ -66,9 +66,12 @@ def _name(e: Emitter, name: str, t: Type) -> str:
     return e.program.math(name if t is f64 else f"{name}f")
 
 
-def _half(e: Emitter, op: Op, text: str) -> None:
-    """A value of f16, which was computed as a float."""
-    e.put(op, f"{e.helper('half')}({text})")
+def _put_real(e: Emitter, op: Op, text: str, level: int = ATOM) -> None:
+    """A float; one of f16, which was computed as a float, is rounded."""
+    if op.type is f16:
+        e.put(op, f"{e.helper('half')}({text})")
+    else:
+        e.put(op, text, level)
 
 
 # Two operands
@@ -99,13 +102,8 @@ def _combine(e: Emitter, op: Op) -> None:
         return
     sign, level = _SIGN[code]
     if t.is_real:
-        text = f"{e.at(a, level)} {sign} {e.at(b, level + 1)}"
-        if t is f16:
-            _half(e, op, text)
-        else:
-            e.put(op, text, level)
-        return
-    if level in _TIGHT:
+        _put_real(e, op, f"{e.at(a, level)} {sign} {e.at(b, level + 1)}", level)
+    elif level in _TIGHT:
         e.put(op, f"{e.at(a, UNARY)} {sign} {e.at(b, UNARY)}", level)
     elif t.bits >= 32 and (not t.is_signed or _fits(e, op)):
         e.put(op, f"{e.at(a, level)} {sign} {e.at(b, level + 1)}", level)
@@ -187,12 +185,10 @@ def _divide(e: Emitter, op: Op) -> None:
             e.put(op, "false")
         else:
             e.put(op, f"{e.at(a, UNARY)} & {e.at(b, UNARY)}", AND)
-    elif b.code == C.CONST and b.attr not in (0, -1) and code in (C.DIV, C.MOD):
+    elif code in (C.DIV, C.MOD) and (_positive(b) or (b.code == C.CONST and b.attr < -1)):
         sign = "/" if code == C.DIV else "%"
-        e.put(op, f"{e.at(a, MUL)} {sign} {e.at(b, ATOM)}", MUL)
-    elif _positive(b) and code in (C.DIV, C.MOD):
-        sign = "/" if code == C.DIV else "%"
-        e.put(op, f"{e.at(a, MUL)} {sign} {e.at(b, UNARY)}", MUL)
+        level = ATOM if b.code == C.CONST else UNARY
+        e.put(op, f"{e.at(a, MUL)} {sign} {e.at(b, level)}", MUL)
     else:
         e.put(op, f"{e.helper(f'{_HELPER[code]}_{t.name}')}({e.whole(a)}, {e.whole(b)})")
 
@@ -221,10 +217,7 @@ def _divide_real(e: Emitter, op: Op, code: int) -> None:
         text, level = f"{e.helper(f'{_HELPER[code]}_{kind}')}({e.whole(a)}, {e.whole(b)})", ATOM
         if t is f16:
             text = _floor_half(e, code, e.whole(a), e.whole(b))
-    if t is f16:
-        _half(e, op, text)
-    else:
-        e.put(op, text, level)
+    _put_real(e, op, text, level)
 
 
 def _floor_half(e: Emitter, code: int, a: str, b: str) -> str:
@@ -314,11 +307,7 @@ def _as_real(e: Emitter, x: Op, t: Type) -> str:
 
 def _real_call(e: Emitter, op: Op, name: str, args: list[str]) -> None:
     """Call a function of floats; f16 is computed in f32 and rounded once."""
-    text = f"{_name(e, name, op.type)}({', '.join(args)})"
-    if op.type is f16:
-        _half(e, op, text)
-    else:
-        e.put(op, text)
+    _put_real(e, op, f"{_name(e, name, op.type)}({', '.join(args)})")
 
 
 def _math(e: Emitter, op: Op) -> None:
@@ -350,19 +339,13 @@ def _rsqrt(e: Emitter, op: Op) -> None:
     x, t = op.args[0], op.type
     arg = _as_real(e, x, t)
     root = _rounded_root(e, t, arg)
-    one = literal(1.0, t)
-    if t is f16:
-        _half(e, op, f"{one} / {root}")
-    else:
-        e.put(op, f"{one} / {root}", MUL)
+    _put_real(e, op, f"{literal(1.0, t)} / {root}", MUL)
 
 
 def _inv(e: Emitter, op: Op) -> None:
     x, t = op.args[0], op.type
-    if t is f16:
-        _half(e, op, f"1.0f / {e.at(x, UNARY)}")
-    elif t.is_real:
-        e.put(op, f"{literal(1.0, t)} / {e.at(x, UNARY)}", MUL)
+    if t.is_real:
+        _put_real(e, op, f"{literal(1.0, t)} / {e.at(x, UNARY)}", MUL)
     elif t is u1:
         e.put(op, e.v[x.id], e.low.get(x.id, ATOM))
     else:
