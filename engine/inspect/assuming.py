@@ -21,7 +21,6 @@ an assumption cannot be made the verdict is ``cannot``, with the reason.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,7 +29,6 @@ import msgspec
 from ..backends import interp
 from ..config import OPTIONS, CompileConfig
 from ..named_tuple import NamedTuple
-from ..runtime import program
 from .agreement import compare, judged
 from .arguments import Call
 from .capture import KernelCapture
@@ -45,6 +43,7 @@ from .record import BackendRecord, CompileRecord, KernelRecord
 from .record_what_if import WhatIfCount, WhatIfRecord
 from .settings import parse_setting
 from .steps import StepLimit, Steps
+from .targets import options_of
 from .timing import Contender, measure_together, share
 from .trials import Trials, UnjudgedError
 from .unrolling import NotUnrolledError, unrolled
@@ -170,8 +169,7 @@ def what_if(
     no such assumption. The other arguments are those of `KernelCapture`.
     """
     made = assumption(text, backend)
-    running = program.peek()
-    config = config or (running.config if running is not None else CompileConfig())
+    config = options_of(config)
     found = WhatIfRecord(
         assumption=text, title=made.title, backend=backend, change=made.change
     )  # fmt: skip
@@ -263,11 +261,7 @@ class ScratchLauncher(Launcher):
         place = placed(compiled, given)
         start = self.starter(compiled, place, found)
         with self.limited(name, found, "launch"):
-            began = time.perf_counter_ns()
-            results = start()
-            place.wait()
-            took = (time.perf_counter_ns() - began) / 1e3
-            place.fetch()
+            results, took = place.launched(start)
         return self.outcome(compiled, given.values, results), took
 
     def interpreted(self, found: Round) -> Any:

@@ -8,6 +8,7 @@ left, else the current ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -101,23 +102,16 @@ class Copies:
 def elements(layout: ElementLayout, flat: Array) -> Array:
     """The elements of a field, by index, from what a launch was given for it."""
     if layout.is_row_major():
-        return flat[: _count(layout)].reshape(layout.shape).copy()
+        return flat[: math.prod(layout.shape)].reshape(layout.shape).copy()
     return flat[_offsets(layout)]
 
 
 def put_elements(layout: ElementLayout, flat: Array, values: Array) -> None:
     """Store ``values`` in a field, in the form passed to a launch; memory between them stays."""
     if layout.is_row_major():
-        flat[: _count(layout)] = values.reshape(-1)
+        flat[: math.prod(layout.shape)] = values.reshape(-1)
     else:
         flat[_offsets(layout)] = values
-
-
-def _count(layout: ElementLayout) -> int:
-    count = 1
-    for extent in layout.shape:
-        count *= extent
-    return count
 
 
 def _offsets(layout: ElementLayout) -> Any:

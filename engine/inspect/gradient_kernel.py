@@ -108,9 +108,7 @@ class KernelCompared(Compared):
         compiled = trials.compiled
         given = self._launcher.inputs(compiled, self._found)
         place = placed(compiled, given)
-        self._launcher.starter(compiled, place, self._found)()
-        place.wait()
-        place.fetch()
+        place.launched(self._launcher.starter(compiled, place, self._found))
         return given.values
 
     def _exact(self, changed: dict[int, Array]) -> list[Any] | None:

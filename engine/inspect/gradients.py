@@ -191,11 +191,7 @@ class GradientLauncher(Launcher):
         if unfit:
             start.failure = f"the kernel itself fails: {unfit}"
             return start
-        names = [
-            b.backend
-            for b in primal.backends
-            if b.status == "ok" and b.backend != ORACLE and not b.unlaunched
-        ]
+        names = [name for name in primal.launchable if name != ORACLE]
         try:
             if label in primal.tried and names:
                 given, compiled = self._compiled_forward(names[0], found)

@@ -21,7 +21,7 @@ No launch works on the user's own arrays and fields: each is given copies, see `
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -144,9 +144,7 @@ class Launcher:
         self._steps: Final = capture.steps
         self._budget_s: Final = budget_s
         self.earlier: Final = capture.steps.earlier
-        self._names: Final = [
-            b.backend for b in capture.backends if b.status == "ok" and not b.unlaunched
-        ]
+        self._names: Final = capture.launchable
         self._state: Final = {name: _State() for name in (*self._names, ORACLE)}
         self._verdicts: Final[list[VerdictRecord]] = []
         # Of a compile, the one with counters, by line or not.
@@ -194,6 +192,13 @@ class Launcher:
                 self._capture.put(msgspec.structs.replace(backend, compile=compiled))
 
     # ---- one case
+
+    def rounds(self) -> Iterator[Round]:
+        """The cases of the kernel in turn, without those whose arguments cannot be made."""
+        for index, case in enumerate(self._capture.cases):
+            found = self.round_of(case, index == 0)
+            if found is not None:
+                yield found
 
     def round_of(self, case: LaunchCase, first: bool) -> Round | None:
         """Fresh arguments, or None when they cannot be made (which is recorded)."""
@@ -280,11 +285,7 @@ class Launcher:
             place = placed(compiled, given)
             start = self.starter(compiled, place, found)
             with self.limited(name, found, "launch", unending(compiled, found.loop)):
-                began = time.perf_counter_ns()
-                results = start()
-                place.wait()
-                first_us = (time.perf_counter_ns() - began) / 1e3
-                place.fetch()
+                results, first_us = place.launched(start)
             ours = self.outcome(compiled, given.values, results)
         except (Exception, StepLimit) as raised:
             state.errors.append(self._error(raised, name))

@@ -317,9 +317,7 @@ def reconsidered(
             given = launcher.ready(name, found)[1]
             exact = _recompiled(launcher, capture, found, name, given.overlap(), fast_math=False)
             place = placed(exact, given)
-            results = launcher.starter(exact, place, found)()
-            place.wait()
-            place.fetch()
+            results, _ = place.launched(launcher.starter(exact, place, found))
         ours = launcher.outcome(exact, given.values, results)
         written = ours.results | oracle.results
         if compare(ours.names, ours.values, oracle.values, written).agrees:

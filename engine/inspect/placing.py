@@ -9,6 +9,7 @@ Arrays that overlap on the host overlap on the device. Memory is freed with its 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -54,6 +55,15 @@ class Placed:
 
     def fetch(self) -> None:
         """Copy what launches have written into the inputs."""
+
+    def launched(self, start: Callable[[], tuple[Any, ...]]) -> tuple[tuple[Any, ...], float]:
+        """(the results of a launch, microseconds until it was over); then fetches what it wrote."""
+        began = time.perf_counter_ns()
+        results = start()
+        self.wait()
+        took = (time.perf_counter_ns() - began) / 1e3
+        self.fetch()
+        return results, took
 
     def restorer(self, written: Iterable[int]) -> Callable[[], None]:
         """A function that lets the arrays and fields numbered ``written`` hold what they do now."""

@@ -14,6 +14,8 @@ Fields whose values change from run to run without any change of input are liste
 Times say their unit in their name.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from .record_arguments import BindingRecord, LayoutRecord, ParamRecord, WorkloadRecord
@@ -87,6 +89,7 @@ __all__ = [
     "Remark",
     "Rewrite",
     "RunName",
+    "RunNames",
     "Snapshot",
     "TaskCost",
     "TaskRecord",
@@ -101,6 +104,25 @@ VERSION: Final = 3
 
 RunName = tuple[str, int, int | None, str, int]
 """Stage, round, task and pass of a run, and which of the runs that share these it is, from 0."""
+
+
+class RunNames:
+    """Names the runs of a compile; they come in their order."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[tuple[str, int, int | None, str]] = Counter()
+
+    def next(self, stage: str, round: int, task: int | None, name: str) -> RunName:
+        """The name of the next run."""
+        key = (stage, round, task, name)
+        self._seen[key] += 1
+        return (*key, self._seen[key] - 1)
+
+    @classmethod
+    def of(cls, runs: Iterable[PassRun]) -> list[RunName]:
+        """The names of all runs."""
+        names = cls()
+        return [names.next(run.stage, run.round, run.task, run.name) for run in runs]
 
 
 class ToolInfo(RecordPart, frozen=True, kw_only=True):

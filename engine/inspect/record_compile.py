@@ -193,3 +193,9 @@ class CompileRecord(RecordPart, frozen=True, kw_only=True):
         about("Parameters of the compiled function, with aggregates split into parts."),
     ] = ()
     machine: Annotated[MachineRecord | None, about("Facts about code for a GPU.")] = None
+
+    def root(self, loc: int) -> LocRecord | None:
+        """The place in the kernel itself that location ``loc`` was inlined at; None for -1."""
+        while loc >= 0 and self.locs[loc].parent >= 0:
+            loc = self.locs[loc].parent
+        return self.locs[loc] if loc >= 0 else None

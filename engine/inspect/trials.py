@@ -158,10 +158,7 @@ class Trials:
         self.runs += 1
         given = self._launcher.inputs(compiled, self._found)
         place = placed(compiled, given)
-        start = self._launcher.starter(compiled, place, self._found)
-        results = start()
-        place.wait()
-        place.fetch()
+        results, _ = place.launched(self._launcher.starter(compiled, place, self._found))
         return self._launcher.outcome(compiled, given.values, results)
 
 
