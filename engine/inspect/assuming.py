@@ -29,7 +29,7 @@ import msgspec
 from ..backends import interp
 from ..config import OPTIONS, CompileConfig
 from ..named_tuple import NamedTuple
-from .agreement import compare, judged
+from .agreement import judged
 from .arguments import Call
 from .capture import KernelCapture
 from .compare_figures import code_of, figures_of
@@ -289,18 +289,14 @@ class ScratchLauncher(Launcher):
         return Contender(start, restore, each, first_us, place.clock), place
 
 
-class _Pair:
+class _Pair(NamedTuple):
     """A kernel without and with an assumption."""
 
-    def __init__(
-        self, plain: KernelCapture, other: KernelCapture, backend: str, budget_s: float,
-        made: Assumption,
-    ) -> None:  # fmt: skip
-        self.plain: Final = plain
-        self.other: Final = other
-        self.backend: Final = backend
-        self.budget_s: Final = budget_s
-        self.made: Final = made
+    plain: KernelCapture
+    other: KernelCapture
+    backend: str
+    budget_s: float
+    made: Assumption
 
     def run(self, found: WhatIfRecord) -> WhatIfRecord:
         """Compile, check and time both."""
@@ -338,10 +334,7 @@ class _Pair:
             return msgspec.structs.replace(found, reason=f"a launch failed: {text}")
 
     def _launched(self, found: WhatIfRecord) -> WhatIfRecord:
-        a, b = (
-            ScratchLauncher(self.plain, self.budget_s),
-            ScratchLauncher(self.other, self.budget_s),
-        )
+        a, b = (ScratchLauncher(side, self.budget_s) for side in (self.plain, self.other))
         name = self.backend
         if self.made.noalias:
             rounds = map(a.round, range(len(self.plain.cases)))
@@ -424,13 +417,9 @@ class _Pair:
             return msgspec.structs.replace(found, verdict="unknown", reason=why)
         said = verdicts[0]
         return msgspec.structs.replace(
-            found,
-            verdict=said.verdict,
-            ratio=said.ratio,
-            band=said.band,
-            clock=said.clock,
+            found, verdict=said.verdict, ratio=said.ratio, band=said.band, clock=said.clock,
             reason=said.reason or found.reason,
-        )
+        )  # fmt: skip
 
     def _checked(self, a: ScratchLauncher, b: ScratchLauncher, found: WhatIfRecord) -> WhatIfRecord:
         """Compare the results of the first case with the interpreter's."""
@@ -449,8 +438,7 @@ class _Pair:
     ) -> WhatIfRecord:
         if found.agreement == "differs":
             return found
-        said = judged([(label, compare(ours.names, ours.values, theirs.values,
-                                       ours.results | theirs.results))])  # fmt: skip
+        said = judged([(label, ours.compared(theirs))])
         text = f"{label}: compared with {against}"
         if said.state == "differs":
             first = said.first_difference.replace("interpreter", "expected")

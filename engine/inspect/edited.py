@@ -29,7 +29,7 @@ from ..errors import IRParseError, QuadrantsRuntimeError, SourceSpan
 from ..ir import Func, Op, VerifyError, all_ops, listing, parse, verify
 from ..ir.printer import header, trailer
 from ..passes.manager import Instrument, PassCx, Run
-from .agreement import compare, judged
+from .agreement import judged
 from .capture import KernelCapture
 from .edit_file import IrEdit, listing_digest
 from .launching import (
@@ -354,9 +354,7 @@ class _EditedLauncher(Launcher):
         if found.oracle is None:
             state.uncompared.append(found.case.label)
             return
-        results_of_either = ours.results | found.oracle.results
-        comparison = compare(ours.names, ours.values, found.oracle.values, results_of_either)
-        state.compared.append((found.case.label, comparison))
+        state.compared.append((found.case.label, ours.compared(found.oracle)))
 
     def _launch(self, name: str, found: Round) -> None:
         super()._launch(name, found)

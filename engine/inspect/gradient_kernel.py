@@ -16,6 +16,7 @@ from ..types import f16, f32
 from .contents import elements, put_elements
 from .gradient_path import agree, path_of, step_of, text_of
 from .gradient_search import UNSETTLED, Compared, Entries, Wrong
+from .inputs import copies_of
 from .interpreting import counted, discard
 from .local_derivatives import Link, Traced, traced
 from .placing import placed
@@ -90,7 +91,7 @@ class KernelCompared(Compared):
 
     def _fresh(self) -> list[Any]:
         """Copies of what the primal starts from."""
-        return [cast("Array", v).copy() if isinstance(v, np.ndarray) else v for v in self._given]
+        return copies_of(self._given)
 
     def _flat(self, number: int, values: Sequence[Any]) -> Array:
         return _elements(self._compiled.executable.meta.params[number], values[number])

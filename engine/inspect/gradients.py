@@ -29,7 +29,7 @@ from .capture import KernelCapture
 from .contents import elements, put_elements
 from .differentiable import gradient_name, has_gradients
 from .discover import Subject
-from .inputs import Inputs, Place
+from .inputs import HostValues, Inputs, Place
 from .interpreting import SEED, TooLong, counted, discard
 from .launching import ORACLE, ORACLE_STEPS, ORACLE_STEPS_FIRST, Launcher, Round
 from .placing import Placed, device_of, placed
@@ -299,7 +299,7 @@ class GradientLauncher(Launcher):
         plan = self.plan(compiled, given, found)
         return partial(counted, run, given.values, print_fn, stacks=plan)
 
-    def _sources(self, given: Inputs, found: Round) -> list[WriteCounter]:
+    def _sources(self, given: HostValues, found: Round) -> list[WriteCounter]:
         """The write counters by which sizing knows the arrays: all inputs of a round are equal."""
         return [self._starts[id(found)].source] * len(given.values)
 

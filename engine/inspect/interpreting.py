@@ -40,10 +40,11 @@ def counted(
     print_fn: Callable[[str], object] | None,
     most: int,
     stacks: StackPlan | None = None,
+    seed: int = SEED,
 ) -> tuple[Any, ...]:
     """Interpret with at most ``most`` steps. Raises TooLong if it needs more, or too much time."""
     try:
-        return program.launch(values, print_fn=print_fn, max_steps=most, seed=SEED, stacks=stacks)
+        return program.launch(values, print_fn=print_fn, max_steps=most, seed=seed, stacks=stacks)
     except (QuadrantsRuntimeError, StepLimit) as error:
         if isinstance(error, QuadrantsRuntimeError) and "step limit" not in error.message:
             raise

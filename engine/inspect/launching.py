@@ -84,6 +84,13 @@ class Outcome:
         self.values: Final = values
         self.results: Final = results
 
+    def compared(
+        self, theirs: Outcome, exact: Callable[[], list[Any] | None] | None = None
+    ) -> Comparison:
+        """This outcome, compared with that of the interpreter. exact: of `compare`."""
+        written = self.results | theirs.results
+        return compare(self.names, self.values, theirs.values, written, exact)
+
 
 @dataclass
 class _State:
@@ -296,11 +303,7 @@ class Launcher:
             state.unchecked = state.unchecked or found.unchecked
             state.uncompared.append(found.case.label)
         else:
-            results_of_either = ours.results | found.oracle.results
-            comparison = compare(
-                ours.names, ours.values, found.oracle.values, results_of_either,
-                partial(self._exact, found),
-            )  # fmt: skip
+            comparison = ours.compared(found.oracle, partial(self._exact, found))
             if not comparison.agrees and self.recompiles:
                 comparison = reconsidered(self, self._capture, found, name, comparison)
             state.compared.append((found.case.label, comparison))

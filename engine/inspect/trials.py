@@ -18,7 +18,7 @@ from ..ir import Func, parse, to_text, verify
 from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument, PassCx, Run
 from ..runtime.compile import FullCompile, make_ir
-from .agreement import Named, compare
+from .agreement import Named
 from .launching import (
     ORACLE,
     ORACLE_STEPS_FIRST,
@@ -179,10 +179,8 @@ class Judge:
         """The first difference in words; empty if the outcome is right."""
         if self._predicate is not None:
             return "" if self._predicate(values_of(found)) else "the predicate says no"
-        reference = self._reference
-        assert reference is not None
-        results = found.results | reference.results
-        return compare(found.names, found.values, reference.values, results).first_difference
+        assert self._reference is not None
+        return found.compared(self._reference).first_difference
 
     def text(self, text: str) -> str:
         """The fault of IR, in words; empty if it is right. UnjudgedError if it cannot be run."""

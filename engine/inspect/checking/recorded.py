@@ -20,14 +20,14 @@ from ...ir import Func, parse
 from ...named_tuple import NamedTuple
 from ...runtime.compile import collector_pause
 from ..application.relaunch import values_of
-from ..application.replay import compiles_of
+from ..application.replay import compiles_in
 from ..interpreting import counted
-from ..record_check import CHECKS, CheckRecord, CheckVerdict
+from ..record_check import CheckRecord
 from ..trials import UnjudgedError
 from .kept import KeptVerdicts, recorded_parts
 from .launches import ACCESSES, STEPS, Launched
 from .shadow import Followed
-from .verdicts import hurried, verdicts_of
+from .verdicts import hurried, unknown, verdicts_of
 
 if TYPE_CHECKING:
     from ...backends.interp import InterpretedKernel
@@ -60,12 +60,7 @@ def check_application(
     names: only kernels with one of these names; all if empty. progress: called with what comes
     next, how many results there are, and of how many.
     """
-    chosen = [
-        (kernel, compiled)
-        for kernel in file.about.kernels
-        if not names or kernel.name in names or kernel.qualname in names
-        for compiled in compiles_of(kernel)
-    ]
+    chosen = list(compiles_in(file, names))
     for done, (kernel, compiled) in enumerate(chosen):
         progress(f"checking {kernel.qualname}", done, len(chosen))
         yield RecordedCheck(
@@ -76,7 +71,7 @@ def check_application(
 
 def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckRecord:
     if not compiled.ir:
-        return _unknown("the record does not have its IR")
+        return unknown("the record does not have its IR")
     text = file.content(compiled.ir).decode()
     chosen = [launch for launch in compiled.kept if not launch.reason and launch.values]
     chosen.sort(key=_size)
@@ -91,7 +86,7 @@ def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckR
         try:
             func = _parsed(text)
         except IRParseError as error:
-            return _unknown(f"its IR cannot be read: {error.message}")
+            return unknown(f"its IR cannot be read: {error.message}")
         followed = Followed(func)
         launched: list[Launched] = []
         for launch in chosen:
@@ -110,12 +105,6 @@ def _parsed(text: str) -> Func:
     # Of a gradient, what is checked is the kernel that it is made from.
     func.autodiff = "none"
     return func
-
-
-def _unknown(why: str) -> CheckRecord:
-    return CheckRecord(
-        verdicts=tuple([CheckVerdict(check=c, outcome="unknown", reason=why) for c in CHECKS])
-    )
 
 
 def _size(launch: KeptLaunch) -> int:

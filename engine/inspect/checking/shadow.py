@@ -193,25 +193,17 @@ class Shadow:
 
     def _compare(self, kind: str, cell: _Cell, mine: _Touch, indices: tuple[int, ...]) -> None:
         write = cell.write
-        if write is not None and self._conflict(write, mine):
-            same = kind == "w" and _equal(write[4], mine[4])
-            if not same:
-                self._race(write, mine, "w" + kind, indices)
-        if kind == "w":
+        harmless = write is not None and kind == "w" and _equal(write[4], mine[4])
+        if write is not None and not harmless and self._conflict(write, mine):
+            self._race(write, mine, "w" + kind, indices)
+        if kind != "r":
             for before in cell.reads:
                 if self._conflict(before, mine):
-                    self._race(before, mine, "rw", indices)
+                    self._race(before, mine, "r" + kind, indices)
+        if kind != "a":
             for before in cell.atomics:
                 if self._conflict(before, mine):
-                    self._race(before, mine, "aw", indices)
-        elif kind == "r":
-            for before in cell.atomics:
-                if self._conflict(before, mine):
-                    self._race(before, mine, "ar", indices)
-        else:
-            for before in cell.reads:
-                if self._conflict(before, mine):
-                    self._race(before, mine, "ra", indices)
+                    self._race(before, mine, "a" + kind, indices)
 
     def _conflict(self, a: _Touch, b: _Touch) -> bool:
         """True if two touches are of different iterations that nothing orders."""
