@@ -17,8 +17,12 @@ EXPECTED = {}
 KERNELS = {}
 
 
-def expect(race="safe", bounds="safe", uninitialised="safe"):
+def expect(race="safe", bounds="safe", uninitialised="safe", given=None):
+    """What the checks say of a kernel. given: returns the arguments of its workload."""
+
     def note(kernel):
+        if given is not None:
+            kernel.workload()(given)
         EXPECTED[kernel.name] = {"race": race, "bounds": bounds, "uninitialised": uninitialised}
         KERNELS[kernel.name] = kernel
         return kernel
@@ -203,16 +207,15 @@ def sum_that_is_read(x: F32, y: F32):
         y[i] = s
 
 
-@expect(race="fault", bounds="unknown")
+@expect(
+    race="fault",
+    bounds="unknown",
+    given=lambda: (np.zeros(4, np.int32), np.array([0, 1, 1, 3], np.int32)),
+)
 @qd.kernel
 def plain_count(bins: I32, of: I32):
     for i in of:
         bins[of[i]] = bins[of[i]] + 1
-
-
-@plain_count.workload()
-def twice_the_same():
-    return np.zeros(4, np.int32), np.array([0, 1, 1, 3], np.int32)
 
 
 @expect(bounds="unknown")
@@ -222,16 +225,15 @@ def atomic_count(bins: I32, of: I32):
         bins[of[i]] += 1
 
 
-@expect(race="unknown", bounds="unknown")
+@expect(
+    race="unknown",
+    bounds="unknown",
+    given=lambda: (np.zeros(4, np.float32), np.array([2, 0, 3, 1], np.int32)),
+)
 @qd.kernel
 def scattered(x: F32, at: I32):
     for i in at:
         x[at[i]] = qd.cast(i, qd.f32)
-
-
-@scattered.workload()
-def a_permutation():
-    return np.zeros(4, np.float32), np.array([2, 0, 3, 1], np.int32)
 
 
 @expect(race="fault")
@@ -398,16 +400,11 @@ def length_by_argument(x: F32, n: qd.i32):
         x[i] = 0.0
 
 
-@expect(bounds="fault")
+@expect(bounds="fault", given=lambda: (np.zeros(4, np.float32), 5))
 @qd.kernel
 def wrong_length_passed(x: F32, n: qd.i32):
     for i in range(n):
         x[i] = 0.0
-
-
-@wrong_length_passed.workload()
-def five_of_four():
-    return np.zeros(4, np.float32), 5
 
 
 @expect()

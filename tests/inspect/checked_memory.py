@@ -8,19 +8,18 @@ from tests.inspect.checked import F32, F32_2, I32, expect
 # ---- values that are not set
 
 
-@expect(uninitialised="fault", bounds="unknown")
+@expect(
+    uninitialised="fault",
+    bounds="unknown",
+    given=lambda: (np.ones(6, np.float32), np.empty(6, np.float32)),
+)
 @qd.kernel
 def adds_to_nothing(x: F32, y: F32):
     for i in x:
         y[i] += x[i]
 
 
-@adds_to_nothing.workload()
-def result_not_set():
-    return np.ones(6, np.float32), np.empty(6, np.float32)
-
-
-@expect(bounds="unknown")
+@expect(bounds="unknown", given=lambda: (np.ones(6, np.float32), np.empty(6, np.float32)))
 @qd.kernel
 def sets_first(x: F32, y: F32):
     for i in x:
@@ -28,15 +27,15 @@ def sets_first(x: F32, y: F32):
         y[i] += x[i]
 
 
-@sets_first.workload()
-def result_set_by_kernel():
-    return np.ones(6, np.float32), np.empty(6, np.float32)
-
-
 # ---- blocks
 
 
-@expect(race="unknown", bounds="unknown", uninitialised="unknown")
+@expect(
+    race="unknown",
+    bounds="unknown",
+    uninitialised="unknown",
+    given=lambda: (np.ones(32, np.float32), np.zeros(32, np.float32)),
+)
 @qd.kernel
 def with_barrier(x: F32, y: F32):
     qd.loop_config(block_dim=8)
@@ -47,12 +46,12 @@ def with_barrier(x: F32, y: F32):
         y[i] = pad[7 - i % 8]
 
 
-@with_barrier.workload()
-def four_blocks():
-    return np.ones(32, np.float32), np.zeros(32, np.float32)
-
-
-@expect(race="fault", bounds="unknown", uninitialised="fault")
+@expect(
+    race="fault",
+    bounds="unknown",
+    uninitialised="fault",
+    given=lambda: (np.arange(32, dtype=np.float32), np.zeros(32, np.float32)),
+)
 @qd.kernel
 def without_barrier(x: F32, y: F32):
     qd.loop_config(block_dim=8)
@@ -60,11 +59,6 @@ def without_barrier(x: F32, y: F32):
         pad = qd.simt.block.SharedArray((8,), qd.f32)
         pad[i % 8] = x[i]
         y[i] = pad[7 - i % 8]
-
-
-@without_barrier.workload()
-def four_blocks_again():
-    return np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
 
 
 # ---- more of OpenMP's patterns: linear algebra, stencils, appending
@@ -130,7 +124,7 @@ def counted_by_hand(x: F32, count: I32):
 # ---- integers that wrap, bits, and what loops keep
 
 
-@expect(bounds="fault")
+@expect(bounds="fault", given=lambda: np.ones(100, np.float32))
 @qd.kernel
 def byte_that_wraps(x: F32):
     assert x.shape[0] >= 100
@@ -138,11 +132,6 @@ def byte_that_wraps(x: F32):
         k = qd.u8(250)
         k += qd.u8(10)
         x[i] = x[qd.cast(k, qd.i32) - 200]
-
-
-@byte_that_wraps.workload()
-def a_hundred():
-    return np.ones(100, np.float32)
 
 
 @expect(bounds="fault")
@@ -217,7 +206,7 @@ def appended_by_twos(x: F32, count: I32):
             x[place + 1] = 2.0 * i
 
 
-@expect(race="fault")
+@expect(race="fault", given=lambda: (np.ones(8, np.float32), np.zeros(1, np.int32)))
 @qd.kernel
 def appended_too_close(x: F32, count: I32):
     assert count.shape[0] > 0
@@ -228,15 +217,10 @@ def appended_too_close(x: F32, count: I32):
             x[place + 1] = 2.0 * i
 
 
-@appended_too_close.workload()
-def of_eight():
-    return np.ones(8, np.float32), np.zeros(1, np.int32)
-
-
 # ---- types decide how an operation rounds, wraps and saturates
 
 
-@expect(bounds="fault")
+@expect(bounds="fault", given=lambda: (np.ones(4, np.float32), 1.0, 1.0 + 1e-12))
 @qd.kernel
 def rounded_and_not(x: F32, a: qd.f64, b: qd.f64):
     for i in x:
@@ -244,12 +228,7 @@ def rounded_and_not(x: F32, a: qd.f64, b: qd.f64):
             x[i + x.shape[0]] = 1.0
 
 
-@rounded_and_not.workload()
-def equal_as_f32():
-    return np.ones(4, np.float32), 1.0, 1.0 + 1e-12
-
-
-@expect(bounds="fault")
+@expect(bounds="fault", given=lambda: (np.ones(4, np.float32), 1e12))
 @qd.kernel
 def saturated_and_not(x: F32, a: qd.f32):
     for i in x:
@@ -257,12 +236,7 @@ def saturated_and_not(x: F32, a: qd.f32):
             x[i + x.shape[0]] = 1.0
 
 
-@saturated_and_not.workload()
-def beyond_i32():
-    return np.ones(4, np.float32), 1e12
-
-
-@expect(bounds="fault")
+@expect(bounds="fault", given=lambda: (np.ones(4, np.float32), 33))
 @qd.kernel
 def shifted_in_two_widths(x: F32, k: qd.i32):
     for i in x:
@@ -270,12 +244,7 @@ def shifted_in_two_widths(x: F32, k: qd.i32):
             x[i + x.shape[0]] = 1.0
 
 
-@shifted_in_two_widths.workload()
-def by_33():
-    return np.ones(4, np.float32), 33
-
-
-@expect(bounds="fault")
+@expect(bounds="fault", given=lambda: (np.ones(4, np.float32), 5))
 @qd.kernel
 def flipped_in_two_widths(x: F32, k: qd.u8):
     for i in x:
@@ -283,12 +252,7 @@ def flipped_in_two_widths(x: F32, k: qd.u8):
             x[i + x.shape[0]] = 1.0
 
 
-@flipped_in_two_widths.workload()
-def bits_of_five():
-    return np.ones(4, np.float32), 5
-
-
-@expect(bounds="fault")
+@expect(bounds="fault", given=lambda: (np.ones(4, np.float32), -128))
 @qd.kernel
 def quotient_that_wraps(x: F32, k: qd.i8):
     for i in x:
@@ -296,12 +260,7 @@ def quotient_that_wraps(x: F32, k: qd.i8):
             x[i + x.shape[0]] = 1.0
 
 
-@quotient_that_wraps.workload()
-def the_least_byte():
-    return np.ones(4, np.float32), -128
-
-
-@expect(bounds="fault")
+@expect(bounds="fault", given=lambda: np.ones(4, np.float32))
 @qd.kernel
 def mask_of_the_sign(x: F32):
     for i in x:
@@ -310,12 +269,7 @@ def mask_of_the_sign(x: F32):
             x[i + x.shape[0]] = 1.0
 
 
-@mask_of_the_sign.workload()
-def four_of_them():
-    return np.ones(4, np.float32)
-
-
-@expect(race="fault")
+@expect(race="fault", given=lambda: (np.ones(4, np.float64), 0.1))
 @qd.kernel
 def rounded_differently(x: qd.types.ndarray(qd.f64, 1), a: qd.f64):
     for i in x:
@@ -325,15 +279,10 @@ def rounded_differently(x: qd.types.ndarray(qd.f64, 1), a: qd.f64):
             x[0] = qd.cast(qd.cast(a, qd.f32), qd.f64)
 
 
-@rounded_differently.workload()
-def a_tenth():
-    return np.ones(4, np.float64), 0.1
-
-
 # ---- loops that end in the middle, variables that iterations share, arrays that are clamped
 
 
-@expect(bounds="fault")
+@expect(bounds="fault", given=lambda: np.ones(5, np.float32))
 @qd.kernel
 def counted_in_the_condition(x: F32):
     k = 0
@@ -341,11 +290,6 @@ def counted_in_the_condition(x: F32):
         k += 1
     if k % 2 == 1:
         x[x.shape[0]] = 1.0
-
-
-@counted_in_the_condition.workload()
-def five_elements():
-    return np.ones(5, np.float32)
 
 
 @expect(race="unknown")  # iterations that take turns
@@ -360,31 +304,21 @@ def places_of_two_counts(x: F32):
             x[second] = 1.0 * i
 
 
-@expect(bounds="fault")
+@expect(bounds="fault", given=lambda: (np.zeros(0, np.float32), np.ones(3, np.float32)))
 @qd.kernel
 def clamped_to_nothing(x: qd.types.ndarray(qd.f32, 1, boundary="clamp"), y: F32):
     for i in y:
         y[i] = x[i]
 
 
-@clamped_to_nothing.workload()
-def without_elements():
-    return np.zeros(0, np.float32), np.ones(3, np.float32)
-
-
-@expect(race="fault", bounds="unknown")
+@expect(race="fault", bounds="unknown", given=lambda: np.ones(5, np.float32))
 @qd.kernel
 def clamped_by_a_wide_index(x: qd.types.ndarray(qd.f32, 1, boundary="clamp")):
     for i in range(4):
         x[qd.cast(i, qd.i64) * (qd.cast(1, qd.i64) << 32) + i] = 1.0 * i
 
 
-@clamped_by_a_wide_index.workload()
-def of_five():
-    return np.ones(5, np.float32)
-
-
-@expect(race="fault")
+@expect(race="fault", given=lambda: (np.ones(4, np.float32), np.array(1, np.int32)))
 @qd.kernel(graph=True)
 def array_around_the_graph(x: F32, left: qd.types.ndarray(qd.i32, 0)):
     v = qd.Vector([0.0] * 40)
@@ -394,11 +328,6 @@ def array_around_the_graph(x: F32, left: qd.types.ndarray(qd.i32, 0)):
             x[i] = v[(i + 1) % 40]
         for _ in range(1):
             left[()] -= 1
-
-
-@array_around_the_graph.workload()
-def one_round():
-    return np.ones(4, np.float32), np.array(1, np.int32)
 
 
 @expect()
@@ -418,7 +347,7 @@ def gathered_once(x: F32, p: I32):
             x[p[i]] += 1.0
 
 
-@expect(race="fault", uninitialised="fault")
+@expect(race="fault", uninitialised="fault", given=lambda: np.ones(16, np.float32))
 @qd.kernel
 def places_of_each_block(x: F32):
     qd.loop_config(block_dim=8)
@@ -427,8 +356,3 @@ def places_of_each_block(x: F32):
         place = qd.atomic_add(taken[0], 1)
         if place >= 0 and place < x.shape[0]:
             x[place] = 1.0 * i
-
-
-@places_of_each_block.workload()
-def sixteen():
-    return np.ones(16, np.float32)
