@@ -25,7 +25,6 @@ from qd_studio.engine.ir import parse
 from tests.inspect import (
     checked,
     checked_features,
-    checked_fences,
     checked_memory,
     checked_random,
     checked_runs,
@@ -85,7 +84,7 @@ def test_what_is_unknown_states_the_assertion_that_excludes_it():
 
 
 def test_a_reason_names_fences():
-    found = check(captured(checked_fences.summed_by_the_last)).of("race")
+    found = check(captured(checked_memory.summed_by_the_last)).of("race")
     assert found.reason.startswith("fences may order its iterations")
 
 
