@@ -364,7 +364,7 @@ class _Bisector:
         def competing(index: int) -> frozenset[str]:
             try:
                 with self._step(f"conflicts after {self._states[index].name or 'the frontend'}"):
-                    return conflicts(trials, parse(self._states[index].text))
+                    return conflicts(trials.given, parse(self._states[index].text))
             except UnjudgedError:
                 raise
             except Exception as error:
@@ -390,7 +390,7 @@ class _Bisector:
         before, after = self._states[good], self._states[bad]
 
         def racing(text: str) -> str:
-            more = sorted(conflicts(trials, parse(text)) - allowed)
+            more = sorted(conflicts(trials.given, parse(text)) - allowed)
             return ", ".join(more)
 
         end = time.monotonic() + (0.0 if self._like else _REWRITE_S)

@@ -25,14 +25,20 @@ from .argument_values import is_record
 from .contents import Contents, Copies
 
 if TYPE_CHECKING:
+    from ..frontend.specialization import ParamBinding
     from ..runtime.args import Argument
     from ..runtime.compile import FullCompile
 
-__all__ = ["HostValues", "Inputs", "Place", "by_index", "copies_of"]
+__all__ = ["HostValues", "Inputs", "Place", "by_index", "copies_of", "key_of"]
 
 Array = np.ndarray[Any, Any]
 Place = tuple[int, tuple[str, ...]]
 """Number of an argument, and the attributes that lead from there to an array."""
+
+
+def key_of(binding: ParamBinding) -> object:
+    """What tells a value of a launch from the others of any kernel with the same arguments."""
+    return (binding.arg, binding.path) if binding.field is None else binding.field
 
 
 class HostValues:

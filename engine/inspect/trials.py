@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..backends.interp import InterpretedKernel
 from ..errors import IRParseError, QuadrantsAssertionError, QuadrantsUnsupportedError
 from ..ir import Func, parse, to_text, verify
 from ..named_tuple import NamedTuple
@@ -26,7 +25,6 @@ from .launching import (
     Outcome,
     Round,
     TooLong,
-    counted,
     discard,
 )
 from .placing import placed
@@ -142,16 +140,10 @@ class Trials:
         """Fresh copies of the arguments, by parameter."""
         return self._launcher.inputs(self.compiled, self._found).values
 
-    def run(
-        self, program: InterpretedKernel, most: int,
-        given_values: Callable[[Sequence[Any]], object] = lambda _: None,
-    ) -> None:  # fmt: skip
-        """Run IR that was made ready in another way; its outcome is dropped. given_values: called
-        with the values that it works on."""
+    def given(self) -> Sequence[Any]:
+        """`values`, for a run of IR that was made ready in another way."""
         self.runs += 1
-        given = self._launcher.inputs(self.compiled, self._found)
-        given_values(given.values)
-        counted(program, given.values, discard, most)
+        return self.values()
 
     def launch(self, compiled: FullCompile) -> Outcome:
         """The outcome of compiled code."""

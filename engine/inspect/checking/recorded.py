@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from ...named_tuple import NamedTuple
 from ...runtime.compile import collector_pause
 from ..application.relaunch import values_of
 from ..application.replay import compiles_in
-from ..interpreting import counted
 from ..record_check import CheckRecord
 from ..trials import UnjudgedError
 from .kept import KeptVerdicts, recorded_parts
@@ -30,7 +29,6 @@ from .shadow import Followed
 from .verdicts import hurried, unknown, verdicts_of
 
 if TYPE_CHECKING:
-    from ...backends.interp import InterpretedKernel
     from ..application.model import Compile, KeptLaunch, Kernel
     from ..application.store import ApplicationFile
 
@@ -121,26 +119,10 @@ def _digests(launch: KeptLaunch) -> list[str]:
     return [repr((v.dtype, v.shape, v.same, v.number, v.before)) for v in launch.values]
 
 
-class _Given:
-    """The arguments of a kept launch, in the place of `Trials`."""
-
-    def __init__(self, file: ApplicationFile, launch: KeptLaunch) -> None:
-        self._file: Final = file
-        self._launch: Final = launch
-
-    def run(
-        self, program: InterpretedKernel, most: int,
-        given_values: Callable[[Sequence[Any]], object] = lambda _: None,
-    ) -> None:  # fmt: skip
-        values = values_of(self._file, self._launch)
-        given_values(values)
-        counted(program, values, lambda text: None, most)
-
-
 def _follow(file: ApplicationFile, followed: Followed, launch: KeptLaunch) -> Launched:
     label = _label(launch)
     try:
-        shadow = followed.launch(cast("Any", _Given(file, launch)), STEPS, None)
+        shadow = followed.launch(lambda: values_of(file, launch), STEPS)
     except UnjudgedError as error:
         return Launched(label, _ORIGIN, why=str(error))
     except (QuadrantsUnsupportedError, QuadrantsRuntimeError) as error:
