@@ -49,56 +49,15 @@ from .record_machine import MachineKernel, MachineRecord
 from .record_what_if import WhatIfCount, WhatIfRecord
 
 __all__ = [
-    "CHECKS",
-    "VERSION",
-    "VOLATILE",
-    "AgreementRecord",
-    "Artefact",
-    "AutodiffRecord",
-    "BackendRecord",
-    "BindingRecord",
-    "CacheDifference",
-    "CacheLayer",
-    "CacheLevel",
-    "CfgNode",
-    "CfgRecord",
-    "CheckFinding",
-    "CheckRecord",
-    "CheckVerdict",
-    "CompileRecord",
-    "ConfigEntry",
-    "CostRecord",
-    "DeviceRecord",
-    "ErrorRecord",
-    "FileRecord",
-    "FlowNode",
-    "FlowRecord",
-    "KernelRecord",
-    "LaunchRecord",
-    "LayoutRecord",
-    "LineCost",
-    "LoadRecord",
-    "LocRecord",
-    "LogLine",
-    "MachineKernel",
-    "MachineRecord",
-    "ParamRecord",
-    "PassRun",
-    "PeaksRecord",
-    "Record",
-    "Remark",
-    "Rewrite",
-    "RunName",
-    "RunNames",
-    "Snapshot",
-    "TaskCost",
-    "TaskRecord",
-    "ToolInfo",
-    "VerdictRecord",
-    "WhatIfCount",
-    "WhatIfRecord",
-    "WorkloadRecord",
-]
+    "CHECKS", "VERSION", "VOLATILE", "AgreementRecord", "Artefact", "AutodiffRecord",
+    "BackendRecord", "BindingRecord", "CacheDifference", "CacheLayer", "CacheLevel", "CfgNode",
+    "CfgRecord", "CheckFinding", "CheckRecord", "CheckVerdict", "CompileRecord", "ConfigEntry",
+    "CostRecord", "DeviceRecord", "ErrorRecord", "FileRecord", "FlowNode", "FlowRecord",
+    "KernelRecord", "LaunchRecord", "LayoutRecord", "LineCost", "LoadRecord", "LocRecord",
+    "LogLine", "MachineKernel", "MachineRecord", "ParamRecord", "PassRun", "PeaksRecord", "Record",
+    "Remark", "Rewrite", "RunName", "RunNames", "Snapshot", "TaskCost", "TaskRecord", "ToolInfo",
+    "VerdictRecord", "WhatIfCount", "WhatIfRecord", "WorkloadRecord",
+]  # fmt: skip
 
 VERSION: Final = 3
 
@@ -188,8 +147,7 @@ class ErrorRecord(RecordPart, frozen=True, kw_only=True):
     hint: Annotated[str, about("What the user can do.")] = ""
     op: Annotated[int, about("Id of the op; -1 for none.")] = -1
     chain: Annotated[
-        tuple[str, ...],
-        about('"file:line in function" of each inlined call, outermost first.'),
+        tuple[str, ...], about('"file:line in function" of each inlined call, outermost first.')
     ] = ()
     rendered: Annotated[str, about("The error as the engine prints it.")] = ""
     traceback: Annotated[str, about("Traceback of an exception from other code.")] = ""
@@ -206,8 +164,7 @@ class BackendRecord(RecordPart, frozen=True, kw_only=True):
     """A kernel on one backend."""
 
     backend: Annotated[
-        str,
-        about("Name of the backend, with the requested target (``cuda:sm_75``)."),
+        str, about("Name of the backend, with the requested target (``cuda:sm_75``).")
     ]
     status: Annotated[str, about("One of ``ok``, ``absent``, ``error`` and ``not_run``.")]
     reason: Annotated[str, about("Reason if the status is not ok.")] = ""
@@ -216,17 +173,14 @@ class BackendRecord(RecordPart, frozen=True, kw_only=True):
     agreement: Annotated[AgreementRecord | None, about("Comparison with the interpreter.")] = None
     caches: Annotated[tuple[CacheLayer, ...], about("Cache layers.")] = ()
     autodiff: Annotated[
-        AutodiffRecord | None,
-        about("For a kernel that differentiates another one."),
+        AutodiffRecord | None, about("For a kernel that differentiates another one.")
     ] = None
     unlaunched: Annotated[str, about("Reason why compiled code cannot be launched here.")] = ""
     device: Annotated[
-        DeviceRecord | None,
-        about("Device of the launches, if it is not the host."),
+        DeviceRecord | None, about("Device of the launches, if it is not the host.")
     ] = None
     flow: Annotated[
-        FlowRecord | None,
-        about("Order of the tasks, if they do not run one after another."),
+        FlowRecord | None, about("Order of the tasks, if they do not run one after another.")
     ] = None
     errors: Annotated[tuple[ErrorRecord, ...], about("Failures on this backend.")] = ()
     costs: Annotated[tuple[CostRecord, ...], about("Costs by line, by workload.")] = ()
@@ -264,8 +218,7 @@ class KernelRecord(RecordPart, frozen=True, kw_only=True):
     workloads: Annotated[tuple[WorkloadRecord, ...], about("Sets of arguments.")] = ()
     backends: Annotated[tuple[BackendRecord, ...], about("Results by backend.")] = ()
     verdicts: Annotated[
-        tuple[VerdictRecord, ...],
-        about("Comparison of each launching backend with the first one."),
+        tuple[VerdictRecord, ...], about("Comparison of each launching backend with the first one.")
     ] = ()
     errors: Annotated[tuple[ErrorRecord, ...], about("Failures of the kernel.")] = ()
     gradient: Annotated[
@@ -278,8 +231,7 @@ class KernelRecord(RecordPart, frozen=True, kw_only=True):
     primal: Annotated[str, about("Id of the kernel that this one differentiates.")] = ""
     stale: Annotated[bool, about("True if this is an earlier result.")] = False
     what_ifs: Annotated[
-        tuple[WhatIfRecord, ...],
-        about("Assumptions that were tried on the kernel."),
+        tuple[WhatIfRecord, ...], about("Assumptions that were tried on the kernel.")
     ] = ()
     check: Annotated[
         CheckRecord | None,
@@ -300,8 +252,7 @@ class Record(RecordPart, frozen=True, kw_only=True):
     elapsed_ms: Annotated[float, about("Duration of the look.")] = 0.0
     command: Annotated[tuple[str, ...], about("Command line.")] = ()
     config: Annotated[
-        tuple[ConfigEntry, ...],
-        about("Options of a single file; see `FileRecord.config`."),
+        tuple[ConfigEntry, ...], about("Options of a single file; see `FileRecord.config`.")
     ] = ()
     files: Annotated[tuple[FileRecord, ...], about("Source files.")] = ()
     kernels: Annotated[tuple[KernelRecord, ...], about("Kernels.")] = ()

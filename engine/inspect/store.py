@@ -28,16 +28,9 @@ from .packed import SavedRecord, pack, unpack
 from .record import VERSION, VOLATILE, BackendRecord, Record, VerdictRecord
 
 __all__ = [
-    "RecordFileError",
-    "canonical",
-    "dumps",
-    "load",
-    "loads",
-    "new_file",
-    "save",
-    "schema",
+    "RecordFileError", "canonical", "dumps", "load", "loads", "new_file", "save", "schema",
     "schema_text",
-]
+]  # fmt: skip
 
 _MEMBER: Final = "record.json"
 _MAX_BYTES: Final = 512 << 20
