@@ -7,6 +7,7 @@ is launched on fields as the file left them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..config import CompileConfig
@@ -79,9 +80,12 @@ def cases_of(
         return _distinct([_called_on(case, given) for case in declared])
     if calls:
         return [
-            LaunchCase(_call_label(i, call), "recorded", {}, _again(call), contents=call.contents)
+            LaunchCase(
+                _call_label(i, call), "recorded", {}, partial(copied, call.args),
+                contents=call.contents,
+            )
             for i, call in enumerate(calls)
-        ]
+        ]  # fmt: skip
     if why_none(decl, instance):
         return []
     if len(decl.params) == len(given):
@@ -122,7 +126,3 @@ def _distinct(cases: list[LaunchCase]) -> list[LaunchCase]:
 def _call_label(index: int, call: Call) -> str:
     shapes = [str(s) for s in map(shape_of, call.args) if s is not None]
     return f"call {index + 1}" + (f" {' '.join(shapes)}" if shapes else "")
-
-
-def _again(call: Call) -> Callable[[], tuple[Any, ...]]:
-    return lambda: copied(call.args)

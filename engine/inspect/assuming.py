@@ -21,7 +21,6 @@ an assumption cannot be made the verdict is ``cannot``, with the reason.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,8 +29,7 @@ import msgspec
 from ..backends import interp
 from ..config import OPTIONS, CompileConfig
 from ..named_tuple import NamedTuple
-from ..runtime import program
-from .agreement import compare, judged
+from .agreement import judged
 from .arguments import Call
 from .capture import KernelCapture
 from .compare_figures import code_of, figures_of
@@ -45,6 +43,7 @@ from .record import BackendRecord, CompileRecord, KernelRecord
 from .record_what_if import WhatIfCount, WhatIfRecord
 from .settings import parse_setting
 from .steps import StepLimit, Steps
+from .targets import options_of
 from .timing import Contender, measure_together, share
 from .trials import Trials, UnjudgedError
 from .unrolling import NotUnrolledError, unrolled
@@ -170,8 +169,7 @@ def what_if(
     no such assumption. The other arguments are those of `KernelCapture`.
     """
     made = assumption(text, backend)
-    running = program.peek()
-    config = config or (running.config if running is not None else CompileConfig())
+    config = options_of(config)
     found = WhatIfRecord(
         assumption=text, title=made.title, backend=backend, change=made.change
     )  # fmt: skip
@@ -263,11 +261,7 @@ class ScratchLauncher(Launcher):
         place = placed(compiled, given)
         start = self.starter(compiled, place, found)
         with self.limited(name, found, "launch"):
-            began = time.perf_counter_ns()
-            results = start()
-            place.wait()
-            took = (time.perf_counter_ns() - began) / 1e3
-            place.fetch()
+            results, took = place.launched(start)
         return self.outcome(compiled, given.values, results), took
 
     def interpreted(self, found: Round) -> Any:
@@ -295,18 +289,14 @@ class ScratchLauncher(Launcher):
         return Contender(start, restore, each, first_us, place.clock), place
 
 
-class _Pair:
+class _Pair(NamedTuple):
     """A kernel without and with an assumption."""
 
-    def __init__(
-        self, plain: KernelCapture, other: KernelCapture, backend: str, budget_s: float,
-        made: Assumption,
-    ) -> None:  # fmt: skip
-        self.plain: Final = plain
-        self.other: Final = other
-        self.backend: Final = backend
-        self.budget_s: Final = budget_s
-        self.made: Final = made
+    plain: KernelCapture
+    other: KernelCapture
+    backend: str
+    budget_s: float
+    made: Assumption
 
     def run(self, found: WhatIfRecord) -> WhatIfRecord:
         """Compile, check and time both."""
@@ -344,10 +334,7 @@ class _Pair:
             return msgspec.structs.replace(found, reason=f"a launch failed: {text}")
 
     def _launched(self, found: WhatIfRecord) -> WhatIfRecord:
-        a, b = (
-            ScratchLauncher(self.plain, self.budget_s),
-            ScratchLauncher(self.other, self.budget_s),
-        )
+        a, b = (ScratchLauncher(side, self.budget_s) for side in (self.plain, self.other))
         name = self.backend
         if self.made.noalias:
             rounds = map(a.round, range(len(self.plain.cases)))
@@ -430,13 +417,9 @@ class _Pair:
             return msgspec.structs.replace(found, verdict="unknown", reason=why)
         said = verdicts[0]
         return msgspec.structs.replace(
-            found,
-            verdict=said.verdict,
-            ratio=said.ratio,
-            band=said.band,
-            clock=said.clock,
+            found, verdict=said.verdict, ratio=said.ratio, band=said.band, clock=said.clock,
             reason=said.reason or found.reason,
-        )
+        )  # fmt: skip
 
     def _checked(self, a: ScratchLauncher, b: ScratchLauncher, found: WhatIfRecord) -> WhatIfRecord:
         """Compare the results of the first case with the interpreter's."""
@@ -455,8 +438,7 @@ class _Pair:
     ) -> WhatIfRecord:
         if found.agreement == "differs":
             return found
-        said = judged([(label, compare(ours.names, ours.values, theirs.values,
-                                       ours.results | theirs.results))])  # fmt: skip
+        said = judged([(label, ours.compared(theirs))])
         text = f"{label}: compared with {against}"
         if said.state == "differs":
             first = said.first_difference.replace("interpreter", "expected")

@@ -308,11 +308,8 @@ def _leaves(e: SizeExpr, params: Sequence[Param], env: _Launch | None) -> tuple[
 
 def _largest(env: Env, param: int) -> int | None:
     array: Any = env.values[param]
-    layout = env.params[param].layout
     if not 0 < array.size <= _MOST_COUNTED:
         return None
-    if layout is not None:
-        from .contents import elements
+    from .contents import elements
 
-        array = elements(layout, array)
-    return int(np.max(array))
+    return int(np.max(elements(env.params[param].layout, array)))

@@ -38,7 +38,7 @@ from .races import conflicts
 from .record_bisection import Bisection, ChangedOp
 from .rewrites import Rewrite, smallest
 from .steps import StepLimit
-from .targets import compile_for, target_of
+from .targets import compile_for, options_of, target_of
 from .trials import Judge, Predicate, State, States, Trials, UnjudgedError, spans
 
 if TYPE_CHECKING:
@@ -79,13 +79,9 @@ def bisect_kernel(
     parameter, ``result``) and returns True if they are right; without it the interpreter on the
     frontend's IR says what is right.
     """
-    from ..config import CompileConfig
-    from ..runtime import program
     from .capture import KernelCapture
 
-    running = program.peek()
-    config = config or (running.config if running is not None else CompileConfig())
-    capture = KernelCapture(kernel, (backend,), config, None, calls)
+    capture = KernelCapture(kernel, (backend,), options_of(config), None, calls)
     capture.compile()
     return bisect_capture(capture, backend, predicate)
 
@@ -113,7 +109,7 @@ def bisect_backends(
     capture: KernelCapture, backend: str = "", predicate: Predicate | None = None
 ) -> Bisection:
     """`bisect_capture` for the first backend whose result is wrong, or for ``backend``."""
-    names = [b.backend for b in capture.backends if b.status == "ok" and not b.unlaunched]
+    names = capture.launchable
     names = [backend] if backend else [n for n in names if n != ORACLE] or names
     found = [Bisection(kernel=capture.record.name, backend="", state="unknown",
                        reason=_why_none(capture))]  # fmt: skip
@@ -368,7 +364,7 @@ class _Bisector:
         def competing(index: int) -> frozenset[str]:
             try:
                 with self._step(f"conflicts after {self._states[index].name or 'the frontend'}"):
-                    return conflicts(trials, parse(self._states[index].text))
+                    return conflicts(trials.given, parse(self._states[index].text))
             except UnjudgedError:
                 raise
             except Exception as error:
@@ -394,7 +390,7 @@ class _Bisector:
         before, after = self._states[good], self._states[bad]
 
         def racing(text: str) -> str:
-            more = sorted(conflicts(trials, parse(text)) - allowed)
+            more = sorted(conflicts(trials.given, parse(text)) - allowed)
             return ", ".join(more)
 
         end = time.monotonic() + (0.0 if self._like else _REWRITE_S)

@@ -24,7 +24,6 @@ from ..lang.results import maker
 from ..passes import run as run_passes
 from ..pipeline_kind import PipelineKind
 from ..runtime import args as arguments
-from ..runtime import program
 from ..runtime.compile import CompileRequest, FullCompile
 from ..types import flat_names
 from .arguments import Call, LaunchCase, cases_of
@@ -47,7 +46,7 @@ from .record import (
 from .recorder import Recorder, ShownRun
 from .steps import StepLimit, Steps
 from .synthetic import why_none
-from .targets import NoCaches, Target, compile_for, config_for, find, target_of
+from .targets import NoCaches, Target, compile_for, config_for, find, options_of, target_of
 from .texts import artefacts_of
 
 if TYPE_CHECKING:
@@ -200,6 +199,11 @@ class KernelCapture:
     def backends(self) -> list[BackendRecord]:
         return list(self._backends.values())
 
+    @property
+    def launchable(self) -> list[str]:
+        """The backends that the kernel was compiled for and that launch here."""
+        return [b.backend for b in self.backends if b.status == "ok" and not b.unlaunched]
+
     def put(self, backend: BackendRecord) -> None:
         """Replace a backend's part of the record."""
         self._backends[backend.backend] = backend
@@ -343,14 +347,8 @@ class KernelCapture:
 
     def uses_gradient_fields(self) -> bool:
         """True if a field that the compiled kernel uses has gradients."""
-        fields = {
-            binding.field
-            for compiled in self._compiled.values()
-            for binding in compiled.plan.bindings
-            if binding.field is not None
-        }
-        several: list[Any] = list(fields)
-        return any(getattr(f, "role", "") == "primal" and f.has_grad() for f in several)
+        fields: set[Any] = {b.field for c in self._compiled.values() for b in c.plan.bindings}
+        return any(getattr(f, "role", "") == "primal" and f.has_grad() for f in fields)
 
     def has_gradient(self, id: str) -> None:
         """Note the id of its gradient."""
@@ -492,9 +490,7 @@ def capture_kernel(
 
     config: None takes the options of the running program, or the defaults where none runs.
     """
-    running = program.peek()
-    config = config or (running.config if running is not None else CompileConfig())
-    capture = KernelCapture(kernel, backends, config, steps, calls)
+    capture = KernelCapture(kernel, backends, options_of(config), steps, calls)
     capture.compile()
     capture.look_up()
     return capture.launch(budget_s) if launch else capture.generate_texts()

@@ -48,18 +48,17 @@ def bounded(func: Func, values: Sequence[Any]) -> Bounded:
     runs = [n for _, _, n, _ in walker.parts]
     found = line_amounts(segments, runs, _NOTHING, False, dependences(func))
     sizes = walker.touched()
-    lines = tuple([_with_bytes(line, *sizes.get(line.key, (0, 0))) for line in found])
+    lines: list[LineAmounts] = []
+    for line in found:
+        read, written = sizes.get(line.key, (0, 0))
+        lines.append(line._replace(
+            read_bytes=read, written_bytes=written, moved_read=read, moved_written=written
+        ))  # fmt: skip
     inexact = {
         line_key(op, task) for task, ops, _, exact in walker.parts for op in ops if not exact
     }
     exact = frozenset(line.key for line in lines) - inexact
-    return Bounded(lines, exact, tuple(sorted(walker.unknown)), walker.memory())
-
-
-def _with_bytes(line: LineAmounts, read: int, written: int) -> LineAmounts:
-    return line._replace(
-        read_bytes=read, written_bytes=written, moved_read=read, moved_written=written
-    )
+    return Bounded(tuple(lines), exact, tuple(sorted(walker.unknown)), walker.memory())
 
 
 class _Walker:
@@ -222,9 +221,7 @@ def _corners(rule: Any) -> Any:
 
 
 def _divided(a: _Interval, b: _Interval) -> _Interval | None:
-    if b[0] != b[1] or b[0] <= 0:
-        return None
-    if a[0] < 0:
+    if b[0] != b[1] or b[0] <= 0 or a[0] < 0:
         return None
     return a[0] // b[0], a[1] // b[0]
 

@@ -21,6 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
+from functools import cache
 from typing import Final
 
 import msgspec
@@ -42,6 +43,8 @@ from .record import (
     ConfigEntry,
     KernelRecord,
     Record,
+    RunName,
+    RunNames,
     Snapshot,
     ToolInfo,
 )
@@ -142,12 +145,7 @@ def canonical_text(lines: Iterable[str]) -> str:
 
     def number(match: re.Match[str]) -> str:
         text = match[0]
-        if text[0] != "$":
-            return text
-        found = numbers.get(text)
-        if found is None:
-            found = numbers[text] = f"${len(numbers)}"
-        return found
+        return text if text[0] != "$" else numbers.setdefault(text, f"${len(numbers)}")
 
     return _NUMBER.sub(number, "\n".join(lines))
 
@@ -175,19 +173,6 @@ def same_ir(old: Snapshot, new: Snapshot) -> bool:
     return True
 
 
-RunKey = tuple[str, int, int | None, str, int]
-
-
-def _keys(compiled: CompileRecord) -> list[RunKey]:
-    seen: Counter[tuple[str, int, int | None, str]] = Counter()
-    out: list[RunKey] = []
-    for run in compiled.runs:
-        name = (run.stage, run.round, run.task, run.name)
-        out.append((*name, seen[name]))
-        seen[name] += 1
-    return out
-
-
 def compare_compiles(old: CompileRecord, new: CompileRecord) -> tuple[AlignedPass, ...]:
     """The passes of both compiles, aligned; the first entry is the IR before any pass.
 
@@ -195,18 +180,15 @@ def compare_compiles(old: CompileRecord, new: CompileRecord) -> tuple[AlignedPas
     """
     if not old.snapshots or not new.snapshots:
         return ()
-    known: dict[tuple[int, int], bool] = {}
 
+    @cache
     def same(a: int, b: int) -> bool:
-        found = known.get((a, b))
-        if found is None:
-            found = known[a, b] = same_ir(old.snapshots[a], new.snapshots[b])
-        return found
+        return same_ir(old.snapshots[a], new.snapshots[b])
 
     at = old.runs[0].before if old.runs else 0
     to = new.runs[0].before if new.runs else 0
     out = [AlignedPass("", 0, None, FRONT_END, -1, -1, same(at, to))]
-    keys = _keys(old), _keys(new)
+    keys = RunNames.of(old.runs), RunNames.of(new.runs)
     for i, j in _pairs(*keys):
         stage, round_, task, name, _ = keys[0][i] if i >= 0 else keys[1][j]
         at = old.runs[i].after if i >= 0 else at
@@ -215,7 +197,7 @@ def compare_compiles(old: CompileRecord, new: CompileRecord) -> tuple[AlignedPas
     return tuple(out)
 
 
-def _pairs(old: Sequence[RunKey], new: Sequence[RunKey]) -> list[tuple[int, int]]:
+def _pairs(old: Sequence[RunName], new: Sequence[RunName]) -> list[tuple[int, int]]:
     """(index in old, index in new) in order; -1 where one of them has no such run."""
     out: list[tuple[int, int]] = []
     for _, i1, i2, j1, j2 in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
@@ -292,7 +274,8 @@ def compare_kernels(
     backends = [
         _compare_backends(a, b, (old, new), apart) for a, b in _paired(old.backends, new.backends)
     ]
-    lone = _unpaired(old.backends, new.backends) if not _crossed(old, new) else []
+    crossed = any(b.before != b.after for b in backends)
+    lone = [] if crossed else _unpaired(old.backends, new.backends)
     signature = (old.params, old.returns) != (new.params, new.returns)
     errors = [[e.message for e in k.errors] for k in (old, new)]
     stale = next((w for k, w in ((old, "before"), (new, "after")) if k.stale), "")
@@ -333,11 +316,6 @@ def compare_backends(kernel: KernelRecord, before: str, after: str) -> KernelCom
 def _there(backends: Iterable[BackendRecord]) -> list[BackendRecord]:
     """Those that something was made for; a backend that is not here is none."""
     return [b for b in backends if b.status != "absent"]
-
-
-def _crossed(old: KernelRecord, new: KernelRecord) -> bool:
-    a, b = _there(old.backends), _there(new.backends)
-    return len(a) == len(b) == 1 and a[0].backend != b[0].backend
 
 
 def _paired(

@@ -38,23 +38,10 @@ __all__ = ["check"]
 _MOST: Final = 1 << 64
 _DEEPEST: Final = 64
 # Numbers that say "none" with -1, and those that may be any.
-_OR_NONE: Final = frozenset(
-    {
-        "loc",
-        "op",
-        "run",
-        "runs",
-        "task",
-        "parent",
-        "forward",
-        "reverse",
-        "ids",
-        "locs",
-        "lines",
-        "ops",
-        "into",
-    }
-)
+_OR_NONE: Final = frozenset({
+    "loc", "op", "run", "runs", "task", "parent", "forward", "reverse", "ids", "locs", "lines",
+    "ops", "into",
+})  # fmt: skip
 _ANY: Final = frozenset(
     {"value", "default", "sizes", "origin", "max_size", "trip", "strides", "extra"}
 )

@@ -8,6 +8,7 @@ left, else the current ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
@@ -21,8 +22,8 @@ from ..runtime import program
 from ..types import ElementLayout, FieldHandle
 
 __all__ = [
-    "LIMIT", "NOTHING", "Contents", "Copies", "elements", "installed", "live_blocks", "put_back",
-    "put_elements", "remember",
+    "LIMIT", "NOTHING", "Contents", "Copies", "elements", "installed", "live_blocks", "offsets",
+    "put_back", "put_elements", "remember",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -98,36 +99,35 @@ class Copies:
         return field.flat(copy)
 
 
-def elements(layout: ElementLayout, flat: Array) -> Array:
-    """The elements of a field, by index, from what a launch was given for it."""
+def elements(layout: ElementLayout | None, flat: Array) -> Array:
+    """The elements of a field, by index, from what a launch was given for it. Without a layout it
+    is an array, and those are its elements."""
+    if layout is None:
+        return flat
     if layout.is_row_major():
-        return flat[: _count(layout)].reshape(layout.shape).copy()
-    return flat[_offsets(layout)]
+        return flat[: math.prod(layout.shape)].reshape(layout.shape).copy()
+    return flat[offsets(layout)]
 
 
-def put_elements(layout: ElementLayout, flat: Array, values: Array) -> None:
-    """Store ``values`` in a field, in the form passed to a launch; memory between them stays."""
-    if layout.is_row_major():
-        flat[: _count(layout)] = values.reshape(-1)
+def put_elements(layout: ElementLayout | None, flat: Array, values: Array) -> None:
+    """Store ``values`` in a field, in the form passed to a launch; memory between them stays.
+    Without a layout it is an array."""
+    if layout is None:
+        np.copyto(flat, values.reshape(flat.shape), "unsafe")
+    elif layout.is_row_major():
+        flat[: math.prod(layout.shape)] = values.reshape(-1)
     else:
-        flat[_offsets(layout)] = values
+        flat[offsets(layout)] = values
 
 
-def _count(layout: ElementLayout) -> int:
-    count = 1
-    for extent in layout.shape:
-        count *= extent
-    return count
-
-
-def _offsets(layout: ElementLayout) -> Any:
+def offsets(layout: ElementLayout) -> Any:
     """The offset of each element."""
-    offsets: Any = np.zeros(layout.shape, np.int64)
+    out: Any = np.zeros(layout.shape, np.int64)
     for axis, divisor, modulus, stride in layout.terms:
         digit = np.arange(layout.shape[axis]) // divisor
         if modulus:
             digit %= modulus
         along = [1] * len(layout.shape)
         along[axis] = -1
-        offsets += (digit * stride).reshape(along)
-    return offsets
+        out += (digit * stride).reshape(along)
+    return out

@@ -315,13 +315,8 @@ class _Writer:
         for number, variable in local.items():
             self._to_memory(number, self._emit(C.LOCAL_LOAD, (variable,), None, i64))
         self._trace.end(self._emit)
-        body.ops = [
-            *local.values(),
-            *begun,
-            *body.ops,
-            *self._ops,
-            *([last] if last is not None else ()),
-        ]
+        ends = [] if last is None else [last]
+        body.ops = [*local.values(), *begun, *body.ops, *self._ops, *ends]
 
     def _counted(self, block: Block) -> None:
         """Rewrite a block and those inside of it."""
@@ -399,9 +394,7 @@ def _leaves_early(body: Block) -> bool:
     def ends(block: Block, top: bool) -> bool:
         for i, op in enumerate(block.ops):
             last = top and i == len(block.ops) - 1
-            if op.code == C.RETURN and not last:
-                return True
-            if op.code == C.CONTINUE and not last:
+            if op.code in (C.RETURN, C.CONTINUE) and not last:
                 return True
             inner = op.code in _INNER
             if any(_has_return(r) if inner else ends(r, False) for r in op.regions):

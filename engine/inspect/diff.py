@@ -35,17 +35,9 @@ from .moves import increasing
 from .record import CompileRecord, PassRun, Snapshot
 
 __all__ = [
-    "Diff",
-    "DiffRow",
-    "Hunk",
-    "Listing",
-    "diff_listings",
-    "diff_pass",
-    "diff_renumbered",
-    "diff_text",
-    "fold",
-    "intraline",
-]
+    "Diff", "DiffRow", "Hunk", "Listing", "diff_listings", "diff_pass", "diff_renumbered",
+    "diff_text", "fold", "intraline",
+]  # fmt: skip
 
 Span = tuple[int, int]
 

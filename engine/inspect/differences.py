@@ -75,22 +75,15 @@ class Differences:
     # ---- parts
 
     def _elements(self, number: int, values: list[Any] | None = None) -> Array:
-        held = (values or self._given)[number]
-        layout = self._params[number].layout
-        return np.asarray(held) if layout is None else elements(layout, np.asarray(held))
+        held = np.asarray((values or self._given)[number])
+        return elements(self._params[number].layout, held)
 
     def _run(self, changed: dict[int, Array]) -> list[Any] | None:
         """Return the contents of the arguments after the kernel, in f64; None without a run."""
-        values: list[Any] = []
-        for i, value in enumerate(self._given):
-            array = np.array(value, np.float64) if i in changed else value
-            if i in changed:
-                layout = self._params[i].layout
-                if layout is None:
-                    array = changed[i]
-                else:
-                    put_elements(layout, array, changed[i])
-            values.append(array)
+        values = list(self._given)
+        for i, array in changed.items():
+            values[i] = np.array(values[i], np.float64)
+            put_elements(self._params[i].layout, values[i], array)
         found = run_widened(self._forward, values, _STEPS)
         self._trials.runs += 1
         return None if found is None else found[0]

@@ -34,7 +34,7 @@ import numpy as np
 from ..backends import base
 from ..ir import Param
 from ..named_tuple import NamedTuple
-from .inputs import restorer_of
+from .inputs import HostValues, copies_of
 from .interpreting import SEED
 from .machine_load import busy
 from .placing import Placed, clock_of, device_of, placed
@@ -140,7 +140,7 @@ class Unclear(NamedTuple):
         before, now = self.kept
         executable = base.find(now.artifact.backend).load(now.artifact)
         compiled = cast("Any", SimpleNamespace(executable=executable, artifact=now.artifact))
-        place = placed(compiled, cast("Any", _Values(now.values)))
+        place = placed(compiled, HostValues(copies_of(now.values)))
         made = partner_of(before, compiled, place, budget_s)
         assert made is not None  # the same two were timed before
         partner, restore = made
@@ -251,7 +251,7 @@ class Earlier:
         if not self._keep or _size(several) > _LARGEST:
             return None
         stamp = f"{os.getpid()}.{time.time_ns():x}.{next(_number)}"
-        return Kept(stamp, compiled.artifact, tuple(_copies(several)))
+        return Kept(stamp, compiled.artifact, tuple(copies_of(several)))
 
     def keep(self, kernel: str, backend: str, label: str, kept: Kept) -> None:
         """Keep it for the next look."""
@@ -280,7 +280,7 @@ def partner_of(
     executable = base.find(name).load(kept.artifact)
     loaded = cast("Any", SimpleNamespace(executable=executable))
     if own:
-        place = placed(loaded, cast("Any", _Values(kept.values)))
+        place = placed(loaded, HostValues(copies_of(kept.values)))
         numbers = list(range(len(old.params)))
     values = [place.values[i] for i in numbers]
     written = {numbers[i] for i in old.written}
@@ -298,20 +298,6 @@ def partner_of(
 def _bare(param: Param) -> Param:
     """A parameter without the number of another one."""
     return param._replace(grad=-1)
-
-
-class _Values:
-    """`Inputs` as far as `placed` needs them."""
-
-    def __init__(self, values: Iterable[Any]) -> None:
-        self.values: Final = _copies(values)
-
-    def restorer(self, written: Iterable[int]) -> Callable[[], None]:
-        return restorer_of(self.values, written)
-
-
-def _copies(values: Iterable[Any]) -> list[Any]:
-    return [cast("Any", v).copy() if isinstance(v, np.ndarray) else v for v in values]
 
 
 def _size(values: Iterable[Any]) -> int:

@@ -27,7 +27,7 @@ from typing import Final, cast
 import msgspec
 
 from .compare import canonical_text
-from .record import CompileRecord, PassRun, RunName, Snapshot
+from .record import CompileRecord, PassRun, RunName, RunNames, Snapshot
 
 __all__ = ["EditFileError", "IrEdit", "edit_text", "last_of_group", "listing_digest", "read_edit"]
 
@@ -84,11 +84,8 @@ def edit_text(
         shot = _first(compiled)
     else:
         index = last_of_group(compiled.runs, index)
-        run = compiled.runs[index]
-        key = (run.stage, run.round, run.task, run.name)
-        before = compiled.runs[:index]
-        count = sum((r.stage, r.round, r.task, r.name) == key for r in before)
-        name, shot = (*key, count), compiled.snapshots[run.after]
+        name = RunNames.of(compiled.runs)[index]
+        shot = compiled.snapshots[compiled.runs[index].after]
     head = {
         "kernel": kernel, "file": file, "backend": backend,
         "after": json.dumps(name) if name is not None else "",

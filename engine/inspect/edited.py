@@ -18,8 +18,6 @@ Where only the pipeline of another backend differs there, that backend is left o
 
 from __future__ import annotations
 
-import time
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,7 +29,7 @@ from ..errors import IRParseError, QuadrantsRuntimeError, SourceSpan
 from ..ir import Func, Op, VerifyError, all_ops, listing, parse, verify
 from ..ir.printer import header, trailer
 from ..passes.manager import Instrument, PassCx, Run
-from .agreement import compare, judged
+from .agreement import judged
 from .capture import KernelCapture
 from .edit_file import IrEdit, listing_digest
 from .launching import (
@@ -46,7 +44,7 @@ from .launching import (
 )
 from .measuring import Started
 from .placing import placed
-from .record import BackendRecord, ErrorRecord, KernelRecord, RunName, VerdictRecord
+from .record import BackendRecord, ErrorRecord, KernelRecord, RunNames, VerdictRecord
 from .steps import StepLimit, Steps
 from .verdicts import Rival, verdicts_of
 
@@ -147,7 +145,7 @@ class _Replacing(Instrument):
     def __init__(self, edit: IrEdit) -> None:
         self.edit: Final = edit
         self.state = ""
-        self._counts: Counter[tuple[str, int, int | None, str]] = Counter()
+        self._names: Final = RunNames()
 
     def begin(self, func: Func, cx: PassCx) -> None:
         if self.edit.after is None:
@@ -158,9 +156,7 @@ class _Replacing(Instrument):
         if run.task is not None and run.task == len(func.tasks()) - 1:
             tasks.append(None)  # in a record of many tasks their runs are one
         for task in tasks:
-            key = (run.stage, run.round, task, run.name)
-            name: RunName = (*key, self._counts[key])
-            self._counts[key] += 1
+            name = self._names.next(run.stage, run.round, task, run.name)
             if name == self.edit.after and self._replace(func):
                 run.changed = True  # what follows is to look again
 
@@ -358,26 +354,20 @@ class _EditedLauncher(Launcher):
         if found.oracle is None:
             state.uncompared.append(found.case.label)
             return
-        results_of_either = ours.results | found.oracle.results
-        comparison = compare(ours.names, ours.values, found.oracle.values, results_of_either)
-        state.compared.append((found.case.label, comparison))
+        state.compared.append((found.case.label, ours.compared(found.oracle)))
 
     def _launch(self, name: str, found: Round) -> None:
         super()._launch(name, found)
         if not (found.started and found.started[-1].name == name):
             return
         plain = name + UNEDITED
-        state = self._state[plain]
         try:
             compiled, given = self.ready(plain, found)
             place = placed(compiled, given)
             start = self.starter(compiled, place, found)
             with self.limited(plain, found, "launch"):
-                began = time.perf_counter_ns()
-                start()
-                place.wait()
-                first_us = (time.perf_counter_ns() - began) / 1e3
+                _, first_us = place.launched(start)
         except (Exception, StepLimit) as raised:
-            state.errors.append(self._error(raised, plain))
+            self._state[plain].errors.append(self._error(raised, plain))
             return
         found.started.append(Started(plain, compiled, first_us, "launch"))

@@ -165,10 +165,7 @@ def explanations(compiled: CompileRecord, line: int = 0) -> list[Explanation]:
 def _made(
     compiled: CompileRecord, remark: Remark, by: str, run: int = -1, stage: str = ""
 ) -> Explanation:
-    loc = remark.loc
-    while loc >= 0 and compiled.locs[loc].parent >= 0:
-        loc = compiled.locs[loc].parent
-    place = compiled.locs[loc] if loc >= 0 else None
+    place = compiled.root(remark.loc)
     text = remark.text
     if "interleaving is not beneficial" in text:  # said about loops that are vectors already
         text = text.replace("the cost-model indicates that i", "I")

@@ -113,20 +113,11 @@ def _of_engine(
         error.render() if error.span else "\n".join(filter(None, (_banner(span), str(error))))
     )
     foreign = getattr(error, "foreign_traceback", None)
-    return ErrorRecord(
-        kind=type(error).__name__,
-        message=error.message,
-        stage=stage,
-        pass_name=getattr(error, "pass_name", None) or "",
-        kernel=kernel or getattr(error, "kernel", None) or "",
-        backend=backend,
-        **_position(span),
-        hint=error.hint or "",
-        op=-1 if op is None else op,
-        chain=chain,
-        rendered=rendered,
-        traceback=foreign or "",
-    )
+    return _record(
+        error, error.message, stage, kernel or getattr(error, "kernel", None) or "", backend, span,
+        pass_name=getattr(error, "pass_name", None) or "", hint=error.hint or "",
+        op=-1 if op is None else op, chain=chain, rendered=rendered, traceback=foreign or "",
+    )  # fmt: skip
 
 
 def _of_syntax(error: SyntaxError, stage: str, kernel: str, backend: str) -> ErrorRecord:
@@ -139,15 +130,9 @@ def _of_syntax(error: SyntaxError, stage: str, kernel: str, backend: str) -> Err
     end_col = _byte_offset(text, end) if one_line and end > 0 else col + 1
     span = SourceSpan(error.filename or "", line, col, line, max(end_col, col + 1), "", text)
     message = error.msg or "invalid syntax"
-    return ErrorRecord(
-        kind=type(error).__name__,
-        message=message,
-        stage=stage,
-        kernel=kernel,
-        backend=backend,
-        **_position(span._replace(end_line=end_line)),
-        rendered=f"{_banner(span)}\n{type(error).__name__}: {message}".lstrip(),
-    )
+    rendered = f"{_banner(span)}\n{type(error).__name__}: {message}".lstrip()
+    span = span._replace(end_line=end_line)
+    return _record(error, message, stage, kernel, backend, span, rendered=rendered)
 
 
 def _byte_offset(text: str, characters: int) -> int:
@@ -167,17 +152,11 @@ def _of_python(
         if error.code == 2:  # the status of programs that cannot use their arguments
             hint = "pass its arguments after --: qd-studio FILE -- ARGUMENTS"
             last += f"\nhint: {hint}"
-    return ErrorRecord(
-        kind=type(error).__name__,
-        message=message,
-        stage=stage,
-        kernel=kernel,
-        backend=backend,
-        **_position(span),
+    return _record(
+        error, message, stage, kernel, backend, span, hint=hint,
         rendered="\n".join(filter(None, (_banner(span), last))),
         traceback=_user_traceback(error, user),
-        hint=hint,
-    )
+    )  # fmt: skip
 
 
 def _complaint(error: SystemExit) -> str:
@@ -188,10 +167,16 @@ def _complaint(error: SystemExit) -> str:
     return ""
 
 
-def _position(span: SourceSpan) -> dict[str, Any]:
-    """The members of a record that say where an error is."""
+def _record(
+    error: BaseException, message: str, stage: str, kernel: str, backend: str, span: SourceSpan,
+    **more: Any,
+) -> ErrorRecord:  # fmt: skip
+    """The record of an error at ``span``."""
     names = ("file", "line", "col", "end_line", "end_col", "function", "source")
-    return dict(zip(names, span, strict=True))
+    return ErrorRecord(
+        kind=type(error).__name__, message=message, stage=stage, kernel=kernel, backend=backend,
+        **dict(zip(names, span, strict=True)), **more,
+    )  # fmt: skip
 
 
 def _banner(span: SourceSpan) -> str:

@@ -67,14 +67,12 @@ def cache_folder() -> CacheFolder:
         return found
     except OSError as error:
         problem = f"cannot be read: {error.strerror}"
-    if problem:
-        return found._replace(
-            there=True, problem=problem, remedy=remedy(root, problem) if problem else ""
-        )
-    names = [name for name in folder.names_in(root) if folder.is_layer(name)]
-    layers = tuple(_layer(root, name, rules) for name in names)
-    if not os.access(root, os.W_OK | os.X_OK):
-        problem = "cannot be written to: kernels are found there, but new ones are not kept"
+    layers: tuple[LayerFolder, ...] = ()
+    if not problem:
+        names = [name for name in folder.names_in(root) if folder.is_layer(name)]
+        layers = tuple(_layer(root, name, rules) for name in names)
+        if not os.access(root, os.W_OK | os.X_OK):
+            problem = "cannot be written to: kernels are found there, but new ones are not kept"
     return found._replace(
         there=True, layers=layers, problem=problem, remedy=remedy(root, problem) if problem else ""
     )  # fmt: skip

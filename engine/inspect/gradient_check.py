@@ -50,6 +50,7 @@ from .gradients import GradientCapture
 from .interpreting import TooLong
 from .record_gradient import GradientCount, GradientEntry, GradientReport
 from .steps import StepLimit
+from .targets import options_of
 from .trials import UnjudgedError
 
 if TYPE_CHECKING:
@@ -235,12 +236,10 @@ def check_gradient(
             return GradientReport(kernel=name, state="unknown", reason=str(error))
         return _judge(compared, GradientReport(kernel=name, state="right"))
     running = program.peek()
-    config = config or (running.config if running is not None else CompileConfig())
     backend = backend or (running.backend.name if running is not None else "cpu")
     names = tuple(dict.fromkeys((backend, "interp")))
-    capture = KernelCapture(
-        cast("Kernel", kernel), names, config, calls=[Call(args)] if args else ()
-    )
+    calls = [Call(args)] if args else ()
+    capture = KernelCapture(cast("Kernel", kernel), names, options_of(config), calls=calls)
     capture.compile()
     return gradient_report(capture, backend)
 
@@ -252,9 +251,7 @@ def gradient_report(capture: KernelCapture, backend: str = "") -> GradientReport
     kernel = capture.record.name
     if isinstance(capture, GradientCapture):
         capture = capture.primal
-    name = backend or next(
-        (b.backend for b in capture.backends if b.status == "ok" and not b.unlaunched), "interp"
-    )
+    name = backend or next(iter(capture.launchable), "interp")
     blank = GradientReport(kernel=gradient_name(capture.record.name), state="unknown", backend=name)
     keys = gradient_features(capture, make=True)
     if keys is None:

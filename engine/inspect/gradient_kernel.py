@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from msgspec.structs import replace
@@ -13,10 +13,11 @@ from ..backends import interp
 from ..ir import Func, all_ops
 from ..runtime.compile import make_ir
 from ..types import f16, f32
-from .contents import elements, put_elements
+from .contents import elements, offsets, put_elements
 from .gradient_path import agree, path_of, step_of, text_of
 from .gradient_search import UNSETTLED, Compared, Entries, Wrong
-from .interpreting import counted, discard
+from .inputs import copies_of, key_of
+from .interpreting import counted, discard, wide_copies
 from .local_derivatives import Link, Traced, traced
 from .placing import placed
 from .races import conflicts
@@ -51,13 +52,15 @@ class KernelCompared(Compared):
         self.backend: Final = backend
         self._compiled = primal.compiled("interp", found.spec_keys)
         self._reverse = gradient.compiled("interp", found.spec_keys)
+        self._params: Final = self._compiled.executable.meta.params
+        self._grads: Final = self._reverse.executable.meta.params
         given = launcher.primal_inputs(self._compiled, found)
         if given.overlap():
             raise UnjudgedError("arrays of the arguments share memory")
         wide = widened(self._compiled.func)
         self.exact = wide is not None or not _narrow(self._compiled.func)
         self._program = interp.compile_func(wide or self._compiled.func, counted=True)
-        self._given: Final[list[Any]] = [self._wide(v) for v in given.values]
+        self._given: Final = wide_copies(given.values) if self.exact else given.values
         self.entries = []
         self._conflicts: set[str] | None = None
         self._numbers: list[tuple[int, int]] = []  # of each array: of the primal, of the gradient
@@ -66,13 +69,13 @@ class KernelCompared(Compared):
         left = self._launched(outcome)
         exact = self._exact({})
         before = launcher.inputs(self._reverse, found).values
-        keys = [_key(b) for b in self._reverse.plan.bindings]
-        own = [_key(b) for b in self._compiled.plan.bindings]
-        for number, param in enumerate(self._reverse.executable.meta.params):
+        keys = [key_of(b) for b in self._reverse.plan.bindings]
+        own = [key_of(b) for b in self._compiled.plan.bindings]
+        for number, param in enumerate(self._grads):
             key = keys[number]
             if param.grad < 0 or key not in own or keys.count(key) > 1:
                 continue
-            grad = self._reverse.executable.meta.params[param.grad]
+            grad = self._grads[param.grad]
             start = self._flat(own.index(key), self._given)
             self._numbers.append((own.index(key), number))
             reverse = _elements(grad, left[param.grad])
@@ -82,24 +85,14 @@ class KernelCompared(Compared):
                 _placer(param, before[number]),
             ))  # fmt: skip
 
-    def _wide(self, value: Any) -> Any:
-        if isinstance(value, np.ndarray) and self.exact:
-            array = cast("Array", value)
-            return array.astype(np.float64) if array.dtype in (np.float16, np.float32) else array
-        return cast("Any", value)
-
-    def _fresh(self) -> list[Any]:
-        """Copies of what the primal starts from."""
-        return [cast("Array", v).copy() if isinstance(v, np.ndarray) else v for v in self._given]
-
     def _flat(self, number: int, values: Sequence[Any]) -> Array:
-        return _elements(self._compiled.executable.meta.params[number], values[number])
+        return _elements(self._params[number], values[number])
 
     def run(self, changed: dict[int, Array]) -> list[Array]:
-        values = self._fresh()
+        values = copies_of(self._given)
         for i, flat in changed.items():
             number = self._numbers[i][0]
-            _put(self._compiled.executable.meta.params[number], values[number], flat)
+            _put(self._params[number], values[number], flat)
         counted(self._program, values, discard, _MOST)
         return [self._flat(own, values) for own, _ in self._numbers]
 
@@ -108,9 +101,7 @@ class KernelCompared(Compared):
         compiled = trials.compiled
         given = self._launcher.inputs(compiled, self._found)
         place = placed(compiled, given)
-        self._launcher.starter(compiled, place, self._found)()
-        place.wait()
-        place.fetch()
+        place.launched(self._launcher.starter(compiled, place, self._found))
         return given.values
 
     def _exact(self, changed: dict[int, Array]) -> list[Any] | None:
@@ -123,9 +114,9 @@ class KernelCompared(Compared):
         given = self._launcher.inputs(self._reverse, self._found)
         plan = self._launcher.plan(self._reverse, given, self._found)
         # A gradient that computes no float, as of a conversion to an integer, is not widened.
-        values = [v if wide is None else self._wide(v) for v in given.values]
+        values = given.values if wide is None or not self.exact else wide_copies(given.values)
         for number, flat in changed.items():
-            _put(self._reverse.executable.meta.params[number], values[number], flat)
+            _put(self._grads[number], values[number], flat)
         run = interp.compile_func(wide or self._reverse.func, counted=True)
         counted(run, values, discard, _MOST, plan)
         return values
@@ -174,12 +165,10 @@ class KernelCompared(Compared):
     def _traced(self, found: Wrong) -> tuple[Traced | None, Func]:
         request = self._primal.request("interp", self._found.spec_keys)
         func = make_ir(request._replace(quiet=True)).func
-        values = self._fresh()
+        values = copies_of(self._given)
         number = self._numbers[found.number][0]
         try:
-            offset = _offset(
-                self._compiled.executable.meta.params[number], values[number], found.at
-            )
+            offset = int(_offsets(self._params[number], values[number])[found.at])
             return traced(widened(func) or func, values, number, offset), func
         except (Exception, StepLimit):
             return None, func
@@ -193,9 +182,8 @@ class KernelCompared(Compared):
             mine = [(o, link) for (m, o), link in trace.memory.items() if m == memory]
             if not mine:
                 continue
-            param = self._compiled.executable.meta.params[own]
-            offsets = _offsets(param, self._given[own])
-            by_offset = {int(o): i for i, o in enumerate(offsets)}
+            param = self._params[own]
+            by_offset = {int(o): i for i, o in enumerate(_offsets(param, self._given[own]))}
             out += [
                 (link, float(entries.weight[by_offset[o]])) for o, link in mine if o in by_offset
             ]
@@ -207,9 +195,11 @@ class KernelCompared(Compared):
     def _competing(self, frontend: Func) -> set[str]:
         """The arrays that iterations compete for; the same for all entries."""
         if self._conflicts is None:
-            trials = _PrimalTrials(self._primal, self._launcher, self._found, self._compiled)
+            given = self._launcher.primal_inputs
             try:
-                self._conflicts = set(conflicts(cast("Trials", trials), frontend))
+                self._conflicts = set(
+                    conflicts(lambda: given(self._compiled, self._found).values, frontend)
+                )
             except (Exception, StepLimit):
                 self._conflicts = set()
         return self._conflicts
@@ -218,8 +208,7 @@ class KernelCompared(Compared):
         self, report: GradientReport, frontend: Func, trace: Traced | None
     ) -> GradientReport | None:
         names = self._competing(frontend)
-        params = self._compiled.executable.meta.params
-        touched = [params[i].name for i in (trace.touched if trace is not None else ())]
+        touched = [self._params[i].name for i in (trace.touched if trace is not None else ())]
         hit = [name for name in sorted(names) if trace is None or name in touched]
         if not hit:
             return None
@@ -227,7 +216,7 @@ class KernelCompared(Compared):
         why += "gradient runs them in another order"
         at = None
         if trace is not None:
-            number = next(i for i, p in enumerate(params) if p.name == hit[0])
+            number = next(i for i, p in enumerate(self._params) if p.name == hit[0])
             at = next((op.loc for op, _ in trace.stores.get(number, ())), None)
         return _caused(report, "race", why, at)
 
@@ -238,8 +227,8 @@ class KernelCompared(Compared):
         written = self._compiled.executable.meta.written
         both = [(own, number) for own, number in self._pairs() if own in written]
         tries = [[pair] for pair in both] + ([both] if len(both) > 1 else [])
-        grad = self._reverse.executable.meta.params[self._numbers[found.number][1]].grad
-        param = self._reverse.executable.meta.params[grad]
+        grad = self._grads[self._numbers[found.number][1]].grad
+        param = self._grads[grad]
         for pairs in tries:
             try:
                 held = {number: self._flat(own, self._given) for own, number in pairs}
@@ -252,7 +241,7 @@ class KernelCompared(Compared):
             allowed = max(found.tolerance * 4, 1e-5 * abs(found.slope.value))
             if not abs(value - found.slope.value) <= allowed:  # it may be NaN
                 continue
-            names = [self._compiled.executable.meta.params[own].name for own, _ in pairs]
+            names = [self._params[own].name for own, _ in pairs]
             why = f"{', '.join(names)} is overwritten after it was read; with the values from "
             why += f"before the kernel the derivative is {value:.6g}"
             at = self._last_store(trace, [own for own, _ in pairs])
@@ -261,10 +250,10 @@ class KernelCompared(Compared):
 
     def _pairs(self) -> Iterator[tuple[int, int]]:
         """(number in the primal, number in the gradient) of arrays in both."""
-        own = [_key(b) for b in self._compiled.plan.bindings]
+        own = [key_of(b) for b in self._compiled.plan.bindings]
         for number, binding in enumerate(self._reverse.plan.bindings):
-            key = _key(binding)
-            param = self._reverse.executable.meta.params[number]
+            key = key_of(binding)
+            param = self._grads[number]
             if key in own and param.kind != "scalar":
                 yield own.index(key), number
 
@@ -281,10 +270,8 @@ class KernelCompared(Compared):
         again = self._trials
         if self.backend != "interp":
             again = Trials(self._gradient, self._launcher, self._found, "interp")
-        number = self._numbers[found.number][1]
-        params = self._reverse.executable.meta.params
-        grad = params[number].grad
-        same = _elements(params[grad], self._launched(again)[grad])[found.at]
+        grad = self._grads[self._numbers[found.number][1]].grad
+        same = _elements(self._grads[grad], self._launched(again)[grad])[found.at]
         reverse, exact = float(entries.reverse[found.at]), float(entries.exact[found.at])
         if abs(same - exact) >= 0.1 * abs(reverse - exact):
             why = f"the f64 run of the gradient is right ({exact:.6g}): the rounding of "
@@ -294,66 +281,25 @@ class KernelCompared(Compared):
         return replace(report, why=why + f"{self.backend} is wrong, or iterations compete there")
 
 
-class _PrimalTrials:
-    """The part of a `Trials` that `conflicts` uses: the primal on the arguments of its gradient."""
-
-    def __init__(
-        self, primal: KernelCapture, launcher: GradientLauncher, found: Round, compiled: Any
-    ) -> None:
-        self._launcher: Final = launcher
-        self._found: Final = found
-        self._compiled: Final = compiled
-        self.capture: Final = primal
-
-    def run(
-        self, program_: interp.InterpretedKernel, most: int,
-        given_values: Callable[[Sequence[Any]], object],
-    ) -> None:  # fmt: skip
-        """Run IR of the primal."""
-        given = self._launcher.primal_inputs(self._compiled, self._found)
-        given_values(given.values)
-        counted(program_, given.values, discard, most)
-
-
 def _narrow(func: Func) -> bool:
     return any(op.type in (f16, f32) for op in all_ops(func))
 
 
-def _key(binding: Any) -> Any:
-    return binding.field if binding.field is not None else (binding.arg, binding.path)
-
-
 def _elements(param: Any, value: Any) -> Array:
     """The elements of an array or field, flat, in f64."""
-    held = np.asarray(value) if param.layout is None else elements(param.layout, value)
-    return held.reshape(-1).astype(np.float64)
+    return elements(param.layout, np.asarray(value)).reshape(-1).astype(np.float64)
 
 
 def _put(param: Any, value: Array, flat: Array) -> None:
-    if param.layout is None:
-        value[...] = flat.reshape(value.shape)
-        return
-    shape: tuple[int, ...] = param.layout.shape
-    put_elements(param.layout, value, cast("Array", np.reshape(flat, shape)))
+    shape: tuple[int, ...] = value.shape if param.layout is None else param.layout.shape
+    put_elements(param.layout, value, flat.reshape(shape))
 
 
 def _offsets(param: Any, value: Array) -> Array:
     """The offset in memory of each element."""
     if param.layout is None:
         return np.arange(value.size)
-    marks = np.full(value.size, -1, np.int64)
-    count = int(np.prod(param.layout.shape, dtype=np.int64))
-    put_elements(
-        param.layout, marks, np.arange(count).reshape(cast("tuple[int, ...]", param.layout.shape))
-    )
-    used = np.flatnonzero(marks >= 0)
-    out = np.empty(count, np.int64)
-    out[marks[used]] = used
-    return out
-
-
-def _offset(param: Any, value: Array, at: int) -> int:
-    return int(_offsets(param, value)[at])
+    return offsets(param.layout).reshape(-1)
 
 
 def _placer(param: Any, value: Array) -> Callable[[int], tuple[int, ...]]:

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from ..backends import base, interp
-from ..backends.base import KernelMeta, StackPlan
+from ..backends.base import StackPlan
 from ..errors import AdStackOverflowError
 from ..runtime import program
 from ..types import WriteCounter
@@ -29,7 +29,7 @@ from .capture import KernelCapture
 from .contents import elements, put_elements
 from .differentiable import gradient_name, has_gradients
 from .discover import Subject
-from .inputs import Inputs, Place
+from .inputs import HostValues, Inputs, Place, key_of
 from .interpreting import SEED, TooLong, counted, discard
 from .launching import ORACLE, ORACLE_STEPS, ORACLE_STEPS_FIRST, Launcher, Round
 from .placing import Placed, device_of, placed
@@ -191,11 +191,7 @@ class GradientLauncher(Launcher):
         if unfit:
             start.failure = f"the kernel itself fails: {unfit}"
             return start
-        names = [
-            b.backend
-            for b in primal.backends
-            if b.status == "ok" and b.backend != ORACLE and not b.unlaunched
-        ]
+        names = [name for name in primal.launchable if name != ORACLE]
         try:
             if label in primal.tried and names:
                 given, compiled = self._compiled_forward(names[0], found)
@@ -208,11 +204,7 @@ class GradientLauncher(Launcher):
         start.arrays = dict(given.arrays())
         start.blocks = dict(given.blocks)
         bindings = compiled.plan.bindings
-        for i in compiled.executable.meta.written:
-            binding = bindings[i]
-            start.written.add(
-                binding.field if binding.field is not None else (binding.arg, binding.path)
-            )
+        start.written.update([key_of(bindings[i]) for i in compiled.executable.meta.written])
         return start
 
     def _interpreted_forward(self, found: Round, others: list[str]) -> tuple[Inputs, FullCompile]:
@@ -268,7 +260,7 @@ class GradientLauncher(Launcher):
         """Fill the gradients of the primal's outputs, if all of them are 0."""
         outputs = list(_outputs(compiled, start))
         meta = compiled.executable.meta
-        held = [_held(meta, given, grad) for _, grad in outputs]
+        held = [elements(meta.params[grad].layout, given.values[grad]) for _, grad in outputs]
         if any(np.any(array) for array in held):
             return
         for (number, grad), array in zip(outputs, held, strict=True):
@@ -276,11 +268,7 @@ class GradientLauncher(Launcher):
             values = np.empty(array.shape)
             rng.random(out=values)
             values += 0.5
-            layout = meta.params[grad].layout
-            if layout is None:
-                np.copyto(given.values[grad], values)
-            else:
-                put_elements(layout, given.values[grad], values)
+            put_elements(meta.params[grad].layout, given.values[grad], values)
 
     def starter(
         self, compiled: FullCompile, place: Placed, found: Round
@@ -303,7 +291,7 @@ class GradientLauncher(Launcher):
         plan = self.plan(compiled, given, found)
         return partial(counted, run, given.values, print_fn, stacks=plan)
 
-    def _sources(self, given: Inputs, found: Round) -> list[WriteCounter]:
+    def _sources(self, given: HostValues, found: Round) -> list[WriteCounter]:
         """The write counters by which sizing knows the arrays: all inputs of a round are equal."""
         return [self._starts[id(found)].source] * len(given.values)
 
@@ -389,13 +377,5 @@ def _outputs(compiled: FullCompile, start: _Start) -> Iterator[tuple[int, int]]:
     for number, (param, binding) in enumerate(
         zip(compiled.executable.meta.params, compiled.plan.bindings, strict=True)
     ):
-        place = binding.field if binding.field is not None else (binding.arg, binding.path)
-        if param.grad >= 0 and place in start.written:
+        if param.grad >= 0 and key_of(binding) in start.written:
             yield number, param.grad
-
-
-def _held(meta: KernelMeta, given: Inputs, number: int) -> Array:
-    """The contents of an array or field, by element."""
-    layout = meta.params[number].layout
-    value = given.values[number]
-    return value if layout is None else elements(layout, value)

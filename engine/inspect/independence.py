@@ -83,7 +83,7 @@ def carried(trials: Trials, marking: Marking) -> str:
 
     UnjudgedError or TooLong if the kernel cannot be followed in that way.
     """
-    found = first_conflict(trials, parse(marking.text), lambda op: _is_marked(op))
+    found = first_conflict(trials.given, parse(marking.text), lambda op: _is_marked(op))
     if found is None:
         return ""
     name, element, before, now = found

@@ -25,17 +25,45 @@ from .argument_values import is_record
 from .contents import Contents, Copies
 
 if TYPE_CHECKING:
+    from ..frontend.specialization import ParamBinding
     from ..runtime.args import Argument
     from ..runtime.compile import FullCompile
 
-__all__ = ["Inputs", "Place", "by_index", "restorer_of"]
+__all__ = ["HostValues", "Inputs", "Place", "by_index", "copies_of", "key_of"]
 
 Array = np.ndarray[Any, Any]
 Place = tuple[int, tuple[str, ...]]
 """Number of an argument, and the attributes that lead from there to an array."""
 
 
-class Inputs:
+def key_of(binding: ParamBinding) -> object:
+    """What tells a value of a launch from the others of any kernel with the same arguments."""
+    return (binding.arg, binding.path) if binding.field is None else binding.field
+
+
+class HostValues:
+    """Values of a launch on the host, as `placing.placed` needs them."""
+
+    def __init__(self, values: Iterable[Any]) -> None:
+        self.values: Final = list(values)
+
+    def restorer(self, written: Iterable[int]) -> Callable[[], None]:
+        """A function that lets the arrays and fields numbered ``written`` hold what they do now."""
+        pairs = [(self.values[i], self.values[i].copy()) for i in written]
+
+        def restore() -> None:
+            for value, original in pairs:
+                np.copyto(value, original)
+
+        return restore
+
+
+def copies_of(values: Iterable[Any]) -> list[Any]:
+    """The values, with copies of arrays."""
+    return [cast("Array", v).copy() if isinstance(v, np.ndarray) else v for v in values]
+
+
+class Inputs(HostValues):
     """One set of values, in the order of the compiled kernel's parameters.
 
     values: the executable's arguments. args: the arguments of the call as the author sees them.
@@ -52,6 +80,7 @@ class Inputs:
         config: CompileConfig,
     ) -> None:
         """bound: ``args``, checked. Raises what a launch with them would raise."""
+        super().__init__(())
         given, _ = launch_values(kernel, compiled, bound, config, Ndarray)
         found = _on_host(compiled, given)
         fields = Copies(contents)
@@ -62,7 +91,6 @@ class Inputs:
         ]
         copies = _copied(arrays)
         seen = _Arguments(args)
-        self.values: Final[list[Any]] = []
         self._bindings: Final = compiled.plan.bindings
         params = compiled.executable.meta.params
         for param, binding, value in zip(params, compiled.plan.bindings, found, strict=True):
@@ -87,21 +115,6 @@ class Inputs:
         """True if two of the arrays share memory, so that the code must not assume otherwise."""
         arrays = self._arrays
         return self._twice or any(np.may_share_memory(a, b) for a, b in combinations(arrays, 2))
-
-    def restorer(self, written: Iterable[int]) -> Callable[[], None]:
-        """A function that lets the arrays and fields numbered ``written`` hold what they do now."""
-        return restorer_of(self.values, written)
-
-
-def restorer_of(values: Sequence[Any], written: Iterable[int]) -> Callable[[], None]:
-    """`Inputs.restorer`, of these values."""
-    pairs = [(values[i], values[i].copy()) for i in written]
-
-    def restore() -> None:
-        for value, original in pairs:
-            np.copyto(value, original)
-
-    return restore
 
 
 def _on_host(compiled: FullCompile, values: Sequence[Any]) -> list[Any]:

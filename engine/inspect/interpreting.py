@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from .widened import widened
 if TYPE_CHECKING:
     from ..ir import Loc
 
-__all__ = ["SEED", "TooLong", "counted", "discard", "run_widened"]
+__all__ = ["SEED", "Given", "TooLong", "counted", "discard", "run_widened", "wide_copies"]
 
 SEED: Final = 1
+Given = Callable[[], Sequence[Any]]
+"""Makes the arguments of a launch, by parameter; their memory is the launch's own."""
 
 
 class TooLong(Exception):
@@ -40,10 +42,11 @@ def counted(
     print_fn: Callable[[str], object] | None,
     most: int,
     stacks: StackPlan | None = None,
+    seed: int = SEED,
 ) -> tuple[Any, ...]:
     """Interpret with at most ``most`` steps. Raises TooLong if it needs more, or too much time."""
     try:
-        return program.launch(values, print_fn=print_fn, max_steps=most, seed=SEED, stacks=stacks)
+        return program.launch(values, print_fn=print_fn, max_steps=most, seed=seed, stacks=stacks)
     except (QuadrantsRuntimeError, StepLimit) as error:
         if isinstance(error, QuadrantsRuntimeError) and "step limit" not in error.message:
             raise
@@ -62,14 +65,15 @@ def run_widened(
     wide = widened(func)
     if wide is None:
         return None
-    given = [_copy(value) for value in values]
+    given = wide_copies(values)
     program = interp.compile_func(wide, counted=True)
     return given, counted(program, given, discard, most)
 
 
-def _copy(value: Any) -> Any:
-    if not isinstance(value, np.ndarray):
-        return value
-    array = cast("np.ndarray[Any, Any]", value)
-    narrow = array.dtype in (np.float32, np.float16)
-    return array.astype(np.float64) if narrow else array.copy()
+def wide_copies(values: Iterable[Any]) -> list[Any]:
+    """The values, with copies of arrays: those of f32 and f16 in f64."""
+    narrow = (np.float32, np.float16)
+    return [
+        v.astype(np.float64 if v.dtype in narrow else v.dtype) if hasattr(v, "dtype") else v
+        for v in values
+    ]

@@ -16,7 +16,7 @@ from typing import Final
 from ..ir import codes as C
 from ..named_tuple import NamedTuple
 from .readable_ops import read_line
-from .record import CompileRecord, LocRecord, PassRun, Snapshot
+from .record import CompileRecord, PassRun, Snapshot
 
 __all__ = [
     "KINDS", "KIND_CODES", "SHORT_PASSES", "NoTaskError", "Statement", "UncountedError", "is_kind",
@@ -174,18 +174,10 @@ def _lines_of(shot: Snapshot, task: int | None) -> Iterator[tuple[int, str]]:
 
 
 def _statement(compiled: CompileRecord, shot: Snapshot, index: int) -> Statement:
-    loc = _loc(compiled, shot.locs[index])
-    outer = loc
-    while outer is not None and outer.parent >= 0:
-        outer = _loc(compiled, outer.parent)
-    called = ""
-    if loc is not None and outer is not None and outer is not loc:
-        called = f"{outer.file}:{outer.line}"
-    return Statement(
-        shot.ids[index], shot.lines[index].strip(), loc.file if loc else "",
-        loc.line if loc else 0, called,
-    )  # fmt: skip
-
-
-def _loc(compiled: CompileRecord, index: int) -> LocRecord | None:
-    return compiled.locs[index] if 0 <= index < len(compiled.locs) else None
+    op, text, at = shot.ids[index], shot.lines[index].strip(), shot.locs[index]
+    outer = compiled.root(at)
+    if outer is None:
+        return Statement(op, text, "", 0)
+    loc = compiled.locs[at]
+    called = f"{outer.file}:{outer.line}" if outer is not loc else ""
+    return Statement(op, text, loc.file, loc.line, called)

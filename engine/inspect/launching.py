@@ -21,7 +21,7 @@ No launch works on the user's own arrays and fields: each is given copies, see `
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -84,6 +84,13 @@ class Outcome:
         self.values: Final = values
         self.results: Final = results
 
+    def compared(
+        self, theirs: Outcome, exact: Callable[[], list[Any] | None] | None = None
+    ) -> Comparison:
+        """This outcome, compared with that of the interpreter. exact: of `compare`."""
+        written = self.results | theirs.results
+        return compare(self.names, self.values, theirs.values, written, exact)
+
 
 @dataclass
 class _State:
@@ -144,9 +151,7 @@ class Launcher:
         self._steps: Final = capture.steps
         self._budget_s: Final = budget_s
         self.earlier: Final = capture.steps.earlier
-        self._names: Final = [
-            b.backend for b in capture.backends if b.status == "ok" and not b.unlaunched
-        ]
+        self._names: Final = capture.launchable
         self._state: Final = {name: _State() for name in (*self._names, ORACLE)}
         self._verdicts: Final[list[VerdictRecord]] = []
         # Of a compile, the one with counters, by line or not.
@@ -194,6 +199,13 @@ class Launcher:
                 self._capture.put(msgspec.structs.replace(backend, compile=compiled))
 
     # ---- one case
+
+    def rounds(self) -> Iterator[Round]:
+        """The cases of the kernel in turn, without those whose arguments cannot be made."""
+        for index, case in enumerate(self._capture.cases):
+            found = self.round_of(case, index == 0)
+            if found is not None:
+                yield found
 
     def round_of(self, case: LaunchCase, first: bool) -> Round | None:
         """Fresh arguments, or None when they cannot be made (which is recorded)."""
@@ -280,11 +292,7 @@ class Launcher:
             place = placed(compiled, given)
             start = self.starter(compiled, place, found)
             with self.limited(name, found, "launch", unending(compiled, found.loop)):
-                began = time.perf_counter_ns()
-                results = start()
-                place.wait()
-                first_us = (time.perf_counter_ns() - began) / 1e3
-                place.fetch()
+                results, first_us = place.launched(start)
             ours = self.outcome(compiled, given.values, results)
         except (Exception, StepLimit) as raised:
             state.errors.append(self._error(raised, name))
@@ -295,11 +303,7 @@ class Launcher:
             state.unchecked = state.unchecked or found.unchecked
             state.uncompared.append(found.case.label)
         else:
-            results_of_either = ours.results | found.oracle.results
-            comparison = compare(
-                ours.names, ours.values, found.oracle.values, results_of_either,
-                partial(self._exact, found),
-            )  # fmt: skip
+            comparison = ours.compared(found.oracle, partial(self._exact, found))
             if not comparison.agrees and self.recompiles:
                 comparison = reconsidered(self, self._capture, found, name, comparison)
             state.compared.append((found.case.label, comparison))

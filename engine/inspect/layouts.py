@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -77,7 +78,7 @@ def _origin(binding: ParamBinding) -> str:
 
 def layout_record(layout: ElementLayout, ndim: int, dtype: DataType) -> LayoutRecord:
     """The layout of a field with ``ndim`` axes as a record; further axes are of an element."""
-    item: int = np.dtype(_np(dtype)).itemsize
+    item = np.dtype(cast("Any", dtype.np)).itemsize
     names = _axis_names(ndim, len(layout.shape) - ndim)
     terms = sorted(layout.terms, key=lambda term: -term[3])
     # For an axis in one piece the whole index counts.
@@ -85,9 +86,6 @@ def layout_record(layout: ElementLayout, ndim: int, dtype: DataType) -> LayoutRe
         names[axis] + (f"/{div}" if div > 1 else "") + (f"%{mod}" if mod else "")
         for axis, div, mod, _ in terms
     ]
-    elements = 1
-    for extent in layout.shape:
-        elements *= extent
     return LayoutRecord(
         shape=layout.shape[:ndim],
         element_shape=layout.shape[ndim:],
@@ -95,13 +93,9 @@ def layout_record(layout: ElementLayout, ndim: int, dtype: DataType) -> LayoutRe
         digits=tuple(digits),
         strides=tuple([stride * item for *_, stride in terms]),
         arrangement=_arrangement(layout, ndim),
-        bytes=elements * item,
+        bytes=math.prod(layout.shape) * item,
         span=layout.span * item,
     )
-
-
-def _np(dtype: DataType) -> Any:
-    return dtype.np
 
 
 def _axis_names(ndim: int, element_ndim: int) -> list[str]:

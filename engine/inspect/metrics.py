@@ -36,11 +36,11 @@ __all__ = [
     "COUNTED",
     "METRICS",
     "RunKey",
+    "RunKeys",
     "Side",
     "TurnVerdict",
     "Without",
     "check_metric",
-    "key_of",
     "measure",
     "named",
     "parse_side",
@@ -105,9 +105,17 @@ def check_metric(name: str) -> str:
     return name
 
 
-def key_of(run: Any, number: int) -> RunKey:
-    """The key of one run. number: among those that are equal otherwise."""
-    return (run.name, run.stage, run.round, run.task, number)
+class RunKeys:
+    """The keys of single runs, which come in their order."""
+
+    def __init__(self) -> None:
+        self._seen: Final[Counter[RunKey]] = Counter()
+
+    def next(self, run: Any) -> RunKey:
+        """The key of the next run."""
+        plain = (run.name, run.stage, run.round, run.task)
+        self._seen[plain] += 1
+        return (*plain, self._seen[plain] - 1)
 
 
 class Without(Instrument):
@@ -115,15 +123,13 @@ class Without(Instrument):
 
     def __init__(self, names: Collection[str], keys: Collection[RunKey]) -> None:
         self._keys: Final = frozenset([*keys, *((name,) for name in names)])
-        self._seen: Final[Counter[RunKey]] = Counter()
+        self._run_keys = RunKeys()
 
     def begin(self, func: Func, cx: Any) -> None:
-        self._seen.clear()
+        self._run_keys = RunKeys()
 
     def before(self, run: Run, func: Func) -> bool:
-        plain = key_of(run, 0)
-        key = key_of(run, self._seen[plain])
-        self._seen[plain] += 1
+        key = self._run_keys.next(run)
         return not {key[:1], key[:2], key} & self._keys
 
 
@@ -143,11 +149,7 @@ class _Variant(KernelCapture):
         self._spec_keys = self._first_spec_keys()
 
     def instruments(self, name: str) -> tuple[Instrument, ...]:
-        return (self._without,) if name == self._backend_name else ()
-
-    @property
-    def _backend_name(self) -> str:
-        return next(iter(self._backends))
+        return (self._without,) if name in self._backends else ()
 
 
 class _GradientVariant(GradientCapture):
@@ -223,13 +225,13 @@ def _moved(capture: KernelCapture) -> float:
 
 
 class TurnVerdict(NamedTuple):
-    """Of a capture against the first: ratio of the times, band, verdict, and both in us."""
+    """Of a capture against the first: ratio of the times, band, verdict, and that of the first in
+    us."""
 
     ratio: float
     band: float
     verdict: str
     first_us: float
-    own_us: float
 
 
 def times_in_turns(
@@ -261,9 +263,8 @@ def times_in_turns(
         said = verdicts_of(rivals)
         if not said:
             raise UnjudgedError("no clock has timed both in the same way")
-        out.append(TurnVerdict(
-            said[0].ratio, said[0].band, said[0].verdict, records[0].median_us, record.median_us
-        ))  # fmt: skip
+        one = said[0]
+        out.append(TurnVerdict(one.ratio, one.band, one.verdict, records[0].median_us))
     return out
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from ..runtime.nan_checks import NanFinding, NanStep, find, is_checked, number_text, traced_ir
 from .faults import error_record
 from .launching import SEED
@@ -28,41 +30,31 @@ def find_nans(capture: KernelCapture, backend: str = "") -> NanReport:
 
     backend: the one to launch on.
     """
-    name = backend or next(
-        (b.backend for b in capture.backends if b.status == "ok" and not b.unlaunched), ""
-    )
+    name = backend or next(iter(capture.launchable), "")
     kernel = capture.record.name
     if not name:
         reasons = [b.reason or b.unlaunched for b in capture.backends]
         reasons += [e.message for e in capture.record.errors]
         reason = "; ".join(filter(None, dict.fromkeys(reasons))) or "no backend launches here"
         return NanReport(kernel=kernel, state="unknown", reason=reason)
-    fast = capture.config.fast_math
-    last = NanReport(
-        kernel=kernel, state="unknown", backend=name, reason="no arguments", fast_math=fast
+    blank = NanReport(
+        kernel=kernel, state="unknown", backend=name, fast_math=capture.config.fast_math
     )
+    last = replace(blank, reason="no arguments")
     launcher = capture.launcher(0.0)
     ran: list[str] = []
-    for index, case in enumerate(capture.cases):
-        found = launcher.round_of(case, index == 0)
-        if found is None:
-            continue
+    for found in launcher.rounds():
+        case = found.case
         try:
             finding = _of_case(capture, launcher, found, name)
         except (Exception, StepLimit) as error:
             reason = f"{case.label}: {error_record(error, 'nan').message}"
-            last = NanReport(
-                kernel=kernel, state="unknown", backend=name, reason=reason, fast_math=fast
-            )
+            last = replace(blank, reason=reason)
             continue
         if finding is not None:
-            return _report(finding, kernel, name, case.label, fast)
+            return _report(finding, replace(blank, workload=case.label))
         ran.append(case.label)
-    if ran:
-        return NanReport(
-            kernel=kernel, state="none", backend=name, workload=", ".join(ran), fast_math=fast
-        )
-    return last
+    return replace(blank, state="none", workload=", ".join(ran)) if ran else last
 
 
 def _of_case(
@@ -92,15 +84,12 @@ def _of_case(
     return find(traced_ir(request), fresh, key, SEED)
 
 
-def _report(
-    found: NanFinding, kernel: str, backend: str, workload: str, fast_math: bool
-) -> NanReport:
+def _report(found: NanFinding, blank: NanReport) -> NanReport:
     loc = found.loc
-    return NanReport(
-        kernel=kernel, state="found", backend=backend, workload=workload, fast_math=fast_math,
-        kind=found.kind, headline=found.headline(), file=loc.file, line=loc.line, col=loc.col,
-        end_line=loc.end_line, end_col=loc.end_col, func=loc.func, task=found.task,
-        iteration=found.iteration, inputs=tuple(map(_row, found.inputs)),
+    return replace(
+        blank, state="found", kind=found.kind, headline=found.headline(), file=loc.file,
+        line=loc.line, col=loc.col, end_line=loc.end_line, end_col=loc.end_col, func=loc.func,
+        task=found.task, iteration=found.iteration, inputs=tuple(map(_row, found.inputs)),
         steps=tuple(map(_row, found.steps)), stored=found.stored,
         stored_line=found.stored_loc.line, note=found.note,
     )  # fmt: skip

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from contextlib import suppress
 from typing import Final
 
@@ -18,6 +17,7 @@ from ..cache import folder
 from ..config import CompileConfig, available_cpus
 from ..version import VERSION
 from .record_cost import PeaksRecord
+from .store import new_file
 from .tool import cpu_name
 
 __all__ = ["device_name", "keep_peaks", "peaks_of", "threads_of"]
@@ -69,7 +69,5 @@ def keep_peaks(peaks: PeaksRecord, config: CompileConfig) -> None:
     _known[path] = peaks
     with suppress(OSError):
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=os.path.dirname(path), suffix=".tmp")
-        with os.fdopen(handle, "wb") as file:
+        with new_file(path) as file:
             file.write(msgspec.json.format(msgspec.json.encode(peaks)))
-        os.replace(name, path)

@@ -9,6 +9,7 @@ Arrays that overlap on the host overlap on the device. Memory is freed with its 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -17,7 +18,7 @@ import numpy as np
 from ..backends.array_memory import ALIGN, Array, ArrayMemory, view_of
 from ..named_tuple import NamedTuple
 from .clocks import Clock, EventClock, HostClock, QueueClock
-from .inputs import Inputs
+from .inputs import HostValues
 from .record import DeviceRecord
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def device_of(compiled: FullCompile) -> Any:
     return None if device is None or device.host_arrays else device
 
 
-def placed(compiled: FullCompile, given: Inputs) -> Placed:
+def placed(compiled: FullCompile, given: HostValues) -> Placed:
     """Return ``given`` where the kernel needs it."""
     device = device_of(compiled)
     return Placed(given) if device is None else _OnDevice(given, device, compiled)
@@ -44,7 +45,7 @@ def placed(compiled: FullCompile, given: Inputs) -> Placed:
 class Placed:
     """Values on the host. values: for the launch. clock: times the launch. device: None."""
 
-    def __init__(self, given: Inputs) -> None:
+    def __init__(self, given: HostValues) -> None:
         self.given: Final = given
         self.values: list[Any] = given.values
         self.clock: Clock = HostClock()
@@ -54,6 +55,15 @@ class Placed:
 
     def fetch(self) -> None:
         """Copy what launches have written into the inputs."""
+
+    def launched(self, start: Callable[[], tuple[Any, ...]]) -> tuple[tuple[Any, ...], float]:
+        """(the results of a launch, microseconds until it was over); then fetches what it wrote."""
+        began = time.perf_counter_ns()
+        results = start()
+        self.wait()
+        took = (time.perf_counter_ns() - began) / 1e3
+        self.fetch()
+        return results, took
 
     def restorer(self, written: Iterable[int]) -> Callable[[], None]:
         """A function that lets the arrays and fields numbered ``written`` hold what they do now."""
@@ -90,7 +100,7 @@ def clock_of(device: Any, executable: Any) -> Clock:
 class _OnDevice(Placed):
     """Values on a device with memory of its own."""
 
-    def __init__(self, given: Inputs, device: Any, compiled: FullCompile) -> None:
+    def __init__(self, given: HostValues, device: Any, compiled: FullCompile) -> None:
         super().__init__(given)
         self._device: Final = device
         self._written: Final = frozenset(compiled.executable.meta.written)

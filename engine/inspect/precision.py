@@ -233,10 +233,8 @@ def lost_precision(capture: KernelCapture) -> NanReport:
     kernel = capture.record.name
     launcher = capture.launcher(0.0)
     reason = "no arguments"
-    for index, case in enumerate(capture.cases):
-        found = launcher.round_of(case, index == 0)
-        if found is None:
-            continue
+    for found in launcher.rounds():
+        case = found.case
         try:
             _, given = launcher.ready("interp", found)
             request = capture.request("interp", tuple(found.spec_keys))

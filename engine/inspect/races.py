@@ -19,7 +19,8 @@ from ..backends.interp.run import InterpretedKernel
 from ..errors import QuadrantsUnsupportedError
 from ..ir import Block, Func, Op
 from ..ir import codes as C
-from .trials import Trials, UnjudgedError
+from .interpreting import Given, counted, discard
+from .trials import UnjudgedError
 
 __all__ = ["conflicts", "first_conflict"]
 
@@ -136,26 +137,26 @@ def _is_parallel(func: Func, op: Op) -> bool:
     return is_parallel(func, op)
 
 
-def conflicts(trials: Trials, func: Func) -> frozenset[str]:
+def conflicts(given: Given, func: Func) -> frozenset[str]:
     """The parameters whose elements iterations of a parallel loop compete for.
 
-    UnjudgedError if the kernel cannot be followed in that way.
+    given: makes the arguments. UnjudgedError if the kernel cannot be followed in that way.
     """
-    tracker = _followed(trials, func, _is_parallel)
+    tracker = _followed(given, func, _is_parallel)
     return frozenset(_name(func, memory) for memory in tracker.found)
 
 
 def first_conflict(
-    trials: Trials, func: Func, chosen: Callable[[Op], bool]
+    given: Given, func: Func, chosen: Callable[[Op], bool]
 ) -> tuple[str, int, int, int] | None:
     """The first element that iterations of chosen loops compete for: parameter, element, and the
     two iterations, counted from 0. Raises as `conflicts` does."""
-    first = _followed(trials, func, lambda _, op: chosen(op), _MANY_STEPS).first
+    first = _followed(given, func, lambda _, op: chosen(op), _MANY_STEPS).first
     return None if first is None else (_name(func, first[0]), *first[1:])
 
 
 def _followed(
-    trials: Trials, func: Func, chosen: Callable[[Func, Op], bool], most: int = _STEPS
+    given: Given, func: Func, chosen: Callable[[Func, Op], bool], most: int = _STEPS
 ) -> _Tracker:
     tracker = _Tracker()
     members = {"tracker": tracker, "chosen": staticmethod(chosen)}
@@ -164,7 +165,9 @@ def _followed(
         program = InterpretedKernel(func, True, True, None, make)
     except QuadrantsUnsupportedError as error:
         raise UnjudgedError(error.message) from None
-    trials.run(program, most, tracker.given)
+    values = given()
+    tracker.given(values)
+    counted(program, values, discard, most)
     return tracker
 
 

@@ -14,6 +14,8 @@ Fields whose values change from run to run without any change of input are liste
 Times say their unit in their name.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from .record_arguments import BindingRecord, LayoutRecord, ParamRecord, WorkloadRecord
@@ -47,60 +49,39 @@ from .record_machine import MachineKernel, MachineRecord
 from .record_what_if import WhatIfCount, WhatIfRecord
 
 __all__ = [
-    "CHECKS",
-    "VERSION",
-    "VOLATILE",
-    "AgreementRecord",
-    "Artefact",
-    "AutodiffRecord",
-    "BackendRecord",
-    "BindingRecord",
-    "CacheDifference",
-    "CacheLayer",
-    "CacheLevel",
-    "CfgNode",
-    "CfgRecord",
-    "CheckFinding",
-    "CheckRecord",
-    "CheckVerdict",
-    "CompileRecord",
-    "ConfigEntry",
-    "CostRecord",
-    "DeviceRecord",
-    "ErrorRecord",
-    "FileRecord",
-    "FlowNode",
-    "FlowRecord",
-    "KernelRecord",
-    "LaunchRecord",
-    "LayoutRecord",
-    "LineCost",
-    "LoadRecord",
-    "LocRecord",
-    "LogLine",
-    "MachineKernel",
-    "MachineRecord",
-    "ParamRecord",
-    "PassRun",
-    "PeaksRecord",
-    "Record",
-    "Remark",
-    "Rewrite",
-    "RunName",
-    "Snapshot",
-    "TaskCost",
-    "TaskRecord",
-    "ToolInfo",
-    "VerdictRecord",
-    "WhatIfCount",
-    "WhatIfRecord",
-    "WorkloadRecord",
-]
+    "CHECKS", "VERSION", "VOLATILE", "AgreementRecord", "Artefact", "AutodiffRecord",
+    "BackendRecord", "BindingRecord", "CacheDifference", "CacheLayer", "CacheLevel", "CfgNode",
+    "CfgRecord", "CheckFinding", "CheckRecord", "CheckVerdict", "CompileRecord", "ConfigEntry",
+    "CostRecord", "DeviceRecord", "ErrorRecord", "FileRecord", "FlowNode", "FlowRecord",
+    "KernelRecord", "LaunchRecord", "LayoutRecord", "LineCost", "LoadRecord", "LocRecord",
+    "LogLine", "MachineKernel", "MachineRecord", "ParamRecord", "PassRun", "PeaksRecord", "Record",
+    "Remark", "Rewrite", "RunName", "RunNames", "Snapshot", "TaskCost", "TaskRecord", "ToolInfo",
+    "VerdictRecord", "WhatIfCount", "WhatIfRecord", "WorkloadRecord",
+]  # fmt: skip
 
 VERSION: Final = 3
 
 RunName = tuple[str, int, int | None, str, int]
 """Stage, round, task and pass of a run, and which of the runs that share these it is, from 0."""
+
+
+class RunNames:
+    """Names the runs of a compile; they come in their order."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[tuple[str, int, int | None, str]] = Counter()
+
+    def next(self, stage: str, round: int, task: int | None, name: str) -> RunName:
+        """The name of the next run."""
+        key = (stage, round, task, name)
+        self._seen[key] += 1
+        return (*key, self._seen[key] - 1)
+
+    @classmethod
+    def of(cls, runs: Iterable[PassRun]) -> list[RunName]:
+        """The names of all runs."""
+        names = cls()
+        return [names.next(run.stage, run.round, run.task, run.name) for run in runs]
 
 
 class ToolInfo(RecordPart, frozen=True, kw_only=True):
@@ -166,8 +147,7 @@ class ErrorRecord(RecordPart, frozen=True, kw_only=True):
     hint: Annotated[str, about("What the user can do.")] = ""
     op: Annotated[int, about("Id of the op; -1 for none.")] = -1
     chain: Annotated[
-        tuple[str, ...],
-        about('"file:line in function" of each inlined call, outermost first.'),
+        tuple[str, ...], about('"file:line in function" of each inlined call, outermost first.')
     ] = ()
     rendered: Annotated[str, about("The error as the engine prints it.")] = ""
     traceback: Annotated[str, about("Traceback of an exception from other code.")] = ""
@@ -184,8 +164,7 @@ class BackendRecord(RecordPart, frozen=True, kw_only=True):
     """A kernel on one backend."""
 
     backend: Annotated[
-        str,
-        about("Name of the backend, with the requested target (``cuda:sm_75``)."),
+        str, about("Name of the backend, with the requested target (``cuda:sm_75``).")
     ]
     status: Annotated[str, about("One of ``ok``, ``absent``, ``error`` and ``not_run``.")]
     reason: Annotated[str, about("Reason if the status is not ok.")] = ""
@@ -194,17 +173,14 @@ class BackendRecord(RecordPart, frozen=True, kw_only=True):
     agreement: Annotated[AgreementRecord | None, about("Comparison with the interpreter.")] = None
     caches: Annotated[tuple[CacheLayer, ...], about("Cache layers.")] = ()
     autodiff: Annotated[
-        AutodiffRecord | None,
-        about("For a kernel that differentiates another one."),
+        AutodiffRecord | None, about("For a kernel that differentiates another one.")
     ] = None
     unlaunched: Annotated[str, about("Reason why compiled code cannot be launched here.")] = ""
     device: Annotated[
-        DeviceRecord | None,
-        about("Device of the launches, if it is not the host."),
+        DeviceRecord | None, about("Device of the launches, if it is not the host.")
     ] = None
     flow: Annotated[
-        FlowRecord | None,
-        about("Order of the tasks, if they do not run one after another."),
+        FlowRecord | None, about("Order of the tasks, if they do not run one after another.")
     ] = None
     errors: Annotated[tuple[ErrorRecord, ...], about("Failures on this backend.")] = ()
     costs: Annotated[tuple[CostRecord, ...], about("Costs by line, by workload.")] = ()
@@ -242,8 +218,7 @@ class KernelRecord(RecordPart, frozen=True, kw_only=True):
     workloads: Annotated[tuple[WorkloadRecord, ...], about("Sets of arguments.")] = ()
     backends: Annotated[tuple[BackendRecord, ...], about("Results by backend.")] = ()
     verdicts: Annotated[
-        tuple[VerdictRecord, ...],
-        about("Comparison of each launching backend with the first one."),
+        tuple[VerdictRecord, ...], about("Comparison of each launching backend with the first one.")
     ] = ()
     errors: Annotated[tuple[ErrorRecord, ...], about("Failures of the kernel.")] = ()
     gradient: Annotated[
@@ -256,8 +231,7 @@ class KernelRecord(RecordPart, frozen=True, kw_only=True):
     primal: Annotated[str, about("Id of the kernel that this one differentiates.")] = ""
     stale: Annotated[bool, about("True if this is an earlier result.")] = False
     what_ifs: Annotated[
-        tuple[WhatIfRecord, ...],
-        about("Assumptions that were tried on the kernel."),
+        tuple[WhatIfRecord, ...], about("Assumptions that were tried on the kernel.")
     ] = ()
     check: Annotated[
         CheckRecord | None,
@@ -278,8 +252,7 @@ class Record(RecordPart, frozen=True, kw_only=True):
     elapsed_ms: Annotated[float, about("Duration of the look.")] = 0.0
     command: Annotated[tuple[str, ...], about("Command line.")] = ()
     config: Annotated[
-        tuple[ConfigEntry, ...],
-        about("Options of a single file; see `FileRecord.config`."),
+        tuple[ConfigEntry, ...], about("Options of a single file; see `FileRecord.config`.")
     ] = ()
     files: Annotated[tuple[FileRecord, ...], about("Source files.")] = ()
     kernels: Annotated[tuple[KernelRecord, ...], about("Kernels.")] = ()

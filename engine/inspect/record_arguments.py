@@ -52,8 +52,7 @@ class WorkloadRecord(RecordPart, frozen=True, kw_only=True):
     ] = ""
     by_flops: Annotated[str, about("Source of ``flops``, as ``by_bytes``.")] = ""
     reason: Annotated[
-        str,
-        about("For origin none: the parameter that could not be generated, and why."),
+        str, about("For origin none: the parameter that could not be generated, and why.")
     ] = ""
 
 
@@ -62,8 +61,7 @@ class LayoutRecord(RecordPart, frozen=True, kw_only=True):
 
     shape: Annotated[tuple[int, ...], about("Shape of the field.")]
     element_shape: Annotated[
-        tuple[int, ...],
-        about("Shape of the vector or matrix in each element."),
+        tuple[int, ...], about("Shape of the vector or matrix in each element.")
     ] = ()
     origin: Annotated[tuple[int, ...], about("First valid index of each axis.")] = ()
     digits: Annotated[
@@ -96,8 +94,7 @@ class BindingRecord(RecordPart, frozen=True, kw_only=True):
     """A parameter of the compiled function, and its value at a launch."""
 
     name: Annotated[
-        str,
-        about("Name in the kernel: ``x``, ``tank.rates.feed``, ``p.vel[1]``, ``position``."),
+        str, about("Name in the kernel: ``x``, ``tank.rates.feed``, ``p.vel[1]``, ``position``.")
     ]
     kind: Annotated[str, about("Kind: scalar, ndarray or field.")]
     dtype: Annotated[str, about("Data type.")]
@@ -111,8 +108,7 @@ class BindingRecord(RecordPart, frozen=True, kw_only=True):
         ),
     ] = "argument"
     argument: Annotated[
-        str,
-        about("The declared parameter that it belongs to; empty for a field."),
+        str, about("The declared parameter that it belongs to; empty for a field.")
     ] = ""
     written: Annotated[bool, about("True if the kernel writes to it.")] = False
     used: Annotated[bool, about("True if the finished kernel needs it.")] = True

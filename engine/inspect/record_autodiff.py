@@ -19,18 +19,9 @@ from typing import Annotated
 from .record_base import RecordPart, about
 
 __all__ = [
-    "AutodiffRecord",
-    "HeapRecord",
-    "LoopPlan",
-    "OpLink",
-    "PredicateRecord",
-    "ReducerRecord",
-    "SizeLeaf",
-    "SizeRow",
-    "SizerLayer",
-    "StackRecord",
-    "StackTask",
-]
+    "AutodiffRecord", "HeapRecord", "LoopPlan", "OpLink", "PredicateRecord", "ReducerRecord",
+    "SizeLeaf", "SizeRow", "SizerLayer", "StackRecord", "StackTask",
+]  # fmt: skip
 
 
 class OpLink(RecordPart, frozen=True, kw_only=True, array_like=True):
@@ -81,8 +72,7 @@ class StackRecord(RecordPart, frozen=True, kw_only=True):
     real: Annotated[bool, about("True for the float heap, false for the integer heap.")] = True
     adjoint: Annotated[bool, about("True if each entry has an adjoint.")] = True
     size: Annotated[
-        str,
-        about("Size expression as text; empty if ``max_size`` was known at compile time."),
+        str, about("Size expression as text; empty if ``max_size`` was known at compile time.")
     ] = ""
     max_size: Annotated[int, about("Entries known at compile time.")] = 0
     formula: Annotated[str, about("Size in the user's names.")] = ""
@@ -143,8 +133,7 @@ class ReducerRecord(RecordPart, frozen=True, kw_only=True):
     formula: Annotated[str, about("``max over i < a.shape[0] of a[i] + 1``.")]
     axes: Annotated[tuple[int, ...], about("Number of iterations by axis.")] = ()
     round: Annotated[
-        int,
-        about("Round, from 1; maxima of one round are independent. 0 for a sequential walk."),
+        int, about("Round, from 1; maxima of one round are independent. 0 for a sequential walk.")
     ] = 1
     how: Annotated[
         str,
@@ -177,18 +166,15 @@ class AutodiffRecord(RecordPart, frozen=True, kw_only=True):
 
     mode: Annotated[str, about("Mode: reverse, forward or validation.")]
     forward: Annotated[
-        int,
-        about("Snapshot before differentiation; -1 if it did not come so far."),
+        int, about("Snapshot before differentiation; -1 if it did not come so far.")
     ] = -1
     reverse: Annotated[
-        int,
-        about("Snapshot after differentiation; -1 if it did not come so far."),
+        int, about("Snapshot after differentiation; -1 if it did not come so far.")
     ] = -1
     links: Annotated[tuple[OpLink, ...], about("Related ops of both snapshots.")] = ()
     tasks: Annotated[tuple[StackTask, ...], about("Tasks with adstacks.")] = ()
     plan: Annotated[
-        tuple[LoopPlan, ...],
-        about("Choice for each loop with adstacks; empty without a budget."),
+        tuple[LoopPlan, ...], about("Choice for each loop with adstacks; empty without a budget.")
     ] = ()
     sized: Annotated[bool, about("True if there was a launch.")] = False
     workload: Annotated[str, about("Workload of that launch.")] = ""
@@ -197,12 +183,10 @@ class AutodiffRecord(RecordPart, frozen=True, kw_only=True):
     dispatches: Annotated[int, about("Maxima found for the launch.")] = 0
     evaluations: Annotated[int, about("Sizes and maxima found.")] = 0
     reused: Annotated[
-        int,
-        about("Timed launches that reused the plan of the launch before and queried no cache."),
+        int, about("Timed launches that reused the plan of the launch before and queried no cache.")
     ] = 0
     reducers: Annotated[
-        tuple[ReducerRecord, ...],
-        about("Maxima found before the launch, in rounds."),
+        tuple[ReducerRecord, ...], about("Maxima found before the launch, in rounds.")
     ] = ()
     layers: Annotated[tuple[SizerLayer, ...], about("Caches of the sizers.")] = ()
     heaps: Annotated[tuple[HeapRecord, ...], about("The heaps.")] = ()

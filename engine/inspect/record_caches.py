@@ -14,8 +14,7 @@ class CacheDifference(RecordPart, frozen=True, kw_only=True):
     """One difference between a kernel and a cache entry."""
 
     part: Annotated[
-        str,
-        about("Part of the key; ``source`` and ``capture`` name what a digest covers."),
+        str, about("Part of the key; ``source`` and ``capture`` name what a digest covers.")
     ]
     text: Annotated[str, about("The difference in one line.")]
     before: Annotated[str | None, about("Earlier value; None if there is none.")] = None
@@ -59,8 +58,7 @@ class CacheLayer(RecordPart, frozen=True, kw_only=True):
         dict[str, str],
         about("Parts that differ, with their earlier values; empty text for a new part."),
     ] = {}  # noqa: RUF012
-    cost_ms: Annotated[
-        float,
-        about("Cost of a miss: the parts of a compile that a hit saves."),
-    ] = 0.0
+    cost_ms: Annotated[float, about("Cost of a miss: the parts of a compile that a hit saves.")] = (
+        0.0
+    )
     advice: Annotated[str, about("What the user can do.")] = ""

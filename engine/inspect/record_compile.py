@@ -7,17 +7,9 @@ from .record_base import RecordPart, about
 from .record_machine import MachineRecord
 
 __all__ = [
-    "Artefact",
-    "CfgNode",
-    "CfgRecord",
-    "CompileRecord",
-    "LocRecord",
-    "PassRun",
-    "Remark",
-    "Rewrite",
-    "Snapshot",
-    "TaskRecord",
-]
+    "Artefact", "CfgNode", "CfgRecord", "CompileRecord", "LocRecord", "PassRun", "Remark",
+    "Rewrite", "Snapshot", "TaskRecord",
+]  # fmt: skip
 
 
 class LocRecord(RecordPart, frozen=True, kw_only=True, array_like=True):
@@ -72,8 +64,7 @@ class PassRun(RecordPart, frozen=True, kw_only=True):
     name: Annotated[str, about("Name of the pass.")]
     round: Annotated[int, about("Round of a repeated group, from 1; 0 outside of groups.")] = 0
     task: Annotated[
-        int | None,
-        about("Index of the task that the run was limited to, or None."),
+        int | None, about("Index of the task that the run was limited to, or None.")
     ] = None
     state: Annotated[str, about("Result: changed, noop, failed or skipped.")] = "noop"
     us: Annotated[float, about("Duration in microseconds.")] = 0.0
@@ -136,16 +127,13 @@ class Artefact(RecordPart, frozen=True, kw_only=True):
     language: Annotated[str, about("Language for highlighting.")]
     text: Annotated[str, about("The text.")]
     lines: Annotated[
-        tuple[int, ...],
-        about("Index of the LocRecord of each line, -1 for none; may be empty."),
+        tuple[int, ...], about("Index of the LocRecord of each line, -1 for none; may be empty.")
     ] = ()
     ops: Annotated[
-        tuple[int, ...],
-        about("Id of the op that each line is from, -1 for none; may be empty."),
+        tuple[int, ...], about("Id of the op that each line is from, -1 for none; may be empty.")
     ] = ()
     remarks: Annotated[
-        tuple[Remark, ...],
-        about("Remarks of the compiler that made the text, such as LLVM."),
+        tuple[Remark, ...], about("Remarks of the compiler that made the text, such as LLVM.")
     ] = ()
 
 
@@ -180,8 +168,7 @@ class CompileRecord(RecordPart, frozen=True, kw_only=True):
     snapshots: Annotated[tuple[Snapshot, ...], about("IR texts that runs refer to.")] = ()
     locs: Annotated[tuple[LocRecord, ...], about("Source locations that texts refer to.")] = ()
     origins: Annotated[
-        dict[str, int],
-        about("By the id of a replacement op, as text: the id of the replaced op."),
+        dict[str, int], about("By the id of a replacement op, as text: the id of the replaced op.")
     ] = {}  # noqa: RUF012
     cfgs: Annotated[tuple[CfgRecord, ...], about("Control-flow graphs.")] = ()
     artefacts: Annotated[tuple[Artefact, ...], about("Generated texts.")] = ()
@@ -193,3 +180,9 @@ class CompileRecord(RecordPart, frozen=True, kw_only=True):
         about("Parameters of the compiled function, with aggregates split into parts."),
     ] = ()
     machine: Annotated[MachineRecord | None, about("Facts about code for a GPU.")] = None
+
+    def root(self, loc: int) -> LocRecord | None:
+        """The place in the kernel itself that location ``loc`` was inlined at; None for -1."""
+        while loc >= 0 and self.locs[loc].parent >= 0:
+            loc = self.locs[loc].parent
+        return self.locs[loc] if loc >= 0 else None

@@ -131,8 +131,7 @@ class CostRecord(RecordPart, frozen=True, kw_only=True):
 
     workload: Annotated[str, about("Label of the workload.")]
     method: Annotated[
-        str,
-        about("Origin of the amounts: ``counted`` by a launch, ``bounds`` of loops, or empty."),
+        str, about("Origin of the amounts: ``counted`` by a launch, ``bounds`` of loops, or empty.")
     ] = ""
     reason: Annotated[str, about("Reason if lines are missing or are upper limits.")] = ""
     tasks: Annotated[tuple[TaskCost, ...], about("The tasks.")] = ()

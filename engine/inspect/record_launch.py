@@ -33,10 +33,9 @@ class LoadRecord(RecordPart, frozen=True, kw_only=True):
             "unknown."
         ),
     ] = None
-    loop_us: Annotated[
-        float,
-        about("Median time of a fixed Python loop during the launches."),
-    ] = 0.0
+    loop_us: Annotated[float, about("Median time of a fixed Python loop during the launches.")] = (
+        0.0
+    )
     loop_fast_us: Annotated[float, about("Fastest tenth of those times.")] = 0.0
     loop_slow_us: Annotated[float, about("Slowest tenth of those times.")] = 0.0
 
@@ -85,10 +84,9 @@ class LaunchRecord(RecordPart, frozen=True, kw_only=True):
             "shortest and longest are of single launches."
         ),
     ] = 1
-    gbps: Annotated[
-        float | None,
-        about("Bandwidth: the workload's ``bytes`` over the median."),
-    ] = None
+    gbps: Annotated[float | None, about("Bandwidth: the workload's ``bytes`` over the median.")] = (
+        None
+    )
     gflops: Annotated[float | None, about("Rate: the workload's ``flops`` over the median.")] = None
     host_us: Annotated[
         float | None,
@@ -98,8 +96,7 @@ class LaunchRecord(RecordPart, frozen=True, kw_only=True):
         ),
     ] = None
     memory_bytes: Annotated[
-        int | None,
-        about("Device memory in use with all arguments in place."),
+        int | None, about("Device memory in use with all arguments in place.")
     ] = None
     wall_us: Annotated[
         float | None,
@@ -122,8 +119,7 @@ class LaunchRecord(RecordPart, frozen=True, kw_only=True):
     ] = ()
     load: Annotated[LoadRecord | None, about("Load of the machine; None if not measured.")] = None
     stamp: Annotated[
-        str,
-        about("Name of these launches where later ones can be compared with them; else empty."),
+        str, about("Name of these launches where later ones can be compared with them; else empty.")
     ] = ""
     earlier: Annotated[
         EarlierRecord | None,
@@ -148,24 +144,20 @@ class AgreementRecord(RecordPart, frozen=True, kw_only=True):
     """
 
     state: Annotated[
-        str,
-        about("State: ``ok``, ``differs`` or ``unknown`` (nothing was compared)."),
+        str, about("State: ``ok``, ``differs`` or ``unknown`` (nothing was compared).")
     ]
     reason: Annotated[str, about("Reason of ``unknown``.")] = ""
     workload: Annotated[
-        str,
-        about("Compared workload; if results differ, the workload that differs."),
+        str, about("Compared workload; if results differ, the workload that differs.")
     ] = ""
     max_abs: Annotated[float, about("Largest absolute error over all workloads.")] = 0.0
     max_rel: Annotated[float, about("Largest relative error over all workloads.")] = 0.0
     max_ulp: Annotated[
-        float,
-        about("Largest error in representable values between two floats."),
+        float, about("Largest error in representable values between two floats.")
     ] = 0.0
     tolerance: Annotated[str, about("Tolerance as text.")] = ""
     differing: Annotated[
-        int,
-        about("Elements of the differing workload that exceed the tolerance."),
+        int, about("Elements of the differing workload that exceed the tolerance.")
     ] = 0
     elements: Annotated[
         int,
@@ -275,8 +267,7 @@ class FlowRecord(RecordPart, frozen=True, kw_only=True):
     why: Annotated[str, about("Reason if it is not a graph.")] = ""
     nodes: Annotated[tuple[FlowNode, ...], about("Nodes in program order, outer ones first.")] = ()
     edges: Annotated[
-        tuple[tuple[int, int], ...],
-        about("Pairs (from, to): ``to`` waits for ``from``."),
+        tuple[tuple[int, int], ...], about("Pairs (from, to): ``to`` waits for ``from``.")
     ] = ()
     replays: Annotated[int, about("Launches of the graph so far.")] = 0
     updates: Annotated[int, about("In-place changes of arguments so far.")] = 0

@@ -28,8 +28,7 @@ class MachineKernel(RecordPart, frozen=True, kw_only=True):
         ),
     ] = ""
     blocks: Annotated[
-        str,
-        about("Number of blocks as a formula; empty if only the device knows it."),
+        str, about("Number of blocks as a formula; empty if only the device knows it.")
     ] = ""
     known: Annotated[bool, about("True if an assembler reported the fields below.")] = False
     registers: Annotated[int, about("Registers per thread.")] = 0
@@ -43,8 +42,7 @@ class MachineKernel(RecordPart, frozen=True, kw_only=True):
     warps_held: Annotated[int, about("Warps that a multiprocessor holds at a time.")] = 0
     occupancy: Annotated[float, about("Share of the warps that it could hold.")] = 0.0
     limit: Annotated[
-        str,
-        about("Limiting resource: threads, blocks, registers or shared memory."),
+        str, about("Limiting resource: threads, blocks, registers or shared memory.")
     ] = ""
     scalar_registers: Annotated[int, about("AMD: scalar registers per wave.")] = 0
     accumulators: Annotated[int, about("AMD: accumulation registers per lane.")] = 0

@@ -32,8 +32,7 @@ class WhatIfRecord(RecordPart, frozen=True, kw_only=True):
     ratio: Annotated[float, about("Time with it over time without it; 0 if not timed.")] = 0.0
     band: Annotated[float, about("Uncertainty of the ratio.")] = 0.0
     agreement: Annotated[
-        str,
-        about("Results with the assumption: ok, differs, unchecked or unknown."),
+        str, about("Results with the assumption: ok, differs, unchecked or unknown.")
     ] = "unchecked"
     compared: Annotated[str, about("What the results were compared with, and the difference.")] = ""
     counts: Annotated[tuple[WhatIfCount, ...], about("Counts that differ.")] = ()

@@ -10,7 +10,6 @@ record would grow with the square of the number of tasks.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -33,6 +32,7 @@ from .record import (
     Remark,
     Rewrite,
     RunName,
+    RunNames,
     Snapshot,
     TaskRecord,
 )
@@ -108,7 +108,7 @@ class Recorder(Instrument):
         self._done = done
         self._shown = shown
         self._seen = seen
-        self._counts: Counter[tuple[str, int, int | None, str]] = Counter()
+        self._names: Final = RunNames()
         self._known: dict[tuple[str, ...], int] = {}
         self._lines = LineCache(self.locs.number)
         self._now = -1
@@ -200,9 +200,7 @@ class Recorder(Instrument):
 
     def _looked_at(self, shown: ShownRun, run: PassRun) -> None:
         """Report once that the run ``shown`` is over."""
-        key = (run.stage, run.round, run.task, run.name)
-        found = (*key, self._counts[key]) == shown.run
-        self._counts[key] += 1
+        found = self._names.next(run.stage, run.round, run.task, run.name) == shown.run
         if found or (shown.run is None and run.state == "changed"):
             self._shown = None
             if self._seen is not None:

@@ -32,14 +32,15 @@ from .metrics import (
     AS_IT_IS,
     COUNTED,
     RunKey,
+    RunKeys,
     Side,
     check_metric,
-    key_of,
     measure,
     named,
     times_in_turns,
     variant,
 )
+from .record import RunNames
 from .record_bisection import Bisection, ChangedOp
 from .trials import UnjudgedError
 
@@ -205,9 +206,9 @@ class _Search:
                 parts.append((f"{name}: {old!r} -> {new!r}", _option(name, new)))
         for name in dict.fromkeys([*good.without, *bad.without]):
             if name not in good.without:
-                parts.append((f"without {name}", _left_out(name)))
+                parts.append((f"without {name}", _left_out(name, True)))
             elif name not in bad.without:
-                parts.append((f"with {name}", _let_in(name)))
+                parts.append((f"with {name}", _left_out(name, False)))
 
         def side(chosen: list[tuple[str, Callable[[Side], Side]]]) -> Side:
             made = good
@@ -270,15 +271,13 @@ class _Search:
 
     def _runs(self, side: Side) -> list[tuple[RunKey, PassRun]]:
         """The optional runs of a side that changed something."""
-        out: list[tuple[RunKey, PassRun]] = []
-        seen: Counter[RunKey] = Counter()
-        for run in _compiled(self._variant(side)).runs:
-            plain = key_of(run, 0)
-            key = key_of(run, seen[plain])
-            seen[plain] += 1
-            if run.state == "changed" and registry.get(run.name).optional:
-                out.append((key, run))
-        return out
+        keys = RunKeys()
+        runs = [(keys.next(run), run) for run in _compiled(self._variant(side)).runs]
+        return [
+            (key, run)
+            for key, run in runs
+            if run.state == "changed" and registry.get(run.name).optional
+        ]
 
     def _causes(self, side: Side, judged: bool, only: Collection[str] = ()) -> Iterator[_Cause]:
         """Each optional pass in each stage left out, then single runs of those that matter.
@@ -335,7 +334,7 @@ class _Search:
             return self._result_found(
                 "code", reason="the IR is the same after every pass: the code is made differently"
             )
-        return self._found(_Cause(key_of(last, 0), 0.0, last, False), why)
+        return self._found(_Cause(RunKeys().next(last), 0.0, last, False), why)
 
     # ---- results
 
@@ -398,12 +397,10 @@ def _option(name: str, value: Any) -> Callable[[Side], Side]:
     return change
 
 
-def _left_out(name: str) -> Callable[[Side], Side]:
-    return lambda side: side._replace(without=(*side.without, name))
-
-
-def _let_in(name: str) -> Callable[[Side], Side]:
-    return lambda side: side._replace(without=tuple([n for n in side.without if n != name]))
+def _left_out(name: str, out: bool) -> Callable[[Side], Side]:
+    """A side that leaves a pass out, or does not."""
+    more = (name,) if out else ()
+    return lambda side: side._replace(without=(*(n for n in side.without if n != name), *more))
 
 
 def _compiled(capture: KernelCapture) -> CompileRecord:
@@ -418,17 +415,9 @@ def _last(compiled: CompileRecord) -> Snapshot:
 
 def _aligned(old: CompileRecord, new: CompileRecord) -> Iterator[tuple[PassRun, PassRun]]:
     """The runs of the new compile, each with the last run of the old one up to it."""
-    mine: dict[RunKey, PassRun] = {}
-    seen: Counter[RunKey] = Counter()
-    for run in old.runs:
-        key = key_of(run, seen[key_of(run, 0)])
-        seen[key_of(run, 0)] += 1
-        mine[key] = run
-    seen.clear()
+    mine = dict(zip(RunNames.of(old.runs), old.runs, strict=True))
     before = old.runs[0] if old.runs else None
-    for run in new.runs:
-        key = key_of(run, seen[key_of(run, 0)])
-        seen[key_of(run, 0)] += 1
-        before = mine.get(key, before)
+    for name, run in zip(RunNames.of(new.runs), new.runs, strict=True):
+        before = mine.get(name, before)
         if before is not None:
             yield before, run

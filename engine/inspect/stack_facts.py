@@ -6,6 +6,7 @@ the sizes that result from them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -52,7 +53,7 @@ def facts_of_launch(
         for spec in one:
             cells = tuple(_extents(spec, env, results))
             results[spec.node] = stacks.reduce(sizer, spec, env, results)
-            how = "kernel" if stacks.native and _product(cells) > SMALL else "numpy"
+            how = "kernel" if stacks.native and math.prod(cells) > SMALL else "numpy"
             reducers.append(_reducer(meta, spec.node, cells, number, how, results[spec.node]))
     reducers += [
         _reducer(meta, node, (), 0, "sequential walk", None) for node in _walked(meta, results)
@@ -82,13 +83,6 @@ def _extents(spec: MaxReducerSpec, env: Env, results: Mapping[SizeExpr, int]) ->
     for axis in spec.axes:
         begin, end = (evaluate(substituted(e, results), env) for e in (axis.begin, axis.end))
         yield max(0, end - begin)
-
-
-def _product(extents: Sequence[int]) -> int:
-    out = 1
-    for extent in extents:
-        out *= extent
-    return out
 
 
 def _sizes(meta: KernelMeta) -> Iterator[tuple[int, str, SizeExpr]]:

@@ -15,6 +15,8 @@ import os
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Generator
+from contextlib import contextmanager
 from inspect import cleandoc
 from pathlib import Path
 from typing import IO, Annotated, Any, Final, cast
@@ -26,15 +28,9 @@ from .packed import SavedRecord, pack, unpack
 from .record import VERSION, VOLATILE, BackendRecord, Record, VerdictRecord
 
 __all__ = [
-    "RecordFileError",
-    "canonical",
-    "dumps",
-    "load",
-    "loads",
-    "save",
-    "schema",
+    "RecordFileError", "canonical", "dumps", "load", "loads", "new_file", "save", "schema",
     "schema_text",
-]
+]  # fmt: skip
 
 _MEMBER: Final = "record.json"
 _MAX_BYTES: Final = 512 << 20
@@ -120,28 +116,31 @@ def _said(error: Exception) -> str:
 
 def save(record: Record, path: str | os.PathLike[str]) -> None:
     """Write the record to ``path``, whole or not at all; zipped if the name ends in ``.qds``."""
-    target = Path(path)
     data = dumps(record)
+    with new_file(path) as file:
+        if Path(path).suffix == ".qds":
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr(_MEMBER, data)
+        else:
+            file.write(data)
+
+
+@contextmanager
+def new_file(path: str | os.PathLike[str]) -> Generator[IO[bytes], None, None]:
+    """A file to write, which is at ``path`` afterwards: whole, or not at all."""
+    target = Path(path)
     fd, part = tempfile.mkstemp(prefix=target.name, suffix=".part", dir=target.parent)
     try:
         with os.fdopen(fd, "wb") as file:
-            if target.suffix == ".qds":
-                with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                    archive.writestr(_MEMBER, data)
-            else:
-                file.write(data)
-        os.chmod(part, 0o666 & ~_umask())
+            yield file
+        # The permissions that new files do not get can only be read by setting them.
+        mask = os.umask(0)
+        os.umask(mask)
+        os.chmod(part, 0o666 & ~mask)
         os.replace(part, target)
     except BaseException:
         os.unlink(part)
         raise
-
-
-def _umask() -> int:
-    """The permissions that new files do not get; it can only be read by setting it."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def load(path: str | os.PathLike[str]) -> Record:
@@ -185,9 +184,7 @@ def canonical(record: Record) -> Record:
 def _blanked(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         changes = {
-            name: _blank_of(getattr(value, name))
-            if name in VOLATILE
-            else _blanked(getattr(value, name))
+            name: (_blank if name in VOLATILE else _blanked)(getattr(value, name))
             for name in value.__struct_fields__
         }
         if isinstance(value, BackendRecord) and value.backend.startswith("opencl"):
@@ -205,5 +202,5 @@ def _blanked(value: Any) -> Any:
     return value
 
 
-def _blank_of(value: Any) -> Any:
+def _blank(value: Any) -> Any:
     return None if value is None else _BLANK[type(value)]

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from ..backends.base import Artifact, Executable, KernelMeta, StackPlan
 
 __all__ = [
-    "NoCaches", "Target", "compile_for", "config_for", "find", "opened", "split", "target_of",
+    "NoCaches", "Target", "compile_for", "config_for", "find", "opened", "options_of", "split",
+    "target_of",
 ]  # fmt: skip
 
 
@@ -80,6 +81,12 @@ def config_for(config: CompileConfig, name: str) -> CompileConfig:
     backend, arch = split(name)
     config = config.replace(arch=backend)
     return base.find(backend).with_target(config, arch) if arch else config
+
+
+def options_of(config: CompileConfig | None) -> CompileConfig:
+    """``config``; for None those of the running program, or the defaults where none runs."""
+    running = program.peek()
+    return config or (running.config if running is not None else CompileConfig())
 
 
 def _wanted(backend: base.Backend, config: CompileConfig) -> str:

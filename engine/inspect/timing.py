@@ -24,7 +24,8 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from .clocks import Clock, HostClock, Took
@@ -261,10 +262,7 @@ def measure_together(
     # All have their turn in a round, also after one that has something to do.
     while sum(one.warm_up() for one in contenders):
         pass
-    collecting = gc.isenabled()
-    gc.disable()
-    clock = LoadClock()
-    try:
+    with _measuring(contenders) as clock:
         _rounds(contenders, clock, between)
         most = _MAX_SAMPLES
         if pairs is None:
@@ -273,6 +271,16 @@ def measure_together(
             most *= 2
             _rounds(contenders, clock, between)
         _choose_bursts(contenders)
+
+
+@contextmanager
+def _measuring(contenders: Sequence[Contender]) -> Generator[LoadClock, None, None]:
+    """Encloses launches that are timed: the load of the machine meanwhile is noted."""
+    collecting = gc.isenabled()
+    gc.disable()
+    clock = LoadClock()
+    try:
+        yield clock
     finally:
         if collecting:
             gc.enable()
@@ -295,19 +303,12 @@ def measure_longer(
     for each in both:
         each.go_on_from(most, seconds / 2)
         each.burst = 1
-    collecting = gc.isenabled()
-    gc.disable()
-    clock = LoadClock()
-    try:
+    with _measuring(both) as clock:
         while one.may_go_on and other.may_go_on and not decided(one, other):
             most = max(2 * most, _MAX_SAMPLES)
             for each in both:
                 each.go_on(most)
             _rounds(both, clock, between)
-    finally:
-        if collecting:
-            gc.enable()
-        one.load = other.load = clock.record()
 
 
 def decided(one: Contender, other: Contender) -> bool:

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Final
 
 import msgspec
 
 from .readable_ops import literal, read_line
-from .record import Artefact, CompileRecord, PassRun, Remark, Snapshot
+from .record import Artefact, CompileRecord, PassRun, Remark
 
 __all__ = ["CodePlace", "Event", "Track", "Tracker", "track", "tracks"]
 
@@ -115,10 +115,13 @@ class Tracker:
 
     def __init__(self, compiled: CompileRecord) -> None:
         self.compiled: Final = compiled
-        self._places: dict[int, dict[int, int]] = {}
-        self._owners: dict[int, dict[int, int]] = {}
-        self._used: dict[int, dict[int, list[int]]] = {}
-        self._known: dict[int, Track] = {}
+        self.of_op: Final = cache(self._made)
+        """See `track`."""
+        self.at: Final = cache(self._at)
+        """By index of a listing: the line of each op in it."""
+        self.owner: Final = cache(self._owner)
+        """By index of a listing: the op whose block each op is in; -1 for the outermost block."""
+        self._users: Final = cache(self._used)
 
     # ---- which values
 
@@ -151,34 +154,32 @@ class Tracker:
             loc = place.parent
         return False
 
-    def of_op(self, op: int) -> Track:
-        """See `track`."""
-        found = self._known.get(op)
-        if found is None:
-            found = self._known[op] = self._made(op)
-        return found
-
     # ---- listings
 
-    def at(self, shot: int) -> dict[int, int]:
-        """The line of each op in a listing."""
-        found = self._places.get(shot)
-        if found is None:
-            ids = self.compiled.snapshots[shot].ids
-            found = self._places[shot] = {op: i for i, op in enumerate(ids) if op >= 0}
-        return found
+    def _at(self, shot: int) -> dict[int, int]:
+        return {op: i for i, op in enumerate(self.compiled.snapshots[shot].ids) if op >= 0}
 
     def text(self, shot: int, op: int) -> str:
         """The line of an op in a listing, without indentation; empty if it is not there."""
         line = self.at(shot).get(op)
         return "" if line is None else self.compiled.snapshots[shot].lines[line].strip()
 
-    def owner(self, shot: int) -> dict[int, int]:
-        """The op whose block each op of a listing is in; -1 for the outermost block."""
-        found = self._owners.get(shot)
-        if found is None:
-            found = self._owners[shot] = _owners(self.compiled.snapshots[shot])
-        return found
+    def _owner(self, shot: int) -> dict[int, int]:
+        out: dict[int, int] = {}
+        stack = [-1]
+        listing = self.compiled.snapshots[shot]
+        for text, op in zip(listing.lines, listing.ids, strict=True):
+            opens = text.endswith("{")
+            if op >= 0:
+                out[op] = stack[-1]
+                if opens:
+                    stack.append(op)
+            elif text.lstrip().startswith("}"):
+                if not opens and len(stack) > 1:
+                    stack.pop()
+            elif opens:
+                stack = [-1]
+        return out
 
     @cached_property
     def _made_of(self) -> dict[int, list[int]]:
@@ -242,15 +243,12 @@ class Tracker:
             how = f"made for ${source}" if source >= 0 else ""
             events.append(self._event("born", start, -1, op, how, after=self.text(birth, op)))
         last = self._follow(op, start + 1, events)
-        shot = compiled.snapshots[birth]
-        loc = shot.locs[self.at(birth)[op]]
-        while loc >= 0 and compiled.locs[loc].parent >= 0:
-            loc = compiled.locs[loc].parent
+        place = compiled.root(compiled.snapshots[birth].locs[self.at(birth)[op]])
         return Track(
             op=op,
             last=last,
             name=self._name_of(op),
-            line=compiled.locs[loc].line if loc >= 0 else 0,
+            line=place.line if place is not None else 0,
             text=self.text(birth, op),
             events=tuple(events),
             code=tuple(self._code(last)) if last >= 0 else (),
@@ -363,10 +361,8 @@ class Tracker:
         line = read_line(self.text(shot, op))
         name = line.name if line is not None else "op"
         kind = {"range_for": "loop", "while": "loop", "offloaded": "task"}.get(name, name)
-        loc = self.compiled.snapshots[shot].locs[self.at(shot)[op]]
-        while loc >= 0 and self.compiled.locs[loc].parent >= 0:
-            loc = self.compiled.locs[loc].parent
-        where = f" (line {self.compiled.locs[loc].line})" if loc >= 0 else ""
+        place = self.compiled.root(self.compiled.snapshots[shot].locs[self.at(shot)[op]])
+        where = f" (line {place.line})" if place is not None else ""
         return f"{kind} ${op}{where}"
 
     # ---- where no pass reported anything
@@ -406,16 +402,14 @@ class Tracker:
                 return f"nothing uses it; the last use, in {_listed(users)}, went in {run.name}"
         return "nothing uses it"
 
-    def _users(self, shot: int) -> dict[int, list[int]]:
+    def _used(self, shot: int) -> dict[int, list[int]]:
         """By op of a listing: the ops that use it."""
-        found = self._used.get(shot)
-        if found is None:
-            found = self._used[shot] = {}
-            listing = self.compiled.snapshots[shot]
-            for op, text in zip(listing.ids, listing.lines, strict=True):
-                if op >= 0:
-                    for name in dict.fromkeys(_ID.findall(text)[1:]):
-                        found.setdefault(int(name), []).append(op)
+        found: dict[int, list[int]] = {}
+        listing = self.compiled.snapshots[shot]
+        for op, text in zip(listing.ids, listing.lines, strict=True):
+            if op >= 0:
+                for name in dict.fromkeys(_ID.findall(text)[1:]):
+                    found.setdefault(int(name), []).append(op)
         return found
 
     # ---- generated code
@@ -460,23 +454,6 @@ def _operands(before: str, after: str) -> str:
     a, b = (_ID.findall(text)[1:] for text in (before, after))
     changed = {x: y for x, y in zip(a, b, strict=False) if x != y}
     return ", ".join(f"${x} is now ${y}" for x, y in changed.items())
-
-
-def _owners(shot: Snapshot) -> dict[int, int]:
-    out: dict[int, int] = {}
-    stack = [-1]
-    for text, op in zip(shot.lines, shot.ids, strict=True):
-        opens = text.endswith("{")
-        if op >= 0:
-            out[op] = stack[-1]
-            if opens:
-                stack.append(op)
-        elif text.lstrip().startswith("}"):
-            if not opens and len(stack) > 1:
-                stack.pop()
-        elif opens:
-            stack = [-1]
-    return out
 
 
 def _chain(owners: Mapping[int, int], op: int, known: Mapping[int, int]) -> Iterator[int]:

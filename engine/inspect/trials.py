@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..backends.interp import InterpretedKernel
 from ..errors import IRParseError, QuadrantsAssertionError, QuadrantsUnsupportedError
 from ..ir import Func, parse, to_text, verify
 from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument, PassCx, Run
 from ..runtime.compile import FullCompile, make_ir
-from .agreement import Named, compare
+from .agreement import Named
 from .launching import (
     ORACLE,
     ORACLE_STEPS_FIRST,
@@ -26,7 +25,6 @@ from .launching import (
     Outcome,
     Round,
     TooLong,
-    counted,
     discard,
 )
 from .placing import placed
@@ -142,26 +140,17 @@ class Trials:
         """Fresh copies of the arguments, by parameter."""
         return self._launcher.inputs(self.compiled, self._found).values
 
-    def run(
-        self, program: InterpretedKernel, most: int,
-        given_values: Callable[[Sequence[Any]], object] = lambda _: None,
-    ) -> None:  # fmt: skip
-        """Run IR that was made ready in another way; its outcome is dropped. given_values: called
-        with the values that it works on."""
+    def given(self) -> Sequence[Any]:
+        """`values`, for a run of IR that was made ready in another way."""
         self.runs += 1
-        given = self._launcher.inputs(self.compiled, self._found)
-        given_values(given.values)
-        counted(program, given.values, discard, most)
+        return self.values()
 
     def launch(self, compiled: FullCompile) -> Outcome:
         """The outcome of compiled code."""
         self.runs += 1
         given = self._launcher.inputs(compiled, self._found)
         place = placed(compiled, given)
-        start = self._launcher.starter(compiled, place, self._found)
-        results = start()
-        place.wait()
-        place.fetch()
+        results, _ = place.launched(self._launcher.starter(compiled, place, self._found))
         return self._launcher.outcome(compiled, given.values, results)
 
 
@@ -182,10 +171,8 @@ class Judge:
         """The first difference in words; empty if the outcome is right."""
         if self._predicate is not None:
             return "" if self._predicate(values_of(found)) else "the predicate says no"
-        reference = self._reference
-        assert reference is not None
-        results = found.results | reference.results
-        return compare(found.names, found.values, reference.values, results).first_difference
+        assert self._reference is not None
+        return found.compared(self._reference).first_difference
 
     def text(self, text: str) -> str:
         """The fault of IR, in words; empty if it is right. UnjudgedError if it cannot be run."""

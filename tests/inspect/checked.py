@@ -1,7 +1,7 @@
 """Small kernels whose races and wrong indices are known by construction; see `test_checking`.
 
 The patterns of races are the well-known ones of OpenMP's benchmarks of race detectors
-(https://github.com/LLNL/dataracebench), written for parallel loops of kernels. `expect` states the
+(https://github.com/LLNL/dataracebench), written for parallel loops of kernels. `kernel` states the
 outcome of each check; what it leaves out is safe. An index is `unknown` where only the caller
 knows that arrays are as long as each other.
 """
@@ -17,65 +17,64 @@ EXPECTED = {}
 KERNELS = {}
 
 
-def expect(race="safe", bounds="safe", uninitialised="safe"):
-    def note(kernel):
-        EXPECTED[kernel.name] = {"race": race, "bounds": bounds, "uninitialised": uninitialised}
-        KERNELS[kernel.name] = kernel
-        return kernel
+def kernel(race="safe", bounds="safe", uninitialised="safe", given=None, **options):
+    """Make a kernel, with what the checks say of it. given: returns the arguments of its
+    workload. options: of `qd.kernel`."""
 
-    return note
+    def make(function):
+        made = qd.kernel(function, **options)
+        if given is not None:
+            made.workload()(given)
+        EXPECTED[made.name] = {"race": race, "bounds": bounds, "uninitialised": uninitialised}
+        KERNELS[made.name] = made
+        return made
+
+    return make
 
 
 # ---- races: dependences between iterations
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def anti_dependence(x: F32):
     for i in range(x.shape[0] - 1):
         x[i] = x[i + 1] + 1.0
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def true_dependence(x: F32):
     for i in range(1, x.shape[0]):
         x[i] = x[i - 1] + 1.0
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def true_dependence_in_rows(x: F32_2):
     for i, j in qd.ndrange(x.shape[0], (1, x.shape[1])):
         x[i, j] = x[i, j - 1]
 
 
-@expect()
-@qd.kernel
+@kernel()
 def rows_in_order(x: F32_2):
     for i in range(x.shape[0]):
         for j in range(1, x.shape[1]):
             x[i, j] = x[i, j - 1]
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def columns_in_order(x: F32_2):
     for i in range(1, x.shape[0]):
         for j in range(x.shape[1]):
             x[i, j] = x[i - 1, j]
 
 
-@expect()
-@qd.kernel
+@kernel()
 def two_halves(x: F32):
     half = x.shape[0] // 2
     for i in range(half):
         x[i] = x[i + half]
 
 
-@expect(race="unknown")  # of an odd length only
-@qd.kernel
+@kernel(race="unknown")  # of an odd length only
 def halves_that_overlap(x: F32):
     half = x.shape[0] // 2
     for i in range(half + 1):
@@ -83,37 +82,32 @@ def halves_that_overlap(x: F32):
             x[i] = x[i + half] + 1.0
 
 
-@expect()
-@qd.kernel
+@kernel()
 def even_from_odd(x: F32):
     for i in range(x.shape[0] // 2):
         x[2 * i] = x[2 * i + 1]
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def even_from_next_even(x: F32):
     for i in range(x.shape[0] // 2 - 1):
         x[2 * i] = x[2 * i + 2]
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def pairs_share_a_cell(x: F32):
     for i in range(x.shape[0]):
         x[i // 2] = qd.cast(i, qd.f32)
 
 
-@expect()
-@qd.kernel
+@kernel()
 def in_order_on_request(x: F32):
     qd.loop_config(serialize=True)
     for i in range(1, x.shape[0]):
         x[i] = x[i - 1] + 1.0
 
 
-@expect()
-@qd.kernel
+@kernel()
 def two_loops(x: F32):
     for i in range(x.shape[0]):
         x[i] = 1.0
@@ -121,15 +115,13 @@ def two_loops(x: F32):
         qd.atomic_add(x[i + 1], 1.0)
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def reversed_in_place(x: F32):
     for i in range(x.shape[0]):
         x[i] = x[x.shape[0] - 1 - i]
 
 
-@expect()
-@qd.kernel
+@kernel()
 def swapped_ends(x: F32):
     for i in range(x.shape[0] // 2):
         t = x[i]
@@ -137,16 +129,14 @@ def swapped_ends(x: F32):
         x[x.shape[0] - 1 - i] = t
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def transposed_in_place(x: F32_2):
     assert x.shape[0] == x.shape[1]
     for i, j in x:
         x[i, j] = x[j, i]
 
 
-@expect()
-@qd.kernel
+@kernel()
 def transposed_above(x: F32_2):
     assert x.shape[0] == x.shape[1]
     for i, j in x:
@@ -156,16 +146,14 @@ def transposed_above(x: F32_2):
             x[j, i] = t
 
 
-@expect(race="unknown")
-@qd.kernel
+@kernel(race="unknown")
 def distance_by_argument(x: F32, k: qd.i32):
     assert k >= 0
     for i in range(x.shape[0] - k):
         x[i] = x[i + k]
 
 
-@expect()
-@qd.kernel
+@kernel()
 def flattened(x: F32, n: qd.i32, m: qd.i32):
     assert n * m <= x.shape[0]
     for i in range(n * m):
@@ -175,8 +163,7 @@ def flattened(x: F32, n: qd.i32, m: qd.i32):
 # ---- races: sums, counts and flags
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def plain_sum(x: F32) -> qd.f32:
     s = 0.0
     for i in range(x.shape[0]):
@@ -184,8 +171,7 @@ def plain_sum(x: F32) -> qd.f32:
     return s
 
 
-@expect()
-@qd.kernel
+@kernel()
 def atomic_sum(x: F32) -> qd.f32:
     s = 0.0
     for i in range(x.shape[0]):
@@ -193,8 +179,7 @@ def atomic_sum(x: F32) -> qd.f32:
     return s
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def sum_that_is_read(x: F32, y: F32):
     assert y.shape[0] >= x.shape[0]
     s = 0.0
@@ -203,55 +188,47 @@ def sum_that_is_read(x: F32, y: F32):
         y[i] = s
 
 
-@expect(race="fault", bounds="unknown")
-@qd.kernel
+@kernel(
+    race="fault",
+    bounds="unknown",
+    given=lambda: (np.zeros(4, np.int32), np.array([0, 1, 1, 3], np.int32)),
+)
 def plain_count(bins: I32, of: I32):
     for i in of:
         bins[of[i]] = bins[of[i]] + 1
 
 
-@plain_count.workload()
-def twice_the_same():
-    return np.zeros(4, np.int32), np.array([0, 1, 1, 3], np.int32)
-
-
-@expect(bounds="unknown")
-@qd.kernel
+@kernel(bounds="unknown")
 def atomic_count(bins: I32, of: I32):
     for i in of:
         bins[of[i]] += 1
 
 
-@expect(race="unknown", bounds="unknown")
-@qd.kernel
+@kernel(
+    race="unknown",
+    bounds="unknown",
+    given=lambda: (np.zeros(4, np.float32), np.array([2, 0, 3, 1], np.int32)),
+)
 def scattered(x: F32, at: I32):
     for i in at:
         x[at[i]] = qd.cast(i, qd.f32)
 
 
-@scattered.workload()
-def a_permutation():
-    return np.zeros(4, np.float32), np.array([2, 0, 3, 1], np.int32)
-
-
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def last_index(x: F32, last: I32):
     assert last.shape[0] > 0
     for i in x:
         last[0] = i
 
 
-@expect(bounds="unknown")
-@qd.kernel
+@kernel(bounds="unknown")
 def flag_of_one_value(x: F32, found: I32):
     for i in x:
         if x[i] > 0.5:
             found[0] = 1
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def atomic_and_plain(total: I32, n: qd.i32):
     assert total.shape[0] > 0 and n > 3
     for i in range(n):
@@ -260,24 +237,21 @@ def atomic_and_plain(total: I32, n: qd.i32):
             total[0] = 5
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def maximum_by_hand(x: F32, best: F32):
     assert best.shape[0] > 0
     for i in x:
         best[0] = qd.max(best[0], x[i])
 
 
-@expect()
-@qd.kernel
+@kernel()
 def maximum_by_atomics(x: F32, best: F32):
     assert best.shape[0] > 0
     for i in x:
         qd.atomic_max(best[0], x[i])
 
 
-@expect()
-@qd.kernel
+@kernel()
 def own_variable(x: F32):
     for i in x:
         t = 0.0
@@ -286,8 +260,7 @@ def own_variable(x: F32):
         x[i] = t
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def variable_of_all(x: F32):
     t = 0.0
     for i in x:
@@ -295,8 +268,7 @@ def variable_of_all(x: F32):
         x[i] = t + 1.0
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def guard_of_two(x: F32):
     assert x.shape[0] > 3
     for i in x:
@@ -304,24 +276,21 @@ def guard_of_two(x: F32):
             x[0] = qd.cast(i, qd.f32)
 
 
-@expect()
-@qd.kernel
+@kernel()
 def guard_of_one(x: F32):
     for i in x:
         if i == 1:
             x[0] = 5.0
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def inner_loop_from_zero(x: F32_2):
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             x[0, j] = qd.cast(i, qd.f32)
 
 
-@expect()
-@qd.kernel
+@kernel()
 def counted_up(x: F32):
     for i in range(x.shape[0] // 4):
         at = 4 * i
@@ -330,8 +299,7 @@ def counted_up(x: F32):
             at += 1
 
 
-@expect(race="fault")
-@qd.kernel
+@kernel(race="fault")
 def counted_up_too_far(x: F32):
     for i in range(x.shape[0] // 4 - 1):
         at = 4 * i
@@ -343,24 +311,21 @@ def counted_up_too_far(x: F32):
 # ---- indices
 
 
-@expect(bounds="fault")
-@qd.kernel
+@kernel(bounds="fault")
 def past_the_end(x: F32, y: F32):
     assert y.shape[0] == x.shape[0]
     for i in x:
         y[i] = x[i + 1]
 
 
-@expect(bounds="fault")
-@qd.kernel
+@kernel(bounds="fault")
 def before_the_start(x: F32, y: F32):
     assert y.shape[0] == x.shape[0]
     for i in x:
         y[i] = x[i - 1]
 
 
-@expect()
-@qd.kernel
+@kernel()
 def guarded_neighbour(x: F32, y: F32):
     assert y.shape[0] == x.shape[0]
     for i in x:
@@ -368,66 +333,53 @@ def guarded_neighbour(x: F32, y: F32):
             y[i] = x[i + 1]
 
 
-@expect()
-@qd.kernel
+@kernel()
 def clamped_neighbour(x: F32, y: F32):
     assert y.shape[0] == x.shape[0]
     for i in x:
         y[i] = x[qd.max(i - 1, 0)] + x[qd.min(i + 1, x.shape[0] - 1)]
 
 
-@expect()
-@qd.kernel
+@kernel()
 def torus(x: F32_2, y: F32_2):
     assert y.shape[0] == x.shape[0] and y.shape[1] == x.shape[1]
     for i, j in x:
         y[i, j] = x[(i + 1) % x.shape[0], (j - 1) % x.shape[1]]
 
 
-@expect(bounds="fault")
-@qd.kernel
+@kernel(bounds="fault")
 def one_too_many(x: F32):
     for i in range(x.shape[0] + 1):
         x[i] = 0.0
 
 
-@expect(bounds="unknown")
-@qd.kernel
+@kernel(bounds="unknown")
 def length_by_argument(x: F32, n: qd.i32):
     for i in range(n):
         x[i] = 0.0
 
 
-@expect(bounds="fault")
-@qd.kernel
+@kernel(bounds="fault", given=lambda: (np.zeros(4, np.float32), 5))
 def wrong_length_passed(x: F32, n: qd.i32):
     for i in range(n):
         x[i] = 0.0
 
 
-@wrong_length_passed.workload()
-def five_of_four():
-    return np.zeros(4, np.float32), 5
-
-
-@expect()
-@qd.kernel
+@kernel()
 def length_asserted(x: F32, n: qd.i32):
     assert n <= x.shape[0]
     for i in range(n):
         x[i] = 0.0
 
 
-@expect(bounds="fault")
-@qd.kernel
+@kernel(bounds="fault")
 def axes_swapped(x: F32_2):
     assert x.shape[0] > x.shape[1] + 1
     for i, j in x:
         x[j, i] = 0.0
 
 
-@expect(bounds="unknown")
-@qd.kernel
+@kernel(bounds="unknown")
 def index_from_memory(x: F32, at: I32) -> qd.f32:
     s = 0.0
     for i in at:
@@ -435,30 +387,26 @@ def index_from_memory(x: F32, at: I32) -> qd.f32:
     return s
 
 
-@expect(bounds="fault")
-@qd.kernel
+@kernel(bounds="fault")
 def component_too_high(x: qd.types.ndarray(qd.types.vector(3, qd.f32), 1)):
     for i in x:
         for k in range(4):
             x[i][k] = 0.0
 
 
-@expect()
-@qd.kernel
+@kernel()
 def stride_of_loop(x: F32):
     for i in range((x.shape[0] + 1) // 2):
         x[2 * i] = 0.0
 
 
-@expect(bounds="fault")
-@qd.kernel
+@kernel(bounds="fault")
 def stride_too_long(x: F32):
     for i in range((x.shape[0] + 1) // 2 + 1):
         x[2 * i] = 0.0
 
 
-@expect()
-@qd.kernel
+@kernel()
 def while_inside(x: F32):
     for i in x:
         k = i

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from qd_studio.engine.inspect.checking import shadow
 from qd_studio.engine.inspect.checking.accesses import Traced
-from qd_studio.engine.inspect.interpreting import counted, discard
+from qd_studio.engine.inspect.inputs import copies_of
 from qd_studio.engine.inspect.trials import UnjudgedError
 from qd_studio.engine.ir import Func, Op
 from qd_studio.engine.ir import codes as C
@@ -83,17 +83,6 @@ class _OverflowEmitter(shadow._WatchingEmitter):
         super().atomic(op)
 
 
-class _Given:
-    """The arguments of a launch, in the place of `Trials`."""
-
-    def __init__(self, values: list[Any]) -> None:
-        self.values = [v.copy() if isinstance(v, np.ndarray) else v for v in values]
-
-    def run(self, program: Any, most: int, given: Any) -> None:
-        given(self.values)
-        counted(program, self.values, discard, most)
-
-
 def run(func: Func, several: list[dict[str, Any]]) -> list[tuple[dict[str, Any], Recording]]:
     """Follow launches; those that fail, as an assertion may, are left out. several: the arguments
     of each, by name."""
@@ -105,9 +94,9 @@ def run(func: Func, several: list[dict[str, Any]]) -> list[tuple[dict[str, Any],
                 # Of a field: no array of the caller's.
                 held = np.arange(p.layout.span) % 5 - 1
                 arguments[p.name] = held.astype(p.dtype.np)
-        given: Any = _Given([arguments[p.name] for p in func.params])
+        values = copies_of(arguments[p.name] for p in func.params)
         try:
-            found: Any = followed.launch(given, _STEPS, None)
+            found: Any = followed.launch(lambda values=values: values, _STEPS)
         except UnjudgedError:
             continue
         out.append((arguments, found))

@@ -201,7 +201,7 @@ def truth(capture: KernelCapture) -> set[str]:
         assert trials.build is not None
         func = trials.build.func
         try:
-            names = conflicts(trials, func)
+            names = conflicts(trials.given, func)
             if names and _order_matters(trials, func):
                 found.add("race")
         except (UnjudgedError, TooLong):

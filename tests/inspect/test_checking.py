@@ -15,7 +15,7 @@ from qd_studio.engine.inspect.arguments import Call
 from qd_studio.engine.inspect.checking import check, check_capture, shadow, terms, verdicts
 from qd_studio.engine.inspect.checking.terms import MissingSolverError
 from qd_studio.engine.inspect.discover import ensure_program, kernels_in
-from qd_studio.engine.inspect.interpreting import TooLong
+from qd_studio.engine.inspect.interpreting import TooLong, counted, discard
 from qd_studio.engine.inspect.launching import ORACLE
 from qd_studio.engine.inspect.races import conflicts
 from qd_studio.engine.inspect.record import CheckRecord, Record
@@ -25,10 +25,8 @@ from qd_studio.engine.ir import parse
 from tests.inspect import (
     checked,
     checked_features,
-    checked_fences,
     checked_memory,
     checked_random,
-    checked_runs,
     fault_pairs,
     fault_seeds,
 )
@@ -85,7 +83,7 @@ def test_what_is_unknown_states_the_assertion_that_excludes_it():
 
 
 def test_a_reason_names_fences():
-    found = check(captured(checked_fences.summed_by_the_last)).of("race")
+    found = check(captured(checked_memory.summed_by_the_last)).of("race")
     assert found.reason.startswith("fences may order its iterations")
 
 
@@ -137,7 +135,7 @@ def test_a_launch_emits_the_blocks_that_it_reaches():
     followed = shadow.Followed(func)
     lines = []
     for n in (0, 1, 1, 2):
-        found = followed.launch(checked_runs._Given([np.zeros(4, np.float32), n]), 100_000, None)
+        found = followed.launch(lambda n=n: [np.zeros(4, np.float32), n], 100_000)
         assert found.complete
         lines.append(len(followed._program.ops))
     assert lines[0] < 20
@@ -156,11 +154,10 @@ def test_a_fault_in_a_block_that_is_emitted_late_has_its_op():
 
     func = verdicts._func(captured(late), [])
     program = shadow.Followed(func)
-    given = [np.zeros(4, np.float32), 2]
-    found = program.launch(checked_runs._Given(given), 10_000, None)
+    found = program.launch(lambda: [np.zeros(4, np.float32), 2], 10_000)
     assert not found.complete
     with pytest.raises(TooLong) as error:
-        checked_runs._Given(given).run(program._program, 10_000, lambda values: None)
+        counted(program._program, [np.zeros(4, np.float32), 2], discard, 10_000)
     assert error.value.loop.line == late.fn.__code__.co_firstlineno + 6
 
 
@@ -320,7 +317,7 @@ def judged(capture: KernelCapture) -> set[str]:
         trials = Trials(
             capture, launcher, launcher.round_of(capture.cases[0], False), ORACLE, light=True
         )
-        found |= {"race"} if conflicts(trials, trials.build.func) else set()
+        found |= {"race"} if conflicts(trials.given, trials.build.func) else set()
     return found
 
 

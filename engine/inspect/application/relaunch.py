@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -13,6 +13,7 @@ from ...backends import base
 from ...config import CompileConfig
 from ...ir import parse
 from ...runtime.compile import make_code
+from ..inputs import HostValues, copies_of
 from ..placing import device_of, placed
 from ..stack_owner import StackOwner
 from ..targets import config_for, open_device, split
@@ -32,23 +33,6 @@ _SILENT: Final = {
     "print_kernel_llvm_ir_optimized": False, "print_kernel_asm": False, "kernel_profiler": False,
     "offline_cache": False,
 }  # fmt: skip
-
-
-@dataclass
-class Given:
-    """The values of one launch on the host; see `placing.placed`."""
-
-    values: list[Any]
-
-    def restorer(self, written: Iterable[int]) -> Callable[[], None]:
-        """A function that lets these arrays hold what they do now."""
-        pairs = [(self.values[i], self.values[i].copy()) for i in written]
-
-        def restore() -> None:
-            for value, original in pairs:
-                np.copyto(value, original)
-
-        return restore
 
 
 @dataclass
@@ -115,37 +99,27 @@ def run(
     seconds: how long to time launches; None for not at all.
     """
     executable = loaded.executable
-    given = Given(values_of(file, launch))
-    place = placed(cast("Any", loaded), cast("Any", given))
+    given = HostValues(values_of(file, launch))
+    place = placed(cast("Any", loaded), given)
     restore = place.restorer([
         i for i in executable.meta.written if isinstance(given.values[i], np.ndarray)
     ])  # fmt: skip
-    results: list[tuple[Any, ...]] = []
 
-    def start() -> None:
+    def start() -> tuple[Any, ...]:
         if executable.meta.has_stacks and loaded.backend.name != ORACLE:
-            found = stacks_of(loaded).launch(executable, place.values, launch.seed)
-        else:
-            found = executable.launch(place.values, launch.seed)
-        results.append(found)
+            return stacks_of(loaded).launch(executable, place.values, launch.seed)
+        return executable.launch(place.values, launch.seed)
 
-    start()
-    place.wait()
-    place.fetch()
-    first = results[0]
+    first, _ = place.launched(start)
     if seconds is None:
         return given.values, first
-    left: list[Any] = [_copy(value) for value in given.values]
+    left = copies_of(given.values)
     end = time.perf_counter() + seconds
     while True:
         restore()
         loaded.times.append(place.clock.took(start, restore).us)
         if time.perf_counter() > end or len(loaded.times) > 1000:
             return left, first
-
-
-def _copy(value: Any) -> Any:
-    return value.copy() if hasattr(value, "dtype") else value
 
 
 def stacks_of(loaded: Loaded) -> Any:

@@ -22,9 +22,9 @@ import numpy as np
 from ...backends import base
 from ...backends.interp.run import compile_func
 from ...config import CompileConfig
-from ...errors import QuadrantsRuntimeError
 from ..agreement import Named, compare
 from ..contents import elements
+from ..interpreting import TooLong, counted, discard
 from ..targets import config_for, open_device, split
 from .model import Compile, KeptLaunch, Kernel
 from .relaunch import ORACLE, Loaded, load, run, values_of
@@ -33,7 +33,7 @@ from .residue import STATES, Values, Variants, judge
 if TYPE_CHECKING:
     from .store import ApplicationFile
 
-__all__ = ["AGAINST", "Replayed", "compiles_of", "replay"]
+__all__ = ["AGAINST", "Replayed", "compiles_in", "compiles_of", "replay"]
 
 AGAINST: Final = ("recorded", "interp")
 """Names of what results can be compared with."""
@@ -79,14 +79,20 @@ def replay(
         open_device(base.find(split(name)[0]), config_for(CompileConfig(), name))
     chosen = [
         (kernel, compiled, backend)
-        for kernel in file.about.kernels
-        if not names or kernel.name in names or kernel.qualname in names
-        for compiled in compiles_of(kernel)
+        for kernel, compiled in compiles_in(file, names)
         for backend in backends
     ]
     for done, (kernel, compiled, backend) in enumerate(chosen):
         progress(f"replaying {kernel.qualname} on {backend}", done, len(chosen))
         yield _replayed(file, kernel, compiled, backend, against, seconds)
+
+
+def compiles_in(file: ApplicationFile, names: Sequence[str]) -> Iterator[tuple[Kernel, Compile]]:
+    """The kernels with one of these names, of all if there are none, with `compiles_of` them."""
+    for kernel in file.about.kernels:
+        if not names or kernel.name in names or kernel.qualname in names:
+            for compiled in compiles_of(kernel):
+                yield kernel, compiled
 
 
 def compiles_of(kernel: Kernel) -> Iterator[Compile]:
@@ -165,14 +171,9 @@ def _interpreted(
     values = values_of(file, launch)
     program = compile_func(oracle.func, counted=True)
     try:
-        results = program.launch(
-            values, print_fn=lambda text: None, max_steps=_STEPS, seed=launch.seed
-        )
-    except QuadrantsRuntimeError as error:
-        if "step limit" not in error.message:
-            raise
+        return values, counted(program, values, discard, _STEPS, seed=launch.seed)
+    except TooLong:
         return None
-    return values, results
 
 
 def _left(loaded: Loaded, values: Sequence[Any], results: Sequence[Any]) -> Values:

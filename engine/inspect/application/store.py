@@ -7,7 +7,6 @@ process that joins needs no more memory than the largest piece.
 from __future__ import annotations
 
 import os
-import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from ..store import RecordFileError
+from ..store import RecordFileError, new_file
 from .model import VERSION, Application, Compile, Frame, KeptLaunch, Kernel, Limits, Process, Site
 from .parts import SLOT, read_counts, read_log
 
@@ -80,35 +79,21 @@ def join(
     """Write the parts in ``folder`` as one file. OSError if it cannot be written."""
     paths = sorted(Path(folder).glob("*.log"), key=lambda path: path.stat().st_ctime_ns)
     parts = [_Part(str(path)) for path in paths]
-    above = os.path.dirname(os.path.abspath(target))
-    fd, temporary = tempfile.mkstemp(prefix=os.path.basename(target), suffix=".part", dir=above)
-    try:
-        with os.fdopen(fd, "wb") as file, zipfile.ZipFile(
-            file, "w", zipfile.ZIP_DEFLATED, compresslevel=1
-        ) as archive:  # fmt: skip
-            known: set[str] = set()
-            for part in parts:
-                part.read(archive, known)
-            parts = [part for part in parts if part.process]
-            parts.sort(key=lambda part: part.process["time"])
-            made = Application(
-                command=tuple(command), status=status, limits=limits, tool=tool, time=time,
-                seconds=seconds, kernels=tuple(_kernels(parts)),
-                processes=tuple([msgspec.convert(part.process, Process) for part in parts]),
-            )  # fmt: skip
-            archive.writestr(MEMBER, msgspec.msgpack.encode(made))
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with new_file(target) as file, zipfile.ZipFile(
+        file, "w", zipfile.ZIP_DEFLATED, compresslevel=1
+    ) as archive:  # fmt: skip
+        known: set[str] = set()
+        for part in parts:
+            part.read(archive, known)
+        parts = [part for part in parts if part.process]
+        parts.sort(key=lambda part: part.process["time"])
+        made = Application(
+            command=tuple(command), status=status, limits=limits, tool=tool, time=time,
+            seconds=seconds, kernels=tuple(_kernels(parts)),
+            processes=tuple([msgspec.convert(part.process, Process) for part in parts]),
+        )  # fmt: skip
+        archive.writestr(MEMBER, msgspec.msgpack.encode(made))
     return made
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _kernels(parts: Iterable[_Part]) -> Iterator[Kernel]:

@@ -23,7 +23,7 @@ from ..launching import ORACLE
 from ..steps import StepLimit
 from ..synthetic import synthetic, why_none
 from ..trials import Trials, UnjudgedError
-from .shadow import Seen, watched
+from .shadow import Followed, Seen
 
 if TYPE_CHECKING:
     from ...ir import Func
@@ -142,7 +142,7 @@ def _follow(capture: KernelCapture, case: LaunchCase) -> Launched:
         func.autodiff = "none"
         text = f"following {capture.kernel.name} {case.label}"
         with capture.steps.step("check", text, kind="launch"):
-            shadow = watched(trials, func, STEPS, empty_of if made else None)
+            shadow = Followed(func).launch(trials.given, STEPS, empty_of if made else None)
     except UnjudgedError as error:
         return none._replace(why=str(error))
     except (StepLimit, MemoryError):

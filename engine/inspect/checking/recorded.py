@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,17 +20,15 @@ from ...ir import Func, parse
 from ...named_tuple import NamedTuple
 from ...runtime.compile import collector_pause
 from ..application.relaunch import values_of
-from ..application.replay import compiles_of
-from ..interpreting import counted
-from ..record_check import CHECKS, CheckRecord, CheckVerdict
+from ..application.replay import compiles_in
+from ..record_check import CheckRecord
 from ..trials import UnjudgedError
 from .kept import KeptVerdicts, recorded_parts
 from .launches import ACCESSES, STEPS, Launched
 from .shadow import Followed
-from .verdicts import hurried, verdicts_of
+from .verdicts import hurried, unknown, verdicts_of
 
 if TYPE_CHECKING:
-    from ...backends.interp import InterpretedKernel
     from ..application.model import Compile, KeptLaunch, Kernel
     from ..application.store import ApplicationFile
 
@@ -60,12 +58,7 @@ def check_application(
     names: only kernels with one of these names; all if empty. progress: called with what comes
     next, how many results there are, and of how many.
     """
-    chosen = [
-        (kernel, compiled)
-        for kernel in file.about.kernels
-        if not names or kernel.name in names or kernel.qualname in names
-        for compiled in compiles_of(kernel)
-    ]
+    chosen = list(compiles_in(file, names))
     for done, (kernel, compiled) in enumerate(chosen):
         progress(f"checking {kernel.qualname}", done, len(chosen))
         yield RecordedCheck(
@@ -76,7 +69,7 @@ def check_application(
 
 def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckRecord:
     if not compiled.ir:
-        return _unknown("the record does not have its IR")
+        return unknown("the record does not have its IR")
     text = file.content(compiled.ir).decode()
     chosen = [launch for launch in compiled.kept if not launch.reason and launch.values]
     chosen.sort(key=_size)
@@ -91,7 +84,7 @@ def _checked(file: ApplicationFile, kernel: Kernel, compiled: Compile) -> CheckR
         try:
             func = _parsed(text)
         except IRParseError as error:
-            return _unknown(f"its IR cannot be read: {error.message}")
+            return unknown(f"its IR cannot be read: {error.message}")
         followed = Followed(func)
         launched: list[Launched] = []
         for launch in chosen:
@@ -112,12 +105,6 @@ def _parsed(text: str) -> Func:
     return func
 
 
-def _unknown(why: str) -> CheckRecord:
-    return CheckRecord(
-        verdicts=tuple([CheckVerdict(check=c, outcome="unknown", reason=why) for c in CHECKS])
-    )
-
-
 def _size(launch: KeptLaunch) -> int:
     """Elements of all arrays."""
     return sum(int(np.prod(value.shape)) for value in launch.values if value.dtype)
@@ -132,26 +119,10 @@ def _digests(launch: KeptLaunch) -> list[str]:
     return [repr((v.dtype, v.shape, v.same, v.number, v.before)) for v in launch.values]
 
 
-class _Given:
-    """The arguments of a kept launch, in the place of `Trials`."""
-
-    def __init__(self, file: ApplicationFile, launch: KeptLaunch) -> None:
-        self._file: Final = file
-        self._launch: Final = launch
-
-    def run(
-        self, program: InterpretedKernel, most: int,
-        given_values: Callable[[Sequence[Any]], object] = lambda _: None,
-    ) -> None:  # fmt: skip
-        values = values_of(self._file, self._launch)
-        given_values(values)
-        counted(program, values, lambda text: None, most)
-
-
 def _follow(file: ApplicationFile, followed: Followed, launch: KeptLaunch) -> Launched:
     label = _label(launch)
     try:
-        shadow = followed.launch(cast("Any", _Given(file, launch)), STEPS, None)
+        shadow = followed.launch(lambda: values_of(file, launch), STEPS)
     except UnjudgedError as error:
         return Launched(label, _ORIGIN, why=str(error))
     except (QuadrantsUnsupportedError, QuadrantsRuntimeError) as error:

@@ -1,6 +1,6 @@
 """Shadow memory: one launch in the interpreter, with what was done to each element.
 
-`watched` runs the frontend's IR on arguments of a launch and notes for each element of memory that
+`Followed` runs the frontend's IR on arguments of a launch and notes for each element of memory that
 iterations share who wrote it last, who read it and who updated it atomically. Two iterations of one
 parallel loop conflict if one of them writes plainly what the other touches; a write that leaves the
 element as it is, after another that wrote the same, is harmless. Loops run one after another, so an
@@ -27,11 +27,11 @@ from ...errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
 from ...ir import Func, Op, base_of, walk
 from ...ir import codes as C
 from ...named_tuple import NamedTuple
-from ..interpreting import TooLong
-from ..trials import Trials, UnjudgedError
+from ..interpreting import Given, TooLong, counted, discard
+from ..trials import UnjudgedError
 from .fences import Fences
 
-__all__ = ["Followed", "Seen", "Shadow", "watched"]
+__all__ = ["Followed", "Seen", "Shadow"]
 
 
 class Seen(NamedTuple):
@@ -193,25 +193,17 @@ class Shadow:
 
     def _compare(self, kind: str, cell: _Cell, mine: _Touch, indices: tuple[int, ...]) -> None:
         write = cell.write
-        if write is not None and self._conflict(write, mine):
-            same = kind == "w" and _equal(write[4], mine[4])
-            if not same:
-                self._race(write, mine, "w" + kind, indices)
-        if kind == "w":
+        harmless = write is not None and kind == "w" and _equal(write[4], mine[4])
+        if write is not None and not harmless and self._conflict(write, mine):
+            self._race(write, mine, "w" + kind, indices)
+        if kind != "r":
             for before in cell.reads:
                 if self._conflict(before, mine):
-                    self._race(before, mine, "rw", indices)
+                    self._race(before, mine, "r" + kind, indices)
+        if kind != "a":
             for before in cell.atomics:
                 if self._conflict(before, mine):
-                    self._race(before, mine, "aw", indices)
-        elif kind == "r":
-            for before in cell.atomics:
-                if self._conflict(before, mine):
-                    self._race(before, mine, "ar", indices)
-        else:
-            for before in cell.reads:
-                if self._conflict(before, mine):
-                    self._race(before, mine, "ra", indices)
+                    self._race(before, mine, "a" + kind, indices)
 
     def _conflict(self, a: _Touch, b: _Touch) -> bool:
         """True if two touches are of different iterations that nothing orders."""
@@ -363,15 +355,18 @@ class Followed:
         self._ops: Final[dict[int, Op]] = {}
         self._program: InterpretedKernel | None = None
 
-    def launch(self, trials: Trials, most: int, empty_of: EmptyOf | None) -> Shadow:
-        """Follow one launch for at most ``most`` steps. UnjudgedError if it cannot be followed."""
+    def launch(self, given: Given, most: int, empty_of: EmptyOf | None = None) -> Shadow:
+        """Follow a launch with these arguments for at most ``most`` steps. UnjudgedError if it
+        cannot be followed."""
         shadow = self._shadow(self.func, empty_of, self._ops)
         try:
             if self._program is None:
                 make = type("Watching", (self._emitter,), {"touching": self._ops})
                 self._program = InterpretedKernel(self.func, True, True, None, make)
             self._program.names.update(shadow.names())
-            trials.run(self._program, most, shadow.given)
+            values = given()
+            shadow.given(values)
+            counted(self._program, values, discard, most)
             shadow.complete = True
         except (_Stop, TooLong):
             pass
@@ -381,8 +376,3 @@ class Followed:
             text = f"the launch fails: {error.message.splitlines()[0]}"
             raise UnjudgedError(text) from None
         return shadow
-
-
-def watched(trials: Trials, func: Func, most: int, empty_of: EmptyOf | None) -> Shadow:
-    """`Followed.launch`, once."""
-    return Followed(func).launch(trials, most, empty_of)

@@ -123,7 +123,7 @@ class Tracer(Elements):
                 if op.code != C.WHILE_CONTROL:
                     del self.when[start:]
                     return self.terms.z3.BoolVal(False)
-                self.when.append(self.terms.as_bool(self.value(op.args[0])))
+                self.when.append(self.terms.as_bool(self.values[op.args[0]]))
                 continue
             self.op(op)
         reached = self.terms.z3.And(*self.when[start:])
@@ -165,7 +165,7 @@ class Tracer(Elements):
 
     def assertion(self, op: Op) -> None:
         if op.attr.kind == "user":
-            self.when.append(self.terms.as_bool(self.value(op.args[0])))
+            self.when.append(self.terms.as_bool(self.values[op.args[0]]))
             if op not in self.out.asserts:
                 self.out.asserts.append(op)
 
@@ -181,7 +181,7 @@ class Tracer(Elements):
             self.forget(region)
 
     def if_(self, op: Op) -> None:
-        cond = self.terms.z3.simplify(self.terms.as_bool(self.value(op.args[0])))
+        cond = self.terms.z3.simplify(self.terms.as_bool(self.values[op.args[0]]))
         z3 = self.terms.z3
         before = {v: self.variables[v] for v in self.changed_in(op) if v in self.variables}
         ends: list[Any] = []
@@ -343,9 +343,6 @@ class Tracer(Elements):
 
     # ---- values
 
-    def value(self, op: Op) -> Any:
-        return self.values[op]
-
     def result(self, op: Op) -> Any:
         code = op.code
         if code == C.CONST:
@@ -360,7 +357,7 @@ class Tracer(Elements):
             return self.linear(op)
         if not C.PURE[code] or any(a not in self.values for a in op.args):
             return self.unknown(op.name, op.type)
-        return self.terms.operation(op, [self.value(a) for a in op.args])
+        return self.terms.operation(op, [self.values[a] for a in op.args])
 
     # ---- memory
 

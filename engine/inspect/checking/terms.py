@@ -175,7 +175,7 @@ class Terms:
             return term
         if self.is_whole(term):
             return term != 0
-        return self.function("nonzero", (term,), _BOOL)
+        return self.function("nonzero", (term,), u1)
 
     def as_int(self, term: Any) -> Any:
         """An integer from an integer or a truth value."""
@@ -395,7 +395,6 @@ def is_float(t: Any) -> bool:
     return not isinstance(t, DataType) or t.is_real
 
 
-_BOOL: Final = u1
 _COMPARE: Final[dict[int, Callable[[Any, Any], Any]]] = {
     C.CMP_LT: operator.lt, C.CMP_LE: operator.le, C.CMP_GT: operator.gt, C.CMP_GE: operator.ge,
     C.CMP_EQ: operator.eq, C.CMP_NE: operator.ne,

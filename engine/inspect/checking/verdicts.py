@@ -43,7 +43,7 @@ from .wording import Words
 if TYPE_CHECKING:
     from ..capture import KernelCapture
 
-__all__ = ["check", "check_capture", "hurried", "verdicts_of"]
+__all__ = ["check", "check_capture", "hurried", "unknown", "verdicts_of"]
 
 _OWN: Final = ("workload", "recorded")
 """Origins of arguments that a user chose for this kernel."""
@@ -99,9 +99,9 @@ def _checked(capture: KernelCapture) -> CheckRecord:
     try:
         func = _func(capture, launched)
     except (QuadrantsCompilationError, QuadrantsRuntimeError) as error:
-        return _unknown(f"the kernel does not compile: {error.message.splitlines()[0]}")
+        return unknown(f"the kernel does not compile: {error.message.splitlines()[0]}")
     if func is None:
-        return _unknown("there are no arguments to compile it for")
+        return unknown("there are no arguments to compile it for")
     text = f"checking {capture.kernel.name}"
     try:
         with capture.steps.step("check", text, kind="launch"):
@@ -110,7 +110,7 @@ def _checked(capture: KernelCapture) -> CheckRecord:
             launched += filter(None, [follow_example(capture, sizes)])
         return _record(made)
     except StepLimit:
-        return _unknown(_SLOW)
+        return unknown(_SLOW)
 
 
 def verdicts_of(func: Func, launched: list[Launched]) -> CheckRecord:
@@ -129,7 +129,8 @@ def _record(made: _Verdicts) -> CheckRecord:
     )
 
 
-def _unknown(why: str) -> CheckRecord:
+def unknown(why: str) -> CheckRecord:
+    """No verdict, for this reason."""
     return CheckRecord(
         verdicts=tuple([CheckVerdict(check=c, outcome="unknown", reason=why) for c in CHECKS])
     )
@@ -204,12 +205,8 @@ class _Verdicts:
     def _hidden(self) -> str:
         """The reason why races were not followed; empty if they were."""
         assert self.traced is not None
-        if self.traced.unfollowed:
-            return self.traced.unfollowed
-        for scope in self.traced.scopes:
-            if scope.unfollowed:
-                return scope.unfollowed
-        return ""
+        whys = [self.traced.unfollowed, *(scope.unfollowed for scope in self.traced.scopes)]
+        return next(filter(None, whys), "")
 
     def _reason(self, doubts: list[Doubt], hidden: str) -> str:
         """The reason for an unknown outcome."""

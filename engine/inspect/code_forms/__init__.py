@@ -57,31 +57,20 @@ def _rows(compiled: CompileRecord, artefact: Artefact, files: tuple[FileRecord, 
 
 def _folded(lines: list[str], rows: list[Row], whole: bool) -> ReadableCode:
     """Runs of noise as one line each; a single line of noise belongs to the line after it."""
-    texts: list[str] = []
-    at: list[int] = []
-    ends: list[int] = []
-    types: list[str] = []
-    hidden: list[str] = []
-
-    def add(text: str, row: int, end: int, type: str = "", folded: str = "") -> None:
-        texts.append(text)
-        at.append(row)
-        ends.append(end)
-        types.append(type)
-        hidden.append(folded)
-
+    found: list[tuple[str, int, int, str, str]] = []
     i = 0
     while i < len(rows):
         end = _end_of_noise(lines, rows, i) if not whole else i
         if end > i + 1 or (end > i and (end == len(rows) or not lines[end].strip())):
             kinds = dict.fromkeys([row.noise for row in rows[i:end] if row.noise])
             count = f"{end - i} line{'s' * (end > i + 1)}"
-            add(f"  ⋯ {count}: {', '.join(kinds)}", i, end, "", "\n".join(lines[i:end]))
+            text = f"  ⋯ {count}: {', '.join(kinds)}"
+            found.append((text, i, end, "", "\n".join(lines[i:end])))
             i = end
         else:
-            add(rows[end].text, end, end + 1, rows[end].type)
+            found.append((rows[end].text, end, end + 1, rows[end].type, ""))
             i = end + 1
-    return ReadableCode(tuple(texts), tuple(at), tuple(ends), tuple(types), tuple(hidden))
+    return ReadableCode(*zip(*found, strict=True)) if found else ReadableCode((), (), (), (), ())
 
 
 def _end_of_noise(lines: list[str], rows: list[Row], start: int) -> int:

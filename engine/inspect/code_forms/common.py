@@ -124,12 +124,8 @@ _TYPED: Final = re.compile(r" *<(\*?\w+)> \$\d+ [=:] \w+(?:(?<=alloca) \['(\w+)'
 
 def _line(compiled: CompileRecord, index: int) -> int:
     """The line of the kernel that a location belongs to."""
-    if index < 0:
-        return 0
-    loc = compiled.locs[index]
-    while loc.parent >= 0:
-        loc = compiled.locs[loc.parent]
-    return loc.line
+    place = compiled.root(index)
+    return 0 if place is None else place.line
 
 
 def _heads(compiled: CompileRecord, files: Iterable[FileRecord]) -> dict[int, str]:

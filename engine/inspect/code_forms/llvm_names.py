@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from ...backends.llvm.text import VALUE
 from .common import Facts
 from .llvm_text import Function, Inst
 
@@ -27,10 +28,6 @@ _PARAM: Final = re.compile(r"(p|a|n\d+)\.(\w+?)(\.wide)?$")
 _NUMBERED: Final = re.compile(r"v(\d+)((?:\.\d+)?)$")
 _INDEX: Final = re.compile(r"i(\d+)\.(\d+)$")
 _COMMUTES: Final = frozenset({"add", "mul", "and", "or", "xor", "fadd", "fmul", "call"})
-_BITS: Final = {
-    "u1": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16", "i32": "i32", "u32": "i32",
-    "i64": "i64", "u64": "i64", "f16": "half", "f32": "float", "f64": "double",
-}  # fmt: skip
 
 
 def param_name(facts: Facts, name: str) -> str:
@@ -63,7 +60,7 @@ class _Source:
                     outside.setdefault(facts.op(at), set()).add(arg)
         self.values: dict[str, int] = {}
         for op, found in outside.items():
-            wanted = _BITS.get(facts.types.get(op, ""), "")
+            wanted = VALUE.get(facts.types.get(op, ""), "")
             typed = [name for name in found if self.insts[name].type == wanted]
             if op >= 0 and len(found) == 1 and typed:
                 self.values[typed[0]] = op

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from ...backends.llvm.text import MEMORY
 from ...named_tuple import NamedTuple
 from .common import Facts
 from .llvm_text import Function, Inst
@@ -16,12 +17,6 @@ _SHORT: Final = 48
 """Columns of the longest index that is written out."""
 _DEEP: Final = 6
 _INFIX: Final = {"add": "+", "sub": "-", "mul": "*"}
-_ELEMENTS: Final = {
-    "u1": "i8", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16", "i32": "i32", "u32": "i32",
-    "i64": "i64", "u64": "i64", "f16": "half", "f32": "float", "f64": "double",
-}  # fmt: skip
-
-
 _EXTENT: Final = re.compile(r"%n\d+\.")
 _FLOAT: Final = re.compile(r"(?<![\w.%])-?\d\.\d+e[+-]\d+")
 
@@ -94,7 +89,7 @@ class Places:
         for _ in range(_DEEP):
             if base.startswith("p."):
                 param = self._facts.params.get(base[2:])
-                return param is not None and _ELEMENTS.get(param.dtype) == inst.what
+                return param is not None and MEMORY.get(param.dtype) == inst.what
             found = self._defined.get(base)
             if found is None or found.op != "getelementptr":
                 return False

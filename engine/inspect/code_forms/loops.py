@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ...named_tuple import NamedTuple
 
-__all__ = ["Block", "CodeLoop", "loops_of"]
+__all__ = ["Block", "CodeLoop", "blocks_from", "loops_of"]
 
 
 class Block(NamedTuple):
@@ -26,6 +26,27 @@ class CodeLoop(NamedTuple):
     latches: tuple[int, ...]
     blocks: frozenset[int]
     inner: frozenset[int]
+
+
+def blocks_from(
+    starts: Iterable[int], end: int, labels: Mapping[int, str], jumps: Mapping[int, str],
+    leaves: set[int],
+) -> list[Block]:  # fmt: skip
+    """The blocks that begin at lines ``starts`` below ``end``.
+
+    labels: by line. jumps: by the line of a branch, the label that it goes to. leaves: the lines
+    that the line below does not follow.
+    """
+    order = sorted({x for x in starts if x < end})
+    index = {labels[x]: k for k, x in enumerate(order) if x in labels}
+    out: list[Block] = []
+    for k, start in enumerate(order):
+        stop = order[k + 1] if k + 1 < len(order) else end
+        after = [index[jumps[i]] for i in range(start, stop) if jumps.get(i) in index]
+        if leaves.isdisjoint(range(start, stop)) and k + 1 < len(order):
+            after.append(k + 1)
+        out.append(Block(start, stop, tuple(dict.fromkeys(after))))
+    return out
 
 
 def loops_of(blocks: Sequence[Block]) -> list[CodeLoop]:

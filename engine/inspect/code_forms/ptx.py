@@ -17,7 +17,7 @@ from ..record import Artefact
 from .common import Facts, Row, about_loop, split_operands
 from .llvm_names import names_in
 from .llvm_text import Function, functions_of
-from .loops import Block, loops_of
+from .loops import Block, blocks_from, loops_of
 
 __all__ = ["rows"]
 
@@ -236,27 +236,18 @@ class _Function:
 
     def _blocks(self) -> list[Block]:
         """The blocks of the function; none where a branch goes through a table."""
-        starts = {self.start, *self.labels}
+        starts, leaves = {self.start, *self.labels}, set[int]()
+        jumps: dict[int, str] = {}
         for i, inst in self.insts.items():
             if inst.name == "brx":
                 return []
+            if inst.name == "bra":
+                jumps[i] = inst.args[-1]
             if inst.name in ("bra", *_ENDS):
                 starts.add(i + 1)
-        order = sorted(x for x in starts if x < self.end)
-        index = {self.labels[x]: k for k, x in enumerate(order) if x in self.labels}
-        out: list[Block] = []
-        for k, start in enumerate(order):
-            end = order[k + 1] if k + 1 < len(order) else self.end
-            last = next((self.insts[i] for i in range(end - 1, start - 1, -1) if i in self.insts),
-                        None)  # fmt: skip
-            after: list[int] = []
-            if last is not None and last.name == "bra" and last.args[-1] in index:
-                after.append(index[last.args[-1]])
-            leaves = last is not None and last.name in ("bra", *_ENDS) and not last.if_
-            if not leaves and k + 1 < len(order):
-                after.append(k + 1)
-            out.append(Block(start, end, tuple(dict.fromkeys(after))))
-        return out
+                if not inst.if_:
+                    leaves.add(i)
+        return blocks_from(starts, self.end, self.labels, jumps, leaves)
 
 
 def _written(inst: _Inst) -> list[str]:

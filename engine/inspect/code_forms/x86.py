@@ -17,7 +17,7 @@ from typing import Final
 from ..record import Artefact
 from .common import Facts, Row, about_loop, split_operands
 from .llvm_names import param_name as _param_name
-from .loops import Block, CodeLoop, loops_of
+from .loops import Block, CodeLoop, blocks_from, loops_of
 
 __all__ = ["rows"]
 
@@ -218,7 +218,7 @@ def _note_loops(out: list[Row], facts: Facts, lines: Sequence[str], start: int, 
 
 def _blocks(lines: Sequence[str], start: int, end: int) -> list[Block]:
     """The blocks of a function; none if a jump goes through a table."""
-    labels: dict[str, int] = {}
+    labels: dict[int, str] = {}
     starts = {start}
     targets: dict[int, str] = {}
     leaves = set[int]()
@@ -228,7 +228,7 @@ def _blocks(lines: Sequence[str], start: int, end: int) -> list[Block]:
             end = i
             break
         if label is not None:
-            labels[label[1]] = i
+            labels[i] = label[1]
             starts.add(i)
         elif inst is not None and inst[1].startswith(("j", *_ENDS)):
             if (inst[2] or "").startswith("*"):
@@ -238,16 +238,7 @@ def _blocks(lines: Sequence[str], start: int, end: int) -> list[Block]:
                 targets[i] = inst[2]
             if not inst[1].startswith("j") or inst[1].startswith("jmp"):
                 leaves.add(i)
-    order = sorted(x for x in starts if x < end)
-    index = {name: order.index(at) for name, at in labels.items()}
-    out: list[Block] = []
-    for k, first in enumerate(order):
-        stop = order[k + 1] if k + 1 < len(order) else end
-        after = [index[targets[i]] for i in range(first, stop) if targets.get(i) in index]
-        if not any(i in leaves for i in range(first, stop)) and k + 1 < len(order):
-            after.append(k + 1)
-        out.append(Block(first, stop, tuple(dict.fromkeys(after))))
-    return out
+    return blocks_from(starts, end, labels, targets, leaves)
 
 
 def _vectors(lines: Sequence[str], blocks: Sequence[Block], loop: CodeLoop) -> str:

@@ -10,6 +10,7 @@ moment at which that is so, in the same function, a caller, or any function.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -237,28 +238,23 @@ class Debugger:
 
     def next(self) -> Stop:
         """Go to the next line of this function, or of its caller."""
-        if self.machine.at_end:
-            return self._ended()
-        depth, lane = self._here(), self.machine.lane
-
-        def wanted() -> Stop | None:
-            near = self._here() <= depth and self._same_lane(lane)
-            return Stop("step") if near else None
-
-        return self._forward(wanted, self._starts)
+        return self._leave(operator.le, self._starts)
 
     def out(self) -> Stop:
         """Go to the caller's first instruction after this function; its next line, if inlined."""
+        return self._leave(operator.lt, frozenset(range(len(self.machine.code))))
+
+    def _leave(self, fits: Callable[[Any, Any], bool], stops: frozenset[int]) -> Stop:
+        """Go on to one of ``stops`` whose depth fits that of this moment, in the same iteration."""
         if self.machine.at_end:
             return self._ended()
         depth, lane = self._here(), self.machine.lane
-        every = frozenset(range(len(self.machine.code)))
 
         def wanted() -> Stop | None:
-            left = self._here() < depth and self._same_lane(lane)
-            return Stop("step") if left else None
+            there = fits(self._here(), depth) and self._same_lane(lane)
+            return Stop("step") if there else None
 
-        return self._forward(wanted, every)
+        return self._forward(wanted, stops)
 
     def _same_lane(self, lane: int) -> bool:
         """True in the iteration of a block that a motion began in, or once that is over."""

@@ -10,12 +10,12 @@ from ...ir import Func
 from ...passes import Instrument, Run
 from ...passes import run as run_passes
 from ...pipeline_kind import PipelineKind
-from ...runtime import program
 from ...runtime.compile import make_ir
 from ..arguments import Call
 from ..capture import KernelCapture
 from ..contents import NOTHING, Contents
 from ..inputs import Inputs
+from ..targets import options_of
 from .session import Debugger
 from .values import DebugError
 
@@ -46,9 +46,8 @@ def debug(
 
     Raises DebugError where nothing can be run, and what a compile raises.
     """
-    running = program.peek()
-    config = config or (running.config if running is not None else CompileConfig())
-    capture = KernelCapture(kernel, ("interp",), config, calls=[Call(args)] if args else ())
+    calls = [Call(args)] if args else ()
+    capture = KernelCapture(kernel, ("interp",), options_of(config), calls=calls)
     return debugged(
         capture, args or None, iteration=iteration, stage=stage, budget=budget,
         print_fn=print_fn, log_fn=log_fn, seed=seed,
