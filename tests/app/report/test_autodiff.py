@@ -3,7 +3,8 @@
 import re
 
 import msgspec
-from qd_studio.app import batch, report
+from qd_studio.app import report
+from qd_studio.app.core.failing import failures
 from qd_studio.app.core.views.errors import errors_of
 from qd_studio.app.core.views.matrix_cells import sign_of
 from qd_studio.engine.inspect import record as rec
@@ -57,18 +58,18 @@ def test_a_kernel_that_cannot_be_differentiated_fails_nothing():
     record = msgspec.structs.replace(
         RECORD, kernels=(primal, msgspec.structs.replace(gradient, backends=(failed,)))
     )
-    assert batch.failures(record) == []
+    assert failures(record) == []
     assert errors_of(record) == [error] and errors_of(record, gradients=False) == []
     assert sign_of(record.kernels[1]) == "absent"
     assert "no" in report.to_markdown(record)
     assert 'class="none reason">no<' in report.to_html(record)
     same = msgspec.structs.replace(record.kernels[1], primal="")
-    assert batch.failures(msgspec.structs.replace(record, kernels=(primal, same)))
+    assert failures(msgspec.structs.replace(record, kernels=(primal, same)))
     worse = msgspec.structs.replace(error, kind="QuadrantsInternalError", stage="passes")
     for fault in (worse, msgspec.structs.replace(error, stage="launch")):
         broken = msgspec.structs.replace(failed, errors=(fault,))
         kernel = msgspec.structs.replace(gradient, backends=(broken,))
         broken_record = msgspec.structs.replace(record, kernels=(primal, kernel))
-        assert batch.failures(broken_record)
+        assert failures(broken_record)
         assert errors_of(broken_record, gradients=False) == [fault]
         assert sign_of(kernel) == "error"
