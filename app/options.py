@@ -91,9 +91,10 @@ def positive(text: str) -> float:
 def settings(options: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments for a `WorkerClient`, from the command line; ``options.files`` become
     all paths of files."""
-    kernel = getattr(options, "kernel", None)
-    opened, found = _opening(options), compile_settings(options)
-    return {**found, "opening": opened, "only": [kernel] if kernel else []}
+    found = {"opening": _opening(options), **compile_settings(options)}
+    if getattr(options, "kernel", None):
+        found["only"] = [options.kernel]
+    return found
 
 
 def compile_settings(options: argparse.Namespace) -> dict[str, Any]:
