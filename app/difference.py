@@ -204,10 +204,9 @@ def _as_json(found: Comparison) -> str:
 def text_of(found: Comparison, records: list[Record], ir: bool, form: str = "") -> str:
     """The comparison as text. ir: with the diff of the IR where it first differs, as with a form:
     ``exact`` or ``readable``."""
-    from .core.views.compared import comparison_lines, compiles_of, pair_of, parted_lines
+    from .core.views.compared import WORDS, comparison_lines, compiles_of, pair_of, parted_lines
 
-    word = {"same": "no change", "differs": "differs", "unknown": "unknown"}[found.state]
-    out = [f"{word}\n", plain(list(comparison_lines(found)))]
+    out = [f"{WORDS[found.state]}\n", plain(list(comparison_lines(found)))]
     files = (records[0].files, records[1].files) if form == "readable" else None
     for kernel in found.kernels if ir or form else ():
         pair = pair_of(kernel, records[0], records[1])
