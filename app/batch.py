@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ..engine.inspect.record import BackendRecord, KernelRecord, Record
-from .core.failing import failures
 from .core.format import backend_reason
 from .worker.events import Event, Failed, KernelUpdated
 from .worker.once import collect
@@ -15,7 +14,7 @@ from .worker.once import collect
 if TYPE_CHECKING:
     from .worker.turns import Look
 
-__all__ = ["PyprojectError", "failures", "measured", "measured_in_turns", "outcome", "rules_for"]
+__all__ = ["PyprojectError", "measured", "measured_in_turns", "outcome", "rules_for"]
 
 _TABLE: Final = ("fail-on", "require")
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from . import farming, streams
 from . import options as common
 from .core.lines import Line, plain
-from .core.visible import visible_json
+from .core.visible import json_text
 from .usage import (
     EXIT_ENVIRONMENT,
     EXIT_FAILED,
@@ -107,25 +106,21 @@ def write_answer(
 ) -> _Answer:  # fmt: skip
     """Print the answer to a study, as JSON or as lines, and return it."""
     found = msgspec.json.decode(answer, type=kind)
-    if as_json:
-        data = {"version": 1, **msgspec.to_builtins(found)}
-        text = json.dumps(data, indent=1, ensure_ascii=False)
-        streams.write(visible_json(text) + "\n", True)
-    else:
-        streams.write(plain(list(lines(found, {file.path: file.text for file in record.files}))))
+    texts = {file.path: file.text for file in record.files}
+    _write(found, as_json, lambda: plain(lines(found, texts)))
     return found
+
+
+def _write(found: object, as_json: bool, text: Callable[[], str]) -> None:
+    data = json_text({"version": 1, **msgspec.to_builtins(found)}) if as_json else text()
+    streams.write(data, as_json)
 
 
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
     options = common.parsed(parser(), words)
     found, texts = bisected(options)
-    if options.json:
-        data = {"version": 1, **msgspec.to_builtins(found)}
-        text = json.dumps(data, indent=1, ensure_ascii=False)
-        streams.write(visible_json(text) + "\n", True)
-    else:
-        streams.write(text_of(found, texts))
+    _write(found, options.json, lambda: text_of(found, texts))
     return _EXITS[found.state]
 
 
@@ -145,7 +140,7 @@ def text_of(found: Bisection, texts: dict[str, str]) -> str:
     """The result as text. texts: of the files, by path."""
     from .core.views.bisection import bisection_lines
 
-    return plain(list(bisection_lines(found, texts)))
+    return plain(bisection_lines(found, texts))
 
 
 def _question(options: argparse.Namespace) -> tuple[Study, tuple[str, str] | None]:
@@ -189,7 +184,7 @@ def _between(options: argparse.Namespace, study: Study, revisions: tuple[str, st
     from .history import bisect_commits
     from .revisions import NoRevisionError
 
-    common.opening(options)
+    common.settings(options)
     name = one_file(options, "bisect")
     spec = farming.spec_of(options)
     jobs = 1 if spec is None else spec.jobs or _REVISIONS
@@ -224,14 +219,12 @@ def one_file(options: argparse.Namespace, kind: str) -> str:
 
 def asked(options: argparse.Namespace, study: Study) -> tuple[bytes, Record]:
     """(the answer to a study, the record of the file)."""
-    from . import progress
     from .worker.events import Failed, Studied
-    from .worker.once import WorkerError, collect
+    from .worker.once import collect
 
     kind = "bisect" if study.kind == "judge" else study.kind
-    options.opening = common.opening(options)
+    settings = common.settings(options)
     one_file(options, kind)
-    settings: dict[str, Any] = common.settings(options)
     settings["cancelled"] = getattr(options, "cancelled", None)
     backends = settings["backends"]
     if len(backends) == 1:
@@ -246,22 +239,16 @@ def asked(options: argparse.Namespace, study: Study) -> tuple[bytes, Record]:
             faults.append(event.error.rendered or event.error.message)
         line.heard(event)
 
-    only = [options.kernel] if options.kernel else []
     spec = farming.spec_of(options) if kind == "bisect" else None
     if spec is not None:
-        found = farming.studied(options.files[0], study, only, settings, spec)
+        found = farming.studied(options.files[0], study, settings, spec)
         faults += found.faults
         answers += [one.answer for one in found.answers]
         record = found.records[0]
         return _answered(options, study, record, answers, faults)
-    try:
-        with progress.line() as line:
-            record = collect(
-                options.files, on_event=listen, only=only, study=study,
-                command=("qd-studio", kind), **settings,
-            )  # fmt: skip
-    except WorkerError as error:
-        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+    with common.working() as line:
+        command = ("qd-studio", kind)
+        record = collect(options.files, on_event=listen, study=study, command=command, **settings)
     return _answered(options, study, record, answers, faults)
 
 

@@ -35,35 +35,24 @@ def parser() -> Parser:
 
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
-    from .batch import failures
-
     options = common.parsed(parser(), words)
     if len(options.files) == 1 and is_application(options.files[0]):
         from .application.check import check
 
         return check(str(options.files[0]), options.kernel, as_json=options.json)
-    options.opening = common.opening(options)
     settings = common.settings(options)
-    settings["only"] = [options.kernel] if options.kernel else []
     settings["backends"] = settings["backends"] or ("interp",)
     settings |= {"check": True, "launch": False, "brief": True}
     record = common.measured(options.files, ["check"], settings)
     kernels = common.named(record, options.kernel, "check")
-    common.write_kernels(kernels, "check", options.json, _text)
-    failed = failures(record)
-    for line in failed:
-        streams.talk_line(f"FAILED {line}")
+    shown = [k for k in kernels if options.json or not k.primal]
+    common.write_kernels(shown, "check", options.json, _text)
+    failed = common.report_failures(record)
     checks = [k.check for k in kernels if k.check is not None]
     streams.talk_line(f"{len(checks)} kernels: {counts(checks)}")
     fault = any(v.outcome == "fault" for check in checks for v in check.verdicts)
     return EXIT_FAILED if failed or fault else common.nothing_ran(record)
 
 
-def _text(kernels: list[KernelRecord]) -> str:
-    out: list[str] = []
-    for kernel in kernels:
-        if kernel.primal:
-            continue
-        lines = plain(check_lines(kernel.check)) if kernel.check else "     not checked\n"
-        out.append(f"== {kernel.id}\n{lines}")
-    return "\n".join(out)
+def _text(kernel: KernelRecord) -> str:
+    return plain(check_lines(kernel.check)) if kernel.check else "     not checked\n"

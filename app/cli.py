@@ -30,7 +30,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from . import ending, streams
 from . import options as options_of
@@ -96,23 +96,23 @@ def _run(words: list[str]) -> int:
     records = [name for name in options.files if name.endswith(".qds") and os.path.isfile(name)]
     if records:
         return _open(options, records[0])
-    options.opening = options_of.opening(options)
+    settings = options_of.settings(options)
     if options.plain:
         from .plain import run_plain
 
         if options.report:
             parser.error("--plain does not go with --report")
-        return run_plain(options.files, options_of.settings(options), ("qd-studio", *words))
+        return run_plain(options.files, settings, ("qd-studio", *words))
     if options.report or not streams.has_screen():
         if not options.report:
             _talk("no terminal to draw on: writing a report; --plain reads commands, a line each")
         from .reporting import report
 
-        return report(options, words)
+        return report(options, words, settings)
     for name in ("out", "fail_on", "require", "baseline", "format", "jobs", "executor"):
         if getattr(options, name):
             parser.error(f"--{name.replace('_', '-')} goes with --report")
-    return _studio(options, words)
+    return _studio(options, words, settings)
 
 
 def _open(options: argparse.Namespace, record: str) -> int:
@@ -141,17 +141,15 @@ def _check_config(options: argparse.Namespace) -> int:
     return EXIT_FAILED
 
 
-def _studio(options: argparse.Namespace, words: list[str]) -> int:
+def _studio(options: argparse.Namespace, words: list[str], settings: dict[str, Any]) -> int:
     from .tui.run import run_studio
 
-    settings = options_of.settings(options)
-    command = ("qd-studio", *words)
     return run_studio(
         options.files,
         no_color=options_of.no_color(options),
         theme=options.theme,
         keymap=options.keymap,
-        command=command,
+        command=("qd-studio", *words),
         keep_saves=options.keep_saves,
         **settings,
     )

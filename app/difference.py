@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import threading
 from collections.abc import Generator
@@ -20,7 +19,7 @@ import msgspec
 from . import options as common
 from . import streams
 from .core.lines import plain
-from .core.visible import visible_json
+from .core.visible import json_text
 from .revisions import NoRevisionError, file_at, split
 from .usage import (
     EXIT_ENVIRONMENT,
@@ -89,7 +88,7 @@ def main(words: list[str]) -> int:
     names, _ = _sides(options)
     failed = False
     if not all(map(_is_saved, names)):
-        failed = _report_failures(names, records)
+        failed = any([*map(common.report_failures, records, names)])
         for record in records:
             if common.nothing_ran(record) == EXIT_ENVIRONMENT:
                 return EXIT_ENVIRONMENT
@@ -158,7 +157,6 @@ def _records(
             own.backend = [*options.backend, *getattr(options, f"{side}_backend")]
             own.config = [*options.config, *getattr(options, f"{side}_config")]
             own.files = [stack.enter_context(_file(name))]
-            own.opening = common.opening(own)
             settings = common.settings(own)
             shared = {"run": settings["run"], "limits": settings["limits"]}
             before, after = (kernel.rpartition(":")[2] for kernel in kernels)
@@ -168,7 +166,7 @@ def _records(
                 partners[f"@{backends[0]}"] = f"@{looks[0].backends[0]}"
             looks.append(Look(
                 own.files, settings["config"], backends, keep=not looks, partners=partners,
-                own={"opening": own.opening, "only": tuple(filter(None, [kernels[i]]))},
+                own={"opening": settings["opening"], "only": tuple(filter(None, [kernels[i]]))},
             ))  # fmt: skip
         files = [name for i, name in enumerate(names) if i not in found]
         measured = common.measured_in_turns(
@@ -179,18 +177,6 @@ def _records(
         raise CancelledError
     left = iter(measured)
     return [found[i] if i in found else next(left) for i in range(2)]
-
-
-def _report_failures(names: list[str], records: list[Record]) -> bool:
-    """Report what failed; True if anything did."""
-    from .batch import failures
-
-    failed = False
-    for name, record in zip(names, records, strict=True):
-        for line in failures(record):
-            streams.talk_line(f"FAILED {name}: {line}")
-            failed = True
-    return failed
 
 
 @contextlib.contextmanager
@@ -212,19 +198,15 @@ def _file(name: str) -> Generator[str]:
 
 
 def _as_json(found: Comparison) -> str:
-    data = {"version": 1, **msgspec.to_builtins(found)}
-    return visible_json(json.dumps(data, indent=1, ensure_ascii=False)) + "\n"
+    return json_text({"version": 1, **msgspec.to_builtins(found)})
 
 
-def text_of(
-    found: Comparison, records: list[Record], ir: bool, form: str = ""
-) -> str:  # fmt: skip
+def text_of(found: Comparison, records: list[Record], ir: bool, form: str = "") -> str:
     """The comparison as text. ir: with the diff of the IR where it first differs, as with a form:
     ``exact`` or ``readable``."""
-    from .core.views.compared import comparison_lines, compiles_of, pair_of, parted_lines
+    from .core.views.compared import WORDS, comparison_lines, compiles_of, pair_of, parted_lines
 
-    word = {"same": "no change", "differs": "differs", "unknown": "unknown"}[found.state]
-    out = [f"{word}\n", plain(list(comparison_lines(found)))]
+    out = [f"{WORDS[found.state]}\n", plain(list(comparison_lines(found)))]
     files = (records[0].files, records[1].files) if form == "readable" else None
     for kernel in found.kernels if ir or form else ():
         pair = pair_of(kernel, records[0], records[1])

@@ -41,6 +41,7 @@ def parser() -> Parser:
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
     from ..engine.inspect.edit_file import EditFileError, read_edit
+    from .worker.once import collect
 
     options = common.parsed(parser(), words)
     if not 1 <= len(options.files) <= 2:
@@ -57,8 +58,9 @@ def main(words: list[str]) -> int:
     if not os.path.exists(source):
         raise Failure(EXIT_USAGE, f"edit: there is no file {source}; name it after {path}")
     options.files = [source]
-    options.opening = common.opening(options)
-    record = _record(source, run_edit(edit, common.settings(options)))
+    settings = run_edit(edit, common.settings(options))
+    with common.working() as line:
+        record = collect([source], on_event=line.heard, command=("qd-studio", "edit"), **settings)
     kernel = next((k for k in record.kernels if k.id == edit.kernel), None)
     if kernel is None or not (kernel.backends or kernel.errors):
         raise Failure(EXIT_FAILED, _missing(record, edit))
@@ -74,17 +76,6 @@ def main(words: list[str]) -> int:
     if not failed(kernel) and all(b.status == "absent" for b in kernel.backends):
         return EXIT_ENVIRONMENT
     return EXIT_FAILED if failed(kernel) or wrong(kernel) else EXIT_OK
-
-
-def _record(source: str, settings: dict[str, Any]) -> Record:
-    from . import progress
-    from .worker.once import WorkerError, collect
-
-    try:
-        with progress.line() as line:
-            return collect([source], on_event=line.heard, command=("qd-studio", "edit"), **settings)
-    except WorkerError as error:
-        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
 
 
 def run_edit(edit: IrEdit, settings: dict[str, Any]) -> dict[str, Any]:

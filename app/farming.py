@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 from . import streams
 from .usage import EXIT_ENVIRONMENT, EXIT_USAGE, Failure, Parser, count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from ..engine.inspect.record import Record
     from .core.sweeps import Value
@@ -44,11 +45,22 @@ def spec_of(options: argparse.Namespace) -> Spec | None:
         raise Failure(EXIT_USAGE, str(error)) from None
 
 
+@contextlib.contextmanager
+def _working() -> Generator[Callable[[str, int, int], None]]:
+    """A callback for the progress of jobs. Failure if the farm cannot be used."""
+    from . import progress
+    from .farm.executors import FarmError
+
+    try:
+        with progress.line() as line:
+            yield lambda text, done, total: line.counted(text, done, total, "job")
+    except FarmError as error:
+        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+
+
 def measured(files: list[str], words: list[str], settings: dict[str, Any], spec: Spec) -> Record:
     """The record of these files. words: of the command line."""
-    from . import progress
     from .batch import outcome
-    from .farm.executors import FarmError
     from .farm.records import collect
 
     def finished(record: Record) -> None:
@@ -57,15 +69,9 @@ def measured(files: list[str], words: list[str], settings: dict[str, Any], spec:
         for kernel in record.kernels:
             streams.talk(f"{kernel.id}: {outcome(kernel)}")
 
-    try:
-        with progress.line() as line:
-            return collect(
-                files, ("qd-studio", *words), spec, streams.talk,
-                lambda text, done, total: line.counted(text, done, total, "job"),
-                finished, settings,
-            )  # fmt: skip
-    except FarmError as error:
-        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+    with _working() as counted:
+        command = ("qd-studio", *words)
+        return collect(files, command, spec, streams.talk, counted, finished, settings)
 
 
 def swept(
@@ -73,37 +79,19 @@ def swept(
     spec: Spec,
 ) -> list[list[Record]]:  # fmt: skip
     """The records of a sweep; see `sweeping.measure`."""
-    from . import progress
-    from .farm.executors import FarmError
     from .farm.sweeps import measure
 
-    try:
-        with progress.line() as line:
-            return measure(
-                files, option, values, settings, rounds, spec, streams.talk,
-                lambda text, done, total: line.counted(text, done, total, "job"),
-            )  # fmt: skip
-    except FarmError as error:
-        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+    with _working() as counted:
+        return measure(files, option, values, settings, rounds, spec, streams.talk, counted)
 
 
-def studied(
-    file: str, study: Study, only: list[str], settings: dict[str, Any], spec: Spec
-) -> Outcome:
+def studied(file: str, study: Study, settings: dict[str, Any], spec: Spec) -> Outcome:
     """The answers of a study about kernels of a file."""
-    from . import progress
-    from .farm.executors import FarmError
     from .farm.records import jobs_of, outcomes
 
-    try:
-        with progress.line() as line:
-            jobs = jobs_of([file], {**settings, "study": study, "only": only})
-            (found,) = outcomes(
-                jobs, spec, streams.talk,
-                lambda text, done, total: line.counted(text, done, total, "job"),
-            )  # fmt: skip
-    except FarmError as error:
-        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+    with _working() as counted:
+        jobs = jobs_of([file], {**settings, "study": study})
+        (found,) = outcomes(jobs, spec, streams.talk, counted)
     if found.error:
         raise Failure(EXIT_ENVIRONMENT, f"no result for {jobs[0].title}: {found.error}")
     return found

@@ -31,9 +31,9 @@ def main(words: list[str]) -> int:
         return show(options.session, no_color=no_color(options), **looks)
     record = saved(options.session)
     if not streams.has_screen():
-        from .report import to_markdown
+        from .report import render
 
-        streams.write(to_markdown(record))
+        streams.write(render(record, ".md"))
         return EXIT_OK
     from .tui.run import open_session
 

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import argparse
-import json
+import contextlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from . import streams
 from .core.keymap import KEYMAPS
-from .core.visible import visible_json
+from .core.visible import json_text
 from .opening import NotOpenedError, check_text, expanded, module_file, split_arguments
 from .usage import EXIT_ENVIRONMENT, EXIT_OK, EXIT_USAGE, Failure, Parser, count
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from ..engine.inspect.record import KernelRecord, Record
+    from .progress import ProgressLine
     from .worker.protocol import Opening
     from .worker.turns import Look
 
 __all__ = [
-    "asked", "common", "measured", "measured_in_turns", "named", "no_color", "nothing_ran",
-    "opening", "parsed", "positive", "saved", "screen", "settings", "write_kernels",
+    "asked", "common", "compile_settings", "measured", "measured_in_turns", "named", "no_color",
+    "nothing_ran", "parsed", "positive", "report_failures", "saved", "screen", "settings",
+    "working", "write_file", "write_kernels",
 ]  # fmt: skip
+
+
+_THEMES: Final = (
+    "dark", "light", "ansi", "ansi-light", "high-contrast", "high-contrast-light", "safe",
+    "safe-light",
+)  # fmt: skip
 
 
 def parsed(parser: Parser, words: list[str]) -> argparse.Namespace:
@@ -45,16 +53,7 @@ def screen(parser: Parser) -> None:
     )
     parser.add_argument(
         "--theme",
-        choices=(
-            "dark",
-            "light",
-            "ansi",
-            "ansi-light",
-            "high-contrast",
-            "high-contrast-light",
-            "safe",
-            "safe-light",
-        ),
+        choices=_THEMES,
         help="colours of the studio; ansi and ansi-light use the terminal's own colours; safe is "
         "for people who confuse red and green",
     )
@@ -90,7 +89,16 @@ def positive(text: str) -> float:
 
 
 def settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The keyword arguments for a `WorkerClient`, from the command line."""
+    """The keyword arguments for a `WorkerClient`, from the command line; ``options.files`` become
+    all paths of files."""
+    found = {"opening": _opening(options), **compile_settings(options)}
+    if getattr(options, "kernel", None):
+        found["only"] = [options.kernel]
+    return found
+
+
+def compile_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Those of `settings` that do not depend on files."""
     from ..engine import inspect
     from .worker.protocol import Limits
 
@@ -102,14 +110,10 @@ def settings(options: argparse.Namespace) -> dict[str, Any]:
         raise Failure(EXIT_USAGE, str(error)) from None
     limit = options.time_limit
     limits = Limits(import_s=limit, run_s=limit, compile_s=limit, launch_s=limit) if limit else None
-    return {
-        "config": config, "backends": backends, "run": options.run, "limits": limits,
-        "opening": options.opening,
-    }  # fmt: skip
+    return {"config": config, "backends": backends, "run": options.run, "limits": limits}
 
 
-def opening(options: argparse.Namespace) -> Opening:
-    """Return the settings for opening the files; set ``options.files`` to all their paths."""
+def _opening(options: argparse.Namespace) -> Opening:
     from .worker.protocol import Opening
 
     try:
@@ -124,15 +128,11 @@ def opening(options: argparse.Namespace) -> Opening:
 
 def measured(files: list[str], words: list[str], settings: dict[str, Any]) -> Record:
     """The record of these files. words: of the command line."""
-    from . import batch, progress
-    from .worker.once import WorkerError
+    from . import batch
 
-    try:
-        with progress.line() as line:
-            command = ("qd-studio", *words)
-            return batch.measured(files, command, streams.talk, line.heard, **settings)
-    except WorkerError as error:
-        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+    with working() as line:
+        command = ("qd-studio", *words)
+        return batch.measured(files, command, streams.talk, line.heard, **settings)
 
 
 def measured_in_turns(
@@ -140,11 +140,21 @@ def measured_in_turns(
 ) -> list[Record]:
     """The records of several looks, by one worker. words: of the command line."""
     from . import batch
+
+    with working():
+        command = ("qd-studio", *words)
+        return batch.measured_in_turns(looks, command, streams.talk, began, **settings)
+
+
+@contextlib.contextmanager
+def working() -> Generator[ProgressLine]:
+    """A line of progress for work that a worker does. Failure if there can be no worker."""
+    from . import progress
     from .worker.once import WorkerError
 
     try:
-        command = ("qd-studio", *words)
-        return batch.measured_in_turns(looks, command, streams.talk, began, **settings)
+        with progress.line() as line:
+            yield line
     except WorkerError as error:
         raise Failure(EXIT_ENVIRONMENT, str(error)) from None
 
@@ -181,17 +191,36 @@ def named(record: Record, kernel: str | None, command: str) -> list[KernelRecord
 
 
 def write_kernels(
-    kernels: list[KernelRecord], part: str, as_json: bool, text: Callable[[list[KernelRecord]], str]
+    kernels: list[KernelRecord], part: str, as_json: bool, text: Callable[[KernelRecord], str]
 ) -> None:
     """Print a part of the record of each kernel: as JSON, or what ``text`` returns.
 
     part: an attribute of `KernelRecord`."""
-    if not as_json:
-        streams.write(text(kernels))
-        return
-    found = [{"kernel": k.id, part: msgspec.to_builtins(getattr(k, part))} for k in kernels]
-    data = json.dumps(found, indent=1, ensure_ascii=False)
-    streams.write(visible_json(data) + "\n", True)
+    if as_json:
+        found = [{"kernel": k.id, part: msgspec.to_builtins(getattr(k, part))} for k in kernels]
+        streams.write(json_text(found), True)
+    else:
+        streams.write("\n".join(f"== {kernel.id}\n{text(kernel)}" for kernel in kernels))
+
+
+def report_failures(record: Record, name: str = "") -> bool:
+    """Print what failed; True if anything did. name: of the side that the record is of."""
+    from .core.failing import failures
+
+    failed = failures(record)
+    for line in failed:
+        streams.talk_line(f"FAILED {f'{name}: ' if name else ''}{line}")
+    return bool(failed)
+
+
+def write_file(path: str, text: str, what: str = "") -> None:
+    """Write a text to a file. Failure if that is not possible. what: before the message."""
+    try:
+        with open(path, "w", encoding="utf-8", errors="replace") as file:
+            file.write(text)
+    except OSError as error:
+        why = f"{what}cannot write {path}: {error.strerror}"
+        raise Failure(EXIT_ENVIRONMENT, why) from None
 
 
 def nothing_ran(record: Record) -> int:

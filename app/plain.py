@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from . import streams
@@ -81,9 +82,11 @@ class Dialogue:
             "help": self._help, "list": self._list, "show": self._show, "find": self._find,
             "changes": self._changes, "set": self._set, "backends": self._backends,
             "refresh": self._refresh, "log": self._log, "save": self._save, "quit": self._quit,
-            "compare": self._compare, "bisect": self._bisect, "reproduce": self._reproduce,
+            "compare": self._compare,
             "whatif": self._what_if, "measure": self._measure, "options": self._options,
-            "cancel": self._cancel, "nan": self._nan, "gradient": self._check_gradient,
+            "cancel": self._cancel, "bisect": partial(self._study, "bisect"),
+            "reproduce": partial(self._study, "repro"), "nan": partial(self._study, "nan"),
+            "gradient": partial(self._study, "check-grad"),
         }  # fmt: skip
 
     def say(self, text: str) -> None:
@@ -225,18 +228,6 @@ class Dialogue:
             self._answer(work.compared(words, self.saves, self.client, self._working))
         except (ValueError, RuntimeError) as error:
             self.say(str(error))
-
-    def _bisect(self, words: list[str]) -> None:
-        self._study("bisect", words)
-
-    def _nan(self, words: list[str]) -> None:
-        self._study("nan", words)
-
-    def _check_gradient(self, words: list[str]) -> None:
-        self._study("check-grad", words)
-
-    def _reproduce(self, words: list[str]) -> None:
-        self._study("repro", words)
 
     def _study(self, kind: str, words: list[str]) -> None:
         from . import plain_work as work

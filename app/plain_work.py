@@ -45,7 +45,7 @@ def compared(words: Sequence[str], saves: Saves, client: WorkerClient, heard: He
     Raises ValueError with a sentence for a side that is not there.
     """
     from ..engine.inspect.compare import compare_records
-    from .core.views.compared import comparison_lines
+    from .core.views.compared import WORDS, comparison_lines
 
     newest = saves.all()[-1]
     record = saves.record(newest)
@@ -63,8 +63,7 @@ def compared(words: Sequence[str], saves: Saves, client: WorkerClient, heard: He
             return None
         records.append(one)
     found = compare_records(records[0], records[1])
-    word = {"same": "no change", "differs": "differs", "unknown": "unknown"}[found.state]
-    return f"{sides[0]} -> {sides[1]}: {word}\n{plain(list(comparison_lines(found)))}"
+    return f"{sides[0]} -> {sides[1]}: {WORDS[found.state]}\n{plain(list(comparison_lines(found)))}"
 
 
 def _backends(record: Record, before: str, after: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from . import farming, streams
 from . import options as options_of
@@ -26,14 +26,13 @@ FORMATS: Final = {
 STDOUT: Final = "-"
 
 
-def report(options: argparse.Namespace, words: Sequence[str]) -> int:
-    """Write the report and return the exit code."""
+def report(options: argparse.Namespace, words: Sequence[str], settings: dict[str, Any]) -> int:
+    """Write the report and return the exit code. settings: `options.settings`."""
     from .batch import PyprojectError, rules_for
     from .core.failing import failures
     from .core.rules import FAILING, RuleError, evaluate, parse_rule
 
     places = _places(options)
-    settings = options_of.settings(options)
     baseline = options_of.saved(options.baseline) if options.baseline else None
     try:
         rules = [*rules_for(options.files), *options.fail_on]
@@ -53,7 +52,12 @@ def report(options: argparse.Namespace, words: Sequence[str]) -> int:
         findings = evaluate(record, rules, baseline, options_of.asked(options))
     except RuleError as error:
         raise Failure(EXIT_USAGE, str(error)) from None
-    _write(places, record, findings, _compared(baseline, record))
+    comparison = None
+    if baseline is not None:
+        from ..engine.inspect.compare import compare_records
+
+        comparison = compare_records(baseline, record)
+    _write(places, record, findings, comparison)
     failed = [[line] for line in failures(record)]
     failed += [f.text().splitlines() for f in findings if f.state in FAILING]
     for first, *rest in failed:
@@ -91,14 +95,6 @@ def _places(options: argparse.Namespace) -> list[tuple[str, str]]:
     if sum(path == STDOUT for path, _ in out) > 1:
         raise Failure(EXIT_USAGE, "--out -: standard output holds one report; give - once")
     return out
-
-
-def _compared(baseline: Record | None, record: Record) -> Comparison | None:
-    if baseline is None:
-        return None
-    from ..engine.inspect.compare import compare_records
-
-    return compare_records(baseline, record)
 
 
 def _write(

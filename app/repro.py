@@ -10,7 +10,7 @@ from . import options as common
 from . import streams
 from .bisect import arguments, asked
 from .core.lines import plain
-from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_NOT_JUDGED, EXIT_OK, Failure, Parser
+from .usage import EXIT_FAILED, EXIT_NOT_JUDGED, EXIT_OK, Parser
 
 __all__ = ["main", "parser"]
 
@@ -53,12 +53,7 @@ def main(words: list[str]) -> int:
     if not options.out:
         streams.write(made.script)
     else:
-        try:
-            with open(options.out, "w", encoding="utf-8") as file:
-                file.write(made.script)
-        except OSError as error:
-            why = f"repro: cannot write {os.path.abspath(options.out)}: {error.strerror}"
-            raise Failure(EXIT_ENVIRONMENT, why) from None
+        common.write_file(os.path.abspath(options.out), made.script, "repro: ")
         size = f"wrote {options.out}: {size}"
     streams.talk(size)
     return EXIT_FAILED

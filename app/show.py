@@ -7,7 +7,6 @@ kernel and backend. The ``_json`` function of each panel in `panels` states its 
 
 from __future__ import annotations
 
-import json
 import shutil
 from typing import Final
 
@@ -15,7 +14,7 @@ from ..engine.inspect.record import Record
 from . import options as common
 from . import streams
 from .core.lines import plain
-from .core.visible import visible_json
+from .core.visible import json_text
 from .panels import Asked, NothingToShow, find, panels
 from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_USAGE, Failure, Parser, count
 
@@ -54,8 +53,7 @@ def show(
     width = shutil.get_terminal_size((_WIDTH, 24)).columns
     asked = Asked(record, kernel, pass_name, width, form, line)
     if as_json and chosen.json is not None:
-        text = json.dumps(chosen.json(asked), indent=1, ensure_ascii=False)
-        return visible_json(text) + "\n"
+        return json_text(chosen.json(asked))
     if as_json or chosen.text is None:
         form = "JSON" if as_json else "text"
         raise NothingToShow(chosen.fault or f"the panel {chosen.id} has no {form}")
@@ -108,8 +106,6 @@ def _forms_of(panel: str) -> str:
 
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
-    from .batch import failures
-
     options = common.parsed(parser(), words)
     panel = find(options.panel)
     if panel.fault:
@@ -125,12 +121,10 @@ def main(words: list[str]) -> int:
             raise Failure(EXIT_USAGE, "show: a saved record is shown alone")
         record = common.saved(options.files[0])
     else:
-        options.opening = common.opening(options)
         settings = common.settings(options)
         settings["launch"] = panel.launches
         settings["check"] = panel.id == "check"
         settings["peaks"] = panel.peaks
-        settings["only"] = [options.kernel] if options.kernel else []
         record = common.measured(options.files, ["show"], settings)
     try:
         text = show(
@@ -138,11 +132,7 @@ def main(words: list[str]) -> int:
             form=options.form or "exact", line=options.line,
         )  # fmt: skip
     except NothingToShow as error:
-        for line in failures(record):
-            streams.talk_line(f"FAILED {line}")
+        common.report_failures(record)
         raise Failure(EXIT_FAILED if record.errors else EXIT_USAGE, str(error)) from None
     streams.write(text, options.json)
-    failed = failures(record)
-    for line in failed:
-        streams.talk_line(f"FAILED {line}")
-    return EXIT_FAILED if failed else common.nothing_ran(record)
+    return EXIT_FAILED if common.report_failures(record) else common.nothing_ran(record)

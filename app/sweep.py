@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Sequence
 from html import escape as esc
@@ -13,8 +12,8 @@ import msgspec
 
 from . import farming, streams
 from . import options as common
-from .core.visible import visible, visible_json, visible_line
-from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser, count
+from .core.visible import json_text, visible, visible_line
+from .usage import EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser, count
 
 if TYPE_CHECKING:
     from ..engine.inspect.record import Record
@@ -66,7 +65,7 @@ def main(words: list[str]) -> int:
     suffix = os.path.splitext(options.out)[1]
     if options.out and suffix not in (".html", ".md", ".json"):
         raise Failure(EXIT_USAGE, f"--out {options.out}: the suffix must be .html, .md or .json")
-    settings = _settings(options)
+    settings = common.settings(options)
     spec = farming.spec_of(options)
     info, named = _option(options, settings["backends"])
     now = _present(options.files, info, settings)
@@ -89,16 +88,10 @@ def main(words: list[str]) -> int:
         return _nothing(records[0][0], options.kernel)
     streams.write(_rendered(found, ".json" if options.json else ".txt"), options.json)
     if options.out:
-        _write(options.out, _rendered(found, suffix))
+        common.write_file(options.out, _rendered(found, suffix))
+        streams.talk(f"wrote {options.out}")
     worked = any(p.statements for sweep in found for p in sweep.points)
     return EXIT_OK if worked else EXIT_FAILED
-
-
-def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    options.opening = common.opening(options)
-    settings = common.settings(options)
-    settings["only"] = [options.kernel] if options.kernel else []
-    return settings
 
 
 def _option(options: argparse.Namespace, backends: Sequence[str]) -> tuple[OptionInfo, list[Value]]:
@@ -137,18 +130,14 @@ def _usual(info: OptionInfo, now: Value) -> list[Value]:
 
 def _present(files: Sequence[str], info: OptionInfo, settings: dict[str, Any]) -> Value:
     """The value that the files are compiled with: of the command line, or as they set it."""
-    from . import progress
-    from .worker.once import WorkerError, collect
+    from .worker.once import collect
 
     given = settings["config"].get(info.name)
     if given is not None:
         return given
-    try:
-        own: dict[str, Any] = {**settings, "launch": False, "backends": ("interp",)}
-        with progress.line() as line:
-            record = collect(files, on_event=line.heard, **own)
-    except WorkerError as error:
-        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
+    own: dict[str, Any] = {**settings, "launch": False, "backends": ("interp",)}
+    with common.working() as line:
+        record = collect(files, on_event=line.heard, **own)
     for entries in (*(f.config for f in record.files), record.config):
         for entry in entries:
             if entry.name == info.name and entry.value is not None:
@@ -172,8 +161,7 @@ def _rendered(found: Sequence[Sweep], suffix: str) -> str:
 
     if suffix == ".json":
         data = [{**msgspec.to_builtins(s), "line": paste_line(s)} for s in found]
-        text = json.dumps({"version": 1, "sweeps": data}, indent=1, ensure_ascii=False)
-        return visible_json(text) + "\n"
+        return json_text({"version": 1, "sweeps": data})
     texts = [plain(sweep_lines(sweep, 120)) for sweep in found]
     if suffix == ".txt":
         return "\n".join(texts)
@@ -202,12 +190,3 @@ def _page(title: str, body: str) -> str:
         f"<title>{esc(title)}</title><style>{STYLE}</style></head>"
         f"<body><main><h1>{esc(title)}</h1>{body}</main></body></html>\n"
     )
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        with open(path, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-    except OSError as error:
-        raise Failure(EXIT_ENVIRONMENT, f"cannot write {path}: {error.strerror}") from None
-    streams.talk(f"wrote {path}")

@@ -10,7 +10,6 @@ from typing import Final
 
 from ..engine.inspect.record import KernelRecord
 from . import options as common
-from . import streams
 from .core.lines import plain
 from .core.views.what_if import what_if_lines
 from .usage import EXIT_FAILED, EXIT_USAGE, Failure, Parser
@@ -44,13 +43,10 @@ def parser() -> Parser:
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
     from ..engine.inspect import SUGGESTED, assumption
-    from .batch import failures
     from .worker.protocol import Assume
 
     options = common.parsed(parser(), words)
-    options.opening = common.opening(options)
     settings = common.settings(options)
-    settings["only"] = [options.kernel] if options.kernel else []
     backends = [name for name in settings["backends"] if name != "interp"]
     try:
         for text in options.assume:
@@ -65,16 +61,10 @@ def main(words: list[str]) -> int:
     record = common.measured(options.files, ["whatif"], settings)
     kernels = common.named(record, options.kernel, "whatif")
     common.write_kernels(kernels, "what_ifs", options.json, _text)
-    failed = failures(record)
-    for line in failed:
-        streams.talk_line(f"FAILED {line}")
+    failed = common.report_failures(record)
     false = any(x.agreement == "differs" for k in kernels for x in k.what_ifs)
     return EXIT_FAILED if failed or false else common.nothing_ran(record)
 
 
-def _text(kernels: list[KernelRecord]) -> str:
-    out: list[str] = []
-    for kernel in kernels:
-        lines = plain(what_if_lines(kernel.what_ifs)) if kernel.what_ifs else f"     {_NOTHING}\n"
-        out.append(f"== {kernel.id}\n{lines}")
-    return "\n".join(out)
+def _text(kernel: KernelRecord) -> str:
+    return plain(what_if_lines(kernel.what_ifs)) if kernel.what_ifs else f"     {_NOTHING}\n"

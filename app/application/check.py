@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import msgspec
 
 from ...engine.inspect.checking.recorded import check_application
@@ -11,7 +9,7 @@ from ...engine.inspect.record import CheckRecord
 from .. import progress, streams
 from ..core.lines import plain
 from ..core.views.checks import check_lines, counts
-from ..core.visible import visible_json
+from ..core.visible import json_text
 from ..usage import EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure
 from .show import read
 
@@ -33,10 +31,8 @@ def check(path: str, kernel: str | None, *, as_json: bool) -> int:
             kind = f" for {', '.join(one.specialization)}" if one.specialization else ""
             found.append((f"{one.place} {one.kernel}{kind}", one.check))
     if as_json:
-        values = [
-            {"kernel": name, "check": msgspec.to_builtins(verdicts)} for name, verdicts in found
-        ]
-        streams.write(visible_json(json.dumps(values, indent=1, ensure_ascii=False)) + "\n", True)
+        values = [{"kernel": name, "check": msgspec.to_builtins(one)} for name, one in found]
+        streams.write(json_text(values), True)
     else:
         streams.write("\n".join(f"== {name}\n{plain(check_lines(c))}" for name, c in found))
     checks = [verdicts for _, verdicts in found]

@@ -13,7 +13,7 @@ from typing import Final
 from ...engine.inspect.graphs import BlockDiff, EdgeDiff, GraphDiff
 from .cfg_layout import SIGNS, lanes_of
 
-__all__ = ["to_dot", "to_mermaid", "to_svg"]
+__all__ = ["BOX_STYLE", "EDGE_STYLE", "TEXT_STYLE", "svg", "to_dot", "to_mermaid", "to_svg"]
 
 _MOST: Final = 40
 _COLORS: Final = {
@@ -103,12 +103,14 @@ def _mermaid(text: str) -> str:
 _CHAR, _LINE, _PAD, _GAP, _LANE = 7.3, 16, 8, 22, 14
 _CHARS: Final = 100
 
-_STYLE: Final = (
-    ".cfg-box{fill:var(--cfg-box,#f6f8fa);stroke:var(--cfg-edge,#8b949e)}"
-    ".cfg-par{stroke-width:2}"
+BOX_STYLE: Final = ".cfg-box{fill:var(--cfg-box,#f6f8fa);stroke:var(--cfg-edge,#8b949e)}"
+TEXT_STYLE: Final = (
     ".cfg-op,.cfg-title{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
     "fill:var(--cfg-ink,#1f2328)}.cfg-title{font-weight:700;fill:var(--cfg-title,#0550ae)}"
-    ".cfg-edge{fill:none;stroke:var(--cfg-edge,#8b949e);stroke-width:1.4}"
+)
+EDGE_STYLE: Final = ".cfg-edge{fill:none;stroke:var(--cfg-edge,#8b949e);stroke-width:1.4}"
+_STYLE: Final = (
+    f"{BOX_STYLE}.cfg-par{{stroke-width:2}}{TEXT_STYLE}{EDGE_STYLE}"
     ".cfg-back{stroke:var(--cfg-back,#bc4c00)}"
     ".cfg-added{stroke:var(--cfg-added,#1a7f37);stroke-width:2.4}"
     ".cfg-removed{stroke:var(--cfg-removed,#cf222e);stroke-width:1.8;stroke-dasharray:5 3}"
@@ -117,10 +119,17 @@ _STYLE: Final = (
     "text.cfg-t-added{fill:var(--cfg-added,#1a7f37)}text.cfg-t-removed,text.cfg-t-left"
     "{fill:var(--cfg-removed,#cf222e)}text.cfg-t-moved{fill:var(--cfg-moved,#0550ae)}"
 )
-_MARKER: Final = (
-    '<marker id="cfg-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
-    'orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker>'
-)
+
+
+def svg(width: float, height: float, label: str, style: str, arrow: str, body: str) -> str:
+    """A drawing as one SVG element. arrow: the id of the head of its arrows."""
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="{label}">'
+        f'<style>{style}</style><defs><marker id="{arrow}" viewBox="0 0 8 8" refX="7" refY="4" '
+        'markerWidth="7" markerHeight="7" orient="auto-start-reverse">'
+        f'<path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>{body}</svg>'
+    )
 
 
 def to_svg(graphs: Sequence[GraphDiff]) -> str:
@@ -139,11 +148,7 @@ def to_svg(graphs: Sequence[GraphDiff]) -> str:
         body, across, y = _svg_graph(graph, y)
         parts.append(body)
         width = max(width, across)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {y:.0f}" '
-        f'width="{width:.0f}" height="{y:.0f}" role="img" aria-label="control-flow graph">'
-        f"<style>{_STYLE}</style><defs>{_MARKER}</defs>{''.join(parts)}</svg>"
-    )
+    return svg(width, y, "control-flow graph", _STYLE, "cfg-arrow", "".join(parts))
 
 
 def _svg_graph(graph: GraphDiff, y: float) -> tuple[str, float, float]:

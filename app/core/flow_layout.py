@@ -15,6 +15,7 @@ from html import escape
 from typing import Final, NamedTuple
 
 from ...engine.inspect.record import FlowNode, FlowRecord
+from .cfg_export import BOX_STYLE, EDGE_STYLE, TEXT_STYLE, svg
 
 __all__ = ["FlowRow", "draw", "labels", "loop_text", "to_svg"]
 
@@ -279,22 +280,11 @@ def to_svg(flow: FlowRecord, line_of: Lines = lambda node: 0) -> str:
     """The drawing as one SVG element, in the colours of control-flow graphs."""
     picture = _Picture(flow, line_of)
     right, bottom = picture.below(-1, 8, 8)
-    width, height = right + 12, bottom + 12
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" '
-        f'width="{width:.0f}" height="{height:.0f}" role="img" aria-label="order of the tasks">'
-        f"<style>{_STYLE}</style><defs>{_MARKER}</defs>{''.join(picture.parts)}</svg>"
-    )
+    body = "".join(picture.parts)
+    return svg(right + 12, bottom + 12, "order of the tasks", _STYLE, "flow-arrow", body)
 
 
 _STYLE: Final = (
-    ".cfg-box{fill:var(--cfg-box,#f6f8fa);stroke:var(--cfg-edge,#8b949e)}"
-    ".cfg-op,.cfg-title{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;"
-    "fill:var(--cfg-ink,#1f2328)}.cfg-title{font-weight:700;fill:var(--cfg-title,#0550ae)}"
-    ".cfg-edge{fill:none;stroke:var(--cfg-edge,#8b949e);stroke-width:1.4}"
+    f"{BOX_STYLE}{TEXT_STYLE}{EDGE_STYLE}"
     ".cfg-back{stroke:var(--cfg-back,#bc4c00);stroke-dasharray:5 3}"
-)
-_MARKER: Final = (
-    '<marker id="flow-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" '
-    'orient="auto-start-reverse"><path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker>'
 )

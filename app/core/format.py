@@ -19,36 +19,12 @@ from ...engine.inspect.record import (
 from ...engine.inspect.verdicts import CPU_TIME, DEVICE_TIME, WALL_CLOCK
 
 __all__ = [
-    "GLYPHS",
-    "against",
-    "against_heading",
-    "against_short",
-    "agreement",
-    "backend_reason",
-    "count",
-    "counted",
-    "device",
-    "device_time",
-    "duration_ms",
-    "duration_us",
-    "error_text",
-    "first_line",
-    "launch_time",
-    "marks",
-    "number",
-    "pass_label",
-    "run_place",
-    "samples_of",
-    "size",
-    "spark",
-    "statements",
-    "throughput",
-    "throughput_waited",
-    "ulps",
-    "unlaunched_reason",
-    "verdict",
-    "waited",
-]
+    "GLYPHS", "against", "against_heading", "against_short", "agreement", "backend_reason",
+    "changed_ops", "count", "counted", "device", "device_time", "duration_ms", "duration_us",
+    "error_text", "first_line", "launch_time", "marks", "number", "pass_label", "placed",
+    "run_place", "samples_of", "size", "spark", "statements", "text_rank", "text_title",
+    "throughput", "throughput_waited", "ulps", "unlaunched_reason", "verdict", "waited",
+]  # fmt: skip
 
 # Glyph of a state, and its ASCII form.
 GLYPHS: Final[dict[str, tuple[str, str]]] = {
@@ -311,9 +287,35 @@ def run_place(run: PassRun) -> str:
 
 def pass_label(run: PassRun) -> str:
     """``simplify_I/2 die`` with the round after the slash and the task in brackets."""
-    where = run.stage + (f"/{run.round}" if run.round else "")
-    task = f" [{run.task}]" if run.task is not None else ""
-    return f"{where} {run.name}{task}"
+    return placed(run.stage, run.round, run.name, run.task)
+
+
+def placed(stage: str, round: int, name: str, task: int | None) -> str:
+    """`pass_label` of its parts."""
+    where = f"{stage}/{round}" if round else stage
+    return f"{where} {name}" + (f" [{task}]" if task is not None else "")
+
+
+def changed_ops(run: PassRun) -> str:
+    """``+3 -1 ~2 >1``: the ops that a run added, removed, rewrote and moved."""
+    counts = (("+", run.added), ("-", run.removed), ("~", run.rewritten), (">", run.moved))
+    return " ".join(f"{sign}{n}" for sign, n in counts if n)
+
+
+_TEXTS: Final = {
+    "opencl_c": "OpenCL C", "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR",
+    "spirv": "SPIR-V", "isa": "AMDGPU assembly", "ptx": "PTX", "sass": "SASS", "asm": "assembly",
+}  # fmt: skip
+
+
+def text_title(name: str) -> str:
+    """The title of a generated text, as people call it."""
+    return _TEXTS.get(name, name)
+
+
+def text_rank(name: str) -> int:
+    """Its place among the texts, each of which is made from one before; -1 for others."""
+    return list(_TEXTS).index(name) if name in _TEXTS else -1
 
 
 def spark(values: list[float], width: int = 12) -> str:

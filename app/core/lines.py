@@ -13,32 +13,14 @@ listing of 100,000 lines costs no more than the screenful that is shown.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, overload
 
 __all__ = [
-    "STYLES",
-    "LazyLines",
-    "Line",
-    "Span",
-    "cell",
-    "code_form_spans",
-    "code_spans",
-    "copy_text",
-    "index_of",
-    "ir_spans",
-    "mark_spans",
-    "plain",
-    "prose_spans",
-    "python_spans",
-    "readable_spans",
-    "search_text",
-    "table",
-    "text_of",
-    "trimmed",
-    "width_of",
-    "wrapped",
-]
+    "STYLES", "LazyLines", "Line", "Span", "cell", "code_form_spans", "code_spans", "copy_text",
+    "index_of", "ir_spans", "mark_spans", "plain", "prose_spans", "python_spans", "readable_spans",
+    "search_text", "table", "text_of", "trimmed", "used_columns", "width_of", "wrapped",
+]  # fmt: skip
 
 Span = tuple[str, str]
 
@@ -389,6 +371,13 @@ def table(
         for row, key in zip(rows, keys, strict=True)
     ]
     return head, [_with_marks(line, marks) for line in lines] if marks else lines
+
+
+def used_columns(
+    header: Sequence[str], rows: Sequence[Sequence[str]], always: Container[str]
+) -> list[int]:
+    """The columns in which a row has something, and those called ``always``, by their indices."""
+    return [i for i, name in enumerate(header) if name in always or any(row[i] for row in rows)]
 
 
 def _with_marks(line: Line, marks: Mapping[str, str]) -> Line:

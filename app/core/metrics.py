@@ -38,7 +38,7 @@ baseline::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...engine.inspect.record import (
@@ -194,7 +194,7 @@ def check_name(name: str) -> None:
     if name == "agreement" or name in _plain_names():
         return
     backend, dot, last = rest.partition(".")
-    ends = _of_backends()[family]
+    ends = _OF_BACKENDS[family]
     if family == "ir" and rest.startswith("ops."):
         return
     if family == "cache":  # cache.<layer>.<backend>
@@ -215,19 +215,11 @@ def check_name(name: str) -> None:
 _OF_WORKLOAD: Final = ("median_us", "wall_us")
 
 
-def _of_backends() -> dict[str, tuple[str, ...]]:
-    """The names of metrics that each backend has, by family."""
-    return {
-        "adstack": _STACKS,
-        "agreement": (),
-        "cache": (),
-        "check": (),
-        "code": ("bytes", "ptx_bytes", "registers", "shared", "spills"),
-        "compile": ("cold_ms", "warm_ms"),
-        "gradient": (),
-        "ir": (),
-        "launch": (*_OF_WORKLOAD, "host_us"),
-    }
+_OF_BACKENDS: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(FAMILIES, ()) | {
+    "adstack": _STACKS, "code": ("bytes", "ptx_bytes", "registers", "shared", "spills"),
+    "compile": ("cold_ms", "warm_ms"), "launch": (*_OF_WORKLOAD, "host_us"),
+}  # fmt: skip
+"""The names of metrics that each backend has, by family."""
 
 
 def _plain_names() -> tuple[str, ...]:
@@ -243,7 +235,7 @@ def _plain_names() -> tuple[str, ...]:
 
 def _listed(family: str) -> str:
     own = [x for x in _plain_names() if x.startswith(f"{family}.")]
-    own += [f"{family}.<backend>.{x}" for x in _of_backends()[family]]
+    own += [f"{family}.<backend>.{x}" for x in _OF_BACKENDS[family]]
     own += [f"cache.{x}.<backend>" for x in _LAYERS] if family == "cache" else []
     own += ["agreement", "agreement.<backend>"] if family == "agreement" else []
     return ", ".join(own)

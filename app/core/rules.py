@@ -283,8 +283,8 @@ def _names(rule: Rule, kernel: KernelRecord, asked: Container[str]) -> list[str]
     return found or ["agreement"]
 
 
-def _unknown(rule: Rule) -> str:
-    return "skipped" if rule.optional else "unknown"
+def _unknown(rule: Rule, word: str = "unknown") -> str:
+    return "skipped" if rule.optional else word
 
 
 def _without(rule: Rule, kernel: KernelRecord, name: str) -> Finding:
@@ -344,7 +344,7 @@ def _check(
         text = f"{name} is {_show(now.value)}{': ' if now.why else ''}{now.why}"
         why = busy(now.launch.load) if tripped and _by_wall(name, now) and now.launch else ""
         if why:
-            return Finding(rule.text, kernel, _unjudged(rule), f"{text}, but {why}")
+            return Finding(rule.text, kernel, _unknown(rule, "not judged"), f"{text}, but {why}")
         return Finding(rule.text, kernel, "failed" if tripped else "passed", text)
     if before is None:
         return Finding(rule.text, kernel, "skipped", "is not in the baseline")
@@ -369,10 +369,6 @@ def _by_wall(name: str, metric: Metric) -> bool:
     return has_noise(name) and not device
 
 
-def _unjudged(rule: Rule) -> str:
-    return "skipped" if rule.optional else "not judged"
-
-
 def _timed(
     rule: Rule, kernel: str, name: str, pair: tuple[Metric, Metric], found: tuple[float, bool],
     text: str, why: str,
@@ -386,14 +382,14 @@ def _timed(
         # A baseline that was measured too slow hides what became slower.
         why = unlike(now.launch, old.launch) if tripped else busy(old.launch.load)
     if why:
-        return Finding(rule.text, kernel, _unjudged(rule), f"{text}: {why}")
+        return Finding(rule.text, kernel, _unknown(rule, "not judged"), f"{text}: {why}")
     runs, times = (old.launch, now.launch), (old.samples, now.samples)
     band, verdict, why = verdict_of_runs(runs, times, 1 + change, 1 + limit)
     text += "" if band is None else f", band {band:.1%}"
     if not tripped:
         return Finding(rule.text, kernel, "passed", text)
     if verdict == "unknown":
-        return Finding(rule.text, kernel, _unjudged(rule), f"{text}: {why}")
+        return Finding(rule.text, kernel, _unknown(rule, "not judged"), f"{text}: {why}")
     if verdict == "within noise":
         return Finding(rule.text, kernel, "passed", f"{text}, within noise")
     return Finding(rule.text, kernel, "failed", text)

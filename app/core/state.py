@@ -24,18 +24,9 @@ from .memo import by_identity
 from .metrics import kernel_metrics
 
 __all__ = [
-    "History",
-    "Selection",
-    "backend_of",
-    "compiled_of",
-    "kernel_of",
-    "name_of",
-    "names_of",
-    "remember",
-    "run_of",
-    "settle",
-    "step_run",
-]
+    "History", "Selection", "backend_of", "compiled_of", "kernel_of", "name_of", "names_of",
+    "remember", "run_of", "settle", "step_run",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

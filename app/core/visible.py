@@ -8,10 +8,11 @@ at all. All text that leaves the studio passes through one of these functions.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Final
 
-__all__ = ["visible", "visible_json", "visible_line"]
+__all__ = ["json_text", "visible", "visible_json", "visible_line"]
 
 # Controls, what has no width, separators of lines, marks of direction, halves of surrogate pairs.
 _INVISIBLE: Final = (
@@ -33,6 +34,11 @@ def visible_line(text: str) -> str:
 def visible(text: str) -> str:
     """`visible_line` of each line of ``text``, which may have tabs in it."""
     return _IN_TEXT.sub(_picture, text)
+
+
+def json_text(value: object) -> str:
+    """A value as JSON with indentation, and no such character in it."""
+    return visible_json(json.dumps(value, indent=1, ensure_ascii=False)) + "\n"
 
 
 def visible_json(text: str) -> str:

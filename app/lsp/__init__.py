@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from ..options import positive, settings
+from ..options import compile_settings, positive
 from ..usage import EXIT_ENVIRONMENT, EXIT_OK, Failure, Parser
 
 __all__ = ["main", "parser"]
@@ -46,8 +46,7 @@ def main(words: list[str]) -> int:
     options.backend = options.backend or ["cpu"]
     from ..worker.protocol import Opening
 
-    options.opening = Opening()
-    chosen = settings(options)
+    chosen = {**compile_settings(options), "opening": Opening()}
     if find_spec("pygls") is None or find_spec("lsprotocol") is None:
         text = "the language server needs the package pygls: pip install 'qd-studio[lsp]'"
         raise Failure(EXIT_ENVIRONMENT, text)

@@ -368,7 +368,7 @@ def show(project: Project, call: Call, given: Arguments) -> Answer:
 
 
 def report(project: Project, call: Call, given: Arguments) -> Answer:
-    from ..report import to_markdown
+    from ..report import render
 
     record = _look(project, call, given, launch=True)
-    return _answered(project, given, record, to_markdown(record).splitlines())
+    return _answered(project, given, record, render(record, ".md").splitlines())

@@ -153,9 +153,9 @@ def _bundle(record: Record, options: argparse.Namespace) -> dict[str, Any]:
 
 def _frame(record: Record) -> str:
     """The HTML report within the notebook, apart from its styles and scripts."""
-    from ..report import to_html
+    from ..report import render
 
-    page = esc(to_html(record), quote=True)
+    page = esc(render(record, ".html"), quote=True)
     return (
         f'<iframe sandbox="allow-scripts" title="Kernel report" srcdoc="{page}" '
         f'style="width:100%;height:{_HEIGHT}px;border:1px solid #d1d9e0"></iframe>'

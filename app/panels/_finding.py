@@ -11,10 +11,11 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from ...engine.inspect.record import BackendRecord, CompileRecord, KernelRecord, Record
+from ..core.format import text_title
 from ..core.lines import Line
 from ..core.memo import by_identity
 from ..core.state import names_of
-from .code import in_order, title_of
+from .code import in_order
 
 __all__ = ["MOST", "Hit", "find", "hit_lines"]
 
@@ -129,7 +130,7 @@ def _code_hits(
         changes = {"backend": backend.backend, "tab": "code", "artefact": index}
         for row, text in enumerate(artefact.text.splitlines()):
             if needle in text.lower():
-                place = f"{backend.backend} {title_of(artefact.name)} {row + 1}"
+                place = f"{backend.backend} {text_title(artefact.name)} {row + 1}"
                 yield Hit(kernel.id, kernel.name, place, text.strip(), changes, row)
 
 

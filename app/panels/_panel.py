@@ -29,16 +29,16 @@ from ...engine.inspect.record import (
     PassRun,
     Record,
 )
-from ..core.format import error_text
 from ..core.lines import Line
 from ..core.pending import all_of, state_of
 from ..core.state import History, Selection, backend_of, compiled_of
+from ..core.views.errors import why_uncompiled
 from ..markup.html import Page
 
 __all__ = [
     "Asked", "Changes", "Look", "NothingToShow", "Panel", "Shown", "Tab", "compiles",
     "json_of_backends", "json_of_compiles", "of_backend", "of_backends", "text_of_compiles",
-    "text_of_kernels",
+    "text_of_kernels", "to_line", "to_source",
 ]  # fmt: skip
 
 Block = tuple[str, Sequence[Line]]
@@ -124,19 +124,10 @@ def text_of_compiles(
             for backend, compiled in compiles(kernel):
                 yield f"{kernel.id} on {backend.backend}", make(asked, backend, compiled)
             if not compiles(kernel):
-                yield kernel.id, _why_not(kernel)
+                why = why_uncompiled(kernel) or ["not compiled"]
+                yield kernel.id, [Line(((line, ""),)) for line in why]
 
     return text
-
-
-def _why_not(kernel: KernelRecord) -> list[Line]:
-    """The reasons why a kernel was not compiled: its errors, else the reasons of the backends."""
-    errors = [*kernel.errors, *(e for b in kernel.backends for e in b.errors)]
-    texts = dict.fromkeys(error_text(e) for e in errors)
-    if not texts:
-        texts = dict.fromkeys(f"{b.backend}: {b.reason}" for b in kernel.backends if b.reason)
-    lines = [line for text in texts for line in text.splitlines()]
-    return [Line(((line, ""),)) for line in lines or ["not compiled"]]
 
 
 def json_of_backends(
@@ -231,6 +222,16 @@ def of_backend(*parts: str) -> Callable[[Look], str]:
 def of_backends(*parts: str) -> Callable[[Look], str]:
     """The state of a tab that shows these parts of all backends."""
     return lambda look: all_of(state_of(look.kernel, b, *parts) for b in look.kernel.backends)
+
+
+def to_line(look: Look, line: Line) -> Changes:
+    """The changes that select the source line of a line."""
+    return {"line": line.line} if line.line else {}
+
+
+def to_source(look: Look, line: Line) -> Changes:
+    """Those that also go to the source."""
+    return {"tab": "source", "line": line.line} if line.line else {}
 
 
 def _current(look: Look) -> str:

@@ -40,16 +40,8 @@ from ._panel import (
 )  # fmt: skip
 
 __all__ = [
-    "FORMS",
-    "PANEL",
-    "drawn",
-    "graph_run",
-    "graphs",
-    "is_ready",
-    "known",
-    "no_graph",
-    "run_title",
-]
+    "FORMS", "PANEL", "drawn", "graph_run", "graphs", "is_ready", "known", "no_graph", "run_title",
+]  # fmt: skip
 
 FORMS: Final = ("drawing", "overview", "outline")
 _WIDEST: Final = 110

@@ -11,7 +11,7 @@ from ...engine.inspect.record import CheckRecord, KernelRecord
 from ..core.lines import Line
 from ..core.views.checks import TITLES, check_lines
 from ..markup import markdown as md
-from ._panel import Asked, Changes, Look, Panel, Shown, Tab, text_of_kernels
+from ._panel import Asked, Look, Panel, Shown, Tab, text_of_kernels, to_line, to_source
 
 __all__ = ["PANEL"]
 
@@ -27,14 +27,6 @@ def _draw(look: Look) -> Shown:
         return Shown([Line(((text, "dim"),))])
     state = "stale" if look.kernel.stale else ""
     return Shown(check_lines(found), at=(look.kernel.id, look.sel.line), state=state)
-
-
-def _moved(look: Look, line: Line) -> Changes:
-    return {"line": line.line} if line.line else {}
-
-
-def _chosen(look: Look, line: Line) -> Changes:
-    return {"tab": "source", "line": line.line} if line.line else {}
 
 
 def _text(asked: Asked, kernel: KernelRecord) -> list[Line]:
@@ -82,8 +74,8 @@ PANEL: Final = Panel(
     tab=Tab(
         keys=(("choose", "its line"), ("search", "search"), ("copy-all", "copy")),
         draw=_draw,
-        moved=_moved,
-        chosen=_chosen,
+        moved=to_line,
+        chosen=to_source,
     ),
     text=text_of_kernels(_text),
     json=_json,

@@ -13,6 +13,7 @@ from ...engine.inspect.record import (
     FileRecord,
     KernelRecord,
 )
+from ..core import format as fmt
 from ..core.lines import LazyLines, Line, code_form_spans, code_spans
 from ..core.memo import by_identity
 from ..core.views.machine import facts, machine_lines, machine_table
@@ -30,26 +31,16 @@ from ._panel import (
     json_of_compiles,
     of_backend,
     text_of_compiles,
+    to_line,
 )  # fmt: skip
 
 if TYPE_CHECKING:
     from ...engine.inspect.code_forms import ReadableCode
 
-__all__ = ["PANEL", "CodeLines", "artefacts_of", "code_lines", "in_order", "readable_of",
-           "title_of"]  # fmt: skip
+__all__ = ["PANEL", "CodeLines", "artefacts_of", "code_lines", "in_order", "readable_of"]
 
 _READABLE: Final = ("llvm", "ptx", "asm")
 """Languages of texts that have a readable form."""
-
-_TITLES: Final = {
-    "opencl_c": "OpenCL C", "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR",
-    "spirv": "SPIR-V", "isa": "AMDGPU assembly", "ptx": "PTX", "sass": "SASS", "asm": "assembly",
-}  # fmt: skip
-
-
-def title_of(name: str) -> str:
-    """The title of a text, as people call it."""
-    return _TITLES.get(name, name)
 
 
 def artefacts_of(backend: BackendRecord | None) -> list[str]:
@@ -61,8 +52,7 @@ def artefacts_of(backend: BackendRecord | None) -> list[str]:
 
 def in_order(artefacts: Sequence[Artefact]) -> list[Artefact]:
     """The texts in the order in which each is made from the one before."""
-    place = {name: i for i, name in enumerate(_TITLES)}
-    return sorted(artefacts, key=lambda a: place.get(a.name, -1))
+    return sorted(artefacts, key=lambda a: fmt.text_rank(a.name))
 
 
 @by_identity(16)
@@ -196,7 +186,7 @@ def _draw(look: Look) -> Shown:
     names = artefacts_of(look.backend)
     at = look.sel.artefact % len(names)
     header = Line((
-        (f"text {at + 1} of {len(names)}  ", "dim"), (title_of(names[at]), "title"),
+        (f"text {at + 1} of {len(names)}  ", "dim"), (fmt.text_title(names[at]), "title"),
         (f"  {len(lines):,} lines", "dim"),
         ("  readable form" if lines.row_of is not None else "", "dim"),
     ))  # fmt: skip
@@ -215,10 +205,6 @@ def _draw(look: Look) -> Shown:
 def _chosen(look: Look, line: Line) -> Changes:
     """Unfold."""
     return {"whole": True, "tab": "code"} if line.folded else {}
-
-
-def _moved(look: Look, line: Line) -> Changes:
-    return {"line": line.line} if line.line else {}
 
 
 def _step(look: Look, step: int) -> Changes:
@@ -271,7 +257,7 @@ def _html(kernel: KernelRecord, backend: str, compiled: CompileRecord, page: Pag
         parts += [f'<p class="facts">{esc(text)}</p>', table(head, (map(td, row) for row in rows))]
     for artefact in in_order(compiled.artefacts):
         size = f"{len(artefact.text.splitlines()):,} lines"
-        title, body = f"{title_of(artefact.name)}, {size}", _listing(compiled, artefact)
+        title, body = f"{fmt.text_title(artefact.name)}, {size}", _listing(compiled, artefact)
         where = page.shown_for((artefact.name, body), backend)
         if where:
             parts.append(f'<p class="facts">{esc(title)}: as for {esc(where)}.</p>')
@@ -316,7 +302,7 @@ PANEL: Final = Panel(
         flips=("readable", "whole"),
         draw=_draw,
         job=_job,
-        moved=_moved,
+        moved=to_line,
         step=_step,
     ),
     text=text_of_compiles(_text),

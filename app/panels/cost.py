@@ -96,7 +96,7 @@ def _first(kernel: KernelRecord) -> BackendRecord | None:
 
 def _draw(look: Look) -> Shown:
     hint = "'Measure the machine' (usually M) finds it out in a few seconds, once for this machine."
-    top = costs.top_lines(look.record.kernels, look.record.files, _MOST, look.ascii_only)
+    top = costs.top_lines(look.record.kernels, look.record.files, _MOST)
     lines: list[Line] = []
     if top and len(look.record.kernels) > 1:
         lines = [Line((("The most expensive lines of all kernels", "head"),)), *top, Line(())]

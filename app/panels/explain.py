@@ -20,6 +20,8 @@ from ._panel import (
     json_of_compiles,
     of_backend,
     text_of_compiles,
+    to_line,
+    to_source,
 )  # fmt: skip
 
 __all__ = ["PANEL"]
@@ -47,14 +49,10 @@ def _draw(look: Look) -> Shown:
     )
 
 
-def _moved(look: Look, line: Line) -> Changes:
-    return {"line": line.line} if line.line else {}
-
-
 def _chosen(look: Look, line: Line) -> Changes:
     """Open or close the documentation of the pass; from a source line to the source."""
     if not isinstance(line.key, str):
-        return {"tab": "source", "line": line.line} if line.line else {}
+        return to_source(look, line)
     return {"tab": "explain", "page": "" if look.sel.page == line.key else line.key}
 
 
@@ -96,7 +94,7 @@ PANEL: Final = Panel(
               ("backend", "backend"), ("search", "search")),
         state=of_backend("passes"),
         draw=_draw,
-        moved=_moved,
+        moved=to_line,
         chosen=_chosen,
         flips=("whole",),
     ),

@@ -39,11 +39,7 @@ from ._panel import (
     text_of_kernels,
 )  # fmt: skip
 
-__all__ = [
-    "PANEL",
-    "histogram",
-    "launch_lines",
-]
+__all__ = ["PANEL", "histogram", "launch_lines"]
 
 
 def launch_lines(

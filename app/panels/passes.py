@@ -79,27 +79,17 @@ def _run_line(run: PassRun, key: object, ascii_only: bool, width: int) -> Line:
         (f"{round:>3} {task:<2} ", "dim"),
         (fmt.GLYPHS[run.state][ascii_only] + " ", style),
         (cell(run.name, room), "" if run.state != "noop" else "dim"),
-        (_counts(run).rjust(11) + " ", "num" if run.state == "changed" else "dim"),
+        (fmt.changed_ops(run).rjust(11) + " ", "num" if run.state == "changed" else "dim"),
         ("! " if run.remarks else "  ", "warn"),
         (fmt.duration_us(run.us).rjust(8) if timed else "", "dim"),
     )
     return Line(spans, key, fmt.pass_label(run))
 
 
-def _counts(run: PassRun) -> str:
-    return " ".join(
-        f"{sign}{n}"
-        for sign, n in (
-            ("+", run.added), ("-", run.removed), ("~", run.rewritten), (">", run.moved),
-        )
-        if n
-    )  # fmt: skip
-
-
 def run_title(run: PassRun, ascii_only: bool = False) -> Line:
     """The run above its diff: place, counts, time."""
     style = {"changed": "accent", "failed": "bad"}.get(run.state, "dim")
-    counts = _counts(run) or ("no effect" if run.state == "noop" else "")
+    counts = fmt.changed_ops(run) or ("no effect" if run.state == "noop" else "")
     return Line(
         (
             (fmt.GLYPHS[run.state][ascii_only] + " ", style),

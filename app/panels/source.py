@@ -19,7 +19,6 @@ from ..markup import markdown as md
 from ..markup.html import Page, lines_html, table, td
 from ._panel import (
     Asked,
-    Changes,
     Look,
     Panel,
     Shown,
@@ -28,6 +27,7 @@ from ._panel import (
     json_of_compiles,
     of_backend,
     text_of_kernels,
+    to_line,
 )  # fmt: skip
 
 __all__ = ["PANEL", "heat", "source_lines"]
@@ -192,10 +192,6 @@ def _legend(look: Look) -> list[Line]:
     return out
 
 
-def _moved(look: Look, line: Line) -> Changes:
-    return {"line": line.line} if line.line else {}
-
-
 def _text(asked: Asked, kernel: KernelRecord) -> list[Line]:
     compiled = next((c for _, c in compiles(kernel)), None)
     return source_lines(asked.record, kernel, compiled)
@@ -256,7 +252,7 @@ PANEL: Final = Panel(
               ("search", "search")),
         state=of_backend("passes"),
         draw=_draw,
-        moved=_moved,
+        moved=to_line,
     ),
     text=text_of_kernels(_text),
     json=json_of_compiles(_json),

@@ -15,14 +15,12 @@ from ...engine.inspect.record import Record
 from ..core.rules import Finding
 from ..core.visible import visible, visible_json
 
-__all__ = ["SUFFIXES", "render", "to_html", "to_json", "to_junit", "to_markdown", "write"]
+__all__ = ["SUFFIXES", "render", "write"]
 
 SUFFIXES = (".json", ".md", ".html", ".xml", ".annotations", ".sarif")
 
 
-def to_json(
-    record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
-) -> str:
+def _json(record: Record, findings: Sequence[Finding], comparison: Comparison | None) -> str:
     """The record as it is saved, JSON in one line; findings go to ``extra.gates``, the comparison
     to ``extra.baseline``, what sections of other distributions add to ``extra.sections``."""
     import msgspec
@@ -32,7 +30,9 @@ def to_json(
 
     extra = dict(record.extra)
     if findings:
-        extra["gates"] = [_finding(finding) for finding in findings]
+        extra["gates"] = [
+            {**f._asdict(), "places": [place._asdict() for place in f.places]} for f in findings
+        ]
     if comparison is not None:
         extra["baseline"] = msgspec.to_builtins(comparison)
     added = {s.id: found for s in sections() if (found := s.as_json(record)) is not None}
@@ -43,38 +43,6 @@ def to_json(
     return visible_json(store.dumps(record).decode())
 
 
-def _finding(found: Finding) -> dict[str, object]:
-    places = [place._asdict() for place in found.places]
-    return {**found._asdict(), "places": places}
-
-
-def to_markdown(
-    record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
-) -> str:
-    """The record as Markdown that CI job summaries take as it is."""
-    from .markdown import render as render_markdown
-
-    return visible(render_markdown(record, findings, comparison))
-
-
-def to_html(
-    record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
-) -> str:
-    """The record as one HTML file without references to anything outside it."""
-    from .html import render as render_html
-
-    return visible(render_html(record, findings, comparison))
-
-
-def to_junit(
-    record: Record, findings: Sequence[Finding] = (), comparison: Comparison | None = None
-) -> str:
-    """The failures and passes as JUnit XML."""
-    from .junit import render as render_junit
-
-    return render_junit(record, findings, comparison)
-
-
 def render(
     record: Record,
     suffix: str,
@@ -83,16 +51,24 @@ def render(
 ) -> str:
     """The report in the format of ``suffix``; ValueError for a suffix that is none of SUFFIXES.
 
+    Markdown is what CI job summaries take as it is; HTML refers to nothing outside the file.
     comparison: with a baseline, which is its first side.
     """
     if suffix in (".annotations", ".sarif"):
         from .annotations import commands, sarif
 
         return (sarif if suffix == ".sarif" else commands)(record, findings)
-    formats = {".json": to_json, ".md": to_markdown, ".html": to_html, ".xml": to_junit}
-    if suffix not in formats:
+    if suffix == ".json":
+        return _json(record, findings, comparison)
+    if suffix not in SUFFIXES:
         raise ValueError(f"unknown report format {suffix!r}; use one of {', '.join(SUFFIXES)}")
-    return formats[suffix](record, findings, comparison)
+    if suffix == ".md":
+        from .markdown import render as made
+    elif suffix == ".html":
+        from .html import render as made
+    else:
+        from .junit import render as made
+    return visible(made(record, findings, comparison))
 
 
 def write(

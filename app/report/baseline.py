@@ -7,28 +7,23 @@ from html import escape as esc
 
 from ...engine.inspect.compare import Comparison, KernelComparison
 from ..core.lines import plain
-from ..core.views.compared import kernel_lines, summary
+from ..core.views.compared import kernel_lines, summary, verdict_word
 from ..markup import markdown as md
 from ..markup.html import table, td
 
 __all__ = ["to_html", "to_markdown"]
 
-_WORDS = {"same": "no change", "differs": "differs", "unknown": "unknown"}
 _HEADS = ("kernel", "verdict", "what differs")
 
 
-def _word(kernel: KernelComparison) -> str:
-    return kernel.change if kernel.change in ("added", "removed") else _WORDS[kernel.state]
-
-
 def _counts(found: Comparison) -> str:
-    counts = Counter(_word(kernel) for kernel in found.kernels)
+    counts = Counter(verdict_word(kernel) for kernel in found.kernels)
     return ", ".join(f"{n} {word}" for word, n in counts.items()) or "no kernels to compare"
 
 
 def _summary(kernel: KernelComparison) -> str:
     text = "".join(text for text, _ in summary(kernel))
-    return "" if text == _word(kernel) else text
+    return "" if text == verdict_word(kernel) else text
 
 
 def _changed(found: Comparison) -> list[KernelComparison]:
@@ -46,7 +41,7 @@ def to_markdown(found: Comparison | None) -> list[str]:
     if not changed:
         return out
     out += md.table(
-        _HEADS, [[md.text(x) for x in (k.name, _word(k), _summary(k))] for k in changed]
+        _HEADS, [[md.text(x) for x in (k.name, verdict_word(k), _summary(k))] for k in changed]
     )
     text = "".join(plain(kernel_lines(kernel)) for kernel in changed)
     return out + md.folded("All figures", md.fenced(text.rstrip("\n")))
@@ -60,7 +55,9 @@ def to_html(found: Comparison | None) -> str:
     out += [f'<p class="facts">{esc(note)}</p>' for note in found.notes]
     changed = _changed(found)
     if changed:
-        out.append(table(_HEADS, [[td(k.name), td(_word(k)), td(_summary(k))] for k in changed]))
+        out.append(
+            table(_HEADS, [[td(k.name), td(verdict_word(k)), td(_summary(k))] for k in changed])
+        )
         text = "".join(plain(kernel_lines(kernel)) for kernel in changed)
         out.append(f"<details><summary>All figures</summary><pre>{esc(text)}</pre></details>")
     return "".join(out)

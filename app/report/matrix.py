@@ -14,8 +14,8 @@ from ...engine.inspect.record import BackendRecord, KernelRecord, LaunchRecord, 
 from ..core import format as fmt
 from ..core.failing import failing, no_gradient
 from ..core.views.comparison import last_launch, launch_text, verdict_of
-from ..core.views.machine import registers, spills, spills_text
-from ..core.views.matrix import absent, backends_in_order, backends_of, unlaunched
+from ..core.views.machine import registers, spills_text
+from ..core.views.matrix import absent, backends_in_order, backends_of, rare_columns, unlaunched
 from ..markup.html import anchor
 
 __all__ = ["matrix", "state_of_kernel"]
@@ -166,14 +166,7 @@ def _columns(record: Record, name: str, held: bool) -> tuple[str, ...]:
     """The columns that a backend has something for."""
     if name == "interp" and len(backends_of(record)) > 1:
         return ("launch",)
-    found = [b for k in record.kernels if (b := k.backend(name)) is not None]
-    machines = [b.compile.machine for b in found if b.compile is not None]
-    known = {
-        "against": any(v.backend == name for k in record.kernels for v in k.verdicts),
-        "device": any(x.by_device for b in found for x in b.launches),
-        "registers": any(registers(m) for m in machines),
-        "spills": any(spills(m) for m in machines),
-    }
+    known = rare_columns(record, name)
     return tuple(c for c in (_COMPILED if held else _LAUNCHED) if known.get(c, True))
 
 

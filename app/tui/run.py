@@ -24,22 +24,13 @@ if TYPE_CHECKING:
     from ...engine.inspect.application.model import Application
     from ...engine.inspect.record import Record
     from ..worker.client import WorkerClient
-    from ..worker.protocol import Limits, Opening
     from .app import StudioApp
     from .tour import Tour
-    from .versus import Measure
 
 __all__ = [
-    "THEMES",
-    "check_keymap",
-    "few_colors",
-    "open_application",
-    "open_session",
-    "own_theme",
-    "prepare",
-    "read_keymap",
-    "run_studio",
-]
+    "THEMES", "check_keymap", "few_colors", "open_application", "open_session", "own_theme",
+    "prepare", "read_keymap", "run_studio",
+]  # fmt: skip
 
 Value = str | int | float | bool
 THEMES = {
@@ -107,18 +98,16 @@ def run_studio(
     *,
     config: Mapping[str, Value] | None = None,
     backends: Iterable[str] = (),
-    run: bool = False,
-    limits: Limits | None = None,
-    opening: Opening | None = None,
     no_color: bool = False,
     theme: str | None = None,
     keymap: str | None = None,
     command: Sequence[str] = (),
     tour: Tour | None = None,
     keep_saves: int = 0,
+    **looks: Any,
 ) -> int:
     """Open the live studio on ``files``; return the exit code. tour: None: if it is a first one.
-    keep_saves: 0: as the key map says."""
+    keep_saves: 0: as the key map says. looks: other arguments of each `WorkerClient`."""
     chosen = tuple(backends)
 
     def start(on_event: Callable[[Any], object]) -> WorkerClient:
@@ -126,11 +115,9 @@ def run_studio(
         from ..worker.protocol import LAST
 
         return AssumingClient(
-            files, config=config, backends=chosen, on_event=on_event, run=run, limits=limits,
-            opening=opening, command=command, watch=True, keep=LAST, against=LAST, check=True,
+            files, config=config, backends=chosen, on_event=on_event, command=command, watch=True,
+            keep=LAST, against=LAST, check=True, **looks,
         )  # fmt: skip
-
-    looks = {"run": run, "limits": limits, "opening": opening}
 
     def measure(
         path: str,
@@ -142,14 +129,19 @@ def run_studio(
         from ..worker.once import collect
 
         return collect(
-            [path], config, chosen, on_event, run=run, limits=limits, opening=opening,
-            only=[only] if only else [], command=command, cancelled=cancelled,
+            [path], config, chosen, on_event, only=[only] if only else [], command=command,
+            cancelled=cancelled, **looks,
         )  # fmt: skip
 
-    return _run(
-        files, start, None, theme, no_color, config, keymap, chosen, tour, looks, measure,
-        keep_saves,
-    )  # fmt: skip
+    app = _made(files, start, None, theme, no_color, keymap, keep_saves)
+    from .tour import Tour, first_start
+
+    app.tour = tour or (Tour(offered=True) if first_start() else None)
+    app.options.update(config or {})
+    app.backends = chosen
+    app.look_settings.update(looks)
+    app.measure = measure
+    return _shown(app)
 
 
 def open_session(
@@ -161,41 +153,30 @@ def open_session(
     keymap: str | None = None,
 ) -> int:
     """Show a saved record; nothing is compiled."""
-    return _run([name], None, record, theme, no_color, None, keymap)
+    return _shown(_made([name], None, record, theme, no_color, keymap))
 
 
-def _run(
+def _made(
     files: Sequence[str],
     start: Callable[[Callable[[Any], object]], WorkerClient] | None,
     record: Record | None,
     theme: str | None,
     no_color: bool,
-    config: Mapping[str, Value] | None,
     keymap: str | None,
-    backends: tuple[str, ...] = (),
-    tour: Tour | None = None,
-    looks: Mapping[str, Any] | None = None,
-    measure: Measure | None = None,
     keep_saves: int = 0,
-) -> int:
+) -> StudioApp:
     ascii_only = prepare(theme, no_color)
     # Nothing made while the first screen comes up is garbage; the app turns this on again.
     gc.disable()
     from .app import StudioApp
     from .kept import kept
-    from .tour import Tour, first_start
 
     settings = _keys(keymap)
     settings["keep_saves"] = keep_saves or settings["keep_saves"]
     app = StudioApp(files, start, record, ascii_only=ascii_only, theme=own_theme(theme), **settings)
-    app.tour = tour or (Tour(offered=True) if start is not None and first_start() else None)
     app.sel = replace(app.sel, readable=bool(kept().get("readable", True)))
     app.keeps = True
-    app.options.update(config or {})
-    app.backends = backends
-    app.look_settings.update(looks or {})
-    app.measure = measure
-    return _shown(app)
+    return app
 
 
 def open_application(

@@ -9,17 +9,9 @@ from ...engine.inspect.record import ErrorRecord, KernelRecord, LogLine, Record
 from ..core.progress import State, forms
 
 __all__ = [
-    "Event",
-    "Exited",
-    "Failed",
-    "KernelUpdated",
-    "Log",
-    "Progress",
-    "RecordUpdated",
-    "Stale",
-    "Started",
-    "Studied",
-]
+    "Event", "Exited", "Failed", "KernelUpdated", "Log", "Progress", "RecordUpdated", "Stale",
+    "Started", "Studied",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

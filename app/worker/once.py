@@ -5,16 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...engine.inspect.record import Record
 from .assuming import AssumingClient
 from .client import Value
 from .events import Event, RecordUpdated
-from .protocol import Assume, Limits, Opening, Study
-
-if TYPE_CHECKING:
-    from ...engine.inspect.edit_file import IrEdit
 
 __all__ = ["CancelledError", "WorkerError", "collect"]
 
@@ -33,23 +29,14 @@ def collect(
     backends: Iterable[str] = (),
     on_event: Callable[[Event], object] = lambda event: None,
     *,
-    run: bool = False,
-    launch: bool = True,
-    only: Iterable[str] = (),
-    limits: Limits | None = None,
-    opening: Opening | None = None,
-    command: Iterable[str] = (),
-    peaks: bool = False,
-    assume: Iterable[Assume] = (),
-    edit: IrEdit | None = None,
-    study: Study | None = None,
     cancelled: threading.Event | None = None,
-    **more: Any,
+    **settings: Any,
 ) -> Record:
     """One complete look at ``files``, for reports: start a worker, wait, stop it.
 
     KeyboardInterrupt stops the worker, too; so does ``cancelled``, set by another thread: then
-    CancelledError is raised. more: as for `WorkerClient`. WorkerError if no worker can be started.
+    CancelledError is raised. settings: as for `AssumingClient`. WorkerError if no worker can be
+    started.
     """
     complete = threading.Event()
     last: list[Record] = []
@@ -60,15 +47,7 @@ def collect(
             last[:] = [event.record]
             complete.set()
 
-    client = AssumingClient(
-        files, config, backends, listen,
-        run=run, launch=launch, only=only, limits=limits, opening=opening, command=command,
-        peaks=peaks,
-        assume=assume,
-        edit=edit,
-        study=study,
-        **more,
-    )  # fmt: skip
+    client = AssumingClient(files, config, backends, listen, **settings)
     try:
         while not complete.wait(0.2) and client.alive:
             if cancelled is not None and cancelled.is_set():

@@ -45,34 +45,11 @@ from ...engine.inspect.record import (
 from ...engine.inspect.steps import late_text
 
 __all__ = [
-    "AFRESH",
-    "LAST",
-    "Assume",
-    "Counts",
-    "DeviceLost",
-    "FileLoaded",
-    "FlightRecorder",
-    "FromWorker",
-    "Hello",
-    "Job",
-    "JobDone",
-    "KernelDone",
-    "Limits",
-    "Looked",
-    "MessageDecoder",
-    "Opening",
-    "Problem",
-    "Quarantined",
-    "Studied",
-    "Study",
-    "ToWorker",
-    "Unframer",
-    "Working",
-    "frame",
-    "launch_in",
-    "line_in",
-    "note_of",
-]
+    "AFRESH", "LAST", "Assume", "Counts", "DeviceLost", "FileLoaded", "FlightRecorder",
+    "FromWorker", "Hello", "Job", "JobDone", "KernelDone", "Limits", "Looked", "MessageDecoder",
+    "Opening", "Problem", "Quarantined", "Studied", "Study", "ToWorker", "Unframer", "Working",
+    "frame", "launch_in", "line_in", "note_of",
+]  # fmt: skip
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,7 +38,7 @@ from qd_studio.app.core.views import (
     reversal,
 )
 from qd_studio.app.panels import Asked, autodiff, caches, cfg, code, launch, panels, passes, source
-from qd_studio.app.report import to_html, to_json, to_junit, to_markdown
+from qd_studio.app.report import render
 from qd_studio.engine import inspect
 from qd_studio.engine.inspect.record import Record
 
@@ -199,7 +199,7 @@ def _deep(chance):
 
 def draw(record: Record) -> list[str]:
     """Every panel and report of a record, as text; raises what any of them raises."""
-    out = [to_markdown(record), to_html(record), to_json(record), to_junit(record)]
+    out = [render(record, suffix) for suffix in (".md", ".html", ".json", ".xml")]
     out += [_show(record, panel, as_json) for panel in show_panels() for as_json in (False, True)]
     history = state.remember(state.remember(state.History(), record), record)
     for width, ascii_only in ((60, True), (120, False), (200, False)):

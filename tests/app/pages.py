@@ -7,7 +7,7 @@ import json
 import re
 import zlib
 
-from qd_studio.app.report import to_html
+from qd_studio.app.report import render
 
 __all__ = ["blocks", "unpacked"]
 
@@ -26,7 +26,7 @@ def blocks(page):
 
 def unpacked(record, findings=()):
     """The page of a record, without the script and with every part in its place, each once."""
-    page = to_html(record, findings)
+    page = render(record, ".html", findings)
     parts = blocks(page)
 
     def filled(match):

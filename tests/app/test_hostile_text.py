@@ -9,7 +9,7 @@ import sys
 import pytest
 from qd_studio.app import cli
 from qd_studio.app.core.visible import visible, visible_json, visible_line
-from qd_studio.app.report import to_html, to_json, to_markdown
+from qd_studio.app.report import render
 from qd_studio.engine import inspect
 
 from tests.app import damage, pages
@@ -51,8 +51,8 @@ def test_no_report_or_panel_of_a_hostile_session_has_a_control_in_it(tmp_path, c
     path = tmp_path / f"s{NASTY.replace('/', '')}.json"
     path.write_bytes(poisoned(damage.healthy()[number]))
     record = inspect.load(path)
-    page = to_html(record)
-    for text in (to_markdown(record), to_json(record), page, pages.unpacked(record)):
+    page = render(record, ".html")
+    for text in (render(record, ".md"), render(record, ".json"), page, pages.unpacked(record)):
         assert RAW.findall(text) == []
     assert "<i>" not in re.sub(r"<script.*?</script>", "", pages.unpacked(record), flags=re.S)
     for panel in damage.show_panels():

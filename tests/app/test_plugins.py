@@ -12,7 +12,7 @@ import pytest
 from qd_studio.app.core import analyses, extensions
 from qd_studio.app.core.rules import RuleError, evaluate, parse_rule
 from qd_studio.app.plugins import Analysis, AnalysisRemark, ReportSection, Result
-from qd_studio.app.report import sections, to_html, to_json, to_markdown
+from qd_studio.app.report import render, sections
 
 from tests.app.records import make_record
 from tests.hygiene.tree import ROOT
@@ -74,8 +74,8 @@ def test_numbers_and_remarks_are_metrics_of_rules(installed):
 
 def test_reports_show_them_escaped(installed):
     installed(analysis())
-    assert "### Analyses" in to_markdown(make_record())
-    page = to_html(make_record())
+    assert "### Analyses" in render(make_record(), ".md")
+    page = render(make_record(), ".html")
     assert "<h3>Analyses</h3>" in page and "slow &lt;b&gt;" in page and "slow <b>" not in page
 
 
@@ -85,7 +85,7 @@ def test_an_analysis_that_fails_costs_itself_only(installed, why):
     installed(analysis(run))
     (found,) = evaluate(make_record(), ["mine.count>2"])
     assert found.state == "unknown" and words in found.message
-    assert words in to_markdown(make_record()).replace("\\", "")
+    assert words in render(make_record(), ".md").replace("\\", "")
 
 
 def test_a_name_that_is_taken_is_refused(installed):
@@ -106,13 +106,13 @@ def test_a_section_is_in_every_format_and_its_fault_is_a_sentence(installed):
             json=lambda r: {"c": 1},
         )
     )  # fmt: skip
-    assert "## Of \\<mine\\>\n\n- a\n" in to_markdown(make_record())
-    assert "<h2>Of &lt;mine&gt;</h2><p>b</p>" in to_html(make_record())
-    assert '"sections":{"mine":{"c":1}}' in to_json(make_record())
+    assert "## Of \\<mine\\>\n\n- a\n" in render(make_record(), ".md")
+    assert "<h2>Of &lt;mine&gt;</h2><p>b</p>" in render(make_record(), ".html")
+    assert '"sections":{"mine":{"c":1}}' in render(make_record(), ".json")
     installed(ReportSection(id="mine", title="Mine", markdown=fail, html=fail, json=fail))
-    assert "not \\<today\\>" in to_markdown(make_record())
-    assert "RuntimeError: not &lt;today&gt;" in to_html(make_record())
-    assert "report section 'mine' failed" in to_json(make_record())
+    assert "not \\<today\\>" in render(make_record(), ".md")
+    assert "RuntimeError: not &lt;today&gt;" in render(make_record(), ".html")
+    assert "report section 'mine' failed" in render(make_record(), ".json")
 
 
 KERNEL = """from qd_studio import engine as qd

@@ -17,17 +17,6 @@ from . import (  # noqa: I001  the order of the table
 )
 
 __all__ = [
-    "atomics",
-    "blocks",
-    "checks",
-    "compound",
-    "containers",
-    "control",
-    "functions",
-    "gradients",
-    "graphs",
-    "maths",
-    "numbers",
-    "operators",
-    "tapes",
-]
+    "atomics", "blocks", "checks", "compound", "containers", "control", "functions", "gradients",
+    "graphs", "maths", "numbers", "operators", "tapes",
+]  # fmt: skip

@@ -4,7 +4,7 @@ import numpy as np
 
 from .... import engine as qd
 from ..feature import Group
-from .kit import F32, I32, I64, U32, U64, full, of, zeros
+from .kit import F32, I32, I64, U32, U64, filled, of, zeros
 
 feature = Group("atomics", "Atomic operations")
 
@@ -28,9 +28,7 @@ def _updating(kind, dtype):
             for i in range(n):
                 update(x[0], qd.cast(2 if qd.static(kind == "mul") else sign * i, dtype))
 
-        x = of(dtype, _UPDATES[kind][0])
-        k(x)
-        return x
+        return filled(k, of(dtype, _UPDATES[kind][0]))
 
     return run
 
@@ -77,9 +75,7 @@ def _bits(kind, dtype):
                 else:
                     update(x[0], qd.cast(1, dtype) << qd.cast(i, dtype))
 
-        x = of(dtype, 99)
-        k(x)
-        return x
+        return filled(k, of(dtype, 99))
 
     return run
 
@@ -125,8 +121,7 @@ def tickets():
         for i in out:
             out[i] = qd.atomic_add(count[0], 1)
 
-    out = zeros(qd.i32, 64)
-    k(zeros(qd.i32, 1), out)
+    out = filled(k, zeros(qd.i32, 1), zeros(qd.i32, 64))
     return [sorted(out.tolist())]
 
 
@@ -141,9 +136,7 @@ def spinning():
                 if qd.atomic_cas(x[0], old, old + 3) == old:
                     done = 1
 
-    x = zeros(qd.i32, 1)
-    k(x)
-    return x
+    return filled(k, zeros(qd.i32, 1))
 
 
 @feature("atomic updates of i8, i16, u8 and f16", [96, 1000, 200, 32.0], ("f16",))
@@ -197,9 +190,7 @@ def _reduced(dtype, n):
                 qd.atomic_max(out[2], x[i])
 
         values = (np.arange(n) * 7 % 101).astype(dtype.np)
-        out = of(dtype, 0, 50, 50)
-        k(values, out)
-        return out
+        return filled(k, values, of(dtype, 0, 50, 50))
 
     return run
 
@@ -306,7 +297,7 @@ def sorting():
     keys, values = of(qd.f32, 0.5, -2.0, 8.0, -0.25), of(qd.i32, 0, 1, 2, 3)
     runs, x = of(qd.i32, 7, 7, 2, 7, 7), of(qd.i32, 1, 2, 3, 4, 5)
     found, total, count = zeros(qd.i32, 5), zeros(qd.i32, 5), zeros(qd.i32, 1)
-    scratch = full(qd.u32, max(a.sort_scratch_slots(4, 2), a.reduce_by_key_scratch_slots(5)), 0)
+    scratch = zeros(qd.u32, max(a.sort_scratch_slots(4, 2), a.reduce_by_key_scratch_slots(5)))
     k(
         keys,
         np.zeros_like(keys),

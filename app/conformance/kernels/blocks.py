@@ -4,7 +4,7 @@ import numpy as np
 
 from .... import engine as qd
 from ..feature import Group
-from .kit import F32, I32, of, zeros
+from .kit import F32, I32, filled, of, zeros
 
 feature = Group("blocks", "Blocks", ("blocks",))
 
@@ -21,8 +21,7 @@ def shared():
             qd.simt.block.sync()
             x[i] = row[31 - t]
 
-    x = np.arange(64, dtype=np.int32)
-    k(x)
+    x = filled(k, np.arange(64, dtype=np.int32))
     return [x[:3], x[32:35]]
 
 
@@ -64,9 +63,7 @@ def tree():
             if t == 0:
                 out[i // 64] = part[0]
 
-    out = zeros(qd.i32, 2)
-    k(np.arange(128, dtype=np.int32), out)
-    return [out]
+    return [filled(k, np.arange(128, dtype=np.int32), zeros(qd.i32, 2))]
 
 
 @feature("atomic updates of shared arrays", [[8, 8, 8, 8]])
@@ -84,9 +81,7 @@ def shared_atomics():
             if i < 4:
                 out[i] = count[i]
 
-    out = zeros(qd.i32, 4)
-    k(np.arange(32, dtype=np.int32), out)
-    return [out]
+    return [filled(k, np.arange(32, dtype=np.int32), zeros(qd.i32, 4))]
 
 
 @feature("what other threads wrote to arrays is seen after a barrier", [[1, 2, 3, 0]])
@@ -99,8 +94,7 @@ def global_memory():
             qd.simt.block.sync()
             y[i] = x[(i + 1) % 4]
 
-    y = zeros(qd.i32, 32)
-    k(zeros(qd.i32, 32), y)
+    y = filled(k, zeros(qd.i32, 32), zeros(qd.i32, 32))
     return [y[:4]]
 
 
@@ -117,8 +111,7 @@ def partial_blocks():
             n = 8 if i >= 32 else 10
             x[i] = row[n - 1 - t] if t < n else i
 
-    x = zeros(qd.i32, 40)
-    k(x)
+    x = filled(k, zeros(qd.i32, 40))
     return [x[:3], x[32:34]]
 
 
@@ -142,8 +135,7 @@ def reductions():
             if b.thread_idx() == 0:
                 out[4, i] = a
 
-    out = zeros(qd.i32, 5, 8)
-    k(np.arange(1, 9, dtype=np.int32), out)
+    out = filled(k, np.arange(1, 9, dtype=np.int32), zeros(qd.i32, 5, 8))
     return [out[0, [0, 3, 4]], out[1, [0, 4]], out[2, [0, 4]], out[3, [0, 4]], out[4, [0, 4]]]
 
 
@@ -164,9 +156,7 @@ def scans():
             out[2, i] = b.inclusive_min(x[i], 4, qd.i32)
             out[3, i] = b.exclusive_scan(x[i], 4, times, 1, qd.i32)
 
-    out = zeros(qd.i32, 4, 4)
-    k(of(qd.i32, 3, 1, 4, 2), out)
-    return out
+    return filled(k, of(qd.i32, 3, 1, 4, 2), zeros(qd.i32, 4, 4))
 
 
 @feature("votes of a block", [[2, 2], [0, 0], [1, 1]])
@@ -181,8 +171,7 @@ def votes():
             x[1, i] = b.sync_any_nonzero(i > 5)
             x[2, i] = b.sync_all_nonzero(i < 5)
 
-    x = zeros(qd.i32, 3, 4)
-    k(x)
+    x = filled(k, zeros(qd.i32, 3, 4))
     return x[:, 1:3]
 
 
@@ -195,9 +184,7 @@ def fences():
             qd.simt.block.mem_fence()
             qd.simt.grid.mem_fence()
 
-    x = zeros(qd.i32, 4)
-    k(x)
-    return [x]
+    return [filled(k, zeros(qd.i32, 4))]
 
 
 # ---- subgroups
@@ -215,9 +202,7 @@ def _on_lanes(rows, body, dtype=qd.i32):
         for i in range(32):
             body(i, x)
 
-    x = zeros(dtype, rows, 32)
-    k(x)
-    return x
+    return filled(k, zeros(dtype, rows, 32))
 
 
 @lanes("lane numbers, election, masks", [[2, 0, 7, 4, 7], 1])
@@ -366,6 +351,4 @@ def two_subgroups():
             if _sg.elect():
                 out[i // 32] = total
 
-    out = zeros(qd.i32, 2)
-    k(np.arange(64, dtype=np.int32), out)
-    return [out]
+    return [filled(k, np.arange(64, dtype=np.int32), zeros(qd.i32, 2))]

@@ -2,7 +2,7 @@
 
 from .... import engine as qd
 from ..feature import Group
-from .kit import I32, of, zeros
+from .kit import I32, error_of, of, zeros
 
 feature = Group("checks", "Checks", ("checks",))
 
@@ -13,7 +13,7 @@ def _raised(run):
         run()
         qd.sync()
     except qd.QuadrantsAssertionError as error:
-        return [type(error).__name__, error.message.split(":")[-1].strip(), error.line > 0]
+        return [type(error).__name__, error.message.split(":")[-1].strip()]
     return ["nothing"]
 
 
@@ -26,7 +26,7 @@ def bounds():
 
     x = zeros(qd.i32, 3)
     k(x, 0)
-    kind, text, _ = _raised(lambda: k(x, 1))
+    kind, text = _raised(lambda: k(x, 1))
     return [kind == "QuadrantsAssertionError", "3" in text, x]
 
 
@@ -99,11 +99,7 @@ def wrong_argument():
     def k(a: qd.i32):
         pass
 
-    try:
-        k("x")
-    except qd.QuadrantsRuntimeTypeError as error:
-        return [type(error).__name__]
-    return ["nothing"]
+    return [error_of(qd.QuadrantsRuntimeTypeError, lambda: k("x"))]
 
 
 @compiling(
@@ -117,14 +113,8 @@ def lacking():
         finally:
             x = 2
 
-    found = []
-    for run in (k, lambda: qd.root.pointer(qd.i, 4)):
-        try:
-            run()
-            found.append("nothing")
-        except qd.QuadrantsCompilationError as error:
-            found.append(type(error).__name__)
-    return found
+    runs = (k, lambda: qd.root.pointer(qd.i, 4))
+    return [error_of(qd.QuadrantsCompilationError, run) for run in runs]
 
 
 @compiling("a plain loop that is left at the top level is refused", ["QuadrantsSyntaxError"])
@@ -135,8 +125,4 @@ def left():
             if x[i] > 0:
                 break
 
-    try:
-        k(zeros(qd.i32, 1))
-    except qd.QuadrantsCompilationError as error:
-        return [type(error).__name__]
-    return ["nothing"]
+    return [error_of(qd.QuadrantsCompilationError, lambda: k(zeros(qd.i32, 1)))]

@@ -6,7 +6,7 @@ import numpy as np
 
 from .... import engine as qd
 from ..feature import Group
-from .kit import F32, I32, zeros
+from .kit import F32, I32, filled, zeros
 
 feature = Group("compound", "Vectors, matrices, structs")
 
@@ -286,8 +286,7 @@ def copies_and_references():
         out[2] = v[1]
         out[5] = p.a
 
-    out = zeros(qd.i32, 6)
-    k(out)
+    out = filled(k, zeros(qd.i32, 6))
     return [out[:3], out[3:]]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from .... import engine as qd
 from ..feature import Group
-from .kit import F32, I32, of, zeros
+from .kit import F32, I32, filled, of, zeros
 
 arrays = Group("arrays", "Arrays and tensors")
 
@@ -16,9 +16,7 @@ def host_arrays():
         for i in x:
             x[i] = 2 * i
 
-    x = zeros(qd.i32, 3)
-    k(x)
-    return [x]
+    return [filled(k, zeros(qd.i32, 3))]
 
 
 @arrays("arrays with no axes up to four", [7, [0, 1], [[0, 1], [10, 11]], 123, 1110])
@@ -62,9 +60,7 @@ def extents():
         out[2] = len(x.shape)
         out[3] = x.shape[0] * x.shape[1]
 
-    out = zeros(qd.i32, 4)
-    k(zeros(qd.f32, 3, 4), out)
-    return [out]
+    return [filled(k, zeros(qd.f32, 3, 4), zeros(qd.i32, 4))]
 
 
 @arrays("arrays without elements", [0, [7]])
@@ -113,9 +109,7 @@ def clamped():
         for i in out:
             out[i] = x[at[i]]
 
-    out = zeros(qd.i32, 4)
-    k(of(qd.i32, 10, 11, 12), of(qd.i32, -5, 0, 2, 99), out)
-    return [out]
+    return [filled(k, of(qd.i32, 10, 11, 12), of(qd.i32, -5, 0, 2, 99), zeros(qd.i32, 4))]
 
 
 @arrays("tensors of both backends for one parameter, and None", [[-1, -1], [0, 0]])

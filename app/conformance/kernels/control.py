@@ -2,7 +2,7 @@
 
 from .... import engine as qd
 from ..feature import Group
-from .kit import F32, I32, of, zeros
+from .kit import F32, I32, filled, of, zeros
 
 feature = Group("loops", "Loops and branches")
 
@@ -31,9 +31,7 @@ def negative_ranges():
         for i in range(-3, 2):
             x[i + 3] = i
 
-    x = zeros(qd.i32, 5)
-    k(x)
-    return [x]
+    return [filled(k, zeros(qd.i32, 5))]
 
 
 @feature("bounds are read once", [4, 8])
@@ -76,9 +74,7 @@ def ordered_products():
             x[n] = i * 3 + j
             n += 1
 
-    x = zeros(qd.i32, 12)
-    k(x)
-    return [x]
+    return [filled(k, zeros(qd.i32, 12))]
 
 
 @feature("loops over arrays and grouped indices", [[[0, 1], [1, 2]], 4])
@@ -105,9 +101,7 @@ def neighbours():
             y[I] = x[I - 1] + x[I + 1]
         y[3] = x[3]
 
-    y = zeros(qd.i32, 4)
-    k(of(qd.i32, 0, 1, 2, 3), y)
-    return [y]
+    return [filled(k, of(qd.i32, 0, 1, 2, 3), zeros(qd.i32, 4))]
 
 
 @feature("loops in loops, with bounds that depend on the outer one", [[0, 0, 1, 5, 14, 30]])
@@ -121,9 +115,7 @@ def nested():
                     total += a
             x[i] = total
 
-    x = zeros(qd.i32, 6)
-    k(x)
-    return [x]
+    return [filled(k, zeros(qd.i32, 6))]
 
 
 @feature("while, with a condition of variables", [[0, 1, 7, 2, 5, 8, 16, 3]])
@@ -138,9 +130,7 @@ def while_loops():
                 steps += 1
             x[i] = steps
 
-    x = zeros(qd.i32, 8)
-    k(x)
-    return [x]
+    return [filled(k, zeros(qd.i32, 8))]
 
 
 @feature("break and continue", [[0, 0, 2, 2, 6, 6, 6, 6]])
@@ -159,9 +149,7 @@ def leaving():
                 total += j
             x[i] = total
 
-    x = zeros(qd.i32, 8)
-    k(x)
-    return [x]
+    return [filled(k, zeros(qd.i32, 8))]
 
 
 @feature("while True with break, and continue in it", 25)
@@ -194,9 +182,7 @@ def branches():
             else:
                 x[i] = 30
 
-    x = zeros(qd.i32, 4)
-    k(x)
-    return [x]
+    return [filled(k, zeros(qd.i32, 4))]
 
 
 @feature("static loops and branches", [6, 1])
@@ -273,9 +259,7 @@ def several():
         for i in x:
             x[i] += i + a + b
 
-    x = zeros(qd.i32, 3)
-    k(x)
-    return [x]
+    return [filled(k, zeros(qd.i32, 3))]
 
 
 @feature("many small tasks in one kernel", [[20]])
@@ -286,9 +270,7 @@ def many_tasks():
             for i in x:
                 x[i] += 1
 
-    x = zeros(qd.i32, 1)
-    k(x)
-    return [x]
+    return [filled(k, zeros(qd.i32, 1))]
 
 
 @feature("variables of branches and loops end with them", [3, 8])
@@ -345,6 +327,4 @@ def thread_numbers():
         for i in x:
             x[i] = qd.global_thread_idx()
 
-    x = zeros(qd.i32, 8)
-    k(x)
-    return [x]
+    return [filled(k, zeros(qd.i32, 8))]

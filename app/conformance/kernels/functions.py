@@ -5,7 +5,7 @@ import io
 
 from .... import engine as qd
 from ..feature import Group
-from .kit import F32, I32, of, zeros
+from .kit import F32, I32, filled, of, zeros
 
 feature = Group("functions", "Functions, results, prints")
 
@@ -140,9 +140,7 @@ def real_returns():
         for i in x:
             x[i] = least_divisor(x[i])
 
-    x = of(qd.i32, 7, 9, 10, 49)
-    k(x)
-    return [x]
+    return [filled(k, of(qd.i32, 7, 9, 10, 49))]
 
 
 @feature("real functions with vectors, structs and arrays", [6.0, 7.0, [1.0, 2.0, 3.0]])

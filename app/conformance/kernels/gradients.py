@@ -22,6 +22,14 @@ def real(shape=(), dtype=qd.f64, values=None):
     return x
 
 
+def gradient(kernel, result, variable, *arguments):
+    """Return the derivative of the sum of ``result``, which the kernel writes, by ``variable``."""
+    kernel(*arguments)
+    result.grad.fill(1)
+    kernel.grad(*arguments)
+    return variable.grad.to_numpy()
+
+
 @feature("elements computed from elements", [[0.25, 1.0, 2.25], [1.0, 2.0, 3.0]], rtol=1e-6)
 def elementwise():
     x, y = real(3, qd.f32, [1, 2, 3]), real(3, qd.f32)
@@ -82,10 +90,7 @@ def arrays():
 
     x, y = qd.ndarray(qd.f64, 3, needs_grad=True), qd.ndarray(qd.f64, 1, needs_grad=True)
     x.from_numpy(np.array([1.0, 2.0, 3.0]))
-    k(x, y)
-    y.grad.fill(1.0)
-    k.grad(x, y)
-    return [x.grad.to_numpy()]
+    return [gradient(k, y, x, x, y)]
 
 
 _FUNCTIONS = {
@@ -108,10 +113,7 @@ def functions():
                 y[n] = calls[n](x[n])
 
     x.fill(0.4)
-    k()
-    y.grad.fill(1)
-    k.grad()
-    return x.grad.to_numpy()
+    return gradient(k, y, x)
 
 
 @feature(
@@ -133,10 +135,7 @@ def operators():
 
     a.fill(2)
     b.fill(3)
-    k()
-    y.grad.fill(1)
-    k.grad()
-    da, db = a.grad.to_numpy(), b.grad.to_numpy()
+    da, db = gradient(k, y, a), b.grad.to_numpy()
     return [da[0], db[0], da[1], db[1], da[2], db[2], da[3], db[3], da[4]]
 
 
@@ -152,10 +151,7 @@ def branches():
             else:
                 y[i] = -3.0 * x[i]
 
-    k()
-    y.grad.fill(1)
-    k.grad()
-    return [x.grad.to_numpy()]
+    return [gradient(k, y, x)]
 
 
 @feature("a loop whose variable is carried on a stack", [[0.5 * 5 * 1.5**4, 1.0]], **EXACT)
@@ -171,10 +167,7 @@ def stacked():
                 v *= x[i]
             y[i] = v * (0.5 if i == 0 else 1.0)
 
-    k()
-    y.grad.fill(1)
-    k.grad()
-    return [x.grad.to_numpy()]
+    return [gradient(k, y, x)]
 
 
 _SIN = math.sin(0.7)
@@ -193,10 +186,7 @@ def composed():
                 v = qd.sin(v)
             y[i] = v
 
-    k(3)
-    y.grad.fill(1)
-    k.grad(3)
-    return x.grad.to_numpy()
+    return gradient(k, y, x, 3)
 
 
 @feature("loops in loops with bounds of other loops and of data", [[1.0, 2.0, 14.0]], **EXACT)
@@ -212,10 +202,7 @@ def nested():
                     v = v * x[i]
             y[i] = v * (1.0 if i < 2 else 3.5)
 
-    k()
-    y.grad.fill(1)
-    k.grad()
-    return [x.grad.to_numpy()]
+    return [gradient(k, y, x)]
 
 
 @feature("f32 with stacks of f32 and of integers", [[12.0, 27.0]], rtol=1e-5, **STACKS)
@@ -233,10 +220,7 @@ def single():
                     v = v * x[i]
             y[i] = v
 
-    k(3)
-    y.grad.fill(1)
-    k.grad(3)
-    return [x.grad.to_numpy()]
+    return [gradient(k, y, x, 3)]
 
 
 @feature("elements at indices that arrays hold", [[6.0, 0.0, 0.0, 4.0]], **EXACT)
@@ -325,10 +309,7 @@ def ordered():
         for i in x:
             z[i] = y[i] * x[i] * 4.0
 
-    k()
-    z.grad.fill(1)
-    k.grad()
-    return [x.grad.to_numpy()]
+    return [gradient(k, z, x)]
 
 
 @feature("loops whose iterations are gated by data", [[0.0, 12.0, 0.0, 27.0]], **EXACT)
@@ -345,10 +326,7 @@ def gated():
                     v = v * x[i]
                 y[i] = v
 
-    k()
-    y.grad.fill(1)
-    k.grad()
-    return [x.grad.to_numpy()]
+    return [gradient(k, y, x)]
 
 
 @feature("the longest of many loops sizes the stacks", [[float(n) for n in range(200)]], **EXACT)
@@ -365,10 +343,7 @@ def ragged():
                 v = v * x[i]
             y[i] = v
 
-    k()
-    y.grad.fill(1)
-    k.grad()
-    return [x.grad.to_numpy()]
+    return [gradient(k, y, x)]
 
 
 @feature(

@@ -4,7 +4,7 @@ import enum
 
 from .... import engine as qd
 from ..feature import Group
-from .kit import I32, of
+from .kit import I32, error_of, of
 
 graph = Group("graphs", "Graphs", ("graphs",))
 A0 = qd.types.NDArray[qd.i32, 0]
@@ -170,11 +170,7 @@ def refused():
         for i in x:
             x[i] = 1
 
-    try:
-        k(of(qd.i32, 0))
-    except qd.QuadrantsRuntimeError as error:
-        return [type(error).__name__]
-    return ["nothing"]
+    return [error_of(qd.QuadrantsRuntimeError, lambda: k(of(qd.i32, 0)))]
 
 
 # ---- streams

@@ -1,4 +1,4 @@
-"""Helpers that the modules of features share: short constructors of arrays."""
+"""Helpers that the modules of features share: short constructors of arrays, launches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from .... import engine as qd
 
-__all__ = ["F32", "F64", "I32", "I64", "U32", "U64", "full", "of", "zeros"]
+__all__ = ["F32", "F64", "I32", "I64", "U32", "U64", "error_of", "filled", "of", "zeros"]
 
 I32 = qd.types.NDArray[qd.i32, 1]
 U32 = qd.types.NDArray[qd.u32, 1]
@@ -26,6 +26,16 @@ def zeros(dtype, *shape):
     return np.zeros(shape, dtype=dtype.np)
 
 
-def full(dtype, shape, value):
-    """A NumPy array with one value everywhere."""
-    return np.full(shape, value, dtype=dtype.np)
+def filled(kernel, *arguments):
+    """Launch a kernel; return its last argument, an array that it writes."""
+    kernel(*arguments)
+    return arguments[-1]
+
+
+def error_of(kind, run):
+    """Return the class of the error of this kind that ``run`` raises, by name."""
+    try:
+        run()
+    except kind as error:
+        return type(error).__name__
+    return "nothing"

@@ -6,7 +6,7 @@ import numpy as np
 
 from .... import engine as qd
 from ..feature import ANY, Group
-from .kit import F32, F64, I32, of, zeros
+from .kit import F32, F64, I32, filled, of, zeros
 
 feature = Group("math", "Functions of numbers")
 
@@ -32,9 +32,7 @@ def _applied(function, dtype):
             for i in x:
                 out[i] = function(x[i])
 
-        out = zeros(dtype, len(_X))
-        k(of(dtype, *_X), out)
-        return out
+        return filled(k, of(dtype, *_X), zeros(dtype, len(_X)))
 
     return run
 
@@ -58,9 +56,7 @@ def angles():
         for i in out:
             out[i] = qd.atan2(y[i], x[i])
 
-    out = zeros(qd.f32, 4)
-    k(of(qd.f32, 1, 1, -1, -1), of(qd.f32, 1, -1, -1, 1), out)
-    return out
+    return filled(k, of(qd.f32, 1, 1, -1, -1), of(qd.f32, 1, -1, -1, 1), zeros(qd.f32, 4))
 
 
 @feature("floor, ceil, and round half away from zero", [2, -3, 3, -2, 3, -3, 1, -1])
@@ -73,9 +69,7 @@ def rounding():
             out[4 + i] = qd.round(x[i])
             out[6 + i] = qd.round(x[i] * 0.2, qd.i32)
 
-    out = zeros(qd.f32, 8)
-    k(of(qd.f32, 2.5, -2.5), out)
-    return out
+    return filled(k, of(qd.f32, 2.5, -2.5), zeros(qd.f32, 8))
 
 
 @feature("real powers", [8.0, 0.25, 1.4142135, 1.0], rtol=1e-6)
@@ -97,9 +91,7 @@ def minmax_of_floats():
             out[2] = qd.max(x[2], x[3], 0.0)
             out[3] = qd.min(x[2], x[3], 0.0)
 
-    out = zeros(qd.f32, 4)
-    k(of(qd.f32, 1.0, np.nan, 2.5, -1.5), out)
-    return out
+    return filled(k, of(qd.f32, 1.0, np.nan, 2.5, -1.5), zeros(qd.f32, 4))
 
 
 @feature("isnan and isinf, under fast_math too", [1, 0, 0, 1, 0, 0], fast_math=True)
@@ -110,9 +102,7 @@ def kinds_of_numbers():
             out[2 * i] = qd.math.isnan(x[i])
             out[2 * i + 1] = qd.math.isinf(x[i])
 
-    out = zeros(qd.i32, 6)
-    k(of(qd.f32, np.nan, np.inf, 1.0), out)
-    return out
+    return filled(k, of(qd.f32, np.nan, np.inf, 1.0), zeros(qd.i32, 6))
 
 
 @feature("frexp", [0.75, 4, -0.5, 0])
@@ -142,9 +132,7 @@ def shading():
         out[5] = m.sign(-x)
         out[6] = m.mod(-x - 2.0, 3.0)
 
-    out = zeros(qd.f32, 7)
-    k(0.25, out)
-    return out
+    return filled(k, 0.25, zeros(qd.f32, 7))
 
 
 @feature("log2, degrees, radians, pi, e", [3.0, 180.0, 3.1415927, 2.7182817], rtol=1e-6)
@@ -181,9 +169,7 @@ def functions_of_halves():
             out[1] = qd.exp(x[i])
             out[2] = qd.sqrt(x[i])
 
-    out = zeros(qd.f16, 3)
-    k(of(qd.f16, 0.5), out)
-    return out
+    return filled(k, of(qd.f16, 0.5), zeros(qd.f16, 3))
 
 
 @feature(
@@ -200,9 +186,7 @@ def fast():
             out[1] = qd.rsqrt(x[0] * x[1])
             out[2] = x[2] / x[3]
 
-    out = zeros(qd.f32, 3)
-    k(of(qd.f32, 2.0, 3.0, 10.0, 8.0), out)
-    return out
+    return filled(k, of(qd.f32, 2.0, 3.0, 10.0, 8.0), zeros(qd.f32, 3))
 
 
 # ---- random numbers
@@ -217,8 +201,7 @@ def random_floats():
         for i in x:
             x[i] = qd.random(qd.f32)
 
-    x = zeros(qd.f32, 4000)
-    k(x)
+    x = filled(k, zeros(qd.f32, 4000))
     return [bool(x.min() >= 0), bool(x.max() < 1), bool(abs(x.mean() - 0.5) < 0.02)]
 
 
@@ -243,8 +226,7 @@ def normal_numbers():
         for i in x:
             x[i] = qd.randn()
 
-    x = zeros(qd.f32, 4000)
-    k(x)
+    x = filled(k, zeros(qd.f32, 4000))
     return [bool(abs(x.mean()) < 0.06), bool(abs(x.std() - 1) < 0.06)]
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from .... import engine as qd
 from ..feature import Group
-from .kit import F32, F64, I32, of, zeros
+from .kit import F32, F64, I32, filled, of, zeros
 
 feature = Group("types", "Types and casts")
 
@@ -32,9 +32,7 @@ def _wrapping(name, largest):
                 out[1] = x[i] + x[i]
                 out[2] = x[i] * x[i]
 
-        out = zeros(dtype, 3)
-        k(of(dtype, largest), out)
-        return out
+        return filled(k, of(dtype, largest), zeros(dtype, 3))
 
     return run
 
@@ -52,9 +50,7 @@ def booleans():
         out[2] = qd.cast(a, qd.u1)
         out[3] = (a > 3) * 1 + (a == 7) * 1
 
-    out = zeros(qd.i32, 4)
-    k(7, True, out)
-    return out
+    return filled(k, 7, True, zeros(qd.i32, 4))
 
 
 @feature("arrays of u1 hold a byte an element", [[True, False, True], 2])
@@ -80,9 +76,7 @@ def single():
         out[0] = a + b
         out[1] = c + 1.0
 
-    out = zeros(qd.f32, 2)
-    k(0.1, 0.2, 16777216.0, out)
-    return out
+    return filled(k, 0.1, 0.2, 16777216.0, zeros(qd.f32, 2))
 
 
 @feature(
@@ -94,9 +88,7 @@ def double():
         out[0] = a + b
         out[1] = a * b
 
-    out = zeros(qd.f64, 2)
-    k(0.1, 0.2, out)
-    return out
+    return filled(k, 0.1, 0.2, zeros(qd.f64, 2))
 
 
 @feature("f16 is rounded to 11 bits after each operation", [2048.0, 0.199951171875], ("f16",))
@@ -107,9 +99,7 @@ def half():
             out[0] = x[0] + x[1]
             out[1] = x[2] + x[2]
 
-    out = zeros(qd.f16, 2)
-    k(of(qd.f16, 2048.0, 1.0, 0.1), out)
-    return out
+    return filled(k, of(qd.f16, 2048.0, 1.0, 0.1), zeros(qd.f16, 2))
 
 
 @feature("infinities and NaN, and comparisons with them", [float("inf"), 0, 1, 1, 0])
@@ -124,9 +114,7 @@ def not_finite():
         out[3] = big > 1.0
         out[4] = nan < 1.0
 
-    out = zeros(qd.f32, 5)
-    k(1e30, out)
-    return out
+    return filled(k, 1e30, zeros(qd.f32, 5))
 
 
 @feature("floats become integers by truncation", [2, -2, 0, 100])
@@ -136,9 +124,7 @@ def truncation():
         for i in x:
             out[i] = qd.cast(x[i], qd.i32)
 
-    out = zeros(qd.i32, 4)
-    k(of(qd.f32, 2.9, -2.9, -0.9, 100.5), out)
-    return out
+    return filled(k, of(qd.f32, 2.9, -2.9, -0.9, 100.5), zeros(qd.i32, 4))
 
 
 @feature("floats that do not fit saturate", [2**31 - 1, -(2**31), 0, 255, 0, 127])
@@ -153,9 +139,7 @@ def saturation():
             out[4] = qd.cast(-x[0], qd.u32)
             out[5] = qd.cast(x[0], qd.i8)
 
-    out = zeros(qd.i32, 6)
-    k(of(qd.f32, 1e20, np.nan), out)
-    return out
+    return filled(k, of(qd.f32, 1e20, np.nan), zeros(qd.i32, 6))
 
 
 @feature("integers become narrower by wrapping", [-56, 200, -31072, 34464])
@@ -167,9 +151,7 @@ def narrowing():
         out[2] = qd.cast(b, qd.i16)
         out[3] = qd.cast(b, qd.u16)
 
-    out = zeros(qd.i32, 4)
-    k(200, 100000, out)
-    return out
+    return filled(k, 200, 100000, zeros(qd.i32, 4))
 
 
 @feature("integers become wider with their sign", [-1, 2**64 - 1, 4294967295, 255])
@@ -254,8 +236,7 @@ def every_integer():
             for i in x:
                 x[i] = qd.cast(1, dtype) << qd.cast(i, dtype)
 
-        x = zeros(dtype, 3)
-        k(x)
+        x = filled(k, zeros(dtype, 3))
         outs.append(x)
     return outs
 
@@ -283,6 +264,4 @@ def every_argument():
         out[9] = x
         out[10] = y
 
-    out = zeros(qd.f64, 11)
-    k(-8, -16, -32, -64, 8, 16, 32, 64, True, 1.5, 2.5, out)
-    return out
+    return filled(k, -8, -16, -32, -64, 8, 16, 32, 64, True, 1.5, 2.5, zeros(qd.f64, 11))

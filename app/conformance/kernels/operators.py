@@ -2,7 +2,7 @@
 
 from .... import engine as qd
 from ..feature import Group
-from .kit import I32, I64, U32, of, zeros
+from .kit import I32, I64, U32, filled, of, zeros
 
 feature = Group("operators", "Operators")
 
@@ -14,9 +14,7 @@ def floor_division():
         for i in out:
             out[i] = a[i] // b[i]
 
-    out = zeros(qd.i32, 5)
-    k(of(qd.i32, -7, 7, 7, -7, -1), of(qd.i32, 2, 2, -2, -2, 5), out)
-    return out
+    return filled(k, of(qd.i32, -7, 7, 7, -7, -1), of(qd.i32, 2, 2, -2, -2, 5), zeros(qd.i32, 5))
 
 
 @feature("% has the sign of the divisor", [1, 1, -1, -1, 4])
@@ -26,9 +24,7 @@ def modulo():
         for i in out:
             out[i] = a[i] % b[i]
 
-    out = zeros(qd.i32, 5)
-    k(of(qd.i32, -7, 7, 7, -7, -1), of(qd.i32, 2, 2, -2, -2, 5), out)
-    return out
+    return filled(k, of(qd.i32, -7, 7, 7, -7, -1), of(qd.i32, 2, 2, -2, -2, 5), zeros(qd.i32, 5))
 
 
 @feature("raw_div and raw_mod truncate", [-3, 3, -3, 3, -1, 1, 1, -1])
@@ -39,9 +35,7 @@ def raw_division():
             out[i] = qd.raw_div(a[i], b[i])
             out[4 + i] = qd.raw_mod(a[i], b[i])
 
-    out = zeros(qd.i32, 8)
-    k(of(qd.i32, -7, 7, 7, -7), of(qd.i32, 2, 2, -2, -2), out)
-    return out
+    return filled(k, of(qd.i32, -7, 7, 7, -7), of(qd.i32, 2, 2, -2, -2), zeros(qd.i32, 8))
 
 
 @feature("division of unsigned integers", [2147483647, 1, 4294967295 // 7, 4294967295 % 7])
@@ -53,9 +47,7 @@ def unsigned_division():
         out[2] = a // c
         out[3] = a % c
 
-    out = zeros(qd.u32, 4)
-    k(2**32 - 1, 2, 7, out)
-    return out
+    return filled(k, 2**32 - 1, 2, 7, zeros(qd.u32, 4))
 
 
 @feature(
@@ -69,9 +61,7 @@ def wide_division():
         out[2] = a // 10
         out[3] = a % 10
 
-    out = zeros(qd.i64, 4)
-    k(-(10**11), 3, out)
-    return out
+    return filled(k, -(10**11), 3, zeros(qd.i64, 4))
 
 
 @feature("an integer divided by a variable 0 is 0", [0, 0, 0, 0])
@@ -83,9 +73,7 @@ def by_zero():
         out[2] = qd.raw_div(a, b)
         out[3] = qd.raw_mod(a, b)
 
-    out = of(qd.i32, 9, 9, 9, 9)
-    k(7, 0, out)
-    return out
+    return filled(k, 7, 0, of(qd.i32, 9, 9, 9, 9))
 
 
 @feature("the lowest integer divided by -1 wraps", [-(2**31), 0])
@@ -95,9 +83,7 @@ def lowest_by_minus_one():
         out[0] = a // b
         out[1] = a % b
 
-    out = zeros(qd.i32, 2)
-    k(-(2**31), -1, out)
-    return out
+    return filled(k, -(2**31), -1, zeros(qd.i32, 2))
 
 
 @feature("/ of integers is real division", [3.5, -0.25])
@@ -128,9 +114,7 @@ def shifts():
         out[3] = 1 << 2
         out[4] = qd.bit_shr(a - 1, 1)
 
-    out = zeros(qd.i32, 5)
-    k(-7, 4, out)
-    return out
+    return filled(k, -7, 4, zeros(qd.i32, 5))
 
 
 @feature("shifts of 64-bit and unsigned integers", [2**40, -(2**23), 2**63, 1])
@@ -162,9 +146,7 @@ def comparisons():
         out[4] = a == b
         out[5] = a != b
 
-    out = zeros(qd.i32, 6)
-    k(-1, 1, 2**32 - 1, 1, out)
-    return out
+    return filled(k, -1, 1, 2**32 - 1, 1, zeros(qd.i32, 6))
 
 
 @feature("chained comparisons", [1, 0])
@@ -194,9 +176,7 @@ def boolean_operators():
             calls += 1
         out[4] = calls
 
-    out = zeros(qd.i32, 5)
-    k(0, out)
-    return out
+    return filled(k, 0, zeros(qd.i32, 5))
 
 
 @feature("a if c else b computes one side", [10, 1])
@@ -236,9 +216,7 @@ def powers():
         out[4] = 1 ** (n - 20)
         out[5] = a ** (n - 20)
 
-    out = zeros(qd.f32, 6)
-    k(2, 10, 0.5, out)
-    return out
+    return filled(k, 2, 10, 0.5, zeros(qd.f32, 6))
 
 
 @feature("abs, min and max of integers", [7, -7, 7, 2147483647, 0])
@@ -251,9 +229,7 @@ def extremes():
         out[3] = max(b, 5)
         out[4] = min(b, 0)
 
-    out = zeros(qd.i64, 5)
-    k(-7, 2147483647, out)
-    return out
+    return filled(k, -7, 2147483647, zeros(qd.i64, 5))
 
 
 @feature("augmented assignments of every operator", [7, 3, 10, 5, 1, 4, 2, 2, 6, 4])
@@ -283,9 +259,7 @@ def augmented():
         b ^= 2
         out[9] = b
 
-    out = zeros(qd.i32, 10)
-    k(5, out)
-    return out
+    return filled(k, 5, zeros(qd.i32, 10))
 
 
 @feature("counts of bits: popcnt, clz, ffs", [2, 28, 3, 0, 32, 0, 64, 0, 1])
@@ -302,6 +276,4 @@ def bit_counts():
         out[7] = qd.clz(b)
         out[8] = qd.ffs(b)
 
-    out = zeros(qd.i32, 9)
-    k(12, -1, out)
-    return out
+    return filled(k, 12, -1, zeros(qd.i32, 9))

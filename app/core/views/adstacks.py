@@ -12,6 +12,7 @@ from ....engine.inspect.record import AutodiffRecord, BackendRecord, KernelRecor
 from ....engine.inspect.record_autodiff import PredicateRecord, SizeRow, StackRecord, StackTask
 from .. import format as fmt
 from ..lines import Line, Span, cell, table, trimmed
+from .errors import why_uncompiled
 
 __all__ = [
     "REDUCER_HEAD", "STACK_HEADS", "Shown", "chosen_stack", "fact_lines", "fact_texts",
@@ -67,12 +68,7 @@ def why_none(record: Record, kernel: KernelRecord) -> list[str]:
             "This kernel has no gradient: neither its arguments nor the fields it uses have one.",
             "Arrays and fields made with needs_grad=True do; a workload can return such arrays.",
         ]
-    errors = [*chosen.errors, *(e for b in chosen.backends for e in b.errors)]
-    texts = dict.fromkeys(fmt.error_text(e) for e in errors)
-    if not texts:
-        texts = dict.fromkeys(f"{b.backend}: {b.reason}" for b in chosen.backends if b.reason)
-    lines = [line for text in texts for line in text.splitlines()]
-    return [f"{chosen.name} has not been compiled.", *lines]
+    return [f"{chosen.name} has not been compiled.", *why_uncompiled(chosen)]
 
 
 def stacks_of(autodiff: AutodiffRecord) -> list[tuple[StackTask, StackRecord, str]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from ....engine.inspect.record_bisection import Bisection, ChangedOp, Commit
 from ..format import counted
 from ..lines import Line, Span, ir_spans, wrapped
+from .source_lines import source_at
 
 __all__ = ["bisection_lines"]
 
@@ -78,8 +79,7 @@ def _commit(commit: Commit | None) -> list[tuple[str, str]]:
 def _change(change: ChangedOp, texts: Mapping[str, str]) -> Iterator[Line]:
     if change.line:
         where = f"{os.path.basename(change.file)}:{change.line}"
-        lines = texts.get(change.file, "").split("\n")
-        source = lines[change.line - 1].strip() if 0 < change.line <= len(lines) else ""
+        source = source_at(texts, change.file, change.line).strip()
         yield Line(((f"  {where}  ", "accent"), (source, "")), line=change.line)
     if change.op < 0 and change.before[:1].isdigit():
         yield Line((("    ", ""), (f"{change.before} -> {change.after}", "")))

@@ -17,11 +17,11 @@ from ..lines import Line, Span
 from .changes import UNSEEN, Files, diff_lines, listing_lines, readable_of
 
 __all__ = [
-    "aligned_lines", "comparison_lines", "compiles_of", "kernel_lines", "pair_of", "parted",
-    "parted_lines", "summary", "times_text",
+    "WORDS", "aligned_lines", "comparison_lines", "compiles_of", "kernel_lines", "pair_of",
+    "parted", "parted_lines", "sides", "summary", "times_text", "verdict_word",
 ]  # fmt: skip
 
-_WORDS = {"same": "no change", "differs": "differs", "unknown": "unknown"}
+WORDS = {"same": "no change", "differs": "differs", "unknown": "unknown"}
 _STYLES = {"same": "dim", "differs": "warn", "unknown": "warn"}
 _VERDICTS = {"better": "ok", "worse": "warn", "faster": "ok", "slower": "warn"}
 
@@ -108,13 +108,10 @@ def _of_backend(found: BackendComparison) -> list[Span]:
         parts.append((found.reason, "warn"))
     if where := parted(found):
         parts.append((where, "accent"))
-    name = found.after if found.before == found.after else f"{found.before} -> {found.after}"
-    return [(f"{name}: ", "accent"), *parts] if not parts else _named(name, parts)
-
-
-def _named(name: str, parts: list[Span]) -> list[Span]:
+    if not parts:
+        return [(f"{sides(found)}: ", "accent")]
     (text, style), *rest = parts
-    return [(f"{name}: {text}", style), *rest]
+    return [(f"{sides(found)}: {text}", style), *rest]
 
 
 def comparison_lines(found: Comparison) -> Iterator[Line]:
@@ -127,12 +124,22 @@ def comparison_lines(found: Comparison) -> Iterator[Line]:
         yield Line((("no kernels to compare", "warn"),))
 
 
+def verdict_word(kernel: KernelComparison) -> str:
+    """``added``, ``removed``, or the word for its state."""
+    return kernel.change if kernel.change in ("added", "removed") else WORDS[kernel.state]
+
+
+def sides(found: BackendComparison) -> str:
+    """The backend; both, where they differ: ``cpu -> cuda``."""
+    return found.after if found.before == found.after else f"{found.before} -> {found.after}"
+
+
 def kernel_lines(kernel: KernelComparison) -> Iterator[Line]:
     """A kernel and what differs on each backend."""
     name = kernel.name
     if kernel.change == "renamed":
         name = f"{kernel.before.rpartition(':')[2]} -> {kernel.name}"
-    word = kernel.change if kernel.change in ("added", "removed") else _WORDS[kernel.state]
+    word = verdict_word(kernel)
     why = f": {kernel.reason}" if kernel.reason else ""
     yield Line(((name, "title"), (f"  {word}{why}", _STYLES[kernel.state])))
     if kernel.signature:
@@ -144,11 +151,11 @@ def kernel_lines(kernel: KernelComparison) -> Iterator[Line]:
 
 
 def _backend_lines(backend: BackendComparison) -> Iterator[Line]:
-    name = backend.after
-    if backend.before != backend.after:
-        name = f"{backend.before} -> {backend.after}"
     why = f": {backend.reason}" if backend.reason else ""
-    spans = ((f"  {name}  ", "accent"), (_WORDS[backend.state] + why, _STYLES[backend.state]))
+    spans = (
+        (f"  {sides(backend)}  ", "accent"),
+        (WORDS[backend.state] + why, _STYLES[backend.state]),
+    )
     yield Line(spans)
     if where := parted(backend):
         yield Line(((f"    {where}", ""),))
@@ -266,9 +273,7 @@ def _effect(run: PassRun | None) -> str:
         return "not run"
     if run.state != "changed":
         return "no effect" if run.state == "noop" else run.state
-    parts = [f"{sign}{n}" for sign, n in (("+", run.added), ("-", run.removed),
-             ("~", run.rewritten), (">", run.moved)) if n]  # fmt: skip
-    return " ".join(parts) or "changed"
+    return fmt.changed_ops(run) or "changed"
 
 
 def _place(compiled: CompileRecord, runs: Sequence[int]) -> int:

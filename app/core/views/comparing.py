@@ -9,7 +9,7 @@ from ....engine.inspect.record import KernelRecord
 from ..lines import Line, Span
 from ..memo import by_identity
 from ..saves import Save
-from .compared import aligned_lines, compiles_of, kernel_lines
+from .compared import aligned_lines, compiles_of, kernel_lines, sides
 
 __all__ = ["backend_pairs", "choices", "shown_backend", "versus_lines"]
 
@@ -103,7 +103,9 @@ def versus_lines(
     compiles = compiles_of(shown, old, new)
     if compiles is None or not shown.passes:
         return out
-    name = shown.after if shown.before == shown.after else f"{shown.before} -> {shown.after}"
     more = f", {len(found.backends)} backends" if len(found.backends) > 1 else ""
-    out += [Line(()), _head(f"Passes on {name}{more}: what each did in {names[0]} | in {names[1]}")]
+    out += [
+        Line(()),
+        _head(f"Passes on {sides(shown)}{more}: what each did in {names[0]} | in {names[1]}"),
+    ]
     return out + aligned_lines(shown, *compiles, whole)

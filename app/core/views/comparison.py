@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from ....engine.inspect.record import (
@@ -14,7 +13,7 @@ from ....engine.inspect.record import (
 )
 from ....engine.inspect.verdicts import DEVICE_TIME, WALL_CLOCK
 from .. import format as fmt
-from ..lines import Line, Span, cell, table
+from ..lines import Line, Span, cell, table, used_columns
 from ..pending import all_of, state_of
 
 __all__ = [
@@ -36,6 +35,7 @@ HEADER: Final = (
     "backend", "launch", "device", "against", "agreement", "cold", "warm", "size", "rate",
 )  # fmt: skip
 """Names of all columns; `comparison_table` leaves out those that say nothing of a kernel."""
+_ALWAYS: Final = ("backend", "launch")
 _RIGHT: Final = (False, True, True, False, False, True, True, True, True)
 _LIMITS: Final = (16, 36, 17, 48, 60, 8, 8, 9, 32)
 _GAP: Final = 2
@@ -148,15 +148,8 @@ def comparison_rows(kernel: KernelRecord) -> list[tuple[str, ...]]:
 def comparison_table(kernel: KernelRecord) -> tuple[list[str], list[list[str]]]:
     """(header, rows) with the columns that say something."""
     rows = comparison_rows(kernel)
-    used = _used(rows)
+    used = used_columns(HEADER, rows, _ALWAYS)
     return [HEADER[i] for i in used], [[row[i] for i in used] for row in rows]
-
-
-def _used(rows: Sequence[Sequence[str]]) -> list[int]:
-    return [
-        i for i, name in enumerate(HEADER)
-        if name in ("backend", "launch") or any(row[i] for row in rows)
-    ]  # fmt: skip
 
 
 def _row(kernel: KernelRecord, backend: BackendRecord) -> list[Span]:
@@ -228,7 +221,7 @@ def comparison_lines(kernel: KernelRecord, ascii_only: bool = False, width: int 
         row = _row(kernel, backend)
         row[at] = (fmt.against_short(verdict_of(kernel, backend.backend), heading), row[at][1])
         rows.append(row)
-    used = _used([[text for text, _ in row] for row in rows])
+    used = used_columns(HEADER, [[text for text, _ in row] for row in rows], _ALWAYS)
     names = [heading if i == at else HEADER[i] for i in used]
     launched = [last_launch(backend) is not None for backend in kernel.backends]
     head, lines = table(

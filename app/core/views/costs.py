@@ -63,13 +63,9 @@ class LineSum(NamedTuple):
     inner: tuple[LineSum, ...] = ()
 
 
-def cost_of(backend: BackendRecord | None, workload: str | None = None) -> CostRecord | None:
-    """The costs of a backend's launches; those with its last workload, the largest, by default."""
-    if backend is None or not backend.costs:
-        return None
-    if workload is None:
-        return backend.costs[-1]
-    return next((c for c in backend.costs if c.workload == workload), None)
+def cost_of(backend: BackendRecord | None) -> CostRecord | None:
+    """The costs of a backend's launches with its last workload, the largest."""
+    return backend.costs[-1] if backend is not None and backend.costs else None
 
 
 def line_sums(cost: CostRecord) -> list[LineSum]:
@@ -155,43 +151,30 @@ class Ranked(NamedTuple):
     launched once."""
 
     kernel: KernelRecord
-    backend: str
-    workload: str
     sum: LineSum
     whole: float
 
 
-def most_expensive(
-    kernels: Iterable[KernelRecord], most: int = 5, backend: str = ""
-) -> list[Ranked]:
-    """The most expensive lines, for the largest workload of each kernel; those that count.
-
-    backend: the one that counts; empty for the first of each kernel that was launched.
-    """
+def most_expensive(kernels: Iterable[KernelRecord], most: int = 5) -> list[Ranked]:
+    """The most expensive lines, for the largest workload of each kernel on the first backend that
+    it was launched on; those that count."""
     found: list[Ranked] = []
     total = 0.0
     for kernel in kernels:
-        own = next(
-            (b for b in kernel.backends if b.costs and backend in ("", b.backend)), None
-        )  # fmt: skip
-        cost = cost_of(own)
-        if own is None or cost is None:
-            continue
-        total += sum(t.us or 0.0 for t in cost.tasks)
-        found += [
-            Ranked(kernel, own.backend, cost.workload, s, 0.0) for s in line_sums(cost) if s.us
-        ]
+        cost = cost_of(next((b for b in kernel.backends if b.costs), None))
+        if cost is not None:
+            total += sum(t.us or 0.0 for t in cost.tasks)
+            found += [Ranked(kernel, s, 0.0) for s in line_sums(cost) if s.us]
     found.sort(key=lambda one: -(one.sum.us or 0.0))
     found = [one._replace(whole=(one.sum.us or 0.0) / total if total else 0.0) for one in found]
     return [one for i, one in enumerate(found[:most]) if not i or one.whole >= _LEAST]
 
 
 def top_lines(
-    kernels: Iterable[KernelRecord], files: Sequence[FileRecord], most: int = 5,
-    ascii_only: bool = False, backend: str = "",
-) -> list[Line]:  # fmt: skip
+    kernels: Iterable[KernelRecord], files: Sequence[FileRecord], most: int = 5
+) -> list[Line]:
     """The most expensive lines as a table; the key of a line is (kernel id, line)."""
-    ranked = most_expensive(kernels, most, backend)
+    ranked = most_expensive(kernels, most)
     out: list[Line] = []
     width = max((len(_place(one.sum)) for one in ranked), default=0)
     names = max((len(one.kernel.name) for one in ranked), default=0)
@@ -303,19 +286,16 @@ def amounts(one: LineSum) -> tuple[str, str, str, str]:
     return f"{at_most}{fmt.count(one.runs)}", bytes, travel, flops
 
 
-def line_table(cost: CostRecord, files: Sequence[FileRecord], all_lines: bool = True) -> list[Line]:
+def line_table(cost: CostRecord, files: Sequence[FileRecord]) -> list[Line]:
     """The lines of a kernel by time, code inlined into one below it."""
     head = (f"{'line':>6} {'time':>9} {'share':>6}  {'limit':<10} {'runs':>9} {'bytes':>10} "
             f"{'travel':>12} {'flops':>8}  source")  # fmt: skip
     out = [Line(((head, "head"),))]
-    sums = line_sums(cost)
-    for one in sums:
+    for one in line_sums(cost):
         out.append(_line(one, str(one.line), source_text(files, one.file, one.line).strip()))
-        if all_lines:
-            for inner in one.inner:
-                place = f"{os.path.basename(inner.file)}:{inner.line}"
-                text = source_text(files, inner.file, inner.line).strip()
-                out.append(_line(inner, "", f"  {place}  {text}")._replace(line=one.line))
+        for inner in one.inner:
+            text = source_text(files, inner.file, inner.line).strip()
+            out.append(_line(inner, "", f"  {_place(inner)}  {text}")._replace(line=one.line))
     rest = unmapped(cost)
     if any(not line.line for line in cost.lines):
         out.append(Line(((f"{'':>6} {'':>9} {rest:>6.1%}  no source line", "dim"),)))

@@ -9,7 +9,7 @@ from .. import format as fmt
 from ..failing import no_gradient
 from ..lines import Line
 
-__all__ = ["by_backends", "error_lines", "errors_of", "headline"]
+__all__ = ["by_backends", "error_lines", "errors_of", "headline", "why_uncompiled"]
 
 
 def errors_of(
@@ -40,6 +40,15 @@ def errors_of(
             seen.add(mark)
             out.append(error)
     return out
+
+
+def why_uncompiled(kernel: KernelRecord) -> list[str]:
+    """The reasons why a kernel was not compiled: its errors, else those of the backends."""
+    errors = [*kernel.errors, *(e for b in kernel.backends for e in b.errors)]
+    texts = dict.fromkeys(fmt.error_text(e) for e in errors)
+    if not texts:
+        texts = dict.fromkeys(f"{b.backend}: {b.reason}" for b in kernel.backends if b.reason)
+    return [line for text in texts for line in text.splitlines()]
 
 
 def by_backends(kernel: KernelRecord) -> list[tuple[ErrorRecord, str]]:

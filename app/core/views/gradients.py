@@ -12,6 +12,7 @@ from ....engine.inspect.record_gradient import (
     GradientStep,
 )
 from ..lines import Line
+from .source_lines import source_at
 
 __all__ = ["gradient_lines"]
 
@@ -35,7 +36,7 @@ def gradient_lines(found: GradientReport, texts: Mapping[str, str] | None = None
     facts = [("reason", found.reason), ("cause", _CAUSES.get(found.cause, "")), ("why", found.why)]
     if found.line:
         where = f"{os.path.basename(found.file)}:{found.line}"
-        facts.append(("where", f"{where}  {_source(texts, found.file, found.line).strip()}"))
+        facts.append(("where", f"{where}  {source_at(texts, found.file, found.line).strip()}"))
     if found.name:
         facts += [
             ("reverse", _reverse(found)),
@@ -102,11 +103,6 @@ def _number(value: float | None) -> str:
     return "unknown" if value is None else f"{value:.9g}"
 
 
-def _source(texts: Mapping[str, str], file: str, line: int) -> str:
-    lines = texts.get(file, "").split("\n")
-    return lines[line - 1] if 0 < line <= len(lines) else ""
-
-
 def _row(row: GradientStep, texts: Mapping[str, str]) -> Line:
     at = f"  iteration {', '.join(map(str, row.iteration))}" if row.iteration else ""
     value = "" if row.value is None else f" = {row.value:.6g}"
@@ -115,5 +111,5 @@ def _row(row: GradientStep, texts: Mapping[str, str]) -> Line:
     return Line((
         (f"  {os.path.basename(row.file)}:{row.line:<5}", "accent"),
         (f"{row.text}{value}", ""), (at, "dim"), (f"   {rule}", "bad" if row.wrong else "dim"),
-        (f"   {_source(texts, row.file, row.line).strip()}", "dim"),
+        (f"   {source_at(texts, row.file, row.line).strip()}", "dim"),
     ), line=row.line)  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Final
 
 from ....engine.inspect.record import BackendRecord, CompileRecord, MachineKernel, MachineRecord
 from .. import format as fmt
-from ..lines import Line, table
+from ..lines import Line, table, used_columns
 
 __all__ = [
     "HEADER", "facts", "machine_lines", "machine_rows", "machine_table", "registers", "spills",
@@ -19,6 +19,7 @@ HEADER: Final = (
     "barriers", "code", "occupancy", "grid",
 )  # fmt: skip
 """Names of all columns; `machine_table` leaves out those that say nothing of a module."""
+_ALWAYS: Final = ("task", "grid")
 _RIGHT: Final = (False, *(True,) * 10, False, False)
 _LIMITS: Final = (34, 6, 9, 6, 12, 16, 9, 9, 9, 8, 9, 44, 100)
 
@@ -76,16 +77,8 @@ def machine_rows(compiled: CompileRecord) -> list[tuple[str, ...]]:
 def machine_table(compiled: CompileRecord) -> tuple[list[str], list[list[str]]]:
     """(header, rows) with the columns that say something."""
     rows = machine_rows(compiled)
-    used = _used(rows)
+    used = used_columns(HEADER, rows, _ALWAYS)
     return [HEADER[i] for i in used], [[row[i] for i in used] for row in rows]
-
-
-def _used(rows: Sequence[Sequence[str]]) -> list[int]:
-    return [
-        i
-        for i, name in enumerate(HEADER)
-        if name in ("task", "grid") or any(row[i] for row in rows)
-    ]  # fmt: skip
 
 
 def _row(compiled: CompileRecord, kernel: MachineKernel) -> tuple[str, ...]:
@@ -148,7 +141,7 @@ def machine_lines(backend: BackendRecord | None) -> list[Line]:
     rows = machine_rows(compiled)
     cells = [_styled(row) for row in rows]
     keys = [("machine", k.symbol) for k in machine.kernels]
-    used = _used(rows)
+    used = used_columns(HEADER, rows, _ALWAYS)
     head, lines = table(
         [HEADER[i] for i in used],
         [[row[i] for i in used] for row in cells],

@@ -21,7 +21,9 @@ from ..lines import Line, Span, cell, table
 from .machine import registers, spills
 from .matrix_cells import caches, cell_of, reason, sign, sign_of, smaller, statements
 
-__all__ = ["Matrix", "absent", "backends_in_order", "backends_of", "matrix", "unlaunched"]
+__all__ = [
+    "Matrix", "absent", "backends_in_order", "backends_of", "matrix", "rare_columns", "unlaunched",
+]  # fmt: skip
 
 
 class Matrix(NamedTuple):
@@ -209,6 +211,18 @@ def unlaunched(record: Record) -> list[tuple[str, str]]:
     return out
 
 
+def rare_columns(record: Record, name: str) -> dict[str, bool]:
+    """The columns that not every backend has something for: True if this one has."""
+    found = [b for k in record.kernels if (b := k.backend(name)) is not None]
+    machines = [b.compile.machine for b in found if b.compile is not None]
+    return {
+        "against": any(v.backend == name for k in record.kernels for v in k.verdicts),
+        "device": any(x.by_device for b in found for x in b.launches),
+        "registers": any(registers(m) for m in machines),
+        "spills": any(spills(m) for m in machines),
+    }
+
+
 # ---- drawing
 
 
@@ -263,16 +277,8 @@ class _MatrixDrawing:
         No backend is compared with itself; a backend that launches and whose code has registers has
         more columns, if there is room. No backend is without any column.
         """
-        kernels = self.record.kernels
-        found = [b for k in kernels if (b := k.backend(name)) is not None]
-        machines = [b.compile.machine for b in found if b.compile is not None]
         out = [*columns, *(("registers", "spills") if "rate" in columns else ())]
-        known = {
-            "against": any(v.backend == name for k in kernels for v in k.verdicts),
-            "device": any(x.by_device for b in found for x in b.launches),
-            "registers": any(registers(m) for m in machines),
-            "spills": any(spills(m) for m in machines),
-        }
+        known = rare_columns(self.record, name)
         return [c for c in out if known.get(c, True)] or ["size"]
 
     def _one(self, name: str, column: str) -> _Column:

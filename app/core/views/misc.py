@@ -8,13 +8,7 @@ from ....engine.inspect.record import ConfigEntry, PassRun, Record
 from ..lines import LazyLines, Line
 from ..memo import by_identity
 
-__all__ = [
-    "config_of",
-    "log_lines",
-    "options_by_file",
-    "options_of",
-    "remark_lines",
-]
+__all__ = ["config_of", "log_lines", "options_by_file", "options_of", "remark_lines"]
 
 
 def config_of(record: Record, kernel: str) -> tuple[ConfigEntry, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from ....engine.inspect.record_nans import LinePrecision, NanReport, NanRow
 from ..lines import Line, Span
+from .source_lines import source_at
 
 __all__ = ["nan_lines"]
 
@@ -52,13 +53,8 @@ def _where(found: NanReport) -> str:
     return text
 
 
-def _source(texts: Mapping[str, str], file: str, line: int) -> str:
-    lines = texts.get(file, "").split("\n")
-    return lines[line - 1] if 0 < line <= len(lines) else ""
-
-
 def _caret(found: NanReport, texts: Mapping[str, str]) -> Iterator[Line]:
-    text = _source(texts, found.file, found.line)
+    text = source_at(texts, found.file, found.line)
     where = f"  {os.path.basename(found.file)}:{found.line}  "
     yield Line(((where, "accent"), (text.strip(), "")), line=found.line)
     indent = len(text) - len(text.lstrip())
@@ -75,7 +71,7 @@ def _row(word: str, row: NanRow, texts: Mapping[str, str]) -> Line:
         (f"  {word:<5}", "dim"),
         (f"{os.path.basename(row.file)}:{row.line:<5}", "accent"),
         (f"{row.text} = {value}" if value else row.text, style),
-        (f"   {_source(texts, row.file, row.line).strip()}", "dim"),
+        (f"   {source_at(texts, row.file, row.line).strip()}", "dim"),
     ]
     return Line(tuple(spans), line=row.line)
 
@@ -91,5 +87,5 @@ def _table(rows: tuple[LinePrecision, ...], texts: Mapping[str, str]) -> Iterato
         yield Line((
             (f"  {row.line:>5}  ", "accent"), (f"{figures}  {values}", ""),
             (f"  {row.op} {row.dtype}{at}", ""),
-            (f"  {_source(texts, row.file, row.line).strip()}", "dim"),
+            (f"  {source_at(texts, row.file, row.line).strip()}", "dim"),
         ), line=row.line)  # fmt: skip

@@ -12,7 +12,7 @@ from .. import format as fmt
 from ..forms import accepts
 from ..lines import Line, Span, table
 from ..memo import by_identity
-from .compared import kernel_lines
+from .compared import WORDS, kernel_lines
 from .misc import config_of
 
 __all__ = ["ab_lines", "form_lines", "same_sources"]
@@ -69,7 +69,7 @@ def ab_lines(base: Record, now: Record, selected: str) -> Sequence[Line]:
             continue
         for b in one.backends:
             timing = b.timings[-1] if b.timings else None
-            verdict = timing.verdict if timing is not None else _word(b.state)
+            verdict = timing.verdict if timing is not None else WORDS[b.state]
             style = {"better": "ok", "worse": "warn", "differs": "warn"}.get(verdict, "dim")
             times = _time(old, b.before), _time(new, b.after)
             if timing is not None and timing.clock != WALL_CLOCK:  # what the ratio is of
@@ -93,10 +93,6 @@ def ab_lines(base: Record, now: Record, selected: str) -> Sequence[Line]:
     if chosen is not None:
         out += [Line(()), *kernel_lines(chosen)]
     return out
-
-
-def _word(state: str) -> str:
-    return {"same": "no change", "differs": "differs", "unknown": "unknown"}[state]
 
 
 def _options(base: Record, now: Record, selected: str) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ....engine.inspect.record import CompileRecord
 from ..lines import Span
 from ..memo import by_identity
 
-__all__ = ["gutter", "op_lines", "user_line", "user_lines"]
+__all__ = ["gutter", "op_lines", "source_at", "user_line", "user_lines"]
 
 
 def user_line(compiled: CompileRecord, index: int) -> int:
@@ -35,6 +37,12 @@ def op_lines(compiled: CompileRecord) -> dict[int, int]:
             if op >= 0 and loc >= 0:
                 out[op] = lines[loc]
     return out
+
+
+def source_at(texts: Mapping[str, str], file: str, line: int) -> str:
+    """A line of a file; empty if there is none. texts: of files, by path."""
+    lines = texts.get(file, "").split("\n")
+    return lines[line - 1] if 0 < line <= len(lines) else ""
 
 
 def gutter(line: int) -> Span:

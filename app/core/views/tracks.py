@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ....engine.inspect.record import CompileRecord, FileRecord, KernelRecord, Record, RunName
 from ....engine.inspect.tracking import CodePlace, Event, Track, Tracker
-from ..format import counted
+from ..format import counted, placed, text_rank, text_title
 from ..lines import Line, Span, cell, ir_spans, prose_spans, python_spans, readable_spans
 from ..memo import by_identity
 from ..state import names_of
@@ -18,11 +18,6 @@ __all__ = [
     "track_values", "tracks_at",
 ]  # fmt: skip
 
-_TEXTS: Final = {
-    "opencl_c": "OpenCL C", "llvm_ir": "LLVM IR", "llvm_ir_optimized": "optimised LLVM IR",
-    "spirv": "SPIR-V", "isa": "AMDGPU assembly", "ptx": "PTX", "sass": "SASS", "asm": "assembly",
-}  # fmt: skip
-_ORDER: Final = {name: i for i, name in enumerate(_TEXTS)}
 _STYLES: Final = {
     "born": "num", "merged": "accent", "deleted": "bad", "rewritten": "warn", "moved": "move",
     "failed": "bad",
@@ -216,9 +211,7 @@ def where_of(event: Event) -> str:
     """``simplify_I/2 alg_simp``, with the task in brackets."""
     if event.run < 0:
         return "front end"
-    round = f"/{event.round}" if event.round else ""
-    task = f" [{event.task}]" if event.task is not None else ""
-    return f"{event.stage}{round} {event.pass_name}{task}"
+    return placed(event.stage, event.round, event.pass_name, event.task)
 
 
 def _text(event: Event, after: str) -> str:
@@ -234,8 +227,8 @@ def _text(event: Event, after: str) -> str:
 def _code(track: Track, narrow: bool) -> list[Line]:
     end = len(track.events)
     out: list[Line] = []
-    for place in sorted(track.code, key=lambda x: _ORDER.get(x.text, -1)):
-        title = _TEXTS.get(place.text, place.text)
+    for place in sorted(track.code, key=lambda x: text_rank(x.text)):
+        title = text_title(place.text)
         key = Place(track.op, end, place.text)
         out.append(_row(track, key, title, "code", "dim", _lines_of(place), narrow))
     for r in track.remarks:

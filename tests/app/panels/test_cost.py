@@ -9,7 +9,7 @@ from qd_studio.app.core.views import costs
 from qd_studio.app.core.views.home import detail
 from qd_studio.app.panels import tabs
 from qd_studio.app.panels.source import source_lines
-from qd_studio.app.report import to_html, to_markdown
+from qd_studio.app.report import render
 from qd_studio.app.show import show
 from qd_studio.engine.inspect import record as rec
 
@@ -95,9 +95,9 @@ def test_times_of_an_older_save_are_not_drawn_at_lines_of_this_one():
 
 
 def test_reports_have_the_most_expensive_lines():
-    text = to_markdown(record())
+    text = render(record(), ".md")
     assert "Costs by line on cpu" in text and "10.0% of the time has no source line" in text
-    assert "Costs by line on cpu" in to_html(record())
+    assert "Costs by line on cpu" in render(record(), ".html")
 
 
 @pytest.mark.sampled(1)

@@ -118,8 +118,8 @@ async def test_a_panel_of_another_distribution_is_everywhere(plugins):
     assert [panel.id for panel in panels.tabs()][-1] == "their-notes"
     assert show(record, "their-notes") == "== their-notes\ntwo notes\n"
     assert '"their-notes": 2' in show(record, "their-notes", as_json=True)
-    assert "two notes in Markdown" in report.to_markdown(record)
-    assert "<p>two notes in HTML</p>" in report.to_html(record)
+    assert "two notes in Markdown" in report.render(record, ".md")
+    assert "<p>two notes in HTML</p>" in report.render(record, ".html")
     assert "two notes" in await last_tab(record)
 
 
@@ -146,8 +146,8 @@ async def test_a_panel_that_cannot_be_used_says_why(plugins, why, tmp_path, caps
     save(record, tmp_path / "a.qds")
     assert cli.main(["show", str(tmp_path / "a.qds"), "--panel", panel.id]) == 3
     assert words in capsys.readouterr().err
-    assert words in report.to_markdown(record).replace("\\", "")
-    assert report.to_html(record).count('<p class="bad">panel ') == 1
+    assert words in report.render(record, ".md").replace("\\", "")
+    assert report.render(record, ".html").count('<p class="bad">panel ') == 1
     async with studio(record) as (app, pilot):
         await press(pilot, "enter", "shift+tab")  # to the last tab
         assert entry[0] in text_of(app)
@@ -172,8 +172,8 @@ async def test_an_exception_in_a_panel_costs_that_panel_only(plugins):
     for as_json in (False, True):
         with pytest.raises(NothingToShow, match=wanted):
             show(record, "their-notes", as_json=as_json)
-    assert wanted in report.to_markdown(record).replace("\\", "")
-    assert "RuntimeError: not today" in report.to_html(record)
+    assert wanted in report.render(record, ".md").replace("\\", "")
+    assert "RuntimeError: not today" in report.render(record, ".html")
     assert wanted in await last_tab(record)
 
 
@@ -190,8 +190,8 @@ async def test_a_panel_that_returns_something_else_costs_that_panel_only(plugins
     for as_json in (False, True):
         with pytest.raises(NothingToShow, match="panel 'their-notes' failed: "):
             show(record, "their-notes", as_json=as_json)
-    for render in (report.to_markdown, report.to_html):
-        assert "TypeError: it returns NoneType, not text" in render(record)
+    for suffix in (".md", ".html"):
+        assert "TypeError: it returns NoneType, not text" in report.render(record, suffix)
     assert "panel 'their-notes' failed: " in await last_tab(record)
 
 

@@ -3,7 +3,8 @@
 import re
 
 import msgspec
-from qd_studio.app import batch, report
+from qd_studio.app import report
+from qd_studio.app.core.failing import failures
 from qd_studio.app.core.views.errors import errors_of
 from qd_studio.app.core.views.matrix_cells import sign_of
 from qd_studio.engine.inspect import record as rec
@@ -17,7 +18,7 @@ RECORD = make_record()
 
 
 def test_markdown_has_a_section_for_the_gradient_only():
-    text = report.to_markdown(RECORD)
+    text = report.render(RECORD, ".md")
     assert text.count("### Autodiff") == 1
     assert text.index("### Autodiff") > text.index("## power.py:power.grad")
     assert "On cpu, reverse: 2 stacks, 624 B of heap with n=1000." in text
@@ -46,8 +47,9 @@ def test_html_is_well_formed_escaped_and_links_lead_somewhere():
 def test_an_overflow_stands_out():
     overflow = msgspec.structs.replace(AUTODIFF, overflow="Adstack overflow: <y> is full")
     record = with_autodiff(RECORD, overflow)
-    assert '<p class="bad">Overflow: Adstack overflow: &lt;y&gt; is full' in report.to_html(record)
-    assert "**Overflow**: Adstack overflow: \\<y\\> is full" in report.to_markdown(record)
+    page = report.render(record, ".html")
+    assert '<p class="bad">Overflow: Adstack overflow: &lt;y&gt; is full' in page
+    assert "**Overflow**: Adstack overflow: \\<y\\> is full" in report.render(record, ".md")
 
 
 def test_a_kernel_that_cannot_be_differentiated_fails_nothing():
@@ -57,18 +59,18 @@ def test_a_kernel_that_cannot_be_differentiated_fails_nothing():
     record = msgspec.structs.replace(
         RECORD, kernels=(primal, msgspec.structs.replace(gradient, backends=(failed,)))
     )
-    assert batch.failures(record) == []
+    assert failures(record) == []
     assert errors_of(record) == [error] and errors_of(record, gradients=False) == []
     assert sign_of(record.kernels[1]) == "absent"
-    assert "no" in report.to_markdown(record)
-    assert 'class="none reason">no<' in report.to_html(record)
+    assert "no" in report.render(record, ".md")
+    assert 'class="none reason">no<' in report.render(record, ".html")
     same = msgspec.structs.replace(record.kernels[1], primal="")
-    assert batch.failures(msgspec.structs.replace(record, kernels=(primal, same)))
+    assert failures(msgspec.structs.replace(record, kernels=(primal, same)))
     worse = msgspec.structs.replace(error, kind="QuadrantsInternalError", stage="passes")
     for fault in (worse, msgspec.structs.replace(error, stage="launch")):
         broken = msgspec.structs.replace(failed, errors=(fault,))
         kernel = msgspec.structs.replace(gradient, backends=(broken,))
         broken_record = msgspec.structs.replace(record, kernels=(primal, kernel))
-        assert batch.failures(broken_record)
+        assert failures(broken_record)
         assert errors_of(broken_record, gradients=False) == [fault]
         assert sign_of(kernel) == "error"

@@ -6,7 +6,7 @@ import zipfile
 
 import pytest
 from qd_studio.app import cli
-from qd_studio.app.report import to_json
+from qd_studio.app.report import render
 from qd_studio.engine import inspect
 from qd_studio.engine.inspect import store
 
@@ -100,4 +100,4 @@ def test_what_is_damaged_is_one_sentence_and_a_usage_error(
 def test_what_is_healthy_is_not_refused(make):
     record = make()
     assert inspect.loads(inspect.dumps(record)) == record
-    assert inspect.loads(to_json(record).encode()) == record
+    assert inspect.loads(render(record, ".json").encode()) == record

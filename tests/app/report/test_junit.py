@@ -23,7 +23,7 @@ ERROR = rec.ErrorRecord(
 
 
 def cases(record, findings=(), comparison=None):
-    root = ET.fromstring(report.to_junit(record, findings, comparison))
+    root = ET.fromstring(report.render(record, ".xml", findings, comparison))
     counts = {name: int(root.get(name)) for name in ("tests", "failures", "errors", "skipped")}
     return counts, {(c.get("classname"), c.get("name")): c for c in root.iter("testcase")}
 
@@ -70,12 +70,12 @@ def test_a_check_that_fails_is_a_failure():
 def test_a_baseline_is_compared_in_every_format():
     before, after = timed(100), timed(80, text="other")
     found = compare_records(before, after)
-    root = ET.fromstring(report.to_junit(after, (), found))
+    root = ET.fromstring(report.render(after, ".xml", (), found))
     assert "code differs" in root.find("testsuite[@name='baseline']/system-out").text
-    assert "## Compared with the baseline" in report.to_markdown(after, (), found)
-    assert "launch 100 us -\\> 80.0 us (better)" in report.to_markdown(after, (), found)
-    assert "<h2>Compared with the baseline</h2>" in report.to_html(after, (), found)
-    assert '"baseline":{"state":"differs"' in report.to_json(after, (), found)
+    assert "## Compared with the baseline" in report.render(after, ".md", (), found)
+    assert "launch 100 us -\\> 80.0 us (better)" in report.render(after, ".md", (), found)
+    assert "<h2>Compared with the baseline</h2>" in report.render(after, ".html", (), found)
+    assert '"baseline":{"state":"differs"' in report.render(after, ".json", (), found)
     for suffix in report.SUFFIXES:
         assert "aseline" not in report.render(after, suffix)
 
@@ -126,7 +126,7 @@ def test_annotations_are_at_the_lines_of_failures(tmp_path, monkeypatch):
     assert len(commands(broken(error, replace(error, line=9)))) == 1  # what JUnit has as one case
     ((_, properties, _),) = commands(replace(make_record(), errors=(replace(ERROR, file=""),)))
     assert list(properties) == ["title"]
-    case = ET.fromstring(report.to_junit(broken(error))).find(".//testcase")
+    case = ET.fromstring(report.render(broken(error), ".xml")).find(".//testcase")
     assert (case.get("file"), case.get("line")) == (str(path), "6")
 
 

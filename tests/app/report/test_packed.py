@@ -23,7 +23,7 @@ EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 
 
 def test_listings_and_drawings_are_packed_and_tables_and_messages_are_not():
-    page = report.to_html(NO_DEVICE)
+    page = report.render(NO_DEVICE, ".html")
     reported = re.sub(r"<script.*?</script>", "", page, flags=re.S)
     for text in ("100 us ± 1.00", "no driver found", "limited by registers"):
         assert text in reported, text
@@ -38,9 +38,9 @@ def test_blocks_have_names_of_their_own_and_are_the_same_each_time():
     record = gradients.make_record()
     log = (rec.LogLine(stream="stdout", text=EVIL),)
     record = msgspec.structs.replace(record, log=log)
-    page = report.to_html(record)
+    page = report.render(record, ".html")
     assert sorted(blocks(page)) == ["log", "z0", "z1"]
-    assert page == report.to_html(record)
+    assert page == report.render(record, ".html")
     assert "alert(1)" not in page and "&lt;script&gt;alert(1)" in unpacked(record)
 
 
@@ -53,7 +53,7 @@ def test_equal_kinds_are_together_and_numbers_are_those_of_the_places():
 
 
 def test_only_the_pages_own_script_may_run():
-    page = report.to_html(make_record())
+    page = report.render(make_record(), ".html")
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.S)
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
@@ -63,7 +63,7 @@ def test_only_the_pages_own_script_may_run():
 
 
 def test_unpacking_everything_goes_on_in_steps_that_can_be_stopped():
-    page = report.to_html(make_record())
+    page = report.render(make_record(), ".html")
     assert 'packed-busy">Unpacking <span id="unpacking"></span>; the escape key' in page
     assert ":root:not(.unpacking) .packed-busy" in page and 'event.key === "Escape"' in page
     # Sections that are not on the screen are not laid out.
@@ -71,7 +71,7 @@ def test_unpacking_everything_goes_on_in_steps_that_can_be_stopped():
 
 
 def test_without_the_script_the_page_says_what_is_missing():
-    page = report.to_html(make_record())
+    page = report.render(make_record(), ".html")
     assert '<p class="bad packed-not">Listings, diffs and drawings are packed' in page
     assert ".unpacks .packed-not" in page and 'className = "unpacks"' in page
 

@@ -48,7 +48,7 @@ class Checker(HTMLParser):
 
 
 def test_markdown_states_the_main_facts():
-    text = report.to_markdown(RECORD)
+    text = report.render(RECORD, ".md")
     assert "scale.py:scale" in text and "cuda: no driver found" in text
     assert "100 us ± 1.00" in text and "12.0 GB/s" in text
     assert "`fast_math=False` (init)" in text
@@ -82,7 +82,7 @@ def test_errors_are_in_every_format():
     for suffix in report.SUFFIXES:
         text = report.render(record, suffix)
         assert "is not defined" in text and "QuadrantsNameError" in text
-    assert "x = y + 1" in report.to_markdown(record)
+    assert "x = y + 1" in report.render(record, ".md")
 
 
 def test_an_error_of_several_backends_is_reported_once_with_their_names():
@@ -93,11 +93,11 @@ def test_an_error_of_several_backends_is_reported_once_with_their_names():
     )
     kernel = msgspec.structs.replace(RECORD.kernels[0], backends=backends, errors=())
     record = msgspec.structs.replace(RECORD, kernels=(kernel,))
-    text = report.to_markdown(record)
+    text = report.render(record, ".md")
     assert text.count("x = y + 1") == 1
     assert f"**Error ({ERROR.stage}) on cpu, cuda**" in text
     assert f"**Error ({ERROR.stage}) on opencl**" in text
-    page = report.to_html(record)
+    page = report.render(record, ".html")
     assert page.count("x = y + 1") == 1 and "</strong> on cpu, cuda" in page
 
 
@@ -352,15 +352,16 @@ def test_the_limit_counts_for_short_launches_too(limit, state):
 
 def test_what_fails_and_what_is_not_judged_is_counted():
     found = evaluate(RECORD, ["launch.cpu.median_us>50", "launch.cuda.wall_us>1"])
-    for text in (report.to_markdown(RECORD, found), report.to_html(RECORD, found)):
+    for text in (report.render(RECORD, ".md", found), report.render(RECORD, ".html", found)):
         assert "1 failed, 1 unknown of 2" in text
 
 
 def test_findings_of_rules_are_in_the_reports():
     found = evaluate(RECORD, ["launch.cpu.median_us>50"])
-    assert "1 failed of 1" in report.to_markdown(RECORD, found)
-    assert "1 failed of 1" in report.to_html(RECORD, found)
-    assert json.loads(report.to_json(RECORD, found))["extra"]["gates"][0]["state"] == "failed"
+    assert "1 failed of 1" in report.render(RECORD, ".md", found)
+    assert "1 failed of 1" in report.render(RECORD, ".html", found)
+    extra = json.loads(report.render(RECORD, ".json", found))["extra"]
+    assert extra["gates"][0]["state"] == "failed"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Launches that go astray or do not end fail with the line, on any list of backends."""
 
 import pytest
-from qd_studio.app.batch import failures
+from qd_studio.app.core.failing import failures
 from qd_studio.app.worker.once import collect
 
 from .live import QUICK, Live, backend, kernel_file, two_kernels
