@@ -140,7 +140,7 @@ def test_the_jobs_of_a_killed_process_run_again(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.extra("distributed")
-def test_a_cluster_of_four_workers_loses_one(tmp_path):
+def test_a_cluster_of_eight_workers_loses_one(tmp_path):
     dask, python = "tcp://127.0.0.1:0", [sys.executable, "-m", "dask"]
     scheduler_file = tmp_path / "scheduler.json"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
@@ -156,7 +156,7 @@ def test_a_cluster_of_four_workers_loses_one(tmp_path):
                 [*python, "worker", "--scheduler-file", str(scheduler_file), "--nthreads", "1",
                  "--no-nanny", "--no-dashboard"], **quiet,
             )
-            for _ in range(4)
+            for _ in range(8)
         ]  # fmt: skip
         deadline = time.monotonic() + 60
         while not scheduler_file.exists() and time.monotonic() < deadline:
