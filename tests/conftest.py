@@ -83,12 +83,6 @@ def pytest_collection(session):
             importlib.import_module(".".join(name.parts))
 
 
-@pytest.hookimpl(wrapper=True, optionalhook=True)
-def pytest_xdist_auto_num_workers():
-    """One worker more than processors: some tests wait, for time or for what others start."""
-    return (yield) + 1
-
-
 def _skip_without_extras(items):
     """Skip tests marked ``extra(*modules)`` where one of these is not installed."""
     for item in items:
