@@ -310,13 +310,14 @@ def _opencl_of_choice(request, _no_options_from_outside, monkeypatch):
     if request.node.get_closest_marker("opencl") is None:
         return
     option = request.config.getoption
-    number, il = _number(request.node.nodeid), option("--opencl-il")
-    file = request.node.nodeid.partition("::")[0]
+    nodeid, il = request.node.nodeid, option("--opencl-il")
+    mapping = mapping_of(option("--opencl-mapping"), _number(nodeid), nodeid)
+    file = nodeid.partition("::")[0]
     why = NOT_IN_SPIRV.get(f"{file}::{request.node.originalname}")
     if il and why:
         pytest.skip(f"not in SPIR-V: {why}")
     for name, value in (
-        ("QD_OPENCL_MAPPING", "" if il else mapping_of(option("--opencl-mapping"), number)),
+        ("QD_OPENCL_MAPPING", "" if il else mapping),
         ("QD_OPENCL_DEVICE", option("--opencl-device")),
         ("QD_OPENCL_IL", "1" if il else ""),
         ("QD_OPENCL_BLOCKING", "1"),  # errors come where tests expect them

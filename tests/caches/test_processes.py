@@ -293,11 +293,11 @@ print(json.dumps({"wrong": wrong, "damaged": s.statistics.damaged}))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", ["lru", "fifo"])
-def test_16_processes_in_a_folder_that_is_too_small(root, policy):
+def test_8_processes_in_a_folder_that_is_too_small(root, policy):
     limit = 300_000
-    together(CROWDED, root, 16, limit, policy)
+    together(CROWDED, root, 8, limit, policy)
     s = shelf.store(root, rules=cleaning.Rules(policy, limit, 0.25))
-    wanted = {(who * 13 + step) % 400 for who in range(16) for step in range(80)}
+    wanted = {(who * 13 + step) % 400 for who in range(8) for step in range(80)}
     assert len(list(s.all())) < len(wanted), "some were removed while all were at work"
     s.write(shelf.entry(0))
     found = list(s.all())

@@ -350,11 +350,11 @@ def test_the_command_without_a_shared_cache(tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("deadline", ["100", "5000"])
-def test_64_processes_under_faults_load_nothing_wrong_and_never_fail(deadline, monkeypatch):
+def test_16_processes_under_faults_load_nothing_wrong_and_never_fail(deadline, monkeypatch):
     from .remote_trial import trial
 
     monkeypatch.setattr(folder, "warn_once", folder.warn_once)
-    found = trial(64, 30, deadline)
+    found = trial(16, 30, deadline)
     assert (found["wrong"], found["failures"]) == (0, 0)
     assert found["loads"] > 0 or deadline == "100"
     # With the short deadline a loaded machine asks for few entries.

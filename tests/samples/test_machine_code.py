@@ -1,10 +1,9 @@
 """The studio shows PTX of every sample, and what ptxas says of it, on any machine.
 
 One worker process compiles samples for an old and a new processor, as `qd-studio --backend
-cuda:sm_75,cuda:sm_90` does; nothing is launched. By default it compiles every fifth sample.
+cuda:sm_75,cuda:sm_90` does; nothing is launched. It compiles every fifth sample: that all become
+PTX that ptxas takes is tested in `tests/backends/cuda/test_ptx_samples.py`.
 """
-
-import functools
 
 import pytest
 from qd_studio.app.core.views import machine
@@ -16,34 +15,25 @@ from qd_studio.engine.backends.cuda import ptxas
 from tests.samples.sample_files import FILES, PORTABLE
 
 TARGETS = ("cuda:sm_75", "cuda:sm_90")
-SAMPLES = sorted([*FILES, *PORTABLE])
+SAMPLES = sorted([*FILES, *PORTABLE])[::5]
 needs_ptxas = pytest.mark.skipif(
     ptxas.find("ptxas") is None, reason="ptxas of a CUDA toolkit is not installed"
 )
 
 
-@pytest.fixture(
-    scope="module", params=[5, pytest.param(1, marks=pytest.mark.slow)], ids=["fifth", "all"]
-)
-def samples(request):
-    return SAMPLES[:: request.param]
-
-
-@functools.cache
-def record(paths):
-    return collect(list(paths), backends=TARGETS, launch=False, limits=Limits())
+@pytest.fixture(scope="module")
+def kernels():
+    return collect(SAMPLES, backends=TARGETS, launch=False, limits=Limits()).kernels
 
 
 @pytest.fixture
-def shown(samples):
+def shown(kernels):
     """(kernel, backend) of all that was compiled."""
-    kernels = record(tuple(samples)).kernels
     return [(k, b) for k in kernels for b in k.backends if b.compile is not None]
 
 
-def test_every_kernel_of_every_sample_is_compiled_for_both(samples, shown):
-    kernels = record(tuple(samples)).kernels
-    assert {k.file for k in kernels} >= {str(p) for p in samples if p.stem != "geometry_lib"}
+def test_every_kernel_of_a_sample_is_compiled_for_both(kernels, shown):
+    assert {k.file for k in kernels} >= {str(p) for p in SAMPLES if p.stem != "geometry_lib"}
     wrong = [
         (k.id, b.backend, b.reason)
         for k in kernels
@@ -51,7 +41,7 @@ def test_every_kernel_of_every_sample_is_compiled_for_both(samples, shown):
         if not k.primal and b.status != "ok" and "is a template" not in b.reason
     ]
     assert wrong == []
-    assert len(shown) > 80 * len(samples) // len(SAMPLES) // 2
+    assert len(shown) >= 2 * len(SAMPLES)
 
 
 def test_every_record_holds_ptx_with_source_lines(shown):

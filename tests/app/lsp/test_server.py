@@ -281,11 +281,11 @@ async def test_editors_with_their_own_capabilities(name, tmp_path):
 
 
 @pytest.mark.slow
-async def test_ten_thousand_broken_edits(tmp_path):
+async def test_thousands_of_broken_edits(tmp_path):
     from tests.app.lsp.broken_edits import run
 
-    report = await run(tmp_path, 10_000)
-    assert report.looks > 20 and report.requests > 300
+    report = await run(tmp_path, 3000)
+    assert report.looks > 5 and report.requests > 90
 
 
 def test_a_message_to_an_editor_that_is_gone_is_not_followed_by_others():

@@ -62,9 +62,8 @@ def test_it_is_offered_at_the_first_start_only(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES)
-def test_the_tour_in_a_terminal(size, tmp_path):
-    with Terminal([*STUDIO, "tour"], *size, XDG_CONFIG_HOME=str(tmp_path)) as t:
+def test_the_tour_in_a_terminal(tmp_path):
+    with Terminal([*STUDIO, "tour"], *SIZES[0], XDG_CONFIG_HOME=str(tmp_path)) as t:
         t.shows("1/10", "smooth", "ready", "✓", seconds=60)
         for keys, step in (("\r", 2), ("2", 3), ("]", 4), ("f", 5), ("5", 6), ("4", 7)):
             t.press(keys)
