@@ -24,7 +24,7 @@ from ..passes.manager import Instrument, PassCx, Run
 from .ir_counts import KIND_CODES
 from .ir_counts import KINDS as IR_KINDS
 from .listings import LineCache
-from .moves import ends_alike, moved
+from .moves import middle, moved
 from .record import (
     CfgNode,
     CfgRecord,
@@ -314,8 +314,8 @@ class Recorder(Instrument):
         if before == after:
             return 0, 0, 0, 0
         shots = self.snapshots[before], self.snapshots[after]
-        start, end = ends_alike(shots[0].ids, shots[1].ids)
-        old, new = (frozenset(x.ids[start : len(x.ids) - end]) - {-1} for x in shots)
+        between = middle(*shots)
+        old, new = between.seen
         now = self._lines.now
         # Of what both begin and end with, the ops are in both.
         there = frozenset(shots[1].ids) if len(replaced) > len(new) else frozenset[int]()
@@ -325,8 +325,10 @@ class Recorder(Instrument):
             or (id not in new and id not in old and id in (there or shots[1].ids))
         )  # fmt: skip
         rewritten = sum(1 for id in kept if now[id] != replaced[id])
-        moves = moved(*shots)
-        return len(new - old), len(old - new), rewritten, moves
+        added, removed = new - old, old - new
+        closing = -1 in added, -1 in removed
+        moves = moved(*shots, between)
+        return len(added) - closing[0], len(removed) - closing[1], rewritten, moves
 
 
 def count_kinds(func: Func) -> dict[str, int]:
