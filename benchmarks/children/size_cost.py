@@ -80,7 +80,7 @@ def parts(kernel):
         shown["emitter"] = clock() - at
         begin = clock()
         text = deadline.with_deadline(texts[0], time.CLOCK_MONOTONIC, True)
-        cpu_code.first_code(text, deadline.entry_symbol(texts[0].symbol), job.target)
+        cpu_code.first_code(text, texts[0].symbol, job.target)
         shown["first"] = clock() - begin
         shown["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         shown["lines"] = texts[0].text.count("\n")

@@ -34,9 +34,10 @@ def task_meta(name: str, task: Op) -> TaskMeta:
     """Return the facts about an ``offloaded`` op whose entry point is called ``name``."""
     attr = task.attr
     axes = 0 if attr.kind == "serial" else len(task.regions[0].ops[-1].args) // 2
+    ops = walk(task.regions[1])
     return TaskMeta(
-        name, attr.kind, attr.unit, attr.loop_name, axes, task.loc, len(walk(task.regions[1])),
-        stack_metas(task), attr.trip, attr.predicate,
+        name, attr.kind, attr.unit, attr.loop_name, axes, task.loc, len(ops), stack_metas(ops),
+        attr.trip, attr.predicate,
     )  # fmt: skip
 
 

@@ -86,7 +86,7 @@ def _is_narrow(op: Op) -> bool:
 
 def narrow_in_addresses(ops: list[Op]) -> set[int]:
     """Ids of those of ``ops`` that make integers of few bits, from which addresses are made."""
-    if not any(_is_narrow(op) for op in ops):
+    if not any(_is_narrow(op) for op in ops if op.code in NARROW):
         return set()
     stored: dict[Op, list[Op]] = {}
     left: list[Op] = []

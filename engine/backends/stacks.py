@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import AdStackOverflowError
@@ -30,9 +31,9 @@ def stack_meta(op: Op) -> StackMeta:
     )
 
 
-def stack_metas(task: Op) -> tuple[StackMeta, ...]:
-    """The stacks of a task, in program order."""
-    return tuple([stack_meta(op) for op in _stacks(task.regions[1])])
+def stack_metas(ops: Sequence[Op]) -> tuple[StackMeta, ...]:
+    """The stacks among the operations of a task, in program order."""
+    return tuple([stack_meta(op) for op in ops if op.code == C.AD_STACK_ALLOCA])
 
 
 class StackLocation(NamedTuple):

@@ -22,8 +22,9 @@ without checks points to no location, so that not even an empty line inside the 
 
 from __future__ import annotations
 
+import marshal
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .locations import Function, RelativeLocations
 from .parts import Part, config_parts, digest
@@ -31,9 +32,9 @@ from .parts import Part, config_parts, digest
 if TYPE_CHECKING:
     from ..backends.base import Backend
     from ..config import CompileConfig
-    from ..ir import Func, Loc
+    from ..ir import Func, Loc, Op
 
-__all__ = ["common_parts", "ir_digest", "kernel_parts", "locations_digest", "signature"]
+__all__ = ["common_parts", "ir_digest", "kernel_parts", "signature"]
 
 
 def common_parts(config: CompileConfig, backend: Backend) -> tuple[Part, ...]:
@@ -58,14 +59,17 @@ def kernel_parts(
     functions: those whose source it was made from. common: the result of `common_parts`. locations:
     code or messages may point to any op.
     """
+    from ..ir import all_ops
+
+    ops = all_ops(func)
     return (
         Part("kernel", func.name),
         *common,
         Part("noalias", str(noalias)),
         Part("graph", str(func.graph)),
         Part("signature", signature(func)),
-        Part("ir", ir_digest(func)),
-        Part("places", locations_digest(func, functions, locations)),
+        Part("ir", _digest_of_ops(func, ops)),
+        Part("places", _locations_digest(func, ops, functions, locations)),
     )
 
 
@@ -82,27 +86,58 @@ def signature(func: Func) -> str:
 
 def ir_digest(func: Func) -> str:
     """The digest of the ops and the functions called; parameters are in `signature`."""
-    from ..ir import listing
+    from ..ir import all_ops
 
-    return digest("\n".join(listing(func).lines[1:]))
+    return _digest_of_ops(func, all_ops(func))
 
 
-def locations_digest(func: Func, functions: Sequence[Function], every: bool) -> str:
+def _digest_of_ops(func: Func, ops: Sequence[Op]) -> str:
+    """`ir_digest`. ops: all of the function and of those that it calls, outer before inner.
+
+    By columns, not of the listing: that takes three times the time. Version 2 of `marshal` writes
+    equal data as equal bytes, and tells -0.0 from 0.0.
+    """
+    from ..ir.printer import header, trailer
+
+    attrs = [op.attr for op in ops]
+    columns = (
+        [header(callee) + trailer(callee) for callee in func.callees.values()],
+        [len(body.ops) for body in func.bodies()],
+        [(op.id, [len(region.ops) for region in op.regions]) for op in ops if op.regions],
+        [op.id for op in ops],
+        [op.code for op in ops],
+        [op.type.name for op in ops],
+        [len(op.args) for op in ops],
+        [a.id for op in ops for a in op.args],
+        [x if x.__class__ in _PLAIN else repr(x) for x in attrs],
+    )
+    return digest(marshal.dumps(columns, 2))
+
+
+_PLAIN: Final = frozenset((type(None), bool, int, float, str))
+"""Classes of attributes that are written as they are."""
+
+
+def _locations_digest(
+    func: Func, ops: Sequence[Op], functions: Sequence[Function], every: bool
+) -> str:
     """The digest of the locations that messages may point to; with ``every``, of all locations.
 
     Without the checks that options turn on, only permanent asserts are left; those of barriers are
     made from the ops around them.
     """
-    from ..ir import all_ops, codes
+    from ..ir import codes
 
-    ops = all_ops(func)
+    seen = {op.code for op in ops}
     waits = {codes.BLOCK_SYNC, codes.SUBGROUP_SHUFFLE, codes.SUBGROUP_BALLOT, codes.SUBGROUP_SYNC}
-    if every or not waits.isdisjoint([op.code for op in ops]):
+    if every or not waits.isdisjoint(seen):
         locs: list[Loc] = [op.loc for op in ops]
-    else:
+    elif codes.ASSERT in seen:
         locs = [op.loc for op in ops if op.code == codes.ASSERT and op.attr.kind != "user"]
-        if not locs:
-            return "none"
+    else:
+        locs = []
+    if not (every or locs):
+        return "none"
     locations = RelativeLocations(functions)
     owners = [one.loc for one in (func, *func.callees.values())]
     numbers = [locations.number(loc) for loc in (*owners, *locs)]

@@ -124,7 +124,7 @@ class FuncBuilder(MemoryAccess):
 
     def expr(self, node: ast.expr) -> Any:
         """The value of an expression: see `values`. Never a local variable itself."""
-        visit = EXPR.get(type(node)) or visitor(EXPR, node)
+        visit = EXPR.get(node.__class__) or visitor(EXPR, node)
         if visit is None:
             self.unsupported(node)
         return visit(self, node)
@@ -132,7 +132,7 @@ class FuncBuilder(MemoryAccess):
     def body(self, nodes: list[ast.stmt]) -> str | None:
         """Run statements up to the first that ends the block; its flow signal."""
         for node in nodes:
-            visit = STMT.get(type(node)) or visitor(STMT, node)
+            visit = STMT.get(node.__class__) or visitor(STMT, node)
             if visit is None:
                 self.unsupported(node)
             try:
@@ -172,8 +172,11 @@ class FuncBuilder(MemoryAccess):
             inner = inner.value
         if not isinstance(inner, ast.Name):
             return None
-        local = self.has_local(inner.id)
-        root = found = self.local(inner.id) if local else self.context.outer(inner.id)
+        root = self.local(inner.id)
+        local = root is not MISSING
+        if not local:
+            root = self.context.outer(inner.id)
+        found = root
         names = [inner.id]
         while path and isinstance(found, ModuleType | type):
             names.append(path.pop())
@@ -358,11 +361,11 @@ class FuncBuilder(MemoryAccess):
         if type is None:
             types = tuple([a.type for a in args])
             type = result_type(code, types, self.default_fp) or void
-        func = self.func
         loc = self.context.locs.get(node) or self.loc(node)
+        func = self.func
         number = func.next_id
-        op = Op(code, type, args, attr, (), number, self.block, loc)
         func.next_id = number + 1
+        op = Op(code, type, args, attr, (), number, self.block, loc)
         if regions:
             op.regions = tuple([Block(op) for _ in range(regions)])
         self.ops.append(op)

@@ -49,6 +49,12 @@ from .values import (
 __all__ = ["NO_OWNER", "arguments_of", "array_argument", "inline", "number_argument"]
 
 _MAX_DEPTH: Final = 64
+_REFERENCES: Final = (ast.Name, ast.Subscript)
+_PLACES: Final = (*_REFERENCES, ast.Attribute)
+_SHARED: Final = (str, NdarrayRef, Text)
+_MUTABLE: Final = (list, dict)
+_COPIED: Final = (Op, int, float, tuple, MatrixValue, StructValue)
+"""Classes of values that a function gets a copy of if it assigns to the parameter."""
 _Arg = tuple[Any, ast.AST]
 
 
@@ -78,7 +84,7 @@ def inline(fb: FuncBuilder, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNE
         passed = value if value is owner else _passed(fb, decl, param, value, at)
         scope[param.name] = passed
         name = at.value if value is owner and isinstance(at, ast.Attribute) else at
-        if isinstance(name, ast.Name | ast.Attribute | ast.Subscript):
+        if isinstance(name, _PLACES):
             context.arguments[param.name] = caller.called(name)
         if param.kind == "template" or value is owner:
             context.templates[param.name] = value
@@ -147,7 +153,7 @@ def _value(fb: FuncBuilder, param: ParamDecl, node: ast.expr) -> Any:
         return lvalue(fb, node)
     if param.kind != "template":
         return fb.expr(node)
-    if isinstance(node, ast.Name | ast.Subscript):
+    if isinstance(node, _REFERENCES):
         reference = lvalue(fb, node)
         if reference is not None:
             return reference
@@ -169,10 +175,10 @@ def _passed(fb: FuncBuilder, decl: FuncDecl, param: ParamDecl, value: Any, at: a
         return value
     if kind in ("scalar", "matrix", "struct"):
         value = number_argument(fb, decl, param, value, at)
-    elif isinstance(value, str | NdarrayRef | Text):
+    elif isinstance(value, _SHARED):
         return value
-    copied = isinstance(value, Op | int | float | tuple | MatrixValue | StructValue)
-    if isinstance(value, list | dict) or (copied and decl.assigns(param.name)):
+    copied = isinstance(value, _COPIED)
+    if isinstance(value, _MUTABLE) or (copied and decl.assigns(param.name)):
         return local_copy(fb, value, param.name, at)
     if isinstance(value, Op):
         return value

@@ -32,6 +32,7 @@ from .matrices import element, elementwise, matrix_attribute, rows
 from .records import instance_attribute, record_attribute, struct_attribute
 from .registry import expression
 from .values import (
+    CONTAINERS,
     ArrayValue,
     BufferViewValue,
     DynamicElement,
@@ -74,7 +75,7 @@ def bound(fb: FuncBuilder, node: ast.expr) -> Any:
         return _attribute_of(fb, node, owner_of(fb, node.value))
     if isinstance(node, ast.Subscript):
         base = bound(fb, node.value)
-        if isinstance(base, tuple | list | dict):
+        if isinstance(base, CONTAINERS):
             return known(fb, _item(fb, node, base), node)
         return _subscript_of(fb, node, base)
     return fb.expr(node)
@@ -148,7 +149,7 @@ def _slice(fb: FuncBuilder, node: ast.Slice) -> slice:
 @expression(ast.Subscript)
 def _subscript(fb: FuncBuilder, node: ast.Subscript) -> Any:
     base = bound(fb, node.value)
-    if isinstance(base, tuple | list | dict):
+    if isinstance(base, CONTAINERS):
         return fb.loaded(known(fb, _item(fb, node, base), node), node)
     return fb.loaded(_subscript_of(fb, node, base), node)
 
@@ -168,7 +169,7 @@ def _subscript_of(fb: FuncBuilder, node: ast.Subscript, base: Any) -> Any:
         return _shape_item(fb, node, base)
     if kind is StructValue:
         return _member(fb, node, base)
-    if isinstance(base, FieldHandle | StructFieldHandle):
+    if isinstance(base, _FIELDS):
         return element_at(fb, node, base)
     if isinstance(base, Op):
         elem = base.type.name.lstrip("*")
@@ -239,7 +240,7 @@ def _index_values(fb: FuncBuilder, node: ast.Subscript) -> list[tuple[Any, ast.e
             raise fb.syntax_error(text, n, "index one element, or loop over the range")
         at = n.value if isinstance(n, ast.Starred) else n
         value = fb.expr(at)
-        if isinstance(value, tuple | list | ShapeRef | MatrixValue):
+        if isinstance(value, _SPREAD):
             out.extend((v, at) for v in spread(fb, value, at))
         elif value is not None or len(nodes) > 1:
             out.append((value, at))
@@ -263,7 +264,7 @@ def index_ops(
     out: list[Op] = []
     for k, (value, at) in enumerate(values):
         known = value.attr if isinstance(value, Op) and value.code == C.CONST else value
-        if not negative and isinstance(known, int | np.integer) and known < 0:
+        if not negative and isinstance(known, _INTEGERS) and known < 0:
             text = "Negative indices are not supported in Quadrants kernels."
             hint = f"count from the end with {name}.shape[{k}] - {-known}"
             raise fb.error(QuadrantsSyntaxError, text, at, hint)
@@ -377,7 +378,7 @@ def lvalue(fb: FuncBuilder, node: ast.expr) -> Any:
         value = fb.local(node.id)
     elif isinstance(node, ast.Subscript):
         base = bound(fb, node.value)
-        if isinstance(base, list | tuple | dict):
+        if isinstance(base, CONTAINERS):
             value = _item(fb, node, base)
         elif isinstance(base, _INDEXED):
             value = _subscript_of(fb, node, base)
@@ -417,6 +418,9 @@ _OF_PYTHON_SCOPE: Final = frozenset((
 
 
 _FIELDS: Final = (FieldHandle, StructFieldHandle)
+_SPREAD: Final = (tuple, list, ShapeRef, MatrixValue)
+"""Indices that stand for several."""
+_INTEGERS: Final = (int, np.integer)
 
 
 def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = True) -> Any:

@@ -24,6 +24,7 @@ from ..types import DataType, i32, u1, void
 from .func_builder import FuncBuilder
 from .registry import fill_from
 from .values import (
+    NUMBERS,
     DynamicElement,
     MatrixValue,
     Method,
@@ -38,6 +39,8 @@ __all__ = [
     "uniform",
 ]  # fmt: skip
 
+_SEQUENCE: Final = (tuple, list)
+_SCALARS: Final = (Op, DynamicElement, *NUMBERS)
 SWIZZLES: Final = ("xyzw", "rgba", "stpq")
 
 
@@ -51,9 +54,9 @@ def uniform(
 
     Numbers of compile time become constants, one for each value; under ``qd.static`` they stay.
     """
-    if fb.static and all(isinstance(p, int | float) for p in parts):
+    if fb.static and all(isinstance(p, NUMBERS) for p in parts):
         return list(parts)
-    values = [p if isinstance(p, int | float) else fb.op(p, node) for p in parts]
+    values = [p if isinstance(p, NUMBERS) else fb.op(p, node) for p in parts]
     t = dtype or promote_all([dtype_in(fb, v) for v in values])
     known: dict[Any, Op] = {}
     out: list[Any] = []
@@ -75,7 +78,7 @@ def as_matrix(fb: FuncBuilder, value: Any, node: ast.AST) -> MatrixValue | None:
         return value
     if isinstance(value, np.ndarray):
         value = cast(Any, value).tolist()
-    if not isinstance(value, list | tuple) or not value:
+    if not isinstance(value, _SEQUENCE) or not value:
         return None
     items = cast("list[Any]", value)
     nested = [as_matrix(fb, item, node) for item in items]
@@ -85,7 +88,7 @@ def as_matrix(fb: FuncBuilder, value: Any, node: ast.AST) -> MatrixValue | None:
             return None
         parts = [part for line in lines for part in fb.parts(line, node)]
         return MatrixValue((len(lines), lines[0].shape[0]), parts)
-    if not all(isinstance(item, Op | DynamicElement | int | float) for item in items):
+    if not all(isinstance(item, _SCALARS) for item in items):
         return None
     return MatrixValue((len(items),), items)
 
@@ -113,7 +116,7 @@ def elementwise(
                     "both sides need the same shape",
                 )  # fmt: skip
             shape = value.shape
-        elif not isinstance(value, Op | DynamicElement | int | float):
+        elif not isinstance(value, _SCALARS):
             raise fb.not_scalar(value, node)
     assert shape is not None
     size = 1
@@ -138,13 +141,14 @@ def rows(fb: FuncBuilder, value: MatrixValue, node: ast.AST) -> list[Any]:
 # Elements
 
 
-def _index_items(fb: FuncBuilder, node: ast.Subscript, matrix: MatrixValue) -> list[Any]:
-    """The indices of ``matrix[...]``, one for each axis; constants as Python numbers."""
-    index = fb.expr(node.slice)
+def _index_items(
+    fb: FuncBuilder, node: ast.Subscript, index: Any, matrix: MatrixValue
+) -> list[Any]:
+    """The indices of ``matrix[index]``, one for each axis; constants as Python numbers."""
     if isinstance(index, MatrixValue):
         items = list(fb.parts(index, node))
     else:
-        items = list(cast("list[Any]", index)) if isinstance(index, tuple | list) else [index]
+        items = list(cast("list[Any]", index)) if isinstance(index, _SEQUENCE) else [index]
     if len(items) != len(matrix.shape):
         text = f"Expected {len(matrix.shape)} indices, got {len(items)}."
         kind = "vector" if len(matrix.shape) == 1 else "matrix"
@@ -196,7 +200,10 @@ def _negative(fb: FuncBuilder, node: ast.AST) -> QuadrantsSyntaxError:
 def element(fb: FuncBuilder, node: ast.Subscript, matrix: MatrixValue) -> Any:
     """``matrix[...]``: a part (a pointer if it is bound), a `DynamicElement`, or for slices a
     vector or matrix of such parts."""
-    items = _index_items(fb, node, matrix)
+    index = fb.expr(node.slice)
+    if index.__class__ is int and len(matrix.shape) == 1 and 0 <= index < matrix.shape[0]:
+        return fb.part(matrix, index, node)  # most indices are
+    items = _index_items(fb, node, index, matrix)
     shape = tuple([len(i) for i in items if isinstance(i, range)])
     picked: list[tuple[Any, ...]] = [()]
     for item in items:

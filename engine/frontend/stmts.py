@@ -26,12 +26,14 @@ from ..types import (
 from .changes import check_change, scope_of
 from .conversion import converted, type_of
 from .func_builder import FuncBuilder
+from .func_context import MISSING
 from .indexing import indexing_of
 from .lvalues import lvalue, spread, writable
 from .matrices import as_matrix
 from .registry import statement
 from .signature import KernelDecl
 from .values import (
+    NUMBERS,
     SEQUENCES,
     ArrayValue,
     BufferViewValue,
@@ -54,7 +56,6 @@ __all__ = [
     "assign", "assign_name", "bind_static", "immutable", "local_copy", "not_writable", "store",
 ]  # fmt: skip
 
-_NOT_BOUND: Final = object()
 _PLAIN: Final = (DataType, type(None))
 _ALIASED: Final = (
     FieldHandle, InstanceValue, ModuleType, NodeHandle, RecordValue, StructFieldHandle, Text, set,
@@ -63,6 +64,14 @@ _ALIASED: Final = (
 """Objects that a local name is another name for: they have no copy at run time."""
 _VALUES: Final = (ArrayHandle, NdarrayRef, Op, int, float, complex, str, bytes,
                   np.generic, np.ndarray)  # fmt: skip
+
+
+_POINTERS: Final = (Op, DynamicElement)
+_MEMORY: Final = (*_POINTERS, MatrixValue, StructValue)
+_SCALARS: Final = (Op, *NUMBERS)
+_WITH_VALUE: Final = (ast.Assign, ast.NamedExpr)
+_TUPLES: Final = (ast.Tuple, ast.List)
+_PARTS: Final = (ast.Subscript, ast.Attribute)
 
 
 def _is_alias(value: Any) -> bool:
@@ -160,7 +169,7 @@ def _part_names(name: str, shape: tuple[int, ...]) -> list[str]:
 
 def store(fb: FuncBuilder, target: Any, value: Any, node: ast.AST, source: ast.AST) -> None:
     """Write ``value`` to a pointer, or part by part to a matrix or struct of pointers."""
-    if isinstance(target, Op | DynamicElement):
+    if isinstance(target, _POINTERS):
         if isinstance(value, MatrixValue):
             raise _misfit(fb, target, value, node)
         fb.store(target, fb.op(value, source), node)
@@ -169,7 +178,7 @@ def store(fb: FuncBuilder, target: Any, value: Any, node: ast.AST, source: ast.A
         matrix = as_matrix(fb, value, source)
         if matrix is not None and matrix.shape == target.shape:
             values = list(fb.parts(matrix, node))
-        elif isinstance(value, Op | int | float):
+        elif isinstance(value, _SCALARS):
             values = [fb.op(value, source)] * target.size
         else:
             raise _misfit(fb, target, value if matrix is None else matrix, node)
@@ -197,17 +206,17 @@ def _misfit(fb: FuncBuilder, target: Any, value: Any, node: ast.AST) -> Quadrant
 
 def _source(node: ast.AST) -> ast.AST:
     """The node of the value of an assignment."""
-    return node.value if isinstance(node, ast.Assign | ast.NamedExpr) else node
+    return node.value if isinstance(node, _WITH_VALUE) else node
 
 
 def assign(fb: FuncBuilder, target: ast.expr, value: Any, node: ast.AST) -> None:
     """Assign a value to ``target``; a new name becomes a local variable."""
     if isinstance(target, ast.Name):
         assign_name(fb, target, value, node)
-    elif isinstance(target, ast.Tuple | ast.List):
+    elif isinstance(target, _TUPLES):
         for one, part in zip(target.elts, _unpacked(fb, target, value, node), strict=True):
             assign(fb, one, part, node)
-    elif isinstance(target, ast.Subscript | ast.Attribute):
+    elif isinstance(target, _PARTS):
         if isinstance(target, ast.Subscript) and _new_entry(fb, target, value, node):
             return
         ptr = lvalue(fb, target)
@@ -271,8 +280,8 @@ def _unpacked(
 
 def assign_name(fb: FuncBuilder, target: ast.Name, value: Any, node: ast.AST) -> None:
     name = target.id
-    old = fb.local(name) if fb.has_local(name) else _NOT_BOUND
-    if old is _NOT_BOUND:
+    old = fb.local(name)
+    if old is MISSING:
         at = _source(node)
         if isinstance(value, NdarrayRef):
             raise fb.not_scalar(value, at)
@@ -280,7 +289,7 @@ def assign_name(fb: FuncBuilder, target: ast.Name, value: Any, node: ast.AST) ->
         return
     if fb.context.parent is None and isinstance(old, StructValue) and _is_param(fb, target):
         raise immutable(fb, target, old)
-    if isinstance(old, Op | DynamicElement | MatrixValue | StructValue) and writable(old):
+    if isinstance(old, _MEMORY) and writable(old):
         store(fb, old, value, node, _source(node))
         return
     if isinstance(old, BufferViewValue) and old.offset.type.is_ptr:
@@ -331,7 +340,7 @@ def immutable(
 @statement(ast.Assign)
 def _assign(fb: FuncBuilder, node: ast.Assign) -> None:
     source = node.value
-    if fb.is_static_call(source):
+    if isinstance(source, ast.Call) and fb.is_static_call(source):
         value = fb.expr(source)
         for target in node.targets:
             _assign_static(fb, target, value, node)
@@ -345,9 +354,9 @@ def _assign_static(fb: FuncBuilder, target: ast.expr, value: Any, node: ast.Assi
     """``a = qd.static(...)``: names become other names for compile-time values."""
     if isinstance(target, ast.Name):
         scope = fb.context.scopes[-1]
-        old = fb.local(target.id) if fb.has_local(target.id) else _NOT_BOUND
+        old = fb.local(target.id)
         mine = target.id in scope and is_static(old) and not _is_param(fb, target)
-        if old is _NOT_BOUND or mine:
+        if old is MISSING or mine:
             scope[target.id] = value
             return
         if isinstance(old, Op) and old.type.is_ptr:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 from ..ir import Func, Loc, Op
@@ -22,8 +23,8 @@ from ..named_tuple import NamedTuple
 
 __all__ = ["LineCache", "Lines"]
 
-_Row = tuple[str, int, int]
-_Entry = tuple[Any, Any, int, Any, Loc, str, _Row]
+_Row = tuple[str, int, int, Any, Any, int, Any, Loc | None, str]
+"""A line: its text, op and location, and what the text was made from."""
 
 
 class Lines(NamedTuple):
@@ -48,10 +49,10 @@ class LineCache:
         self.replaced: dict[int, str] = {}
         self._number: Final = number
         # By object: holding the op keeps another from being taken for it.
-        self._known: dict[Op, _Entry] = {}
+        self._known: dict[Op, _Row] = {}
         # By depth: the indentation, and the row that ends a block.
         self._pads = ["", "  "]
-        self._ends: list[_Row] = [("}", -1, -1), ("  }", -1, -1)]
+        self._ends: list[_Row] = [_bare("}"), _bare("  }")]
         self._closers: dict[str, _Row] = {}
         self._rows: list[_Row] = []
         # By op at the top of the kernel: its lines.
@@ -82,31 +83,31 @@ class LineCache:
     def _whole(self, func: Func) -> Lines:
         self._rows = rows = list[_Row]()
         for one in (func, *func.callees.values()):
-            rows.append((header(one) + trailer(one) + " {", -1, self._number(one.loc)))
+            rows.append(_bare(header(one) + trailer(one) + " {", self._number(one.loc)))
             self._lines_of(one.body.ops, 1)
-            rows.append(("}", -1, -1))
+            rows.append(self._ends[0])
         return _columns(rows)
 
     def _lines_of(self, ops: Iterable[Op], depth: int) -> None:
         get, add = self._known.get, self._rows.append
         if depth == len(self._pads):
             self._pads.append(self._pads[-1] + "  ")
-            self._ends.append((self._pads[depth] + "}", -1, -1))
+            self._ends.append(_bare(self._pads[depth] + "}"))
         pad, end = self._pads[depth], self._ends[depth]
         now, keep, number = self.now, self._known, self._number
         for op in ops:
-            entry = get(op)
-            if entry is None:  # `_print`, without its calls: so are all ops of the first listing
+            row = get(op)
+            if row is None:  # `_print`, without its calls: so are all ops of the first listing
                 self.printed += 1
                 loc, text = op.loc, op_text(op)
                 if op.regions:
                     text += f" {REGION_NAMES[op.code][0]} {{"
                 id = op.id
                 now[id] = text
-                row = pad + text, id, number(loc)
-                keep[op] = op.args, op.attr, op.code, op.type, loc, pad, row
+                row = pad + text, id, number(loc), op.args, op.attr, op.code, op.type, loc, pad
+                keep[op] = row
             else:
-                args, attr, code, type, loc, own, row = entry
+                _, _, _, args, attr, code, type, loc, own = row
                 if not (
                     args is op.args
                     and attr is op.attr
@@ -115,7 +116,7 @@ class LineCache:
                     and loc is op.loc
                     and own is pad
                 ):
-                    row = self._again(op, pad, entry)
+                    row = self._again(op, pad, row)
             add(row)
             if op.regions:
                 for i, region in enumerate(op.regions):
@@ -126,12 +127,12 @@ class LineCache:
                 add(end)
 
     def _closer(self, text: str) -> _Row:
-        return self._closers.setdefault(text, (text, -1, -1))
+        return self._closers.setdefault(text, _bare(text))
 
-    def _again(self, op: Op, pad: str, entry: _Entry) -> _Row:
+    def _again(self, op: Op, pad: str, row: _Row) -> _Row:
         """The row of an op that is not as it was."""
         text = self.now[op.id]
-        args, attr, code, type, *_ = entry
+        _, _, _, args, attr, code, type, _, _ = row
         if args is op.args and attr is op.attr and code == op.code and type is op.type:
             return self._keep(op, pad, text)
         self.replaced.setdefault(op.id, text)
@@ -146,15 +147,20 @@ class LineCache:
         return self._keep(op, pad, text)
 
     def _keep(self, op: Op, pad: str, text: str) -> _Row:
-        row = (pad + text, op.id, self._number(op.loc))
-        self._known[op] = (op.args, op.attr, op.code, op.type, op.loc, pad, row)
+        loc = op.loc
+        row = pad + text, op.id, self._number(loc), op.args, op.attr, op.code, op.type, loc, pad
+        self._known[op] = row
         return row
+
+
+def _bare(text: str, loc: int = -1) -> _Row:
+    """A line on which no op begins."""
+    return text, -1, loc, None, None, -1, None, None, ""
 
 
 def _columns(rows: list[_Row]) -> Lines:
     # Not zip(*rows): its iterator for every line would keep the garbage collector busy.
-    return Lines(
-        tuple([row[0] for row in rows]),
-        tuple([row[1] for row in rows]),
-        tuple([row[2] for row in rows]),
-    )
+    return Lines(tuple(map(_TEXT, rows)), tuple(map(_ID, rows)), tuple(map(_LOC, rows)))
+
+
+_TEXT, _ID, _LOC = itemgetter(0), itemgetter(1), itemgetter(2)

@@ -11,49 +11,67 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Container, Mapping, Sequence
 
+from ..named_tuple import NamedTuple
 from .record import Snapshot
 
-__all__ = ["ends_alike", "increasing", "moved"]
+__all__ = ["Middle", "increasing", "middle", "moved"]
 
 _Block = tuple[int, int]
 """The op that a block belongs to, and which of its blocks; -1 for the outermost one."""
 
 
-def moved(old: Snapshot, new: Snapshot) -> int:
-    """The number of ops of ``new`` that are elsewhere in ``old``."""
-    start, end = ends_alike(old.ids, new.ids)
-    ids = [x.ids[start : len(x.ids) - end] for x in (old, new)]
-    both = frozenset(ids[0]).intersection(ids[1])
-    if _kept(ids[0], both) == _kept(ids[1], both):
-        closing = [_closing(x, start, one) for x, one in zip((old, new), ids, strict=True)]
-        if closing[0] == closing[1]:
-            return 0
-    sides = [
-        (x.lines[start : len(x.lines) - end], one) for x, one in zip((old, new), ids, strict=True)
-    ]
-    before, after = _blocks(*sides[0]), _blocks(*sides[1])
+class Middle(NamedTuple):
+    """Two listings without what both begin and end with, which are ``start`` and ``end`` lines.
+
+    ids, seen: of the old and of the new one, in order and as sets.
+    """
+
+    start: int
+    end: int
+    ids: tuple[tuple[int, ...], tuple[int, ...]]
+    seen: tuple[frozenset[int], frozenset[int]]
+
+
+def middle(old: Snapshot, new: Snapshot) -> Middle:
+    """What is left of two listings without their common ends."""
+    start, end = _ends_alike(old.ids, new.ids)
+    first, second = old.ids[start : len(old.ids) - end], new.ids[start : len(new.ids) - end]
+    return Middle(start, end, (first, second), (frozenset(first), frozenset(second)))
+
+
+def moved(old: Snapshot, new: Snapshot, between: Middle | None = None) -> int:
+    """The number of ops of ``new`` that are elsewhere in ``old``. between: their `middle`."""
+    start, end, ids, seen = between or middle(old, new)
+    in_order = _kept(ids[0], seen[0] - seen[1]) == _kept(ids[1], seen[1] - seen[0])
+    if in_order and _closing(old, start, ids[0]) == _closing(new, start, ids[1]):
+        return 0
+    before = _blocks(old.lines[start : len(old.lines) - end], ids[0])
+    after = _blocks(new.lines[start : len(new.lines) - end], ids[1])
     kept = [id for id in after if id in before]
     position = {id: i for i, id in enumerate(before)}
     stay = increasing([position[id] for id in kept])
-    return sum(
+    return sum([
         i not in stay or _around(id, before, after) != _around(id, after, before)
         for i, id in enumerate(kept)
-    )
+    ])  # fmt: skip
 
 
-def _kept(ids: tuple[int, ...], both: frozenset[int]) -> tuple[int, ...]:
-    """The ops of a listing that are in both."""
-    return ids if len(both) == len(ids) else tuple([id for id in ids if id in both])
+def _kept(ids: tuple[int, ...], alone: frozenset[int]) -> list[int]:
+    """The ops of a listing that are not in it alone."""
+    if not alone:
+        return list(ids)
+    return [id for id in ids if id not in alone]
 
 
 def _closing(shot: Snapshot, start: int, ids: tuple[int, ...]) -> list[str]:
     """The lines that close blocks, of those that begin at ``start`` and have ``ids``."""
     if -1 not in ids:
         return []
-    return [shot.lines[i] for i, id in enumerate(ids, start) if id < 0]
+    lines = shot.lines[start : start + len(ids)]
+    return [text for text, id in zip(lines, ids, strict=True) if id < 0]
 
 
-def ends_alike(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
+def _ends_alike(old: Sequence[int], new: Sequence[int]) -> tuple[int, int]:
     """The numbers of elements that both begin with, and that what is left of both ends with."""
     least = min(len(old), len(new))
     start = _longest(least, lambda n, done: old[done:n] == new[done:n])

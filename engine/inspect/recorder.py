@@ -23,7 +23,7 @@ from ..passes.manager import Instrument, PassCx, Run
 from .ir_counts import KIND_CODES
 from .ir_counts import KINDS as IR_KINDS
 from .listings import LineCache
-from .moves import ends_alike, moved
+from .moves import middle, moved
 from .record import (
     CfgNode,
     CfgRecord,
@@ -114,6 +114,7 @@ class Recorder(Instrument):
         self._now = -1
         self._drawn: Cfg | None = None
         self._listed = -1
+        self._version = -1
         self._stage = ""
         self._phase = ""
         # The tasks of the pass that is running, if they are many, and its runs so far as one.
@@ -187,7 +188,8 @@ class Recorder(Instrument):
 
     def end(self, func: Func) -> None:
         self._end_gathering(func)
-        self._now = self._snapshot(func)
+        if (func.version, func.stage) != (self._version, self._stage):
+            self._now = self._snapshot(func)
         self.origins = {str(new): old for new, old in func.origins.items()}
         self.metrics.update(count_kinds(func))
         self._describe_tasks(func)
@@ -270,7 +272,7 @@ class Recorder(Instrument):
         """The index of the IR as it is now, printed if it was not seen before. task: of
         `LineCache.listing`."""
         texts, ids, locs = self._lines.listing(func, task)
-        self._stage = func.stage
+        self._version, self._stage = func.version, func.stage
         found = self._known.get(texts)
         if found is not None:
             return found
@@ -312,8 +314,8 @@ class Recorder(Instrument):
         if before == after:
             return 0, 0, 0, 0
         shots = self.snapshots[before], self.snapshots[after]
-        start, end = ends_alike(shots[0].ids, shots[1].ids)
-        old, new = (frozenset(x.ids[start : len(x.ids) - end]) - {-1} for x in shots)
+        between = middle(*shots)
+        old, new = between.seen
         now = self._lines.now
         # Of what both begin and end with, the ops are in both.
         there = frozenset(shots[1].ids) if len(replaced) > len(new) else frozenset[int]()
@@ -323,19 +325,20 @@ class Recorder(Instrument):
             or (id not in new and id not in old and id in (there or shots[1].ids))
         )  # fmt: skip
         rewritten = sum(1 for id in kept if now[id] != replaced[id])
-        moves = moved(*shots)
-        return len(new - old), len(old - new), rewritten, moves
+        added, removed = new - old, old - new
+        closing = -1 in added, -1 in removed
+        moves = moved(*shots, between)
+        return len(added) - closing[0], len(removed) - closing[1], rewritten, moves
 
 
 def count_kinds(func: Func) -> dict[str, int]:
     """The numbers of ops of the finished function that load, store, and so on. Every kind has an
     entry, also those that do not occur, so that a report rule about one always finds it."""
-    counts = {name: 0 for name, _ in KIND_CODES}
-    for op in all_ops(func):
-        code = op.code
-        for name, kind in KIND_CODES:
-            if kind[code]:
-                counts[name] += 1
+    codes = Counter([op.code for op in all_ops(func)])
+    counts = {
+        name: sum([count for code, count in codes.items() if kind[code]])
+        for name, kind in KIND_CODES
+    }
     counts["tasks"] = len(func.tasks())
     return counts
 

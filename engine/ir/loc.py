@@ -58,6 +58,8 @@ class Loc:
         table = self._inlined
         if table is None:
             table = self._inlined = {}
+            if self.parent is None:
+                _roots.inlines(self)
         return table
 
     def forget_inlined(self) -> None:
@@ -86,10 +88,11 @@ class _Roots:
     `WeakValueDictionary` calls Python for each location that comes and goes.
     """
 
-    __slots__ = ("_limit", "_refs")
+    __slots__ = ("_callers", "_limit", "_refs")
 
     def __init__(self) -> None:
         self._refs: dict[_Key, ref[Loc]] = {}
+        self._callers: dict[tuple[str, str], list[ref[Loc]]] = {}
         self._limit = 1024
 
     def get(self, key: _Key) -> Loc | None:
@@ -97,10 +100,13 @@ class _Roots:
         found = self._refs.get(key)
         return None if found is None else found()
 
-    def of(self, file: str, func: str) -> list[Loc]:
-        """Those in a function of a file."""
-        refs = list(self._refs.items())  # other threads may add to it
-        held = [held() for key, held in refs if key[5] == func and key[4] == file]
+    def inlines(self, loc: Loc) -> None:
+        """Note that a call was inlined at ``loc``."""
+        self._callers.setdefault((loc.file, loc.func), []).append(ref(loc))
+
+    def callers(self, file: str, func: str) -> list[Loc]:
+        """Those in a function of a file that calls were inlined at, for the last time."""
+        held = [held() for held in self._callers.pop((file, func), ())]
         return [loc for loc in held if loc is not None]
 
     def __setitem__(self, key: _Key, loc: Loc) -> None:
@@ -141,7 +147,7 @@ def forget_inlined(loc: Loc) -> None:
     Python's collector would have to find that they are garbage: for a large kernel these are tens
     of thousands. A later `get_loc` makes new ones.
     """
-    for root in _roots.of(loc.file, loc.func):
+    for root in _roots.callers(loc.file, loc.func):
         root.forget_inlined()
 
 

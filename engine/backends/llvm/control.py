@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from ...ir import Op, base_of, walk
+from ...ir import Block, Op, base_of, walk
 from ...ir import codes as C
 from ...named_tuple import NamedTuple
 from ...types import DataType, Type, f64, i64, u64, void
@@ -56,7 +57,7 @@ def _while(e: Emitter, op: Op) -> None:
     head, out = e.label("while"), e.label("endwhile")
     e.jump(head)
     e.place(head)
-    e.may_stop(len(op.regions[0].ops) + 1)
+    e.may_stop(_weight(op.regions[0]))
     e.loops.append((head, out))
     e.run(op.regions[0])
     e.loops.pop()
@@ -132,9 +133,13 @@ def nest(
     order = axes or tuple(range(len(bounds) // 2))
     counted = _counted(e, op)
     opened: list[_Loop] = []
+    owner = op.block.owner if op.block is not None and op.code == C.RANGE_FOR else None
+    counted_outside = owner is not None and C.LOOP[owner.code] and _short(op)
     for axis in order:
         ends = bounds[2 * axis : 2 * axis + 2]
         opened.append(_open_loop(e, op, axis, ends, axis in counted, reverse))
+        if not counted_outside:
+            e.may_stop(_weight(op.regions[-1]))
     e.loops.append((opened[-1].latch, opened[-1].out))
     begin = len(e.lines)
     e.run(op.regions[-1])
@@ -152,6 +157,30 @@ def nest(
         e.line(f"br label %{loop.head}{e.state.loop_property(hint)}")
         hint = ""
         e.place(loop.out)
+
+
+_SHORT: Final = 256
+"""Operations of a loop that first-tier code counts at once: a hundredth of what it runs between two
+looks at the clock."""
+
+
+def _short(loop: Op) -> int:
+    """The operations of all iterations of a loop, if these are few; else 0."""
+    if any(bound.code != C.CONST for bound in loop.args):
+        return 0
+    ends = [bound.attr for bound in loop.args]
+    trips = math.prod(max(end - begin, 0) for begin, end in zip(ends[::2], ends[1::2], strict=True))
+    if trips > _SHORT:
+        return 0
+    body = walk(loop.regions[-1])
+    steps = trips * (len(body) + 1)
+    return 0 if steps > _SHORT or any(C.LOOP[op.code] for op in body) else steps
+
+
+def _weight(body: Block) -> int:
+    """The operations of one iteration of a loop, for its deadline."""
+    ops = body.ops
+    return 1 + len(ops) + sum([_short(op) for op in ops if op.code == C.RANGE_FOR])
 
 
 def _counted(e: Emitter, loop: Op) -> set[int]:
@@ -215,7 +244,6 @@ def _open_loop(
     inside = e.value(f"icmp {test} {ty} {counter}, {last}")
     e.branch(inside, body, out)
     e.place(body)
-    e.may_stop(len(op.regions[-1].ops) + 1)
     if ty == "i32":
         e.loop_values[op.id, axis] = Counter(counter, e.value(f"sext i32 {counter} to i64"))
     else:

@@ -104,7 +104,8 @@ class ModuleState:
         self.seeded = False
         self.properties: list[tuple[int, str]] = []
         ops = all_ops(func)
-        asserts = [op for op in ops if op.code == C.ASSERT]
+        codes = {op.code for op in ops}
+        asserts = [op for op in ops if op.code == C.ASSERT] if C.ASSERT in codes else []
         ending = [op for op in asserts if op.attr.kind != "overflow"]
         self.calls_fail: Final = any(
             op.code == C.ASSERT and op.attr.kind != "overflow"
@@ -116,7 +117,7 @@ class ModuleState:
         }
         self.failed = max([len(op.args) - 1 for op in ending], default=0)
         counts = [(0, False)] * len(func.tasks())
-        if any(op.code == C.AD_STACK_ALLOCA for op in ops):
+        if C.AD_STACK_ALLOCA in codes:
             counts = [
                 (sum(op.code == C.AD_STACK_ALLOCA for op in walk(task.regions[1])),
                  bool(task.attr.predicate))

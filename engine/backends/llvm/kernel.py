@@ -167,14 +167,15 @@ class _Kernel:
         `passes.shared_tasks`), share them."""
         attr = op.attr
         chunked = attr.kind != "serial" and attr.unit == "chunk"
-        calls = C.CALL in [x.code for x in walk(op.regions[1])]
+        ops = walk(op.regions[1])
+        calls = C.CALL in [x.code for x in ops]
         body = Emitter(self.state, read_only=attr.read_only, calls=calls)
         area = self.state.areas[index]
         if area is not None:
             body.stacks = TaskStacks(index, op, area, "%thread" if chunked else "0")
         if area is None:
-            body.groups = groups(op.regions[1])
-        self._body(body, op, chunked)
+            body.groups = groups(op.regions[1], ops)
+        self._body(body, op, ops, chunked)
         numbers = ["i32 noundef %chunk"] if chunked else []
         if chunked and area is not None:
             numbers.append("i32 noundef %thread")
@@ -188,7 +189,7 @@ class _Kernel:
             self._outline(body, name, [*numbers, *(s.declaration for s in slots)])
         loads = [line for slot in slots for line in slot.load()]
         self.bodies.append(TaskBody(len(self.module.lines) + 2, name, loads, chunked))
-        attributes = "#1" if _WIDTH in self.attributes else f"#1{_wide(op)}"
+        attributes = "#1" if _WIDTH in self.attributes else f"#1{_wide(ops)}"
         start = f"define internal void @{name}.body({', '.join(params)}) {attributes} {{"
         self.module.add(["", what, start])
         self.module.add(["entry:", *body.head])
@@ -222,9 +223,8 @@ class _Kernel:
             where = self.entry.value(f"getelementptr inbounds i8, ptr %kernarg, i64 {at}")
             self.entry.line(f"call i32 @clock_gettime(i32 {_MONOTONIC}, ptr {where})")
 
-    def _body(self, body: Emitter, op: Op, chunked: bool) -> None:
+    def _body(self, body: Emitter, op: Op, ops: list[Op], chunked: bool) -> None:
         body.op_id = op.id
-        ops = walk(op.regions[1])
         body.unused, body.narrow = only_in_addresses(ops), narrow_in_addresses(ops)
         if body.stacks is not None:
             begin_rows(body)
@@ -405,13 +405,14 @@ class _Kernel:
         module.add(state.property_lines())
 
 
-def _wide(task: Op) -> str:
-    """An attribute that allows vectors of 64 bytes, where they are known to be faster.
+def _wide(ops: Sequence[Op]) -> str:
+    """An attribute that allows vectors of 64 bytes, where they are known to be faster. ops: of the
+    task.
 
     LLVM avoids them on processors that run slower after such an instruction.
     """
-    loops = [op for op in walk(task.regions[1]) if op.code == C.RANGE_FOR]
-    return f' {_WIDTH}="512"' if any(op.attr.straight for op in loops) else ""
+    straight = [op.attr.straight for op in ops if op.code == C.RANGE_FOR]
+    return f' {_WIDTH}="512"' if any(straight) else ""
 
 
 def lower_kernel(

@@ -33,7 +33,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ...ir import Block
+from ...ir import Block, Op
 from ...ir import codes as C
 from ...named_tuple import NamedTuple
 
@@ -67,11 +67,12 @@ _CASTS: Final = frozenset((
 _UNKNOWN: Final = frozenset(("cmpxchg", "extractvalue", "insertvalue", "atomicrmw"))
 
 
-def groups(body: Block) -> Groups:
-    """The groups of a task's body; none for a task of usual size."""
+def groups(body: Block, ops: Sequence[Op]) -> Groups:
+    """The groups of a task's body; none for a task of usual size. ops: all under ``body``."""
     found: Groups = {}
-    weights: dict[Block, list[int]] = {}
-    if _weigh(body, weights) > _LARGE:
+    if len(ops) + _LOOP * sum([C.LOOP[op.code] for op in ops]) > _LARGE:
+        weights: dict[Block, list[int]] = {}
+        _weigh(body, weights)
         _group(body, weights, found)
     return found
 
