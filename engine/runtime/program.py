@@ -331,17 +331,18 @@ def init(
         _current = Program(config.freeze(), loaded, dict(found.origins), switches)
         _current.offline.start()
         if _current.offline.is_empty():
-            _preload(backend, _current.offline.injected())
+            _preload(_current)
         log.debug(f"Starting on arch={name}")
     return None
 
 
-def _preload(backend: str, cache: InjectedCache) -> None:
+def _preload(program: Program) -> None:
     from .preload import modules, start
 
-    start(backend, cache)
-    if backend == "cuda":
-        modules()
+    backend, config = program.backend, program.config
+    start(backend.name, program.offline.injected())
+    if backend.name == "cuda":
+        modules(backend.pipeline(config), config)
 
 
 def reset() -> None:
