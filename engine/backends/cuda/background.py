@@ -1,4 +1,4 @@
-"""PTX, and the driver's machine code of it, made by a thread, for kernels that are compiled ahead::
+"""Work of threads: PTX, and the driver's machine code of it, for kernels that are compiled ahead::
 
     lower, with cache.ahead ── LLVM IR ──▶ Making: LLVM ── PTX ──▶ the driver ──▶ a module
     load ──▶ LaterExecutable: its first use waits for both
@@ -15,10 +15,12 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
+from time import time_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ..base import FORK_HANDLERS, Artifact, StackPlan
+from . import code, targets
 from .device import running
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from ..tiers import Order
     from .executable import CudaExecutable
 
-__all__ = ["LaterExecutable", "Making", "submit"]
+__all__ = ["LaterExecutable", "Making", "submit", "warm_up"]
 
 _FORK: Final = 5.0
 """The most seconds for which a fork waits."""
@@ -95,8 +97,6 @@ class Making:
 
 def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:
     """Begin the PTX of a kernel, which ``ptx`` makes, and its module on the program's device."""
-    from . import code
-
     device = running()
 
     def make() -> bytes:
@@ -107,6 +107,26 @@ def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:
         return made
 
     return Making(make)
+
+
+_NOTHING: Final = """.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry nothing() { ret; }
+"""
+
+
+def warm_up() -> None:
+    """Load LLVM's code generator and the driver's compiler, which the first kernel needs.
+
+    The driver loads its compiler for PTX that it has not seen before.
+    """
+    targets.library()
+    device = running()
+    if device is not None:
+        with suppress(Exception), device.uses:
+            ptx = f"{_NOTHING}// {os.getpid()} {time_ns()}\n"
+            code.load(device, ptx.encode(), "nothing")
 
 
 class LaterExecutable:

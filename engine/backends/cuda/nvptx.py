@@ -18,6 +18,7 @@ _WHOLE: Final = 3
 """From this level on every kernel gets LLVM's whole pipeline."""
 _NEEDS_WHOLE: Final = re.compile(
     r"alloca \["  # an array of a thread is in registers once the loops over it are unrolled
+    r"|unroll\.(?:count|full)"  # copies of a body, whose accesses LLVM joins
     r"|nvvm\.maxnreg|nvvm\.mma|nvvm\.wmma|wgmma"  # products: all depends on their registers
     r"|@__nv_|@qd\.ipow| #2 \{$"  # functions to inline
     r"|\bt\d+\.s\d+\.base\b",  # adstacks: how they are pushed and read is simplified
