@@ -11,6 +11,7 @@ process wait for these threads; the end of a program refuses their modules.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -35,6 +36,12 @@ _FORK: Final = 5.0
 
 _threads: Final[set[threading.Thread]] = set()
 
+_TURN: Final = 0.0005
+"""Seconds after which a thread passes Python's lock on while these threads are at work: each of
+them needs it several times, for moments, and by default it waits 5 ms for it."""
+_turns: Final[list[float]] = []
+"""The time that was set before."""
+
 
 class Making:
     """See `tiers.PendingCode`. make: returns the code; it may be called again after a fork."""
@@ -50,6 +57,7 @@ class Making:
         # No daemon: LLVM must not be used once the process is ending.
         thread = threading.Thread(target=self._run, name="qd-ptx")
         _threads.add(thread)
+        _take_short_turns()
         thread.start()
 
     def _run(self) -> None:
@@ -65,6 +73,7 @@ class Making:
             except Exception as failure:
                 log.warn(f"code of a kernel was not passed on: {failure!r}", once=True)
         _threads.discard(threading.current_thread())
+        _end_short_turns()
 
     @property
     def ready(self) -> bool:
@@ -93,6 +102,18 @@ class Making:
                 return
         if self._error is None:
             call()
+
+
+def _take_short_turns() -> None:
+    if not _turns and sys.getswitchinterval() > _TURN:
+        _turns.append(sys.getswitchinterval())
+        sys.setswitchinterval(_TURN)
+
+
+def _end_short_turns() -> None:
+    with suppress(IndexError):  # another thread has ended them
+        if not _threads:
+            sys.setswitchinterval(_turns.pop())
 
 
 def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:

@@ -29,10 +29,9 @@ _NEEDS_WHOLE: Final = re.compile(
 def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
     """The pipeline of LLVM that a module gets.
 
-    Our own passes have simplified the code, and the driver's compiler optimises it again: it
-    unrolls loops, moves code out of them and joins equal operations. For most kernels LLVM's whole
-    pipeline takes two thirds of LLVM's time, and the machine code is the same but for a few
-    instructions.
+    Our own passes have simplified the code, and the driver's compiler optimises it again: it moves
+    code out of loops and joins equal operations. For most kernels LLVM's whole pipeline takes two
+    thirds of LLVM's time, and the machine code is the same but for a few instructions.
     """
     whole = not 0 < level < _WHOLE or _NEEDS_WHOLE.search(llvm_ir)
     return "whole" if whole else "device"

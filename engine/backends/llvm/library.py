@@ -82,8 +82,17 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "module_AddSimplifyCFGPass": (None, c_void_p),
     "module_AddInstCombinePass": (None, c_void_p),
     "module_AddLoopRotatePass": (None, c_void_p),
+    "module_AddLoopUnrollPass": (None, c_void_p),
 }  # fmt: skip
 """The functions of llvmlite's C interface, without their ``LLVMPY_``: results and arguments."""
+
+_LONG: Final = frozenset({
+    "InitializeAllTargetMCs", "InitializeAllTargets", "ParseAssembly", "PrintModuleToString",
+    "RunNewModulePassManager", "TargetMachineEmitToMemory", "VerifyModule",
+    "buildPerModuleDefaultPipeline",
+})  # fmt: skip
+"""Those that take milliseconds let other threads run. To get Python's lock back from a busy thread
+takes up to 5 ms, so that the others keep it."""
 
 
 def _path() -> str:
@@ -107,9 +116,11 @@ def _map(path: str) -> None:
 def _loaded() -> Any:
     path = _path()
     _map(path)
-    library = ctypes.CDLL(path)
+    long, short = ctypes.CDLL(path), ctypes.PyDLL(path)
+    library = SimpleNamespace()
     for name, (result, *arguments) in _FUNCTIONS.items():
-        function = getattr(library, f"LLVMPY_{name}")
+        function = getattr(long if name in _LONG else short, f"LLVMPY_{name}")
+        setattr(library, f"LLVMPY_{name}", function)
         function.restype, function.argtypes = result, arguments
     return library
 
@@ -344,6 +355,9 @@ class _Passes(_Owned):
 
     def add_loop_rotate_pass(self) -> None:
         _lib.LLVMPY_module_AddLoopRotatePass(self)
+
+    def add_loop_unroll_pass(self) -> None:
+        _lib.LLVMPY_module_AddLoopUnrollPass(self)
 
 
 def create_new_module_pass_manager() -> _Passes:
