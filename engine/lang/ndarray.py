@@ -119,30 +119,67 @@ class Ndarray(ArrayHandle, Exchanges):
         needs_dual: bool = False,
     ) -> None:
         owner = program.current()
-        self.dtype: Final = dtype
-        self.element_shape: Final = element_shape
-        self.layout: Final = axes
-        self._extents = shape
-        self._writes: Final = WriteCounter()
-        self._program: Final = owner
         order = axes or tuple(range(len(shape)))
         extents = tuple([shape[a] for a in order]) + element_shape
         nbytes = dtype.size * math.prod(extents)
         memory = allocated(owner, nbytes, f"an ndarray of shape {extents}")
+        self._memory: ArrayMemory | None = memory
+        self._grad = Ndarray(dtype, shape, False, element_shape, axes) if needs_grad else None
+        self._dual = Ndarray(dtype, shape, False, element_shape, axes) if needs_dual else None
         data = view_of(memory, 0, extents, dtype.np)
         back = [order.index(a) for a in range(len(shape))]
         tail = range(len(shape), len(extents))
-        self._memory: ArrayMemory | None = memory
+        elements = elements_of(data, [*back, *tail] if axes else None)
+        self._hold(owner, dtype, shape, element_shape, axes, WriteCounter(), data, elements)
+        self._get_ready(memory.address)
+        owner.own(self)
+
+    @classmethod
+    def over(cls, field: Any) -> Ndarray | None:
+        """An array in the memory of a field; None where its elements are not as in an array.
+
+        field: a `FieldHandle`. The array is for launches now: it does not notice if the field is
+        freed.
+        """
+        address = field.address()
+        if not field.memory_layout().is_row_major():
+            return None
+        flat, shape = field.flat(), field.shape
+        extents = (*shape, *field.element_shape)
+        far = isinstance(flat, DeviceArray)
+        data = DeviceArray(address, extents, flat.dtype, flat.memory, flat.offset) if far else (
+            flat.reshape(extents)
+        )  # fmt: skip
+        made = cls.__new__(cls)
+        made._memory = made._grad = made._dual = None
+        made._hold(
+            field.program, field.dtype, shape, field.element_shape, None, field.writes, data,
+            elements_of(data, None),
+        )  # fmt: skip
+        made._get_ready(address)
+        return made
+
+    def _hold(
+        self, owner: program.Program, dtype: DataType, shape: tuple[int, ...],
+        element_shape: tuple[int, ...], axes: tuple[int, ...] | None, writes: WriteCounter,
+        data: Array | DeviceArray, elements: Elements,
+    ) -> None:  # fmt: skip
+        self.dtype: DataType = dtype
+        self.element_shape: tuple[int, ...] = element_shape
+        self.layout: tuple[int, ...] | None = axes
+        self._extents = shape
+        self._writes: WriteCounter = writes
+        self._program: program.Program = owner
         self._data: Array | DeviceArray | None = data
-        self._elements: Elements = elements_of(data, [*back, *tail] if axes else None)
-        self._grad = Ndarray(dtype, shape, False, element_shape, axes) if needs_grad else None
-        self._dual = Ndarray(dtype, shape, False, element_shape, axes) if needs_dual else None
+        self._elements: Elements = elements
+
+    def _get_ready(self, address: int) -> None:
         key = self._new_key()
         self._key: NdarrayKey | None = key
         # Launchers read it in one step: another thread may end the program at any time, and the
         # memory must live as long as the launch.
-        self._ready: Ready = key, memory.address, shape, self._writes, data
-        owner.own(self)
+        assert self._data is not None
+        self._ready: Ready = key, address, self._extents, self._writes, self._data
 
     def _new_key(self) -> NdarrayKey:
         return ndarray_key(
