@@ -3,8 +3,8 @@
 Importing `llvmlite.binding` costs 23 ms, a sixth of the first kernel of a process: it loads modules
 of the standard library, `llvmlite.ir` and the signatures of 300 functions. Here are the functions
 and classes that `toolchain` uses, named as there, over the same library in memory. Whatever else
-wants LLVM (other GPUs, libdevice, JIT linking, remarks) imports `llvmlite.binding`; both may be used
-in a process.
+wants LLVM (other GPUs, libdevice, JIT linking, remarks) imports `llvmlite.binding`; a process may
+use both.
 
 Modules are in a context of their own, so that they share nothing with another user of llvmlite;
 callers hold `toolchain.LOCK`. Importing this module loads LLVM.
