@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import operator
-from typing import Any, Final, NoReturn, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 
@@ -111,30 +111,53 @@ class Ndarray(ArrayHandle, Exchanges):
         needs_dual: bool = False,
     ) -> None:
         owner = program.current()
-        self.dtype: Final = dtype
-        self.element_shape: Final = element_shape
-        self.layout: Final = axes
-        self._extents = shape
-        self._writes: Final = WriteCounter()
-        self._program: Final = owner
-        order = axes or tuple(range(len(shape)))
-        extents = tuple([shape[a] for a in order]) + element_shape
+        extents = tuple([shape[a] for a in axes or range(len(shape))]) + element_shape
         nbytes = dtype.size * math.prod(extents)
         memory = allocated(owner, nbytes, f"an ndarray of shape {extents}")
-        data = view_of(memory, 0, extents, dtype.np)
-        back = [order.index(a) for a in range(len(shape))]
-        tail = range(len(shape), len(extents))
         self._memory: ArrayMemory | None = memory
-        self._data: Array | DeviceArray | None = data
-        self._elements: Elements = elements_of(data, [*back, *tail] if axes else None)
         self._grad = Ndarray(dtype, shape, False, element_shape, axes) if needs_grad else None
         self._dual = Ndarray(dtype, shape, False, element_shape, axes) if needs_dual else None
+        data = view_of(memory, 0, extents, dtype.np)
+        kind = dtype, shape, element_shape, axes
+        self._hold(owner, kind, WriteCounter(), data, memory.address)
+        owner.own(self)
+
+    @classmethod
+    def over(cls, field: Any) -> Ndarray | None:
+        """An array in the memory of a field (a `FieldHandle`), for launches now: it does not notice
+        if the field is freed. None where the elements are not one after the other."""
+        address = field.address()
+        if not field.memory_layout().is_row_major():
+            return None
+        kind = field.dtype, field.shape, field.element_shape, None
+        flat, extents = field.flat(), kind[1] + kind[2]
+        far = isinstance(flat, DeviceArray)
+        data = DeviceArray(address, extents, flat.dtype, flat.memory, flat.offset) if far else (
+            flat.reshape(extents)
+        )  # fmt: skip
+        made = cls.__new__(cls)
+        made._memory = made._grad = made._dual = None
+        made._hold(field.program, kind, field.writes, data, address)
+        return made
+
+    def _hold(
+        self, owner: program.Program,
+        kind: tuple[DataType, tuple[int, ...], tuple[int, ...], tuple[int, ...] | None],
+        writes: WriteCounter, data: Array | DeviceArray, address: int,
+    ) -> None:  # fmt: skip
+        self.dtype, shape, self.element_shape, self.layout = kind
+        self._extents = shape
+        self._writes = writes
+        self._program = owner
+        self._data: Array | DeviceArray | None = data
+        back = [self.layout.index(a) for a in range(len(shape))] if self.layout else None
+        tail = range(len(shape), len(shape) + len(self.element_shape))
+        self._elements: Elements = elements_of(data, None if back is None else [*back, *tail])
         key = self._new_key()
         self._key: NdarrayKey | None = key
         # Launchers read it in one step: another thread may end the program at any time, and the
         # memory must live as long as the launch.
-        self._ready: Ready = key, memory.address, shape, self._writes, data
-        owner.own(self)
+        self._ready: Ready = key, address, shape, writes, data
 
     def _new_key(self) -> NdarrayKey:
         return ndarray_key(

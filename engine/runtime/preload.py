@@ -18,11 +18,15 @@ import importlib
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..backends.base import FORK_HANDLERS
 from ..backends.injected import InjectedCache
 from ..backends.llvm import toolchain
+
+if TYPE_CHECKING:
+    from ..config import CompileConfig
+    from ..pipeline_kind import PipelineKind
 
 __all__ = ["start"]
 
@@ -40,35 +44,43 @@ def start(backend: str, cache: InjectedCache) -> None:
     """
     global _thread
     if backend in _BACKENDS and _thread is None and not toolchain.is_loaded():
-        load = _load
-        if backend == "cpu":  # imported here: see the module docstring
+        # Imported here: see the module docstring.
+        if backend == "cpu":
             from ..backends.cpu.native import native
 
-            load = partial(_load, partial(native, cache))
-        _thread = threading.Thread(target=load, name="qd-preload", daemon=True)
+            then = partial(native, cache)
+        else:
+            from ..backends.cuda.background import warm_up as then
+        _thread = threading.Thread(target=_load, args=(then,), name="qd-preload", daemon=True)
         _thread.start()
 
 
 _MODULES: Final = (
-    "frontend.build", "frontend.pure_calls", "passes", "cache.keys", "cache.ptx", "runtime.about",
-    "runtime.stub", "backends.llvm.gpu", "backends.cuda.dialect", "backends.cuda.nvptx",
-    "backends.cuda.background", "backends.cuda.replay",
+    "frontend.build", "frontend.pure_calls", "frontend.augment", "frontend.branches",
+    "frontend.calls", "frontend.containers", "frontend.inline", "frontend.intrinsics",
+    "frontend.matrix_methods", "frontend.results", "cache.keys", "cache.ptx", "runtime.about",
+    "runtime.stub", "backends.tiers", "backends.llvm.cuts", "backends.llvm.gpu",
+    "backends.cuda.dialect", "backends.cuda.nvptx", "backends.cuda.background",
+    "backends.cuda.executable", "backends.cuda.replay",
 )  # fmt: skip
-"""The modules that compile and launch a kernel on CUDA, with all that they import."""
+"""The modules that compile and launch most kernels on CUDA, with all that they import."""
 
 
-def modules() -> None:
+def modules(kind: PipelineKind, config: CompileConfig) -> None:
     """Import what a first compile for CUDA needs, while another thread loads LLVM."""
     engine = __name__.rpartition(".runtime.")[0]
     for name in _MODULES:
         importlib.import_module(f"{engine}.{name}")
+    from ..ir import Func
+    from ..passes import run
+
+    run(Func("nothing"), config, kind)  # imports the passes of every kernel
 
 
-def _load(then: Callable[[], object] | None = None) -> None:
+def _load(then: Callable[[], object]) -> None:
     try:
         toolchain.host_target()
-        if then is not None:
-            then()
+        then()
     except Exception:
         return  # the compile raises it again, where the user sees it
 

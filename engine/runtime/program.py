@@ -320,13 +320,18 @@ def init(
         _current = Program(config.freeze(), loaded, dict(found.origins), switches)
         _current.offline.start()
         if _current.offline.is_empty():
-            from . import preload
-
-            preload.start(backend, _current.offline.injected())
-            if backend == "cuda":
-                preload.modules()
+            _preload(_current)
         log.debug(f"Starting on arch={name}")
     return None
+
+
+def _preload(program: Program) -> None:
+    from .preload import modules, start
+
+    backend, config = program.backend, program.config
+    start(backend.name, program.offline.injected())
+    if backend.name == "cuda":
+        modules(backend.pipeline(config), config)
 
 
 def reset() -> None:

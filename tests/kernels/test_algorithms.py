@@ -172,6 +172,30 @@ def test_parallel_sort(dtype, arch, scheme):
         assert (array.to_numpy() == a[order]).all()
 
 
+def test_fields_share_the_code_of_arrays(arch, monkeypatch):
+    """But for those whose elements are not one after the other."""
+    monkeypatch.setattr(executors, "_looks_back", lambda: True)
+    rng = np.random.default_rng(2)
+    n = 300
+
+    def sort(keys, values):
+        given = rng.integers(-50, 50, n).astype(np.int32)
+        keys.from_numpy(given)
+        values.from_numpy(np.arange(n, dtype=np.int32))
+        ALG.parallel_sort(keys, values)
+        order = np.argsort(given, kind="stable")
+        assert (keys.to_numpy() == given[order]).all()
+        assert (values.to_numpy() == order).all()
+        return len(set(executors._sort_digit.launchers.variants.values()))
+
+    fields = [qd.field(qd.i32, n, offset=k) for k in (0, -7)]
+    used = sort(*fields)
+    assert sort(*fields[::-1]) == sort(qd.ndarray(qd.i32, n), qd.ndarray(qd.i32, n)) == used
+    mixed = qd.field(qd.i32), qd.field(qd.i32)
+    qd.root.dense(qd.i, n).place(*mixed)
+    assert sort(*mixed) > used
+
+
 def test_prefix_sums(arch, scheme):
     for n in sizes(arch)[1:]:
         for data in (qd.field(qd.i32, shape=n), qd.ndarray(qd.i32, n), qd.tensor(qd.i32, n)):

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import sys
 import threading
 import time
 
@@ -95,6 +96,18 @@ def test_other_kernels_are_compiled_meanwhile(gate):
     gate.set()
     first(x, 3.0)
     assert (x.to_numpy() == 3 * two + one).all()
+
+
+def test_threads_take_short_turns_meanwhile(gate):
+    before = sys.getswitchinterval()
+    start()
+    x, (first, _), (second, _) = qd.ndarray(qd.f32, 4), scale_kernel(), scale_kernel()
+    qd.compile_ahead(first, x, 3.0)
+    qd.compile_ahead(second, x, 3.0)
+    assert sys.getswitchinterval() < 0.001 <= before
+    gate.set()
+    settle()
+    assert sys.getswitchinterval() == before
 
 
 def test_the_program_may_end_before(gate):

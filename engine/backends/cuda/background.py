@@ -1,4 +1,4 @@
-"""PTX, and the driver's machine code of it, made by a thread, for kernels that are compiled ahead::
+"""Work of threads: PTX, and the driver's machine code of it, for kernels that are compiled ahead::
 
     lower, with cache.ahead ── LLVM IR ──▶ Making: LLVM ── PTX ──▶ the driver ──▶ a module
     load ──▶ LaterExecutable: its first use waits for both
@@ -11,14 +11,17 @@ process wait for these threads; the end of a program refuses their modules.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
+from time import time_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ..base import FORK_HANDLERS, Artifact, StackPlan
+from . import code, targets
 from .device import running
 
 if TYPE_CHECKING:
@@ -26,12 +29,18 @@ if TYPE_CHECKING:
     from ..tiers import Order
     from .executable import CudaExecutable
 
-__all__ = ["LaterExecutable", "Making", "submit"]
+__all__ = ["LaterExecutable", "Making", "submit", "warm_up"]
 
 _FORK: Final = 5.0
 """The most seconds for which a fork waits."""
 
 _threads: Final[set[threading.Thread]] = set()
+
+_TURN: Final = 0.0005
+"""Seconds after which a thread passes Python's lock on while these threads are at work: each of
+them needs it several times, for moments, and by default it waits 5 ms for it."""
+_turns: Final[list[float]] = []
+"""The time that was set before."""
 
 
 class Making:
@@ -48,6 +57,7 @@ class Making:
         # No daemon: LLVM must not be used once the process is ending.
         thread = threading.Thread(target=self._run, name="qd-ptx")
         _threads.add(thread)
+        _take_short_turns()
         thread.start()
 
     def _run(self) -> None:
@@ -63,6 +73,7 @@ class Making:
             except Exception as failure:
                 log.warn(f"code of a kernel was not passed on: {failure!r}", once=True)
         _threads.discard(threading.current_thread())
+        _end_short_turns()
 
     @property
     def ready(self) -> bool:
@@ -93,10 +104,20 @@ class Making:
             call()
 
 
+def _take_short_turns() -> None:
+    if not _turns and sys.getswitchinterval() > _TURN:
+        _turns.append(sys.getswitchinterval())
+        sys.setswitchinterval(_TURN)
+
+
+def _end_short_turns() -> None:
+    with suppress(IndexError):  # another thread has ended them
+        if not _threads:
+            sys.setswitchinterval(_turns.pop())
+
+
 def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:
     """Begin the PTX of a kernel, which ``ptx`` makes, and its module on the program's device."""
-    from . import code
-
     device = running()
 
     def make() -> bytes:
@@ -107,6 +128,26 @@ def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:
         return made
 
     return Making(make)
+
+
+_NOTHING: Final = """.version 7.5
+.target sm_75
+.address_size 64
+.visible .entry nothing() { ret; }
+"""
+
+
+def warm_up() -> None:
+    """Load LLVM's code generator and the driver's compiler, which the first kernel needs.
+
+    The driver loads its compiler for PTX that it has not seen before.
+    """
+    targets.library()
+    device = running()
+    if device is not None:
+        with suppress(Exception), device.uses:
+            ptx = f"{_NOTHING}// {os.getpid()} {time_ns()}\n"
+            code.load(device, ptx.encode(), "nothing")
 
 
 class LaterExecutable:

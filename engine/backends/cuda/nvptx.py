@@ -2,16 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
-from typing import Any
+from typing import Final
 
 from ..injected import NO_CACHE, InjectedCache
 from ..llvm import toolchain
 from ..llvm.text import FTZ
 from . import libdevice
-from .targets import machine, target
+from .targets import machine, own_machine
 
-__all__ = ["make_ptx", "optimised"]
+__all__ = ["make_ptx", "optimised", "pipeline"]
+
+_WHOLE: Final = 3
+"""From this level on every kernel gets LLVM's whole pipeline."""
+_NEEDS_WHOLE: Final = re.compile(
+    r"alloca \["  # an array of a thread is in registers once the loops over it are unrolled
+    r"|unroll\.(?:count|full)"  # copies of a body, whose accesses LLVM joins
+    r"|nvvm\.maxnreg|nvvm\.mma|nvvm\.wmma|wgmma"  # products: all depends on their registers
+    r"|@__nv_|@qd\.ipow| #2 \{$"  # functions to inline
+    r"|\bt\d+\.s\d+\.base\b",  # adstacks: how they are pushed and read is simplified
+    re.MULTILINE,
+)
+
+
+def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
+    """The pipeline of LLVM that a module gets.
+
+    Our own passes have simplified the code, and the driver's compiler optimises it again: it moves
+    code out of loops and joins equal operations. For most kernels LLVM's whole pipeline takes two
+    thirds of LLVM's time, and the machine code is the same but for a few instructions.
+    """
+    whole = not 0 < level < _WHOLE or _NEEDS_WHOLE.search(llvm_ir)
+    return "whole" if whole else "device"
 
 
 def _module(llvm_ir: str, arch: str, level: int, cache: InjectedCache) -> toolchain.Module:
@@ -21,7 +44,7 @@ def _module(llvm_ir: str, arch: str, level: int, cache: InjectedCache) -> toolch
     names = libdevice.called(llvm_ir)
     if names:
         libdevice.link(module, names, FTZ in llvm_ir, cache)
-    module.optimise(level)
+    module.optimise(level, pipeline(llvm_ir, level))
     return module
 
 
@@ -46,13 +69,12 @@ def make_ptx(
 
 def _alone(llvm_ir: str, arch: str, level: int) -> str:
     """`make_ptx` by a module that shares nothing with others."""
-    llvm: Any = machine(arch, level).llvm
-    context = llvm.create_context()
-    for_arch = toolchain.Machine(target(arch), level)
+    for_arch = own_machine(arch, level)
+    context = for_arch.llvm.create_context()
     module = for_arch.parse(llvm_ir, context=context)
     try:
         module.ref.data_layout = str(for_arch.ref.target_data)
-        module.optimise(level)
+        module.optimise(level, pipeline(llvm_ir, level))
         return module.assembly()
     finally:
         module.close()

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..base import Target
 from ..llvm import toolchain
 
-__all__ = ["TRIPLE", "features", "machine", "target"]
+__all__ = ["TRIPLE", "features", "library", "machine", "own_machine", "target"]
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
 
@@ -29,8 +29,23 @@ def target(arch: str) -> Target:
 
 @cache
 def machine(arch: str, level: int) -> toolchain.Machine:
-    """LLVM's code generator for one architecture."""
+    """LLVM's code generator for one architecture, for modules that share a context."""
     llvm: Any = toolchain.binding()
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     return toolchain.Machine(target(arch), level)
+
+
+def own_machine(arch: str, level: int) -> toolchain.Machine:
+    """One for a single module, which shares nothing with others."""
+    return toolchain.Machine(target(arch), level, library())
+
+
+@cache
+def library() -> Any:
+    """`toolchain.library`, ready to generate PTX."""
+    llvm: Any = toolchain.library()
+    with toolchain.LOCK:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+    return llvm

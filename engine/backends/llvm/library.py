@@ -1,9 +1,10 @@
-"""The part of `llvmlite.binding` that compiling for this machine needs.
+"""The part of `llvmlite.binding` that compiling for this machine and for NVIDIA's GPUs needs.
 
 Importing `llvmlite.binding` costs 23 ms, a sixth of the first kernel of a process: it loads modules
 of the standard library, `llvmlite.ir` and the signatures of 300 functions. Here are the functions
 and classes that `toolchain` uses, named as there, over the same library in memory. Whatever else
-wants LLVM (GPUs, JIT linking, remarks) imports `llvmlite.binding`; both may be used in a process.
+wants LLVM (other GPUs, libdevice, JIT linking, remarks) imports `llvmlite.binding`; a process may
+use both.
 
 Modules are in a context of their own, so that they share nothing with another user of llvmlite;
 callers hold `toolchain.LOCK`. Importing this module loads LLVM.
@@ -24,8 +25,9 @@ from typing import Any, Final
 __all__ = [
     "Target", "create_context", "create_new_module_pass_manager", "create_pass_builder",
     "create_pipeline_tuning_options", "ffi", "get_host_cpu_features", "get_host_cpu_name",
-    "get_process_triple", "initialize_native_asmprinter", "initialize_native_target",
-    "llvm_version_info", "parse_assembly", "set_option",
+    "get_process_triple", "initialize_all_asmprinters", "initialize_all_targets",
+    "initialize_native_asmprinter", "initialize_native_target", "llvm_version_info",
+    "parse_assembly", "set_option",
 ]  # fmt: skip
 
 _OUT: Final = POINTER(c_char_p)
@@ -34,6 +36,10 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "GetVersionInfo": (c_uint,),
     "InitializeNativeTarget": (None,),
     "InitializeNativeAsmPrinter": (None,),
+    "InitializeAllTargetInfos": (None,),
+    "InitializeAllTargets": (None,),
+    "InitializeAllTargetMCs": (None,),
+    "InitializeAllAsmPrinters": (None,),
     "DisposeString": (None, c_char_p),
     "GetProcessTriple": (None, _OUT),
     "GetHostCPUFeatures": (c_int, _OUT),
@@ -45,6 +51,9 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     ),
     "DisposeTargetMachine": (None, c_void_p),
     "SetTargetMachineAsmVerbosity": (None, c_void_p, c_int),
+    "CreateTargetMachineData": (c_void_p, c_void_p),
+    "CopyStringRepOfTargetData": (None, c_void_p, _OUT),
+    "DisposeTargetData": (None, c_void_p),
     "TargetMachineEmitToMemory": (c_void_p, c_void_p, c_void_p, c_int, _OUT),
     "GetBufferStart": (c_void_p, c_void_p),
     "GetBufferSize": (c_size_t, c_void_p),
@@ -53,6 +62,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "ContextDispose": (None, c_void_p),
     "ParseAssembly": (c_void_p, c_void_p, c_char_p, _OUT),
     "DisposeModule": (None, c_void_p),
+    "SetDataLayout": (None, c_void_p, c_char_p),
     "VerifyModule": (c_bool, c_void_p, _OUT),
     "PrintModuleToString": (None, c_void_p, _OUT),
     "CreatePipelineTuningOptions": (c_void_p,),
@@ -71,8 +81,18 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "module_AddSROAPass": (None, c_void_p),
     "module_AddSimplifyCFGPass": (None, c_void_p),
     "module_AddInstCombinePass": (None, c_void_p),
+    "module_AddLoopRotatePass": (None, c_void_p),
+    "module_AddLoopUnrollPass": (None, c_void_p),
 }  # fmt: skip
 """The functions of llvmlite's C interface, without their ``LLVMPY_``: results and arguments."""
+
+_LONG: Final = frozenset({
+    "InitializeAllTargetMCs", "InitializeAllTargets", "ParseAssembly", "PrintModuleToString",
+    "RunNewModulePassManager", "TargetMachineEmitToMemory", "VerifyModule",
+    "buildPerModuleDefaultPipeline",
+})  # fmt: skip
+"""Those that take milliseconds let other threads run. To get Python's lock back from a busy thread
+takes up to 5 ms, so that the others keep it."""
 
 
 def _path() -> str:
@@ -96,9 +116,11 @@ def _map(path: str) -> None:
 def _loaded() -> Any:
     path = _path()
     _map(path)
-    library = ctypes.CDLL(path)
+    long, short = ctypes.CDLL(path), ctypes.PyDLL(path)
+    library = SimpleNamespace()
     for name, (result, *arguments) in _FUNCTIONS.items():
-        function = getattr(library, f"LLVMPY_{name}")
+        function = getattr(long if name in _LONG else short, f"LLVMPY_{name}")
+        setattr(library, f"LLVMPY_{name}", function)
         function.restype, function.argtypes = result, arguments
     return library
 
@@ -175,6 +197,16 @@ def initialize_native_asmprinter() -> None:
     _lib.LLVMPY_InitializeNativeAsmPrinter()
 
 
+def initialize_all_targets() -> None:
+    _lib.LLVMPY_InitializeAllTargetInfos()
+    _lib.LLVMPY_InitializeAllTargets()
+    _lib.LLVMPY_InitializeAllTargetMCs()
+
+
+def initialize_all_asmprinters() -> None:
+    _lib.LLVMPY_InitializeAllAsmPrinters()
+
+
 def get_process_triple() -> str:
     return _text(_lib.LLVMPY_GetProcessTriple)
 
@@ -196,7 +228,16 @@ def get_host_cpu_features() -> _Features:
         return _Features(filter(None, str(out).split(",")) if known else ())
 
 
+class _Layout(_Owned):
+    def __str__(self) -> str:
+        return _text(_lib.LLVMPY_CopyStringRepOfTargetData, self)
+
+
 class _Machine(_Owned):
+    @property
+    def target_data(self) -> _Layout:
+        return _Layout(_lib.LLVMPY_CreateTargetMachineData(self), _lib.LLVMPY_DisposeTargetData)
+
     def set_asm_verbosity(self, verbose: bool) -> None:
         _lib.LLVMPY_SetTargetMachineAsmVerbosity(self, verbose)
 
@@ -248,6 +289,11 @@ class _Module(_Owned):
 
     def __str__(self) -> str:
         return _text(_lib.LLVMPY_PrintModuleToString, self)
+
+    def set_data_layout(self, layout: str) -> None:
+        _lib.LLVMPY_SetDataLayout(self, layout.encode())
+
+    data_layout = property(None, set_data_layout)
 
 
 def create_context() -> _Owned:
@@ -306,6 +352,12 @@ class _Passes(_Owned):
 
     def add_instruction_combine_pass(self) -> None:
         _lib.LLVMPY_module_AddInstCombinePass(self)
+
+    def add_loop_rotate_pass(self) -> None:
+        _lib.LLVMPY_module_AddLoopRotatePass(self)
+
+    def add_loop_unroll_pass(self) -> None:
+        _lib.LLVMPY_module_AddLoopUnrollPass(self)
 
 
 def create_new_module_pass_manager() -> _Passes:

@@ -23,8 +23,9 @@ __all__ = ["LOCK", "Machine", "Module", "Pipeline", "binding", "host_target", "i
 
 LOCK: Final = threading.RLock()
 
-Pipeline = Literal["whole", "straight", "short"]
-"""LLVM's own; the same without what changes loops; a few passes only. `short` decides."""
+Pipeline = Literal["whole", "straight", "short", "device"]
+"""LLVM's own; the same without what changes loops; a few passes only, for processors (`short`
+decides) and for devices whose driver optimises the code again."""
 
 # Vectors that are scattered to memory cost more than LLVM thinks: AMD and older Intel processors
 # store one element after the other, in microcode. A loop over 3x3 matrices takes twice the time.
@@ -44,8 +45,14 @@ _OPTIONS: Final = (
 )
 """Of LLVM as a whole, for every kernel."""
 
-_SHORT: Final = ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg")
-"""The passes of the short pipeline: locals become values, and addresses are folded."""
+_PASSES: Final[dict[Pipeline, tuple[str, ...]]] = {
+    "short": ("sroa", "simplify_cfg", "instruction_combine", "simplify_cfg"),
+    "device": (
+        "sroa", "simplify_cfg", "loop_rotate", "loop_unroll", "instruction_combine", "simplify_cfg",
+    ),
+}  # fmt: skip
+"""Of the pipelines of a few passes: locals become values, and addresses are folded. Drivers unroll
+loops, too, but a sort whose loops LLVM has not unrolled is slower by a tenth."""
 
 
 _loading: Final = threading.Lock()
@@ -150,8 +157,8 @@ class Module:
         Loops are vectorised from level 2 on. Straight-line code is not: on kernels that costs a
         tenth of the pipeline's time and produces slower code more often than faster.
         """
-        if pipeline == "short":
-            self._optimise_shortly()
+        if pipeline in _PASSES:
+            self._optimise_shortly(_PASSES[pipeline])
             return
         llvm: Any = self._machine.llvm
         loops = level > 1 and pipeline == "whole"
@@ -165,13 +172,13 @@ class Module:
         if pipeline == "straight":
             self._cut()
 
-    def _optimise_shortly(self) -> None:
+    def _optimise_shortly(self, names: tuple[str, ...]) -> None:
         llvm: Any = self._machine.llvm
         builder = llvm.create_pass_builder(self._machine.ref, llvm.create_pipeline_tuning_options())
         # Of the module, not of each function: that costs 0.1 ms a function, with the same result.
         passes = llvm.create_new_module_pass_manager()
         passes.add_always_inliner_pass()
-        for name in _SHORT:
+        for name in names:
             getattr(passes, f"add_{name}_pass")()
         self._function("LLVMPY_RunNewModulePassManager")(passes, self.ref, builder)
         self._cut()

@@ -174,8 +174,13 @@ def _bytes(x: Any) -> int:
 def _sort_by_digits(keys: Any, values: Any) -> None:
     """Sort by one digit after the other; the number of digits is even, so keys has the result.
 
-    values: None for keys alone.
+    values: None for keys alone. Fields are sorted as arrays where they are like arrays in memory: a
+    kernel is compiled for each field, and a digit's from a field to an array and back are two.
     """
+    if isinstance(keys, FieldHandle):
+        given = [Ndarray.over(x) for x in (keys, values) if x is not None]
+        if None not in given:
+            keys, values = given[0], given[1] if len(given) == 2 else None
     n, dtype = keys.shape[0], keys.dtype
     field, has_values = isinstance(keys, FieldHandle), values is not None
     threads, length = threads_for(n), sort_words(n, dtype.bits)
