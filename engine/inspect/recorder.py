@@ -10,6 +10,7 @@ record would grow with the square of the number of tasks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
