@@ -35,7 +35,10 @@ _BOTH = "it launches the code of single backends on memory of the host"
 
 _ON_NO_DEVICE: dict[str, str] = {
     _IMAGES: "backends/test_image backends/test_image_kernels",
-    _OWN: "backends/opencl/ kernels/test_conformance",
+    _OWN: """
+        backends/opencl/ kernels/test_conformance
+        inspect/test_regression inspect/test_reproducer
+    """,
     _FAR: """
         inspect/test_on_device lang/test_far_memory
         runtime/test_cuda_device runtime/test_cuda_failures runtime/test_cuda_launch

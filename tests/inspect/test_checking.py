@@ -1,6 +1,7 @@
 """Verdicts on races, indices and values that are not set, against the truth by construction."""
 
 import io
+import itertools
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -335,17 +336,19 @@ def test_a_fault_is_found_and_its_sibling_has_none(name, tmp_path):
 
 
 @pytest.mark.slow
-def test_300_faults_are_found_and_300_siblings_have_none(tmp_path):
+def test_faults_of_all_families_are_found_and_their_siblings_have_none(tmp_path):
+    """Four of each family; `docs/check.md` states what all pairs gave."""
     missed, alarms, unknown = [], [], []
-    for number, one in enumerate(fault_pairs.pairs()):
+    count = 4 * len(fault_pairs.FAMILIES)
+    for number, one in enumerate(itertools.islice(fault_pairs.pairs(), count)):
         _, faulty = checked_source(one.faulty, tmp_path, 2 * number)
         _, right = checked_source(one.right, tmp_path, 2 * number + 1)
         missed += [] if faulty[one.check] == "fault" else [one.name]
         alarms += [one.name] if "fault" in right.values() else []
         unknown += [one.name] if "unknown" in right.values() else []
-    assert len(missed) <= fault_pairs.COUNT * 5 // 100, missed
+    assert not missed
     assert not alarms
-    assert len(unknown) <= fault_pairs.COUNT // 10, unknown
+    assert len(unknown) <= count // 10, unknown
 
 
 @pytest.mark.parametrize(
@@ -353,8 +356,8 @@ def test_300_faults_are_found_and_300_siblings_have_none(tmp_path):
     [
         (checked_random.RANDOM, 0, 16),
         (checked_features.FEATURES, 0, 16),
-        pytest.param(checked_random.RANDOM, 100, 300, marks=pytest.mark.slow),
-        pytest.param(checked_features.FEATURES, 100, 300, marks=pytest.mark.slow),
+        pytest.param(checked_random.RANDOM, 100, 100, marks=pytest.mark.slow),
+        pytest.param(checked_features.FEATURES, 100, 100, marks=pytest.mark.slow),
     ],
 )
 def test_no_launch_contradicts_a_proof(kind, first, count, tmp_path):

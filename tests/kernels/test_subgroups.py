@@ -182,7 +182,7 @@ def first_folds(x: Ints, o: Table, block: qd.Template):
 
 
 @pytest.mark.parametrize("block", SIZES)
-def test_one_value_of_all_for_the_first(block):
+def test_the_first_has_one_value(block):
     for x, out, ids in groups_of(first_folds, 2, block):
         v = [int(x[i]) for i in ids]
         expected = sum(v) + 100 * min(v) + 10000 * max(v)
