@@ -94,8 +94,8 @@ def ir_digest(func: Func) -> str:
 def _digest_of_ops(func: Func, ops: Sequence[Op]) -> str:
     """`ir_digest`. ops: all of the function and of those that it calls, outer before inner.
 
-    By columns, not of the listing: that takes three times the time. Version 2 of `marshal` writes
-    equal data as equal bytes, and tells -0.0 from 0.0.
+    By columns, not of the listing: that needs twice the time. Version 2 of `marshal` writes equal
+    data as equal bytes, and -0.0 as other bytes than 0.0.
     """
     from ..ir.printer import header, trailer
 

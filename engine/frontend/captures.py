@@ -365,8 +365,9 @@ class Captures:
     def _put(self, route: _Route) -> None:
         """``route`` is the last that led to its object."""
         known = self._routes.setdefault(id(route[3]), [])
-        if not known or known[-1][:3] != route[:3]:
-            known[:] = [one for one in known if one[:3] != route[:3]]
+        key = route[:3]
+        if not known or known[-1][:3] != key:
+            known[:] = [one for one in known if one[:3] != key]
             known.append(route)
 
     def routes(self, value: Any) -> tuple[_Route, ...]:

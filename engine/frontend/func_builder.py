@@ -124,9 +124,12 @@ class FuncBuilder(MemoryAccess):
 
     def expr(self, node: ast.expr) -> Any:
         """The value of an expression: see `values`. Never a local variable itself."""
-        visit = EXPR.get(node.__class__) or visitor(EXPR, node)
-        if visit is None:
-            self.unsupported(node)
+        try:
+            visit = EXPR[node.__class__]
+        except KeyError:
+            visit = visitor(EXPR, node)
+            if visit is None:
+                self.unsupported(node)
         return visit(self, node)
 
     def body(self, nodes: list[ast.stmt]) -> str | None:

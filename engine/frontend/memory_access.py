@@ -63,7 +63,8 @@ class MemoryAccess(Parameters):
         if isinstance(ptr, DynamicElement):
             self._store_dynamic(ptr, value, node)
             return
-        target = cast("DataType", cast(Any, ptr.type).elem)
+        pointer: Any = ptr.type
+        target: DataType = pointer.elem
         if value.type.is_real and target.is_int:
             self.warn(f"Assigning {value.type} to {target} may lose precision", node)
         code = C.LOCAL_STORE if ptr.code == C.ALLOCA else C.GLOBAL_STORE

@@ -67,9 +67,9 @@ def nodes_of(tree: ast.AST) -> list[ast.AST]:
     fields = _CHILD_FIELDS
     for node in found:  # which grows
         for name in fields[node.__class__]:
-            value = getattr(node, name, None)
+            value: Any = getattr(node, name, None)
             if value.__class__ is list:
-                found += [v for v in cast(list[Any], value) if isinstance(v, ast.AST)]
+                found += [v for v in value if isinstance(v, ast.AST)]
             elif isinstance(value, ast.AST):
                 found.append(value)
     return found
@@ -84,7 +84,7 @@ def root_name(node: ast.AST) -> str:
 
 def stored_places(nodes: list[ast.AST]) -> list[ast.AST]:
     """The names, elements and attributes among ``nodes`` that are assigned to."""
-    places = [cast(ast.Name, node) for node in nodes if node.__class__ in _PLACES]
+    places: list[Any] = [node for node in nodes if node.__class__ in _PLACES]
     return [place for place in places if place.ctx.__class__ is not ast.Load]
 
 

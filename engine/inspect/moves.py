@@ -33,7 +33,7 @@ class Middle(NamedTuple):
 
 
 def middle(old: Snapshot, new: Snapshot) -> Middle:
-    """What is left of two listings without their common ends."""
+    """The lines of two listings without their common ends."""
     start, end = _ends_alike(old.ids, new.ids)
     first, second = old.ids[start : len(old.ids) - end], new.ids[start : len(new.ids) - end]
     return Middle(start, end, (first, second), (frozenset(first), frozenset(second)))

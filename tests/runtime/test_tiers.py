@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cpu import background, first_tier
+from qd_studio.engine.backends.cpu import background, code, first_tier
 from qd_studio.engine.backends.cpu.code import CodeJob, full_code
 from qd_studio.engine.backends.cpu.executable import CpuExecutable
 from qd_studio.engine.backends.llvm import toolchain
@@ -170,6 +170,37 @@ def test_a_long_launch_does_not_stay_in_quick_code(tiered):
     expected = sum(1225 * i * ((n - 1 - i) // 7 + 1) for i in range(n))
     assert (collect(a, n) - expected) % 2**64 == 0
     assert executable(collect).is_full
+
+
+@qd.kernel
+def nested(a: qd.types.ndarray(qd.i32, 1), n: qd.i32):
+    for i in a:
+        for j in range(3):
+            for k in range(4):
+                if k > j:
+                    a[i] += k
+        for k in range(1000):
+            a[i] += k
+        if n > 0:
+            for k in range(2):
+                a[i] += k
+        for k in range(n):
+            a[i] += k
+
+
+def test_short_loops_do_not_look_at_the_clock(tiered, monkeypatch):
+    texts = []
+
+    def first_code(text, *others):
+        texts.append(text)
+        return code.first_code(text, *others)
+
+    monkeypatch.setattr(first_tier, "first_code", first_code)
+    a = np.zeros(5, np.int32)
+    nested(a, 3)
+    # Of the outer loop, over j, of 1,000 iterations, in the branch, of unknown length.
+    assert texts[0].count("call zeroext i1 inttoptr") == 5
+    assert a[0] == sum(k for j in range(3) for k in range(4) if k > j) + 999 * 500 + 1 + 3
 
 
 def test_large_arrays_are_written_by_full_code_alone(tiered, monkeypatch):
