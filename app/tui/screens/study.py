@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from textual import on
-from textual.app import ComposeResult
 
 from ....engine.inspect.record_bisection import SCRIPT, Bisection, Reproducer
 from ....engine.inspect.record_gradient import GradientReport
@@ -26,9 +25,8 @@ from ...worker.events import Event, Exited, Failed, Progress, RecordUpdated, Stu
 from ...worker.protocol import Study
 from ...worker.studying import judge_file, start_study
 from ..commands import bindings
-from ..widgets.bars import PromptBar
 from ..widgets.lines import LineView
-from .lists import ListScreen
+from .lists import AskScreen
 
 if TYPE_CHECKING:
     from ....engine.inspect.record import KernelRecord
@@ -117,7 +115,7 @@ class CommitSearch:
         self._said(tuple(self._judged), "the next revision ...")
 
 
-class StudyScreen(ListScreen):
+class StudyScreen(AskScreen):
     """Finds what makes a kernel wrong or worse, in a worker of its own.
 
     kind: as in `Study`. free: returns a path for a file of this name and suffix. Leaving the
@@ -127,7 +125,8 @@ class StudyScreen(ListScreen):
     BINDINGS = bindings("study")
     scope = "study"
     heading = "what makes the result wrong"
-    KEYS = (("reproduce", "script"), ("which-commit", "which commit"), *ListScreen.KEYS)
+    prompt = "a good revision, such as HEAD~20 or v1.2; GOOD..BAD for both ends"
+    KEYS = (("reproduce", "script"), ("which-commit", "which commit"), *AskScreen.KEYS)
 
     def __init__(self, client: Any, kernel: str, kind: str, free: Any) -> None:
         super().__init__()
@@ -143,11 +142,6 @@ class StudyScreen(ListScreen):
         # The search between revisions that is at work: what others report comes too late.
         self._search: object = None
         self._lines: list[Line] = []
-
-    def body(self) -> ComposeResult:
-        yield from super().body()
-        yield PromptBar("a good revision, such as HEAD~20 or v1.2; GOOD..BAD for both ends",
-                        self._given, id="value")  # fmt: skip
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -293,13 +287,7 @@ class StudyScreen(ListScreen):
 
     def action_commits(self) -> None:
         """Ask for a good revision."""
-        bar = self.query_one("#value", PromptBar)
-        bar.value = ""
-        bar.add_class("open")
-        bar.focus()
-
-    def back(self) -> bool:
-        return self.query_one("#value", PromptBar).leave(self.query_one("#list", LineView))
+        self.bar.ask("")
 
     def _given(self, text: str) -> None:
         self.back()
