@@ -19,7 +19,7 @@ from ..core.rules import FAILING, Finding, counts_text
 from ..core.views.errors import by_backends
 from ..core.views.home import devices_of
 from ..core.views.misc import options_by_file
-from ..markup.html import Page, anchor
+from ..markup.html import Page, anchor, document
 from ..markup.packed import POLICY, Pack, notice, script
 from ..panels import panels
 from . import baseline
@@ -54,14 +54,8 @@ def render(
         pack = Pack("log")
         parts += [pack.details("Log", f"<pre>{esc(text)}</pre>", "log"), pack.block()]
     names = ", ".join(k.name for k in record.kernels[:4])
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        f"<title>Kernel report{': ' + esc(names) if names else ''}</title>"
-        f"<style>{STYLE}</style>{script()}</head>"
-        f"<body><main>{''.join(parts)}</main></body></html>\n"
-    )
+    title = f"Kernel report: {names}" if names else "Kernel report"
+    return document(title, POLICY, f"<style>{STYLE}</style>{script()}", "".join(parts))
 
 
 def _facts(record: Record) -> str:
