@@ -102,8 +102,9 @@ class Adapter:
         given: dict[str, Any] = request.get("arguments") or {}
         try:
             if command in _MOTIONS:
-                op = given.get("granularity") == "instruction"
-                body = self._move(getattr(self._d, _MOTIONS[command][op]))
+                by_line, by_op = _MOTIONS[command]
+                name = by_op if given.get("granularity") == "instruction" else by_line
+                body = self._move(getattr(self._d, name))
             elif handler is None:
                 raise LaunchError(f"the request {command!r} is not supported")
             else:
