@@ -176,8 +176,7 @@ def _rendered(found: Sequence[Sweep], suffix: str) -> str:
         f"<pre>{esc(text)}</pre></section>"
         for s, text in zip(found, texts, strict=True)
     )
-    from .markup.html import document
-    from .report.style import STYLE
+    from .report.style import STYLE, document
 
     title = f"Sweep of {found[0].option}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"

@@ -39,16 +39,6 @@ class Page:
         return found
 
 
-def document(title: str, policy: str, head: str, body: str) -> str:
-    """A page. policy: of the security of its content. head: styles and scripts."""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{esc(title)}</title>{head}</head><body><main>{body}</main></body></html>\n"
-    )
-
-
 def td(text: str, kind: str | None = None) -> str:
     """A cell with ``text`` escaped; kind: its class."""
     return f"<td>{esc(text)}</td>" if kind is None else f'<td class="{kind}">{esc(text)}</td>'

@@ -19,13 +19,13 @@ from ..core.rules import FAILING, Finding, counts_text
 from ..core.views.errors import by_backends
 from ..core.views.home import devices_of
 from ..core.views.misc import options_by_file
-from ..markup.html import Page, anchor, document
+from ..markup.html import Page, anchor
 from ..markup.packed import POLICY, Pack, notice, script
 from ..panels import panels
 from . import baseline
 from .matrix import matrix, state_of_kernel
 from .sections import sections
-from .style import STYLE
+from .style import STYLE, document
 
 __all__ = ["render"]
 
