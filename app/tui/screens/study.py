@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -25,6 +24,7 @@ from ...worker.events import Event, Exited, Failed, Progress, RecordUpdated, Stu
 from ...worker.protocol import Study
 from ...worker.studying import judge_file, start_study
 from ..commands import bindings
+from ..free_path import free_path
 from ..widgets.lines import LineView
 from .lists import AskScreen
 
@@ -118,8 +118,7 @@ class CommitSearch:
 class StudyScreen(AskScreen):
     """Finds what makes a kernel wrong or worse, in a worker of its own.
 
-    kind: as in `Study`. free: returns a path for a file of this name and suffix. Leaving the
-    screen cancels the work.
+    kind: as in `Study`. Leaving the screen cancels the work.
     """
 
     BINDINGS = bindings("study")
@@ -128,12 +127,11 @@ class StudyScreen(AskScreen):
     prompt = "a good revision, such as HEAD~20 or v1.2; GOOD..BAD for both ends"
     KEYS = (("reproduce", "script"), ("which-commit", "which commit"), *AskScreen.KEYS)
 
-    def __init__(self, client: Any, kernel: str, kind: str, free: Any) -> None:
+    def __init__(self, client: Any, kernel: str, kind: str) -> None:
         super().__init__()
         self._client = client
         self._kernel = kernel
         self.kind = kind
-        self._free = free
         self._worker: Any = None
         self._metric = ""
         self._doing = "starting a worker ..."
@@ -273,7 +271,7 @@ class StudyScreen(AskScreen):
         if not made.script:
             self._lines += [Line(()), Line(((f"no script: {made.reason}", "warn"),))]
             return
-        path: Path = self._free(f"repro_{made.bisection.kernel}", ".py")
+        path = free_path(f"repro_{made.bisection.kernel}", ".py")
         try:
             path.write_text(made.script, encoding="utf-8")
         except OSError as error:
