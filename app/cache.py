@@ -23,7 +23,7 @@ from . import streams
 from .core.format import counted, duration_ms, size
 from .usage import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_OK, EXIT_USAGE, Failure, Parser
 
-__all__ = ["CacheError", "Outcome", "main", "parser", "run"]
+__all__ = ["Outcome", "main", "parser", "run"]
 
 _SHORT: Final = 12
 """Digits of a key that a list shows; any beginning that is unique will do."""
@@ -32,14 +32,6 @@ _INDENT: Final = "  "
 
 Info = Any
 """An entry as the engine's `inspect.Caches` describes it."""
-
-
-class CacheError(Exception):
-    """Ends the command. usage: the arguments are at fault, not the caches."""
-
-    def __init__(self, text: str, *, usage: bool) -> None:
-        super().__init__(text)
-        self.usage = usage
 
 
 class Outcome(NamedTuple):
@@ -99,22 +91,22 @@ def _age(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> Outcome:
-    """Do what was asked for. CacheError."""
+    """Do what was asked for. Failure if that cannot be done."""
     try:
         caches = inspect.Caches(options.path)
     except ValueError as error:
-        raise CacheError(str(error), usage=True) from None
+        raise Failure(EXIT_USAGE, str(error)) from None
     command = {"ls": _ls, "show": _show, "verify": _verify, "clean": _clean,
                "remote": _remote}[options.action]  # fmt: skip
     return command(caches, options)
 
 
 def _usable(caches: inspect.Caches) -> None:
-    """CacheError for a root that may not be used; one that is not there is merely empty."""
+    """Failure for a root that may not be used; one that is not there is merely empty."""
     for fault in caches.faults():
         if fault.path == caches.root:
             text = f"{fault.path} {fault.why}; remedy: {fault.remedy}"
-            raise CacheError(text, usage=False)
+            raise Failure(EXIT_ENVIRONMENT, text)
 
 
 # ---- ls
@@ -186,12 +178,12 @@ def _one(caches: inspect.Caches, key: str) -> Info:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise CacheError(f"no entry in {caches.root} has a key that begins with {key!r}",
-                         usage=True)  # fmt: skip
+        why = f"no entry in {caches.root} has a key that begins with {key!r}"
+        raise Failure(EXIT_USAGE, why)
     names = [f"{_INDENT}{info.layer} {info.key} {info.kernel}" for info in found[:10]]
     more = [f"{_INDENT}..."] if len(found) > 10 else []
     text = f"{len(found)} entries have keys that begin with {key!r}:"
-    raise CacheError("\n".join([text, *names, *more]), usage=True)
+    raise Failure(EXIT_USAGE, "\n".join([text, *names, *more]))
 
 
 def _facts(info: Info) -> list[str]:
@@ -289,9 +281,9 @@ def _clean(caches: inspect.Caches, options: argparse.Namespace) -> Outcome:
         removed = caches.clean() if chooser is None else caches.remove(chooser)
     except OSError as error:
         text = f"cannot clean {caches.root}: {error.strerror or error}"
-        raise CacheError(text, usage=False) from None
+        raise Failure(EXIT_ENVIRONMENT, text) from None
     except inspect.CachesBusyError as error:
-        raise CacheError(str(error), usage=False) from None
+        raise Failure(EXIT_ENVIRONMENT, str(error)) from None
     freed = sum(r.entry.size for r in removed)
     left = list(caches.entries())
     kept = [f for info in left if (f := caches.fault_of(info))] if chooser is None else []
@@ -318,7 +310,7 @@ def _chooser(options: argparse.Namespace) -> Callable[[Info], bool] | None:
     layer, kernel, age = options.layer, options.kernel, options.older_than
     if options.all:
         if layer or kernel or age is not None:
-            raise CacheError("--all goes with no other choice of entries", usage=True)
+            raise Failure(EXIT_USAGE, "--all goes with no other choice of entries")
         return lambda info: True
     if not (layer or kernel or age is not None):
         return None
@@ -348,7 +340,7 @@ def _remote(caches: inspect.Caches, options: argparse.Namespace) -> Outcome:
         try:
             sent = inspect.push(options.path)
         except ValueError as error:
-            raise CacheError(f"nothing is sent: {error}", usage=False) from None
+            raise Failure(EXIT_ENVIRONMENT, f"nothing is sent: {error}") from None
     found = inspect.shared_cache(options.path)
     if options.json:
         value = {"path": caches.root, **found._asdict(), "pushed": sent}
@@ -436,10 +428,7 @@ def _json(value: dict[str, Any]) -> str:
 
 def main(words: list[str]) -> int:
     """Run the command and return the exit code."""
-    try:
-        done = run(parser().parse_args(words))
-    except CacheError as error:
-        raise Failure(EXIT_USAGE if error.usage else EXIT_ENVIRONMENT, str(error)) from None
+    done = run(parser().parse_args(words))
     streams.write(done.text)
     for line in done.talk:
         streams.talk(f"qd-studio: {line}")

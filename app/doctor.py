@@ -220,38 +220,31 @@ def _layer(layer: inspect.LayerFolder) -> list[Finding]:
 def _terminal() -> list[Finding]:
     environ = os.environ
     out: list[Finding] = []
+
+    def found(name: str, good: bool, detail: str, hint: str) -> None:
+        """hint: what to do if it is not good."""
+        state = "ok" if good else "note"
+        out.append(Finding("terminal", name, state, detail, "" if good else hint))
+
     both = sys.stdin.isatty() and sys.stdout.isatty()
-    out.append(
-        Finding("terminal", "screen", "ok" if both else "note",
-                "standard input and output are a terminal" if both else "not a terminal",
-                "" if both else "the studio needs one; without it a report is written")
-    )  # fmt: skip
+    found("screen", both, "standard input and output are a terminal" if both else "not a terminal",
+          "the studio needs one; without it a report is written")  # fmt: skip
     term = environ.get("TERM", "")
-    dumb = term in ("", "dumb")
-    out.append(
-        Finding("terminal", "type", "note" if dumb else "ok", f"TERM={term or 'is not set'}",
-                "a terminal emulator sets TERM; with 'dumb' a report is written" if dumb else "")
-    )  # fmt: skip
+    found("type", term not in ("", "dumb"), f"TERM={term or 'is not set'}",
+          "a terminal emulator sets TERM; with 'dumb' a report is written")  # fmt: skip
     truecolor = environ.get("COLORTERM", "") in ("truecolor", "24bit")
     colours = "true colour" if truecolor else "256 colours or fewer"
     if environ.get("NO_COLOR"):
         colours = "switched off by NO_COLOR"
-    hint = "" if truecolor else "a terminal with true colour sets COLORTERM=truecolor"
-    out.append(Finding("terminal", "colours", "ok" if truecolor else "note", colours, hint))
+    found("colours", truecolor, colours, "a terminal with true colour sets COLORTERM=truecolor")
     size = shutil.get_terminal_size((0, 0))
     if size.columns:
-        fits = size.columns >= 80 and size.lines >= 24
-        out.append(
-            Finding("terminal", "size", "ok" if fits else "note",
-                    f"{size.columns} columns, {size.lines} lines",
-                    "" if fits else "the studio is made for 80 by 24 and more")
-        )  # fmt: skip
+        found("size", size.columns >= 80 and size.lines >= 24,
+              f"{size.columns} columns, {size.lines} lines",
+              "the studio is made for 80 by 24 and more")  # fmt: skip
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    out.append(
-        Finding("terminal", "encoding", "ok" if encoding == "utf8" else "note",
-                sys.stdout.encoding or "unknown",
-                "" if encoding == "utf8" else "set a UTF-8 locale, such as LANG=C.UTF-8")
-    )  # fmt: skip
+    found("encoding", encoding == "utf8", sys.stdout.encoding or "unknown",
+          "set a UTF-8 locale, such as LANG=C.UTF-8")  # fmt: skip
     tools = [t for t in ("wl-copy", "xclip", "xsel", "pbcopy") if shutil.which(t)]
     detail = f"OSC 52, {tools[0]}" if tools else "OSC 52 only; a file where that is not honoured"
     hint = "inside tmux: set -g set-clipboard on" if environ.get("TMUX") else ""

@@ -176,17 +176,9 @@ def _rendered(found: Sequence[Sweep], suffix: str) -> str:
         f"<pre>{esc(text)}</pre></section>"
         for s, text in zip(found, texts, strict=True)
     )
-    return visible(_page(f"Sweep of {found[0].option}", body))
+    from .report.style import STYLE, document
 
-
-def _page(title: str, body: str) -> str:
-    from .report.style import STYLE
-
+    title = f"Sweep of {found[0].option}"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-        f"<title>{esc(title)}</title><style>{STYLE}</style></head>"
-        f"<body><main><h1>{esc(title)}</h1>{body}</main></body></html>\n"
-    )
+    body = f"<h1>{esc(title)}</h1>{body}"
+    return visible(document(title, policy, f"<style>{STYLE}</style>", body))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from .scripts import Level
 
-__all__ = ["script"]
+__all__ = ["script", "values"]
 
 _READER: Final = r"""
 _qd_studio_kind() {  # the completions of a value; sets COMPREPLY
@@ -112,7 +112,7 @@ def script(levels: Sequence[Level], settings: Sequence[str], backends: Sequence[
         "_qd_studio_value() {  # the kind of value of an option at a path",
         "    kind='' choices=''",
         '    case "$1" in',
-        *_values(levels),
+        *values(levels),
         "    esac",
         "}",
         "",
@@ -124,22 +124,29 @@ def script(levels: Sequence[Level], settings: Sequence[str], backends: Sequence[
     ])  # fmt: skip
 
 
+def _quoted(words: Sequence[str]) -> str:
+    return shlex.quote(" ".join(words))
+
+
 def _words(levels: Sequence[Level]) -> Iterator[str]:
     for level in levels:
         flags = " ".join(name for option in level.options for name in option["names"])
         yield (
             f"        {shlex.quote(level.path)})"
-            f" commands={shlex.quote(' '.join(level.commands))} flags={shlex.quote(flags)}"
+            f" commands={_quoted(list(level.commands))} flags={shlex.quote(flags)}"
             f" position={shlex.quote(level.first['kind'])}"
-            f" position_choices={shlex.quote(' '.join(level.first['choices']))}"
+            f" position_choices={_quoted(level.first['choices'])}"
             f" passes_on={'1' if level.passes_on else shlex.quote('')} ;;"
         )
 
 
-def _values(levels: Sequence[Level]) -> Iterator[str]:
+def values(
+    levels: Sequence[Level], choices: Callable[[Sequence[str]], str] = _quoted
+) -> Iterator[str]:
+    """The branches of a case by a path and an option. choices: words as a value of the shell."""
     for level in levels:
         for option in level.options:
             if option["kind"]:
                 names = "|".join(shlex.quote(f"{level.path} {n}") for n in option["names"])
-                choices = shlex.quote(" ".join(option["choices"]))
-                yield f"        {names}) kind={option['kind']} choices={choices} ;;"
+                chosen = choices(option["choices"])
+                yield f"        {names}) kind={option['kind']} choices={chosen} ;;"

@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from .bash import values
+
 if TYPE_CHECKING:
     from .scripts import Level
 
@@ -92,7 +94,7 @@ def script(levels: Sequence[Level], settings: Sequence[str], backends: Sequence[
         "_qd_studio_value() {  # the kind of value of an option at a path",
         "    kind='' choices=()",
         "    case $1 in",
-        *_values(levels),
+        *values(levels, lambda words: f"({_list(words)})"),
         "    esac",
         "}",
         "",
@@ -123,12 +125,3 @@ def _words(levels: Sequence[Level]) -> Iterator[str]:
             f" position_choices=({_list(level.first['choices'])})"
             f" passes_on={'1' if level.passes_on else shlex.quote('')} ;;"
         )
-
-
-def _values(levels: Sequence[Level]) -> Iterator[str]:
-    for level in levels:
-        for option in level.options:
-            if option["kind"]:
-                names = "|".join(shlex.quote(f"{level.path} {n}") for n in option["names"])
-                choices = _list(option["choices"])
-                yield f"        {names}) kind={option['kind']} choices=({choices}) ;;"

@@ -15,7 +15,7 @@ import io
 import math
 import time
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from ... import engine as qd
@@ -112,10 +112,6 @@ class Runner:
         found = self._answer(feature)
         seconds = time.perf_counter() - began
         return Cell(feature.id, self.backend, found.state, found.detail, round(seconds, 4))
-
-    def run_all(self, features: Iterable[Feature]) -> list[Cell]:
-        """The answers for all of these."""
-        return [self.run(feature) for feature in features]
 
     def _answer(self, feature: Feature) -> _Outcome:
         for need in feature.needs:

@@ -314,7 +314,7 @@ def text_title(name: str) -> str:
 
 
 def text_rank(name: str) -> int:
-    """Its place among the texts, each of which is made from one before; -1 for others."""
+    """Its place in the order in which the texts are made from each other; -1 for others."""
     return list(_TEXTS).index(name) if name in _TEXTS else -1
 
 

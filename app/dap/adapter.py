@@ -34,6 +34,11 @@ _CAPABILITIES: Final = dict.fromkeys((
 ), True)  # fmt: skip
 _THREAD: Final = 1
 _MOST: Final = 1000
+_MOTIONS: Final = {
+    "next": ("next", "step_op"), "stepIn": ("step", "step_op"), "stepOut": ("out", "out"),
+    "stepBack": ("back", "back_op"), "reverseContinue": ("reverse", "reverse"),
+}  # fmt: skip
+"""By request: the methods of the debugger that go by lines, and by ops."""
 _REASONS: Final = {
     "entry": "entry", "step": "step", "breakpoint": "breakpoint", "data": "data breakpoint",
     "pause": "pause", "error": "exception", "start": "entry", "end": "end",
@@ -94,10 +99,16 @@ class Adapter:
         reply = {"seq": 0, "type": "response", "command": command,
                  "request_seq": request.get("seq", 0)}  # fmt: skip
         handler = getattr(self, f"do_{command}", None)
+        given: dict[str, Any] = request.get("arguments") or {}
         try:
-            if handler is None:
+            if command in _MOTIONS:
+                by_line, by_op = _MOTIONS[command]
+                name = by_op if given.get("granularity") == "instruction" else by_line
+                body = self._move(getattr(self._d, name))
+            elif handler is None:
                 raise LaunchError(f"the request {command!r} is not supported")
-            body = handler(request.get("arguments") or {})
+            else:
+                body = handler(given)
         except (DebugError, LaunchError) as error:
             text = str(error)
             show = command in ("launch", "attach") and self.debugger is None
@@ -287,29 +298,6 @@ class Adapter:
         else:
             self._move(self._d.cont)
         return {"allThreadsContinued": True}
-
-    def do_reverseContinue(self, given: dict[str, Any]) -> None:
-        """Go back."""
-        self._move(self._d.reverse)
-
-    def do_next(self, given: dict[str, Any]) -> None:
-        """The next line, or op."""
-        op = given.get("granularity") == "instruction"
-        self._move(self._d.step_op if op else self._d.next)
-
-    def do_stepIn(self, given: dict[str, Any]) -> None:
-        """The next line, also in a function."""
-        op = given.get("granularity") == "instruction"
-        self._move(self._d.step_op if op else self._d.step)
-
-    def do_stepOut(self, given: dict[str, Any]) -> None:
-        """To the caller."""
-        self._move(self._d.out)
-
-    def do_stepBack(self, given: dict[str, Any]) -> None:
-        """The last line, or op."""
-        op = given.get("granularity") == "instruction"
-        self._move(self._d.back_op if op else self._d.back)
 
     def do_pause(self, given: dict[str, Any]) -> None:
         """Seen by the reading thread already."""

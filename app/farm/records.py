@@ -28,7 +28,7 @@ from ...engine.inspect.record import (
 from ..core.session import FileState, Session, labels_of
 from .executors import Spec
 from .jobs import FarmJob, Outcome, digests, encoded, variables, work
-from .running import TRIES, run_all
+from .running import TRIES, JobRun
 
 __all__ = ["collect", "job_error", "jobs_of", "merged", "outcomes", "plan"]
 
@@ -132,12 +132,12 @@ def outcomes(
         else:
             talk(f"{jobs[index].title}: lost with its worker ({reason}); it runs again")
 
-    run_all(
+    JobRun(
         work, [(x,) for x in encoded(jobs)], spec.open,
         lambda index, answer: keep(index, msgspec.msgpack.decode(answer, type=Outcome)),
         lost,
         lambda count, running: progress(f"{running} jobs on {spec.text}", count, len(jobs)),
-    )  # fmt: skip
+    ).run()  # fmt: skip
     return [out[index] for index in range(len(jobs))]
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from .executors import Farm, FarmError
 
-__all__ = ["TRIES", "run_all"]
+__all__ = ["TRIES", "JobRun"]
 
 TRIES: Final = 3
 """The number of times that a job is handed out before it is given up."""
@@ -22,23 +22,13 @@ _REOPENED: Final = 3
 _POLL_S: Final = 0.5
 
 
-def run_all(
-    fn: Callable[..., Any],
-    tasks: Sequence[tuple[Any, ...]],
-    opened: Callable[[], Farm],
-    done: Callable[[int, Any], object],
-    lost: Callable[[int, str, bool], object],
-    waiting: Callable[[int, int], object] = lambda finished, running: None,
-) -> None:
-    """Call ``fn`` with each of ``tasks`` and pass the results to ``done``, as they come.
+class JobRun:
+    """Calls ``fn`` with each of ``tasks`` and passes the results to ``done``, as they come.
 
     opened: opens the farm. lost: called with (index, reason, True if it was given up). waiting:
-    called with (finished, in flight) from time to time. FarmError if no farm can be opened.
+    called with (finished, in flight) from time to time.
     """
-    _Run(fn, tasks, opened, done, lost, waiting).run()
 
-
-class _Run:
     def __init__(
         self,
         fn: Callable[..., Any],
@@ -46,7 +36,7 @@ class _Run:
         opened: Callable[[], Farm],
         done: Callable[[int, Any], object],
         lost: Callable[[int, str, bool], object],
-        waiting: Callable[[int, int], object],
+        waiting: Callable[[int, int], object] = lambda finished, running: None,
     ) -> None:
         self._fn: Final = fn
         self._tasks: Final = tasks
@@ -63,6 +53,7 @@ class _Run:
         self._farm: Farm | None = None
 
     def run(self) -> None:
+        """Run all to their end. FarmError if no farm can be opened."""
         complete = False
         try:
             while self._queue or self._flight:

@@ -79,18 +79,21 @@ _PAGE: Final = ("start", "limit")
 class Tool(NamedTuple):
     """arguments: names in `_ARGUMENTS`. needed: those without a default. run: makes the answer."""
 
-    name: str
     help: str
     arguments: tuple[str, ...]
     run: Callable[[Project, Call, dict[str, Any]], dict[str, Any]]
     needed: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """That of its function."""
+        return self.run.__name__
 
 
 TOOLS: Final[Mapping[str, Tool]] = {
     tool.name: tool
     for tool in (
         Tool(
-            "kernels",
             "List the kernels of the project or a file: parameters, workloads, whether each "
             "backend compiles them, and errors with file, line, caret and hint. Nothing is "
             "launched. Start here. Default backend: cpu.",
@@ -98,7 +101,6 @@ TOOLS: Final[Mapping[str, Tool]] = {
             queries.kernels,
         ),
         Tool(
-            "diff",
             "Without pass_name and against: the runs of passes that changed the IR of a kernel, "
             "with counts and times. With pass_name: the diff of the IR that the pass made. With "
             "against: two compiles compared, and where the IR first differs. Default backend: cpu.",
@@ -107,7 +109,6 @@ TOOLS: Final[Mapping[str, Tool]] = {
             ("file",),
         ),
         Tool(
-            "why_miss",
             "For each layer of the caches: the answer to a program that starts now, and for a "
             "miss the part of the key that changed, what it costs and what to do. "
             "Nothing is launched. Default backend: cpu.",
@@ -115,7 +116,6 @@ TOOLS: Final[Mapping[str, Tool]] = {
             queries.why_miss,
         ),
         Tool(
-            "cost",
             "Launch a kernel with its workloads: time, bytes and operations of each source line, "
             "and what limits each task. Default backend: cpu.",
             (*_LOOK, "run", *_PAGE),
@@ -123,14 +123,12 @@ TOOLS: Final[Mapping[str, Tool]] = {
             ("file",),
         ),
         Tool(
-            "verdicts",
             "Launch kernels on each backend: does the result agree with the interpreter, with the "
             "first difference; launch times; comparison of backends.",
             (*_LOOK, "run", *_PAGE),
             queries.verdicts,
         ),
         Tool(
-            "bisect",
             "Find what makes the result of a kernel wrong: the pass, the op and the source line. "
             "With metric: what makes it larger or slower. With good: the commit.",
             (*_LOOK, "metric", "good", "bad", *_PAGE),
@@ -138,7 +136,6 @@ TOOLS: Final[Mapping[str, Tool]] = {
             ("file",),
         ),
         Tool(
-            "code",
             "Source, IR and generated code of a kernel. Without text: the list of its texts with "
             "their sizes, and registers and spills. Default backend: cpu.",
             (*_LOOK, "text", "form", *_PAGE),
@@ -146,7 +143,6 @@ TOOLS: Final[Mapping[str, Tool]] = {
             ("file",),
         ),
         Tool(
-            "show",
             "Any panel of the studio as text, such as explain (why something was not hoisted or "
             "vectorised), track (the history of the values of a line), cfg, autodiff. "
             "Default backend: cpu.",
@@ -155,7 +151,6 @@ TOOLS: Final[Mapping[str, Tool]] = {
             ("file", "panel"),
         ),
         Tool(
-            "report",
             "The report on a file or the project as Markdown: table of results, launch times, "
             "passes, caches, failures.",
             (*_LOOK, "run", *_PAGE),

@@ -22,7 +22,7 @@ from ..core.cfg_layout import GraphRow, draw, outline, overview
 from ..core.lines import Line, Span, ir_spans, readable_spans
 from ..core.memo import by_identity
 from ..core.state import name_of, run_of, step_run
-from ..core.views.changes import readable_of
+from ..core.views.changes import readable_of, shown_op
 from ..core.views.source_lines import op_lines
 from ..markup.html import Page
 from ._panel import (
@@ -202,21 +202,9 @@ def _draw(look: Look) -> Shown:
         return no_graph(look)
     op = look.sel.op
     at = (run.index, look.sel.graph, look.sel.whole, op, look.sel.readable)
-    lines = drawn(*request(look, run))
-    return Shown(lines, [header(look, run)], at, _shown_op(look, run, op) if op != -1 else None,
-                 state=_state(look))  # fmt: skip
-
-
-def _shown_op(look: Look, run: PassRun, op: int) -> int:
-    """The op whose line shows ``op``, in the readable form another one if it is part of that."""
-    compiled = look.compiled
-    if not look.sel.readable or compiled is None:
-        return op
-    for number in (run.after, run.before):
-        found = readable_of(compiled, compiled.snapshots[number], look.record.files)
-        if op in found.line_of:
-            return found.ids[found.line_of[op]]
-    return op
+    asked = request(look, run)
+    key = shown_op(asked[0], run, asked[-1], op) if op != -1 else None
+    return Shown(drawn(*asked), [header(look, run)], at, key, state=_state(look))
 
 
 def _moved(look: Look, line: Line) -> Changes:

@@ -25,7 +25,7 @@ from ..panels import panels
 from . import baseline
 from .matrix import matrix, state_of_kernel
 from .sections import sections
-from .style import STYLE
+from .style import STYLE, document
 
 __all__ = ["render"]
 
@@ -54,14 +54,8 @@ def render(
         pack = Pack("log")
         parts += [pack.details("Log", f"<pre>{esc(text)}</pre>", "log"), pack.block()]
     names = ", ".join(k.name for k in record.kernels[:4])
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        f"<title>Kernel report{': ' + esc(names) if names else ''}</title>"
-        f"<style>{STYLE}</style>{script()}</head>"
-        f"<body><main>{''.join(parts)}</main></body></html>\n"
-    )
+    title = f"Kernel report: {names}" if names else "Kernel report"
+    return document(title, POLICY, f"<style>{STYLE}</style>{script()}", "".join(parts))
 
 
 def _facts(record: Record) -> str:

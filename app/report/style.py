@@ -1,10 +1,11 @@
-"""The style sheet of the HTML report: light and dark, readable without colour."""
+"""A page of HTML, and the style sheet of the report: light and dark, readable without colour."""
 
 from __future__ import annotations
 
+from html import escape as esc
 from typing import Final
 
-__all__ = ["STYLE"]
+__all__ = ["STYLE", "document"]
 
 STYLE: Final = """
 :root{color-scheme:light dark;--bg:#fff;--ink:#1f2328;--dim:#59636e;--line:#d1d9e0;--soft:#f6f8fa;
@@ -117,3 +118,13 @@ figure{margin:8px 0}figcaption{font-size:12px;color:var(--dim)}
 @media(max-width:760px){.sides{grid-template-columns:minmax(0,1fr)}}
 @media print{details{break-inside:avoid}.matrixbox{max-height:none}.tools{display:none}}
 """
+
+
+def document(title: str, policy: str, head: str, body: str) -> str:
+    """A page. policy: of the security of its content. head: styles and scripts."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        f"<title>{esc(title)}</title>{head}</head><body><main>{body}</main></body></html>\n"
+    )

@@ -15,6 +15,7 @@ from textual.app import SuspendNotSupported
 from ..core.state import backend_of, kernel_of
 from ..core.views.errors import errors_of
 from ..core.visible import visible_line
+from .free_path import free_path
 from .screens.base import StudioScreen
 from .styles import COUNTERPARTS, SUCCESSORS
 from .widgets.lines import LineView
@@ -166,7 +167,7 @@ class Actions:
     def _save(self, record: Record, name: str) -> None:
         from ...engine.inspect.store import save
 
-        path = _free(name, ".qds")
+        path = free_path(name, ".qds")
         try:
             save(record, path)
         except OSError as error:
@@ -178,7 +179,7 @@ class Actions:
         app = self._app
         title = " ".join(("qd-studio", *(Path(file).name for file in app.files)))
         text = _FONTS.sub("", app.export_screenshot(title=visible_line(title)))
-        path = _free(f"{export_name(app.sel.kernel, self._stem(), 'screen')}", ".svg")
+        path = free_path(export_name(app.sel.kernel, self._stem(), "screen"), ".svg")
         self._thread(self._write_screenshot, path, text)
 
     def _write_screenshot(self, path: Path, text: str) -> None:
@@ -246,7 +247,7 @@ class Actions:
         texts: dict[str, Callable[[], str]] = {".txt": lambda: plain(lines), **files}
         written: list[str] = []
         for suffix, make in texts.items():
-            path = _free(name, suffix)
+            path = free_path(name, suffix)
             try:
                 path.write_text(make(), encoding="utf-8", errors="replace")
             except OSError as error:
@@ -320,7 +321,7 @@ class Actions:
             return
         if isinstance(here, StudyScreen):
             self._app.pop_screen()
-        self._app.push_screen(StudyScreen(client, kernel, kind, _free))
+        self._app.push_screen(StudyScreen(client, kernel, kind))
 
     def change_option(self, name: str, value: Value) -> None:
         """Compile with another value of an option, for this session only."""
@@ -374,13 +375,3 @@ def export_name(kernel: str, stem: str, view: str) -> str:
     """
     name = re.sub(r"[^\w.-]+", "_", kernel.rpartition(":")[2])[:80].lstrip(".")
     return f"{name or stem}-{view}"
-
-
-def _free(name: str, suffix: str) -> Path:
-    """A path in this folder that does not exist yet."""
-    path = Path(f"{name}{suffix}")
-    number = 1
-    while path.exists():
-        number += 1
-        path = Path(f"{name}-{number}{suffix}")
-    return path

@@ -99,16 +99,10 @@ class DebugSession:
 
     def lines_of(self, file: str) -> list[str]:
         """The lines of a file as they were when the session first showed it."""
-        found = self._texts.get(file)
-        if found is None:
-            try:
-                with open(file, encoding="utf-8", errors="replace") as stream:
-                    found = stream.read().splitlines()
-            except OSError:
-                found = []
+        if file not in self._texts:
+            self._texts[file] = _lines(file) or []
             self.files.setdefault(file, _stamp(file))
-            self._texts[file] = found
-        return found
+        return self._texts[file]
 
     @property
     def is_idle(self) -> bool:
@@ -120,13 +114,7 @@ class DebugSession:
         """True if a file that is shown was saved with another text since."""
         for file, stamp in list(self.files.items()):
             now = _stamp(file)
-            if now == stamp:
-                continue
-            try:
-                with open(file, encoding="utf-8", errors="replace") as stream:
-                    if stream.read().splitlines() != self._texts.get(file):
-                        return True
-            except OSError:
+            if now != stamp and _lines(file) != self._texts.get(file):
                 return True
             self.files[file] = now
         return False
@@ -369,6 +357,15 @@ class DebugSession:
 
 def _values(position: Position) -> dict[str, str]:
     return {name: value for _, values in position.values.items() for name, value in values}
+
+
+def _lines(file: str) -> list[str] | None:
+    """The lines of a file; None if it cannot be read."""
+    try:
+        with open(file, encoding="utf-8", errors="replace") as stream:
+            return stream.read().splitlines()
+    except OSError:
+        return None
 
 
 def _stamp(file: str) -> tuple[int, int]:

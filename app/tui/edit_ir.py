@@ -12,6 +12,7 @@ from textual.app import SuspendNotSupported
 from ...engine.inspect.edit_file import EditFileError, edit_text, read_edit
 from ..core.state import backend_of, compiled_of, kernel_of, run_of
 from .editor import NoEditorError, editor_command
+from .free_path import free_path
 from .screens.edited import EditedScreen
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ def _file_of(app: StudioApp) -> tuple[Path, str] | None:
         return None
     run = run_of(compiled, app.sel) if app.sel.run is not None else None
     text = edit_text(compiled, _index(compiled.runs, run), kernel.id, kernel.file, backend.backend)
-    path = _free(f"{kernel.name}-{run.name if run is not None else compiled.runs[-1].name}")
+    name = f"{kernel.name}-{run.name if run is not None else compiled.runs[-1].name}"
+    path = free_path(re.sub(r"[^\w.-]+", "_", name), ".qdir")
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -90,12 +92,3 @@ def _index(runs: tuple[PassRun, ...], run: PassRun | None) -> int | None:
     if not runs:
         return None
     return len(runs) - 1 if run is None else next(i for i, r in enumerate(runs) if r is run)
-
-
-def _free(stem: str) -> Path:
-    """A path in the current folder that no file has."""
-    stem = re.sub(r"[^\w.-]+", "_", stem)
-    number = 1
-    while (path := Path(f"{stem}{f'-{number}' if number > 1 else ''}.qdir")).exists():
-        number += 1
-    return path

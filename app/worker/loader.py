@@ -350,7 +350,7 @@ class Loader:
         found = error_record(error, stage)
         if found.file == path and is_notebook(path):
             found = in_cell(found, linecache.getlines(path))
-        return found if found.file else in_file(found, path)
+        return in_file(found, path)
 
     def _seen(self, path: str, data: bytes) -> None:
         """Note the text of a file that is about to be executed."""

@@ -17,6 +17,7 @@ from ...engine.inspect.record import ConfigEntry, ErrorRecord, KernelRecord
 from .channel import JobSteps, Superseded
 from .loader import Loaded, Loader
 from .protocol import LAST, FileLoaded, Job, Looked, Problem, Quarantined
+from .source import in_file
 from .unsaved import UnsavedTexts
 
 __all__ = ["Runner"]
@@ -75,7 +76,7 @@ class Runner:
             except Exception as error:
                 # A fault of ours, not of the file; it must not take the others with it.
                 described = inspect.error_record(error, "worker")
-                steps.send(Problem(job=job.id, path=path, error=_in_file(described, path)))
+                steps.send(Problem(job=job.id, path=path, error=in_file(described, path)))
             steps.done += 1
 
     def _file(self, job: Job, steps: JobSteps, path: str) -> None:
@@ -97,7 +98,7 @@ class Runner:
                 kernels = inspect.kernels_in(vars(loaded.module), path)
                 kernels += inspect.kernels_called(calls, path, kernels)
             except (KeyError, TypeError, ValueError) as error:
-                errors.append(_in_file(inspect.error_record(error, "config"), path))
+                errors.append(in_file(inspect.error_record(error, "config"), path))
         runs = job.run and config is not None and self._runs(loaded, kernels, calls)
         if not (kernels or errors or runs):
             errors += _none_found(loaded, job)
@@ -114,7 +115,7 @@ class Runner:
                 errors += [] if kernels or error else _none_found(loaded, job)
                 described = self._send_file(job, steps, loaded, kernels, errors, entries)
             if error is not None:
-                steps.send(Problem(job=job.id, path=path, error=_in_file(error, path)))
+                steps.send(Problem(job=job.id, path=path, error=in_file(error, path)))
         kernels = _as_run(kernels, loaded, calls)
         steps.lost_before = inspect.lost_device()
         self._kernels(job, steps, list(zip(kernels, described, strict=True)), config, calls)
@@ -176,7 +177,7 @@ class Runner:
                 loaded = self._loader.load(path, job.opening, steps.at_line, stop, unsaved)
         except inspect.StepLimit as error:
             loaded = self._loader.stopped()
-            loaded.error = _in_file(_cut(error, "import", calls), path)
+            loaded.error = in_file(_cut(error, "import", calls), path)
         except inspect.LaunchReached:
             loaded = self._loader.stopped()
         if quarantined is not None and loaded.error is None:
@@ -467,13 +468,6 @@ def _cut(limit: inspect.StepLimit, stage: str, calls: inspect.RecordedCalls) -> 
     return replace(error, message=message, rendered=error.rendered + more)
 
 
-def _in_file(error: ErrorRecord, path: str) -> ErrorRecord:
-    """``error``, of a file even if no line of it is known."""
-    if error.file:
-        return error
-    return replace(error, file=path, rendered=f'File "{path}":\n{error.message}')
-
-
 def _none_found(loaded: Loaded, job: Job) -> list[ErrorRecord]:
     """The error for a file without kernels; none for one of functions for kernels, which only has
     nothing to show."""
@@ -486,4 +480,4 @@ def _none_found(loaded: Loaded, job: Job) -> list[ErrorRecord]:
     if not job.run:
         message += "; kernels that functions make are listed with --run, when they are called"
     error = ErrorRecord(kind="NoKernels", message=message, stage="discover")
-    return [_in_file(error, loaded.path)]
+    return [in_file(error, loaded.path)]

@@ -153,7 +153,9 @@ def undecodable(path: str, data: bytes) -> ErrorRecord | None:
 
 
 def in_file(error: ErrorRecord, path: str) -> ErrorRecord:
-    """``error`` in the file at ``path``."""
+    """``error``, in the file at ``path`` if it names none."""
+    if error.file:
+        return error
     where = f'File "{path}"' + (f", line {error.line}" if error.line else "")
     hint = f"\nhint: {error.hint}" if error.hint else ""
     return replace(error, file=path, rendered=f"{where}:\n{error.message}{hint}")

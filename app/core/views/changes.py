@@ -45,6 +45,17 @@ def readable_of(
     return readable_ir(compiled, snapshot, files, renamed)
 
 
+def shown_op(compiled: CompileRecord, run: PassRun, files: Files | None, op: int) -> int:
+    """The op whose line shows ``op``, in the readable form another one if it is part of that."""
+    if files is None:
+        return op
+    for number in (run.after, run.before):
+        found = readable_of(compiled, compiled.snapshots[number], files)
+        if op in found.line_of:
+            return found.ids[found.line_of[op]]
+    return op
+
+
 def _spans(listing: Snapshot | Readable, text: str) -> tuple[Span, ...]:
     return ir_spans(text) if isinstance(listing, Snapshot) else readable_spans(text)
 

@@ -10,7 +10,6 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.widgets import Input
 
-from ....engine.inspect.application.model import Frame
 from ...core.lines import Line
 from ...core.views import applications as views
 from ...core.visible import visible_line
@@ -18,8 +17,7 @@ from ..commands import bindings
 from ..widgets.bars import KeyBar, PromptBar, TitleBar
 from ..widgets.lines import LineView
 from .base import StudioScreen
-from .files import FileScreen
-from .lists import ListScreen
+from .files import PlacesScreen
 
 if TYPE_CHECKING:
     from ..application import ApplicationApp
@@ -121,20 +119,14 @@ class ApplicationScreen(StudioScreen):
     # --- filter ----------------------------------------------------------------------------
 
     def open_search(self) -> None:
-        bar = self.query_one("#search", PromptBar)
-        bar.placeholder = "words in kernel, place or cache; enter keeps the filter, esc removes it"
-        bar.value = self._words
-        bar.add_class("open")
-        bar.focus()
+        placeholder = "words in kernel, place or cache; enter keeps the filter, esc removes it"
+        self.query_one("#search", PromptBar).ask(self._words, placeholder)
 
     def close_search(self) -> bool:
-        bar = self.query_one("#search", PromptBar)
-        if not bar.has_class("open"):
-            return False
-        bar.remove_class("open")
-        self.query_one("#kernels", LineView).focus()
-        self._filter("")
-        return True
+        left = self.query_one("#search", PromptBar).leave(self.query_one("#kernels", LineView))
+        if left:
+            self._filter("")
+        return left
 
     def clear_search(self) -> bool:
         had = bool(self._words)
@@ -153,8 +145,7 @@ class ApplicationScreen(StudioScreen):
             self._filter(event.value)
 
     def _entered(self, text: str) -> None:
-        self.query_one("#search", PromptBar).remove_class("open")
-        self.query_one("#kernels", LineView).focus()
+        self.query_one("#search", PromptBar).leave(self.query_one("#kernels", LineView))
         self._filter(text)
 
     # --- one kernel ------------------------------------------------------------------------
@@ -169,10 +160,8 @@ class ApplicationScreen(StudioScreen):
             self.studio.push_screen(RecordedKernelScreen(self._about, event.line.key))
 
 
-class RecordedKernelScreen(ListScreen):
+class RecordedKernelScreen(PlacesScreen):
     """All about one kernel of an application. A line that stands for a line of a file opens it."""
-
-    KEYS = (("choose", "show the file"), *ListScreen.KEYS)
 
     def __init__(self, about: views.Application, number: int) -> None:
         super().__init__()
@@ -182,8 +171,3 @@ class RecordedKernelScreen(ListScreen):
 
     def content(self) -> tuple[Sequence[Line], list[Line]]:
         return views.kernel_lines(self._about, self._kernel), []
-
-    @on(LineView.Chosen, "#list")
-    def _chosen(self, event: LineView.Chosen) -> None:
-        if event.line is not None and isinstance(event.line.key, Frame):
-            self.studio.push_screen(FileScreen(event.line.key))

@@ -113,9 +113,7 @@ class StudioScreen(Screen[None]):
     def open_search(self) -> None:
         """Show the search line; the list searched is the one that had the focus."""
         self._searched = self.view
-        bar = self.query_one("#search", PromptBar)
-        bar.add_class("open")
-        bar.focus()
+        self.query_one("#search", PromptBar).ask()
 
     def close_search(self) -> bool:
         """Hide the search line; False if it was not open."""

@@ -8,7 +8,6 @@ from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from textual import on
-from textual.app import ComposeResult
 
 from ...core.lines import Line, index_of
 from ...core.saves import Save
@@ -18,9 +17,9 @@ from ...core.views.comparing import choices, shown_backend, versus_lines
 from ..commands import bindings
 from ..link import Computed
 from ..versus import Given, Result, Sides, compiled_side
-from ..widgets.bars import KeyBar, PromptBar
+from ..widgets.bars import KeyBar
 from ..widgets.lines import LineView
-from .lists import IrScreen, ListScreen
+from .lists import AskScreen, IrScreen, ListScreen
 
 if TYPE_CHECKING:
     from ....engine.inspect.compare import BackendComparison
@@ -32,7 +31,7 @@ _SPLIT = 160
 _LOOKING = "looking ..."
 
 
-class CompareScreen(ListScreen):
+class CompareScreen(AskScreen):
     """The list of what the selected kernel can be compared with."""
 
     BINDINGS = bindings("compare")
@@ -45,10 +44,6 @@ class CompareScreen(ListScreen):
         self._marked = 0
         self._asked = ""
         self._revisions: Sequence[Any] | str = _LOOKING
-
-    def body(self) -> ComposeResult:
-        yield from super().body()
-        yield PromptBar("", self._given, id="value")
 
     def on_mount(self) -> None:
         kernel = self._kernel
@@ -203,15 +198,11 @@ class CompareScreen(ListScreen):
     # --- the line that asks ----------------------------------------------------------------
 
     def _ask(self, what: str) -> None:
-        bar = self.query_one("#value", PromptBar)
-        bar.placeholder = {
+        self._asked = what
+        self.bar.ask("", {
             "revision": "a revision of git, such as a tag, a branch or HEAD~30; esc to leave",
             "option": "an option and its other value, such as fast_math=0; esc to leave",
-        }[what]
-        bar.value = ""
-        self._asked = what
-        bar.add_class("open")
-        bar.focus()
+        }[what])  # fmt: skip
 
     def _given(self, text: str) -> None:
         self.back()
@@ -219,9 +210,6 @@ class CompareScreen(ListScreen):
             self._with_revision(text.strip())
         elif text.strip():
             self._with_option(text.strip())
-
-    def back(self) -> bool:
-        return self.query_one("#value", PromptBar).leave(self.query_one("#list", LineView))
 
 
 @contextlib.contextmanager

@@ -15,15 +15,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
-from textual import on
 
-from ....engine.inspect.application.model import ExpensiveLines, Frame
+from ....engine.inspect.application.model import ExpensiveLines
 from ...core.lines import Line
 from ...core.views.applications import expensive_table
 from ...core.visible import visible_line
-from ..widgets.lines import LineView
-from .files import FileScreen
-from .lists import ListScreen
+from .files import PlacesScreen
 
 if TYPE_CHECKING:
     from ..application import ApplicationApp
@@ -33,11 +30,10 @@ __all__ = ["ExpensiveScreen"]
 _MOST: Final = 20
 
 
-class ExpensiveScreen(ListScreen):
+class ExpensiveScreen(PlacesScreen):
     """A table of lines; a line opens its file."""
 
     heading = "most expensive lines"
-    KEYS = (("choose", "show the file"), *ListScreen.KEYS)
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,8 +93,3 @@ class ExpensiveScreen(ListScreen):
             return
         with suppress(RuntimeError):  # the studio has ended meanwhile
             self.app.call_from_thread(self.paint)  # pyright: ignore[reportUnknownMemberType]
-
-    @on(LineView.Chosen, "#list")
-    def _chosen(self, event: LineView.Chosen) -> None:
-        if event.line is not None and isinstance(event.line.key, Frame):
-            self.studio.push_screen(FileScreen(event.line.key))

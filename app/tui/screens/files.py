@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual import on
+
 from ....engine.inspect.application.model import Frame
 from ...core.lines import Line
 from ...core.visible import visible_line
 from ..widgets.lines import LineView
 from .lists import ListScreen
 
-__all__ = ["FileScreen"]
+__all__ = ["FileScreen", "PlacesScreen"]
 
 
 class FileScreen(ListScreen):
@@ -44,6 +46,18 @@ class FileScreen(ListScreen):
         super().paint()
         view = self.query_one("#list", LineView)
         view.show(view.lines, view.header, self._frame.line)
+
+
+class PlacesScreen(ListScreen):
+    """A list whose lines stand for lines of files: their keys are frames. Choosing one shows its
+    file."""
+
+    KEYS = (("choose", "show the file"), *ListScreen.KEYS)
+
+    @on(LineView.Chosen, "#list")
+    def _chosen(self, event: LineView.Chosen) -> None:
+        if event.line is not None and isinstance(event.line.key, Frame):
+            self.studio.push_screen(FileScreen(event.line.key))
 
 
 def _at(texts: Sequence[str], line: int) -> str:

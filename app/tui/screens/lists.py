@@ -11,7 +11,7 @@ from ...core.edits import edit_lines
 from ...core.lines import Line
 from ...core.views.misc import log_lines
 from ..commands import SCOPES, bindings, by_scope, key_names
-from ..widgets.bars import KeyBar, TitleBar
+from ..widgets.bars import KeyBar, PromptBar, TitleBar
 from ..widgets.lines import LineView
 from .base import StudioScreen
 
@@ -45,6 +45,28 @@ class ListScreen(StudioScreen):
     def content(self) -> tuple[Sequence[Line], list[Line]]:
         """(lines, header lines)."""
         raise NotImplementedError
+
+
+class AskScreen(ListScreen):
+    """A list with a line in which something is typed. prompt: what it shows while it is empty."""
+
+    prompt = ""
+
+    def body(self) -> ComposeResult:
+        yield from super().body()
+        yield PromptBar(self.prompt, self._given, id="value")
+
+    @property
+    def bar(self) -> PromptBar:
+        """The line."""
+        return self.query_one("#value", PromptBar)
+
+    def _given(self, text: str) -> None:
+        """Take what was typed, when enter is pressed."""
+        raise NotImplementedError
+
+    def back(self) -> bool:
+        return self.bar.leave(self.query_one("#list", LineView))
 
 
 class HelpScreen(ListScreen):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,9 @@ from ...core.views.misc import config_of
 from ...core.views.option_forms import ab_lines, form_lines
 from ...core.visible import visible_line
 from ..commands import bindings
-from ..widgets.bars import KeyBar, PromptBar, TitleBar
+from ..widgets.bars import PromptBar
 from ..widgets.lines import LineView
-from .base import StudioScreen
+from .lists import AskScreen, ListScreen
 
 if TYPE_CHECKING:
     from ....engine.inspect.record import ConfigEntry
@@ -34,13 +35,15 @@ _HINT = (
 )
 
 
-class OptionsScreen(StudioScreen):
+class OptionsScreen(AskScreen):
     """All compile options; a change compiles again, without touching the file.
 
     Below them are the results: A with the options at the start, B with the present ones.
     """
 
     scope = "config"
+    heading = "options, for this session only"
+    prompt = "new value, enter to compile with it, esc to leave"
     BINDINGS = bindings("config")
     KEYS = (("choose", "change"), ("option-previous+option-next", "value"),
             ("option-default", "default"), ("sweep", "sweep"), ("search", "search"),
@@ -58,29 +61,23 @@ class OptionsScreen(StudioScreen):
     def body(self) -> ComposeResult:
         yield LineView(id="list")
         yield LineView(id="results")
-        yield PromptBar(
-            "new value, enter to compile with it, esc to leave", self._given, id="value"
-        )
+        yield PromptBar(self.prompt, self._given, id="value")
 
     def on_mount(self) -> None:
         from ....engine import inspect
 
         self._infos = {info.name: info for info in inspect.options()}
-        self.query_one("#list", LineView).focus()
-        self.query_one(KeyBar).set(self.KEYS)
-        self.paint()
+        super().on_mount()
+
+    def content(self) -> tuple[Sequence[Line], list[Line]]:
+        config = config_of(self.studio.record, self.studio.sel.kernel)
+        if not config:
+            return [Line((("No options are known yet.", "dim"),))], []
+        head, lines = form_lines(config, self._infos.values())
+        return lines, [head]
 
     def paint(self) -> None:
-        studio = self.studio
-        title = (("qd-studio", "bold"), ("  ", ""), ("options, for this session only", ""))
-        self.query_one(TitleBar).set(title, studio.status)
-        config = config_of(studio.record, studio.sel.kernel)
-        view = self.query_one("#list", LineView)
-        if config:
-            head, lines = form_lines(config, self._infos.values())
-            view.show(lines, [head])
-        else:
-            view.show([Line((("No options are known yet.", "dim"),))], [])
+        super().paint()
         self.query_one("#results", LineView).show(self._results(), [])
 
     def _results(self) -> list[Line]:
@@ -120,13 +117,12 @@ class OptionsScreen(StudioScreen):
         if is_toggled(info):
             self._change(info.name, stepped(info, self._value(entry), 1))
             return
-        bar = self.query_one("#value", PromptBar)
         value = self._value(entry)
-        bar.value = "" if value is None else visible_line(str(value))
-        bar.placeholder = f"{info.name}: {accepts(info)}; enter to compile with it, esc to leave"
         self._option = entry.name
-        bar.add_class("open")
-        bar.focus()
+        self.bar.ask(
+            "" if value is None else visible_line(str(value)),
+            f"{info.name}: {accepts(info)}; enter to compile with it, esc to leave",
+        )
 
     def _given(self, text: str) -> None:
         self.back()
@@ -182,42 +178,29 @@ class OptionsScreen(StudioScreen):
             return
         self.app.push_screen(SweepScreen(info.name, values, kernel.id))  # pyright: ignore[reportUnknownMemberType]
 
-    def back(self) -> bool:
-        return self.query_one("#value", PromptBar).leave(self.query_one("#list", LineView))
 
-
-class SweepScreen(StudioScreen):
+class SweepScreen(ListScreen):
     """A sweep of the selected kernel, measured in processes of its own; leaving it cancels."""
 
     KEYS = (("copy", "copy line"), ("copy-all", "copy all"), ("export", "export"),
             ("help", "help"), ("back", "back"))  # fmt: skip
-    DEFAULT_CSS = """
-    SweepScreen #list { height: 1fr; }
-    """
 
     def __init__(self, option: str, values: list[Value], kernel: str) -> None:
         super().__init__()
         self._sweep = (option, values, kernel)
+        self.heading = f"sweep of {option}, {kernel}"
         self._lines = [Line((("Starting ...", "dim"),))]
         self._left = threading.Event()
 
-    def body(self) -> ComposeResult:
-        yield LineView(id="list")
-
     def on_mount(self) -> None:
-        self.query_one("#list", LineView).focus()
-        self.query_one(KeyBar).set(self.KEYS)
-        self.paint()
+        super().on_mount()
         threading.Thread(target=self._measure, name="studio-sweep", daemon=True).start()
 
     def on_unmount(self) -> None:
         self._left.set()
 
-    def paint(self) -> None:
-        option, _, kernel = self._sweep
-        title = (("qd-studio", "bold"), ("  ", ""), (f"sweep of {option}, {kernel}", ""))
-        self.query_one(TitleBar).set(title, self.studio.status)
-        self.query_one("#list", LineView).show(self._lines, [])
+    def content(self) -> tuple[Sequence[Line], list[Line]]:
+        return self._lines, []
 
     def _measure(self) -> None:
         """On a thread of its own."""

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 from textual import on
-from textual.app import ComposeResult
 
 from ....engine.inspect.record_bisection import SCRIPT, Bisection, Reproducer
 from ....engine.inspect.record_gradient import GradientReport
@@ -26,9 +24,9 @@ from ...worker.events import Event, Exited, Failed, Progress, RecordUpdated, Stu
 from ...worker.protocol import Study
 from ...worker.studying import judge_file, start_study
 from ..commands import bindings
-from ..widgets.bars import PromptBar
+from ..free_path import free_path
 from ..widgets.lines import LineView
-from .lists import ListScreen
+from .lists import AskScreen
 
 if TYPE_CHECKING:
     from ....engine.inspect.record import KernelRecord
@@ -117,24 +115,23 @@ class CommitSearch:
         self._said(tuple(self._judged), "the next revision ...")
 
 
-class StudyScreen(ListScreen):
+class StudyScreen(AskScreen):
     """Finds what makes a kernel wrong or worse, in a worker of its own.
 
-    kind: as in `Study`. free: returns a path for a file of this name and suffix. Leaving the
-    screen cancels the work.
+    kind: as in `Study`. Leaving the screen cancels the work.
     """
 
     BINDINGS = bindings("study")
     scope = "study"
     heading = "what makes the result wrong"
-    KEYS = (("reproduce", "script"), ("which-commit", "which commit"), *ListScreen.KEYS)
+    prompt = "a good revision, such as HEAD~20 or v1.2; GOOD..BAD for both ends"
+    KEYS = (("reproduce", "script"), ("which-commit", "which commit"), *AskScreen.KEYS)
 
-    def __init__(self, client: Any, kernel: str, kind: str, free: Any) -> None:
+    def __init__(self, client: Any, kernel: str, kind: str) -> None:
         super().__init__()
         self._client = client
         self._kernel = kernel
         self.kind = kind
-        self._free = free
         self._worker: Any = None
         self._metric = ""
         self._doing = "starting a worker ..."
@@ -143,11 +140,6 @@ class StudyScreen(ListScreen):
         # The search between revisions that is at work: what others report comes too late.
         self._search: object = None
         self._lines: list[Line] = []
-
-    def body(self) -> ComposeResult:
-        yield from super().body()
-        yield PromptBar("a good revision, such as HEAD~20 or v1.2; GOOD..BAD for both ends",
-                        self._given, id="value")  # fmt: skip
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -279,7 +271,7 @@ class StudyScreen(ListScreen):
         if not made.script:
             self._lines += [Line(()), Line(((f"no script: {made.reason}", "warn"),))]
             return
-        path: Path = self._free(f"repro_{made.bisection.kernel}", ".py")
+        path = free_path(f"repro_{made.bisection.kernel}", ".py")
         try:
             path.write_text(made.script, encoding="utf-8")
         except OSError as error:
@@ -293,13 +285,7 @@ class StudyScreen(ListScreen):
 
     def action_commits(self) -> None:
         """Ask for a good revision."""
-        bar = self.query_one("#value", PromptBar)
-        bar.value = ""
-        bar.add_class("open")
-        bar.focus()
-
-    def back(self) -> bool:
-        return self.query_one("#value", PromptBar).leave(self.query_one("#list", LineView))
+        self.bar.ask("")
 
     def _given(self, text: str) -> None:
         self.back()

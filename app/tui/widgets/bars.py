@@ -27,6 +27,12 @@ class Bar(Static):
     def __init__(self) -> None:
         super().__init__("", markup=False)
 
+    def on_resize(self, event: events.Resize) -> None:
+        self._paint()
+
+    def _paint(self) -> None:
+        raise NotImplementedError
+
     @property
     def studio(self) -> StudioApp:
         return cast("StudioApp", self.app)  # pyright: ignore[reportUnknownMemberType]
@@ -57,9 +63,6 @@ class TitleBar(Bar):
             self._right = (right,) if isinstance(right, str) else right
         if before != (self._left, self._right):
             self._paint()
-
-    def on_resize(self, event: events.Resize) -> None:
-        self._paint()
 
     def _paint(self) -> None:
         width = max(1, self.size.width - 2)
@@ -99,9 +102,6 @@ class TabBar(Bar):
         if current == self._current:
             return
         self._current = current
-        self._paint()
-
-    def on_resize(self, event: events.Resize) -> None:
         self._paint()
 
     def _paint(self) -> None:
@@ -156,9 +156,6 @@ class KeyBar(Bar):
             self._items = items
             self._paint()
 
-    def on_resize(self, event: events.Resize) -> None:
-        self._paint()
-
     def _paint(self) -> None:
         text = Text(no_wrap=True)
         self._ends = []
@@ -208,6 +205,13 @@ class PromptBar(Input):
         self.screen.set_focus(self, scroll_visible)
         self.select_all()
         return self
+
+    def ask(self, value: str | None = None, placeholder: str = "") -> None:
+        """Show it. value: what is in it at first; None for what it had."""
+        self.value = self.value if value is None else value
+        self.placeholder = placeholder or self.placeholder
+        self.add_class("open")
+        self.focus()
 
     def leave(self, to: Widget) -> bool:
         """Hide it and focus another widget; False if it is not open."""

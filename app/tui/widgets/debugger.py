@@ -346,12 +346,10 @@ class DebugPane(Pane, Vertical):
     # --- the line of text --------------------------------------------------------------------
 
     def _ask(self, what: str, text: str, answer: Callable[[str], object]) -> None:
-        bar = self.query_one("#debug-text", PromptBar)
         self.query_one("#debug-question", Static).update(f"{what}:")
-        bar.value, self._answer = text, answer
-        bar.add_class("open")
+        self._answer = answer
         self.add_class("asking")
-        bar.focus()
+        self.query_one("#debug-text", PromptBar).ask(text)
 
     def _given(self, text: str) -> None:
         answer, self._answer = self._answer, None
@@ -394,8 +392,7 @@ class DebugPane(Pane, Vertical):
         self.paint()
 
     def back(self) -> bool:
-        bar = self.query_one("#debug-text", PromptBar)
-        if bar.leave(self._source):
+        if self.query_one("#debug-text", PromptBar).leave(self._source):
             self.remove_class("asking")
             return True
         if self.zoomed:

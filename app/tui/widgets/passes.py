@@ -24,6 +24,7 @@ from ...core.views.changes import (
     diff_size,
     readable_of,
     run_lines,
+    shown_op,
     unseen,
 )
 from ...core.views.misc import remark_lines
@@ -110,10 +111,7 @@ class PassesPane(Pane, Horizontal):
             return
         self._paint_runs(compiled, run)
         self._paint_diff(compiled, run)
-        remarks = self.query_one("#remarks", LineView)
-        found = remark_lines(run)
-        remarks.display = bool(found)
-        remarks.show(found, state=self.state)
+        self._paint_remarks(run)
         kernel = kernel_of(state.record, sel)
         if self.has_class("three") and kernel is not None:
             self._paint_side(kernel, compiled)
@@ -187,7 +185,7 @@ class PassesPane(Pane, Horizontal):
         waited = view.lines and view.lines[0].spans[0][0].startswith("Comparing")
         turned = self._readable != sel.readable
         moved = other_run or turned or sel.op != self._op or waited
-        place = self._shown_op(compiled, run, sel.op) if sel.op >= 0 and moved else None
+        place = shown_op(compiled, run, self._files, sel.op) if sel.op >= 0 and moved else None
         view.show(lines, header, place, self.state)
         if (other_run or waited) and index_of(lines, place) is None:
             hunks = self.hunks
@@ -200,16 +198,6 @@ class PassesPane(Pane, Horizontal):
         """The files of the record for the readable form of IR; None for the exact one."""
         state = self.studio
         return state.record.files if state.sel.readable else None
-
-    def _shown_op(self, compiled: CompileRecord, run: PassRun, op: int) -> int:
-        """The op whose line shows ``op``."""
-        if self._files is None:
-            return op
-        for number in (run.after, run.before):
-            found = readable_of(compiled, compiled.snapshots[number], self._files)
-            if op in found.line_of:
-                return found.ids[found.line_of[op]]
-        return op
 
     def readable_names(self, op: int, uses: bool) -> list[int] | None:
         state = self.studio
@@ -227,6 +215,12 @@ class PassesPane(Pane, Horizontal):
         """Columns of each side of a split diff; 0 if there is too little room for two."""
         room = view.size.width - 8
         return room // 2 if room >= 70 else 0
+
+    def _paint_remarks(self, run: PassRun) -> None:
+        remarks = self.query_one("#remarks", LineView)
+        found = remark_lines(run)
+        remarks.display = bool(found)
+        remarks.show(found, state=self.state)
 
     def _paint_side(self, kernel: KernelRecord, compiled: CompileRecord) -> None:
         state = self.studio
@@ -254,10 +248,7 @@ class PassesPane(Pane, Horizontal):
         run = compiled.runs[names_of(compiled).index(cast("RunName", key))]
         self.studio.select(run=cast("RunName", key))
         self._paint_diff(compiled, run)
-        remarks = self.query_one("#remarks", LineView)
-        found = remark_lines(run)
-        remarks.display = bool(found)
-        remarks.show(found, state=self.state)
+        self._paint_remarks(run)
 
     @on(LineView.Moved, "#diff")
     def _op_picked(self, event: LineView.Moved) -> None:
@@ -283,7 +274,7 @@ class PassesPane(Pane, Horizontal):
         compiled = compiled_of(self.studio.record, self.studio.sel)
         run = run_of(compiled, self.studio.sel)
         if isinstance(key, int) and compiled is not None and run is not None:
-            key = self._shown_op(compiled, run, key)
+            key = shown_op(compiled, run, self._files, key)
         at = index_of(view.lines, key)
         if at is not None:
             view.move(at)

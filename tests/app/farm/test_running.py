@@ -5,7 +5,7 @@ from concurrent.futures import BrokenExecutor, Future
 import pytest
 from qd_studio.app.farm.executors import Farm, FarmError
 from qd_studio.app.farm.jobs import variables
-from qd_studio.app.farm.running import TRIES, run_all
+from qd_studio.app.farm.running import TRIES, JobRun
 
 
 class Fake:
@@ -47,10 +47,10 @@ class Fake:
 
 def run(fake, count=4, window=2):
     results, losses = {}, []
-    run_all(
+    JobRun(
         lambda x: x * 10, [(i,) for i in range(count)], lambda: fake.farm(window),
         results.__setitem__, lambda i, why, final: losses.append((i, why, final)),
-    )  # fmt: skip
+    ).run()  # fmt: skip
     return results, losses
 
 

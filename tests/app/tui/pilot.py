@@ -108,3 +108,12 @@ async def press(pilot, *keys: str) -> None:
     for key in keys:
         await pilot.press(key)
         await pilot.pause()
+
+
+async def until(pilot, app: StudioApp, text: str) -> None:
+    """Wait until the screen shows a text."""
+    for _ in range(200):
+        if text in text_of(app):
+            return
+        await pilot.pause(0.02)
+    raise AssertionError(text_of(app))

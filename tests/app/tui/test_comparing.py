@@ -10,17 +10,9 @@ from qd_studio.engine.inspect import record as rec
 from qd_studio.engine.inspect.record_launch import EarlierRecord
 
 from tests.app.records import make_record
-from tests.app.tui.pilot import SIZES, press, record, studio, text_of, view
+from tests.app.tui.pilot import SIZES, press, record, studio, text_of, until, view
 
 replace = msgspec.structs.replace
-
-
-async def until(pilot, app, text):
-    for _ in range(200):
-        if text in text_of(app):
-            return
-        await pilot.pause(0.02)
-    raise AssertionError(text_of(app))
 
 
 def saved(app, *records):

@@ -5,16 +5,8 @@ import pytest
 from qd_studio.app.core.edits import Edits, looked
 
 from tests.app.records import make_record
-from tests.app.tui.pilot import SIZES, press, studio, text_of
+from tests.app.tui.pilot import SIZES, press, studio, text_of, until
 from tests.inspect.test_compare import timed
-
-
-async def until(pilot, app, text):
-    for _ in range(100):
-        if text in text_of(app):
-            return
-        await pilot.pause(0.02)
-    raise AssertionError(text_of(app))
 
 
 def saved(app, *records):

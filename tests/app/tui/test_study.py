@@ -13,7 +13,7 @@ from qd_studio.engine.inspect.record_gradient import GradientReport, GradientSte
 from qd_studio.engine.inspect.record_nans import NanReport, NanRow
 
 from tests.app.records import make_record
-from tests.app.tui.pilot import SIZES, press, studio, text_of
+from tests.app.tui.pilot import SIZES, press, studio, text_of, until
 
 FOUND = Bisection(
     kernel="scale", backend="cpu", state="found", part="pass", evidence="ir", stage="simplify_II",
@@ -53,14 +53,6 @@ async def opened(monkeypatch, app, pilot, key):
     app.link = Link()
     await press(pilot, key)
     return worker, asked
-
-
-async def until(pilot, app, text):
-    for _ in range(100):
-        if text in text_of(app):
-            return
-        await pilot.pause(0.02)
-    raise AssertionError(text_of(app))
 
 
 async def test_one_key_bisects_the_kernel_of_the_row(monkeypatch):
