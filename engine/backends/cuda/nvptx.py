@@ -30,8 +30,8 @@ def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
     """The pipeline of LLVM that a module gets.
 
     Our own passes have simplified the code, and the driver's compiler optimises it again: it moves
-    code out of loops and joins equal operations. For most kernels LLVM's whole pipeline takes two
-    thirds of LLVM's time, and the machine code is the same but for a few instructions.
+    code out of loops and joins equal operations. For most kernels the passes left out are half of
+    LLVM's time, and the machine code is the same but for a few instructions.
     """
     whole = not 0 < level < _WHOLE or _NEEDS_WHOLE.search(llvm_ir)
     return "whole" if whole else "device"

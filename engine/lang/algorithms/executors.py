@@ -30,7 +30,7 @@ from ...types import (
 )
 from ..compile_ahead import compile_ahead
 from ..kernel import kernel
-from ..ndarray import Ndarray, ndarray
+from ..ndarray import Ndarray, ndarray, over
 from ..tensor import Tensor
 from .look_back import (
     MOST_SORTED,
@@ -178,7 +178,7 @@ def _sort_by_digits(keys: Any, values: Any) -> None:
     kernel is compiled for each field, and a digit's from a field to an array and back are two.
     """
     if isinstance(keys, FieldHandle):
-        given = [Ndarray.over(x) for x in (keys, values) if x is not None]
+        given = [over(x) for x in (keys, values) if x is not None]
         if None not in given:
             keys, values = given[0], given[1] if len(given) == 2 else None
     n, dtype = keys.shape[0], keys.dtype
