@@ -130,6 +130,24 @@ class Ndarray(ArrayHandle, Exchanges):
         self._hold(owner, kind, WriteCounter(), data, memory.address)
         owner.own(self)
 
+    @classmethod
+    def _over(cls, field: Any) -> Ndarray | None:
+        """An array in the memory of a field (a `FieldHandle`), for launches now: it does not notice
+        if the field is freed. None where the elements are not one after the other."""
+        address = field.address()
+        if not field.memory_layout().is_row_major():
+            return None
+        kind = field.dtype, field.shape, field.element_shape, None
+        flat, extents = field.flat(), kind[1] + kind[2]
+        far = isinstance(flat, DeviceArray)
+        data = DeviceArray(address, extents, flat.dtype, flat.memory, flat.offset) if far else (
+            flat.reshape(extents)
+        )  # fmt: skip
+        made = cls.__new__(cls)
+        made._memory = made._grad = made._dual = None
+        made._hold(field.program, kind, field.writes, data, address)
+        return made
+
     def _hold(
         self, owner: program.Program,
         kind: tuple[DataType, tuple[int, ...], tuple[int, ...], tuple[int, ...] | None],
@@ -406,24 +424,6 @@ class Ndarray(ArrayHandle, Exchanges):
             raise ValueError(f"Mismatch shape: {data.shape} expected, but {source.shape} provided")
         assign(data, source)
         self._writes.touched = True
-
-
-def over(field: Any) -> Ndarray | None:
-    """An array in the memory of a field (a `FieldHandle`), for launches now: it does not notice if
-    the field is freed. None where the elements are not one after the other."""
-    address = field.address()
-    if not field.memory_layout().is_row_major():
-        return None
-    kind = field.dtype, field.shape, field.element_shape, None
-    flat, extents = field.flat(), kind[1] + kind[2]
-    far = isinstance(flat, DeviceArray)
-    data = DeviceArray(address, extents, flat.dtype, flat.memory, flat.offset) if far else (
-        flat.reshape(extents)
-    )  # fmt: skip
-    made = Ndarray.__new__(Ndarray)
-    made._memory = made._grad = made._dual = None
-    made._hold(field.program, kind, field.writes, data, address)
-    return made
 
 
 class _Kind(type):

@@ -30,7 +30,7 @@ from ...types import (
 )
 from ..compile_ahead import compile_ahead
 from ..kernel import kernel
-from ..ndarray import Ndarray, ndarray, over
+from ..ndarray import Ndarray, ndarray
 from ..tensor import Tensor
 from .look_back import (
     MOST_SORTED,
@@ -178,6 +178,7 @@ def _sort_by_digits(keys: Any, values: Any) -> None:
     kernel is compiled for each field, and a digit's from a field to an array and back are two.
     """
     if isinstance(keys, FieldHandle):
+        over = Ndarray._over  # pyright: ignore[reportPrivateUsage]
         given = [over(x) for x in (keys, values) if x is not None]
         if None not in given:
             keys, values = given[0], given[1] if len(given) == 2 else None
