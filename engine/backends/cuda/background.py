@@ -183,4 +183,9 @@ def _nothing() -> None:
     pass
 
 
-FORK_HANDLERS.append((_before_fork, _nothing, _threads.clear))
+def _in_child() -> None:
+    _threads.clear()
+    _end_short_turns()
+
+
+FORK_HANDLERS.append((_before_fork, _nothing, _in_child))
