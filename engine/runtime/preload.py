@@ -50,7 +50,7 @@ def start(backend: str, cache: InjectedCache) -> None:
 
             then = partial(native, cache)
         else:
-            from ..backends.cuda.background import warm_up as then
+            from ..backends.cuda.targets import library as then
         _thread = threading.Thread(target=_load, args=(then,), name="qd-preload", daemon=True)
         _thread.start()
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cuda import background, nvptx, targets
+from qd_studio.engine.backends.cuda import nvptx, targets
 from qd_studio.engine.backends.cuda.nvptx import pipeline
 from qd_studio.engine.backends.llvm import toolchain
 
@@ -135,8 +135,3 @@ def test_both_libraries_make_the_same_ptx():
             module.optimise(2, "device")
             made.append(module.assembly())
     assert made[0] == made[1] == nvptx.make_ptx(text, "sm_90a", 2)
-
-
-def test_the_warm_up_needs_no_device():
-    background.warm_up()
-    assert targets.library() is toolchain.library()
