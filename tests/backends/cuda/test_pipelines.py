@@ -56,6 +56,19 @@ def waves(x: F32):
 
 
 @qd.kernel
+def stencil(a: MATRIX, b: MATRIX):
+    for i, j in qd.ndrange((1, a.shape[0] - 1), (1, a.shape[1] - 1)):
+        b[i, j] = a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1] - 4.0 * a[i, j]
+
+
+@qd.kernel
+def torus(a: MATRIX, b: MATRIX):
+    for i, j in a:
+        n, m = a.shape
+        b[i, j] = a[(i + 1) % n, j] + a[(i - 1) % n, j] + a[i, (j + 1) % m] + a[i, (j - 1) % m]
+
+
+@qd.kernel
 def product(a: MATRIX, b: MATRIX, c: MATRIX):
     for i, j in c:
         total = 0.0
@@ -95,6 +108,8 @@ def text_of(kernel):
         neighbours: lambda: arrays(qd.f32, line, line),
         indexed: lambda: [*arrays(qd.f32, line), 3],
         waves: lambda: arrays(qd.f32, line), calling: lambda: arrays(qd.f32, line),
+        stencil: lambda: arrays(qd.f32, square, square),
+        torus: lambda: arrays(qd.f32, square, square),
         product: lambda: arrays(qd.f32, square, square, square),
         half_product: lambda: arrays(qd.f16, square, square) + arrays(qd.f32, square),
     }  # fmt: skip
@@ -106,7 +121,7 @@ def text_of(kernel):
     [
         (plain, "device"), (looping, "device"), (neighbours, "whole"), (indexed, "whole"),
         (waves, "whole"), (product, "whole"), (half_product, "whole"),
-        (calling, "whole"),
+        (calling, "whole"), (stencil, "whole"), (torus, "whole"),
     ],
     ids=lambda x: x if isinstance(x, str) else x.decl.name,
 )  # fmt: skip
