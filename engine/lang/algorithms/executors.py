@@ -130,8 +130,8 @@ def _sort(
 
 
 @kernel
-def _count_digits(keys: Tensor, words: NDArray[u32, 1], threads: i32, dtype: Template):
-    count_digits(keys, words, keys.shape[0], threads, dtype)
+def _count_digits(keys: Tensor, words: NDArray[u32, 1], threads: i32, length: i32, dtype: Template):
+    count_digits(keys, words, keys.shape[0], threads, length, dtype)
 
 
 @kernel
@@ -202,8 +202,7 @@ def _sort_by_digits(keys: Any, values: Any) -> None:
     if kept is None:  # LLVM and the driver work on the larger kernel while the other is compiled
         for arrays in (there, back):
             compile_ahead(_sort_digit, *arrays, words, threads, 0, dtype, value_type)
-    words.fill(0)
-    _count_digits(keys, words, threads, dtype)
+    _count_digits(keys, words, threads, length, dtype)
     for digit in range(0, dtype.bits // 8, 2):
         _sort_digit(*there, words, threads, digit, dtype, value_type)
         _sort_digit(*back, words, threads, digit + 1, dtype, value_type)

@@ -191,11 +191,13 @@ def digit_at(key, dtype: Template, shift):
 
 
 @func(requires_top_level=True)
-def count_digits(keys: Template, words: Template, n, threads, dtype: Template):
-    """Count each digit of all keys, into the first 256 words for every digit.
+def count_digits(keys: Template, words: Template, n, threads, length, dtype: Template):
+    """Count each digit of all keys, into the first 256 words for every digit; clear the others.
 
-    words: `sort_words` of u32, all 0.
+    words: of u32. length: `sort_words`.
     """
+    for i in range(length):
+        words[i] = cast(0, u32)
     loop_config(block_dim=256)
     for i in range(threads):
         tid = block.thread_idx()
