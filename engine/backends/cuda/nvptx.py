@@ -21,6 +21,7 @@ _NEEDS_WHOLE: Final = re.compile(
     r"|unroll\.(?:count|full)"  # copies of a body, whose accesses LLVM joins
     r"|nvvm\.maxnreg|nvvm\.mma|nvvm\.wmma|wgmma"  # products: all depends on their registers
     r"|@__nv_|@qd\.ipow| #2 \{$"  # functions to inline
+    r"|= [su](?:rem|div) i\d+ %[\w.]+, %"  # quicker where LLVM sees that nothing is negative
     r"|\bt\d+\.s\d+\.base\b",  # adstacks: how they are pushed and read is simplified
     re.MULTILINE,
 )
@@ -29,11 +30,6 @@ _TILE: Final = re.compile(r"^full\d+:", re.MULTILINE)
 stencils, whose launches on an H200 were 10 % longer without."""
 _LONG: Final = 300
 """Lines of a text with tiles from which on they are worth it."""
-_DIVISION: Final = re.compile(r"= [su](?:rem|div) i\d+ %[\w.]+, %")
-"""A division by a variable, which is quicker if LLVM sees that the operands are not negative."""
-_DIVISIONS: Final = 4
-"""So many: a lattice with neighbours across its edges was 5 % slower without."""
-
 
 def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
     """The pipeline of LLVM that a module gets.
@@ -46,7 +42,6 @@ def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
         not 0 < level < _WHOLE
         or _NEEDS_WHOLE.search(llvm_ir) is not None
         or (_TILE.search(llvm_ir) is not None and llvm_ir.count("\n") > _LONG)
-        or len(_DIVISION.findall(llvm_ir)) >= _DIVISIONS
     )
     return "whole" if whole else "device"
 
