@@ -31,6 +31,7 @@ stencils, whose launches on an H200 were 10 % longer without."""
 _LONG: Final = 300
 """Lines of a text with tiles from which on they are worth it."""
 
+
 def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
     """The pipeline of LLVM that a module gets.
 
