@@ -166,7 +166,7 @@ class OptionTable:
     external_optimization_level: int = option(
         2,
         "Level of LLVM's own pipeline; 0 under `opt_level=0`. Below 3 large serial code for the "
-        "CPU gets a short pipeline.",
+        "CPU, and simple kernels for CUDA, get a short pipeline.",
         key=True,
         choices=(0, 1, 2, 3),
     )

@@ -123,7 +123,7 @@ class Ndarray(ArrayHandle, Exchanges):
         owner.own(self)
 
     @classmethod
-    def over(cls, field: Any) -> Ndarray | None:
+    def _over(cls, field: Any) -> Ndarray | None:
         """An array in the memory of a field (a `FieldHandle`), for launches now: it does not notice
         if the field is freed. None where the elements are not one after the other."""
         address = field.address()

@@ -35,6 +35,7 @@ _FORK: Final = 5.0
 """The most seconds for which a fork waits."""
 
 _thread: threading.Thread | None = None
+_imported = False
 
 
 def start(backend: str, cache: InjectedCache) -> None:
@@ -50,7 +51,7 @@ def start(backend: str, cache: InjectedCache) -> None:
 
             then = partial(native, cache)
         else:
-            from ..backends.cuda.background import warm_up as then
+            from ..backends.cuda.targets import library as then
         _thread = threading.Thread(target=_load, args=(then,), name="qd-preload", daemon=True)
         _thread.start()
 
@@ -68,6 +69,10 @@ _MODULES: Final = (
 
 def modules(kind: PipelineKind, config: CompileConfig) -> None:
     """Import what a first compile for CUDA needs, while another thread loads LLVM."""
+    global _imported
+    if _imported:
+        return
+    _imported = True
     engine = __name__.rpartition(".runtime.")[0]
     for name in _MODULES:
         importlib.import_module(f"{engine}.{name}")

@@ -66,13 +66,11 @@ def simulated(**configuration: Any) -> Generator[Any]:
     """
     from qd_studio.engine.backends.cuda import (
         backend,
-        background,
         conditional,
         context,
         driver,
         libdevice,
         nvptx,
-        targets,
     )
 
     from .code import with_ir
@@ -81,7 +79,6 @@ def simulated(**configuration: Any) -> Generator[Any]:
     CudaBackend = backend.CudaBackend
     condition, whose = conditional.link, CudaBackend.identity
     make_ptx, link, identity = nvptx.make_ptx, libdevice.link, libdevice.identity
-    warm_up = background.warm_up
 
     def carrying(llvm_ir: str, *args: Any, **options: Any) -> str:
         return with_ir(make_ptx(llvm_ir, *args, **options), llvm_ir)
@@ -95,12 +92,10 @@ def simulated(**configuration: Any) -> Generator[Any]:
     # Machines without a device may lack it, and the host has mathematics of its own.
     libdevice.link, libdevice.identity = (lambda *_: None), (lambda: "none")
     conditional.link = lambda ptx, arch: ptx.encode()
-    background.warm_up = targets.library  # the simulated driver has no compiler
     try:
         yield state
     finally:
         nvptx.make_ptx, libdevice.link, libdevice.identity = make_ptx, link, identity
-        background.warm_up = warm_up
         conditional.link = condition
         driver.install(before)
         CudaBackend.identity = whose

@@ -1,4 +1,4 @@
-"""Work of threads: PTX, and the driver's machine code of it, for kernels that are compiled ahead::
+"""PTX, and the driver's machine code of it, made by a thread, for kernels that are compiled ahead::
 
     lower, with cache.ahead ── LLVM IR ──▶ Making: LLVM ── PTX ──▶ the driver ──▶ a module
     load ──▶ LaterExecutable: its first use waits for both
@@ -16,12 +16,11 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
-from time import time_ns
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ..base import FORK_HANDLERS, Artifact, StackPlan
-from . import code, targets
+from . import code
 from .device import running
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from ..tiers import Order
     from .executable import CudaExecutable
 
-__all__ = ["LaterExecutable", "Making", "submit", "warm_up"]
+__all__ = ["LaterExecutable", "Making", "submit"]
 
 _FORK: Final = 5.0
 """The most seconds for which a fork waits."""
@@ -130,26 +129,6 @@ def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:
     return Making(make)
 
 
-_NOTHING: Final = """.version 7.5
-.target sm_75
-.address_size 64
-.visible .entry nothing() { ret; }
-"""
-
-
-def warm_up() -> None:
-    """Load LLVM's code generator and the driver's compiler, which the first kernel needs.
-
-    The driver loads its compiler for PTX that it has not seen before.
-    """
-    targets.library()
-    device = running()
-    if device is not None:
-        with suppress(Exception), device.uses:
-            ptx = f"{_NOTHING}// {os.getpid()} {time_ns()}\n"
-            code.load(device, ptx.encode(), "nothing")
-
-
 class LaterExecutable:
     """See `base.Executable`. load: makes the executable, and waits for its code."""
 
@@ -183,4 +162,9 @@ def _nothing() -> None:
     pass
 
 
-FORK_HANDLERS.append((_before_fork, _nothing, _threads.clear))
+def _in_child() -> None:
+    _threads.clear()
+    _end_short_turns()
+
+
+FORK_HANDLERS.append((_before_fork, _nothing, _in_child))

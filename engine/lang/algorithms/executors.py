@@ -178,7 +178,8 @@ def _sort_by_digits(keys: Any, values: Any) -> None:
     kernel is compiled for each field, and a digit's from a field to an array and back are two.
     """
     if isinstance(keys, FieldHandle):
-        given = [Ndarray.over(x) for x in (keys, values) if x is not None]
+        over = Ndarray._over  # pyright: ignore[reportPrivateUsage]
+        given = [over(x) for x in (keys, values) if x is not None]
         if None not in given:
             keys, values = given[0], given[1] if len(given) == 2 else None
     n, dtype = keys.shape[0], keys.dtype

@@ -4,7 +4,7 @@ import re
 
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cuda import background, nvptx, targets
+from qd_studio.engine.backends.cuda import nvptx, targets
 from qd_studio.engine.backends.cuda.nvptx import pipeline
 from qd_studio.engine.backends.llvm import toolchain
 
@@ -56,6 +56,19 @@ def waves(x: F32):
 
 
 @qd.kernel
+def stencil(a: MATRIX, b: MATRIX):
+    for i, j in qd.ndrange((1, a.shape[0] - 1), (1, a.shape[1] - 1)):
+        b[i, j] = a[i - 1, j] + a[i + 1, j] + a[i, j - 1] + a[i, j + 1] - 4.0 * a[i, j]
+
+
+@qd.kernel
+def torus(a: MATRIX, b: MATRIX):
+    for i, j in a:
+        n, m = a.shape
+        b[i, j] = a[(i + 1) % n, j] + a[(i - 1) % n, j] + a[i, (j + 1) % m] + a[i, (j - 1) % m]
+
+
+@qd.kernel
 def product(a: MATRIX, b: MATRIX, c: MATRIX):
     for i, j in c:
         total = 0.0
@@ -95,6 +108,8 @@ def text_of(kernel):
         neighbours: lambda: arrays(qd.f32, line, line),
         indexed: lambda: [*arrays(qd.f32, line), 3],
         waves: lambda: arrays(qd.f32, line), calling: lambda: arrays(qd.f32, line),
+        stencil: lambda: arrays(qd.f32, square, square),
+        torus: lambda: arrays(qd.f32, square, square),
         product: lambda: arrays(qd.f32, square, square, square),
         half_product: lambda: arrays(qd.f16, square, square) + arrays(qd.f32, square),
     }  # fmt: skip
@@ -106,7 +121,7 @@ def text_of(kernel):
     [
         (plain, "device"), (looping, "device"), (neighbours, "whole"), (indexed, "whole"),
         (waves, "whole"), (product, "whole"), (half_product, "whole"),
-        (calling, "whole"),
+        (calling, "whole"), (stencil, "whole"), (torus, "whole"),
     ],
     ids=lambda x: x if isinstance(x, str) else x.decl.name,
 )  # fmt: skip
@@ -135,8 +150,3 @@ def test_both_libraries_make_the_same_ptx():
             module.optimise(2, "device")
             made.append(module.assembly())
     assert made[0] == made[1] == nvptx.make_ptx(text, "sm_90a", 2)
-
-
-def test_the_warm_up_needs_no_device():
-    background.warm_up()
-    assert targets.library() is toolchain.library()
