@@ -120,7 +120,7 @@ def everywhere(record, kernel="halve"):
         "studio": plain([*head, *rows, *chosen]),
         "show": show(record, "caches", kernel),
         "json": show(record, "caches", kernel, as_json=True),
-        "markdown": report.to_markdown(record),
+        "markdown": report.render(record, ".md"),
         "html": unpacked(record),
     }
 

@@ -112,7 +112,9 @@ def _take_short_turns() -> None:
 def _end_short_turns() -> None:
     with suppress(IndexError):  # another thread has ended them
         if not _threads:
-            sys.setswitchinterval(_turns.pop())
+            usual = _turns.pop()
+            if abs(sys.getswitchinterval() - _TURN) < 1e-6:  # else the program has set its own
+                sys.setswitchinterval(usual)
 
 
 def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:
