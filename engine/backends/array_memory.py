@@ -15,6 +15,7 @@ Copies wait for what was launched on the default stream before, and raise what i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
@@ -156,10 +157,7 @@ class DeviceArray:
         self.offset: Final = offset
         self.owner: Final = owner
         self.writeable: Final = writeable
-        nbytes = self.dtype.itemsize
-        for extent in self.shape:
-            nbytes *= extent
-        self.nbytes: Final[int] = nbytes
+        self.nbytes: Final[int] = self.dtype.itemsize * math.prod(self.shape)
 
     @property
     def size(self) -> int:

@@ -104,14 +104,10 @@ class Borrowed:
         own.read(0, out)
         own.free()
 
-    def write(self, offset: int, data: Array) -> None:
+    def write(self, *_: Any, **__: Any) -> None:
         raise ValueError("the memory of another library is not written to")
 
-    def fill(self, offset: int, pattern: bytes, count: int) -> None:
-        raise ValueError("the memory of another library is not written to")
-
-    def copy(self, offset: int, source: ArrayMemory, begin: int, nbytes: int) -> None:
-        raise ValueError("the memory of another library is not written to")
+    fill = copy = write
 
     def free(self) -> None:
         """It is not ours."""

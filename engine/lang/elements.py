@@ -18,6 +18,8 @@ that range is read, changed and written back.
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -29,19 +31,8 @@ from ..runtime.program import Program
 from ..types import DataType
 
 __all__ = [
-    "Elements",
-    "Window",
-    "allocated",
-    "assign",
-    "elements_of",
-    "far",
-    "fresh",
-    "host_of",
-    "keep",
-    "let_go",
-    "memory_shortage",
-    "placed",
-    "release",
+    "Elements", "Window", "allocated", "assign", "elements_of", "far", "fresh", "host_of", "keep",
+    "let_go", "memory_shortage", "placed", "release",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -83,13 +74,9 @@ class Window:
     __slots__ = ("dtype", "memory", "offset", "shape", "strides")
 
     def __init__(
-        self,
-        memory: ArrayMemory,
-        offset: int,
-        shape: Sequence[int],
-        strides: Sequence[int],
+        self, memory: ArrayMemory, offset: int, shape: Sequence[int], strides: Sequence[int],
         dtype: Any,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.memory: Final = memory
         self.offset: Final = offset
         self.shape: Final = tuple(shape)
@@ -104,10 +91,7 @@ class Window:
     @property
     def size(self) -> int:
         """The number of elements."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return math.prod(self.shape)
 
     @property
     def address(self) -> int:
@@ -146,9 +130,7 @@ class Window:
 
     def at(self, where: Sequence[int]) -> Window:
         """The part with these first indices."""
-        count, offset = len(where), self.offset
-        for index, stride in zip(where, self.strides[:count], strict=True):
-            offset += index * stride
+        count, offset = len(where), self._offset(where)
         return Window(self.memory, offset, self.shape[count:], self.strides[count:], self.dtype)
 
     def reshape(self, shape: Sequence[int]) -> Elements:
@@ -161,11 +143,8 @@ class Window:
         return elements_of(flat)
 
     def _offset(self, where: Sequence[int]) -> int:
-        """The offset of one element, in bytes."""
-        offset = self.offset
-        for index, stride in zip(where, self.strides, strict=True):
-            offset += index * stride
-        return offset
+        """The offset of the part with these first indices, in bytes."""
+        return self.offset + sum(map(operator.mul, where, self.strides))
 
     def __getitem__(self, where: Sequence[int]) -> Any:
         if len(where) < len(self.shape):

@@ -346,10 +346,7 @@ class Launchers:
     ) -> Any:  # fmt: skip
         """Launch with checked arguments, and copy back the arrays that had to be copied."""
         self.observed.launched(variant.compiled, found)
-        values, back = launch_values(
-            self.decl.name, variant.compiled, found, variant.program.config, self.array_class,
-            variant.program.device,
-        )  # fmt: skip
+        values, back = self._values(variant, found)
         meta = variant.executable.meta
         try:
             for i in meta.written:
@@ -370,6 +367,15 @@ class Launchers:
                 copied.write_back()
             self.written(variant, found)
 
+    def _values(
+        self, variant: Variant, found: Sequence[arguments.Argument]
+    ) -> tuple[list[Any], list[Back]]:
+        """`launch_values` of checked arguments."""
+        owner = variant.program
+        return launch_values(
+            self.decl.name, variant.compiled, found, owner.config, self.array_class, owner.device
+        )
+
     def fitting(
         self, variant: Variant, args: tuple[Any, ...]
     ) -> tuple[list[Any], list[arguments.Argument]] | None:
@@ -377,10 +383,7 @@ class Launchers:
         mine, found, _ = self._find(self._known(), args)
         if mine is not (variant.of or variant):
             return None
-        values, back = launch_values(
-            self.decl.name, variant.compiled, found, variant.program.config, self.array_class,
-            variant.program.device,
-        )  # fmt: skip
+        values, back = self._values(variant, found)
         return None if back else (values, found)
 
     def failed(self, args: tuple[Any, ...], error: BaseException) -> BaseException:
@@ -389,12 +392,7 @@ class Launchers:
         self.written(variant, found)
         if not isinstance(error, AdStackOverflowError):
             return error
-        config = variant.program.config
-        name, compiled = self.decl.name, variant.compiled
-        values, _ = launch_values(
-            name, compiled, found, config, self.array_class, variant.program.device
-        )
-        return variant.failed(error, values)
+        return variant.failed(error, self._values(variant, found)[0])
 
     def written(self, variant: Variant, found: Sequence[arguments.Argument]) -> None:
         """Note that a launch with these arguments may have written the arrays that it writes."""

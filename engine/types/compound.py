@@ -15,6 +15,7 @@ that means, and `resolved` returns the type it means.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Union, cast
@@ -51,6 +52,14 @@ class CompoundType:
         """A value of this type, in Python scope."""
         return MAKERS[type(self)](self, *args, **kwargs)
 
+    def field(self, **options: Any) -> Any:
+        """A field of such elements; options as `qd.field` has them."""
+        return MAKERS[FieldMaker](self, **options)
+
+    def ndarray(self, shape: Any, needs_grad: bool = False, needs_dual: bool = False) -> Any:
+        """An ndarray of such elements."""
+        return MAKERS[ArrayMaker](self, shape, needs_grad, needs_dual)
+
     def __or__(self, other: Any) -> Any:
         """``vec3 | None``, as an annotation: the argument may be None."""
         return Union[self, other]  # noqa: UP007
@@ -74,10 +83,7 @@ class MatrixType(CompoundType):
     def __init__(self, shape: tuple[int, ...], dtype: NumberType) -> None:
         self.shape: Final = _Shape(shape)
         self.dtype: Final = dtype
-        size = 1
-        for extent in shape:
-            size *= extent
-        self.size: Final = size
+        self.size: Final = math.prod(shape)
 
     @property
     def n(self) -> int:
@@ -104,14 +110,6 @@ class MatrixType(CompoundType):
     def to_string(self) -> str:
         """The name that messages show: ``[Tensor (3) f32]``."""
         return f"[Tensor ({', '.join(map(str, self.shape))}) {_name_of(self.dtype)}]"
-
-    def field(self, **options: Any) -> Any:
-        """A field of such elements; options as `qd.field` has them."""
-        return MAKERS[FieldMaker](self, **options)
-
-    def ndarray(self, shape: Any, needs_grad: bool = False, needs_dual: bool = False) -> Any:
-        """An ndarray of such elements."""
-        return MAKERS[ArrayMaker](self, shape, needs_grad, needs_dual)
 
     def __repr__(self) -> str:
         dtype = _name_of(self.dtype)
@@ -177,14 +175,6 @@ class StructType(CompoundType):
             key: t if isinstance(t, CompoundType) else _number(t) for key, t in members.items()
         }
         self.methods: Final[dict[str, Any]] = dict(methods or {})
-
-    def field(self, **options: Any) -> Any:
-        """A field of such structs; options as `qd.field` has them."""
-        return MAKERS[FieldMaker](self, **options)
-
-    def ndarray(self, shape: Any, needs_grad: bool = False, needs_dual: bool = False) -> Any:
-        """An ndarray of such elements."""
-        return MAKERS[ArrayMaker](self, shape, needs_grad, needs_dual)
 
     def __repr__(self) -> str:
         inside = ", ".join(f"{key}={_name_of(t)}" for key, t in self.members.items())
