@@ -37,7 +37,7 @@ Place = tuple[int, tuple[str, ...]]
 
 
 def key_of(binding: ParamBinding) -> object:
-    """What tells a value of a launch from the others of any kernel with the same arguments."""
+    """The field of a value of a launch, else its place in the arguments: its name in any kernel."""
     return (binding.arg, binding.path) if binding.field is None else binding.field
 
 

@@ -84,9 +84,7 @@ class Outcome:
         self.values: Final = values
         self.results: Final = results
 
-    def compared(
-        self, theirs: Outcome, exact: Callable[[], list[Any] | None] | None = None
-    ) -> Comparison:
+    def compared(self, theirs: Outcome, exact: Callable[[], Any] | None = None) -> Comparison:
         """This outcome, compared with that of the interpreter. exact: of `compare`."""
         written = self.results | theirs.results
         return compare(self.names, self.values, theirs.values, written, exact)
@@ -202,10 +200,8 @@ class Launcher:
 
     def rounds(self) -> Iterator[Round]:
         """The cases of the kernel in turn, without those whose arguments cannot be made."""
-        for index, case in enumerate(self._capture.cases):
-            found = self.round_of(case, index == 0)
-            if found is not None:
-                yield found
+        cases = enumerate(self._capture.cases)
+        return filter(None, (self.round_of(case, i == 0) for i, case in cases))
 
     def round_of(self, case: LaunchCase, first: bool) -> Round | None:
         """Fresh arguments, or None when they cannot be made (which is recorded)."""

@@ -44,9 +44,9 @@ from .readable_ops import (
     statement,
 )
 from .readable_plan import ANYWHERE, OWN, REPEATED, WRITES, Plan
-from .record import CompileRecord, FileRecord, LocRecord, Snapshot
+from .record import CompileRecord, FileRecord, Snapshot
 
-__all__ = ["Readable", "local_names", "readable_ir", "readable_values"]
+__all__ = ["Readable", "local_names", "loop_heads", "readable_ir", "readable_values"]
 
 _SHORT: Final = 40
 """Columns of the longest address that is repeated wherever it is used."""
@@ -145,19 +145,25 @@ def local_names(compiled: CompileRecord) -> dict[int, str]:
     return names
 
 
-_FOR: Final = re.compile(r"\s*for\s+(\w+(?:\s*,\s*\w+)*)\s+in\b")
+_HEAD: Final = re.compile(r"\s*(?:while\b|for\s+(\w+(?:\s*,\s*\w+)*)\s+in\b)")
+
+
+def loop_heads(compiled: CompileRecord, files: Iterable[FileRecord]) -> dict[int, str]:
+    """By location: ``while``, or ``for x``, as the loop there begins in the source."""
+    texts = {file.path: file.text.splitlines() for file in files}
+    out: dict[int, str] = {}
+    for i, loc in enumerate(compiled.locs):
+        lines = texts.get(loc.file, ())
+        match = _HEAD.match(lines[loc.line - 1]) if 0 < loc.line <= len(lines) else None
+        if match is not None:
+            out[i] = "while" if match[1] is None else f"for {match[1]}"
+    return out
 
 
 def _loops(compiled: CompileRecord, files: Iterable[FileRecord]) -> dict[int, tuple[str, ...]]:
     """By location: the names of the indices of the loop that the user wrote there."""
-    texts = {file.path: file.text.splitlines() for file in files}
-
-    def names(loc: LocRecord) -> tuple[str, ...]:
-        lines = texts.get(loc.file, ())
-        match = _FOR.match(lines[loc.line - 1]) if 0 < loc.line <= len(lines) else None
-        return tuple(re.split(r"\s*,\s*", match[1])) if match else ()
-
-    return {i: found for i, loc in enumerate(compiled.locs) if (found := names(loc))}
+    heads = loop_heads(compiled, files).items()
+    return {i: tuple(re.split(r"\s*,\s*", head[4:])) for i, head in heads if head != "while"}
 
 
 # ---- the text

@@ -19,6 +19,7 @@ _VECTOR: Final = (
 )  # fmt: skip
 
 
+@functools.cache
 def version_of(package: str) -> str:
     """The installed version of a distribution; empty if it is not installed."""
     try:

@@ -18,18 +18,25 @@ from tests.passes.random_ir import random_func
 from tests.samples.sample_files import KERNELS, kernel_of
 
 
+def snapshot(func, locs=()):
+    """locs: by op, the number of its location."""
+    printed = ir.listing(func)
+    numbers = tuple([dict(locs).get(id, -1) for id in printed.ids])
+    return Snapshot(lines=tuple(printed.lines), ids=tuple(printed.ids), locs=numbers)
+
+
 def shown(func):
     """A function in the readable form."""
-    printed = ir.listing(func)
-    shot = Snapshot(
-        lines=tuple(printed.lines), ids=tuple(printed.ids), locs=(-1,) * len(printed.ids)
-    )
+    shot = snapshot(func)
     return readable_ir(CompileRecord(snapshots=(shot,)), shot)
 
 
+def parsed(text):
+    return ir.parse(textwrap.dedent(text).strip())
+
+
 def lines_of(text):
-    found = shown(ir.parse(textwrap.dedent(text).strip()))
-    return [line.strip() for line in found.lines][1:-1]
+    return [line.strip() for line in shown(parsed(text)).lines][1:-1]
 
 
 def in_order(func):
@@ -110,7 +117,7 @@ def test_every_listing_of_the_samples_is_shown_whole(sample):
 def test_names_are_the_users_and_operations_are_infix():
     file = "a.py"
     text = "def f():\n    for j in x:\n        pass\n"
-    func = ir.parse(textwrap.dedent("""
+    func = parsed("""
         kernel k(x: ndarray<f32, 1>, n: i32) stage=ast {
           <*f32> $0 = arg_addr [(0, False)]
           <i32> $1 = const 0
@@ -127,10 +134,8 @@ def test_names_are_the_users_and_operations_are_infix():
             <f32> $12 = atomic_add $5, $11
           }
         }
-    """).strip())  # fmt: skip
-    printed = ir.listing(func)
-    locs = tuple([0 if id == 3 else -1 for id in printed.ids])
-    shot = Snapshot(lines=tuple(printed.lines), ids=tuple(printed.ids), locs=locs)
+    """)
+    shot = snapshot(func, {3: 0})
     compiled = CompileRecord(snapshots=(shot,), locs=(LocRecord(file=file, line=2),))
     found = readable_ir(compiled, shot, (FileRecord(path=file, sha256="", text=text),))
     assert [line.strip() for line in found.lines[1:-1]] == [
@@ -225,7 +230,7 @@ def test_a_line_that_is_not_understood_is_shown_as_it_is():
 
 
 def test_operands_and_uses_are_found_through_expressions():
-    func = ir.parse(textwrap.dedent("""
+    func = parsed("""
         kernel k(x: ndarray<f32, 1>) stage=typed {
           <*f32> $0 = arg_addr [(0, False)]
           <i32> $1 = const 4
@@ -238,12 +243,8 @@ def test_operands_and_uses_are_found_through_expressions():
             $8 : global_store $4, $7
           }
         }
-    """).strip())  # fmt: skip
-    printed = ir.listing(func)
-    shot = Snapshot(
-        lines=tuple(printed.lines), ids=tuple(printed.ids), locs=(-1,) * len(printed.ids)
-    )
-    found = readable_ir(CompileRecord(snapshots=(shot,)), shot)
+    """)
+    found, shot = shown(func), snapshot(func)
     assert [line.strip() for line in found.lines[2:4]] == ["$5 = x[i]", "x[i] = $5 * $5 + $5"]
     assert operands(found, shot, 8) == operands(found, shot, 6) == [2, 5]
     assert operands(found, shot, 5) == [2]

@@ -71,7 +71,7 @@ def amplifies(x: F32):
 
 
 @amplifies.workload(n=[64])
-def _(n):
+def zeros(n):
     return (np.zeros(n, np.float32),)
 
 
@@ -81,9 +81,7 @@ def draws(x: F32):
         x[i] = qd.random()
 
 
-@draws.workload(n=[3000])
-def _(n):
-    return (np.zeros(n, np.float32),)
+draws.workload(n=[3000])(zeros)
 
 
 @qd.kernel
@@ -104,9 +102,7 @@ def steps(x: F32):
             x[0] += 1.0
 
 
-@steps.workload(n=[1, 4])
-def _(n):
-    return (np.zeros(n, np.float32),)
+steps.workload(n=[1, 4])(zeros)
 
 
 def judged(kernel, *backends, **options):
@@ -198,10 +194,7 @@ def test_an_interpreter_that_fails_on_the_authors_arguments_is_a_failure():
         for i in range(x.shape[0] + 1):
             x[i] = 1.0
 
-    @beyond.workload(n=[4])
-    def _(n):
-        return (np.zeros(n, np.float32),)
-
+    beyond.workload(n=[4])(zeros)
     for backends in (("cpu",), ("cpu", "interp"), ("interp",)):
         found = judged(beyond, *backends)
         assert (found.status, found.launches) == ("error", ())
@@ -234,9 +227,7 @@ def test_a_check_that_returns_false_has_failed(said):
         for i in x:
             x[i] = 7.0
 
-    @sevens.workload(n=[4])
-    def _(n):
-        return (np.zeros(n, np.float32),)
+    sevens.workload(n=[4])(zeros)
 
     @sevens.check
     def is_eight(before, after, result):
@@ -247,10 +238,9 @@ def test_a_check_that_returns_false_has_failed(said):
     assert "is_eight returned False" in found.check_message
 
 
-def agreement_of(kernel, backend="cpu", **options):
+def agreement_of(kernel, **options):
     config = CompileConfig().replace(**options)
-    record = inspect.capture_kernel(kernel, backends=(backend, "interp"), config=config)
-    return record.backend(backend).agreement
+    return inspect.capture_kernel(kernel, ("cpu", "interp"), config).backend("cpu").agreement
 
 
 def test_what_fast_math_alone_changes_is_unknown():

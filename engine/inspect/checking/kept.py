@@ -20,7 +20,6 @@ import re
 from ast import literal_eval
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import metadata
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
@@ -34,6 +33,7 @@ from ...cache.parts import Part, config_parts, digest, key_of
 from ...cache.store import Store
 from ...ir import all_ops
 from ..record_check import CheckRecord
+from ..tool import version_of
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
@@ -76,8 +76,8 @@ def recorded_parts(kernel: str, text: str, cases: Cases) -> list[Part]:
 
 def _common_parts(kernel: str) -> list[Part]:
     return [
-        Part("engine", engine_id()), Part("checks", _checks_digest()), Part("z3", _z3()),
-        Part("kernel", kernel),
+        Part("engine", engine_id()), Part("checks", _checks_digest()),
+        Part("z3", version_of("z3-solver") or "none"), Part("kernel", kernel),
     ]  # fmt: skip
 
 
@@ -126,14 +126,6 @@ class KeptVerdicts:
 def _checks_digest() -> str:
     """The digest of the source of everything that makes launches and verdicts."""
     return source_digest(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
-@lru_cache(maxsize=1)
-def _z3() -> str:
-    try:
-        return metadata.version("z3-solver")
-    except metadata.PackageNotFoundError:
-        return "none"
 
 
 def _text_digest(file: str) -> str:

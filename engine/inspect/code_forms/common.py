@@ -9,7 +9,7 @@ from typing import Final
 
 from ...backends.llvm.text import names_of
 from ...named_tuple import NamedTuple
-from ..readable import local_names, readable_ir
+from ..readable import local_names, loop_heads, readable_ir
 from ..record import Artefact, BindingRecord, CompileRecord, FileRecord
 
 __all__ = ["Facts", "LoopFact", "ReadableCode", "Row", "about_loop", "facts_of", "split_operands"]
@@ -87,7 +87,6 @@ class Facts(NamedTuple):
 
 
 _FOR: Final = re.compile(r"(?:for|each) ([\w$\[\], ]+?) in (.*)")
-_HEAD: Final = re.compile(r"\s*(?:while\b|for\s+(\w+(?:\s*,\s*\w+)*)\s+in\b)")
 _ENDS: Final = re.compile(r"(-?\d+)\.\.(-?\d+)")
 
 
@@ -101,7 +100,7 @@ def facts_of(compiled: CompileRecord, artefact: Artefact, files: Iterable[FileRe
         shot = compiled.snapshots[-1]
         files = tuple(files)
         found = readable_ir(compiled, shot, files)
-        heads = _heads(compiled, files)
+        heads = loop_heads(compiled, files)
         for text, op, loc in zip(found.lines, found.ids, found.locs, strict=True):
             if op >= 0:
                 _note_loop(loops, op, text.strip(), _line(compiled, loc), heads.get(loc, ""))
@@ -126,18 +125,6 @@ def _line(compiled: CompileRecord, index: int) -> int:
     """The line of the kernel that a location belongs to."""
     place = compiled.root(index)
     return 0 if place is None else place.line
-
-
-def _heads(compiled: CompileRecord, files: Iterable[FileRecord]) -> dict[int, str]:
-    """By location: ``while``, or ``for x``, as the loop there begins in the source."""
-    texts = {file.path: file.text.splitlines() for file in files}
-    out: dict[int, str] = {}
-    for i, loc in enumerate(compiled.locs):
-        lines = texts.get(loc.file, ())
-        match = _HEAD.match(lines[loc.line - 1]) if 0 < loc.line <= len(lines) else None
-        if match is not None:
-            out[i] = "while" if match[1] is None else f"for {match[1]}"
-    return out
 
 
 def _note_loop(
