@@ -73,11 +73,12 @@ def is_invariant(op: Op, loop: Op, known: dict[Op, bool] | None = None, depth: i
         elif not contains(loop, op):
             answer = True
         else:
-            answer = (
-                C.PURE[op.code]
-                and depth < _DEPTH
-                and all(is_invariant(a, loop, known, depth + 1) for a in op.args)
-            )
+            answer = C.PURE[op.code] and depth < _DEPTH
+            if answer:
+                for a in op.args:
+                    if not is_invariant(a, loop, known, depth + 1):
+                        answer = False
+                        break
         known[op] = answer
     return answer
 

@@ -56,28 +56,14 @@ def walk(block: Block) -> list[Op]:
     return out
 
 
-_FEW = 16
-"""Ops of a block for which a plain loop is quicker than slices: most blocks of nested code."""
-
-
 def _walk(block: Block, out: list[Op]) -> None:
-    ops = block.ops
-    if len(ops) < _FEW:
-        append = out.append
-        for op in ops:
-            append(op)
+    append = out.append
+    for op in block.ops:
+        append(op)
+        if op.regions:
             for region in op.regions:
                 if region.ops:  # most branches of else are empty
                     _walk(region, out)
-        return
-    begin = 0  # of the run of plain ops that is not added yet
-    for at in [i for i, op in enumerate(ops) if op.regions]:
-        out += ops[begin : at + 1]
-        begin = at + 1
-        for region in ops[at].regions:
-            if region.ops:
-                _walk(region, out)
-    out += ops[begin:] if begin else ops
 
 
 def all_ops(func: Func) -> list[Op]:

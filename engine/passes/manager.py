@@ -272,12 +272,15 @@ class PassCx:
 
         With ``opt_level=0`` optional passes do not run at all, nor do those of ``skip_passes``.
         """
+        func = self.func
+        idle = self._idle.get((name, None)) == (func.version, func.stage)
+        if idle and self._remarks is None and not (self._instruments or self.watched):
+            return False
         info = registry.get(name)
         if info.optional and (self.config.opt_level == 0 or name in self._skipped):
             return False
         self.round = round
         run = self._run_watched if self._instruments else self._run_bare
-        func = self.func
         if info.needs and not (self._instruments or func.callees):
             codes = self.ops().codes
             if len(codes.translate(None, info.needs)) == len(codes):

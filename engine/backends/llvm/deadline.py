@@ -85,7 +85,7 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
         elif line.startswith("define "):
             last.clear()
             block = ""
-            if line.startswith(tuple(middle)):
+            if line[: line.find(")") + 1] in middle:
                 left_out = True
                 continue
             if number in heads:
