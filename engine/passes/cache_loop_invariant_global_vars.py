@@ -54,10 +54,7 @@ from .registry import register
 _TRIES = 4
 
 
-@register(
-    "cache_loop_invariant_global_vars", optional=True, per_task=True,
-    needs=[code in (C.RANGE_FOR, C.WHILE) for code in range(C.COUNT)],
-)  # fmt: skip
+@register("cache_loop_invariant_global_vars", optional=True, per_task=True)
 def cache_loop_invariant_global_vars(func: Func, cx: PassCx) -> bool:
     """Keep elements that an inner loop always uses in locals around it."""
     task = cx.task

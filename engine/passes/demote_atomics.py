@@ -35,7 +35,7 @@ __all__ = ["demote_atomics", "make_plain"]
 _ATOMICS = code_mask(C.ATOMIC)
 
 
-@register("demote_atomics", optional=True, per_task=True, needs=C.ATOMIC)
+@register("demote_atomics", optional=True, per_task=True)
 def demote_atomics(func: Func, cx: PassCx) -> bool:
     """Turn atomics on memory that is not shared into plain loads and stores."""
     task = cx.task

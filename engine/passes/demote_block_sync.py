@@ -33,7 +33,7 @@ Tasks without barriers and shared arrays do not change.
 
 from __future__ import annotations
 
-from ..analysis import SUBGROUP_OPS, block_dim, is_parallel, needs_blocks, shared_arrays
+from ..analysis import block_dim, is_parallel, needs_blocks, shared_arrays
 from ..errors import QuadrantsCompilationError
 from ..ir import AssertAttr, Block, Builder, ForAttr, Func, Op, pointee, set_block, walk
 from ..ir import codes as C
@@ -49,12 +49,7 @@ _DIFFER = "the iterations of a block take different paths to a barrier"
 _GLOBAL = {C.LOCAL_LOAD: C.GLOBAL_LOAD, C.LOCAL_STORE: C.GLOBAL_STORE}
 
 
-@register(
-    "demote_block_sync", per_task=True,
-    needs=[
-        code in (C.BLOCK_SYNC, C.ARRAY_ALLOCA) or code in SUBGROUP_OPS for code in range(C.COUNT)
-    ],
-)  # fmt: skip
+@register("demote_block_sync", per_task=True)
 def demote_block_sync(func: Func, cx: PassCx) -> bool:
     """Split loops at barriers into phases that each run for a whole block of iterations."""
     task = cx.task

@@ -40,9 +40,7 @@ _BITS = {f16: 11, f32: 24, f64: 53}
 _RAND = code_mask(code == C.RAND for code in range(C.COUNT))
 
 
-@register(
-    "demote_random", per_task=True, needs=[code == C.RAND for code in range(C.COUNT)]
-)  # fmt: skip
+@register("demote_random", per_task=True)
 def demote_random(func: Func, cx: PassCx) -> bool:
     """Replace rand by a counter-based generator, seeded by task and iteration."""
     task = cx.task

@@ -28,9 +28,7 @@ from .manager import PassCx
 from .registry import register
 
 
-@register(
-    "demote_subgroups", per_task=True, needs=[code in SUBGROUP_OPS for code in range(C.COUNT)]
-)  # fmt: skip
+@register("demote_subgroups", per_task=True)
 def demote_subgroups(func: Func, cx: PassCx) -> bool:
     """Exchange values of subgroups through shared arrays."""
     task = cx.task

@@ -64,7 +64,6 @@ _MAX_REMARKS = 50
 @register(
     "loop_invariant_code_motion", optional=True,
     keeps=("binary_op_simplify", "constant_fold", "die", "extract_constant"),
-    needs=[loop and code != C.OFFLOADED for code, loop in enumerate(C.LOOP)],
 )  # fmt: skip
 def loop_invariant_code_motion(func: Func, cx: PassCx) -> bool:
     """Move operations that do not change in a loop in front of it."""

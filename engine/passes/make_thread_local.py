@@ -85,7 +85,7 @@ _FEW: Final = 32
 """Iterations that may update a word one by one."""
 
 
-@register("make_thread_local", optional=True, per_task=True, needs=C.ATOMIC)
+@register("make_thread_local", optional=True, per_task=True)
 def make_thread_local(func: Func, cx: PassCx) -> bool:
     """Give reductions an accumulator for each thread, and one update for each chunk or block."""
     task, config = cx.task, cx.config

@@ -37,6 +37,7 @@ from ..pipeline_kind import PipelineKind
 from ..signals import of_signal_handler
 from ..types import DataType, parse_type
 from . import registry
+from .needs import NEEDS
 from .registry import PassInfo
 
 __all__ = ["Instrument", "PassCx", "PassRemark", "PassRewrite", "Run", "StopPipeline"]
@@ -276,15 +277,16 @@ class PassCx:
         idle = self._idle.get((name, None)) == (func.version, func.stage)
         if idle and self._remarks is None and not (self._instruments or self.watched):
             return False
+        if name in NEEDS and not (self._instruments or func.callees):
+            needed, least = NEEDS[name]
+            codes = self.ops().codes
+            if len(codes) - len(codes.translate(None, needed)) < least:
+                return False
         info = registry.get(name)
         if info.optional and (self.config.opt_level == 0 or name in self._skipped):
             return False
         self.round = round
         run = self._run_watched if self._instruments else self._run_bare
-        if info.needs and not (self._instruments or func.callees):
-            codes = self.ops().codes
-            if len(codes.translate(None, info.needs)) == len(codes):
-                return False
         if not info.per_task or func.stage not in _WITH_TASKS:
             return run(info)
         changed = False

@@ -69,10 +69,7 @@ class _Nest(NamedTuple):
     after: list[Op]
 
 
-@register(
-    "mask_loops", optional=True, per_task=True,
-    needs=[code == C.WHILE for code in range(C.COUNT)],
-)  # fmt: skip
+@register("mask_loops", optional=True, per_task=True)
 def mask_loops(func: Func, cx: PassCx) -> bool:
     """Run iterations with a loop of unknown length together, under masks."""
     loop = chunk_loop(cx.task)

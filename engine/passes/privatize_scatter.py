@@ -89,7 +89,7 @@ _GPU: Final = _Target(
 )
 
 
-@register("privatize_scatter", optional=True, per_task=True, needs=C.ATOMIC)
+@register("privatize_scatter", optional=True, per_task=True)
 def privatize_scatter(func: Func, cx: PassCx) -> bool:
     """Let each thread, or block of threads, update a copy of a small array."""
     task, config = cx.task, cx.config

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
@@ -36,7 +36,6 @@ class PassInfo(NamedTuple):
     keeps: passes that still have nothing to do after it, if they had nothing to do before it. A
         pass that names itself never has anything to do right after it has run.
     silent: it makes no remark where it has nothing to do, so that it need not run again to make it.
-    needs: opcodes; in a kernel without any of them the pass has nothing to do, and says nothing.
     """
 
     name: str
@@ -46,7 +45,6 @@ class PassInfo(NamedTuple):
     per_task: bool
     keeps: tuple[str, ...]
     silent: bool = False
-    needs: bytes = b""
 
 
 _PACKAGES: Final = (__package__ or "", f"{__package__}.autodiff")
@@ -85,14 +83,8 @@ def register(
     per_task: bool = False,
     keeps: tuple[str, ...] = (),
     silent: bool = False,
-    needs: Iterable[object] = (),
 ) -> Callable[[PassFn], PassFn]:
-    """Decorator that makes a pass known as ``name``; ValueError if the name is taken.
-
-    needs: true for each opcode that is meant.
-    """
-
-    codes = bytes([code for code, needed in enumerate(needs) if needed])
+    """Decorator that makes a pass known as ``name``; ValueError if the name is taken."""
 
     def add(fn: PassFn) -> PassFn:
         if name in _passes:
@@ -100,7 +92,7 @@ def register(
         summary = (fn.__doc__ or "").strip().split("\n", 1)[0]
         if not summary:
             raise ValueError(f"the pass {name!r} has no docstring to take its summary from")
-        _passes[name] = PassInfo(name, fn, summary, optional, per_task, keeps, silent, codes)
+        _passes[name] = PassInfo(name, fn, summary, optional, per_task, keeps, silent)
         return fn
 
     return add

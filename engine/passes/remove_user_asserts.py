@@ -20,7 +20,7 @@ from .registry import register
 _ASSERTS = code_mask(code == C.ASSERT for code in range(C.COUNT))
 
 
-@register("remove_user_asserts", needs=[code == C.ASSERT for code in range(C.COUNT)])
+@register("remove_user_asserts")
 def remove_user_asserts(func: Func, cx: PassCx) -> bool:
     """Delete breakpoints, and the kernel's asserts unless debug is on."""
     kinds = ("breakpoint",) if cx.config.debug else ("breakpoint", "user")

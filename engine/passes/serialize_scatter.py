@@ -50,7 +50,7 @@ _SHORT: Final = 100_000
 """A task of this cost is over before a second thread has begun to help."""
 
 
-@register("serialize_scatter", optional=True, per_task=True, needs=C.ATOMIC)
+@register("serialize_scatter", optional=True, per_task=True)
 def serialize_scatter(func: Func, cx: PassCx) -> bool:
     """Run tasks that mostly update shared memory on one thread, where updates are cheap."""
     task = cx.task
