@@ -1,4 +1,4 @@
-"""Where the studio writes a file without losing another."""
+"""The path at which the studio writes a file without losing another."""
 
 from __future__ import annotations
 

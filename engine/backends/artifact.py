@@ -1,4 +1,4 @@
-"""What a backend makes of a kernel."""
+"""The result of a compile by a backend."""
 
 from __future__ import annotations
 

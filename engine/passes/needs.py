@@ -1,4 +1,4 @@
-"""What a kernel must hold for a pass to have anything to do: known before the pass is imported.
+"""The opcodes without which a pass has nothing to do: known before the pass is imported.
 
 A kernel that never needs a pass never loads it, which is a tenth of what the first kernel of a
 process loads.
