@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from qd_studio.app.farm.executors import FarmError, Spec, SpecError
-from qd_studio.app.farm.running import run_all
+from qd_studio.app.farm.running import JobRun
 
 __all__ = ["farmed"]
 
@@ -48,7 +48,7 @@ def farmed(
     try:
         jobs = 0 if args.executor and args.jobs == 1 else args.jobs
         spec = Spec.parse(args.executor or "processes", jobs)
-        run_all(part, parts, spec.open, done, lost)
+        JobRun(part, parts, spec.open, done, lost).run()
     except (SpecError, FarmError) as error:
         sys.exit(str(error))
     return [text for index in sorted(found) for text in found[index]]

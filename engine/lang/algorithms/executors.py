@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from ...errors import QuadrantsRuntimeTypeError
 from ...named_tuple import NamedTuple
@@ -167,6 +168,21 @@ _MOST_KEPT: Final = 256 << 20
 program.ending.append(_KEPT.clear)
 
 
+_OVER: Final[WeakKeyDictionary[FieldHandle, tuple[int, Ndarray | None]]] = WeakKeyDictionary()
+"""For fields, where they were and the arrays over them."""
+program.ending.append(_OVER.clear)
+
+
+def _as_array(field: Any) -> Ndarray | None:
+    """`Ndarray._over`, kept while the field is where it was: a launch costs less for an array that
+    it has seen."""
+    address, known = field.address(), _OVER.get(field)
+    if known is None or known[0] != address:
+        made = Ndarray._over(field)  # pyright: ignore[reportPrivateUsage]
+        known = _OVER[field] = address, made
+    return known[1]
+
+
 def _bytes(x: Any) -> int:
     return math.prod(x.shape) * math.prod(x.element_shape) * (x.dtype.bits // 8)
 
@@ -178,8 +194,7 @@ def _sort_by_digits(keys: Any, values: Any) -> None:
     kernel is compiled for each field, and a digit's from a field to an array and back are two.
     """
     if isinstance(keys, FieldHandle):
-        over = Ndarray._over  # pyright: ignore[reportPrivateUsage]
-        given = [over(x) for x in (keys, values) if x is not None]
+        given = [_as_array(x) for x in (keys, values) if x is not None]
         if None not in given:
             keys, values = given[0], given[1] if len(given) == 2 else None
     n, dtype = keys.shape[0], keys.dtype
