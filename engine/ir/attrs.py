@@ -39,6 +39,8 @@ class ForAttr(NamedTuple):
     straight: all iterations shall be straight code; their number is a constant.
     move: of a loop over two axes that only copies elements, how: ``transposed`` (rows of the source
         become columns) or ``streamed`` (past the cache, into memory that is not read soon).
+    unroll: of an inner loop on a GPU, how many copies of its body there shall be, and then the
+        numbers of the arrays that must begin at multiples of 16 bytes for that.
     """
 
     axes: tuple[int, ...] | None = None
@@ -53,6 +55,7 @@ class ForAttr(NamedTuple):
     shared: bool = False
     straight: bool = False
     move: str = ""
+    unroll: tuple[int, ...] = ()
 
 
 class TaskAttr(NamedTuple):

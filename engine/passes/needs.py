@@ -32,6 +32,7 @@ NEEDS: Final[dict[str, tuple[bytes, int]]] = {
     "privatize_scatter": (_ATOMICS, 1),
     "remove_user_asserts": (bytes([C.ASSERT]), 1),
     "serialize_scatter": (_ATOMICS, 1),
+    "unroll_inner_loops": (bytes([C.RANGE_FOR]), 1),
 }  # fmt: skip
 """By pass: opcodes, and the least number of ops with one of them. In a kernel with fewer the pass
 changes nothing, and says nothing."""

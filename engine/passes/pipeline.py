@@ -220,6 +220,7 @@ def offload_to_executable(func: Func, cx: PassCx, kind: PipelineKind) -> None:
     if kind.is_gpu:
         # Last: it counts operations, and compares addresses to the byte.
         cx.run_pass("map_to_grid")
+        cx.run_pass("unroll_inner_loops")
     cx.stage("final")
 
 

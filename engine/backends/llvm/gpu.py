@@ -145,7 +145,7 @@ class GpuKernel:
             begin_rows(body)
 
     def _parallel(self, body: GpuEmitter, index: int, op: Op, name: str) -> facts.CudaTask:
-        plan = schedule.plan(op, self.config, self.state.apart)
+        plan = schedule.plan(op, self.config)
         self._check_block(op, plan)
         if plan.loops is not None:
             body, slots = self._versions(index, op, name, plan, plan.loops)

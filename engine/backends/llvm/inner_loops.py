@@ -1,33 +1,22 @@
-"""Loops inside of a GPU task that are worth many copies of their body, with vector access.
+"""Inner loops of a GPU task whose body is there many times, with vector access.
 
-All threads of a warp that run the same loop over the elements of an array load the same element
-at the same time. The hardware serves one such load in a step, for 4 bytes or for 16; so a loop that
-computes little with each element waits for its loads. Unrolled, with neighbours loaded together,
-it runs at twice the speed. For that the arrays must begin at multiples of 16 bytes: the task is
-made twice, and the kernel checks which version to use.
+`passes.unroll_inner_loops` has chosen them. The arrays that they read must begin at multiples of 16
+bytes: the task is made twice, and the kernel checks which version to use.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ...ir import Op, walk
 from ...ir import codes as C
 from ...named_tuple import NamedTuple
-from ...passes.map_to_grid import weight
-from ...passes.strides import WIDEST, access
+from ...passes.strides import WIDEST
 
 if TYPE_CHECKING:
     from .gpu_emitter import GpuEmitter
 
 __all__ = ["Unrolled", "assume_aligned", "choose_version", "unrolled"]
-
-_BUDGET: Final = 1024
-_MOST: Final = 16
-_LEAST: Final = 4
-_EXCLUDED: Final = frozenset({
-    C.ASSERT, C.PRINT, C.CALL, C.RAND, C.BLOCK_SYNC, C.AD_STACK_ALLOCA, C.CLOCK,
-})  # fmt: skip
 
 
 class Unrolled(NamedTuple):
@@ -37,47 +26,12 @@ class Unrolled(NamedTuple):
     arrays: tuple[int, ...]
 
 
-def unrolled(task: Op, apart: list[bool]) -> Unrolled | None:
+def unrolled(task: Op) -> Unrolled | None:
     """The loops of ``task`` to unroll; None if there are none."""
-    ops = walk(task.regions[1])
-    if any(op.code in _EXCLUDED for op in ops):
-        return None
-    counts: dict[int, int] = {}
-    arrays: dict[int, None] = {}
-    for loop in ops:
-        if loop.code != C.RANGE_FOR or loop.attr.shared or not _plain(loop):
-            continue
-        found = _neighbours(loop, task, apart)
-        count = _BUDGET // max(1, sum(weight(op) for op in loop.regions[0].ops))
-        if found and count >= _LEAST:
-            counts[loop.id] = min(_MOST, 1 << count.bit_length() - 1)
-            arrays |= dict.fromkeys(found)
-    return Unrolled(counts, tuple(arrays)) if counts else None
-
-
-def _plain(loop: Op) -> bool:
-    """True if it is a straight loop over one axis that begins at a group of neighbours."""
-    if len(loop.args) != 2 or loop.attr.reversed or any(op.regions for op in loop.regions[0].ops):
-        return False
-    begin, end = loop.args
-    if begin.code != C.CONST or begin.attr % _LEAST:
-        return False
-    return end.code != C.CONST or end.attr - begin.attr > 2 * _MOST
-
-
-def _neighbours(loop: Op, task: Op, apart: list[bool]) -> list[int]:
-    """The arrays that nothing writes and whose elements the loop reads one after the other."""
-    found: list[int] = []
-    for op in loop.regions[0].ops:
-        if op.code != C.GLOBAL_LOAD:
-            continue
-        seen = access(loop, 0, op.args[0])
-        if seen is None or not 0 < seen.step <= 4 or seen.even != ():
-            continue
-        number = int(seen.base.attr[0])
-        if number in task.attr.read_only and apart[number]:
-            found.append(number)
-    return found
+    loops = [op for op in walk(task.regions[1]) if op.code == C.RANGE_FOR and op.attr.unroll]
+    arrays = dict.fromkeys([number for loop in loops for number in loop.attr.unroll[1:]])
+    counts = {loop.id: loop.attr.unroll[0] for loop in loops}
+    return Unrolled(counts, tuple(arrays)) if loops else None
 
 
 def assume_aligned(e: GpuEmitter, arrays: tuple[int, ...]) -> None:

@@ -65,9 +65,8 @@ class Schedule(NamedTuple):
         return 0 if self.grid == grids.EXACT else MOST_THREADS // self.block_dim - 1
 
 
-def plan(task: Op, config: CompileConfig, apart: list[bool], most: int = 1 << 31) -> Schedule:
-    """The schedule of a parallel task. apart: of each array, whether it shares no memory with
-    another. most: threads that a block may have."""
+def plan(task: Op, config: CompileConfig, most: int = 1 << 31) -> Schedule:
+    """The schedule of a parallel task. most: threads that a block may have."""
     body = task.regions[1]
     threads, reduces = min(task.attr.block_dim or config.default_gpu_block_dim, most), adds_up(task)
     if needs_blocks(body) and not reduces:
@@ -75,7 +74,6 @@ def plan(task: Op, config: CompileConfig, apart: list[bool], most: int = 1 << 31
     loop = cell_loop(task)
     if config.opt_level == 0 or loop is None or _has_stacks(task):
         return Schedule(threads, grids.COVER)
-    loops = any(C.LOOP[op.code] for op in walk(loop.regions[-1]))
     tile = tile_of(task)
     if tile is not None and tile.block_dim != threads:
         tile = None  # the device has no blocks of so many
@@ -83,7 +81,7 @@ def plan(task: Op, config: CompileConfig, apart: list[bool], most: int = 1 << 31
     # next one, which evens out iterations of different lengths.
     once = reduces and not needs_blocks(loop.regions[-1])
     grid = grids.SATURATE if once and (tile is None or len(tile.shape) == 1) else grids.COVER
-    return Schedule(threads, grid, tile, unrolled(task, apart) if loops else None)
+    return Schedule(threads, grid, tile, unrolled(task))
 
 
 def adds_up(task: Op) -> bool:

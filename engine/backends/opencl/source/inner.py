@@ -1,9 +1,9 @@
 """Loops inside of a GPU task that are worth many copies of their body, with vector access.
 
-`llvm.inner_loops` finds them: all work-items that run the same loop over the elements of an array
-load the same element at once, and the hardware serves one such load in a step, for 4 bytes or for
-16. Four neighbours are loaded together, with joined loads (`vector_access`), where the arrays begin
-at multiples of 16 bytes; a second loop does the rest::
+`passes.unroll_inner_loops` has chosen them: all work-items that run the same loop over the elements
+of an array load the same element at once, and the hardware serves one such load in a step, for 4
+bytes or for 16. Four neighbours are loaded together, with joined loads (`vector_access`), where the
+arrays begin at multiples of 16 bytes; a second loop does the rest::
 
     int j = 0;
     if ((((size_t)x | (size_t)y) & 15) == 0) {

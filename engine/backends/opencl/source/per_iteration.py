@@ -179,7 +179,7 @@ def _plan(op: Op, program: ProgramSource) -> Schedule:
             f"in kernel {program.func.name}, a block of {block_dim(op)} iterations is too large: "
             f"{most} at most run together; give the loop a smaller block_dim", op.loc,
         )  # fmt: skip
-    return plan(op, config, program.apart, most)
+    return plan(op, config, most)
 
 
 # Iterations
