@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import walk
 from qd_studio.engine.passes import registry
+from qd_studio.engine.passes.needs import NEEDS
 from qd_studio.engine.types import void
 
 FAULTS, WASTE = {}, {}
@@ -177,11 +178,14 @@ def planted(pass_name, fault, when, make_random):
         return changed
 
     # Not silent: where it has nothing to do of its own, it runs all the same.
-    registry._passes[pass_name] = info._replace(fn=faulty, silent=False, needs=b"")
+    registry._passes[pass_name] = info._replace(fn=faulty, silent=False)
+    needed = NEEDS.pop(pass_name, None)
     try:
         yield
     finally:
         registry._passes[pass_name] = info
+        if needed is not None:
+            NEEDS[pass_name] = needed
 
 
 # ---- worse code with the right result
