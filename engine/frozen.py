@@ -23,7 +23,8 @@ def _constructor(count: int) -> CodeType:
     names = [f"field{i}" for i in range(count)]
     body = "; ".join([f"self.{name} = {name}" for name in names])
     made: dict[str, Any] = {}
-    exec(f"def __init__(self, {', '.join(names)}): {body}", made)
+    text = f"def __init__(self, {', '.join(names)}): {body}"
+    exec(compile(text, "<frozen>", "exec"), made)  # see `named_tuple`
     return made["__init__"].__code__
 
 

@@ -24,7 +24,9 @@ _GLOBALS: Final[dict[str, Any]] = {"__builtins__": {}, "__name__": __name__, "ma
 def _constructor(count: int) -> CodeType:
     """The code of `__new__` for so many fields."""
     names = "".join(f"field{i}, " for i in range(count))
-    return eval(f"lambda _cls, {names}: make(_cls, ({names}))").__code__
+    text = f"lambda _cls, {names}: make(_cls, ({names}))"
+    # Compiled first: Python forgets that Ctrl-C ends the program when its end runs code from text.
+    return eval(compile(text, "<named tuple>", "eval")).__code__
 
 
 @cache
