@@ -169,7 +169,8 @@ program.ending.append(_KEPT.clear)
 
 
 _OVER: Final[WeakKeyDictionary[FieldHandle, tuple[int, Ndarray | None]]] = WeakKeyDictionary()
-"""For fields, where they were and the arrays over them."""
+"""For some fields, where they were and the arrays over them, which keep memory that is freed."""
+_MOST_OVER: Final = 16
 program.ending.append(_OVER.clear)
 
 
@@ -178,6 +179,8 @@ def _as_array(field: Any) -> Ndarray | None:
     it has seen."""
     address, known = field.address(), _OVER.get(field)
     if known is None or known[0] != address:
+        if len(_OVER) >= _MOST_OVER:
+            _OVER.clear()
         made = Ndarray._over(field)  # pyright: ignore[reportPrivateUsage]
         known = _OVER[field] = address, made
     return known[1]
