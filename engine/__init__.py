@@ -16,6 +16,8 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
+from .imports import load, use_bundle
+
 if TYPE_CHECKING:
     from . import inspect
     from .config import CompileConfig
@@ -243,7 +245,6 @@ def _found(name: str) -> Any:
         return name.lower()
     if name not in _MODULE_OF:
         return importlib.import_module(".runtime.arch", __name__).ARCHS[name]
-    load = importlib.import_module(".imports", __name__).load
     module = load(f".{_MODULE_OF[name]}", __name__)
     return getattr(module, _TYPE_ALIASES.get(name, name))
 
@@ -308,6 +309,7 @@ class _Engine(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Engine
+use_bundle(__spec__)
 
 
 def __dir__() -> list[str]:

@@ -17,12 +17,15 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..backends.base import FORK_HANDLERS
 from ..backends.injected import InjectedCache
 from ..backends.llvm import toolchain
+from ..backends.llvm.mapping import map_library
+from ..backends.turns import SHORT_TURNS
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
@@ -45,15 +48,22 @@ def start(backend: str, cache: InjectedCache) -> None:
     """
     global _thread
     if backend in _BACKENDS and _thread is None and not toolchain.is_loaded():
-        # Imported here: see the module docstring.
-        if backend == "cpu":
-            from ..backends.cpu.native import native
-
-            then = partial(native, cache)
-        else:
-            from ..backends.cuda.targets import library as then
-        _thread = threading.Thread(target=_load, args=(then,), name="qd-preload", daemon=True)
+        ready, then = threading.Event(), list[Callable[[], object]]()
+        arguments = (ready, then)
+        _thread = threading.Thread(target=_load, args=arguments, name="qd-preload", daemon=True)
+        SHORT_TURNS.begin()
         _thread.start()
+        try:  # imported here: see the module docstring
+            if backend == "cpu":
+                from ..backends.cpu.native import native
+
+                then.append(partial(native, cache))
+            else:
+                from ..backends.cuda.targets import library
+
+                then.append(library)
+        finally:
+            ready.set()
 
 
 _MODULES: Final = (
@@ -82,12 +92,14 @@ def modules(kind: PipelineKind, config: CompileConfig) -> None:
     run(Func("nothing"), config, kind)  # imports the passes of every kernel
 
 
-def _load(then: Callable[[], object]) -> None:
-    try:
+def _load(ready: threading.Event, then: list[Callable[[], object]]) -> None:
+    with suppress(Exception):  # the compile raises it again, where the user sees it
+        map_library()
+        ready.wait()
         toolchain.host_target()
-        then()
-    except Exception:
-        return  # the compile raises it again, where the user sees it
+        for call in then:
+            call()
+    SHORT_TURNS.end()
 
 
 def _before_fork() -> None:

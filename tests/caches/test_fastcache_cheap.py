@@ -59,7 +59,7 @@ NOT_NEEDED = (
     "qd_studio.engine.frontend.build",
     "qd_studio.engine.frontend.func_builder",
     "qd_studio.engine.passes",
-    "llvmlite",
+    "qd_studio.engine.backends.llvm.library",
     "hashlib",
     "msgspec",
 )

@@ -87,7 +87,7 @@ class Run:
 
     @property
     def ran_llvm(self) -> bool:
-        return "llvmlite" in self.modules
+        return "qd_studio.engine.backends.llvm.library" in self.modules
 
     @property
     def ran_passes(self) -> bool:

@@ -214,9 +214,8 @@ def test_the_program_goes_on_during_background_work(case, tmp_path):
 
 LOADED = """
 import json
-json.dump(
-    ["llvmlite" in sys.modules, [t.name for t in threading.enumerate()]], sys.stdout
-)
+llvm = "qd_studio.engine.backends.llvm.library" in sys.modules
+json.dump([llvm, [t.name for t in threading.enumerate()]], sys.stdout)
 """
 
 

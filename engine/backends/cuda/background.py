@@ -11,7 +11,6 @@ process wait for these threads; the end of a program refuses their modules.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ..base import FORK_HANDLERS, Artifact, StackPlan
+from ..turns import SHORT_TURNS
 from . import code
 from .device import running
 
@@ -34,12 +34,6 @@ _FORK: Final = 5.0
 """The most seconds for which a fork waits."""
 
 _threads: Final[set[threading.Thread]] = set()
-
-_TURN: Final = 0.0005
-"""Seconds after which a thread passes Python's lock on while these threads are at work: each of
-them needs it several times, for moments, and by default it waits 5 ms for it."""
-_turns: Final[list[float]] = []
-"""The time that was set before."""
 
 
 class Making:
@@ -56,7 +50,7 @@ class Making:
         # No daemon: LLVM must not be used once the process is ending.
         thread = threading.Thread(target=self._run, name="qd-ptx")
         _threads.add(thread)
-        _take_short_turns()
+        SHORT_TURNS.begin()
         thread.start()
 
     def _run(self) -> None:
@@ -72,7 +66,7 @@ class Making:
             except Exception as failure:
                 log.warn(f"code of a kernel was not passed on: {failure!r}", once=True)
         _threads.discard(threading.current_thread())
-        _end_short_turns()
+        SHORT_TURNS.end()
 
     @property
     def ready(self) -> bool:
@@ -101,20 +95,6 @@ class Making:
                 return
         if self._error is None:
             call()
-
-
-def _take_short_turns() -> None:
-    if not _turns and sys.getswitchinterval() > _TURN:
-        _turns.append(sys.getswitchinterval())
-        sys.setswitchinterval(_TURN)
-
-
-def _end_short_turns() -> None:
-    with suppress(IndexError):  # another thread has ended them
-        if not _threads:
-            usual = _turns.pop()
-            if abs(sys.getswitchinterval() - _TURN) < 1e-6:  # else the program has set its own
-                sys.setswitchinterval(usual)
 
 
 def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:
@@ -166,7 +146,6 @@ def _nothing() -> None:
 
 def _in_child() -> None:
     _threads.clear()
-    _end_short_turns()
 
 
 FORK_HANDLERS.append((_before_fork, _nothing, _in_child))

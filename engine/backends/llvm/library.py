@@ -13,14 +13,13 @@ callers hold `toolchain.LOCK`. Importing this module loads LLVM.
 from __future__ import annotations
 
 import ctypes
-import importlib
-import os
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 from ctypes import POINTER, c_bool, c_char_p, c_int, c_size_t, c_uint, c_void_p
 from types import SimpleNamespace
 from typing import Any, Final
+
+from .mapping import map_library
 
 __all__ = [
     "Target", "create_context", "create_new_module_pass_manager", "create_pass_builder",
@@ -95,27 +94,8 @@ _LONG: Final = frozenset({
 takes up to 5 ms, so that the others keep it."""
 
 
-def _path() -> str:
-    llvmlite: Any = importlib.import_module("llvmlite")
-    name = {"darwin": "libllvmlite.dylib", "win32": "llvmlite.dll"}.get(sys.platform)
-    return os.path.join(os.path.dirname(llvmlite.__file__), "binding", name or "libllvmlite.so")
-
-
-def _map(path: str) -> None:
-    """Map the library and relocate it while other threads run Python code.
-
-    `ctypes.CDLL` keeps Python's lock meanwhile. It then finds the library in memory; if that is not
-    possible here, it says why.
-    """
-    with suppress(OSError, AttributeError, TypeError):
-        dlopen = ctypes.CDLL(None).dlopen
-        dlopen.argtypes, dlopen.restype = (c_char_p, c_int), c_void_p
-        dlopen(os.fsencode(path), os.RTLD_NOW)
-
-
 def _loaded() -> Any:
-    path = _path()
-    _map(path)
+    path = map_library()
     long, short = ctypes.CDLL(path), ctypes.PyDLL(path)
     library = SimpleNamespace()
     for name, (result, *arguments) in _FUNCTIONS.items():
