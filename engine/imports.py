@@ -24,13 +24,14 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-__all__ = ["Bundle", "load", "use_bundle"]
+__all__ = ["Bundle", "load", "settle", "use_bundle"]
 
 _MARK: Final = f"qd-studio byte code 1 for {sys.version}\n".encode()
 _HEADER: Final = 16
 """Bytes before the code in a file of byte code: magic number, flags, time and size of the source"""
 _MANY: Final = 16
-"""Modules to import as usual that are worth another bundle; each needs a tenth of a millisecond."""
+"""Modules that are many: to import as usual, each in a tenth of a millisecond, or in a first kernel
+only."""
 
 Entry = tuple[str, bool, bytes, int, int]
 """Of a module: its file, whether it is a package, the header, and the place and size of the code.
@@ -45,11 +46,24 @@ def load(name: str, package: str) -> ModuleType:
     """
     if not gc.isenabled():
         return import_module(name, package)
+    before = len(sys.modules)
     gc.disable()
     try:
         return import_module(name, package)
     finally:
+        settle(before)
         gc.enable()
+
+
+def settle(before: int) -> None:
+    """Have the collector count what there is as long-lived if many modules are new.
+
+    before: how many there were. The collector would look through their objects twice more, which
+    needs longer than many a kernel. A program that uses ``gc.freeze`` itself is left alone.
+    """
+    if len(sys.modules) - before >= _MANY and not gc.get_freeze_count():
+        gc.freeze()
+        gc.unfreeze()
 
 
 def use_bundle(spec: ModuleSpec) -> None:

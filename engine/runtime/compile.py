@@ -21,6 +21,7 @@ Launches (`obtain`) and the studio's captures compile in exactly the same way; t
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -33,6 +34,7 @@ from ..cache.observe import Observation
 from ..config import CompileConfig
 from ..errors import QuadrantsCompilationError
 from ..frontend.specialization import Plan
+from ..imports import settle
 from ..named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -151,11 +153,13 @@ class _CollectorPause:
         self._lock: Final = threading.Lock()
         self._inside = 0
         self._paused = False
+        self._modules = 0
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._inside:
                 self._paused = gc.isenabled()
+                self._modules = len(sys.modules)
                 gc.disable()
             self._inside += 1
 
@@ -163,6 +167,7 @@ class _CollectorPause:
         with self._lock:
             self._inside -= 1
             if not self._inside and self._paused:
+                settle(self._modules)
                 gc.enable()
 
 

@@ -1,13 +1,15 @@
 """The bundle of byte code: what it brings, and what it must notice."""
 
+import gc
 import json
 import os
 import shutil
 import subprocess
 import sys
+import weakref
 
 import pytest
-from qd_studio.engine.imports import Bundle
+from qd_studio.engine.imports import Bundle, settle
 
 MODULES = [*(f"m{k}" for k in range(20)), "sub", "sub.deep"]
 
@@ -175,3 +177,42 @@ def test_the_engine_is_imported_from_its_bundle():
     (bundle,) = [finder for finder in sys.meta_path if isinstance(finder, Bundle)]
     assert bundle.find_spec("json") is None
     assert bundle.find_spec("qd_studio.engine.no_such_module") is None
+
+
+class Cycle:
+    def __init__(self):
+        self.me = self
+
+
+@pytest.fixture
+def unfrozen():
+    """Without what the tests' configuration has frozen."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
+def test_garbage_from_before_an_import_of_many_modules_is_still_collected(unfrozen):
+    gone = weakref.ref(Cycle())
+    settle(len(sys.modules) - 16)
+    assert not gc.get_freeze_count()
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_a_program_has_frozen_stays_frozen():
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    settle(0)
+    assert gc.get_freeze_count() == frozen
+
+
+def test_the_objects_of_many_new_modules_are_not_looked_through_again(unfrozen):
+    gc.collect()
+    made = [[k] for k in range(500)]
+    assert gc.get_count()[0] >= 500
+    settle(len(sys.modules) - 15)
+    assert gc.get_count()[0] >= 500
+    settle(len(sys.modules) - 16)
+    assert gc.get_count()[0] < 500
+    assert gc.is_tracked(made[0])
