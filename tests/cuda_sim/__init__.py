@@ -79,16 +79,20 @@ def simulated(**configuration: Any) -> Generator[Any]:
     CudaBackend = backend.CudaBackend
     condition, whose = conditional.link, CudaBackend.identity
     make_ptx, link, identity = nvptx.make_ptx, libdevice.link, libdevice.identity
+    first_ptx = nvptx.first_ptx
 
     def carrying(llvm_ir: str, *args: Any, **options: Any) -> str:
         return with_ir(make_ptx(llvm_ir, *args, **options), llvm_ir)
+
+    def carrying_first(llvm_ir: str, *args: Any) -> str:
+        return with_ir(first_ptx(llvm_ir, *args), llvm_ir)
 
     if not state.begin(Configuration(**configuration)):
         context._known.clear()
     before = driver.install(binding())
     if on_device():  # neither can run the code of the other, and both find it in this process
         CudaBackend.identity = lambda self: f"{whose(self)}, simulated"
-    nvptx.make_ptx = carrying
+    nvptx.make_ptx, nvptx.first_ptx = carrying, carrying_first
     # Machines without a device may lack it, and the host has mathematics of its own.
     libdevice.link, libdevice.identity = (lambda *_: None), (lambda: "none")
     conditional.link = lambda ptx, arch: ptx.encode()
@@ -96,6 +100,7 @@ def simulated(**configuration: Any) -> Generator[Any]:
         yield state
     finally:
         nvptx.make_ptx, libdevice.link, libdevice.identity = make_ptx, link, identity
+        nvptx.first_ptx = first_ptx
         conditional.link = condition
         driver.install(before)
         CudaBackend.identity = whose

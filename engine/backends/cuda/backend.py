@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ...config import CompileConfig
+from ...errors import CudaError
 from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
 from ..base import Artifact, Caps, Device, Executable, Target
@@ -14,6 +17,7 @@ from . import archs
 
 if TYPE_CHECKING:
     from ...ir import Func
+    from ..llvm.gpu import GpuText
 
 __all__ = ["BACKEND", "CudaBackend"]
 
@@ -120,7 +124,7 @@ class CudaBackend:
             making = submit(kernel.meta.name, lambda: cache.ptx(job), cache)
             artifact.first, artifact.later = LaterCode(making), making.finish
             artifact.lazy["ptx"] = lambda: making.finish().decode()
-        else:
+        elif not (_has_tiers(kernel, settings, config, cache) and _tiered(artifact, job, cache)):
             artifact.texts["ptx"] = ptx = cache.ptx(job)
             artifact.code = ptx.encode()
         return artifact
@@ -139,7 +143,63 @@ class CudaBackend:
             from .background import LaterExecutable
 
             return LaterExecutable(artifact, loaded)
+        first = artifact.first
+        if cache.tiered and artifact.later is not None and first is not None and first.code:
+            from .background import CudaFirst, completed
+
+            assert isinstance(first, CudaFirst)
+            if not first.pending.ready:
+                with suppress(CudaError):  # full code may fit, or says what is wrong
+                    found = CudaExecutable(device, artifact, cache, first.code)
+                    completed(found, first.pending)
+                    return found
         return loaded()
+
+
+def _has_tiers(
+    kernel: GpuText, settings: Sequence[object], config: CompileConfig, cache: InjectedCache
+) -> bool:
+    """True for a kernel whose first launches may be of first-tier code."""
+    from ..llvm.text import FAST
+    from . import nvptx
+    from .device import running
+
+    level = config.external_optimization_level
+    if not cache.tiered or not config.opt_level or len(settings) > 1 or running() is None:
+        return False
+    if config.tiered == "exact" and FAST in kernel.text:
+        return False
+    meta = kernel.meta
+    simple = not (meta.flow or meta.graph or meta.has_stacks or meta.timed or kernel.loops)
+    return simple and nvptx.pipeline(kernel.text, level) == "whole"
+
+
+def _tiered(artifact: Artifact, job: PtxJob, cache: InjectedCache) -> bool:
+    """Give the artifact first-tier code, with full code begun; False if a cache had that."""
+    from . import nvptx
+    from .background import CudaFirst, begun
+
+    try:
+        artifact.texts["ptx"] = ptx = cache.ptx(job._replace(make=_missing))
+    except _MissingError:
+        pass
+    else:
+        artifact.code = ptx.encode()
+        return True
+    cache.begun = True
+    first = nvptx.first_ptx(job.llvm_ir, job.arch)
+    making = begun(lambda: cache.ptx(job))
+    artifact.first, artifact.later = CudaFirst(first.encode(), making), making.finish
+    artifact.lazy["ptx"] = lambda: making.finish().decode()
+    return True
+
+
+class _MissingError(Exception):
+    """No cache has the PTX."""
+
+
+def _missing() -> str:
+    raise _MissingError
 
 
 BACKEND: Final = CudaBackend()

@@ -1,11 +1,19 @@
-"""PTX, and the driver's machine code of it, made by a thread, for kernels that are compiled ahead::
+"""PTX, and the driver's machine code of it, made by a thread::
 
     lower, with cache.ahead ── LLVM IR ──▶ Making: LLVM ── PTX ──▶ the driver ──▶ a module
     load ──▶ LaterExecutable: its first use waits for both
 
-LLVM and the driver's compiler take most of a compile and hold no lock of Python: several kernels
+    lower, with cache.tiered ── LLVM IR ──▶ PTX of the first tier, and Making as above
+    load ──▶ CudaExecutable: launches the first tier, and full code once it is there
+
+LLVM and the driver's compiler need most of a compile and hold no lock of Python: several kernels
 are made at once, while the caller runs the passes of the next one. A fork and the end of the
 process wait for these threads; the end of a program refuses their modules.
+
+The first tier has all our own passes and the driver's optimiser, but few of LLVM's passes and its
+fastest code generator: it runs nearly as fast, so that launches of any length may begin in it. It
+is for kernels that get LLVM's whole pipeline (`nvptx.pipeline`); for others both would be one. A
+swap only replaces the functions that launches refer to: tasks, arguments and buffers are the same.
 """
 
 from __future__ import annotations
@@ -18,6 +26,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
+from ...named_tuple import NamedTuple
 from ..base import FORK_HANDLERS, Artifact, StackPlan
 from ..turns import SHORT_TURNS
 from . import code
@@ -28,12 +37,13 @@ if TYPE_CHECKING:
     from ..tiers import Order
     from .executable import CudaExecutable
 
-__all__ = ["LaterExecutable", "Making", "submit"]
+__all__ = ["CudaFirst", "LaterExecutable", "Making", "begun", "completed", "submit"]
 
 _FORK: Final = 5.0
 """The most seconds for which a fork waits."""
 
 _threads: Final[set[threading.Thread]] = set()
+_processors: Final = threading.Semaphore(max(1, (os.cpu_count() or 2) - 1))
 
 
 class Making:
@@ -109,6 +119,42 @@ def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:
         return made
 
     return Making(make)
+
+
+class CudaFirst(NamedTuple):
+    """See `tiers.FirstCode`. code: PTX."""
+
+    code: bytes
+    pending: Making
+
+
+def begun(ptx: Callable[[], str]) -> Making:
+    """Full code in the making, next to first-tier code: not more at once than there are processors
+    that the program does not use itself."""
+
+    def make() -> bytes:
+        with _processors:
+            return ptx().encode()
+
+    return Making(make)
+
+
+def completed(executable: CudaExecutable, making: Making) -> None:
+    """Have ``executable`` launch full code once it is made.
+
+    Without it, as in a program that ends before, it stays in the first tier, which is right, too.
+    """
+
+    def swap() -> None:
+        if not threading.main_thread().is_alive():
+            return  # the process waits for this thread
+        try:
+            with executable.device.uses:
+                executable.complete(making.finish())
+        except Exception as error:
+            log.debug(f"kernel {executable.meta.name} stays in the first tier: {error!r}")
+
+    making.then(swap)
 
 
 class LaterExecutable:

@@ -42,7 +42,6 @@ class CudaControl(Control["CudaExecutable", CudaArguments]):
     def __init__(self, executable: CudaExecutable) -> None:
         launch = executable.device.driver.cuLaunchKernel
         super().__init__(executable, {"launch": launch, "again": self._again, "mark": self.mark})
-        self.env.update({f"F{k}": function for k, function in enumerate(executable.functions)})
         every = range(len(self.tasks))
         run, grids = Stub("run", "args"), Stub("grids", "args")
         self.begin(run)
@@ -50,6 +49,10 @@ class CudaControl(Control["CudaExecutable", CudaArguments]):
         self.run: Final = self.made(run, self.env)
         grids.results.add(f"return [{', '.join(map(self.grid, every))}]")
         self.grids: Final = self.made(grids, {**self.env, "header": _unknown})
+
+    def of_code(self) -> dict[str, Any]:
+        functions = enumerate(self.executable.functions)
+        return super().of_code() | {f"F{k}": function for k, function in functions}
 
     def begin(self, stub: Stub) -> None:
         super().begin(stub)

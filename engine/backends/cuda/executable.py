@@ -26,36 +26,46 @@ __all__ = ["CudaExecutable"]
 class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPool]):
     """See `DeviceExecutable`. functions, headers: of each task, as the driver has them.
 
-    cache: what has the runtime library; see `conditional`.
+    cache: what has the runtime library; see `conditional`. first: the PTX of the first tier, which
+    it launches until `complete`; None for full code. is_full: that has happened.
     """
 
     def __init__(
-        self, device: CudaDevice, artifact: Artifact, cache: InjectedCache = NO_CACHE
-    ) -> None:
+        self, device: CudaDevice, artifact: Artifact, cache: InjectedCache = NO_CACHE,
+        first: bytes | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(device, artifact)
         self.cache: Final = cache
         self.loops: Final[tuple[facts.CudaLoop, ...]] = artifact.facts.get("loops", ())
         if artifact.facts.get("recursive"):
             device.deepen()
-        loaded = code.load(device, artifact.code, self.meta.name, cache)
-        self.code: Final = loaded
-        self.module: Final = loaded.module
-        self.functions: Final = tuple([loaded.function(task.symbol) for task in self.tasks])
-        self.headers: Final = tuple(
-            [loaded.function(task.header) if task.header else None for task in self.tasks]
-        )
-        for k in range(len(self.tasks)):
-            self._fit(k)
+        self.is_full = first is None
+        self._take(artifact.code if first is None else first)
         self.events: Final[list[Any]] = self._events() if self.meta.timed else []
         self.control: Final = CudaControl(self)
         self._ready()
 
     # --- what a launch needs --------------------------------------------------------------------
 
-    def _fit(self, k: int) -> None:
+    def _take(self, ptx: bytes) -> None:
+        """Load code, and launch it from now on. CudaError if it does not fit the device."""
+        loaded = code.load(self.device, ptx, self.meta.name, self.cache)
+        functions = tuple([loaded.function(task.symbol) for task in self.tasks])
+        headers = [loaded.function(task.header) if task.header else None for task in self.tasks]
+        for k, function in enumerate(functions):
+            self._fit(k, function)
+        self.code, self.module = loaded, loaded.module
+        self.functions, self.headers = functions, tuple(headers)
+
+    def complete(self, ptx: bytes) -> None:
+        """Launch full code from now on; called by another thread, while launches go on."""
+        self._take(ptx)
+        self.control.renew()
+        self.is_full = True
+
+    def _fit(self, k: int, function: Any) -> None:
         """See that a block of the task fits the device."""
         device, task, what = self.device, self.tasks[k], self.meta.tasks[k]
-        function = self.functions[k]
         most = code.attribute(device, function, "MAX_THREADS_PER_BLOCK")
         if most < task.block_dim:
             where = f"the loop {what.loop_name}" if what.loop_name else "a loop"

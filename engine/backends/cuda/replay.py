@@ -157,7 +157,7 @@ class AutoRunner:
     def _plain(self, args: CudaArguments) -> None:
         self.executable.control.run(args)
         self.launched += 1
-        if self.launched < _AFTER:
+        if self.launched < _AFTER or not self.executable.is_full:
             return
         with self._lock:
             if self.run != self._plain:

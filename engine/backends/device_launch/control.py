@@ -62,10 +62,26 @@ class Control(Generic[E, A]):
         self.device: Final = executable.device
         self.tasks: Final[Sequence[Any]] = executable.tasks
         self.env: Final[dict[str, Any]] = {"header": self._header, "clear": self.clear, **names}
+        self._envs: Final[list[dict[str, Any]]] = [self.env]
+        self.env.update(self.of_code())
+
+    def of_code(self) -> dict[str, Any]:
+        """The names that depend on the code of the kernel."""
+        names: dict[str, Any] = {}
         for k, task in enumerate(self.tasks):
-            self.env[f"L{k}"] = most = executable.most_blocks(k)
+            names[f"L{k}"] = most = self.executable.most_blocks(k)
             if task.blocks:
-                self.env[f"G{k}"] = Blocks(task, most)
+                names[f"G{k}"] = grid = Blocks(task, most)
+                if not task.reads:
+                    names[f"N{k}"] = grid[()]
+        return names
+
+    def renew(self) -> None:
+        """Have all functions launch the code that the executable has now. A launch that another
+        thread has begun may take its blocks from the code before: any number is right."""
+        names = self.of_code()
+        for env in self._envs:
+            env.update(names)
 
     # --- what a backend adds --------------------------------------------------------------------
 
@@ -93,7 +109,7 @@ class Control(Generic[E, A]):
         if not task.blocks:
             return f"header({k}, args)" if task.grid == EXACT else f"L{k}"
         reads = ", ".join([f"args.ints[{at // 4}]" for at in task.reads])
-        return f"G{k}[{reads}]" if reads else str(self.env[f"G{k}"][()])
+        return f"G{k}[{reads}]" if reads else f"N{k}"
 
     def begin(self, stub: Stub) -> None:
         """Write what precedes the first task."""
@@ -127,6 +143,8 @@ class Control(Generic[E, A]):
 
     def made(self, stub: Stub, names: dict[str, Any]) -> Any:
         """The function of a stub."""
+        if names is not self.env:
+            self._envs.append(names)
         return stub.function(names, f"<{stub.name} of {self.executable.meta.name}>")
 
     def _header(self, k: int, args: A) -> int:

@@ -35,7 +35,7 @@ def of_func(func, arch="sm_90", **options):
 
 
 def ptx(*args, **options):
-    return artifact(*args, **options).texts["ptx"]
+    return artifact(*args, **options).text("ptx")
 
 
 def lines(text, *words):
@@ -46,9 +46,9 @@ def lines(text, *words):
 def assemble(artifact, folder):
     """Have ptxas make machine code of it; fails with what it says."""
     path = folder / "kernel.ptx"
-    path.write_text(artifact.texts["ptx"])
+    path.write_text(artifact.text("ptx"))
     command = ["ptxas", "-O0", "-arch", artifact.target.cpu, str(path), "-o", str(path) + ".cubin"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     # What is not defined would fail when the driver loads it.
-    assert ".extern .func" not in artifact.texts["ptx"]
+    assert ".extern .func" not in artifact.text("ptx")

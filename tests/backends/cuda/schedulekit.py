@@ -60,4 +60,4 @@ class Placed:
 def ptx_of(kernel):
     """The PTX of a kernel's last compile."""
     variant = list(kernel.launchers.variants.values())[-1]
-    return variant.compiled.artifact.texts["ptx"]
+    return variant.compiled.artifact.text("ptx")

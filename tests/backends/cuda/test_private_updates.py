@@ -47,7 +47,7 @@ def results(arch, level, kernel, *shapes):
     out = [np.zeros(shape, dtype) for shape, dtype in shapes]
     kernel(*out)
     texts = [
-        v.compiled.artifact.texts["ptx"] for v in kernel.launchers.variants.values()
+        v.compiled.artifact.text("ptx") for v in kernel.launchers.variants.values()
         if program.current().backend.name == "cuda"
     ]  # fmt: skip
     qd.reset()

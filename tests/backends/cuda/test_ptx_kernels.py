@@ -46,7 +46,7 @@ def test_a_launch_is_reported_how_many_blocks_a_loop_takes():
     # Parameters behind the argument buffer: the arrays, and the end of the loop.
     layout = made.facts["layout"]
     assert sorted(task.slots) == sorted(layout.params)
-    text = made.texts["ptx"]
+    text = made.text("ptx")
     assert text.count(".param .u64") == 3
     assert ".reqntid 64" in text
 
@@ -109,7 +109,7 @@ def test_blocks_that_share_are_exact():
     (task,) = tasks(made)
     assert (task.grid, task.block_dim, task.header) == (grids.EXACT, 64, "")
     assert [blocks_of(task, n) for n in (0, 64, 65)] == [1, 1, 2]
-    text = made.texts["ptx"]
+    text = made.text("ptx")
     assert lines(text, ".shared", ".b8")
     assert lines(text, "bar.sync") or lines(text, "barrier.sync")
     assert lines(text, "st.shared")
@@ -121,7 +121,7 @@ def test_a_kernel_states_how_many_blocks_where_the_host_cannot_know():
     task = tasks(made)[-1]
     assert task.blocks == ""
     assert task.header
-    assert f".entry {task.header}(" in made.texts["ptx"]
+    assert f".entry {task.header}(" in made.text("ptx")
 
 
 @qd.kernel
@@ -177,7 +177,7 @@ def test_atomics_of_every_type(name, tmp_path):
     for arch in ("sm_75", "sm_90"):
         made = artifact(atomics(dtype), np.zeros(8, dtype.np), I, arch=arch)
         assemble(made, tmp_path)
-        text = made.texts["ptx"]
+        text = made.text("ptx")
         # Products are made by comparing and swapping, sums of 32 bits and more by the machine.
         assert lines(text, "atom", ".cas")
         assert bool(lines(text, "atom", ".add")) == (dtype.size >= 4 or dtype is qd.f16)
@@ -233,7 +233,7 @@ D, H = np.zeros(8), np.zeros(8, np.float16)
 def test_mathematics(fast, tmp_path):
     made = artifact(mathematics, F, D, H, fast_math=fast)
     assemble(made, tmp_path)
-    text = made.texts["ptx"]
+    text = made.text("ptx")
     assert bool(lines(text, "div.approx")) == fast or bool(lines(text, "rcp.approx")) == fast
     assert bool(lines(text, "mul", ".ftz.f32")) == fast
     assert lines(text, "mul", ".f16") or lines(text, "fma", ".f16")
@@ -315,7 +315,7 @@ def test_asserts_and_prints():
     made = artifact(reported, F, debug=True)
     assert [site.text for site in made.meta.asserts if site.kind == "user"] == ["not above 0"]
     assert len(made.meta.prints) == 1
-    text = made.texts["ptx"]
+    text = made.text("ptx")
     assert lines(text, "atom", "cas.b64")
     assert lines(text, "atom", "add.u64")
     assert not artifact(reported, F).meta.asserts
@@ -339,7 +339,7 @@ def calls(x: Floats):
 def test_real_functions(tmp_path):
     made = artifact(calls, F)
     assemble(made, tmp_path)
-    assert lines(made.texts["ptx"], "call.uni") or lines(made.texts["ptx"], "call ")
+    assert lines(made.text("ptx"), "call.uni") or lines(made.text("ptx"), "call ")
     assert made.facts["recursive"]
     assert not artifact(plain, F).facts["recursive"]
 
@@ -393,7 +393,7 @@ def test_shared_arrays_beyond_48_kib_are_given_by_the_launch(tmp_path):
     made = artifact(large, F)
     (task,) = tasks(made)
     assert task.shared == 128 + 128 * 100 * 4 + 128 * 8
-    assert ".extern .shared" in made.texts["ptx"]
+    assert ".extern .shared" in made.text("ptx")
     assemble(made, tmp_path)
     with pytest.raises(qd.QuadrantsCompilationError, match="of 49152 that a block of the GPU has"):
         artifact(large, F, arch="sm_61")

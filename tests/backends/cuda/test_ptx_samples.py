@@ -22,7 +22,7 @@ def test_kernels_of_samples(sample, name, tmp_path):
     args = make()
     for arch in ARCHES:
         made = artifact(kernel, *args, arch=arch)
-        assert f".target {arch}" in made.texts["ptx"]
+        assert f".target {arch}" in made.text("ptx")
         assemble(made, tmp_path)
 
 

@@ -217,7 +217,7 @@ def test_arrays_that_overlap_are_not_read_ahead_of_stores():
 
 
 def ptx_of_overlapping(kernel):
-    return list(kernel.launchers.variants.values())[-1].overlapping().artifact.texts["ptx"]
+    return list(kernel.launchers.variants.values())[-1].overlapping().artifact.text("ptx")
 
 
 @qd.kernel

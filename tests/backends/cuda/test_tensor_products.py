@@ -194,9 +194,9 @@ def test_the_code_has_the_registers_that_it_needs(tmp_path):
     a = np.zeros((2, 2), np.float16)
     made = artifact(rows, a, a, np.zeros((2, 2), np.float32), arch="sm_80")
     assemble(made, tmp_path)
-    assert made.texts["ptx"].count("mma.sync") == 256
+    assert made.text("ptx").count("mma.sync") == 256
     made = artifact(transposed, a, a, np.zeros((2, 2), np.float32), arch="sm_90a")
     assemble(made, tmp_path)
-    assert made.texts["ptx"].count("wgmma.mma_async") == 16
+    assert made.text("ptx").count("wgmma.mma_async") == 16
     old = artifact(rows, a, a, np.zeros((2, 2), np.float32), arch="sm_75")
-    assert "mma.sync" not in old.texts["ptx"]
+    assert "mma.sync" not in old.text("ptx")
