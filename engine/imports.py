@@ -211,7 +211,9 @@ def _read(file: str) -> tuple[dict[str, Entry], memoryview]:
         from mmap import ACCESS_READ, mmap
 
         with open(file, "rb") as opened:
-            whole = memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ))
+            # Before 3.13 the mapping keeps a file open.
+            options: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
+            whole = memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ, **options))
         start = len(_MARK) + 8
         size = int.from_bytes(whole[len(_MARK) : start], "little")
         if bytes(whole[: len(_MARK)]) != _MARK:

@@ -188,7 +188,9 @@ class Cycle:
 def unfrozen():
     """Without what the tests' configuration has frozen."""
     gc.unfreeze()
+    gc.disable()
     yield
+    gc.enable()
     gc.freeze()
 
 

@@ -105,7 +105,7 @@ class CudaBackend:
         ahead = cache.ahead and len(settings) == 1
         job = PtxJob(
             arch, self.identity(), kernel.text, tuple(settings),
-            lambda: nvptx.make_ptx(kernel.text, arch, level, cache, alone=ahead),
+            lambda: nvptx.make_ptx(kernel.text, arch, level, cache, alone=len(settings) == 1),
         )  # fmt: skip
         artifact = Artifact(
             self.name, self.target(config), kernel.meta, {"llvm_ir": kernel.text}, b"",
@@ -143,17 +143,18 @@ class CudaBackend:
             from .background import LaterExecutable
 
             return LaterExecutable(artifact, loaded)
-        first = artifact.first
-        if cache.tiered and artifact.later is not None and first is not None and first.code:
-            from .background import CudaFirst, completed
+        with device.awaited():
+            first = artifact.first
+            if cache.tiered and artifact.later is not None and first is not None and first.code:
+                from .background import CudaFirst, completed
 
-            assert isinstance(first, CudaFirst)
-            if not first.pending.ready:
-                with suppress(CudaError):  # full code may fit, or says what is wrong
-                    found = CudaExecutable(device, artifact, cache, first.code)
-                    completed(found, first.pending)
-                    return found
-        return loaded()
+                assert isinstance(first, CudaFirst)
+                if not first.pending.ready:
+                    with suppress(CudaError):  # full code may fit, or says what is wrong
+                        found = CudaExecutable(device, artifact, cache, first.code)
+                        completed(found, first.pending)
+                        return found
+            return loaded()
 
 
 def _has_tiers(
@@ -165,8 +166,10 @@ def _has_tiers(
     from .device import running
 
     level = config.external_optimization_level
-    if not cache.tiered or not config.opt_level or len(settings) > 1 or running() is None:
+    device = running()
+    if not cache.tiered or not config.opt_level or len(settings) > 1 or device is None:
         return False
+    device.expects_code()
     if config.tiered == "exact" and FAST in kernel.text:
         return False
     meta = kernel.meta

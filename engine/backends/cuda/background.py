@@ -23,6 +23,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
+from time import sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
@@ -35,6 +36,7 @@ from .device import running
 if TYPE_CHECKING:
     from ..injected import InjectedCache
     from ..tiers import Order
+    from .device import CudaDevice
     from .executable import CudaExecutable
 
 __all__ = ["CudaFirst", "LaterExecutable", "Making", "begun", "completed", "submit"]
@@ -43,6 +45,10 @@ _FORK: Final = 5.0
 """The most seconds for which a fork waits."""
 
 _threads: Final[set[threading.Thread]] = set()
+_QUIET: Final = 0.1
+"""Seconds without a compile after which full code is loaded: the driver's compiler makes one module
+at a time, and the one that a call waits for comes first."""
+_loading: Final = threading.Lock()
 _processors: Final = threading.Semaphore(max(1, (os.cpu_count() or 2) - 1))
 
 
@@ -57,11 +63,7 @@ class Making:
         self._code = b""
         self._error: BaseException | None = None
         self._then: Final[list[Callable[[], None]]] = []
-        # No daemon: LLVM must not be used once the process is ending.
-        thread = threading.Thread(target=self._run, name="qd-ptx")
-        _threads.add(thread)
-        SHORT_TURNS.begin()
-        thread.start()
+        _start(self._run)
 
     def _run(self) -> None:
         try:
@@ -75,8 +77,6 @@ class Making:
                 call()
             except Exception as failure:
                 log.warn(f"code of a kernel was not passed on: {failure!r}", once=True)
-        _threads.discard(threading.current_thread())
-        SHORT_TURNS.end()
 
     @property
     def ready(self) -> bool:
@@ -107,6 +107,21 @@ class Making:
             call()
 
 
+def _start(call: Callable[[], None]) -> None:
+    """Run ``call``, which raises nothing, in a thread of its own."""
+
+    def run() -> None:
+        call()
+        _threads.discard(threading.current_thread())
+        SHORT_TURNS.end()
+
+    # No daemon: LLVM must not be used once the process is ending.
+    thread = threading.Thread(target=run, name="qd-ptx")
+    _threads.add(thread)
+    SHORT_TURNS.begin()
+    thread.start()
+
+
 def submit(kernel: str, ptx: Callable[[], str], cache: InjectedCache) -> Making:
     """Begin the PTX of a kernel, which ``ptx`` makes, and its module on the program's device."""
     device = running()
@@ -128,6 +143,16 @@ class CudaFirst(NamedTuple):
     pending: Making
 
 
+def _quiet(device: CudaDevice) -> bool:
+    """Wait until no call waits for code; False if the process ends before."""
+    main = threading.main_thread()
+    while main.is_alive():
+        if device.is_quiet(_QUIET):
+            return True
+        sleep(_QUIET / 4)
+    return False
+
+
 def begun(ptx: Callable[[], str]) -> Making:
     """Full code in the making, next to first-tier code: not more at once than there are processors
     that the program does not use itself."""
@@ -146,15 +171,17 @@ def completed(executable: CudaExecutable, making: Making) -> None:
     """
 
     def swap() -> None:
-        if not threading.main_thread().is_alive():
-            return  # the process waits for this thread
+        device = executable.device
         try:
-            with executable.device.uses:
-                executable.complete(making.finish())
+            ptx = making.finish()
+            with _loading:
+                if _quiet(device):
+                    with device.uses:
+                        executable.complete(ptx)
         except Exception as error:
             log.debug(f"kernel {executable.meta.name} stays in the first tier: {error!r}")
 
-    making.then(swap)
+    _start(swap)
 
 
 class LaterExecutable:

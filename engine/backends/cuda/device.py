@@ -18,7 +18,9 @@ from __future__ import annotations
 import gc
 import os
 import weakref
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
 from ...config import CompileConfig
@@ -51,7 +53,7 @@ current: Final = _programs.current
 class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
     """See `DeviceBase` and the module docstring.
 
-    code: modules by the PTX they were loaded from. ahead: those that were loaded before a call
+    code: modules by the PTX they were loaded from. ahead: modules that were loaded before a call
     needed them. doomed: modules that are no longer used, and
     spent: events likewise, until all that was launched has ended.
     """
@@ -69,6 +71,8 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         self.driver: Final = self.context.driver
         self._kept: Final = self.limit or int(config.device_memory_GB * (1 << 30))
         self.code: Final[weakref.WeakValueDictionary[Any, Code]] = weakref.WeakValueDictionary()
+        self._awaited = 0
+        self._needed = 0.0
         self.ahead: Final[list[Code]] = []
         self.doomed: Final[list[Any]] = []
         self.spent: Final[list[Any]] = []
@@ -92,6 +96,24 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
                 )
         self.streams = CudaStreams(self)
         self._ready()
+
+    @contextmanager
+    def awaited(self) -> Generator[None]:
+        """Within it a call waits for code."""
+        self._awaited += 1
+        try:
+            yield
+        finally:
+            self._awaited -= 1
+            self.expects_code()
+
+    def expects_code(self) -> None:
+        """Note that a call is about to wait for code."""
+        self._needed = monotonic()
+
+    def is_quiet(self, seconds: float) -> bool:
+        """True if no call has waited for code for so long."""
+        return not self._awaited and monotonic() - self._needed >= seconds
 
     def deepen(self) -> None:
         """Set the threads' stack size for recursive functions, unless an option sets it."""
