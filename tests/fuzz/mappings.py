@@ -11,7 +11,8 @@ Each kind is what one pass takes, written in several ways, and sometimes what it
 - ``straight``: neighbours of elements along several axes (`map_to_grid`), which are the loops of
   `tests.backends.cuda.test_schedule_fuzz`.
 
-Values are small whole numbers: their sums are exact in every order, and results must be equal.
+Values are small whole numbers: their sums are exact in every order, and results must be equal. On
+CUDA all launches run twice: with first-tier code, and with full code after the swap.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import passes
+from qd_studio.engine.backends.cuda import background, nvptx
 from qd_studio.engine.backends.llvm import tiles
 from qd_studio.engine.passes import map_to_grid, tensor_products, tile_products
 from qd_studio.engine.passes.fragment_tiles import Shape
@@ -266,25 +268,35 @@ def _straight(seed: int, folder: Path) -> str:
     return ""
 
 
-def _results(loop: RandomLoop, path: Path, **options: Any) -> list[list[np.ndarray]]:
-    """What the arrays hold after each launch."""
+def _results(
+    loop: RandomLoop, path: Path, swapped: bool = False, **options: Any
+) -> list[list[np.ndarray]]:
+    """What the arrays hold after each launch. swapped: all launches again, with full code."""
     qd.init(offline_cache=False, enable_fallback=False, log_level="error", **options)
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    results = []
-    for given in loop.arrays:
-        held = []
-        for values in given:
-            made = values.copy()
-            if values.size and loop.kind != "cells":  # no array of the device is empty
-                made = qd.ndarray(getattr(qd, SHORT[values.dtype.name]), values.shape)
-                made.from_numpy(values)
-            held.append(made)
-        module.loop(*held)
-        results.append([a if isinstance(a, np.ndarray) else a.to_numpy() for a in held])
+    results = [_launched(loop, module, given) for given in loop.arrays]
+    if swapped:
+        for thread in list(background._threads):
+            thread.join(60)
+        variants = set(module.loop.launchers.variants.values())
+        assert all(variant.executable.is_full for variant in variants), "there is no full code"
+        results += [_launched(loop, module, given) for given in loop.arrays]
     qd.reset()
     return results
+
+
+def _launched(loop: RandomLoop, module: Any, given: Any) -> list[np.ndarray]:
+    held = []
+    for values in given:
+        made = values.copy()
+        if values.size and loop.kind != "cells":  # no array of the device is empty
+            made = qd.ndarray(getattr(qd, SHORT[values.dtype.name]), values.shape)
+            made.from_numpy(values)
+        held.append(made)
+    module.loop(*held)
+    return [a if isinstance(a, np.ndarray) else a.to_numpy() for a in held]
 
 
 SHORT = {name: short for short, name in NUMPY.items()}
@@ -300,12 +312,12 @@ def difference(seed: int, folder: Path) -> str:
     with contextlib.ExitStack() as stack:
         if not on_device():
             stack.enter_context(simulated())
-        found = _results(loop, path, arch=qd.cuda, **options)
-    for launch, (right, mine) in enumerate(zip(expected, found, strict=True)):
+        found = _results(loop, path, True, arch=qd.cuda, tiered="auto", **options)
+    for launch, (right, mine) in enumerate(zip(expected * 2, found, strict=True)):
         for number, (a, b) in enumerate(zip(right, mine, strict=True)):
             if not np.array_equal(a, b):
                 where = np.argwhere(a != b)[:3].tolist()
-                shapes = [given.shape for given in loop.arrays[launch]]
+                shapes = [given.shape for given in loop.arrays[launch % len(expected)]]
                 return (
                     f"seed {seed}, {loop.kind}, launch {launch}, argument {number}: "
                     f"{np.count_nonzero(a != b)} elements differ, first {where}, shapes {shapes}\n"
@@ -326,9 +338,11 @@ def _verified(run: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextlib.contextmanager
 def _always_mapped():
-    """Small loops are mapped as large ones are, and each pass leaves good IR."""
+    """Small loops are mapped as large ones are, passes leave good IR, and kernels have tiers."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(passes, "run", _verified(passes.run))
+        patch.setattr(nvptx, "pipeline", lambda *_: "whole")  # each has two tiers
+        patch.setattr(background, "_QUIET", 0.0)
         patch.setattr(tiles, "ENOUGH", 0)
         patch.setattr(map_to_grid, "ENOUGH", 0)
         patch.setattr(tile_products, "_FEW", 1)
