@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.uses import OpList, code_mask
 from ..errors import QuadrantsTypeError
 from ..ir import Block, Func, Op, normalize, operand_type
 from ..ir import codes as C
@@ -28,13 +29,17 @@ from .manager import PassCx
 from .registry import register
 
 # Codes with operands that `operand_type` has an opinion on.
-_RULED = [
+_CHECKED = [
     C.BINARY[c] or C.ATOMIC[c] or C.WRITE[c] or C.STACK[c]
     or c in (C.SQRT, C.RSQRT, C.EXP, C.LOG, C.LOGIC_NOT, C.SELECT, C.IF, C.WHILE_CONTROL,
              C.ASSERT, C.RANGE_FOR, C.BOUNDS, C.EXTERNAL_PTR, C.RETURN, C.CALL)
     for c in range(C.COUNT)
 ]  # fmt: skip
-_PLAIN = [C.BINARY[c] and not C.COMPARE[c] and c != C.TRUEDIV for c in range(C.COUNT)]
+# Of these, those that most often have operands of their own type.
+_PLAIN = code_mask(
+    C.BINARY[c] and not C.COMPARE[c] and c not in (C.TRUEDIV, C.POW) for c in range(C.COUNT)
+)
+_RULED = code_mask(checked and not _PLAIN[c] for c, checked in enumerate(_CHECKED))
 _right: dict[DataType, set[tuple[Any, ...]]] = {}
 """By the float type of integers: opcodes with types of result and operands that need no cast."""
 
@@ -45,9 +50,11 @@ _EXACT = 1 << 11  # every integer up to here is exact in every real type
 def type_check(func: Func, cx: PassCx) -> bool:
     """Insert the casts that operands need; truediv becomes div."""
     checker = _Checker(func, cx.default_fp)
-    changed = False
-    for block in all_blocks(func.body):
-        changed |= checker.block(block)
+    blocks = checker.wrong(cx.ops())
+    for block in all_blocks(func.body) if blocks else ():
+        if block in blocks:
+            checker.block(block)
+    changed = bool(blocks)
     if func.stage == "lowered":
         func.stage = "typed"
         changed = True
@@ -60,58 +67,61 @@ class _Checker:
         self.default_fp = default_fp
         self.right = _right.setdefault(default_fp, set())
 
-    def block(self, block: Block) -> bool:
-        """Check the ops of one block; True if any changed."""
-        ruled, plain = _RULED, _PLAIN
-        changed = False
-        out: list[Op] = []
-        append = out.append
-        for op in block.ops:
-            code = op.code
-            if ruled[code]:
-                if plain[code]:
-                    a, b = op.args
-                    t = op.type
-                    if not (a.type is t and b.type is t):
-                        changed |= self.operands(op, block, out)
-                else:
-                    if code == C.TRUEDIV:
-                        op.code = C.DIV
-                        changed = True
-                    changed |= self.operands(op, block, out)
-            append(op)
-        if changed:
-            block.ops = out
-        return changed
+    def wrong(self, ops: OpList) -> set[Block | None]:
+        """The blocks of ops with operands that need a cast, and of each truediv."""
+        found = {
+            op.block for op in ops.of(_PLAIN)
+            if op.args[0].type is not op.type or op.args[1].type is not op.type
+        }  # fmt: skip
+        right = self.right
+        for op in ops.of(_RULED):
+            if (op.code, op.type, tuple([a.type for a in op.args])) in right:
+                continue
+            if op.code == C.TRUEDIV or self.wanted(op):
+                found.add(op.block)
+        return found
 
-    def operands(self, op: Op, block: Block, out: list[Op]) -> bool:
-        """Make the operands of ``op`` right; casts go to ``out``."""
-        args = op.args
-        types = tuple([a.type for a in args])
-        key = (op.code, op.type, types)
-        if key in self.right:
-            return False
-        new: list[Op] | None = None
-        for i, a in enumerate(args):
-            if op.code == C.RETURN:
+    def wanted(self, op: Op) -> list[tuple[int, Type]]:
+        """The operands of ``op`` that need a cast, by number, with their types."""
+        code = op.code
+        types = tuple([a.type for a in op.args])
+        found: list[tuple[int, Type]] = []
+        for i, t in enumerate(types):
+            if code == C.RETURN:
                 wanted = self.func.results[i]
-            elif op.code == C.CALL:
+            elif code == C.CALL:
                 wanted = self.func.callees[op.attr].args[i].type
             else:
-                wanted = operand_type(op.code, i, types, op.type, self.default_fp)
-            if wanted is None or wanted is a.type:
-                continue
-            if new is None:
-                new = list(args)
+                wanted = operand_type(code, i, types, op.type, self.default_fp)
+            if wanted is not None and wanted is not t:
+                found.append((i, wanted))
+        if not found and code not in (C.RETURN, C.CALL):  # whose types are those of a signature
+            self.right.add((code, op.type, types))
+        return found
+
+    def block(self, block: Block) -> None:
+        """Make the operands of the ops of one block right."""
+        out: list[Op] = []
+        for op in block.ops:
+            code = op.code
+            if code == C.TRUEDIV:
+                code = op.code = C.DIV
+            if _CHECKED[code]:
+                key = (code, op.type, tuple([a.type for a in op.args]))
+                if key not in self.right:
+                    self.operands(op, block, out)
+            out.append(op)
+        block.ops = out
+
+    def operands(self, op: Op, block: Block, out: list[Op]) -> None:
+        """Cast the operands of ``op`` that need it; the casts go to ``out``."""
+        new = list(op.args)
+        for i, wanted in self.wanted(op):
+            a = new[i]
             if op.code == C.EXTERNAL_PTR and op.attr == "clamp":
                 a = self.saturated(a, op, block, out)
             new[i] = self.cast(a, wanted, op, block, out)
-        if new is None:
-            if op.code not in (C.RETURN, C.CALL):  # whose types are those of a signature
-                self.right.add(key)
-            return False
         op.args = tuple(new)
-        return True
 
     def saturated(self, index: Op, user: Op, block: Block, out: list[Op]) -> Op:
         """``index`` limited to what i32 holds from 0 on: it is clamped, so it must not wrap."""
