@@ -81,10 +81,12 @@ def all_blocks(block: Block) -> list[Block]:
     return out
 
 
-def replace_uses(block: Block, repl: dict[Op, Op]) -> None:
-    """Make every operand that is a key of ``repl`` its replacement, chains followed."""
+def replace_uses(block: Block, repl: dict[Op, Op]) -> list[Op]:
+    """Make every operand that is a key of ``repl`` its replacement, chains followed; return the ops
+    that have changed."""
+    users: list[Op] = []
     if not repl:
-        return
+        return users
     for key in repl:
         value = repl[key]
         while value in repl:
@@ -98,9 +100,11 @@ def replace_uses(block: Block, repl: dict[Op, Op]) -> None:
             for a in args:
                 if a in repl:
                     op.args = tuple([get(x, x) for x in args])
+                    users.append(op)
                     break
             if op.regions:
                 blocks += op.regions
+    return users
 
 
 def drop(dead: set[Op] | dict[Op, Op]) -> None:

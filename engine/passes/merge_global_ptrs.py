@@ -18,19 +18,19 @@ from ..ir import Block, Func, Op, replace_uses
 from ..ir import codes as C
 from .manager import PassCx
 from .registry import register
+from .rules.rewriter import keep_merged
 
 _Key = tuple[object, ...]
 
 
-# As in per_task_cse: an operand becomes an equal op, and nothing becomes unused.
-@register("merge_global_ptrs", optional=True, keeps=("constant_fold", "die", "extract_constant"))
+@register("merge_global_ptrs", optional=True)
 def merge_global_ptrs(func: Func, cx: PassCx) -> bool:
     """Merge equal addresses and index computations."""
     repl: dict[Op, Op] = {}
     _merge(func.body, [{}], repl)
     if not repl:
         return False
-    replace_uses(func.body, repl)
+    keep_merged(cx, replace_uses(func.body, repl))
     cx.rewrote_all(repl, "computed before")
     return True
 

@@ -23,23 +23,21 @@ from ..analysis.uses import OpList, code_mask
 from ..errors import QuadrantsTypeError
 from ..ir import Block, Func, Op, normalize, operand_type
 from ..ir import codes as C
-from ..ir.edit import all_blocks
 from ..types import DataType, Type, f16, i32, i64, u1, u32, u64
 from .manager import PassCx
 from .registry import register
 
-# Codes with operands that `operand_type` has an opinion on.
-_CHECKED = [
-    C.BINARY[c] or C.ATOMIC[c] or C.WRITE[c] or C.STACK[c]
-    or c in (C.SQRT, C.RSQRT, C.EXP, C.LOG, C.LOGIC_NOT, C.SELECT, C.IF, C.WHILE_CONTROL,
-             C.ASSERT, C.RANGE_FOR, C.BOUNDS, C.EXTERNAL_PTR, C.RETURN, C.CALL)
-    for c in range(C.COUNT)
-]  # fmt: skip
-# Of these, those that most often have operands of their own type.
+# Codes with operands that `operand_type` has an opinion on; those that most often have operands of
+# their own type are apart.
 _PLAIN = code_mask(
     C.BINARY[c] and not C.COMPARE[c] and c not in (C.TRUEDIV, C.POW) for c in range(C.COUNT)
 )
-_RULED = code_mask(checked and not _PLAIN[c] for c, checked in enumerate(_CHECKED))
+_RULED = code_mask(
+    C.COMPARE[c] or C.ATOMIC[c] or C.WRITE[c] or C.STACK[c]
+    or c in (C.TRUEDIV, C.POW, C.SQRT, C.RSQRT, C.EXP, C.LOG, C.LOGIC_NOT, C.SELECT, C.IF,
+             C.WHILE_CONTROL, C.ASSERT, C.RANGE_FOR, C.BOUNDS, C.EXTERNAL_PTR, C.RETURN, C.CALL)
+    for c in range(C.COUNT)
+)  # fmt: skip
 _right: dict[DataType, set[tuple[Any, ...]]] = {}
 """By the float type of integers: opcodes with types of result and operands that need no cast."""
 
@@ -50,15 +48,25 @@ _EXACT = 1 << 11  # every integer up to here is exact in every real type
 def type_check(func: Func, cx: PassCx) -> bool:
     """Insert the casts that operands need; truediv becomes div."""
     checker = _Checker(func, cx.default_fp)
-    blocks = checker.wrong(cx.ops())
-    for block in all_blocks(func.body) if blocks else ():
-        if block in blocks:
-            checker.block(block)
-    changed = bool(blocks)
+    ops = cx.ops()
+    wrong = checker.wrong(ops)
+    # Outer blocks first: new ids must not vary.
+    blocks = dict.fromkeys([op.block for op in ops.ops if op in wrong] if wrong else ())
+    for block in sorted(blocks, key=_depth):
+        checker.block(block, wrong)
+    changed = bool(wrong)
     if func.stage == "lowered":
         func.stage = "typed"
         changed = True
     return changed
+
+
+def _depth(block: Block | None) -> int:
+    depth = 0
+    while block is not None and block.owner is not None:
+        block = block.owner.block
+        depth += 1
+    return depth
 
 
 class _Checker:
@@ -67,10 +75,10 @@ class _Checker:
         self.default_fp = default_fp
         self.right = _right.setdefault(default_fp, set())
 
-    def wrong(self, ops: OpList) -> set[Block | None]:
-        """The blocks of ops with operands that need a cast, and of each truediv."""
+    def wrong(self, ops: OpList) -> set[Op]:
+        """The ops with operands that need a cast, and each truediv."""
         found = {
-            op.block for op in ops.of(_PLAIN)
+            op for op in ops.of(_PLAIN)
             if op.args[0].type is not op.type or op.args[1].type is not op.type
         }  # fmt: skip
         right = self.right
@@ -78,7 +86,7 @@ class _Checker:
             if (op.code, op.type, tuple([a.type for a in op.args])) in right:
                 continue
             if op.code == C.TRUEDIV or self.wanted(op):
-                found.add(op.block)
+                found.add(op)
         return found
 
     def wanted(self, op: Op) -> list[tuple[int, Type]]:
@@ -99,17 +107,15 @@ class _Checker:
             self.right.add((code, op.type, types))
         return found
 
-    def block(self, block: Block) -> None:
-        """Make the operands of the ops of one block right."""
+    def block(self, block: Block | None, wrong: set[Op]) -> None:
+        """Make the operands of those ops of a block right that are in ``wrong``."""
+        assert block is not None
         out: list[Op] = []
         for op in block.ops:
-            code = op.code
-            if code == C.TRUEDIV:
-                code = op.code = C.DIV
-            if _CHECKED[code]:
-                key = (code, op.type, tuple([a.type for a in op.args]))
-                if key not in self.right:
-                    self.operands(op, block, out)
+            if op in wrong:
+                if op.code == C.TRUEDIV:
+                    op.code = C.DIV
+                self.operands(op, block, out)
             out.append(op)
         block.ops = out
 

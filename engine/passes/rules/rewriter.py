@@ -27,7 +27,8 @@ from ...types import DataType, Type, normalize, void
 if TYPE_CHECKING:
     from ..manager import PassCx
 
-__all__ = ["DROP", "Near", "Rewriter", "Rule", "Table", "apply_rules", "rule_table"]
+__all__ = ["DROP", "Near", "Rewriter", "Rule", "Table", "apply_rules", "keep_merged",
+           "rule_table"]  # fmt: skip
 
 Rule = Callable[[Op, "Rewriter"], Op | None]
 
@@ -54,6 +55,30 @@ def rule_table(rules: Mapping[int, tuple[Rule, ...]], near: Near) -> Table:
     """The table of ``rules``, which are by opcode."""
     found = [rules.get(code, ()) for code in range(C.COUNT)]
     return Table(found, code_mask(found), near)
+
+
+_OF_EQUALS = [
+    C.COMPARE[code] or code in (C.SUB, C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD, C.MIN, C.MAX,
+                                C.BIT_AND, C.BIT_OR, C.BIT_XOR, C.SELECT, C.RANGE_FOR, C.BOUNDS)
+    for code in range(C.COUNT)
+]  # fmt: skip
+
+
+def keep_merged(cx: PassCx, users: Iterable[Op]) -> None:
+    """`PassCx.keep` what may be kept after operands of ``users`` have become ops of the same value,
+    opcode and type, and those that they were have gone, and nothing else has changed."""
+    cx.keep("constant_fold", "die", "extract_constant")
+    if not any(map(_may_be_of_equals, users)):
+        cx.keep("alg_simp", "binary_op_simplify")
+        # Where nothing was unused before, no op goes that ends a block, with a jump before it.
+        if cx.was_idle("die"):
+            cx.keep("unreachable_code_elimination")
+
+
+def _may_be_of_equals(op: Op) -> bool:
+    """True if an op has the same operand twice, as in ``x - x``, or may be ``x - (x & y)``."""
+    args = op.args
+    return _OF_EQUALS[op.code] and (len(set(args)) < len(args) or op.code in (C.SUB, C.BIT_AND))
 
 
 class Rewriter:
