@@ -44,7 +44,8 @@ from ..analysis import (
     uniquely_accessed,
 )
 from ..analysis.dataflow import FENCE, KIND, LOAD
-from ..ir import Block, Builder, Func, Op, walk
+from ..analysis.uses import OpList, code_mask
+from ..ir import Block, Builder, Func, Op
 from ..ir import codes as C
 from ..types import PointerType
 from .hoist import before_loop
@@ -52,6 +53,10 @@ from .manager import PassCx
 from .registry import register
 
 _TRIES = 4
+_SEEN = code_mask(
+    bool(KIND[code]) or code in (C.RANGE_FOR, C.WHILE, C.RETURN, C.ASSERT)
+    for code in range(C.COUNT)
+)  # fmt: skip
 
 
 @register("cache_loop_invariant_global_vars", optional=True, per_task=True)
@@ -60,11 +65,10 @@ def cache_loop_invariant_global_vars(func: Func, cx: PassCx) -> bool:
     task = cx.task
     if task is None:
         return False
-    ops = walk(task.regions[1])
-    codes = {op.code for op in ops}
-    if C.RANGE_FOR not in codes and C.WHILE not in codes:
+    ops = cx.task_ops()
+    if C.RANGE_FOR not in ops.codes and C.WHILE not in ops.codes:
         return False
-    if C.CALL in codes:
+    if C.CALL in ops.codes:
         return False  # the function may touch any element
     cacher = _Cacher(func, cx, task, ops)
     cacher.block(task.regions[1], set())
@@ -72,7 +76,7 @@ def cache_loop_invariant_global_vars(func: Func, cx: PassCx) -> bool:
 
 
 class _Cacher:
-    def __init__(self, func: Func, cx: PassCx, task: Op, ops: list[Op]) -> None:
+    def __init__(self, func: Func, cx: PassCx, task: Op, ops: OpList) -> None:
         self.func = func
         self.cx = cx
         self.memory = MemoryLocations(func)
@@ -87,7 +91,7 @@ class _Cacher:
         self.ends: set[Op] = set()  # the loops with a return in them
         self.checked: set[Op] = set()  # those with a check
         loops: dict[Block | None, list[Op]] = {}
-        for op in ops:
+        for op in ops.of(_SEEN):
             code = op.code
             if code == C.RANGE_FOR or code == C.WHILE:
                 _add_blocks_around(op, self.around)
@@ -122,9 +126,11 @@ class _Cacher:
     def loop(self, loop: Op, block: Block, seen: set[Location], out: list[Op]) -> None:
         """Cache what can be cached around ``loop``; the loop and what goes around it to ``out``."""
         touching: dict[Location, list[Op]] = {}
+        by_ptr = self.memory.by_ptr
         for op in self.inside.get(loop, ()):
-            if _touches(op):  # and is not kept in a local of a loop around this one
-                touching.setdefault(self.memory.location(op.args[0]), []).append(op)
+            ptr = op.args[0]
+            if ptr.code != C.ALLOCA:  # it is not kept in a local of a loop around this one
+                touching.setdefault(by_ptr[ptr], []).append(op)
         before = Builder(self.func, block, loop.loc, out)
         after = Builder(self.func, block, loop.loc, [])
         fixed: dict[Op, bool] = {}

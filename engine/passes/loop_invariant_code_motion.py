@@ -62,7 +62,7 @@ _LOOPS = code_mask(C.LOOP)
 _MAX_REMARKS = 50
 
 
-# Operands stay as they are, and constants where they are. Rules for powers see the blocks around.
+# Operands stay as they are, and constants where they are.
 @register(
     "loop_invariant_code_motion", optional=True,
     keeps=("binary_op_simplify", "constant_fold", "die", "extract_constant"),
@@ -70,12 +70,17 @@ _MAX_REMARKS = 50
 def loop_invariant_code_motion(func: Func, cx: PassCx) -> bool:
     """Move operations that do not change in a loop in front of it."""
     motion = _Motion(cx)
-    for loop in cx.ops().of(_LOOPS):
+    ops = cx.ops()
+    for loop in ops.of(_LOOPS):
         block = loop.block
         while block is not None and block not in motion.around:
             motion.around.add(block)
             block = block.owner.block if block.owner is not None else None
     motion.block(func.body, 0)
+    if C.POW not in ops.codes:  # its rule sees the blocks around
+        cx.keep("alg_simp")
+    if C.CONTINUE not in ops.codes:  # nothing but it may end a body that is shorter now
+        cx.keep("unreachable_code_elimination")
     return motion.changed
 
 
