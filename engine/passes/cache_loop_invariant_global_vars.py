@@ -126,18 +126,23 @@ class _Cacher:
     def loop(self, loop: Op, block: Block, seen: set[Location], out: list[Op]) -> None:
         """Cache what can be cached around ``loop``; the loop and what goes around it to ``out``."""
         touching: dict[Location, list[Op]] = {}
+        touched = written = 0  # bit sets of locations
         by_ptr = self.memory.by_ptr
         for op in self.inside.get(loop, ()):
             ptr = op.args[0]
             if ptr.code != C.ALLOCA:  # it is not kept in a local of a loop around this one
-                touching.setdefault(by_ptr[ptr], []).append(op)
+                location = by_ptr[ptr]
+                touching.setdefault(location, []).append(op)
+                touched |= location.bit
+                if KIND[op.code] != LOAD:
+                    written |= location.bit
         before = Builder(self.func, block, loop.loc, out)
         after = Builder(self.func, block, loop.loc, [])
         fixed: dict[Op, bool] = {}
         for location, accesses in touching.items():
             if loop in self.ends or not is_invariant(location.ptr, loop, fixed):
                 continue
-            why_not = self.why_not(location, accesses, touching, loop in self.checked)
+            why_not = self.why_not(location, touched, written, loop in self.checked)
             if (
                 not why_not
                 and location not in seen
@@ -189,17 +194,12 @@ class _Cacher:
                 return False
             op = owner
 
-    def why_not(
-        self,
-        location: Location,
-        accesses: list[Op],
-        touching: dict[Location, list[Op]],
-        checked: bool,
-    ) -> str:
-        """The reason that a location must not be cached around a loop; empty if it may."""
+    def why_not(self, location: Location, touched: int, written: int, checked: bool) -> str:
+        """The reason that a location must not be cached around a loop; empty if it may. touched,
+        written: the locations that the loop touches, and those that it does not only load."""
         where = _space(location)
         noalias = self.func.noalias
-        stored = any(KIND[op.code] != LOAD for op in accesses)
+        stored = bool(written & location.bit)
         if where in self.atomic or (self.atomic and not noalias):
             return "its array is the target of an atomic"
         if (
@@ -211,10 +211,8 @@ class _Cacher:
             return "other iterations may touch the element"
         if stored and checked:
             return "a check in the loop may end it before the element is written back"
-        others = self.memory.may_alias(location)
-        for other, ops in touching.items():
-            if others >> other.number & 1 and (stored or any(KIND[o.code] != LOAD for o in ops)):
-                return "another access in the loop may hit the same element"
+        if self.memory.may_alias(location) & (touched if stored else written):
+            return "another access in the loop may hit the same element"
         return ""
 
     def cache(
