@@ -20,6 +20,7 @@ __all__ = [
     "clone",
     "clone_into",
     "drop",
+    "outer_first",
     "param_of",
     "pointee",
     "replace_uses",
@@ -79,6 +80,21 @@ def all_blocks(block: Block) -> list[Block]:
             if op.regions:
                 out.extend(op.regions)
     return out
+
+
+def outer_first(ops: Iterable[Op]) -> list[Block]:
+    """The blocks of ``ops``, which are in program order, those in fewer blocks before others."""
+    depths: dict[Block, int] = {}
+    for op in ops:
+        block = op.block
+        assert block is not None
+        if block not in depths:
+            depth, owner = 0, block.owner
+            while owner is not None:
+                assert owner.block is not None
+                depth, owner = depth + 1, owner.block.owner
+            depths[block] = depth
+    return sorted(depths, key=depths.__getitem__)
 
 
 def replace_uses(block: Block, repl: dict[Op, Op]) -> list[Op]:

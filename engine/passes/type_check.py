@@ -23,6 +23,7 @@ from ..analysis.uses import OpList, code_mask
 from ..errors import QuadrantsTypeError
 from ..ir import Block, Func, Op, normalize, operand_type
 from ..ir import codes as C
+from ..ir.edit import outer_first
 from ..types import DataType, Type, f16, i32, i64, u1, u32, u64
 from .manager import PassCx
 from .registry import register
@@ -50,23 +51,13 @@ def type_check(func: Func, cx: PassCx) -> bool:
     checker = _Checker(func, cx.default_fp)
     ops = cx.ops()
     wrong = checker.wrong(ops)
-    # Outer blocks first: new ids must not vary.
-    blocks = dict.fromkeys([op.block for op in ops.ops if op in wrong] if wrong else ())
-    for block in sorted(blocks, key=_depth):
+    for block in outer_first([op for op in ops.ops if op in wrong] if wrong else ()):
         checker.block(block, wrong)
     changed = bool(wrong)
     if func.stage == "lowered":
         func.stage = "typed"
         changed = True
     return changed
-
-
-def _depth(block: Block | None) -> int:
-    depth = 0
-    while block is not None and block.owner is not None:
-        block = block.owner.block
-        depth += 1
-    return depth
 
 
 class _Checker:
@@ -107,9 +98,8 @@ class _Checker:
             self.right.add((code, op.type, types))
         return found
 
-    def block(self, block: Block | None, wrong: set[Op]) -> None:
+    def block(self, block: Block, wrong: set[Op]) -> None:
         """Make the operands of those ops of a block right that are in ``wrong``."""
-        assert block is not None
         out: list[Op] = []
         for op in block.ops:
             if op in wrong:
