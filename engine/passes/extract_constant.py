@@ -81,7 +81,7 @@ def _front_of(block: Block, known: dict[Block, Block]) -> Block:
 
 
 def _extract(front: Block, constants: list[Op], count: int, cx: PassCx) -> bool:
-    """Do so for one front and its constants, of which so many are in front already."""
+    """Do so for one front and its constants; the first ``count`` of them are there already."""
     first: dict[object, Op] = {}
     repl: dict[Op, Op] = {}
     for op in constants:

@@ -40,11 +40,12 @@ It leaves alone loads of locals (`cfg_optimization` forwards stored values), an 
 
 from __future__ import annotations
 
+from collections import Counter
 from operator import is_
 from typing import TYPE_CHECKING
 
 from ..analysis.alias import DIFFERENT, Location, MemoryLocations, array_of
-from ..analysis.uses import OpList, code_mask
+from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op, set_block, walk
 from ..ir import codes as C
 from .registry import register
@@ -84,9 +85,11 @@ _MOVABLE = [C.PURE[code] or code in (C.ALLOCA, C.ARRAY_ALLOCA) for code in range
 def simplify(func: Func, cx: PassCx) -> bool:
     """Reuse loads, merge ifs, delete empty ifs, loops and tasks, drop trivial addresses."""
     joins = _may_join(cx)
-    again = None if cx.remarking else _loaded_again(cx, joins)
-    some = joins or again is None or cx.config.flatten_if
-    some = some or _some_may_go(cx.ops())
+    values = [op for op in cx.ops().of(_VALUES) if op.args[-1].code == C.CONST or op.code == C.ABS]
+    trivial = any(map(_may_go, values))
+    again = None if cx.remarking else _loaded_again(cx, joins, trivial)
+    some = joins or trivial or again is None or cx.config.flatten_if
+    some = some or any(map(_may_go, _starting_empty(cx)))
     if not (some or again):
         return False
     sweep = _Sweep(func, cx, again, joins)
@@ -99,26 +102,27 @@ def simplify(func: Func, cx: PassCx) -> bool:
     return sweep.changed
 
 
-def _loaded_again(cx: PassCx, joins: bool) -> set[Op]:
+def _loaded_again(cx: PassCx, joins: bool, trivial: bool) -> set[Op]:
     """The addresses that several global loads of a block use; most are of one.
 
-    joins: ifs become one in this sweep, and so may any two blocks.
+    joins: ifs become one in this sweep, and so may any two blocks. trivial: there are trivial
+    addresses.
     """
     loads = list(cx.ops().of(_LOADS))
     ptrs = [op.args[0] for op in loads]
-    for at, ptr in enumerate(ptrs):
+    for at, ptr in enumerate(ptrs) if trivial else ():
         while _is_trivial(ptr):
             ptr = ptrs[at] = ptr.args[0]
-    if len(set(ptrs)) == len(ptrs):
-        return set()
+    counts = Counter(ptrs)
     seen: set[tuple[Block | None, Op]] = set()
     again: set[Op] = set()
     for op, ptr in zip(loads, ptrs, strict=True):
-        load = None if joins else op.block, ptr
-        if load in seen:
-            again.add(ptr)
-        else:
-            seen.add(load)
+        if counts[ptr] > 1:
+            load = None if joins else op.block, ptr
+            if load in seen:
+                again.add(ptr)
+            else:
+                seen.add(load)
     return again
 
 
@@ -148,11 +152,10 @@ def _may_join(cx: PassCx) -> bool:
     return False
 
 
-def _some_may_go(ops: OpList) -> bool:
-    """True if `_may_go` says so of some op; most are known by a look to stay."""
-    control = [op for op in ops.of(_CONTROL) if not op.regions[0].ops or op.code == C.OFFLOADED]
-    values = [op for op in ops.of(_VALUES) if op.args[-1].code == C.CONST or op.code == C.ABS]
-    return any(map(_may_go, control)) or any(map(_may_go, values))
+def _starting_empty(cx: PassCx) -> list[Op]:
+    """The control ops whose first region is empty, and tasks; of the others none may go."""
+    found = cx.ops().of(_CONTROL)
+    return [op for op in found if not op.regions[0].ops or op.code == C.OFFLOADED]
 
 
 def _may_go(op: Op) -> bool:
@@ -241,7 +244,7 @@ class _Sweep:
         self.around: set[Block] | None = None
         """The blocks with something to do in them; None for all."""
         self.holding = 0
-        """How many blocks around the current one hold loads, which writes in it may change."""
+        """The number of blocks around the current one that hold loads, which it may change."""
         self.func = func
         self.cx = cx
         self.flatten = cx.config.flatten_if
@@ -256,7 +259,8 @@ class _Sweep:
     def block(self, block: Block) -> list[Op]:
         """Simplify ``block``; return the global addresses that it may write to, and its fences.
 
-        These may be missing if no block around it holds loads."""
+        These may be missing if no block around it holds loads.
+        """
         interesting = _INTERESTING
         repl = self.repl
         if self.around is not None and block not in self.around:
@@ -296,9 +300,9 @@ class _Sweep:
                 same = self.value(op, loads, written)
                 if same is not None:
                     repl[op] = same
-                    loads_again = code == C.GLOBAL_LOAD
-                    self.others |= not loads_again
-                    self.cx.rewrote(op, same, "loaded before" if loads_again else _SAME_VALUE)
+                    loaded = code == C.GLOBAL_LOAD
+                    self.others |= not loaded
+                    self.cx.rewrote(op, same, "loaded before" if loaded else _SAME_VALUE)
                     if out is None:
                         out = ops[:index]
                     continue
