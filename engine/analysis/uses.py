@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, compress
-from operator import attrgetter
+from collections.abc import Iterable
+from itertools import compress
 
 from ..ir import Block, Func, Op, walk
 from ..ir.edit import all_blocks
 
 __all__ = ["OpList", "code_mask", "use_counts", "users"]
-
-_args = attrgetter("args")
 
 
 def code_mask(wanted: Iterable[object]) -> bytes:
@@ -32,13 +29,22 @@ class OpList:
         self.ops = walk(of if isinstance(of, Block) else of.body)
         self.codes = bytes([op.code for op in self.ops])
 
-    def of(self, mask: bytes) -> Iterator[Op]:
+    def of(self, mask: bytes) -> Iterable[Op]:
         """The ops whose opcode is in ``mask``, made by `code_mask`."""
-        return compress(self.ops, self.codes.translate(mask))
+        ops, marks = self.ops, self.codes.translate(mask)
+        if marks.count(1) > len(ops) >> 3:
+            return compress(ops, marks)
+        # Where few are, the others are not touched: to read an op from memory is what costs.
+        found: list[Op] = []
+        at = marks.find(1)
+        while at >= 0:
+            found.append(ops[at])
+            at = marks.find(1, at + 1)
+        return found
 
     def all_used(self, mask: bytes) -> bool:
         """True if each op of ``mask`` is an operand of another."""
-        return set(chain.from_iterable(map(_args, self.ops))).issuperset(self.of(mask))
+        return {a for op in self.ops for a in op.args}.issuperset(self.of(mask))
 
 
 def use_counts(block: Block) -> dict[Op, int]:

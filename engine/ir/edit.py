@@ -20,6 +20,7 @@ __all__ = [
     "clone",
     "clone_into",
     "drop",
+    "outer_first",
     "param_of",
     "pointee",
     "replace_uses",
@@ -81,10 +82,27 @@ def all_blocks(block: Block) -> list[Block]:
     return out
 
 
-def replace_uses(block: Block, repl: dict[Op, Op]) -> None:
-    """Make every operand that is a key of ``repl`` its replacement, chains followed."""
+def outer_first(ops: Iterable[Op]) -> list[Block]:
+    """The blocks of ``ops``, which are in program order, those in fewer blocks before others."""
+    depths: dict[Block, int] = {}
+    for op in ops:
+        block = op.block
+        assert block is not None
+        if block not in depths:
+            depth, owner = 0, block.owner
+            while owner is not None:
+                assert owner.block is not None
+                depth, owner = depth + 1, owner.block.owner
+            depths[block] = depth
+    return sorted(depths, key=depths.__getitem__)
+
+
+def replace_uses(block: Block, repl: dict[Op, Op]) -> list[Op]:
+    """Make every operand that is a key of ``repl`` its replacement, chains followed; return the ops
+    that have changed."""
+    users: list[Op] = []
     if not repl:
-        return
+        return users
     for key in repl:
         value = repl[key]
         while value in repl:
@@ -98,9 +116,11 @@ def replace_uses(block: Block, repl: dict[Op, Op]) -> None:
             for a in args:
                 if a in repl:
                     op.args = tuple([get(x, x) for x in args])
+                    users.append(op)
                     break
             if op.regions:
                 blocks += op.regions
+    return users
 
 
 def drop(dead: set[Op] | dict[Op, Op]) -> None:

@@ -26,9 +26,10 @@ negative n is an error.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ..ir import Func
+from ..ir import Func, Op
 from ..ir import codes as C
 from .registry import register
 from .rules import arithmetic, casts, logic
@@ -72,4 +73,18 @@ _RULES: dict[int, tuple[Rule, ...]] = {
     C.ASSERT: (logic.holds,),
     C.WHILE_CONTROL: (logic.holds,),
 }
-_TABLE = rule_table(_RULES)
+
+
+def _near(ops: Iterable[Op]) -> list[Op]:
+    """Those with a constant, with the same operand twice, or with one operand; and all selects."""
+    const, select = C.CONST, C.SELECT
+    return [
+        op for op in ops
+        if (args := op.args)[-1].code == const
+        or args[0].code == const
+        or args[0] is args[-1]
+        or op.code == select
+    ]  # fmt: skip
+
+
+_TABLE = rule_table(_RULES, _near)

@@ -29,6 +29,7 @@ rounding, and any merge whose constant would overflow, or become 0 in a product.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..ir import Func, Op
@@ -165,4 +166,11 @@ _RULES: dict[int, tuple[Rule, ...]] = {
     C.BIT_SHR: (_shifts,),
     C.BIT_SAR: (_shifts,),
 }
-_TABLE = rule_table(_RULES)
+
+
+def _near(ops: Iterable[Op]) -> list[Op]:
+    const, known = C.CONST, (C.CONST, C.BIT_AND)
+    return [op for op in ops if op.args[1].code in known or op.args[0].code == const]
+
+
+_TABLE = rule_table(_RULES, _near)

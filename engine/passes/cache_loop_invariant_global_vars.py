@@ -44,7 +44,8 @@ from ..analysis import (
     uniquely_accessed,
 )
 from ..analysis.dataflow import FENCE, KIND, LOAD
-from ..ir import Block, Builder, Func, Op, walk
+from ..analysis.uses import OpList, code_mask
+from ..ir import Block, Builder, Func, Op
 from ..ir import codes as C
 from ..types import PointerType
 from .hoist import before_loop
@@ -52,6 +53,10 @@ from .manager import PassCx
 from .registry import register
 
 _TRIES = 4
+_SEEN = code_mask(
+    bool(KIND[code]) or code in (C.RANGE_FOR, C.WHILE, C.RETURN, C.ASSERT)
+    for code in range(C.COUNT)
+)  # fmt: skip
 
 
 @register("cache_loop_invariant_global_vars", optional=True, per_task=True)
@@ -60,11 +65,10 @@ def cache_loop_invariant_global_vars(func: Func, cx: PassCx) -> bool:
     task = cx.task
     if task is None:
         return False
-    ops = walk(task.regions[1])
-    codes = {op.code for op in ops}
-    if C.RANGE_FOR not in codes and C.WHILE not in codes:
+    ops = cx.task_ops()
+    if C.RANGE_FOR not in ops.codes and C.WHILE not in ops.codes:
         return False
-    if C.CALL in codes:
+    if C.CALL in ops.codes:
         return False  # the function may touch any element
     cacher = _Cacher(func, cx, task, ops)
     cacher.block(task.regions[1], set())
@@ -72,7 +76,7 @@ def cache_loop_invariant_global_vars(func: Func, cx: PassCx) -> bool:
 
 
 class _Cacher:
-    def __init__(self, func: Func, cx: PassCx, task: Op, ops: list[Op]) -> None:
+    def __init__(self, func: Func, cx: PassCx, task: Op, ops: OpList) -> None:
         self.func = func
         self.cx = cx
         self.memory = MemoryLocations(func)
@@ -87,7 +91,7 @@ class _Cacher:
         self.ends: set[Op] = set()  # the loops with a return in them
         self.checked: set[Op] = set()  # those with a check
         loops: dict[Block | None, list[Op]] = {}
-        for op in ops:
+        for op in ops.of(_SEEN):
             code = op.code
             if code == C.RANGE_FOR or code == C.WHILE:
                 _add_blocks_around(op, self.around)
@@ -122,16 +126,23 @@ class _Cacher:
     def loop(self, loop: Op, block: Block, seen: set[Location], out: list[Op]) -> None:
         """Cache what can be cached around ``loop``; the loop and what goes around it to ``out``."""
         touching: dict[Location, list[Op]] = {}
+        touched = written = 0  # bit sets of locations
+        by_ptr = self.memory.by_ptr
         for op in self.inside.get(loop, ()):
-            if _touches(op):  # and is not kept in a local of a loop around this one
-                touching.setdefault(self.memory.location(op.args[0]), []).append(op)
+            ptr = op.args[0]
+            if ptr.code != C.ALLOCA:  # it is not kept in a local of a loop around this one
+                location = by_ptr[ptr]
+                touching.setdefault(location, []).append(op)
+                touched |= location.bit
+                if KIND[op.code] != LOAD:
+                    written |= location.bit
         before = Builder(self.func, block, loop.loc, out)
         after = Builder(self.func, block, loop.loc, [])
         fixed: dict[Op, bool] = {}
         for location, accesses in touching.items():
             if loop in self.ends or not is_invariant(location.ptr, loop, fixed):
                 continue
-            why_not = self.why_not(location, accesses, touching, loop in self.checked)
+            why_not = self.why_not(location, touched, written, loop in self.checked)
             if (
                 not why_not
                 and location not in seen
@@ -183,17 +194,12 @@ class _Cacher:
                 return False
             op = owner
 
-    def why_not(
-        self,
-        location: Location,
-        accesses: list[Op],
-        touching: dict[Location, list[Op]],
-        checked: bool,
-    ) -> str:
-        """The reason that a location must not be cached around a loop; empty if it may."""
+    def why_not(self, location: Location, touched: int, written: int, checked: bool) -> str:
+        """The reason that a location must not be cached around a loop; empty if it may. touched,
+        written: the locations that the loop touches, and those that it does not only load."""
         where = _space(location)
         noalias = self.func.noalias
-        stored = any(KIND[op.code] != LOAD for op in accesses)
+        stored = bool(written & location.bit)
         if where in self.atomic or (self.atomic and not noalias):
             return "its array is the target of an atomic"
         if (
@@ -205,10 +211,8 @@ class _Cacher:
             return "other iterations may touch the element"
         if stored and checked:
             return "a check in the loop may end it before the element is written back"
-        others = self.memory.may_alias(location)
-        for other, ops in touching.items():
-            if others >> other.number & 1 and (stored or any(KIND[o.code] != LOAD for o in ops)):
-                return "another access in the loop may hit the same element"
+        if self.memory.may_alias(location) & (touched if stored else written):
+            return "another access in the loop may hit the same element"
         return ""
 
     def cache(

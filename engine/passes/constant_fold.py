@@ -27,6 +27,7 @@ It leaves alone
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..ir import Func, Op
@@ -112,4 +113,9 @@ def _rules() -> dict[int, tuple[Rule, ...]]:
     return rules
 
 
-_TABLE = rule_table(_rules())
+def _near(ops: Iterable[Op]) -> list[Op]:
+    const, casts = C.CONST, (C.CAST_VALUE, C.CAST_BITS)
+    return [op for op in ops if op.args[0].code == const or op.code in casts]
+
+
+_TABLE = rule_table(_rules(), _near)

@@ -7,8 +7,7 @@ Before::
     <f32> $5 = mul $3, $3
     $6 : global_store $2, $5
 
-After: ``$4`` is gone. One sweep from the end finds whole chains, since every use is after its
-definition.
+After: ``$4`` is gone. Chains of unused ops go as a whole.
 
 Unused loads and unused random numbers are deleted as well. So are all operations on an adstack that
 nothing reads, and on adjoints of a stack that nothing reads.
@@ -19,10 +18,12 @@ atomics, asserts, prints and control flow.
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from ..analysis.uses import code_mask
-from ..ir import Block, Func, Op, drop, walk
+from ..analysis.uses import OpList, code_mask
+from ..ir import Func, Op, drop, walk
 from ..ir import codes as C
 from .registry import register
 
@@ -42,13 +43,27 @@ _REMOVABLE = code_mask(C.REMOVABLE)
 )  # fmt: skip
 def die(func: Func, cx: PassCx) -> bool:
     """Delete unused ops that have no effect."""
-    # A chain of unused ops ends in one that nothing uses.
-    unused = not cx.ops().all_used(_REMOVABLE)
-    changed = unused and _sweep(func.body, bytearray(func.next_id))
+    changed = _drop_unused(cx.ops())
     if func.autodiff == "reverse" and _drop_unread_stacks(func):
-        _sweep(func.body, bytearray(func.next_id))
+        _drop_unused(OpList(func))
         return True
     return changed
+
+
+def _drop_unused(ops: OpList) -> bool:
+    """Delete what nothing uses, and what nothing else uses."""
+    # A chain of unused ops ends in one that nothing uses; most runs find none.
+    if ops.all_used(_REMOVABLE):
+        return False
+    uses = Counter(chain.from_iterable([op.args for op in ops.ops]))
+    dead = [op for op in ops.of(_REMOVABLE) if op not in uses]
+    for op in dead:  # which grows
+        for a in op.args:
+            uses[a] -= 1
+            if not uses[a] and C.REMOVABLE[a.code]:
+                dead.append(a)
+    drop(set(dead))
+    return True
 
 
 def _drop_unread_stacks(func: Func) -> bool:
@@ -67,23 +82,3 @@ def _drop_unread_stacks(func: Func) -> bool:
             changed = True
     drop(dead)
     return changed or bool(dead)
-
-
-def _sweep(block: Block, live: bytearray) -> bool:
-    """Walk backwards; ``live[id]`` is set when a kept op uses the value."""
-    removable = C.REMOVABLE
-    changed = False
-    dead = 0
-    for op in reversed(block.ops):
-        if removable[op.code] and not live[op.id]:
-            dead += 1
-            continue
-        if op.regions:
-            for region in reversed(op.regions):
-                changed |= _sweep(region, live)
-        for a in op.args:
-            live[a.id] = 1
-    if dead:
-        block.ops = [op for op in block.ops if live[op.id] or not removable[op.code]]
-        return True
-    return changed

@@ -14,14 +14,11 @@ and `cfg_optimization` handle variables that change.
 
 from __future__ import annotations
 
-from ..analysis.uses import code_mask
 from ..ir import Func, Op, drop, replace_uses
 from ..ir import codes as C
 from ..types import PointerType
 from .manager import PassCx
 from .registry import register
-
-_ALLOCA = code_mask(code == C.ALLOCA for code in range(C.COUNT))
 
 
 @register("eliminate_immutable_local_vars", optional=True)
@@ -30,22 +27,21 @@ def eliminate_immutable_local_vars(func: Func, cx: PassCx) -> bool:
     stored: dict[Op, Op | None] = {}  # alloca -> its only store so far; None: not eligible
     loads: list[Op] = []
     alloca = C.ALLOCA
-    variables = set(cx.ops().of(_ALLOCA))
-    for op in cx.ops().ops:
-        args = op.args
-        if variables.isdisjoint(args):
-            continue
+    users = [op for op in cx.ops().ops for a in op.args if a.code == alloca]
+    for op in users:
         code = op.code
+        args = op.args
+        if code == C.LOCAL_LOAD:
+            if args[0] not in stored:
+                stored[args[0]] = None  # read before it is set
+            loads.append(op)
+            continue
         for i, a in enumerate(args):
             if a.code != alloca:
                 continue
-            if code == C.LOCAL_LOAD:
-                if a not in stored:
-                    stored[a] = None  # read before it is set
-                loads.append(op)
-            elif code == C.LOCAL_STORE and i == 0 and a not in stored and op.block is a.block:
+            if code == C.LOCAL_STORE and i == 0 and a not in stored and op.block is a.block:
                 elem = a.type.elem if isinstance(a.type, PointerType) else None
-                stored[a] = op if op.args[1].type is elem else None
+                stored[a] = op if args[1].type is elem else None
             else:
                 stored[a] = None
     dead: set[Op] = set()

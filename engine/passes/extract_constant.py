@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op
 from ..ir import codes as C
 from ..ir.edit import replace_uses
@@ -46,12 +47,19 @@ def extract_constant(func: Func, cx: PassCx) -> bool:
     changed = False
     tasks = func.tasks()
     fronts = [region for task in tasks for region in task.regions] if tasks else [func.body]
-    elsewhere = cx.ops().codes.count(C.CONST)
-    for front in fronts:
-        elsewhere -= _in_front(front)
-    for front in fronts:
-        changed |= _extract(front, cx, elsewhere > 0)
+    counts = [_in_front(front) for front in fronts]
+    constants: dict[Block, list[Op]] = {}
+    if cx.ops().codes.count(C.CONST) > sum(counts):
+        known = {front: front for front in fronts}
+        for op in cx.ops().of(_CONST):
+            assert op.block is not None
+            constants.setdefault(_front_of(op.block, known), []).append(op)
+    for front, count in zip(fronts, counts, strict=True):
+        changed |= _extract(front, constants.get(front) or front.ops[:count], count, cx)
     return changed
+
+
+_CONST = code_mask(code == C.CONST for code in range(C.COUNT))
 
 
 def _in_front(front: Block) -> int:
@@ -62,57 +70,35 @@ def _in_front(front: Block) -> int:
     return len(front.ops)
 
 
-def _extract(front: Block, cx: PassCx, elsewhere: bool) -> bool:
-    """Do so for one front; elsewhere: there are constants that are not in front."""
-    known: dict[object, Op] = {}
+def _front_of(block: Block, known: dict[Block, Block]) -> Block:
+    """The front that ``block`` is under; ``known`` keeps answers."""
+    found = known.get(block)
+    if found is None:
+        assert block.owner is not None
+        assert block.owner.block is not None
+        found = known[block] = _front_of(block.owner.block, known)
+    return found
+
+
+def _extract(front: Block, constants: list[Op], count: int, cx: PassCx) -> bool:
+    """Do so for one front and its constants; the first ``count`` of them are there already."""
+    first: dict[object, Op] = {}
     repl: dict[Op, Op] = {}
-    moved: list[Op] = []
-    const = C.CONST
-    ops = front.ops
-    count = 0  # constants that are in front already
-    for op in ops:
-        if op.code != const:
-            break
-        first = known.setdefault((op.type, const_key(op.attr)), op)
-        if first is not op:
-            repl[op] = first
-        count += 1
-    blocks: list[Block] = []
-    if elsewhere:
-        _find(ops[count:], front, blocks, moved)
+    for op in constants:
+        same = first.setdefault((op.type, const_key(op.attr)), op)
+        if same is not op:
+            repl[op] = same
+    moved = constants[count:]
     if not moved and not repl:
         return False
-    fresh: list[Op] = []
+    for block in {op.block for op in moved}:
+        if block is not None and block is not front:
+            block.ops = [op for op in block.ops if op.code != C.CONST]
     for op in moved:
-        first = known.setdefault((op.type, const_key(op.attr)), op)
-        if first is op:
-            op.block = front
-            fresh.append(op)
-        else:
-            repl[op] = first
-    for block in blocks:
-        if block is not front:
-            block.ops = [op for op in block.ops if op.code != const]
-    rest = [op for op in ops[count:] if op.code != const]
-    front.ops = [op for op in ops[:count] if op not in repl] + fresh + rest
+        op.block = front
+    rest = [op for op in front.ops[count:] if op.code != C.CONST]
+    front.ops = [*first.values(), *rest]
     if repl:
         replace_uses(front, repl)
         cx.rewrote_all(repl, "the same constant")
     return True
-
-
-def _find(ops: list[Op], block: Block, blocks: list[Block], moved: list[Op]) -> None:
-    """Collect the constants under ``ops``, which are in ``block``, and the blocks with any."""
-    const = C.CONST
-    before = len(moved)
-    nested = 0
-    for op in ops:
-        if op.code == const:
-            moved.append(op)
-        elif op.regions:
-            here = len(moved)
-            for region in op.regions:
-                _find(region.ops, region, blocks, moved)
-            nested += len(moved) - here
-    if len(moved) - before > nested:
-        blocks.append(block)

@@ -36,6 +36,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op
 from ..ir import codes as C
 from .registry import register
@@ -57,10 +58,11 @@ _ADDRESSES = [
     )
     for code in range(C.COUNT)
 ]  # fmt: skip
+_LOOPS = code_mask(C.LOOP)
 _MAX_REMARKS = 50
 
 
-# Operands stay as they are, and constants where they are. Rules for powers see the blocks around.
+# Operands stay as they are, and constants where they are.
 @register(
     "loop_invariant_code_motion", optional=True,
     keeps=("binary_op_simplify", "constant_fold", "die", "extract_constant"),
@@ -68,17 +70,28 @@ _MAX_REMARKS = 50
 def loop_invariant_code_motion(func: Func, cx: PassCx) -> bool:
     """Move operations that do not change in a loop in front of it."""
     motion = _Motion(cx)
+    ops = cx.ops()
+    for loop in ops.of(_LOOPS):
+        block = loop.block
+        while block is not None and block not in motion.around:
+            motion.around.add(block)
+            block = block.owner.block if block.owner is not None else None
     motion.block(func.body, 0)
+    if C.POW not in ops.codes:  # its rule sees the blocks around
+        cx.keep("alg_simp")
+    if C.CONTINUE not in ops.codes:  # nothing but it may end a body that is shorter now
+        cx.keep("unreachable_code_elimination")
     return motion.changed
 
 
 class _Motion:
-    __slots__ = ("changed", "cx", "movable", "out_of_ifs", "remarks")
+    __slots__ = ("around", "changed", "cx", "movable", "out_of_ifs", "remarks")
 
     def __init__(self, cx: PassCx) -> None:
         config = cx.config
         self.cx = cx
         self.changed = False
+        self.around: set[Block] = set()  # the blocks with a loop in them, at any depth
         self.movable = _ADDRESSES if config.cache_loop_invariant_global_vars else _VALUES
         self.out_of_ifs = config.move_loop_invariant_outside_if
         self.remarks = _MAX_REMARKS if cx.remarking else 0
@@ -90,7 +103,8 @@ class _Motion:
             if op.regions:
                 inner = depth + C.LOOP[op.code]
                 for region in op.regions:
-                    self.block(region, inner)
+                    if region in self.around:
+                        self.block(region, inner)
                 if inner > depth >= 1:
                     moved = self.leave(op, block)
                     if moved:

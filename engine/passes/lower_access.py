@@ -31,15 +31,17 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ..analysis.uses import code_mask
 from ..ir import Block, Builder, Func, Op, Param, replace_uses
 from ..ir import codes as C
-from ..ir.edit import all_blocks
+from ..ir.edit import outer_first
 from ..types import DataType, ElementLayout, Term, i32, i64, u32
 from .linear_form import digit, form_of
 from .manager import PassCx
 from .registry import register
 
 _SMALL = 1 << 31
+_PTRS = code_mask(code == C.EXTERNAL_PTR for code in range(C.COUNT))
 
 
 @register("lower_access")
@@ -47,10 +49,11 @@ def lower_access(func: Func, cx: PassCx) -> bool:
     """Turn array element addresses into a base and a linear offset."""
     repl: dict[Op, Op] = {}
     changed = False
-    for block in all_blocks(func.body):
-        if any(op.code == C.EXTERNAL_PTR for op in block.ops):
-            _Lowering(func, block, repl).run()
-            changed = True
+    for block in outer_first(cx.ops().of(_PTRS)):
+        _Lowering(func, block, repl).run()
+        changed = True
+    if all(param.layout is None for param in func.params):
+        cx.keep("die")  # each index is one of an offset
     replace_uses(func.body, repl)
     cx.rewrote_all(repl, "the address of the array itself")
     before, func.stage = func.stage, "accesses"

@@ -149,9 +149,9 @@ class PassCx:
         runs by itself.
     """
 
-    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_of_tasks", "_remarks", "_rewrites",
-                 "_skipped", "_version", "config", "default_fp", "func", "kind", "phase", "round",
-                 "task", "task_index", "upto", "watched")  # fmt: skip
+    __slots__ = ("_cache", "_count", "_idle", "_instruments", "_keeps", "_of_tasks", "_remarks",
+                 "_rewrites", "_skipped", "_version", "config", "default_fp", "func", "kind",
+                 "phase", "round", "task", "task_index", "upto", "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -182,6 +182,7 @@ class PassCx:
         self._count = 0
         # (pass, task) -> version and stage of the function when the pass had nothing to do.
         self._idle: dict[tuple[str, int | None], tuple[int, str]] = {}
+        self._keeps: tuple[str, ...] = ()
 
     # --- for passes ------------------------------------------------------------------------
 
@@ -203,6 +204,15 @@ class PassCx:
         """Record that each key of ``repl`` was replaced by its value."""
         if self._rewrites is not None:
             self._rewrites += [PassRewrite(op.id, into.id, how) for op, into in repl.items()]
+
+    def keep(self, *names: str) -> None:
+        """State what `PassInfo.keeps` does, for what the pass has changed in this run."""
+        if not self.func.callees:
+            self._keeps += names
+
+    def was_idle(self, name: str) -> bool:
+        """True if a pass on the whole has nothing to do before this run changes something."""
+        return self._idle.get((name, None)) == (self.func.version, self.func.stage)
 
     @property
     def remarking(self) -> bool:
@@ -307,6 +317,7 @@ class PassCx:
             info.silent or (self._remarks is None and not self.watched)
         ):
             return False
+        self._keeps = info.keeps
         try:
             changed = info.fn(func, self)
             if func.callees and not self.task_index:
@@ -320,9 +331,10 @@ class PassCx:
             raise self._fault(error, info) from error
         if changed:
             func.version += 1
-            for name in info.keeps:
-                if name == info.name or self._idle.get((name, None)) == state:
-                    self._idle[name, None] = (func.version, func.stage)
+            for name in self._keeps:
+                key = (name, self.task_index if name == info.name else None)
+                if name == info.name or self._idle.get(key) == state:
+                    self._idle[key] = (func.version, func.stage)
         else:
             self._idle[idle] = state
         return changed

@@ -18,42 +18,44 @@ from ..ir import Block, Func, Op, replace_uses
 from ..ir import codes as C
 from .manager import PassCx
 from .registry import register
+from .rules.rewriter import keep_merged
 
 _Key = tuple[object, ...]
 
 
-# As in per_task_cse: an operand becomes an equal op, and nothing becomes unused.
-@register("merge_global_ptrs", optional=True, keeps=("constant_fold", "die", "extract_constant"))
+@register("merge_global_ptrs", optional=True)
 def merge_global_ptrs(func: Func, cx: PassCx) -> bool:
     """Merge equal addresses and index computations."""
     repl: dict[Op, Op] = {}
-    _merge(func.body, [{}], repl)
+    _merge(func.body, {}, set(), repl)
     if not repl:
         return False
-    replace_uses(func.body, repl)
+    keep_merged(cx, replace_uses(func.body, repl))
     cx.rewrote_all(repl, "computed before")
     return True
 
 
-def _merge(block: Block, scopes: list[dict[_Key, Op]], repl: dict[Op, Op]) -> None:
-    mine: dict[_Key, Op] = {}
-    scopes.append(mine)
-    dead: set[Op] = set()
+def _merge(
+    block: Block, known: dict[_Key, Op], around: set[Block | None], repl: dict[Op, Op]
+) -> None:
+    """Merge the addresses of a block. Of the known ones, those in a block around it count."""
+    around.add(block)
+    dead = False
     pure, get = C.PURE, repl.get
     for op in block.ops:
         if pure[op.code] and (op.type.is_int or op.type.is_ptr):
             key = (op.code, op.type, tuple([get(a, a) for a in op.args]), op.attr)
-            for scope in scopes:
-                found = scope.get(key)
-                if found is not None:
-                    repl[op] = found
-                    dead.add(op)
-                    break
+            found = known.setdefault(key, op)
+            if found is op:
+                continue
+            if found.block in around:
+                repl[op] = found
+                dead = True
             else:
-                mine[key] = op
-        if op.regions:
+                known[key] = op
+        elif op.regions:
             for region in op.regions:
-                _merge(region, scopes, repl)
+                _merge(region, known, around, repl)
     if dead:
-        block.ops = [op for op in block.ops if op not in dead]
-    scopes.pop()
+        block.ops = [op for op in block.ops if op not in repl]
+    around.remove(block)

@@ -151,13 +151,17 @@ class _Carrier:
         # Operands as they were: building a task replaces them by operands that only it can see.
         self.operands = {op: op.args for s in segments for op in s.ops}
         self.costs = _costs(segments)
-        self.under = {s: _all_ops(s) for s in segments}  # each op before those in its regions
+        # In a single task nothing crosses. An array may be in error, wherever it is used.
+        self.crosses = len(segments) > 1 or C.ARRAY_ALLOCA in [op.code for op in self.home]
+        # Each op comes before those in its regions.
+        self.under = {s: _all_ops(s) for s in segments} if self.crosses else {}
         self.shared: set[Op] = set()  # allocas that become slots
         self.slots: dict[Op, int] = {}
 
     def run(self) -> None:
-        self.place_allocas()
-        self.assign_slots()
+        if self.crosses:
+            self.place_allocas()
+            self.assign_slots()
         if self.shared:
             self.drop_zero_stores()
         made: dict[_Segment, Op | None] = {}
@@ -175,8 +179,7 @@ class _Carrier:
         for segment in self.segments:
             for op in self.under[segment]:
                 for a in op.args:
-                    a = base_of(a)
-                    if a.code in _MEMORY and a in self.home:
+                    if a.code in _POINTERS and (a := base_of(a)).code in _MEMORY and a in self.home:
                         users.setdefault(a, {})[segment] = None
         for var, segments in users.items():
             if var.code == C.ARRAY_ALLOCA and var.attr.space == "shared":
@@ -309,7 +312,8 @@ class _Carrier:
         bounds = tuple([self.stand_in(a, segment, True, header) for a in loop.args])
         end = self.func.new_op(C.BOUNDS, void, bounds, None, loop.loc, header)
         header.ops = [*segment.header, end]
-        self.rewrite(walk(body), segment, body)
+        if self.crosses:
+            self.rewrite(walk(body), segment, body)
         body.ops = segment.body + body.ops
         loop.code, loop.args = C.OFFLOADED, ()
         loop.regions = (header, body)
@@ -324,7 +328,8 @@ class _Carrier:
         func = self.func
         task = func.new_op(C.OFFLOADED, void, (), TaskAttr("serial"), func.loc, segment.block, 2)
         header, body = task.regions
-        self.rewrite(_all_ops(segment), segment, body)
+        if self.crosses:
+            self.rewrite(_all_ops(segment), segment, body)
         ops: list[Op] = []
         for op in segment.ops:
             if op in self.shared:
@@ -362,6 +367,7 @@ class _Carrier:
 
 
 _MEMORY = frozenset({C.ALLOCA, C.ARRAY_ALLOCA, C.AD_STACK_ALLOCA})
+_POINTERS = _MEMORY | {C.SHIFT_PTR, C.EXTERNAL_PTR}
 _ZERO = frozenset({"0", "0.0", "False"})
 _GLOBAL = {C.LOCAL_LOAD: C.GLOBAL_LOAD, C.LOCAL_STORE: C.GLOBAL_STORE}
 
@@ -395,8 +401,7 @@ def _without_unused(ops: list[Op]) -> list[Op]:
             kept.append(op)
             used.update(op.args)
             if op.regions:
-                for inner in _inside(op):
-                    used.update(inner.args)
+                used.update([a for inner in _inside(op) for a in inner.args])
     kept.reverse()
     return kept
 

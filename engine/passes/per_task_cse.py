@@ -37,6 +37,7 @@ from ..ir import Block, Func, Op, replace_uses, set_block
 from ..ir import codes as C
 from ..ir.semantics import const_key, same_const
 from .registry import register
+from .rules.rewriter import keep_merged
 
 if TYPE_CHECKING:
     from .manager import PassCx
@@ -60,17 +61,29 @@ def per_task_cse(func: Func, cx: PassCx) -> bool:
         cse.block(region)
     cx.rewrote_all(cse.repl, "computed before")
     cx.rewrote_all(cse.pairs, "computed in both branches")
+    # Each value was looked up with its operands replaced; only ends of branches were compared
+    # before theirs were.
+    if cse.changed and not any(map(_has_common_end, cse.ifs)):
+        cx.keep("per_task_cse")
+    if not cse.moved:
+        keep_merged(cx, cse.users)
     return cse.changed
 
 
 class _Cse:
-    __slots__ = ("changed", "known", "pairs", "repl")
+    __slots__ = ("changed", "ifs", "known", "moved", "pairs", "repl", "users")
 
     def __init__(self) -> None:
         self.changed = False
+        self.moved = False
+        """True if ops have moved out of branches."""
+        self.users: list[Op] = []
+        """The ops with a new operand."""
         self.known: dict[_Key, Op] = {}
         """Values that come before the current op on every path, by what they compute."""
         self.repl: dict[Op, Op] = {}
+        self.ifs: list[Op] = []
+        """Those with two branches."""
         self.pairs: dict[Op, Op] = {}
         """Ops of a second branch by the equal ones of the first that have moved out for both."""
 
@@ -88,6 +101,7 @@ class _Cse:
                 for a in args:
                     if a in repl:
                         args = op.args = tuple([get(x, x) for x in args])
+                        self.users.append(op)
                         break
             if pure[code]:
                 swap = commutative[code] and args[0].id > args[1].id
@@ -119,9 +133,10 @@ class _Cse:
         out: list[Op] | None = None
         for index, op in enumerate(ops):
             if op.code == C.IF and op.regions[0].ops and op.regions[1].ops:
+                self.ifs.append(op)
                 before, after = _common_ends(op, self.pairs)
                 if before or after:
-                    self.changed = True
+                    self.changed = self.moved = True
                     set_block(before, block)
                     set_block(after, block)
                     if out is None:
@@ -158,6 +173,12 @@ def _common_ends(op: Op, merged: dict[Op, Op]) -> tuple[list[Op], list[Op]]:
         if last:
             merged.update(zip(b[-last:], a[-last:], strict=True))
     return a[:first], a[len(a) - last :]
+
+
+def _has_common_end(op: Op) -> bool:
+    """True if `_common_ends` would find something."""
+    a, b = op.regions[0].ops, op.regions[1].ops
+    return bool(a and b) and (_equal(a[0], b[0], {}) or _equal(a[-1], b[-1], {}))
 
 
 def _equal(a: Op, b: Op, pairs: dict[Op, Op]) -> bool:

@@ -34,7 +34,8 @@ class PassInfo(NamedTuple):
     optional: the result is correct without it, so an instrument may skip it.
     per_task: the manager runs it once for each task of an offloaded function, with ``cx.task`` set.
     keeps: passes that still have nothing to do after it, if they had nothing to do before it. A
-        pass that names itself never has anything to do right after it has run.
+        pass that names itself never has anything to do right after it has run. What depends on
+        the run, a pass states by `PassCx.keep`.
     silent: it makes no remark where it has nothing to do, so that it need not run again to make it.
     """
 

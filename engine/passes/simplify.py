@@ -40,6 +40,7 @@ It leaves alone loads of locals (`cfg_optimization` forwards stored values), an 
 
 from __future__ import annotations
 
+from collections import Counter
 from operator import is_
 from typing import TYPE_CHECKING
 
@@ -48,6 +49,7 @@ from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op, set_block, walk
 from ..ir import codes as C
 from .registry import register
+from .rules.rewriter import keep_merged
 
 if TYPE_CHECKING:
     from .manager import PassCx
@@ -74,9 +76,8 @@ _WRITES = [
 ]  # fmt: skip
 _LOADS = code_mask(code == C.GLOBAL_LOAD for code in range(C.COUNT))
 _IFS = code_mask(code == C.IF for code in range(C.COUNT))
-_GOING = code_mask(
-    C.CONTROL[code] or code in (C.ABS, C.SHIFT_PTR) for code in range(C.COUNT)
-)  # fmt: skip
+_CONTROL = code_mask(C.CONTROL)
+_VALUES = code_mask(code in (C.ABS, C.SHIFT_PTR) for code in range(C.COUNT))
 _MOVABLE = [C.PURE[code] or code in (C.ALLOCA, C.ARRAY_ALLOCA) for code in range(C.COUNT)]
 
 
@@ -84,9 +85,11 @@ _MOVABLE = [C.PURE[code] or code in (C.ALLOCA, C.ARRAY_ALLOCA) for code in range
 def simplify(func: Func, cx: PassCx) -> bool:
     """Reuse loads, merge ifs, delete empty ifs, loops and tasks, drop trivial addresses."""
     joins = _may_join(cx)
-    again = None if cx.remarking else _loaded_again(cx, joins)
-    some = joins or again is None or cx.config.flatten_if
-    some = some or any(map(_may_go, cx.ops().of(_GOING)))
+    values = [op for op in cx.ops().of(_VALUES) if op.args[-1].code == C.CONST or op.code == C.ABS]
+    trivial = any(map(_may_go, values))
+    again = None if cx.remarking else _loaded_again(cx, joins, trivial)
+    some = joins or trivial or again is None or cx.config.flatten_if
+    some = some or any(map(_may_go, _starting_empty(cx)))
     if not (some or again):
         return False
     sweep = _Sweep(func, cx, again, joins)
@@ -94,25 +97,32 @@ def simplify(func: Func, cx: PassCx) -> bool:
         assert again is not None
         sweep.around = _blocks_around(cx, again)
     sweep.block(func.body)
+    if not sweep.others:
+        keep_merged(cx, sweep.users)
     return sweep.changed
 
 
-def _loaded_again(cx: PassCx, joins: bool) -> set[Op]:
+def _loaded_again(cx: PassCx, joins: bool, trivial: bool) -> set[Op]:
     """The addresses that several global loads of a block use; most are of one.
 
-    joins: ifs become one in this sweep, and so may any two blocks.
+    joins: ifs become one in this sweep, and so may any two blocks. trivial: there are trivial
+    addresses.
     """
+    loads = list(cx.ops().of(_LOADS))
+    ptrs = [op.args[0] for op in loads]
+    for at, ptr in enumerate(ptrs) if trivial else ():
+        while _is_trivial(ptr):
+            ptr = ptrs[at] = ptr.args[0]
+    counts = Counter(ptrs)
     seen: set[tuple[Block | None, Op]] = set()
     again: set[Op] = set()
-    for op in cx.ops().of(_LOADS):
-        ptr = op.args[0]
-        while _is_trivial(ptr):
-            ptr = ptr.args[0]
-        load = None if joins else op.block, ptr
-        if load in seen:
-            again.add(ptr)
-        else:
-            seen.add(load)
+    for op, ptr in zip(loads, ptrs, strict=True):
+        if counts[ptr] > 1:
+            load = None if joins else op.block, ptr
+            if load in seen:
+                again.add(ptr)
+            else:
+                seen.add(load)
     return again
 
 
@@ -140,6 +150,12 @@ def _may_join(cx: PassCx) -> bool:
             if all(_MOVABLE[one.code] for one in between):
                 return True
     return False
+
+
+def _starting_empty(cx: PassCx) -> list[Op]:
+    """The control ops whose first region is empty, and tasks; of the others none may go."""
+    found = cx.ops().of(_CONTROL)
+    return [op for op in found if not op.regions[0].ops or op.code == C.OFFLOADED]
 
 
 def _may_go(op: Op) -> bool:
@@ -218,27 +234,37 @@ class _Loads:
 
 
 class _Sweep:
-    __slots__ = ("again", "around", "changed", "cx", "flatten", "func", "joins", "memory", "repl")
+    __slots__ = ("again", "around", "changed", "cx", "flatten", "func", "holding", "joins",
+                 "memory", "others", "repl", "users")  # fmt: skip
 
     def __init__(self, func: Func, cx: PassCx, again: set[Op] | None, joins: bool) -> None:
         self.again = again
         """The addresses whose loads are worth keeping; None for all, for remarks."""
         self.joins = joins
         self.around: set[Block] | None = None
-        """The blocks to go through until a load is replaced; None for all."""
+        """The blocks with something to do in them; None for all."""
+        self.holding = 0
+        """The number of blocks around the current one that hold loads, which it may change."""
         self.func = func
         self.cx = cx
         self.flatten = cx.config.flatten_if
         self.changed = False
         self.memory: MemoryLocations | None = None
+        self.others = False
+        """True if something else has changed than that loads were replaced."""
         self.repl: dict[Op, Op] = {}
+        self.users: list[Op] = []
+        """The ops with a new operand."""
 
     def block(self, block: Block) -> list[Op]:
-        """Simplify ``block``; return the global addresses that it may write to, and its fences."""
+        """Simplify ``block``; return the global addresses that it may write to, and its fences.
+
+        These may be missing if no block around it holds loads.
+        """
         interesting = _INTERESTING
         repl = self.repl
-        if self.around is not None and not repl and block not in self.around:
-            return _written(block)
+        if self.around is not None and block not in self.around:
+            return self.passed(block)
         get = repl.get
         loads = _Loads()
         written: list[Op] = []
@@ -250,17 +276,23 @@ class _Sweep:
                 for a in args:
                     if a in repl:
                         op.args = tuple([get(x, x) for x in args])
+                        self.users.append(op)
                         break
             code = op.code
             if interesting[code]:
                 if C.CONTROL[code]:
                     writes: list[Op] = []
+                    holds = bool(loads.by_ptr)
+                    self.holding += holds
                     kept = self.control(op, writes)
+                    self.holding -= holds
                     for ptr in writes:
                         self.forget(loads, ptr, op)
                     written += writes
-                    if out is None and (len(kept) != 1 or kept[0] is not op):
-                        out = ops[:index]
+                    if len(kept) != 1 or kept[0] is not op:
+                        self.others = True
+                        if out is None:
+                            out = ops[:index]
                     if out is not None:
                         set_block(kept, block)
                         out += kept
@@ -268,8 +300,9 @@ class _Sweep:
                 same = self.value(op, loads, written)
                 if same is not None:
                     repl[op] = same
-                    how = "loaded before" if code == C.GLOBAL_LOAD else _SAME_VALUE
-                    self.cx.rewrote(op, same, how)
+                    loaded = code == C.GLOBAL_LOAD
+                    self.others |= not loaded
+                    self.cx.rewrote(op, same, "loaded before" if loaded else _SAME_VALUE)
                     if out is None:
                         out = ops[:index]
                     continue
@@ -279,6 +312,21 @@ class _Sweep:
             block.ops = out
             self.changed = True
         return written
+
+    def passed(self, block: Block) -> list[Op]:
+        """The result of `block` for one without anything to do but to use other values."""
+        repl = self.repl
+        if not (repl or self.holding):
+            return []
+        ops = walk(block)
+        for op in ops if repl else ():
+            for a in op.args:
+                if a in repl:
+                    op.args = tuple([repl.get(x, x) for x in op.args])
+                    self.users.append(op)
+                    break
+        written = [op if C.FENCE[op.code] else op.args[0] for op in ops if _WRITES[op.code]]
+        return [ptr for ptr in written if ptr.code != C.ALLOCA]
 
     def value(self, op: Op, loads: _Loads, written: list[Op]) -> Op | None:
         """The value that ``op`` is known to have, if that value comes before it."""
@@ -372,7 +420,7 @@ class _Sweep:
                 out.append(op)
         if out is not None:
             block.ops = out
-            self.changed = True
+            self.changed = self.others = True
         return block.ops
 
 
@@ -385,13 +433,6 @@ def _is_idle(region: Block) -> bool:
     removable = C.REMOVABLE
     ops = region.ops
     return not ops or (removable[ops[-1].code] and all(removable[op.code] for op in ops))
-
-
-def _written(block: Block) -> list[Op]:
-    """The result of `_Sweep.block` for a block that stays as it is."""
-    ops = [op for op in walk(block) if _WRITES[op.code]]
-    found = [op if C.FENCE[op.code] else op.args[0] for op in ops]
-    return [ptr for ptr in found if ptr.code != C.ALLOCA]
 
 
 def _matters(region: Op) -> bool:

@@ -19,22 +19,26 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.uses import OpList, code_mask
 from ..errors import QuadrantsTypeError
 from ..ir import Block, Func, Op, normalize, operand_type
 from ..ir import codes as C
-from ..ir.edit import all_blocks
+from ..ir.edit import outer_first
 from ..types import DataType, Type, f16, i32, i64, u1, u32, u64
 from .manager import PassCx
 from .registry import register
 
-# Codes with operands that `operand_type` has an opinion on.
-_RULED = [
-    C.BINARY[c] or C.ATOMIC[c] or C.WRITE[c] or C.STACK[c]
-    or c in (C.SQRT, C.RSQRT, C.EXP, C.LOG, C.LOGIC_NOT, C.SELECT, C.IF, C.WHILE_CONTROL,
-             C.ASSERT, C.RANGE_FOR, C.BOUNDS, C.EXTERNAL_PTR, C.RETURN, C.CALL)
+# Codes with operands that `operand_type` has an opinion on; those that most often have operands of
+# their own type are apart.
+_PLAIN = code_mask(
+    C.BINARY[c] and not C.COMPARE[c] and c not in (C.TRUEDIV, C.POW) for c in range(C.COUNT)
+)
+_RULED = code_mask(
+    C.COMPARE[c] or C.ATOMIC[c] or C.WRITE[c] or C.STACK[c]
+    or c in (C.TRUEDIV, C.POW, C.SQRT, C.RSQRT, C.EXP, C.LOG, C.LOGIC_NOT, C.SELECT, C.IF,
+             C.WHILE_CONTROL, C.ASSERT, C.RANGE_FOR, C.BOUNDS, C.EXTERNAL_PTR, C.RETURN, C.CALL)
     for c in range(C.COUNT)
-]  # fmt: skip
-_PLAIN = [C.BINARY[c] and not C.COMPARE[c] and c != C.TRUEDIV for c in range(C.COUNT)]
+)  # fmt: skip
 _right: dict[DataType, set[tuple[Any, ...]]] = {}
 """By the float type of integers: opcodes with types of result and operands that need no cast."""
 
@@ -45,9 +49,11 @@ _EXACT = 1 << 11  # every integer up to here is exact in every real type
 def type_check(func: Func, cx: PassCx) -> bool:
     """Insert the casts that operands need; truediv becomes div."""
     checker = _Checker(func, cx.default_fp)
-    changed = False
-    for block in all_blocks(func.body):
-        changed |= checker.block(block)
+    ops = cx.ops()
+    wrong = checker.wrong(ops)
+    for block in outer_first([op for op in ops.ops if op in wrong] if wrong else ()):
+        checker.block(block, wrong)
+    changed = bool(wrong)
     if func.stage == "lowered":
         func.stage = "typed"
         changed = True
@@ -60,58 +66,58 @@ class _Checker:
         self.default_fp = default_fp
         self.right = _right.setdefault(default_fp, set())
 
-    def block(self, block: Block) -> bool:
-        """Check the ops of one block; True if any changed."""
-        ruled, plain = _RULED, _PLAIN
-        changed = False
-        out: list[Op] = []
-        append = out.append
-        for op in block.ops:
-            code = op.code
-            if ruled[code]:
-                if plain[code]:
-                    a, b = op.args
-                    t = op.type
-                    if not (a.type is t and b.type is t):
-                        changed |= self.operands(op, block, out)
-                else:
-                    if code == C.TRUEDIV:
-                        op.code = C.DIV
-                        changed = True
-                    changed |= self.operands(op, block, out)
-            append(op)
-        if changed:
-            block.ops = out
-        return changed
+    def wrong(self, ops: OpList) -> set[Op]:
+        """The ops with operands that need a cast, and each truediv."""
+        found = {
+            op for op in ops.of(_PLAIN)
+            if op.args[0].type is not op.type or op.args[1].type is not op.type
+        }  # fmt: skip
+        right = self.right
+        for op in ops.of(_RULED):
+            if (op.code, op.type, tuple([a.type for a in op.args])) in right:
+                continue
+            if op.code == C.TRUEDIV or self.wanted(op):
+                found.add(op)
+        return found
 
-    def operands(self, op: Op, block: Block, out: list[Op]) -> bool:
-        """Make the operands of ``op`` right; casts go to ``out``."""
-        args = op.args
-        types = tuple([a.type for a in args])
-        key = (op.code, op.type, types)
-        if key in self.right:
-            return False
-        new: list[Op] | None = None
-        for i, a in enumerate(args):
-            if op.code == C.RETURN:
+    def wanted(self, op: Op) -> list[tuple[int, Type]]:
+        """The operands of ``op`` that need a cast, by number, with their types."""
+        code = op.code
+        types = tuple([a.type for a in op.args])
+        found: list[tuple[int, Type]] = []
+        for i, t in enumerate(types):
+            if code == C.RETURN:
                 wanted = self.func.results[i]
-            elif op.code == C.CALL:
+            elif code == C.CALL:
                 wanted = self.func.callees[op.attr].args[i].type
             else:
-                wanted = operand_type(op.code, i, types, op.type, self.default_fp)
-            if wanted is None or wanted is a.type:
-                continue
-            if new is None:
-                new = list(args)
+                wanted = operand_type(code, i, types, op.type, self.default_fp)
+            if wanted is not None and wanted is not t:
+                found.append((i, wanted))
+        if not found and code not in (C.RETURN, C.CALL):  # whose types are those of a signature
+            self.right.add((code, op.type, types))
+        return found
+
+    def block(self, block: Block, wrong: set[Op]) -> None:
+        """Make the operands of those ops of a block right that are in ``wrong``."""
+        out: list[Op] = []
+        for op in block.ops:
+            if op in wrong:
+                if op.code == C.TRUEDIV:
+                    op.code = C.DIV
+                self.operands(op, block, out)
+            out.append(op)
+        block.ops = out
+
+    def operands(self, op: Op, block: Block, out: list[Op]) -> None:
+        """Cast the operands of ``op`` that need it; the casts go to ``out``."""
+        new = list(op.args)
+        for i, wanted in self.wanted(op):
+            a = new[i]
             if op.code == C.EXTERNAL_PTR and op.attr == "clamp":
                 a = self.saturated(a, op, block, out)
             new[i] = self.cast(a, wanted, op, block, out)
-        if new is None:
-            if op.code not in (C.RETURN, C.CALL):  # whose types are those of a signature
-                self.right.add(key)
-            return False
         op.args = tuple(new)
-        return True
 
     def saturated(self, index: Op, user: Op, block: Block, out: list[Op]) -> Op:
         """``index`` limited to what i32 holds from 0 on: it is clamped, so it must not wrap."""

@@ -51,7 +51,12 @@ __all__ = ["unreachable_code_elimination"]
 @register("unreachable_code_elimination", optional=True, silent=True)
 def unreachable_code_elimination(func: Func, cx: PassCx) -> bool:
     """Delete code that cannot run: constant ifs, code after a jump, empty ranges."""
-    if not any(map(_may_change, cx.ops().of(_MASK))):
+    ops = cx.ops()
+    if not (
+        C.CONST in [op.args[0].code for op in ops.of(_IFS)]
+        or any(map(_may_end, ops.of(_JUMPS)))
+        or any(map(_is_empty, ops.of(_RANGES)))
+    ):
         return False
     sweep = _Sweep(func.roots())
     sweep.block(func.body)
@@ -61,35 +66,51 @@ def unreachable_code_elimination(func: Func, cx: PassCx) -> bool:
 _INTERESTING = [
     C.END[code] or C.CONTROL[code] or code == C.WHILE_CONTROL for code in range(C.COUNT)
 ]
-_MASK = code_mask(_INTERESTING)
-
-
-def _may_change(op: Op) -> bool:
-    """True if ``op`` may be what something is deleted for; in most runs none is."""
-    code = op.code
-    if code == C.IF or code == C.WHILE_CONTROL:
-        return op.args[0].code == C.CONST
-    if C.END[code] and code != C.BOUNDS:
-        return _may_end(op)
-    return _is_empty(op)
+_IFS = code_mask(code == C.IF for code in range(C.COUNT))
+_JUMPS = code_mask(
+    (C.END[code] and code != C.BOUNDS) or code == C.WHILE_CONTROL for code in range(C.COUNT)
+)
+_RANGES = code_mask(code in (C.RANGE_FOR, C.BOUNDS) for code in range(C.COUNT))
 
 
 def _may_end(jump: Op) -> bool:
-    """True if ops follow a jump or the if that it ends, or if the iteration ends there anyway."""
-    block = jump.block
-    if block is None or block.owner is None or block.ops[-1] is not jump:
-        return True
-    owner = block.owner
-    if owner.code == C.IF and all(r.ops and C.END[r.ops[-1].code] for r in owner.regions):
-        return True
-    while jump.code == C.CONTINUE and owner.code == C.IF:
-        block = owner.block
-        if block is None or block.owner is None:
-            return True
-        if block.ops[-1] is not owner:
+    """True if something is deleted for a jump: ops that follow it, or an if that it ends, or the
+    jump, where the iteration ends anyway, or the loop, if it always leaves in the first one."""
+    if jump.code == C.WHILE_CONTROL:
+        if jump.args[0].code != C.CONST:
             return False
+        if jump.args[0].attr:
+            return True
+    op = jump
+    while True:
+        block = op.block
+        assert block is not None
+        if block.ops[-1] is not op:
+            return op is jump or all(map(_ends, op.regions))
         owner = block.owner
-    return jump.code == C.CONTINUE
+        if owner is None:
+            return False
+        if owner.code != C.IF:
+            break
+        op = owner
+    if jump.code == C.WHILE_CONTROL:
+        return owner.code == C.WHILE and _runs_once(block)
+    return jump.code == C.CONTINUE and C.LOOP[owner.code]
+
+
+def _ends(block: Block) -> bool:
+    """True if the end of a block is not reached, as its last op leaves."""
+    if not block.ops:
+        return False
+    last = block.ops[-1]
+    if last.code == C.IF:
+        return all(map(_ends, last.regions))
+    return C.END[last.code] or _leaves(last)
+
+
+def _leaves(op: Op) -> bool:
+    """True for a while_control that always leaves."""
+    return op.code == C.WHILE_CONTROL and op.args[0].code == C.CONST and not op.args[0].attr
 
 
 class _Sweep:
@@ -202,10 +223,7 @@ def _runs_once(body: Block) -> bool:
     """True if a while's body ends in leaving it, and has no other way to leave or to repeat."""
     if not body.ops:
         return False
-    last = body.ops[-1]
-    if last.code != C.WHILE_CONTROL or last.args[0].code != C.CONST or last.args[0].attr:
-        return False
-    return not _has_jumps(body.ops[:-1])
+    return _leaves(body.ops[-1]) and not _has_jumps(body.ops[:-1])
 
 
 def _has_jumps(ops: list[Op]) -> bool:

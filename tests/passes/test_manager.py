@@ -314,6 +314,21 @@ def test_a_pass_that_needs_one_run_is_not_called_twice(bad_pass):
     assert calls == ["once", "rough", "once"]
 
 
+def test_a_pass_may_state_what_it_keeps_run_by_run(bad_pass):
+    calls, keeping = [], [(), ("quiet", "some"), ("some",)]
+
+    def some(func, cx):
+        cx.keep(*keeping.pop())
+        return not calls.append("some")
+
+    bad_pass("quiet", lambda func, cx: bool(calls.append("quiet")))
+    bad_pass("some", some)
+    cx = passes.PassCx(kernel(), CompileConfig())
+    for name in ("quiet", "some", "some", "quiet", "some", "quiet", "some"):
+        cx.run_pass(name)
+    assert calls == ["quiet", "some", "quiet"]
+
+
 def test_a_pass_is_left_out_of_kernels_without_what_it_needs(bad_pass, monkeypatch):
     calls = []
     needs = {"one": (C.ATOMIC_ADD, 1), "two": (C.ATOMIC_ADD, 2), "random": (C.RAND, 1)}

@@ -14,11 +14,12 @@ map of replacements reaches every use.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from ...analysis.uses import code_mask
-from ...ir import UNKNOWN, Block, Func, Op
+from ...ir import UNKNOWN, Func, Op
 from ...ir import codes as C
 from ...named_tuple import NamedTuple
 from ...types import DataType, Type, normalize, void
@@ -26,7 +27,8 @@ from ...types import DataType, Type, normalize, void
 if TYPE_CHECKING:
     from ..manager import PassCx
 
-__all__ = ["DROP", "Rewriter", "Rule", "Table", "apply_rules", "rule_table"]
+__all__ = ["DROP", "Near", "Rewriter", "Rule", "Table", "apply_rules", "keep_merged",
+           "rule_table"]  # fmt: skip
 
 Rule = Callable[[Op, "Rewriter"], Op | None]
 
@@ -37,34 +39,61 @@ _MAX_CHAIN = 8
 """The most changes of one op in a sweep; the rest waits for the next round."""
 
 
+Near = Callable[[Iterable[Op]], list[Op]]
+"""Leaves out ops that no rule fires for, by a look at their operands: most ops are none."""
+
+
 class Table(NamedTuple):
-    """rules: by opcode. mask: the opcodes with rules, see `code_mask`."""
+    """rules: by opcode. mask: the opcodes with rules, see `code_mask`. near: see `Near`."""
 
     rules: list[tuple[Rule, ...]]
     mask: bytes
+    near: Near
 
 
-def rule_table(rules: Mapping[int, tuple[Rule, ...]]) -> Table:
+def rule_table(rules: Mapping[int, tuple[Rule, ...]], near: Near) -> Table:
     """The table of ``rules``, which are by opcode."""
     found = [rules.get(code, ()) for code in range(C.COUNT)]
-    return Table(found, code_mask(found))
+    return Table(found, code_mask(found), near)
+
+
+_OF_EQUALS = [
+    C.COMPARE[code] or code in (C.SUB, C.DIV, C.FLOORDIV, C.MOD, C.FLOORMOD, C.MIN, C.MAX,
+                                C.BIT_AND, C.BIT_OR, C.BIT_XOR, C.SELECT, C.RANGE_FOR, C.BOUNDS)
+    for code in range(C.COUNT)
+]  # fmt: skip
+
+
+def keep_merged(cx: PassCx, users: Iterable[Op]) -> None:
+    """`PassCx.keep` what may be kept after operands of ``users`` have become ops of the same value,
+    opcode and type, and those that they were have gone, and nothing else has changed."""
+    cx.keep("constant_fold", "die", "extract_constant")
+    if not any(map(_may_be_of_equals, users)):
+        cx.keep("alg_simp", "binary_op_simplify")
+        # Where nothing was unused before, no op goes that ends a block, with a jump before it.
+        if cx.was_idle("die"):
+            cx.keep("unreachable_code_elimination")
+
+
+def _may_be_of_equals(op: Op) -> bool:
+    """True if an op has the same operand twice, as in ``x - x``, or may be ``x - (x & y)``."""
+    args = op.args
+    return _OF_EQUALS[op.code] and (len(set(args)) < len(args) or op.code in (C.SUB, C.BIT_AND))
 
 
 class Rewriter:
     """The tools of a rule: constants, new ops, and ways to turn its op into another.
 
     fast_math: the config's; rules about floats that change results for NaN, infinities, signed
-    zeros or the last bit check it. cx: for remarks. first: the rule that fired first, with the op
-    and its result; the sweep does nothing up to there.
+    zeros or the last bit check it. cx: for remarks.
     """
 
-    __slots__ = ("cx", "fast_math", "first", "func", "op", "pending", "repl")
+    __slots__ = ("cx", "fast_math", "func", "op", "pending", "repl")
 
     def __init__(self, func: Func, cx: PassCx) -> None:
         self.func = func
         self.cx = cx
         self.fast_math = cx.config.fast_math
-        self.first: tuple[Op, Op, Rule] | None = None
         self.repl: dict[Op, Op] = {}
         self.pending: list[Op] = []
         self.op: Op = DROP
@@ -109,55 +138,50 @@ def apply_rules(func: Func, cx: PassCx, table: Table) -> bool:
     """Apply the rules in ``table`` once to every op of ``func``; True if any fired."""
     rw = Rewriter(func, cx)
     rules = table.rules
-    for op in cx.ops().of(table.mask):
+    ops = cx.ops()
+    for op in table.near(ops.of(table.mask)):
         rw.op = op
         for rule in rules[op.code]:
             if (result := rule(op, rw)) is not None:
-                rw.first = (op, result, rule)
-                _sweep(func.body, rw, rules)
+                result = _fired(op, result, rule, rw, rules)
+                _sweep(ops.ops, ops.ops.index(op), result, rw, rules)
                 return True
     return False
 
 
-def _sweep(block: Block, rw: Rewriter, rules: list[tuple[Rule, ...]]) -> None:
+def _sweep(
+    ops: list[Op], first: int, result: Op | None, rw: Rewriter, rules: list[tuple[Rule, ...]]
+) -> None:
+    """Apply the rules to the ops after the first one that a rule fired for, with ``result``."""
     repl = rw.repl
     get = repl.get
-    out: list[Op] | None = None  # the new list, once it differs from the old one
-    for index, op in enumerate(block.ops):
-        result: Op | None = None
-        if rw.first is not None:
-            if op is rw.first[0]:
-                result = _fired(*rw.first, rw, rules)
-                rw.first = None
-        else:
-            if repl:
-                args = op.args
-                for a in args:
-                    if a in repl:
-                        op.args = tuple([get(x, x) for x in args])
-                        break
+    edits: dict[Op, list[Op]] = {}  # what takes the place of an op
+    for op in islice(ops, first, None):
+        if repl:
+            args = op.args
+            for a in args:
+                if a in repl:
+                    op.args = tuple([get(x, x) for x in args])
+                    break
+        if result is None:
             for rule in rules[op.code]:
                 rw.op = op
                 if (result := rule(op, rw)) is not None:
                     result = _fired(op, result, rule, rw, rules)
                     break
-        if result is None or (result is op and not rw.pending):
-            if out is not None:
-                out.append(op)
-        else:
-            if out is None:
-                out = block.ops[:index]
-            out += rw.pending
-            rw.pending.clear()
-            if result is op:
-                out.append(op)
-            elif result is not DROP:
+            else:
+                continue
+        if result is not op:
+            edits[op] = rw.pending[:]
+            if result is not DROP:
                 repl[op] = result
-        if op.regions:
-            for region in op.regions:
-                _sweep(region, rw, rules)
-    if out is not None:
-        block.ops = out
+        elif rw.pending:
+            edits[op] = [*rw.pending, op]
+        rw.pending.clear()
+        result = None
+    for block in dict.fromkeys([op.block for op in edits]):
+        assert block is not None
+        block.ops = [new for op in block.ops for new in edits.get(op, (op,))]
 
 
 def _fired(op: Op, result: Op, rule: Rule, rw: Rewriter, rules: list[tuple[Rule, ...]]) -> Op:
