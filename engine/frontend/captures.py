@@ -252,11 +252,14 @@ class Captures:
         self, route: _Route, fb: FuncBuilder, node: ast.AST, opaque: str = "", impure: Severity = ""
     ) -> None:
         decl, origin, path, value = route
+        if opaque:
+            fb.calls.forget()
         key = decl, path
         old = self._found.get(key)
         static = fb.static > 0
         if old is not None:
             if not old[6] and not opaque and not _alike(old[1], value):
+                fb.calls.forget()
                 opaque = "it has changed while the kernel was compiled"
                 self._found[key] = (*old[:6], opaque, old[7])
                 return

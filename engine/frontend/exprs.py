@@ -32,7 +32,13 @@ def _constant(fb: FuncBuilder, node: ast.Constant) -> Any:
 
 @expression(ast.Name)
 def _name(fb: FuncBuilder, node: ast.Name) -> Any:
-    value = fb.lookup(node)
+    name = node.id
+    for scope in reversed(fb.context.scopes):
+        if name in scope:
+            value = scope[name]
+            break
+    else:
+        value = fb.lookup(node)
     kind = value.__class__
     if kind is Op:
         return fb.load(value, node) if value.type.is_ptr else value

@@ -27,6 +27,7 @@ from ..signals import of_signal_handler
 from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, i64, u1, void
 from ..types.later import NotYetError
 from .captured import known
+from .copies import is_settled
 from .func_builder import FuncBuilder
 from .matrices import element, elementwise, matrix_attribute, rows
 from .records import instance_attribute, record_attribute, struct_attribute
@@ -452,6 +453,8 @@ def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = 
         if node.attr in _OF_PYTHON_SCOPE:
             text = f"AssertionError: {node.attr} cannot be called in Quadrants-scope"
             raise fb.error(QuadrantsCompilationError, text, node, "call it from Python")
+    if not is_settled(base, node.attr):
+        fb.calls.forget()
     try:
         found = getattr(base, node.attr)
     except NotYetError as error:

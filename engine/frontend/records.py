@@ -18,6 +18,7 @@ import numpy as np
 from ..frozen import Frozen, is_dataclass
 from ..types import FieldHandle, StructFieldHandle, is_data_oriented
 from .captured import known
+from .copies import is_settled
 from .declared import members_of, scalar_type
 from .func_builder import FuncBuilder
 from .registry import INTRINSICS
@@ -121,6 +122,8 @@ def instance_attribute(
     path = (*instance.path, name)
     shown = f"{instance.name}.{name}"
     owner = instance.instance
+    if not is_settled(owner, name):
+        fb.calls.forget()
     found: Any = unwrapped(fb.python(node, getattr, owner, name))
     if _is_func(found):
         fb.captures.member(fb, instance.arg, path, found, node, keep)
