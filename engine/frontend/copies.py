@@ -194,7 +194,11 @@ class Calls:
         copier.write(walk.ops, fb.block)
         fb.func.next_id += walk.end - walk.first - len(walk.added)
         for loc, scope, decl in walk.made[1:]:
-            made = Made(copier.loc(loc), {k: copier.value(v) for k, v in scope.items()}, decl)
+            made = Made(
+                copier.locs.get(loc) or copier.loc(loc),
+                {k: copier.value(v) for k, v in scope.items()},
+                decl,
+            )
             self.made.append(made)
         return copier.value(walk.result)
 
@@ -219,8 +223,18 @@ class _Copier:
             number = op.id + shift
             if added:
                 number -= bisect_left(added, op.id)
+            args = op.args
+            # Nearly all ops have one or two: a list would cost as much as the op.
+            if len(args) == 1:
+                first = args[0]
+                args = (get(first, first),)
+            elif len(args) == 2:
+                first, second = args
+                args = get(first, first), get(second, second)
+            elif args:
+                args = tuple([get(a, a) for a in args])
             copy = known[op] = Op(
-                op.code, op.type, tuple([get(a, a) for a in op.args]), op.attr, (), number, block,
+                op.code, op.type, args, op.attr, (), number, block,
                 locs[loc] if loc in locs else self.loc(loc),
             )  # fmt: skip
             append(copy)
@@ -231,16 +245,13 @@ class _Copier:
 
     def loc(self, loc: Loc) -> Loc:
         """The location in the function that is inlined at the other call."""
-        found = self.locs.get(loc)
-        if found is None:
-            parent = loc.parent
-            found = loc
-            if parent is not None:
-                found = get_loc(
-                    loc.file, loc.line, loc.col, loc.end_line, loc.end_col, loc.func,
-                    self.loc(parent),
-                )  # fmt: skip
-            self.locs[loc] = found
+        locs, parent = self.locs, loc.parent
+        if parent is None:
+            return loc
+        at = locs[parent] if parent in locs else self.loc(parent)
+        found = locs[loc] = get_loc(
+            loc.file, loc.line, loc.col, loc.end_line, loc.end_col, loc.func, at
+        )
         return found
 
     def value(self, value: Any) -> Any:
@@ -264,7 +275,10 @@ class _Copier:
 def is_settled(base: Any, name: str) -> bool:
     """True if reading an attribute again finds what was found before: it runs no code."""
     kind: Any = base.__class__
+    if kind in _SETTLED:
+        return True
     if f"{kind.__module__}.".startswith(_ENGINE) or isinstance(base, enum.Enum):
+        _SETTLED.add(kind)
         return True
     if kind is ModuleType:
         return name in base.__dict__
@@ -278,6 +292,8 @@ def is_settled(base: Any, name: str) -> bool:
     return of_class.__class__ in _STEADY or not hasattr(of_class, "__get__")
 
 
+_SETTLED: Final = set[type]()
+"""Classes whose objects run no code of the program's own."""
 _STEADY: Final = frozenset((FunctionType, MemberDescriptorType, BuiltinFunctionType))
 _ENGINE: Final = __name__.removesuffix("frontend.copies")
 

@@ -39,6 +39,7 @@ from ..types import (
     DataType,
     Type,
     parse_type,
+    promote,
     u1,
     void,
 )  # fmt: skip
@@ -76,6 +77,7 @@ _USEFUL: Final = frozenset((
 """Builtins that are worth suggesting to a user who has mistyped a name."""
 
 
+_PROMOTES: Final = [info.result == "promote" for info in C.CODES]
 _OF_C: Final = (BuiltinFunctionType, type)
 _NUMBERS: Final = frozenset((bool, float, int))
 
@@ -378,8 +380,11 @@ class FuncBuilder(MemoryAccess):
     ) -> Op:  # fmt: skip
         """Append an op; without ``type`` it has the one of `typerules`."""
         if type is None:
-            types = tuple([a.type for a in args])
-            type = result_type(code, types, self.default_fp) or void
+            if _PROMOTES[code]:
+                type = promote(args[0].type, args[1].type)
+            else:
+                types = tuple([a.type for a in args])
+                type = result_type(code, types, self.default_fp) or void
         locs = self.context.locs
         func = self.func
         number = func.next_id

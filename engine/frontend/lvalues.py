@@ -241,7 +241,9 @@ def _index_values(fb: FuncBuilder, node: ast.Subscript) -> list[tuple[Any, ast.e
             raise fb.syntax_error(text, n, "index one element, or loop over the range")
         at = n.value if isinstance(n, ast.Starred) else n
         value = fb.expr(at)
-        if isinstance(value, _SPREAD):
+        if value.__class__ is Op:
+            out.append((value, at))
+        elif isinstance(value, _SPREAD):
             out.extend((v, at) for v in spread(fb, value, at))
         elif value is not None or len(nodes) > 1:
             out.append((value, at))
@@ -264,6 +266,9 @@ def index_ops(
         )  # fmt: skip
     out: list[Op] = []
     for k, (value, at) in enumerate(values):
+        if value.__class__ is Op and value.type.is_int and value.code != C.CONST:  # most are
+            out.append(value)
+            continue
         known = value.attr if isinstance(value, Op) and value.code == C.CONST else value
         if not negative and isinstance(known, _INTEGERS) and known < 0:
             text = "Negative indices are not supported in Quadrants kernels."
