@@ -214,8 +214,8 @@ class Captures:
     """
 
     __slots__ = (
-        "_bases", "_found", "_routes", "accepted", "followed", "kernel", "language", "seen",
-        "seen_static",
+        "_bases", "_found", "_named", "_routes", "accepted", "followed", "kernel", "language",
+        "seen", "seen_static",
     )  # fmt: skip
 
     def __init__(self, kernel: KernelDecl) -> None:
@@ -231,6 +231,8 @@ class Captures:
         """The same, for nodes in ``qd.static``."""
         self._bases: dict[ast.AST, tuple[Any, int]] = {}
         """The object of the last read of each attribute node, and how many routes led to it."""
+        self._named: dict[tuple[ast.AST, bool], tuple[Any, Any]] = {}
+        """The root and the value of the last path of names at each node."""
         self.followed: Final[dict[Any, bool]] = {}
         """The calls of Python functions that `pure_calls` has looked at."""
         self.accepted: Any = None
@@ -297,6 +299,11 @@ class Captures:
         self, fb: FuncBuilder, path: tuple[str, ...], root: Any, value: Any, node: ast.AST
     ) -> None:  # fmt: skip
         """A path of names was followed from ``root`` without evaluating anything to ``value``."""
+        at = node, fb.static > 0
+        of, before = self._named.get(at, (None, None))
+        if of is root and before is value:
+            return
+        self._named[at] = root, value
         language = isinstance(root, ModuleType) and is_of_language(root)
         if language:
             base = root

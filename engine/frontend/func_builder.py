@@ -312,9 +312,8 @@ class FuncBuilder(MemoryAccess):
 
         Results that a cache cannot compare are recorded: see `computed`.
         """
-        numbers = (
-            fn.__class__ in _OF_C and fn in ON_NUMBERS and _NUMBERS.issuperset(map(type, args))
-        )
+        kind: Any = fn.__class__  # others need not be hashable
+        numbers = kind in _OF_C and fn in ON_NUMBERS and _NUMBERS.issuperset(map(type, args))
         known = not numbers and self.captures.computed(self, fn, args, node)
         return self._run(node, fn, args, kwargs, known)
 

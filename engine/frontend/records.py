@@ -77,11 +77,14 @@ def record_attribute(
     """
     name, cls = node.attr, record.spec_key.cls
     members = record.spec_key.members
+    path = (*record.path, name)
+    bound = fb.bound_values.get((record.arg, path))
+    if bound is not None:
+        return bound
     if name not in members:
         found = _of_class(fb, node, record, cls, list(members))
-        fb.captures.member(fb, record.arg, (*record.path, name), found, node, keep)
+        fb.captures.member(fb, record.arg, path, found, node, keep)
         return BoundFunc(found, record) if _is_func(found) else found
-    path = (*record.path, name)
     shown = f"{record.name}.{name}"
     spec_key = members[name]
     if isinstance(spec_key, Unusable):
