@@ -65,7 +65,7 @@ _KEPT: Final = (DataType, FieldHandle, NdarrayRef, RecordValue, StructFieldHandl
 
 
 class Kind(NamedTuple):
-    """What a walk depends on. operands: the ops among the arguments, in the order of the key."""
+    """The part of a call that a walk depends on. operands: the ops among the arguments, in order."""
 
     key: tuple[Any, ...]
     operands: dict[Op, int]
@@ -299,7 +299,7 @@ _ENGINE: Final = __name__.removesuffix("frontend.copies")
 
 
 def _part(fb: FuncBuilder, value: Any, operands: dict[Op, int]) -> Any:
-    """What a walk may depend on in the value of a parameter."""
+    """The part of a parameter's value that a walk may depend on."""
     kind: Any = value.__class__
     if kind is Op:
         return _operand(fb, value, operands)
@@ -329,7 +329,7 @@ def _part(fb: FuncBuilder, value: Any, operands: dict[Op, int]) -> Any:
 
 
 def _operand(fb: FuncBuilder, op: Op, operands: dict[Op, int]) -> Any:
-    """What a walk may depend on in an op: that two are the same, too."""
+    """The part of an op that a walk may depend on: also that two are the same."""
     number, code, t = operands.setdefault(op, len(operands)), op.code, op.type
     if code == C.CONST:
         value = op.attr
@@ -337,6 +337,7 @@ def _operand(fb: FuncBuilder, op: Op, operands: dict[Op, int]) -> Any:
     if code == C.ARG_ADDR:
         return t, number, op.id
     if t.is_ptr:
-        at_root = code == C.ALLOCA and fb.func.is_root(op.block)
-        return t, number, code, at_root
+        if code == C.ARRAY_ALLOCA:
+            return t, number, code, op.attr.space
+        return t, number, code, code == C.ALLOCA and fb.func.is_root(op.block)
     return t, number, code == C.LOOP_INDEX
