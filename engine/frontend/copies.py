@@ -65,7 +65,7 @@ _KEPT: Final = (DataType, FieldHandle, NdarrayRef, RecordValue, StructFieldHandl
 
 
 class Kind(NamedTuple):
-    """The part of a call that a walk depends on. operands: the ops among the arguments, in order."""
+    """The part of a call that a walk depends on. operands: the ops in the arguments, in order."""
 
     key: tuple[Any, ...]
     operands: dict[Op, int]
