@@ -164,5 +164,5 @@ def _build(
     seconds = time.perf_counter() - started
     return BuildResult(
         func, fb.notices, tuple(fb.bindings), tuple(fb.used), seconds, (decl, *fb.funcs),
-        fb.captures, fb.passed,
+        fb.captures, {made.loc: made.scope for made in fb.calls.made},
     )  # fmt: skip

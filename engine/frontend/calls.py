@@ -344,6 +344,7 @@ def _static_print(fb: FuncBuilder, node: ast.Call, name: str, fn: Any) -> None:
     values = fb.static_values(node.args)
     kwargs = {k.arg: fb.expr(k.value) for k in node.keywords if k.arg}
     shown = [_shown(v) for v in values]
+    fb.calls.forget()
     if not fb.quiet:
         fb.python(node, cast("Callable[..., None]", print), *shown, **kwargs)
 

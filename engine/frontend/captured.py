@@ -8,13 +8,13 @@ intrinsics.
 from __future__ import annotations
 
 import ast
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, Final, cast
 
 import numpy as np
 
 from ..ir import Op
-from ..types import TensorHandle
+from ..types import DataType, TensorHandle
 from .conversion import free_struct, made_struct
 from .func_builder import FuncBuilder
 from .matrices import as_matrix, uniform
@@ -24,7 +24,7 @@ from .values import InstanceValue, MatrixValue, NdarrayRef, RecordValue, StructV
 __all__ = ["known"]
 
 _PLAIN: Final = frozenset((
-    bool, int, float, str, tuple, list, dict, type, type(None), ModuleType,
+    bool, int, float, str, tuple, list, dict, type, type(None), DataType, FunctionType, ModuleType,
     InstanceValue, MatrixValue, NdarrayRef, Op, RecordValue, StructValue,
 ))  # fmt: skip
 

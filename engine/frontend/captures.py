@@ -214,14 +214,15 @@ class Captures:
     """
 
     __slots__ = (
-        "_bases", "_found", "_routes", "accepted", "followed", "kernel", "language", "seen",
-        "seen_static",
+        "_bases", "_found", "_named", "_routes", "accepted", "followed", "kernel", "language",
+        "seen", "seen_static",
     )  # fmt: skip
 
     def __init__(self, kernel: KernelDecl) -> None:
         self.kernel: Final = kernel
         self._found: dict[tuple[_Decl, tuple[str, ...]], _Record] = {}
-        self._routes: dict[int, list[_Route]] = {}
+        self._routes: dict[int, dict[tuple[Any, ...], _Route]] = {}
+        """Those to each object by its id, and by what they are without it; the last one is last."""
         self.language: Final[dict[tuple[str, str], Any]] = {}
         """(module, name) -> the value that the language had there; a program may replace it."""
         self.seen: dict[ast.AST, Any] = {}
@@ -230,6 +231,8 @@ class Captures:
         """The same, for nodes in ``qd.static``."""
         self._bases: dict[ast.AST, tuple[Any, int]] = {}
         """The object of the last read of each attribute node, and how many routes led to it."""
+        self._named: dict[tuple[ast.AST, bool], tuple[Any, Any]] = {}
+        """The root and the value of the last path of names at each node."""
         self.followed: Final[dict[Any, bool]] = {}
         """The calls of Python functions that `pure_calls` has looked at."""
         self.accepted: Any = None
@@ -252,11 +255,14 @@ class Captures:
         self, route: _Route, fb: FuncBuilder, node: ast.AST, opaque: str = "", impure: Severity = ""
     ) -> None:
         decl, origin, path, value = route
+        if opaque:
+            fb.calls.forget()
         key = decl, path
         old = self._found.get(key)
         static = fb.static > 0
         if old is not None:
             if not old[6] and not opaque and not _alike(old[1], value):
+                fb.calls.forget()
                 opaque = "it has changed while the kernel was compiled"
                 self._found[key] = (*old[:6], opaque, old[7])
                 return
@@ -293,6 +299,11 @@ class Captures:
         self, fb: FuncBuilder, path: tuple[str, ...], root: Any, value: Any, node: ast.AST
     ) -> None:  # fmt: skip
         """A path of names was followed from ``root`` without evaluating anything to ``value``."""
+        at = node, fb.static > 0
+        of, before = self._named.get(at, (None, None))
+        if of is root and before is value:
+            return
+        self._named[at] = root, value
         language = isinstance(root, ModuleType) and is_of_language(root)
         if language:
             base = root
@@ -313,9 +324,6 @@ class Captures:
         self, fb: FuncBuilder, base: Any, name: str, value: Any, node: ast.AST, keep: bool
     ) -> None:
         """Record that ``value`` was read from a Python object; see `name`."""
-        if isinstance(base, ModuleType) and is_of_language(base) and _is_own(name, value):
-            self._of_language(fb, base, name, value, node)
-            return
         known = self._routes.get(id(base))
         seen = self.seen_static if fb.static else self.seen
         # Another name may have been given to the object since this node was looked at.
@@ -324,13 +332,17 @@ class Captures:
         if before == names and of is base and seen.get(node, self) is value:
             return
         seen[node], self._bases[node] = value, (base, names)
+        if isinstance(base, ModuleType) and is_of_language(base) and _is_own(name, value):
+            self._of_language(fb, base, name, value, node)
+            return
         why = array_attribute_doubt(base, name)
         if why:
             self.opaque(fb, base, node, why)
         if known is not None:
             whole = value is ABSENT or _is_whole(value)
             # A local name may stand for the object by any of the paths that lead to it.
-            for decl, origin, path, _ in known if _is_local(fb, node) else known[-1:]:
+            routes = list(known.values())
+            for decl, origin, path, _ in routes if _is_local(fb, node) else routes[-1:]:
                 route = (decl, origin, (*path, name), value)
                 if not whole:
                     self._put(route)
@@ -352,7 +364,7 @@ class Captures:
         if inlined or isinstance(value, ModuleType):
             known = self._routes.get(id(base))
             if known is not None:
-                decl, origin, path, _ = known[-1]
+                decl, origin, path, _ = next(reversed(known.values()))
                 route = (decl, origin, (*path, name), value)
                 self._put(route)
                 if inlined:
@@ -364,15 +376,14 @@ class Captures:
 
     def _put(self, route: _Route) -> None:
         """``route`` is the last that led to its object."""
-        known = self._routes.setdefault(id(route[3]), [])
+        known = self._routes.setdefault(id(route[3]), {})
         key = route[:3]
-        if not known or known[-1][:3] != key:
-            known[:] = [one for one in known if one[:3] != key]
-            known.append(route)
+        known.pop(key, None)
+        known[key] = route
 
     def routes(self, value: Any) -> tuple[_Route, ...]:
         """The routes to an object that are known so far."""
-        return tuple(self._routes.get(id(value), ()))
+        return tuple(self._routes.get(id(value), {}).values())
 
     def member(
         self,

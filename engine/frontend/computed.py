@@ -74,6 +74,13 @@ def _functions_of(module: ModuleType, names: str = "") -> frozenset[Any]:
     return frozenset(fn for fn in found if isinstance(fn, BuiltinFunctionType | type))
 
 
+ON_NUMBERS: Final = frozenset((bool, float, int)) | _functions_of(
+    operator,
+    "add and_ eq floordiv ge gt invert le lshift lt mod mul ne neg not_ or_ pos pow rshift sub "
+    "truediv xor",
+)
+"""Operations about which there is no doubt if all operands are numbers of Python."""
+
 _CALLS: Final = (
     _functions_of(
         builtins,

@@ -32,7 +32,13 @@ def _constant(fb: FuncBuilder, node: ast.Constant) -> Any:
 
 @expression(ast.Name)
 def _name(fb: FuncBuilder, node: ast.Name) -> Any:
-    value = fb.lookup(node)
+    name = node.id
+    for scope in reversed(fb.context.scopes):
+        if name in scope:
+            value = scope[name]
+            break
+    else:
+        value = fb.lookup(node)
     kind = value.__class__
     if kind is Op:
         return fb.load(value, node) if value.type.is_ptr else value
@@ -50,10 +56,11 @@ def _name(fb: FuncBuilder, node: ast.Name) -> Any:
 @expression(ast.BinOp)
 def _binop(fb: FuncBuilder, node: ast.BinOp) -> Any:
     # A sum of many terms is deep on the left: go down and up without recursion.
-    chain = [node]
-    while isinstance(chain[-1].left, ast.BinOp):
-        chain.append(chain[-1].left)
-    value = fb.expr(chain[-1].left)
+    chain, left = [node], node.left
+    while isinstance(left, ast.BinOp):
+        chain.append(left)
+        left = left.left
+    value = fb.expr(left)
     for n in reversed(chain):
         right = fb.expr(n.right)
         row = BINARY.get(type(n.op))

@@ -17,7 +17,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Iterable, Sequence
-from types import ModuleType
+from types import BuiltinFunctionType, ModuleType
 from typing import Any, Final, NoReturn, TypeVar, cast
 
 import numpy as np
@@ -39,10 +39,13 @@ from ..types import (
     DataType,
     Type,
     parse_type,
+    promote,
     u1,
     void,
 )  # fmt: skip
 from .captures import Captures
+from .computed import ON_NUMBERS
+from .copies import Calls
 from .func_context import MISSING, FuncContext, RegionScope
 from .memory_access import MemoryAccess, Saved
 from .registry import EXPR, INTRINSICS, STMT, visitor
@@ -74,6 +77,11 @@ _USEFUL: Final = frozenset((
 """Builtins that are worth suggesting to a user who has mistyped a name."""
 
 
+_PROMOTES: Final = [info.result == "promote" for info in C.CODES]
+_OF_C: Final = (BuiltinFunctionType, type)
+_NUMBERS: Final = frozenset((bool, float, int))
+
+
 class Notice(NamedTuple):
     """A warning of the frontend. category: a Python warning class, or None for the log.
 
@@ -91,13 +99,12 @@ class FuncBuilder(MemoryAccess):
 
     depth: how many regions of run time the walk is in; 0 is the top level of the kernel.
     static: how many ``qd.static(...)`` the walk is in. quiet: `static_print` prints nothing.
-    checkpoints: the user's names of those met so far. passed: by the location of each inlined call,
-    the values of its parameters.
+    checkpoints: the user's names of those met so far. calls: those that were inlined.
     """
 
     __slots__ = (
-        "block", "captures", "checkpoints", "config", "context", "default_fp", "default_ip",
-        "depth", "funcs", "notices", "ops", "passed", "quiet", "real_functions", "static",
+        "block", "calls", "captures", "checkpoints", "config", "context", "default_fp",
+        "default_ip", "depth", "funcs", "notices", "ops", "quiet", "real_functions", "static",
     )  # fmt: skip
 
     def __init__(
@@ -118,7 +125,7 @@ class FuncBuilder(MemoryAccess):
         self.funcs: dict[FuncDecl, None] = {}
         self.real_functions: dict[Any, Any] = {}
         self.checkpoints: list[int] = []
-        self.passed: dict[Loc, dict[str, Any]] = {}
+        self.calls: Final = Calls()
 
     # Walking
 
@@ -261,10 +268,17 @@ class FuncBuilder(MemoryAccess):
         found = context.locs.get(node)
         if found is None:
             n: Any = node
-            found = context.locs[node] = get_loc(
-                context.file, n.lineno, n.col_offset, n.end_lineno, n.end_col_offset,
-                context.name, context.call,
-            )  # fmt: skip
+            file, name, inlined = context.file, context.name, context.inlined
+            line, col, end_line, end = n.lineno, n.col_offset, n.end_lineno, n.end_col_offset
+            if inlined is None:
+                found = get_loc(file, line, col, end_line, end, name)
+            else:  # as `get_loc` does
+                key = line, col, end_line, end, file, name
+                found = inlined.get(key)
+                if found is None:
+                    found = Loc(file, line, col, end_line, end, name, context.call)
+                    inlined[key] = found
+            context.locs[node] = found
         return found
 
     def head(self, node: ast.AST, last: ast.AST) -> Loc:
@@ -298,7 +312,9 @@ class FuncBuilder(MemoryAccess):
 
         Results that a cache cannot compare are recorded: see `computed`.
         """
-        known = self.captures.computed(self, fn, args, node)
+        kind: Any = fn.__class__  # others need not be hashable
+        numbers = kind in _OF_C and fn in ON_NUMBERS and _NUMBERS.issuperset(map(type, args))
+        known = not numbers and self.captures.computed(self, fn, args, node)
         return self._run(node, fn, args, kwargs, known)
 
     def call(
@@ -332,6 +348,7 @@ class FuncBuilder(MemoryAccess):
         notice = Notice(text, self.loc(node), category, once)
         if notice not in self.notices:
             self.notices.append(notice)
+            self.calls.forget()
 
     # Regions
 
@@ -362,12 +379,16 @@ class FuncBuilder(MemoryAccess):
     ) -> Op:  # fmt: skip
         """Append an op; without ``type`` it has the one of `typerules`."""
         if type is None:
-            types = tuple([a.type for a in args])
-            type = result_type(code, types, self.default_fp) or void
-        loc = self.context.locs.get(node) or self.loc(node)
+            if _PROMOTES[code]:
+                type = promote(args[0].type, args[1].type)
+            else:
+                types = tuple([a.type for a in args])
+                type = result_type(code, types, self.default_fp) or void
+        locs = self.context.locs
         func = self.func
         number = func.next_id
         func.next_id = number + 1
+        loc = locs[node] if node in locs else self.loc(node)
         op = Op(code, type, args, attr, (), number, self.block, loc)
         if regions:
             op.regions = tuple([Block(op) for _ in range(regions)])

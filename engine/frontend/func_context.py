@@ -40,8 +40,9 @@ class FuncContext:
     """One function being walked; see the module docstring."""
 
     __slots__ = (
-        "arguments", "call", "closure", "decl", "depth", "ended", "file", "globals", "locs",
-        "loops", "name", "next_loop", "parent", "real", "result", "returned", "scopes", "templates",
+        "arguments", "call", "closure", "decl", "depth", "ended", "file", "globals", "inlined",
+        "locs", "loops", "name", "next_loop", "parent", "real", "result", "returned", "scopes",
+        "templates",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +56,7 @@ class FuncContext:
         cells: Any = fn.__closure__ or ()
         self.closure: dict[str, Any] = dict(zip(fn.__code__.co_freevars, cells, strict=True))
         self.call = call
+        self.inlined = None if call is None else call.inlined()
         self.parent = parent
         self.depth = depth
         self.scopes: list[dict[str, Any]] = [{}]
@@ -65,21 +67,20 @@ class FuncContext:
         self.returned = False
         self.result: Any = None
         self.templates: dict[str, Any] = {}
-        self.arguments: dict[str, str] = {}
-        """Parameter -> the kernel's name for its argument, if it has one."""
+        self.arguments: dict[str, ast.AST] = {}
+        """Parameter -> the node of the caller that passes its argument, if that is a place."""
         self.real: Any = None
         """The record of `real_functions` about the function, if it is a real one."""
 
     def called(self, node: ast.AST) -> str:
         """The kernel's text for ``node``: parameters are replaced by their arguments."""
-        if isinstance(node, ast.Name):
-            return self.arguments.get(node.id, node.id)
         text, root = ast.unparse(node), node
         while isinstance(root, ast.Attribute | ast.Subscript):
             root = root.value
-        if not isinstance(root, ast.Name) or root.id not in self.arguments:
+        caller = self.parent
+        if caller is None or not isinstance(root, ast.Name) or root.id not in self.arguments:
             return text
-        return self.arguments[root.id] + text.removeprefix(root.id)
+        return caller.called(self.arguments[root.id]) + text.removeprefix(root.id)
 
     def outer(self, name: str) -> Any:
         """A closure cell, global or builtin; `MISSING` if there is none."""

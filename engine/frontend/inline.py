@@ -27,6 +27,7 @@ from ..types import (
     is_data_oriented,
 )
 from .conversion import converted
+from .copies import Made
 from .declared import element_text
 from .func_builder import FuncBuilder
 from .func_context import FuncContext
@@ -85,11 +86,17 @@ def inline(fb: FuncBuilder, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNE
         scope[param.name] = passed
         name = at.value if value is owner and isinstance(at, ast.Attribute) else at
         if isinstance(name, _PLACES):
-            context.arguments[param.name] = caller.called(name)
+            context.arguments[param.name] = name
         if param.kind == "template" or value is owner:
             context.templates[param.name] = value
     _check_recursion(fb, node, context)
-    fb.passed[loc] = dict(scope)
+    calls = fb.calls
+    calls.made.append(Made(loc, dict(scope), decl))
+    kind = calls.kind(fb, context)
+    walk = None if kind is None else calls.like(kind, context)
+    if kind is not None and walk is not None:
+        return calls.copy(fb, context, walk, kind)
+    begun = None if kind is None else calls.begin(fb, kind)
     context.scopes.append({})
     fb.context = context
     fb.body(decl.src.tree.body)
@@ -98,6 +105,8 @@ def inline(fb: FuncBuilder, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNE
             "Function has a return type but does not have a return statement", decl.src.tree
         )
     fb.context = caller
+    if begun is not None:
+        calls.keep(fb, begun, context.result)
     return context.result
 
 

@@ -272,6 +272,8 @@ def _turns(fb: FuncBuilder, node: ast.For, value: Any) -> Iterator[Any]:
     if not hasattr(value, "__iter__") or isinstance(value, NdarrayRef | Op):
         text = f"TypeError: {describe(value)} cannot be unrolled: it is not a sequence"
         raise fb.error(QuadrantsCompilationError, text, node.iter)
+    if hasattr(value, "__next__"):  # another loop over it finds nothing more
+        fb.calls.forget()
     return fb.python(node.iter, iter, value)
 
 

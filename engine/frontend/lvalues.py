@@ -27,6 +27,7 @@ from ..signals import of_signal_handler
 from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, i64, u1, void
 from ..types.later import NotYetError
 from .captured import known
+from .copies import is_settled
 from .func_builder import FuncBuilder
 from .matrices import element, elementwise, matrix_attribute, rows
 from .records import instance_attribute, record_attribute, struct_attribute
@@ -240,7 +241,9 @@ def _index_values(fb: FuncBuilder, node: ast.Subscript) -> list[tuple[Any, ast.e
             raise fb.syntax_error(text, n, "index one element, or loop over the range")
         at = n.value if isinstance(n, ast.Starred) else n
         value = fb.expr(at)
-        if isinstance(value, _SPREAD):
+        if value.__class__ is Op:
+            out.append((value, at))
+        elif isinstance(value, _SPREAD):
             out.extend((v, at) for v in spread(fb, value, at))
         elif value is not None or len(nodes) > 1:
             out.append((value, at))
@@ -263,6 +266,9 @@ def index_ops(
         )  # fmt: skip
     out: list[Op] = []
     for k, (value, at) in enumerate(values):
+        if value.__class__ is Op and value.type.is_int and value.code != C.CONST:  # most are
+            out.append(value)
+            continue
         known = value.attr if isinstance(value, Op) and value.code == C.CONST else value
         if not negative and isinstance(known, _INTEGERS) and known < 0:
             text = "Negative indices are not supported in Quadrants kernels."
@@ -452,6 +458,8 @@ def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = 
         if node.attr in _OF_PYTHON_SCOPE:
             text = f"AssertionError: {node.attr} cannot be called in Quadrants-scope"
             raise fb.error(QuadrantsCompilationError, text, node, "call it from Python")
+    if not is_settled(base, node.attr):
+        fb.calls.forget()
     try:
         found = getattr(base, node.attr)
     except NotYetError as error:

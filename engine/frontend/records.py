@@ -18,6 +18,7 @@ import numpy as np
 from ..frozen import Frozen, is_dataclass
 from ..types import FieldHandle, StructFieldHandle, is_data_oriented
 from .captured import known
+from .copies import is_settled
 from .declared import members_of, scalar_type
 from .func_builder import FuncBuilder
 from .registry import INTRINSICS
@@ -76,11 +77,14 @@ def record_attribute(
     """
     name, cls = node.attr, record.spec_key.cls
     members = record.spec_key.members
+    path = (*record.path, name)
+    bound = fb.bound_values.get((record.arg, path))
+    if bound is not None:
+        return bound
     if name not in members:
         found = _of_class(fb, node, record, cls, list(members))
-        fb.captures.member(fb, record.arg, (*record.path, name), found, node, keep)
+        fb.captures.member(fb, record.arg, path, found, node, keep)
         return BoundFunc(found, record) if _is_func(found) else found
-    path = (*record.path, name)
     shown = f"{record.name}.{name}"
     spec_key = members[name]
     if isinstance(spec_key, Unusable):
@@ -121,6 +125,8 @@ def instance_attribute(
     path = (*instance.path, name)
     shown = f"{instance.name}.{name}"
     owner = instance.instance
+    if not is_settled(owner, name):
+        fb.calls.forget()
     found: Any = unwrapped(fb.python(node, getattr, owner, name))
     if _is_func(found):
         fb.captures.member(fb, instance.arg, path, found, node, keep)

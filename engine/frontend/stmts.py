@@ -27,7 +27,7 @@ from .changes import check_change, scope_of
 from .conversion import converted, type_of
 from .func_builder import FuncBuilder
 from .func_context import MISSING
-from .indexing import indexing_of
+from .indexing import Indexing
 from .lvalues import lvalue, spread, writable
 from .matrices import as_matrix
 from .registry import statement
@@ -144,10 +144,11 @@ def _picked_at_run_time(fb: FuncBuilder, name: str) -> bool:
     decl = fb.context.decl
     found = decl.indexing
     if found is None:
-        found = decl.indexing = indexing_of(decl.src.tree)
-    if name not in found.slices:
+        found = decl.indexing = Indexing(decl.src.tree)
+    slices = found.slices(name)
+    if slices is None:
         return False
-    computed, names = found.slices[name]
+    computed, names = slices
     if computed or not names:
         return computed
     varying = names & found.stored.union([p.name for p in decl.params])

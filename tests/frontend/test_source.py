@@ -3,6 +3,7 @@
 import ast
 import inspect
 import linecache
+from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -72,6 +73,53 @@ def test_the_tree_is_where_the_function_is_listed() -> None:
         assert ast.dump(found, include_attributes=True) == ast.dump(
             expected[fn.__name__], include_attributes=True
         )
+
+
+def test_a_parsed_function_has_the_same_text() -> None:
+    for fn in made(TRICKY, "<parsed source>"):
+        found = source.FunctionSource(fn)
+        assert found.tree.name == fn.__name__
+        assert found.text == source.FunctionSource(fn).text
+
+
+EVERY_NODE = """
+import os.path as p
+from a import b as c
+@deco(1)
+async def f(a, /, b: int = 1, *c, d, e=2, **g) -> str:
+    global h
+    nonlocal i
+    x: list[int] = [*c, -a, not b, a if b else d]
+    x[1:2, ...] += (y := lambda q: q @ 2)
+    del x[0], y.z
+    {**g, 1: 2, "k": {3}}
+    print(f"{a!r:>{b}}", [k for k in x if k async for l in m], {k: v for k, v in g})
+    try:
+        raise E from None
+    except (A, B) as err:
+        pass
+    else:
+        assert a < b <= 3, "no"
+    finally:
+        yield
+    while a and b or d:
+        break
+    async with a as b, c:
+        await b
+    match a:
+        case {"x": 1, **rest} | None | [1, *more] | Point(x=0) as whole:
+            return
+"""
+
+
+def test_nodes_are_those_of_walk_but_for_operators_contexts_and_imports() -> None:
+    left_out = (
+        ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.alias,
+    )  # fmt: skip
+    for text in (EVERY_NODE, TRICKY, Path(source.__file__).read_text()):
+        tree = ast.parse(text)
+        wanted = [node for node in ast.walk(tree) if not isinstance(node, left_out)]
+        assert source.nodes_of(tree) == wanted
 
 
 def test_plain_functions_need_no_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
