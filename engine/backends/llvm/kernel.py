@@ -27,6 +27,7 @@ from ..base import KernelMeta, TaskMeta
 from ..flow import flow_of, labels_of, repeats, task_meta
 from ..index_sums import narrow_in_addresses, only_in_addresses
 from ..kernarg import abi
+from .alike import Pattern, describe
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, Slot
 from .helpers import helper_text
@@ -34,7 +35,7 @@ from .memory_ops import memset
 from .outline import groups, outline
 from .regions import graph_region, no_yield
 from .stacks import TaskStacks, begin_rows, reset_claims
-from .text import PLAIN, SIZE, VALUE, name_of, result_of
+from .text import PLAIN, SIZE, VALUE, constant, name_of, result_of
 
 __all__ = ["KernelText", "TaskBody", "lower_kernel"]
 
@@ -69,6 +70,9 @@ _MONOTONIC: Final = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") els
 
 
 _WIDTH: Final = '"prefer-vector-width"'
+_MANY: Final = 16
+"""Tasks of a kernel in which it is worth to look for tasks that are alike."""
+_OWN: Final = "own"
 
 
 class _Module:
@@ -87,6 +91,23 @@ class _Module:
         self.stops += [(at + line, weight) for line, weight in stops]
         self.lines += lines
         self.ids += ids if ids is not None else [-1] * len(lines)
+
+
+class _Marked(Emitter):
+    """Emits a task with marks in the place of some constants; see `alike`."""
+
+    def __init__(
+        self, state: ModuleState, read_only: tuple[int, ...], marks: dict[Op, str]
+    ) -> None:
+        super().__init__(state, read_only=read_only)
+        self.marks: Final = marks
+
+
+def _marked(e: _Marked, op: Op) -> None:
+    e.v[op.id] = e.marks.get(op) or constant(op.attr, op.type)
+
+
+_Marked.table = [_marked if code == C.CONST else row for code, row in enumerate(Emitter.table)]
 
 
 class _TaskCode(NamedTuple):
@@ -118,6 +139,10 @@ class _Kernel:
         self.attributes: Final = f"nounwind {attributes}".rstrip()
         self.tasks: list[TaskMeta] = []
         self.made: Final[dict[Block, _TaskCode]] = {}
+        self.many: Final = len(func.tasks()) >= _MANY
+        self.patterns: Final[dict[tuple[object, ...], Pattern | str | None]] = {}
+        """By what tasks that are alike have in common, once there was one: the text of all further
+        ones, `_OWN` if each has a text of its own, None before there is a second."""
         self.labels: Final = labels_of(func)
         self.known: Final[dict[tuple[object, ...], str]] = {}
         """Operands of values that headers have computed on every way to the current one."""
@@ -167,43 +192,76 @@ class _Kernel:
         `passes.shared_tasks`), share them."""
         attr = op.attr
         chunked = attr.kind != "serial" and attr.unit == "chunk"
-        ops = walk(op.regions[1])
-        calls = C.CALL in [x.code for x in ops]
-        body = Emitter(self.state, read_only=attr.read_only, calls=calls)
-        area = self.state.areas[index]
-        if area is not None:
-            body.stacks = TaskStacks(index, op, area, "%thread" if chunked else "0")
-        if area is None:
-            body.groups = groups(op.regions[1], ops)
-        self._body(body, op, ops, chunked)
+        body, head, lines, ids = self._text(index, op, chunked)
         numbers = ["i32 noundef %chunk"] if chunked else []
-        if chunked and area is not None:
+        if chunked and body.stacks is not None:
             numbers.append("i32 noundef %thread")
         slots = list(body.params.values())
-        params = [
-            "ptr noalias noundef align 64 %kernarg",
-            *numbers,
-            *(s.declaration for s in slots),
-        ]
+        declared = [*numbers, *(s.declaration for s in slots)]
         if body.spans:
-            self._outline(body, name, [*numbers, *(s.declaration for s in slots)])
+            self._outline(body, name, declared)
+            head, lines, ids = body.head, body.lines, body.ids
         loads = [line for slot in slots for line in slot.load()]
         self.bodies.append(TaskBody(len(self.module.lines) + 2, name, loads, chunked))
-        attributes = "#1" if _WIDTH in self.attributes else f"#1{_wide(ops)}"
-        start = f"define internal void @{name}.body({', '.join(params)}) {attributes} {{"
-        self.module.add(["", what, start])
-        self.module.add(["entry:", *body.head])
-        self.module.add(body.lines, body.ids, body.stops)
-        for label, lines in body.tail.items():
-            self.module.add([f"{label}:", *lines])
+        attributes = "#1" if _WIDTH in self.attributes else f"#1{body.attributes}"
+        params = ", ".join(["ptr noalias noundef align 64 %kernarg", *declared])
+        start = f"define internal void @{name}.body({params}) {attributes} {{"
+        self.module.add(["", what, start, "entry:", *head])
+        self.module.add(lines, ids, body.stops)
+        for label, more in body.tail.items():
+            self.module.add([f"{label}:", *more])
         self.module.add(["stop:", "  ret void", "}"])
         passed = [text.replace("noundef ", "") for text in numbers]
         call = ", ".join(["ptr %kernarg", *passed, *(f"{s.type} %{s.name}" for s in slots)])
         if chunked:
             params = "ptr %kernarg, i32 %chunk, i32 %thread"
-            self.module.add(["", f"define internal void @{name}({params}) {PLAIN}"])
-            self.module.add([*loads, f"  call void @{name}.body({call})", "  ret void", "}"])
+            self.module.add([
+                "", f"define internal void @{name}({params}) {PLAIN}", *loads,
+                f"  call void @{name}.body({call})", "  ret void", "}",
+            ])  # fmt: skip
         return _TaskCode(task_meta(name, op), chunked, call, slots, body.asserts)
+
+    def _text(
+        self, index: int, op: Op, chunked: bool
+    ) -> tuple[Emitter, list[str], list[str], list[int]]:
+        """The emitter of a task's body, with the text: its head, its lines and the ids of these."""
+        like = describe(op) if chunked and self.many else None
+        if like is None:
+            body = self._emitted(index, op, chunked)
+        elif like.key not in self.patterns:
+            properties = len(self.state.properties)
+            body = self._emitted(index, op, chunked)
+            # Properties of loops have numbers of their own.
+            own = len(self.state.properties) > properties or bool(body.spans)
+            self.patterns[like.key] = _OWN if own else None
+        else:
+            found = self.patterns[like.key]
+            if found is None:
+                marked = self._emitted(index, op, chunked, like.marks())
+                found = self.patterns[like.key] = Pattern(like, marked)
+            if found != _OWN:
+                return found.body, *found.lines(like)
+            body = self._emitted(index, op, chunked)
+        return body, body.head, body.lines, body.ids
+
+    def _emitted(
+        self, index: int, op: Op, chunked: bool, marks: dict[Op, str] | None = None
+    ) -> Emitter:
+        """The emitter of a task's body, once it has run. marks: see `alike`."""
+        ops = walk(op.regions[1])
+        if marks is None:
+            calls = C.CALL in [x.code for x in ops]
+            body = Emitter(self.state, read_only=op.attr.read_only, calls=calls)
+        else:
+            body = _Marked(self.state, op.attr.read_only, marks)
+        body.attributes = _wide(ops)
+        area = self.state.areas[index]
+        if area is not None:
+            body.stacks = TaskStacks(index, op, area, "%thread" if chunked else "0")
+        else:
+            body.groups = groups(op.regions[1], ops)
+        self._body(body, op, ops, chunked)
+        return body
 
     def _outline(self, body: Emitter, name: str, params: list[str]) -> None:
         """Move groups of the statements of a very large task into functions of their own."""

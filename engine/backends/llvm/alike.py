@@ -1,0 +1,118 @@
+"""The text of tasks that are alike: the second and all later ones are copies of it.
+
+A generator writes thousands of loops that differ in some numbers only, such as coefficients. Tasks
+are alike if their ops are equal, other than ids and floats which are operands of sums, products,
+stores and comparisons alone: nothing else of the text depends on them. The emitter runs once more
+for the second of such tasks, with marks in the place of these numbers; the text of all others is
+that one, with their own ids and numbers. It is the text that the emitter would write for them.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import compress
+from typing import TYPE_CHECKING, Final
+
+from ...analysis.uses import code_mask
+from ...ir import Op, walk
+from ...ir import codes as C
+from ...ir.semantics import const_key
+from ...named_tuple import NamedTuple
+from ...passes.shared_tasks import ALIKE
+from ...types import f32, f64
+from .text import constant
+
+if TYPE_CHECKING:
+    from .emitter import Emitter
+
+__all__ = ["Described", "Pattern", "describe"]
+
+_MOST: Final = 500
+"""Ops of a task that is described: larger ones are few."""
+_OPEN: Final = code_mask(
+    code in (C.ADD, C.SUB, C.MUL, C.GLOBAL_STORE, C.LOCAL_STORE) or C.COMPARE[code]
+    for code in range(C.COUNT)
+)
+"""Opcodes with operands that may be any number."""
+_CLOSED: Final = code_mask(not open_ for open_ in _OPEN[: C.COUNT])
+_CONSTANT: Final = code_mask(code == C.CONST for code in range(C.COUNT))
+_FLOATS: Final = (f32, f64)
+_TOKEN: Final = re.compile(r"(?<=%[vi])(\d+)|\x01(\d+)\x02")
+"""The id in a name, or the mark of a number."""
+
+
+class Described(NamedTuple):
+    """A task. key: equal for tasks that are alike. ids: of the task and its ops. numbers: the ops
+    of the numbers that may differ."""
+
+    key: tuple[object, ...]
+    ids: list[int]
+    numbers: list[Op]
+
+    def marks(self) -> dict[Op, str]:
+        """A mark for each of the numbers."""
+        return {op: f"\x01{i}\x02" for i, op in enumerate(self.numbers)}
+
+
+def describe(task: Op) -> Described | None:
+    """``task``, for a comparison with others; None for one that is large, or has no numbers that
+    may differ, or has ops that are different in each task."""
+    region = task.regions[1]
+    ops = walk(region)
+    codes = bytes([op.code for op in ops])
+    if len(ops) > _MOST or 0 in codes.translate(ALIKE):
+        return None
+    constants = [op for op in compress(ops, codes.translate(_CONSTANT)) if op.type in _FLOATS]
+    if not constants:
+        return None
+    fixed = {a for op in compress(ops, codes.translate(_CLOSED)) for a in op.args}
+    numbers = [op for op in constants if op not in fixed]
+    places = dict(zip((task, *ops), range(len(ops) + 1), strict=True))
+    attrs = [const_key(op.attr) if op.code == C.CONST else op.attr for op in ops]
+    for op in numbers:
+        attrs[places[op] - 1] = None
+    nested = [op for op in ops if op.regions]
+    for op in nested:
+        if op.code == C.RANGE_FOR:
+            attrs[places[op] - 1] = op.attr._replace(loop_name="")
+    try:
+        key = (
+            codes, task.attr._replace(loop_name=""), *[op.type for op in ops], *attrs,
+            *[places[a] for op in ops for a in op.args], *[-len(op.args) for op in ops],
+            len(region.ops), *[len(inner.ops) for op in nested for inner in op.regions],
+        )  # fmt: skip
+        hash(key)
+    except (KeyError, TypeError):  # a value of another task; an attribute that has no hash
+        return None
+    return Described(key, [op.id for op in places], numbers)
+
+
+class Pattern:
+    """The text of a task with gaps for ids and numbers. body: its emitter, with marks."""
+
+    def __init__(self, like: Described, body: Emitter) -> None:
+        places = {op_id: i for i, op_id in enumerate(like.ids)}
+        text = "\n".join([*body.head, *body.lines])
+        self._pieces: Final[list[str]] = []
+        self._gaps: Final[list[tuple[int, int]]] = []
+        at = 0
+        for found in _TOKEN.finditer(text):
+            self._pieces += (text[at : found.start()], "")
+            gap = places[int(found[1])] if found[1] else len(places) + int(found[2])
+            self._gaps.append((len(self._pieces) - 1, gap))
+            at = found.end()
+        self._pieces.append(text[at:])
+        self._head: Final = len(body.head)
+        self._ids: Final = [places.get(op_id, -1) for op_id in body.ids]
+        self.body: Final = body
+
+    def lines(self, like: Described) -> tuple[list[str], list[str], list[int]]:
+        """The head, the lines and the ids of another task's body."""
+        ids = like.ids
+        texts = [*map(str, ids), *[constant(op.attr, op.type) for op in like.numbers]]
+        pieces = self._pieces.copy()
+        for at, gap in self._gaps:
+            pieces[at] = texts[gap]
+        lines = "".join(pieces).split("\n")
+        head = self._head
+        return lines[:head], lines[head:], [ids[i] if i >= 0 else -1 for i in self._ids]
