@@ -52,8 +52,9 @@ def _batches(func: Func) -> list[list[Op]]:
     codes = [bytes([op.code for region in task.regions for op in walk(region)]) for task in order]
     if any(len(found.translate(None, _RANDOM)) < len(found) for found in codes):
         return [order]
-    batches: list[list[Op]] = [[task for task, c in zip(order, codes, strict=True) if C.GLOBAL_TMP in c]]
-    size = 0 if not batches[0] else _OPS
+    together = [task for task, c in zip(order, codes, strict=True) if C.GLOBAL_TMP in c]
+    batches = [together]
+    size = _OPS if together else 0
     for i in sorted(range(len(order)), key=codes.__getitem__):
         if C.GLOBAL_TMP in codes[i]:
             continue

@@ -5,13 +5,16 @@ are alike if their ops are equal, other than ids and floats which are operands o
 stores and comparisons alone: nothing else of the text depends on them. The emitter runs once more
 for the second of such tasks, with marks in the place of these numbers; the text of all others is
 that one, with their own ids and numbers. It is the text that the emitter would write for them.
+
+First-tier code of such tasks is one function, which loads these numbers: the entry function stores
+those of a task before it runs. Full code has them in place, where LLVM's passes can use them.
 """
 
 from __future__ import annotations
 
 import re
 from itertools import compress
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...analysis.uses import code_mask
 from ...ir import Op, walk
@@ -20,12 +23,13 @@ from ...ir.semantics import const_key
 from ...named_tuple import NamedTuple
 from ...passes.shared_tasks import ALIKE
 from ...types import f32, f64
-from .text import constant
+from .emitter import Emitter, ModuleState
+from .text import VALUE, constant
 
-if TYPE_CHECKING:
-    from .emitter import Emitter
+__all__ = ["NUMBER", "Described", "Marked", "Pattern", "Shared", "describe"]
 
-__all__ = ["Described", "Pattern", "describe"]
+NUMBER: Final = "%qd.number"
+"""The name of a number that first-tier code loads, before its place."""
 
 _MOST: Final = 500
 """Ops of a task that is described: larger ones are few."""
@@ -52,6 +56,10 @@ class Described(NamedTuple):
     def marks(self) -> dict[Op, str]:
         """A mark for each of the numbers."""
         return {op: f"\x01{i}\x02" for i, op in enumerate(self.numbers)}
+
+    def texts(self) -> list[str]:
+        """The numbers as operands."""
+        return [constant(op.attr, op.type) for op in self.numbers]
 
 
 def describe(task: Op) -> Described | None:
@@ -87,10 +95,38 @@ def describe(task: Op) -> Described | None:
     return Described(key, [op.id for op in places], numbers)
 
 
-class Pattern:
-    """The text of a task with gaps for ids and numbers. body: its emitter, with marks."""
+class Marked(Emitter):
+    """Emits a task with marks in the place of its numbers."""
 
-    def __init__(self, like: Described, body: Emitter) -> None:
+    def __init__(
+        self, state: ModuleState, read_only: tuple[int, ...], marks: dict[Op, str]
+    ) -> None:
+        super().__init__(state, read_only=read_only)
+        self.marks: Final = marks
+
+
+def _const(e: Marked, op: Op) -> None:
+    e.v[op.id] = e.marks.get(op) or constant(op.attr, op.type)
+
+
+Marked.table = [_const if code == C.CONST else row for code, row in enumerate(Emitter.table)]
+
+
+class Shared(NamedTuple):
+    """First-tier code of tasks that are alike. name: of the first of them, whose code it is.
+    lines: its body, with the numbers as `NUMBER` and their place. types: of the numbers."""
+
+    name: str
+    lines: list[str]
+    types: list[str]
+
+
+class Pattern:
+    """The text of a task with gaps for ids and numbers. body: its emitter, with marks. shared: the
+    first-tier code of all its tasks."""
+
+    def __init__(self, like: Described, body: Emitter, name: str) -> None:
+        """name: of the task that ``body`` is of."""
         places = {op_id: i for i, op_id in enumerate(like.ids)}
         text = "\n".join([*body.head, *body.lines])
         self._pieces: Final[list[str]] = []
@@ -105,14 +141,19 @@ class Pattern:
         self._head: Final = len(body.head)
         self._ids: Final = [places.get(op_id, -1) for op_id in body.ids]
         self.body: Final = body
+        named = [f"{NUMBER}{i}" for i in range(len(like.numbers))]
+        types = [VALUE[op.type.name] for op in like.numbers]
+        self.shared: Final = Shared(name, self._filled(like.ids, named), types)
 
     def lines(self, like: Described) -> tuple[list[str], list[str], list[int]]:
         """The head, the lines and the ids of another task's body."""
-        ids = like.ids
-        texts = [*map(str, ids), *[constant(op.attr, op.type) for op in like.numbers]]
+        ids, head = like.ids, self._head
+        lines = self._filled(ids, like.texts())
+        return lines[:head], lines[head:], [ids[i] if i >= 0 else -1 for i in self._ids]
+
+    def _filled(self, ids: list[int], numbers: list[str]) -> list[str]:
+        texts = [*map(str, ids), *numbers]
         pieces = self._pieces.copy()
         for at, gap in self._gaps:
             pieces[at] = texts[gap]
-        lines = "".join(pieces).split("\n")
-        head = self._head
-        return lines[:head], lines[head:], [ids[i] if i >= 0 else -1 for i in self._ids]
+        return "".join(pieces).split("\n")

@@ -182,7 +182,7 @@ class Emitter(Statements):
     integers that are `hidden`. asserts: the function can fail. stop: where to go then. read_only:
     numbers of the arrays that the function's task only reads. callee: the real function that is
     emitted, if it is one. calls: there are calls of real functions, which get at arrays by other
-    ways than this function. attributes: of the function, for LLVM. stacks: the adstacks of the function's task, if it has any. tail:
+    ways than this function. stacks: the adstacks of the function's task, if it has any. tail:
     blocks for the end of the function, by label.
 
     scope: of atomics, as text. space / private: the text before pointers into the argument buffer
@@ -232,7 +232,6 @@ class Emitter(Statements):
         self.narrow: set[int] = set()
         self.asserts = False
         self.stop = "stop"
-        self.attributes = ""
         self.stacks: TaskStacks | None = None
         self.tail: dict[str, list[str]] = {}
         self.stack = 0

@@ -27,7 +27,7 @@ from ..base import KernelMeta, TaskMeta
 from ..flow import flow_of, labels_of, repeats, task_meta
 from ..index_sums import narrow_in_addresses, only_in_addresses
 from ..kernarg import abi
-from .alike import Pattern, describe
+from .alike import Marked, Pattern, Shared, describe
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, Slot
 from .helpers import helper_text
@@ -35,19 +35,22 @@ from .memory_ops import memset
 from .outline import groups, outline
 from .regions import graph_region, no_yield
 from .stacks import TaskStacks, begin_rows, reset_claims
-from .text import PLAIN, SIZE, VALUE, constant, name_of, result_of
+from .text import PLAIN, SIZE, VALUE, name_of, result_of
 
 __all__ = ["KernelText", "TaskBody", "lower_kernel"]
 
 
 class TaskBody(NamedTuple):
     """A task's body in the text. line: where it begins. name: of the task's function. loads: lines
-    that load its arguments from the buffer. chunked: whether the thread pool runs it."""
+    that load its arguments from the buffer. chunked: whether the thread pool runs it. shared: its
+    first-tier code, which others have, too. numbers: its own in there, as operands."""
 
     line: int
     name: str
     loads: list[str]
     chunked: bool
+    shared: Shared | None = None
+    numbers: tuple[str, ...] = ()
 
 
 class KernelText(NamedTuple):
@@ -93,21 +96,16 @@ class _Module:
         self.ids += ids if ids is not None else [-1] * len(lines)
 
 
-class _Marked(Emitter):
-    """Emits a task with marks in the place of some constants; see `alike`."""
+class _BodyText(NamedTuple):
+    """The text of a task's body. body: the emitter of it, or of one that is alike. head, lines,
+    ids: see `Statements`. shared, numbers: see `TaskBody`."""
 
-    def __init__(
-        self, state: ModuleState, read_only: tuple[int, ...], marks: dict[Op, str]
-    ) -> None:
-        super().__init__(state, read_only=read_only)
-        self.marks: Final = marks
-
-
-def _marked(e: _Marked, op: Op) -> None:
-    e.v[op.id] = e.marks.get(op) or constant(op.attr, op.type)
-
-
-_Marked.table = [_marked if code == C.CONST else row for code, row in enumerate(Emitter.table)]
+    body: Emitter
+    head: list[str]
+    lines: list[str]
+    ids: list[int]
+    shared: Shared | None = None
+    numbers: tuple[str, ...] = ()
 
 
 class _TaskCode(NamedTuple):
@@ -192,7 +190,8 @@ class _Kernel:
         `passes.shared_tasks`), share them."""
         attr = op.attr
         chunked = attr.kind != "serial" and attr.unit == "chunk"
-        body, head, lines, ids = self._text(index, op, chunked)
+        text = self._text(index, op, name, chunked)
+        body, head, lines, ids = text.body, text.head, text.lines, text.ids
         numbers = ["i32 noundef %chunk"] if chunked else []
         if chunked and body.stacks is not None:
             numbers.append("i32 noundef %thread")
@@ -202,8 +201,10 @@ class _Kernel:
             self._outline(body, name, declared)
             head, lines, ids = body.head, body.lines, body.ids
         loads = [line for slot in slots for line in slot.load()]
-        self.bodies.append(TaskBody(len(self.module.lines) + 2, name, loads, chunked))
-        attributes = "#1" if _WIDTH in self.attributes else f"#1{body.attributes}"
+        self.bodies.append(TaskBody(
+            len(self.module.lines) + 2, name, loads, chunked, text.shared, text.numbers
+        ))  # fmt: skip
+        attributes = "#1" if _WIDTH in self.attributes else f"#1{_wide(op)}"
         params = ", ".join(["ptr noalias noundef align 64 %kernarg", *declared])
         start = f"define internal void @{name}.body({params}) {attributes} {{"
         self.module.add(["", what, start, "entry:", *head])
@@ -221,28 +222,23 @@ class _Kernel:
             ])  # fmt: skip
         return _TaskCode(task_meta(name, op), chunked, call, slots, body.asserts)
 
-    def _text(
-        self, index: int, op: Op, chunked: bool
-    ) -> tuple[Emitter, list[str], list[str], list[int]]:
-        """The emitter of a task's body, with the text: its head, its lines and the ids of these."""
+    def _text(self, index: int, op: Op, name: str, chunked: bool) -> _BodyText:
+        """The text of a task's body."""
         like = describe(op) if chunked and self.many else None
-        if like is None:
-            body = self._emitted(index, op, chunked)
-        elif like.key not in self.patterns:
-            properties = len(self.state.properties)
-            body = self._emitted(index, op, chunked)
-            # Properties of loops have numbers of their own.
-            own = len(self.state.properties) > properties or bool(body.spans)
-            self.patterns[like.key] = _OWN if own else None
-        else:
+        if like is not None and like.key in self.patterns:
             found = self.patterns[like.key]
             if found is None:
                 marked = self._emitted(index, op, chunked, like.marks())
-                found = self.patterns[like.key] = Pattern(like, marked)
-            if found != _OWN:
-                return found.body, *found.lines(like)
-            body = self._emitted(index, op, chunked)
-        return body, body.head, body.lines, body.ids
+                found = self.patterns[like.key] = Pattern(like, marked, name)
+            if not isinstance(found, str):
+                return _BodyText(found.body, *found.lines(like), found.shared, tuple(like.texts()))
+        properties = len(self.state.properties)
+        body = self._emitted(index, op, chunked)
+        if like is not None:
+            # Properties of loops have numbers of their own.
+            own = len(self.state.properties) > properties or bool(body.spans)
+            self.patterns[like.key] = _OWN if own else None
+        return _BodyText(body, body.head, body.lines, body.ids)
 
     def _emitted(
         self, index: int, op: Op, chunked: bool, marks: dict[Op, str] | None = None
@@ -253,8 +249,7 @@ class _Kernel:
             calls = C.CALL in [x.code for x in ops]
             body = Emitter(self.state, read_only=op.attr.read_only, calls=calls)
         else:
-            body = _Marked(self.state, op.attr.read_only, marks)
-        body.attributes = _wide(ops)
+            body = Marked(self.state, op.attr.read_only, marks)
         area = self.state.areas[index]
         if area is not None:
             body.stacks = TaskStacks(index, op, area, "%thread" if chunked else "0")
@@ -463,12 +458,12 @@ class _Kernel:
         module.add(state.property_lines())
 
 
-def _wide(ops: Sequence[Op]) -> str:
-    """An attribute that allows vectors of 64 bytes, where they are known to be faster. ops: of the
-    task.
+def _wide(task: Op) -> str:
+    """An attribute that allows vectors of 64 bytes, where they are known to be faster.
 
     LLVM avoids them on processors that run slower after such an instruction.
     """
+    ops = walk(task.regions[1])
     straight = [op.attr.straight for op in ops if op.code == C.RANGE_FOR]
     return f' {_WIDTH}="512"' if any(straight) else ""
 
