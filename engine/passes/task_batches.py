@@ -50,7 +50,8 @@ def _batches(func: Func) -> list[list[Op]]:
     if func.callees or func.autodiff != "none" or any(op.code != C.OFFLOADED for op in order):
         return [order]
     codes = [bytes([op.code for region in task.regions for op in walk(region)]) for task in order]
-    if any(len(found.translate(None, _RANDOM)) < len(found) for found in codes):
+    few = sum(map(len, codes)) <= 2 * _OPS
+    if few or any(len(found.translate(None, _RANDOM)) < len(found) for found in codes):
         return [order]
     together = [task for task, c in zip(order, codes, strict=True) if C.GLOBAL_TMP in c]
     batches = [together]
