@@ -39,7 +39,7 @@ def stored(x: F32, y: F32, n: I32):
         for i in x:
             if x[i] > 0.5 * k:
                 y[i] = 1.5 * k
-            for j in range(3):
+            for _ in range(3):
                 x[i] = x[i] + 0.125 * k
 
 
@@ -64,7 +64,19 @@ def mixed(x: F32, y: F32, n: I32):
         y[k % 7] = y[0] + 0.5 * k
 
 
-KERNELS = [coefficients, stored, closed, mixed]
+@qd.kernel
+def integers(x: F32, y: F32, n: I32):
+    for k in qd.static(range(20)):
+        for i in n:
+            n[i] = n[(i + 3) % 9] * (5 + k) - (n[i] ^ (7 * k))
+        for i in n:
+            if n[i] < 100 * k:
+                n[i] = n[0] if n[i] > 3 + k else 17 * k
+        for i in range(4):
+            n[i + k % 3] = n[(i * 2 + k) % 9] + k
+
+
+KERNELS = [integers, coefficients, stored, closed, mixed]
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +109,9 @@ def test_the_text_is_that_of_tasks_one_by_one(kernel, fast_math, monkeypatch):
     assert [b[:4] for b in found.bodies] == [b[:4] for b in expected.bodies]
 
 
-@pytest.mark.parametrize(("kernel", "most"), [(coefficients, 4), (stored, 4), (mixed, 50)])
+@pytest.mark.parametrize(
+    ("kernel", "most"), [(coefficients, 4), (stored, 4), (mixed, 50), (integers, 30)]
+)
 def test_first_tier_code_of_tasks_that_are_alike_is_one_function(kernel, most):
     qd.init(arch=qd.cpu)
     found = lowered(kernel)

@@ -1,10 +1,11 @@
 """The text of tasks that are alike: the second and all later ones are copies of it.
 
 A generator writes thousands of loops that differ in some numbers only, such as coefficients. Tasks
-are alike if their ops are equal, other than ids and floats which are operands of sums, products,
-stores and comparisons alone: nothing else of the text depends on them. The emitter runs once more
-for the second of such tasks, with marks in the place of these numbers; the text of all others is
-that one, with their own ids and numbers. It is the text that the emitter would write for them.
+are alike if their ops are equal, other than ids and numbers which are operands of sums, products,
+stores and comparisons alone, and of no address: nothing else of the text depends on them. The
+emitter runs once more for the second of such tasks, with marks in the place of these numbers; the
+text of all others is that one, with their own ids and numbers. It is the text that the emitter
+would write for them.
 
 First-tier code of such tasks is one function, which loads these numbers: the entry function stores
 those of a task before it runs. Full code has them in place, where LLVM's passes can use them.
@@ -22,7 +23,7 @@ from ...ir import codes as C
 from ...ir.semantics import const_key
 from ...named_tuple import NamedTuple
 from ...passes.shared_tasks import ALIKE
-from ...types import f32, f64
+from ...types import f32, f64, i32
 from .emitter import Emitter, ModuleState
 from .text import VALUE, constant
 
@@ -34,13 +35,17 @@ NUMBER: Final = "%qd.number"
 _MOST: Final = 500
 """Ops of a task that is described: larger ones are few."""
 _OPEN: Final = code_mask(
-    code in (C.ADD, C.SUB, C.MUL, C.GLOBAL_STORE, C.LOCAL_STORE) or C.COMPARE[code]
+    code in (C.ADD, C.SUB, C.MUL, C.BIT_OR, C.BIT_XOR, C.SELECT, C.GLOBAL_STORE, C.LOCAL_STORE)
+    or C.COMPARE[code]
     for code in range(C.COUNT)
 )
 """Opcodes with operands that may be any number."""
 _CLOSED: Final = code_mask(not open_ for open_ in _OPEN[: C.COUNT])
 _CONSTANT: Final = code_mask(code == C.CONST for code in range(C.COUNT))
-_FLOATS: Final = (f32, f64)
+_ADDRESS: Final = code_mask(code in (C.LINEARIZE, C.SHIFT_PTR) for code in range(C.COUNT))
+_TYPES: Final = (f32, f64, i32)
+"""Of other numbers each task has some that it shares with all, or LLVM's fastest code generator
+does not take them."""
 _TOKEN: Final = re.compile(r"(?<=%[vi])(\d+)|\x01(\d+)\x02")
 """The id in a name, or the mark of a number."""
 
@@ -70,11 +75,16 @@ def describe(task: Op) -> Described | None:
     codes = bytes([op.code for op in ops])
     if len(ops) > _MOST or 0 in codes.translate(ALIKE):
         return None
-    constants = [op for op in compress(ops, codes.translate(_CONSTANT)) if op.type in _FLOATS]
-    if not constants:
-        return None
     fixed = {a for op in compress(ops, codes.translate(_CLOSED)) for a in op.args}
-    numbers = [op for op in constants if op not in fixed]
+    numbers = [
+        op for op in compress(ops, codes.translate(_CONSTANT))
+        if op.type in _TYPES and op not in fixed
+    ]  # fmt: skip
+    if i32 in [op.type for op in numbers]:
+        inside = _inside_addresses(ops, codes)
+        numbers = [op for op in numbers if op not in inside]
+    if not numbers:
+        return None
     places = dict(zip((task, *ops), range(len(ops) + 1), strict=True))
     attrs = [const_key(op.attr) if op.code == C.CONST else op.attr for op in ops]
     for op in numbers:
@@ -93,6 +103,16 @@ def describe(task: Op) -> Described | None:
     except (KeyError, TypeError):  # a value of another task; an attribute that has no hash
         return None
     return Described(key, [op.id for op in places], numbers)
+
+
+def _inside_addresses(ops: list[Op], codes: bytes) -> set[Op]:
+    """Those of ``ops``, in program order, that addresses are computed from. The emitter writes
+    them in 64 bits."""
+    found: set[Op] = set()
+    for op, is_address in zip(reversed(ops), reversed(codes.translate(_ADDRESS)), strict=True):
+        if is_address or op in found:
+            found.update(op.args)
+    return found
 
 
 class Marked(Emitter):
