@@ -25,7 +25,6 @@ Serial tasks and tasks that already consist of chunks do not change.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import add, floordiv, mul, sub
 from typing import Final
 
 from ..config import OPTIONS
@@ -92,33 +91,37 @@ def whole_axis(loop: Op, axis: int) -> tuple[Op, Op]:
     """
     begin, end = loop.args[2 * axis : 2 * axis + 2]
     first, last = [x.args[0] if x.code == C.CAST_VALUE else x for x in (begin, end)]
-    start: Op | int = 0
+    start = _constant(0, loop)
     if first.code == last.code == C.ADD and first.args[0] is last.args[0]:
-        start, first, last = _value(first.args[0]), first.args[1], last.args[1]
+        start, first, last = _narrowed(first.args[0], loop), first.args[1], last.args[1]
     if last.code != C.MIN or last.args[0].code != C.ADD or last.args[0].args[0] is not first:
         return begin, end
-    length = _value(last.args[1])
-    if isinstance(length, Op):
-        length = length.args[0]  # of the maximum with 0
-        if length.code == C.SUB:
-            length = length.args[0]
+    length = last.args[1]
+    if length.code == C.CONST and start is not None and start.code == C.CONST:
+        return start, _constant(int(start.attr + length.attr), loop)
+    stop: Op | None = None
+    if length.code == C.MAX:
         length = length.args[0]
-    elif isinstance(start, int):
-        length += start
-    else:
-        return begin, end
-    if isinstance(start, Op):
-        start = start.args[0]
-    return tuple([
-        x if isinstance(x, Op) else Op(C.CONST, i32, (), x, (), -1, None, loop.loc)
-        for x in (start, length)
-    ])  # fmt: skip
+        stop = _narrowed(length.args[0] if length.code == C.SUB else length, loop)
+    return (begin, end) if start is None or stop is None else (start, stop)
+
+
+def _narrowed(value: Op, loop: Op) -> Op | None:
+    """The i32 that an i64 was made from; None if it was not."""
+    if value.code == C.CONST:
+        return _constant(int(value.attr), loop)
+    return value.args[0] if value.code == C.CAST_VALUE else None
+
+
+def _constant(value: int, loop: Op) -> Op:
+    """A constant that is in no block."""
+    return Op(C.CONST, i32, (), value, (), -1, None, loop.loc)
 
 
 class _Numbers:
     """Emits arithmetic on i64 that is simple already: numbers that are known are computed, and
-    constants are in front, one of each value. Every task gets such arithmetic; passes that simplify
-    it again and again would take most of the time of a kernel with thousands of loops.
+    constants are in front, one of each value. Every task gets such arithmetic: in a kernel with
+    thousands of loops, most of the time of passes went into simplifying it.
 
     front: the constants. b: the builder of all else.
     """
@@ -167,14 +170,15 @@ class _Numbers:
 
 
 _FOLDED: Final[dict[int, Callable[[int, int], int]]] = {
-    C.ADD: add, C.SUB: sub, C.MUL: mul, C.DIV: floordiv, C.MIN: min, C.MAX: max,
+    C.ADD: lambda a, b: a + b, C.SUB: lambda a, b: a - b, C.MUL: lambda a, b: a * b,
+    C.DIV: lambda a, b: a // b, C.MIN: min, C.MAX: max,
 }  # fmt: skip
 _NEUTRAL: Final = {C.ADD: 0, C.SUB: 0, C.MUL: 1, C.DIV: 1}
 """Operands on the right that change nothing."""
 _FREE: Final = frozenset({
     C.ARG_ADDR, C.ARG_LOAD, C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.GLOBAL_TMP,
 })  # fmt: skip
-"""What needs no operands, and is the same in each iteration of a loop."""
+"""Ops that need no operands, and are the same in each iteration of a loop."""
 
 
 def _value(op: Op) -> Op | int:

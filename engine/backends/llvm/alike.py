@@ -149,15 +149,16 @@ class Pattern:
         """name: of the task that ``body`` is of."""
         places = {op_id: i for i, op_id in enumerate(like.ids)}
         text = "\n".join([*body.head, *body.lines])
-        self._pieces: Final[list[str]] = []
-        self._gaps: Final[list[tuple[int, int]]] = []
+        pieces: list[str] = []
+        gaps: list[tuple[int, int]] = []
         at = 0
         for found in _TOKEN.finditer(text):
-            self._pieces += (text[at : found.start()], "")
+            pieces += (text[at : found.start()], "")
             gap = places[int(found[1])] if found[1] else len(places) + int(found[2])
-            self._gaps.append((len(self._pieces) - 1, gap))
+            gaps.append((len(pieces) - 1, gap))
             at = found.end()
-        self._pieces.append(text[at:])
+        self._pieces: Final = [*pieces, text[at:]]
+        self._gaps: Final = gaps
         self._head: Final = len(body.head)
         self._ids: Final = [places.get(op_id, -1) for op_id in body.ids]
         self.body: Final = body

@@ -43,7 +43,7 @@ START = 0
 _BODY: Final = re.compile(r"(  call void @[\w.$-]+\.body)\(")
 _TASK: Final = re.compile(r", ptr @([\w.$-]+),")
 _PLACE: Final = "@qd.number"
-"""Where the entry function puts the numbers of tasks that share their code."""
+"""The variables of the numbers of tasks that share their code; the entry function sets them."""
 _FROM: Final = re.compile(r" %([\w.$-]+) \]")
 _SLOW: Final = re.compile(
     r"  (%[\w.$-]+) = call (?:[a-z]+ )*(float|double|i\d+) "
