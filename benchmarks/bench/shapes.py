@@ -59,6 +59,33 @@ def _loops(n: int) -> list[str]:
     return lines
 
 
+def _distinct(n: int) -> list[str]:
+    """Many loops at the top, each with a number of its own."""
+    lines: list[str] = []
+    for k in range(n // 2):
+        lines += [f"for i{k} in range(x.shape[0]):",
+                  f"    y[i{k}] = y[i{k}] * {k / 8 + 0.0625} + x[i{k}]"]  # fmt: skip
+    return lines
+
+
+def _various(n: int) -> list[str]:
+    """Many loops at the top that differ in numbers, arrays, bounds, operations and structure."""
+    lines: list[str] = []
+    for k in range(n // 2):
+        to, of = "xy" if k // 3 % 2 else "yx"
+        first, second = "+-*/"[k % 4], "+-*/"[k // 4 % 4]
+        function = ("qd.sin", "qd.abs", "qd.sqrt", "qd.exp")[k % 4]
+        number = k / 4 + 1.5
+        head, line = (
+            (f"{of}.shape[0]", f"{to}[i] = {of}[i] {first} {number} {second} a"),
+            (f"{k % 7 + 3}", f"{of}[i + {k % 11}] += {function}({to}[i] * {number})"),
+            ("x.shape[0] - 1", f"{to}[i] = {of}[i + 1] {first} {to}[i] {second} {number}"),
+            (f"{k % 9}, {to}.shape[0]", f"{of}[i] = qd.max(a, {to}[i]) {first} {number}"),
+        )[k % 4]
+        lines += [f"for i in range({head}):", f"    {line}"]
+    return lines
+
+
 def _nests(n: int) -> list[str]:
     """Nests of loops and conditions, one after the other."""
     lines: list[str] = []
@@ -107,9 +134,9 @@ def _stored(n: int) -> list[str]:
 
 
 SHAPES: Final[dict[str, Callable[[int], list[str]]]] = {
-    "block": _block, "chain": _chain, "divisions": _divisions, "loops": _loops, "nests": _nests,
-    "branches": _branches, "choices": _choices, "calls": _calls, "unrolled": _unrolled,
-    "serial": _stored,
+    "block": _block, "chain": _chain, "divisions": _divisions, "loops": _loops,
+    "distinct": _distinct, "various": _various, "nests": _nests, "branches": _branches,
+    "choices": _choices, "calls": _calls, "unrolled": _unrolled, "serial": _stored,
 }  # fmt: skip
 
 _STEP: Final = """

@@ -41,8 +41,8 @@ from ..analysis.dataflow import (
     LaterLoads,
     show_live,
 )
-from ..analysis.uses import use_counts
-from ..ir import Block, Func, Op, drop, normalize, replace_uses, walk
+from ..analysis.uses import OpList, code_mask, use_counts
+from ..ir import Block, Func, Op, drop, normalize, replace_uses
 from ..ir import codes as C
 from ..ir.semantics import same_const
 from ..types import DataType, PointerType
@@ -56,6 +56,9 @@ _UNREAD = "overwritten before it is read, or never read"
 @register("cfg_optimization", optional=True, per_task=True)
 def cfg_optimization(func: Func, cx: PassCx) -> bool:
     """Forward stores to loads; drop dead and repeated loads, stores and atomics."""
+    locals_only = func.stage == "accesses"
+    if locals_only and not cx.watched and not cx.for_tasks(_has_locals):
+        return False
     task, number = cx.task, cx.task_index or 0
     changed, shown = False, list[Cfg]()
 
@@ -66,8 +69,8 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
         return shown[-1]
 
     cx.note("cfg_before", show)
-    memory, locals_only = cx.analysis("memory", MemoryLocations), func.stage == "accesses"
-    if _is_worth_it(cx.scope(), memory, locals_only):
+    memory, scope = cx.analysis("memory", MemoryLocations), cx.scope()
+    if _has_locals(scope) if locals_only else _is_worth_it(scope, memory):
         graph = shown[0] if shown else build_cfg(func, task, number)
         changed = _Optimizer(func, cx, Flow(graph, memory, locals_only)).run()
         graph.release()
@@ -75,33 +78,37 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     return changed
 
 
-def _is_worth_it(scope: Block, memory: MemoryLocations, locals_only: bool) -> bool:
+def _has_locals(where: Func | Block) -> bool:
+    return C.ALLOCA in OpList(where).codes
+
+
+def _is_worth_it(scope: Block, memory: MemoryLocations) -> bool:
     """True if there are locals, global temporaries, or elements that several ops touch.
 
     In a task without any there is nothing to optimise; this check costs a fraction of the time of
     its graph.
     """
-    if locals_only:
-        return any(op.code == C.ALLOCA for op in walk(scope))
     # What loads an element and then stores another value to it forwards nothing, also not around a
     # loop: before the first iteration the element holds something else.
     seen: dict[Location, Op | None] = {}  # a load that only a store may follow
-    for op in walk(scope):
+    for op in OpList(scope).of(_TOUCHING):
         kind = KIND[op.code]
-        if kind and kind != FENCE:
-            if kind == INIT:
-                return True
-            location = memory.location(op.args[0])
-            if location.own or location.kind != "array":
-                return True
-            if location not in seen:
-                seen[location] = op if kind == LOAD else None
-                continue
-            load = seen[location]
-            if kind != STORE or load is None or op.args[1] is load:
-                return True
-            seen[location] = None
+        if kind == INIT:
+            return True
+        location = memory.location(op.args[0])
+        if location.own or location.kind != "array":
+            return True
+        if location not in seen:
+            seen[location] = op if kind == LOAD else None
+            continue
+        load = seen[location]
+        if kind != STORE or load is None or op.args[1] is load:
+            return True
+        seen[location] = None
     return False
+
+
+_TOUCHING = code_mask(kind and kind != FENCE for kind in KIND)
 
 
 class _Optimizer:

@@ -61,7 +61,8 @@ def lower_access(func: Func, cx: PassCx) -> bool:
 
 
 class _Lowering:
-    """Lowers the addresses of one block. Extents and constants are made once a block."""
+    """Lowers the addresses of one block. Extents, constants and the offsets of ndarrays are made
+    once a block."""
 
     def __init__(self, func: Func, block: Block, repl: dict[Op, Op]) -> None:
         self.func = func
@@ -70,6 +71,7 @@ class _Lowering:
         self.b = Builder(func, block, ops=[])
         self.extents: dict[tuple[int, int], Op] = {}
         self.constants: dict[tuple[int, DataType], Op] = {}
+        self.offsets: dict[tuple[int, tuple[Op, ...]], Op] = {}
 
     def run(self) -> None:
         b = self.b
@@ -116,7 +118,11 @@ class _Lowering:
         inner = param.element_shape if order else param.element_shape[1:]
         inputs += [self.extent(axis, number) for axis in order[1:]]
         inputs += [self.constant(n) for n in inner]
-        return self.b.emit(C.LINEARIZE, tuple(inputs), len(indices))
+        key = len(indices), tuple(inputs)
+        found = self.offsets.get(key)
+        if found is None:
+            found = self.offsets[key] = self.b.emit(C.LINEARIZE, key[1], key[0])
+        return found
 
     def extent(self, axis: int, number: int) -> Op:
         found = self.extents.get((axis, number))

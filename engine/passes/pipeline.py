@@ -21,6 +21,7 @@ from .full_simplify import full_simplify
 from .instruments import VerifyEach
 from .manager import Instrument, PassCx, StopPipeline
 from .shared_tasks import put_back, set_aside
+from .task_batches import in_batches
 
 __all__ = ["POINTS", "compile_to_offloads", "offload_to_executable", "run"]
 
@@ -256,7 +257,10 @@ def run(
         # Checks of NaN number what they report, and add tasks.
         whole = upto is not None or config.debug_nan or not share_tasks
         repeated = None if whole else set_aside(func)
-        offload_to_executable(func, cx, kind)
+        if whole or watching:
+            offload_to_executable(func, cx, kind)
+        else:
+            in_batches(func, lambda: offload_to_executable(func, cx, kind))
         if repeated is not None:
             put_back(func, repeated)
     except StopPipeline:

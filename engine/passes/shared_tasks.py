@@ -25,14 +25,14 @@ from ..ir import codes as C
 from ..ir.semantics import const_key
 from ..named_tuple import NamedTuple
 
-__all__ = ["SharedTasks", "put_back", "set_aside"]
+__all__ = ["ALIKE", "SharedTasks", "put_back", "set_aside"]
 
 _OWN: Final = frozenset({C.GLOBAL_TMP, C.LAUNCH_SEED, C.CALL_ARG})
 _PLAIN: Final = frozenset({
     C.ALLOCA, C.ARRAY_ALLOCA, C.LOCAL_LOAD, C.LOCAL_STORE, C.GLOBAL_LOAD, C.GLOBAL_STORE, C.IF,
     C.RANGE_FOR, C.WHILE, C.WHILE_CONTROL, C.BREAK, C.CONTINUE, C.BOUNDS,
 })  # fmt: skip
-_ALIKE: Final = code_mask(
+ALIKE: Final = code_mask(
     (C.PURE[code] and code not in _OWN)
     or code in _PLAIN
     or (C.ATOMIC[code] and code != C.ATOMIC_ADD_VECTOR)
@@ -84,7 +84,7 @@ def _key(task: Op) -> tuple[object, ...] | None:
     """A key that equal tasks have in common; None for a task that stays on its own."""
     numbers = {task: -1}
     key: list[object] = [task.attr]
-    alike = _ALIKE
+    alike = ALIKE
     for region in task.regions:
         key.append(len(region.ops))
         for op in walk(region):

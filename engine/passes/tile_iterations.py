@@ -162,7 +162,10 @@ class _Tiling:
     def run(self) -> None:
         b, loop, func = self.b, self.loop, self.func
         body = b.block
-        whole = [b.cast(end, i64) for axis in (0, 1) for end in whole_axis(loop, axis)]
+        whole = [
+            b.const(end.attr, i64) if end.code == C.CONST else b.cast(end, i64)
+            for axis in (0, 1) for end in whole_axis(loop, axis)
+        ]  # fmt: skip
         ends = [b.cast(bound, i64) for bound in loop.args]
         lengths = [b.binary(C.SUB, ends[2 * axis + 1], ends[2 * axis]) for axis in (0, 1)]
         long = [b.binary(C.CMP_GE, length, b.const(_SHORTEST, i64)) for length in lengths]

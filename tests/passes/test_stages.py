@@ -105,4 +105,4 @@ def test_each_pass_keeps_the_results(path, monkeypatch):
         func = build(kernel.decl, spec_keys(kernel, args), config).func
         watch = SameAfterEachPass(kernel, args)
         passes.run(func, config, PipelineKind.CPU, (watch,))
-        assert watch.changes > 10
+        assert watch.changes >= 8

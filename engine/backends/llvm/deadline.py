@@ -10,7 +10,8 @@ launches the full code. `with_deadline` splits blocks at the positions that the 
   becomes `LATE`, and the function returns;
 * after each task the entry function returns if the error is `LATE`: no later task may work with
   what an interrupted one has left;
-* a task's body loads its arguments itself: FastISel accepts at most six, and each function costs.
+* a task's body loads its arguments itself: FastISel accepts at most six, and each function costs;
+* tasks that are alike are one function, which loads the numbers that they differ in (see `alike`).
 
 ``i32 qd_first(ptr kernel, ptr args, i64 deadline)`` launches first-tier code. Both functions are of
 the native library (`cpu.late`): compiling them with each kernel would cost a fifth of the time of
@@ -25,9 +26,11 @@ a constant. Code generation takes 0.8 of the time then (the sample kernels, geom
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..kernarg.abi import LATE
+from .alike import NUMBER, Shared
 
 if TYPE_CHECKING:
     from .kernel import KernelText, TaskBody
@@ -38,6 +41,9 @@ START = 0
 """Operations before the first look: none, since short chunks would never look. Tests set more."""
 
 _BODY: Final = re.compile(r"(  call void @[\w.$-]+\.body)\(")
+_TASK: Final = re.compile(r", ptr @([\w.$-]+),")
+_PLACE: Final = "@qd.number"
+"""The variables of the numbers of tasks that share their code; the entry function sets them."""
 _FROM: Final = re.compile(r" %([\w.$-]+) \]")
 _SLOW: Final = re.compile(
     r"  (%[\w.$-]+) = call (?:[a-z]+ )*(float|double|i\d+) "
@@ -63,19 +69,21 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
     out: list[str] = []
     # Blocks that were split -> the name of their last part, which phi nodes have to refer to.
     last: dict[str, str] = {}
+    shared = _shared(kernel.bodies, lines)
     stops = iter([*kernel.stops, (-1, 0)])
     at, weight = next(stops)
     block, left_out = "", False
     loads: list[str] = []
     for number, line in enumerate(lines):
-        while number == at:
-            go_on = f"qd.go{len(out)}"
-            out += _check(len(out), weight, go_on, late)
-            last[block] = go_on
-            at, weight = next(stops)
         if left_out:
             left_out = line != "}"
             continue
+        while 0 <= at <= number:
+            if at == number:
+                go_on = f"qd.go{len(out)}"
+                out += _check(len(out), weight, go_on, late)
+                last[block] = go_on
+            at, weight = next(stops)
         if line.startswith("  %"):  # most lines
             if last and " = phi " in line:
                 line = _FROM.sub(lambda m: f" %{last.get(m[1], m[1])} ]", line)
@@ -85,16 +93,18 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
         elif line.startswith("define "):
             last.clear()
             block = ""
-            if line[: line.find(")") + 1] in middle:
-                left_out = True
+            body = heads.get(number)
+            left_out = line[: line.find(")") + 1] in middle or _is_copy(body)
+            if left_out:
                 continue
-            if number in heads:
-                body = heads[number]
-                line, loads = _merged(body), body.loads
+            if body is not None:
+                line, loads = _merged(body), [*body.loads, *_number_loads(body)]
         elif line.endswith(":") and not line.startswith((" ", ";")):
             block = line[:-1]
         elif line.startswith("  call void @") and (call := _BODY.match(line)) is not None:
             line = f"{call[1]}(ptr %kernarg)"
+        elif shared and line.startswith("  call void %parallel("):
+            line = _shared_call(line, shared)
         out.append(line)
         if line == "entry:":
             out += [
@@ -103,7 +113,50 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
                 *loads,
             ]
             loads = []
+    most = max([len(numbers) for _, numbers in shared.values()], default=0)
+    out += [f"{_PLACE}{i} = internal global i64 0, align 8" for i in range(most)]
     return "\n".join(out)
+
+
+_Shared = dict[str, tuple[Shared, tuple[str, ...]]]
+"""By task that shares its code: that code, and its numbers; see `alike`."""
+
+
+def _shared(bodies: Sequence[TaskBody], lines: list[str]) -> _Shared:
+    """The tasks that share code; puts that into ``lines`` in the place of the first one's."""
+    found: _Shared = {}
+    for body in bodies:
+        code = body.shared
+        if code is not None:
+            found[body.name] = code, body.numbers
+            if code.name == body.name:
+                begin = body.line + 2
+                lines[begin : begin + len(code.lines)] = code.lines
+    return found
+
+
+def _number_loads(body: TaskBody) -> list[str]:
+    """Lines that load the numbers of a task that shares its code."""
+    types = body.shared.types if body.shared is not None else []
+    return [f"  {NUMBER}{i} = load {ty}, ptr {_PLACE}{i}, align 8" for i, ty in enumerate(types)]
+
+
+def _is_copy(body: TaskBody | None) -> bool:
+    """True if another task has the code of this one."""
+    return body is not None and body.shared is not None and body.shared.name != body.name
+
+
+def _shared_call(line: str, shared: _Shared) -> str:
+    """``line``, which runs a task; with shared code, after lines that store the task's numbers."""
+    task = _TASK.search(line)
+    if task is None or task[1] not in shared:
+        return line
+    code, numbers = shared[task[1]]
+    stores = [
+        f"  store {ty} {number}, ptr {_PLACE}{i}, align 8\n"
+        for i, (ty, number) in enumerate(zip(code.types, numbers, strict=True))
+    ]
+    return "".join([*stores, line.replace(f"@{task[1]},", f"@{code.name},")])
 
 
 def _signature(name: str) -> str:

@@ -27,6 +27,7 @@ from ..base import KernelMeta, TaskMeta
 from ..flow import flow_of, labels_of, repeats, task_meta
 from ..index_sums import narrow_in_addresses, only_in_addresses
 from ..kernarg import abi
+from .alike import Marked, Pattern, Shared, describe
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, Slot
 from .helpers import helper_text
@@ -41,12 +42,15 @@ __all__ = ["KernelText", "TaskBody", "lower_kernel"]
 
 class TaskBody(NamedTuple):
     """A task's body in the text. line: where it begins. name: of the task's function. loads: lines
-    that load its arguments from the buffer. chunked: whether the thread pool runs it."""
+    that load its arguments from the buffer. chunked: whether the thread pool runs it. shared: its
+    first-tier code, which others have, too. numbers: its own in there, as operands."""
 
     line: int
     name: str
     loads: list[str]
     chunked: bool
+    shared: Shared | None = None
+    numbers: tuple[str, ...] = ()
 
 
 class KernelText(NamedTuple):
@@ -69,6 +73,9 @@ _MONOTONIC: Final = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") els
 
 
 _WIDTH: Final = '"prefer-vector-width"'
+_MANY: Final = 16
+"""Tasks of a kernel in which it is worth to look for tasks that are alike."""
+_OWN: Final = "own"
 
 
 class _Module:
@@ -87,6 +94,18 @@ class _Module:
         self.stops += [(at + line, weight) for line, weight in stops]
         self.lines += lines
         self.ids += ids if ids is not None else [-1] * len(lines)
+
+
+class _BodyText(NamedTuple):
+    """The text of a task's body. body: the emitter of it, or of one that is alike. head, lines,
+    ids: see `Statements`. shared, numbers: see `TaskBody`."""
+
+    body: Emitter
+    head: list[str]
+    lines: list[str]
+    ids: list[int]
+    shared: Shared | None = None
+    numbers: tuple[str, ...] = ()
 
 
 class _TaskCode(NamedTuple):
@@ -118,6 +137,10 @@ class _Kernel:
         self.attributes: Final = f"nounwind {attributes}".rstrip()
         self.tasks: list[TaskMeta] = []
         self.made: Final[dict[Block, _TaskCode]] = {}
+        self.many: Final = len(func.tasks()) >= _MANY
+        self.patterns: Final[dict[tuple[object, ...], Pattern | str | None]] = {}
+        """By what tasks that are alike have in common, once there was one: the text of all further
+        ones, `_OWN` if each has a text of its own, None before there is a second."""
         self.labels: Final = labels_of(func)
         self.known: Final[dict[tuple[object, ...], str]] = {}
         """Operands of values that headers have computed on every way to the current one."""
@@ -167,43 +190,73 @@ class _Kernel:
         `passes.shared_tasks`), share them."""
         attr = op.attr
         chunked = attr.kind != "serial" and attr.unit == "chunk"
-        ops = walk(op.regions[1])
-        calls = C.CALL in [x.code for x in ops]
-        body = Emitter(self.state, read_only=attr.read_only, calls=calls)
-        area = self.state.areas[index]
-        if area is not None:
-            body.stacks = TaskStacks(index, op, area, "%thread" if chunked else "0")
-        if area is None:
-            body.groups = groups(op.regions[1], ops)
-        self._body(body, op, ops, chunked)
+        text = self._text(index, op, name, chunked)
+        body, head, lines, ids = text.body, text.head, text.lines, text.ids
         numbers = ["i32 noundef %chunk"] if chunked else []
-        if chunked and area is not None:
+        if chunked and body.stacks is not None:
             numbers.append("i32 noundef %thread")
         slots = list(body.params.values())
-        params = [
-            "ptr noalias noundef align 64 %kernarg",
-            *numbers,
-            *(s.declaration for s in slots),
-        ]
+        declared = [*numbers, *(s.declaration for s in slots)]
         if body.spans:
-            self._outline(body, name, [*numbers, *(s.declaration for s in slots)])
+            self._outline(body, name, declared)
+            head, lines, ids = body.head, body.lines, body.ids
         loads = [line for slot in slots for line in slot.load()]
-        self.bodies.append(TaskBody(len(self.module.lines) + 2, name, loads, chunked))
-        attributes = "#1" if _WIDTH in self.attributes else f"#1{_wide(ops)}"
-        start = f"define internal void @{name}.body({', '.join(params)}) {attributes} {{"
-        self.module.add(["", what, start])
-        self.module.add(["entry:", *body.head])
-        self.module.add(body.lines, body.ids, body.stops)
-        for label, lines in body.tail.items():
-            self.module.add([f"{label}:", *lines])
+        self.bodies.append(TaskBody(
+            len(self.module.lines) + 2, name, loads, chunked, text.shared, text.numbers
+        ))  # fmt: skip
+        attributes = "#1" if _WIDTH in self.attributes else f"#1{_wide(op)}"
+        params = ", ".join(["ptr noalias noundef align 64 %kernarg", *declared])
+        start = f"define internal void @{name}.body({params}) {attributes} {{"
+        self.module.add(["", what, start, "entry:", *head])
+        self.module.add(lines, ids, body.stops)
+        for label, more in body.tail.items():
+            self.module.add([f"{label}:", *more])
         self.module.add(["stop:", "  ret void", "}"])
         passed = [text.replace("noundef ", "") for text in numbers]
         call = ", ".join(["ptr %kernarg", *passed, *(f"{s.type} %{s.name}" for s in slots)])
         if chunked:
             params = "ptr %kernarg, i32 %chunk, i32 %thread"
-            self.module.add(["", f"define internal void @{name}({params}) {PLAIN}"])
-            self.module.add([*loads, f"  call void @{name}.body({call})", "  ret void", "}"])
+            self.module.add([
+                "", f"define internal void @{name}({params}) {PLAIN}", *loads,
+                f"  call void @{name}.body({call})", "  ret void", "}",
+            ])  # fmt: skip
         return _TaskCode(task_meta(name, op), chunked, call, slots, body.asserts)
+
+    def _text(self, index: int, op: Op, name: str, chunked: bool) -> _BodyText:
+        """The text of a task's body."""
+        like = describe(op) if chunked and self.many else None
+        if like is not None and like.key in self.patterns:
+            found = self.patterns[like.key]
+            if found is None:
+                marked = self._emitted(index, op, chunked, like.marks())
+                found = self.patterns[like.key] = Pattern(like, marked, name)
+            if not isinstance(found, str):
+                return _BodyText(found.body, *found.lines(like), found.shared, tuple(like.texts()))
+        properties = len(self.state.properties)
+        body = self._emitted(index, op, chunked)
+        if like is not None:
+            # Properties of loops have numbers of their own.
+            own = len(self.state.properties) > properties or bool(body.spans)
+            self.patterns[like.key] = _OWN if own else None
+        return _BodyText(body, body.head, body.lines, body.ids)
+
+    def _emitted(
+        self, index: int, op: Op, chunked: bool, marks: dict[Op, str] | None = None
+    ) -> Emitter:
+        """The emitter of a task's body, once it has run. marks: see `alike`."""
+        ops = walk(op.regions[1])
+        if marks is None:
+            calls = C.CALL in [x.code for x in ops]
+            body = Emitter(self.state, read_only=op.attr.read_only, calls=calls)
+        else:
+            body = Marked(self.state, op.attr.read_only, marks)
+        area = self.state.areas[index]
+        if area is not None:
+            body.stacks = TaskStacks(index, op, area, "%thread" if chunked else "0")
+        else:
+            body.groups = groups(op.regions[1], ops)
+        self._body(body, op, ops, chunked)
+        return body
 
     def _outline(self, body: Emitter, name: str, params: list[str]) -> None:
         """Move groups of the statements of a very large task into functions of their own."""
@@ -405,12 +458,12 @@ class _Kernel:
         module.add(state.property_lines())
 
 
-def _wide(ops: Sequence[Op]) -> str:
-    """An attribute that allows vectors of 64 bytes, where they are known to be faster. ops: of the
-    task.
+def _wide(task: Op) -> str:
+    """An attribute that allows vectors of 64 bytes, where they are known to be faster.
 
     LLVM avoids them on processors that run slower after such an instruction.
     """
+    ops = walk(task.regions[1])
     straight = [op.attr.straight for op in ops if op.code == C.RANGE_FOR]
     return f' {_WIDTH}="512"' if any(straight) else ""
 
