@@ -50,19 +50,18 @@ class ShownRun(NamedTuple):
     run: RunName | None = None
 
 
-class LocTable:
-    """Locations by number, call sites before what was inlined at them."""
+class LocTable(dict[Loc, int]):
+    """The number of each location, also of a new one; -1 of the unknown one.
+
+    records: the locations by number, call sites before what was inlined at them.
+    """
 
     def __init__(self) -> None:
-        self._numbers: dict[Loc, int] = {UNKNOWN: -1}
+        super().__init__({UNKNOWN: -1})
         self.records: list[LocRecord] = []
 
-    def number(self, loc: Loc) -> int:
-        """The index of ``loc`` in `records`; -1 for the unknown one."""
-        found = self._numbers.get(loc)
-        if found is not None:
-            return found
-        parent = -1 if loc.parent is None else self.number(loc.parent)
+    def __missing__(self, loc: Loc) -> int:
+        parent = -1 if loc.parent is None else self[loc.parent]
         self.records.append(
             LocRecord(
                 file=loc.file,
@@ -74,7 +73,7 @@ class LocTable:
                 parent=parent,
             )
         )
-        number = self._numbers[loc] = len(self.records) - 1
+        number = self[loc] = len(self.records) - 1
         return number
 
 
@@ -111,7 +110,7 @@ class Recorder(Instrument):
         self._seen = seen
         self._names: Final = RunNames()
         self._known: dict[tuple[str, ...], int] = {}
-        self._lines = LineCache(self.locs.number)
+        self._lines = LineCache(self.locs.__getitem__, MANY_TASKS)
         self._now = -1
         self._drawn: Cfg | None = None
         self._listed = -1
@@ -195,7 +194,7 @@ class Recorder(Instrument):
         self.metrics.update(count_kinds(func))
         self._describe_tasks(func)
         for op in all_ops(func):
-            self.loc_of_op[op.id] = self.locs.number(op.loc)
+            self.loc_of_op[op.id] = self.locs[op.loc]
         if self._done is not None:
             self._done()
 
@@ -221,7 +220,7 @@ class Recorder(Instrument):
             return
         self._drawn = graph
         if self._tasks:
-            shown = frozenset(self._lines.part(self._tasks[graph.task_index]).ids)
+            shown = frozenset(self._lines.part(self._tasks[graph.task_index]))
         else:
             if when == "after":  # the last thing that the pass does
                 self._listed = self._snapshot(func)
@@ -263,7 +262,7 @@ class Recorder(Instrument):
                     kind=task.attr.kind,
                     name=f"{func.name}_kernel_{index}_{task.attr.kind}",
                     ops=len(walk(task.regions[0])) + len(walk(task.regions[1])),
-                    loc=self.locs.number(task.loc),
+                    loc=self.locs[task.loc],
                     loop_name=task.attr.loop_name,
                     axes=len(task.regions[0].ops[-1].args) // 2 if task.regions[0].ops else 0,
                 )
@@ -285,7 +284,7 @@ class Recorder(Instrument):
     def _add(self, run: Run, state: str, before: int) -> None:
         added, removed, rewritten, moves = self._difference(before, self._now)
         remarks = tuple(
-            Remark(pass_name=run.name, op=r.op, text=r.text, loc=self.locs.number(r.loc))
+            Remark(pass_name=run.name, op=r.op, text=r.text, loc=self.locs[r.loc])
             for r in run.remarks
         )
         self.runs.append(
