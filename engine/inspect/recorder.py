@@ -17,13 +17,14 @@ from typing import Any, Final
 import msgspec
 
 from ..analysis.cfg import Cfg
+from ..analysis.cfg import CfgNode as Node
 from ..ir import Func, Loc, Op, all_ops, walk
 from ..ir.loc import UNKNOWN
 from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument, PassCx, Run
 from .ir_counts import KIND_CODES
 from .ir_counts import KINDS as IR_KINDS
-from .listings import LineCache
+from .listings import LineCache, Lines
 from .moves import middle, moved
 from .record import (
     CfgNode,
@@ -111,6 +112,8 @@ class Recorder(Instrument):
         self._names: Final = RunNames()
         self._known: dict[tuple[str, ...], int] = {}
         self._lines = LineCache(self.locs.__getitem__, MANY_TASKS)
+        self._last = Lines((), (), ())
+        self._last_index = -1
         self._now = -1
         self._drawn: Cfg | None = None
         self._listed = -1
@@ -227,11 +230,18 @@ class Recorder(Instrument):
             at = self._now if self._listed < 0 else self._listed
             shown = frozenset(self.snapshots[at].ids)
         now = self._lines.now
+        live: dict[int, tuple[int, ...]] = {}  # by identity: many nodes have the very same
 
         def lines(ops: list[Op], ids: tuple[int, ...]) -> tuple[str, ...]:
             if shown.issuperset(ids):
                 return tuple(map(now.__getitem__, ids))
             return tuple([now[op.id] if op.id in shown else repr(op) for op in ops])
+
+        def live_out(node: Node) -> tuple[int, ...]:
+            found = live.get(id(node.live_out))
+            if found is None:
+                found = live[id(node.live_out)] = tuple([op.id for op in node.live_out])
+            return found
 
         nodes = tuple(
             CfgNode(
@@ -240,7 +250,7 @@ class Recorder(Instrument):
                 lines=lines(node.ops, ids),
                 prev=tuple([n.id for n in node.prev]),
                 next=tuple([n.id for n in node.next]),
-                live_out=tuple([op.id for op in node.live_out]),
+                live_out=live_out(node),
                 live_more=node.live_more,
                 label=node.label,
                 parallel=node.parallel,
@@ -271,15 +281,16 @@ class Recorder(Instrument):
     def _snapshot(self, func: Func, task: Op | None = None) -> int:
         """The index of the IR as it is now, printed if it was not seen before. task: of
         `LineCache.listing`."""
-        texts, ids, locs = self._lines.listing(func, task)
+        lines = self._lines.listing(func, task)
         self._version, self._stage = func.version, func.stage
-        found = self._known.get(texts)
-        if found is not None:
-            return found
-        snapshot = Snapshot(lines=texts, ids=ids, locs=locs, ops=len(ids) - ids.count(-1))
-        self.snapshots.append(snapshot)
-        index = self._known[texts] = len(self.snapshots) - 1
-        return index
+        if lines is not self._last:
+            self._last = lines
+            texts, ids, locs = lines
+            self._last_index = self._known.setdefault(texts, len(self.snapshots))
+            if self._last_index == len(self.snapshots):
+                ops = len(ids) - ids.count(-1)
+                self.snapshots.append(Snapshot(lines=texts, ids=ids, locs=locs, ops=ops))
+        return self._last_index
 
     def _add(self, run: Run, state: str, before: int) -> None:
         added, removed, rewritten, moves = self._difference(before, self._now)
@@ -317,15 +328,12 @@ class Recorder(Instrument):
         between = middle(*shots)
         old, new = between.seen
         now = self._lines.now
-        # Of what both begin and end with, the ops are in both.
-        there = frozenset(shots[1].ids) if len(replaced) > len(new) else frozenset[int]()
-        kept = (
-            id for id in replaced
-            if (id in new and id in old)
-            or (id not in new and id not in old and id in (there or shots[1].ids))
-        )  # fmt: skip
-        rewritten = sum(1 for id in kept if now[id] != replaced[id])
-        added, removed = new - old, old - new
+        kept = replaced.keys() & old & new
+        ends = replaced.keys() - old - new  # of those, what both begin and end with is in both
+        if ends:
+            kept |= ends.intersection(shots[1].ids)
+        rewritten = sum([now[id] != replaced[id] for id in kept])
+        removed, added = between.alone
         closing = -1 in added, -1 in removed
         moves = moved(*shots, between)
         return len(added) - closing[0], len(removed) - closing[1], rewritten, moves

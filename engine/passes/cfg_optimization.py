@@ -57,18 +57,20 @@ _UNREAD = "overwritten before it is read, or never read"
 def cfg_optimization(func: Func, cx: PassCx) -> bool:
     """Forward stores to loads; drop dead and repeated loads, stores and atomics."""
     task, number = cx.task, cx.task_index or 0
-    changed, shown = False, list[Cfg]()
+    changed, shown = False, list[tuple[Cfg, MemoryLocations]]()
 
     def show() -> Cfg:
         if changed or not shown:
-            shown.append(build_cfg(func, task, number))
-            show_live(func, shown[-1], cx.for_tasks(LaterLoads).of(shown[-1].task))
-        return shown[-1]
+            graph = build_cfg(func, task, number)
+            flow = show_live(func, graph, cx.for_tasks(LaterLoads).of(task))
+            shown.append((graph, flow.memory))
+        return shown[-1][0]
 
     cx.note("cfg_before", show)
-    memory, locals_only = cx.analysis("memory", MemoryLocations), func.stage == "accesses"
+    memory = shown[0][1] if shown else cx.analysis("memory", MemoryLocations)
+    locals_only = func.stage == "accesses"
     if _is_worth_it(cx.scope(), memory, locals_only):
-        graph = shown[0] if shown else build_cfg(func, task, number)
+        graph = shown[0][0] if shown else build_cfg(func, task, number)
         changed = _Optimizer(func, cx, Flow(graph, memory, locals_only)).run()
         graph.release()
     cx.note("cfg_after", show)
