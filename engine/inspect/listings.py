@@ -15,6 +15,7 @@ are: a kernel of 500 loops has thousands of such runs.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import chain, compress, count, repeat
@@ -38,6 +39,14 @@ class Lines(NamedTuple):
     texts: tuple[str, ...]
     ids: tuple[int, ...]
     locs: tuple[int, ...]
+
+
+class Change(NamedTuple):
+    """The ids of the ops that came into a listing and left it. Those in both listings follow each
+    other as they did, and so do the ends of blocks among them."""
+
+    added: set[int]
+    removed: set[int]
 
 
 _Columns = tuple[Sequence[str], Sequence[int], Sequence[int]]
@@ -65,6 +74,11 @@ class LineCache:
         self._lines = Lines((), (), ())
         self._pieces: list[_Columns] = []
         self._newest = 0
+        # Of the `Change` since they were taken.
+        self._in_order = True
+        self._listed = False
+        self._added: set[int] = set()
+        self._removed: set[int] = set()
 
     def listing(self, func: Func, task: Op | None = None) -> Lines:
         """``func`` as `ir.listing` prints it; the very same object if nothing has changed. task:
@@ -79,6 +93,7 @@ class LineCache:
                 if part is None:  # its ops may come from all over the body
                     part = _Part(before.get(one.body))
                     self._update(part, ops)
+                    self._in_order = False
                 elif task is None or key is task or not _is_task(key) or func.callees:
                     self._update(part, ops)
                 parts[key] = part
@@ -86,6 +101,8 @@ class LineCache:
             pieces.append(_END)
         if len(pieces) != len(self._pieces) or any(map(is_not, pieces, self._pieces)):
             self._lines = _joined(pieces, self._pieces, self._lines)
+            self._in_order = self._in_order and not self._listed and len(parts) == len(before)
+            self._listed = True
         self._parts, self._pieces, self._newest = parts, pieces, func.next_id
         return self._lines
 
@@ -101,7 +118,18 @@ class LineCache:
         stale = part.differing(found)
         if stale:
             self._print(stale)
+            self._in_order = False
         return list(map(_ID, found))
+
+    def take_changes(self) -> tuple[dict[int, str], Change | None]:
+        """Clear `replaced` and return it, and how the ops differ between the only listing since it
+        was taken and the one before. None if they are not known to be in the same order."""
+        change = None
+        if self._in_order and self._added.isdisjoint(self._removed):
+            change = Change(self._added, self._removed)
+        replaced, self.replaced = self.replaced, {}
+        self._added, self._removed, self._in_order, self._listed = set(), set(), True, False
+        return replaced, change
 
     def _parts_of(self, body: Block) -> Iterable[tuple[Op | Block, Iterable[Op]]]:
         """The parts of a function, each with its ops: the tasks, if they are few, or all of it."""
@@ -116,7 +144,14 @@ class LineCache:
         _walk(ops, "  ", found, pads, ends)
         same = found == part.ops
         if not same:
-            part.put_in_order(found, self._newest)
+            change = part.put_in_order(found, ends, self._newest)
+            if change is None:
+                self._in_order = False
+            else:
+                self._added |= change.added
+                self._removed |= change.removed
+        elif ends != part.ends:
+            self._in_order = False
         padded = pads != part.pads
         if padded:
             now, ids, texts = self.now.get, part.ids, part.texts
@@ -182,11 +217,14 @@ class _Part:
         self.ends: list[tuple[int, str]] = []
         self.lines: _Columns = (), (), ()
 
-    def put_in_order(self, ops: list[Op], newest: int) -> None:
+    def put_in_order(
+        self, ops: list[Op], ends: list[tuple[int, str]], newest: int
+    ) -> Change | None:
         """Make the columns those of ``ops``; of an op that was not here they are empty. newest: ids
-        from this one on are of such ops."""
+        from this one on are of such ops. ends: what `ends` shall become."""
         old, self.past = self.past or self, None
         runs = old.runs(ops, newest)
+        change = old.change(ops, ends, runs)
         start = end = 0
         if old is self:  # where both begin or end alike, the columns stay as they are
             if runs and runs[0][0] == 0:
@@ -201,6 +239,34 @@ class _Part:
             getattr(self, name)[where] = found
         self.ids[where] = list(map(_ID, ops[start : len(ops) - end]))
         self.ops, self.places = ops, {}
+        return change
+
+    def change(
+        self, ops: list[Op], ends: list[tuple[int, str]], runs: list[tuple[int, int]]
+    ) -> Change | None:
+        """The difference to ``ops`` with these `ends`; None if others than those that came or went
+        are elsewhere. runs: of `ops`."""
+        if list(map(_TEXT, ends)) != list(map(_TEXT, self.ends)):
+            return None
+        added, removed = set[int](), set[int]()
+        old: list[tuple[int, int]] = []
+        new: list[tuple[int, int]] = []
+        at = place = 0
+        for first, last in runs:
+            if first < 0:
+                added.update(map(_ID, ops[place : place + last]))
+                place += last
+                continue
+            if first < at:
+                return None
+            if first > at:
+                removed.update(self.ids[at:first])
+            old.append((first, last))
+            new.append((place, place + last - first))
+            at, place = last, place + last - first
+        removed.update(self.ids[at:])
+        same = _ranks(old, self.ends) == _ranks(new, ends)
+        return Change(added, removed) if same else None
 
     def runs(self, ops: Sequence[Op], newest: int) -> list[tuple[int, int]]:
         """Where runs of ``ops`` begin and end here; of a run that is not here -1 and its length."""
@@ -306,6 +372,19 @@ def _walk(
                     _walk(region.ops, _inner(pad), found, pads, ends)
             ends.append((len(found), pad + "}"))
     pads += [pad] * (len(found) - len(pads))
+
+
+def _ranks(spans: list[tuple[int, int]], ends: list[tuple[int, str]]) -> list[int]:
+    """The number of ops in ``spans`` that are before each of ``ends``."""
+    ranks: list[int] = []
+    spans = [*spans, (sys.maxsize, sys.maxsize)]
+    before = i = 0
+    for place, _ in ends:
+        while spans[i][1] <= place:
+            before += spans[i][1] - spans[i][0]
+            i += 1
+        ranks.append(before + max(0, place - spans[i][0]))
+    return ranks
 
 
 @cache

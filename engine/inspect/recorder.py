@@ -196,8 +196,8 @@ class Recorder(Instrument):
         self.origins = {str(new): old for new, old in func.origins.items()}
         self.metrics.update(count_kinds(func))
         self._describe_tasks(func)
-        for op in all_ops(func):
-            self.loc_of_op[op.id] = self.locs[op.loc]
+        self.loc_of_op = dict(zip(self._last.ids, self._last.locs, strict=True))
+        self.loc_of_op.pop(-1, None)
         if self._done is not None:
             self._done()
 
@@ -314,20 +314,23 @@ class Recorder(Instrument):
                 rewritten=rewritten,
                 moved=moves,
                 remarks=remarks,
-                rewrites=tuple([Rewrite(op=x.op, into=x.into, how=x.how) for x in run.rewrites]),
+                rewrites=tuple([Rewrite(op=op, into=to, how=how) for op, to, how in run.rewrites]),
             )
         )
 
     def _difference(self, before: int, after: int) -> tuple[int, int, int, int]:
         """Ops added, removed, rewritten in place, and moved, by identity."""
-        replaced = self._lines.replaced
-        self._lines.replaced = {}
+        replaced, change = self._lines.take_changes()
         if before == after:
             return 0, 0, 0, 0
         shots = self.snapshots[before], self.snapshots[after]
+        now = self._lines.now
+        if change is not None:
+            kept = replaced.keys() - change.added
+            rewritten = sum([now[id] != replaced[id] for id in kept])
+            return len(change.added), len(change.removed), rewritten, 0
         between = middle(*shots)
         old, new = between.seen
-        now = self._lines.now
         kept = replaced.keys() & old & new
         ends = replaced.keys() - old - new  # of those, what both begin and end with is in both
         if ends:
