@@ -18,8 +18,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from itertools import chain, compress, count, repeat
-from operator import attrgetter, is_not, itemgetter
+from itertools import compress, count, repeat
+from operator import add, attrgetter, is_not, itemgetter
 from typing import Any, Final, TypeVar
 
 from ..ir import Block, Func, Loc, Op
@@ -161,9 +161,12 @@ class LineCache:
         stale = part.stale()
         if stale:
             changed = part.read(stale, self._number)
-            texts = self._print([part.ops[i] for i in changed])
-            for i, text in zip(changed, texts, strict=True):
-                part.texts[i] = pads[i] + text
+            if len(changed) == len(found):
+                part.texts = list(map(add, pads, self._print(found)))
+            else:
+                texts = self._print([found[i] for i in changed])
+                for i, text in zip(changed, texts, strict=True):
+                    part.texts[i] = pads[i] + text
         _, ids, numbers = part.lines
         if not (same and ends == part.ends):
             part.ends = ends
@@ -419,7 +422,10 @@ def _joined(pieces: list[_Columns], before: list[_Columns], lines: Lines) -> Lin
         if len(now) == len(old) and not any(map(is_not, now, old)):
             out.append(column)
         else:
-            out.append(tuple(chain.from_iterable(now)))
+            whole: list[Any] = []
+            for piece in now:
+                whole += piece
+            out.append(tuple(whole))
     return Lines(*out)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
-from itertools import count, filterfalse, repeat
+from itertools import compress, count, filterfalse, repeat
 
 from ..named_tuple import NamedTuple
 from .record import Snapshot
@@ -52,16 +52,17 @@ def moved(old: Snapshot, new: Snapshot, between: Middle | None = None) -> int:
     before = _blocks(old.lines[start : len(old.lines) - end], ids[0])
     after = _blocks(new.lines[start : len(new.lines) - end], ids[1])
     kept = list(filter(before.__contains__, after))
-    stay = range(len(kept))
+    # The owner of a block that has kept its place is in both.
+    blocks = zip(map(before.__getitem__, kept), map(after.__getitem__, kept), strict=True)
+    elsewhere = 0
     if not in_order:
         position = dict(zip(before, count(), strict=False))
         stay = increasing(list(map(position.__getitem__, kept)))
-    # The owner of a block that has kept its place is in both.
-    blocks = zip(map(before.__getitem__, kept), map(after.__getitem__, kept), strict=True)
-    other = Counter([pair for i, pair in enumerate(blocks) if pair[0] != pair[1] and i in stay])
-    return len(kept) - len(stay) + sum([
-        times for (one, two), times in other.items()
-        if _around(one, before, after) != _around(two, after, before)
+        elsewhere = len(kept) - len(stay)
+        blocks = compress(blocks, map(stay.__contains__, count()))
+    return elsewhere + sum([
+        times for (one, two), times in Counter(blocks).items()
+        if one != two and _around(one, before, after) != _around(two, after, before)
     ])  # fmt: skip
 
 
