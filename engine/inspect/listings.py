@@ -101,8 +101,8 @@ class LineCache:
             pieces.append(_END)
         if len(pieces) != len(self._pieces) or any(map(is_not, pieces, self._pieces)):
             self._lines = _joined(pieces, self._pieces, self._lines)
-            self._in_order = self._in_order and not self._listed and len(parts) == len(before)
-            self._listed = True
+            same = list(parts) == list(before)
+            self._in_order, self._listed = self._in_order and same and not self._listed, True
         self._parts, self._pieces, self._newest = parts, pieces, func.next_id
         return self._lines
 
