@@ -118,12 +118,14 @@ class LineCache:
         stale = part.differing(found)
         if stale:
             self._print(stale)
-            self._in_order = False
+            self._in_order, self._listed = False, True
         return list(map(_ID, found))
 
     def take_changes(self) -> tuple[dict[int, str], Change | None]:
         """Clear `replaced` and return it, and how the ops differ between the only listing since it
         was taken and the one before. None if they are not known to be in the same order."""
+        if not self._listed and not self.replaced:
+            return _NOTHING
         change = None
         if self._in_order and self._added.isdisjoint(self._removed):
             change = Change(self._added, self._removed)
@@ -132,9 +134,11 @@ class LineCache:
         return replaced, change
 
     def _parts_of(self, body: Block) -> Iterable[tuple[Op | Block, Iterable[Op]]]:
-        """The parts of a function, each with its ops: the tasks, if they are few, or all of it."""
+        """The parts of a function, each with its ops: the tasks, if they are few and long, or all
+        of it."""
         ops = body.ops
-        if 0 < len(ops) < self._many and {ops[0].code, ops[-1].code} <= _TOPS:
+        long, few = len(self._lines.ids) > _SHORT, 0 < len(ops) < self._many
+        if long and few and {ops[0].code, ops[-1].code} <= _TOPS:
             return [(op, (op,)) for op in ops]
         return ((body, ops),)
 
@@ -272,7 +276,7 @@ class _Part:
         return Change(added, removed) if same else None
 
     def runs(self, ops: Sequence[Op], newest: int) -> list[tuple[int, int]]:
-        """Where runs of ``ops`` begin and end here; of a run that is not here -1 and its length."""
+        """The begin and the end here of each run of ``ops``; -1 and a length for one not here."""
         old, end = self.ops, len(self.ops)
         runs: list[tuple[int, int]] = []
         if not old:
@@ -417,24 +421,25 @@ def _bare(text: str, loc: int = -1) -> _Columns:
 def _joined(pieces: list[_Columns], before: list[_Columns], lines: Lines) -> Lines:
     """A listing of ``pieces``. Columns of ``lines``, made of those ``before``, are taken again."""
     out: list[Any] = []
-    for i, column in enumerate(lines):
-        now, old = [piece[i] for piece in pieces], [piece[i] for piece in before]
-        if len(now) == len(old) and not any(map(is_not, now, old)):
-            out.append(column)
-        else:
+    known: Any = zip(*before, strict=True) if len(before) == len(pieces) else repeat((None,))
+    for now, old, column in zip(zip(*pieces, strict=True), known, lines, strict=False):
+        if any(map(is_not, now, old)):
             whole: list[Any] = []
             for piece in now:
                 whole += piece
-            out.append(tuple(whole))
+            column = tuple(whole)
+        out.append(column)
     return Lines(*out)
 
 
 _END: Final = _bare("}")
+_NOTHING: Final[tuple[dict[int, str], None]] = {}, None
 _TOPS: Final = {C.OFFLOADED, C.GRAPH_REGION}
 _ID, _ARGS, _ATTR, _TYPE, _CODE, _LOC = map(
     attrgetter, ("id", "args", "attr", "type", "code", "loc")
 )
 _TEXT: Final = itemgetter(1)
+_SHORT: Final = 500
 _SOON: Final = 16
 _COLUMNS: Final = (
     ("args", None), ("attrs", None), ("types", None), ("codes", -1), ("locs", UNKNOWN),

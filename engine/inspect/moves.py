@@ -57,9 +57,11 @@ def moved(old: Snapshot, new: Snapshot, between: Middle | None = None) -> int:
     elsewhere = 0
     if not in_order:
         position = dict(zip(before, count(), strict=False))
-        stay = increasing(list(map(position.__getitem__, kept)))
-        elsewhere = len(kept) - len(stay)
-        blocks = compress(blocks, map(stay.__contains__, count()))
+        positions = list(map(position.__getitem__, kept))
+        if positions != sorted(positions):
+            stay = increasing(positions)
+            elsewhere = len(kept) - len(stay)
+            blocks = compress(blocks, map(stay.__contains__, count()))
     return elsewhere + sum([
         times for (one, two), times in Counter(blocks).items()
         if one != two and _around(one, before, after) != _around(two, after, before)

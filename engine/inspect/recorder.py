@@ -294,10 +294,10 @@ class Recorder(Instrument):
 
     def _add(self, run: Run, state: str, before: int) -> None:
         added, removed, rewritten, moves = self._difference(before, self._now)
-        remarks = tuple(
+        remarks = tuple([
             Remark(pass_name=run.name, op=r.op, text=r.text, loc=self.locs[r.loc])
             for r in run.remarks
-        )
+        ])  # fmt: skip
         self.runs.append(
             PassRun(
                 index=len(self.runs),

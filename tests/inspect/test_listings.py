@@ -78,7 +78,7 @@ def snapshot(lines):
 
 
 def edited(func, chance):
-    """Remove ops, put new ones there, and move some, in and out of blocks, without regard to use."""
+    """Remove ops, put in new ones, and move some, in and out of blocks, without regard to use."""
     blocks = ir.all_blocks(func.body)
     taken = []
     for block in blocks:
