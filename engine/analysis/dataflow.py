@@ -35,6 +35,7 @@ _READS: Final = (LOAD, ATOMIC, FENCE)
 _SHOWN: Final = 100
 """Live locations that a node names: all of them at each of many nodes would be a square."""
 _WORD: Final = (1 << 60) - 1
+_FIRST_WORDS: Final = (1 << 240) - 1
 
 
 def _kind(code: int) -> int:
@@ -344,13 +345,24 @@ def show_live(func: Func, graph: Cfg, later: frozenset[int] | None = None) -> Fl
 
 class _First:
     """The addresses of the first `_SHOWN` locations of bit sets. Those of neighbouring nodes hardly
-    differ, and sets may have thousands of bits: the meaning of each word is kept."""
+    differ, and sets may have thousands of bits: what was found for the first words, or for each
+    word, is kept."""
 
     def __init__(self, locations: list[Location]) -> None:
         self._addresses: Final = [x.ptr for x in locations]
-        self._known: Final[dict[tuple[int, int], tuple[Op, ...]]] = {}
+        self._known: Final[dict[int, tuple[Op, ...]]] = {}
+        self._words: Final[dict[tuple[int, int], tuple[Op, ...]]] = {}
 
     def of(self, live: int) -> tuple[Op, ...]:
+        first = live & _FIRST_WORDS
+        if first.bit_count() >= _SHOWN:
+            live = first
+        found = self._known.get(live)
+        if found is None:
+            found = self._known[live] = self._find(live)
+        return found
+
+    def _find(self, live: int) -> tuple[Op, ...]:
         shown: tuple[Op, ...] = ()
         at = 0
         while live and len(shown) < _SHOWN:
@@ -365,11 +377,11 @@ class _First:
         return shown[:_SHOWN]
 
     def _word(self, at: int, word: int) -> tuple[Op, ...]:
-        found = self._known.get((at, word))
+        found = self._words.get((at, word))
         if found is None:
             some = self._addresses[at : at + word.bit_length()]
             found = tuple([ptr for i, ptr in enumerate(some) if word >> i & 1])
-            self._known[at, word] = found
+            self._words[at, word] = found
         return found
 
 

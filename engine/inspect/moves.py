@@ -9,7 +9,9 @@ Without what is in one listing alone, most are the same, closing lines included:
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import compress, count, filterfalse, repeat
 
 from ..named_tuple import NamedTuple
 from .record import Snapshot
@@ -23,36 +25,46 @@ _Block = tuple[int, int]
 class Middle(NamedTuple):
     """Two listings without what both begin and end with, which are ``start`` and ``end`` lines.
 
-    ids, seen: of the old and of the new one, in order and as sets.
+    ids, seen, alone: of the old and of the new one, in order, as sets, and without the other's.
     """
 
     start: int
     end: int
     ids: tuple[tuple[int, ...], tuple[int, ...]]
     seen: tuple[frozenset[int], frozenset[int]]
+    alone: tuple[frozenset[int], frozenset[int]]
 
 
 def middle(old: Snapshot, new: Snapshot) -> Middle:
     """The lines of two listings without their common ends."""
     start, end = _ends_alike(old.ids, new.ids)
     first, second = old.ids[start : len(old.ids) - end], new.ids[start : len(new.ids) - end]
-    return Middle(start, end, (first, second), (frozenset(first), frozenset(second)))
+    was, now = frozenset(first), frozenset(second)
+    return Middle(start, end, (first, second), (was, now), (was - now, now - was))
 
 
 def moved(old: Snapshot, new: Snapshot, between: Middle | None = None) -> int:
     """The number of ops of ``new`` that are elsewhere in ``old``. between: their `middle`."""
-    start, end, ids, seen = between or middle(old, new)
-    in_order = _kept(ids[0], seen[0] - seen[1]) == _kept(ids[1], seen[1] - seen[0])
+    start, end, ids, _, alone = between or middle(old, new)
+    in_order = _kept(ids[0], alone[0]) == _kept(ids[1], alone[1])
     if in_order and _closing(old, start, ids[0]) == _closing(new, start, ids[1]):
         return 0
     before = _blocks(old.lines[start : len(old.lines) - end], ids[0])
     after = _blocks(new.lines[start : len(new.lines) - end], ids[1])
-    kept = [id for id in after if id in before]
-    position = {id: i for i, id in enumerate(before)}
-    stay = increasing([position[id] for id in kept])
-    return sum([
-        i not in stay or _around(id, before, after) != _around(id, after, before)
-        for i, id in enumerate(kept)
+    kept = list(filter(before.__contains__, after))
+    # The owner of a block that has kept its place is in both.
+    blocks = zip(map(before.__getitem__, kept), map(after.__getitem__, kept), strict=True)
+    elsewhere = 0
+    if not in_order:
+        position = dict(zip(before, count(), strict=False))
+        positions = list(map(position.__getitem__, kept))
+        if positions != sorted(positions):
+            stay = increasing(positions)
+            elsewhere = len(kept) - len(stay)
+            blocks = compress(blocks, map(stay.__contains__, count()))
+    return elsewhere + sum([
+        times for (one, two), times in Counter(blocks).items()
+        if one != two and _around(one, before, after) != _around(two, after, before)
     ])  # fmt: skip
 
 
@@ -60,7 +72,7 @@ def _kept(ids: tuple[int, ...], alone: frozenset[int]) -> list[int]:
     """The ops of a listing that are not in it alone."""
     if not alone:
         return list(ids)
-    return [id for id in ids if id not in alone]
+    return list(filterfalse(alone.__contains__, ids))
 
 
 def _closing(shot: Snapshot, start: int, ids: tuple[int, ...]) -> list[str]:
@@ -93,10 +105,10 @@ def _longest(most: int, alike: Callable[[int, int], bool]) -> int:
     return low
 
 
-def _around(id: int, blocks: Mapping[int, _Block], others: Container[int]) -> _Block:
-    """The innermost block around an op whose owner both listings have: a loop that was added around
-    ops, or removed, has not moved them."""
-    owner, number = blocks[id]
+def _around(block: _Block, blocks: Mapping[int, _Block], others: Container[int]) -> _Block:
+    """The innermost block, ``block`` or around it, whose owner both listings have: a loop that was
+    added around ops, or removed, has not moved them."""
+    owner, number = block
     while owner >= 0 and owner not in others:
         owner, number = blocks[owner]
     return owner, number
@@ -106,18 +118,23 @@ def _blocks(lines: Sequence[str], ids: Sequence[int]) -> dict[int, _Block]:
     """The block that each op is in, in order."""
     out: dict[int, _Block] = {}
     stack: list[_Block] = [(-1, 0)]
-    for text, id in zip(lines, ids, strict=False):
+    begin = 0
+    limits = [i for i, text in enumerate(lines) if text[-1] == "{" or ids[i] < 0]
+    for i in limits:
+        out.update(zip(ids[begin:i], repeat(stack[-1])))
+        begin = i + 1
+        text, id = lines[i], ids[i]
         opens = text.endswith("{")
         if id >= 0:
             out[id] = stack[-1]
-            if opens:
-                stack.append((id, 0))
+            stack.append((id, 0))
         elif text.lstrip().startswith("}"):
             owner, number = stack.pop() if len(stack) > 1 else (-1, stack.pop()[1] + 1)
             if opens or not stack:  # another block of the same op, or the end of one from above
                 stack.append((owner, number + opens))
         elif opens:
             stack.append((-1, len(out)))
+    out.update(zip(ids[begin:], repeat(stack[-1])))
     return out
 
 
@@ -127,18 +144,21 @@ def increasing(positions: Sequence[int]) -> set[int]:
         return set(range(len(positions)))
     tails: list[int] = []
     tail_at: list[int] = []
-    back = [-1] * len(positions)
+    back: list[int] = []
+    last = last_at = -1
     for i, value in enumerate(positions):
-        at = bisect_left(tails, value)
-        if at == len(tails):
+        if value > last:
+            back.append(last_at)
             tails.append(value)
             tail_at.append(i)
-        else:
-            tails[at], tail_at[at] = value, i
-        back[i] = tail_at[at - 1] if at else -1
-    out: set[int] = set()
-    i = tail_at[-1] if tail_at else -1
-    while i >= 0:
-        out.add(i)
-        i = back[i]
-    return out
+            last, last_at = value, i
+            continue
+        at = bisect_left(tails, value)
+        back.append(tail_at[at - 1] if at else -1)
+        tails[at], tail_at[at] = value, i
+        last, last_at = tails[-1], tail_at[-1]
+    out: list[int] = []
+    while last_at >= 0:
+        out.append(last_at)
+        last_at = back[last_at]
+    return set(out)

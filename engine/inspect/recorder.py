@@ -17,13 +17,14 @@ from typing import Any, Final
 import msgspec
 
 from ..analysis.cfg import Cfg
+from ..analysis.cfg import CfgNode as Node
 from ..ir import Func, Loc, Op, all_ops, walk
 from ..ir.loc import UNKNOWN
 from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument, PassCx, Run
 from .ir_counts import KIND_CODES
 from .ir_counts import KINDS as IR_KINDS
-from .listings import LineCache
+from .listings import LineCache, Lines
 from .moves import middle, moved
 from .record import (
     CfgNode,
@@ -50,19 +51,18 @@ class ShownRun(NamedTuple):
     run: RunName | None = None
 
 
-class LocTable:
-    """Locations by number, call sites before what was inlined at them."""
+class LocTable(dict[Loc, int]):
+    """The number of each location, also of a new one; -1 of the unknown one.
+
+    records: the locations by number, call sites before what was inlined at them.
+    """
 
     def __init__(self) -> None:
-        self._numbers: dict[Loc, int] = {UNKNOWN: -1}
+        super().__init__({UNKNOWN: -1})
         self.records: list[LocRecord] = []
 
-    def number(self, loc: Loc) -> int:
-        """The index of ``loc`` in `records`; -1 for the unknown one."""
-        found = self._numbers.get(loc)
-        if found is not None:
-            return found
-        parent = -1 if loc.parent is None else self.number(loc.parent)
+    def __missing__(self, loc: Loc) -> int:
+        parent = -1 if loc.parent is None else self[loc.parent]
         self.records.append(
             LocRecord(
                 file=loc.file,
@@ -74,7 +74,7 @@ class LocTable:
                 parent=parent,
             )
         )
-        number = self._numbers[loc] = len(self.records) - 1
+        number = self[loc] = len(self.records) - 1
         return number
 
 
@@ -111,7 +111,9 @@ class Recorder(Instrument):
         self._seen = seen
         self._names: Final = RunNames()
         self._known: dict[tuple[str, ...], int] = {}
-        self._lines = LineCache(self.locs.number)
+        self._lines = LineCache(self.locs.__getitem__, MANY_TASKS)
+        self._last = Lines((), (), ())
+        self._last_index = -1
         self._now = -1
         self._drawn: Cfg | None = None
         self._listed = -1
@@ -194,8 +196,8 @@ class Recorder(Instrument):
         self.origins = {str(new): old for new, old in func.origins.items()}
         self.metrics.update(count_kinds(func))
         self._describe_tasks(func)
-        for op in all_ops(func):
-            self.loc_of_op[op.id] = self.locs.number(op.loc)
+        self.loc_of_op = dict(zip(self._last.ids, self._last.locs, strict=True))
+        self.loc_of_op.pop(-1, None)
         if self._done is not None:
             self._done()
 
@@ -221,18 +223,25 @@ class Recorder(Instrument):
             return
         self._drawn = graph
         if self._tasks:
-            shown = frozenset(self._lines.part(self._tasks[graph.task_index]).ids)
+            shown = frozenset(self._lines.part(self._tasks[graph.task_index]))
         else:
             if when == "after":  # the last thing that the pass does
                 self._listed = self._snapshot(func)
             at = self._now if self._listed < 0 else self._listed
             shown = frozenset(self.snapshots[at].ids)
         now = self._lines.now
+        live: dict[int, tuple[int, ...]] = {}  # by identity: many nodes have the very same
 
         def lines(ops: list[Op], ids: tuple[int, ...]) -> tuple[str, ...]:
             if shown.issuperset(ids):
                 return tuple(map(now.__getitem__, ids))
             return tuple([now[op.id] if op.id in shown else repr(op) for op in ops])
+
+        def live_out(node: Node) -> tuple[int, ...]:
+            found = live.get(id(node.live_out))
+            if found is None:
+                found = live[id(node.live_out)] = tuple([op.id for op in node.live_out])
+            return found
 
         nodes = tuple(
             CfgNode(
@@ -241,7 +250,7 @@ class Recorder(Instrument):
                 lines=lines(node.ops, ids),
                 prev=tuple([n.id for n in node.prev]),
                 next=tuple([n.id for n in node.next]),
-                live_out=tuple([op.id for op in node.live_out]),
+                live_out=live_out(node),
                 live_more=node.live_more,
                 label=node.label,
                 parallel=node.parallel,
@@ -263,7 +272,7 @@ class Recorder(Instrument):
                     kind=task.attr.kind,
                     name=f"{func.name}_kernel_{index}_{task.attr.kind}",
                     ops=len(walk(task.regions[0])) + len(walk(task.regions[1])),
-                    loc=self.locs.number(task.loc),
+                    loc=self.locs[task.loc],
                     loop_name=task.attr.loop_name,
                     axes=len(task.regions[0].ops[-1].args) // 2 if task.regions[0].ops else 0,
                 )
@@ -272,22 +281,23 @@ class Recorder(Instrument):
     def _snapshot(self, func: Func, task: Op | None = None) -> int:
         """The index of the IR as it is now, printed if it was not seen before. task: of
         `LineCache.listing`."""
-        texts, ids, locs = self._lines.listing(func, task)
+        lines = self._lines.listing(func, task)
         self._version, self._stage = func.version, func.stage
-        found = self._known.get(texts)
-        if found is not None:
-            return found
-        snapshot = Snapshot(lines=texts, ids=ids, locs=locs, ops=len(ids) - ids.count(-1))
-        self.snapshots.append(snapshot)
-        index = self._known[texts] = len(self.snapshots) - 1
-        return index
+        if lines is not self._last:
+            self._last = lines
+            texts, ids, locs = lines
+            self._last_index = self._known.setdefault(texts, len(self.snapshots))
+            if self._last_index == len(self.snapshots):
+                ops = len(ids) - ids.count(-1)
+                self.snapshots.append(Snapshot(lines=texts, ids=ids, locs=locs, ops=ops))
+        return self._last_index
 
     def _add(self, run: Run, state: str, before: int) -> None:
         added, removed, rewritten, moves = self._difference(before, self._now)
-        remarks = tuple(
-            Remark(pass_name=run.name, op=r.op, text=r.text, loc=self.locs.number(r.loc))
+        remarks = tuple([
+            Remark(pass_name=run.name, op=r.op, text=r.text, loc=self.locs[r.loc])
             for r in run.remarks
-        )
+        ])  # fmt: skip
         self.runs.append(
             PassRun(
                 index=len(self.runs),
@@ -304,29 +314,29 @@ class Recorder(Instrument):
                 rewritten=rewritten,
                 moved=moves,
                 remarks=remarks,
-                rewrites=tuple([Rewrite(op=x.op, into=x.into, how=x.how) for x in run.rewrites]),
+                rewrites=tuple([Rewrite(op=op, into=to, how=how) for op, to, how in run.rewrites]),
             )
         )
 
     def _difference(self, before: int, after: int) -> tuple[int, int, int, int]:
         """Ops added, removed, rewritten in place, and moved, by identity."""
-        replaced = self._lines.replaced
-        self._lines.replaced = {}
+        replaced, change = self._lines.take_changes()
         if before == after:
             return 0, 0, 0, 0
         shots = self.snapshots[before], self.snapshots[after]
+        now = self._lines.now
+        if change is not None:
+            kept = replaced.keys() - change.added
+            rewritten = sum([now[id] != replaced[id] for id in kept])
+            return len(change.added), len(change.removed), rewritten, 0
         between = middle(*shots)
         old, new = between.seen
-        now = self._lines.now
-        # Of what both begin and end with, the ops are in both.
-        there = frozenset(shots[1].ids) if len(replaced) > len(new) else frozenset[int]()
-        kept = (
-            id for id in replaced
-            if (id in new and id in old)
-            or (id not in new and id not in old and id in (there or shots[1].ids))
-        )  # fmt: skip
-        rewritten = sum(1 for id in kept if now[id] != replaced[id])
-        added, removed = new - old, old - new
+        kept = replaced.keys() & old & new
+        ends = replaced.keys() - old - new  # of those, what both begin and end with is in both
+        if ends:
+            kept |= ends.intersection(shots[1].ids)
+        rewritten = sum([now[id] != replaced[id] for id in kept])
+        removed, added = between.alone
         closing = -1 in added, -1 in removed
         moves = moved(*shots, between)
         return len(added) - closing[0], len(removed) - closing[1], rewritten, moves

@@ -60,18 +60,20 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     if locals_only and not cx.watched and not cx.for_tasks(_has_locals):
         return False
     task, number = cx.task, cx.task_index or 0
-    changed, shown = False, list[Cfg]()
+    changed, shown = False, list[tuple[Cfg, MemoryLocations]]()
 
     def show() -> Cfg:
         if changed or not shown:
-            shown.append(build_cfg(func, task, number))
-            show_live(func, shown[-1], cx.for_tasks(LaterLoads).of(shown[-1].task))
-        return shown[-1]
+            graph = build_cfg(func, task, number)
+            flow = show_live(func, graph, cx.for_tasks(LaterLoads).of(task))
+            shown.append((graph, flow.memory))
+        return shown[-1][0]
 
     cx.note("cfg_before", show)
-    memory, scope = cx.analysis("memory", MemoryLocations), cx.scope()
+    memory = shown[0][1] if shown else cx.analysis("memory", MemoryLocations)
+    scope = cx.scope()
     if _has_locals(scope) if locals_only else _is_worth_it(scope, memory):
-        graph = shown[0] if shown else build_cfg(func, task, number)
+        graph = shown[0][0] if shown else build_cfg(func, task, number)
         changed = _Optimizer(func, cx, Flow(graph, memory, locals_only)).run()
         graph.release()
     cx.note("cfg_after", show)

@@ -53,13 +53,9 @@ class PassRemark(NamedTuple):
     loc: Loc
 
 
-class PassRewrite(NamedTuple):
-    """One op that a pass replaced, changed or deleted. into: the id of the op that has its value
-    from now on: its own if it was changed in place, -1 for none. how: the rule, or the reason."""
-
-    op: int
-    into: int
-    how: str
+PassRewrite = tuple[int, int, str]
+"""One op that a pass replaced, changed or deleted: its id; the id of the op that has its value from
+now on, its own if it was changed in place, -1 for none; the rule, or the reason."""
 
 
 class Run:
@@ -198,12 +194,12 @@ class PassCx:
     def rewrote(self, op: Op, into: Op | None, how: str) -> None:
         """Record what became of ``op``; see `PassRewrite`. Free without a listener."""
         if self._rewrites is not None:
-            self._rewrites.append(PassRewrite(op.id, -1 if into is None else into.id, how))
+            self._rewrites.append((op.id, -1 if into is None else into.id, how))
 
     def rewrote_all(self, repl: Mapping[Op, Op], how: str) -> None:
         """Record that each key of ``repl`` was replaced by its value."""
         if self._rewrites is not None:
-            self._rewrites += [PassRewrite(op.id, into.id, how) for op, into in repl.items()]
+            self._rewrites += [(op.id, into.id, how) for op, into in repl.items()]
 
     def keep(self, *names: str) -> None:
         """State what `PassInfo.keeps` does, for what the pass has changed in this run."""

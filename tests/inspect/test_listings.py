@@ -1,12 +1,17 @@
 """Listings made again and again print what has changed, and nothing else."""
 
+import random
+
 import pytest
 from qd_studio.engine import ir, passes
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.inspect import Recorder
 from qd_studio.engine.inspect.listings import LineCache
+from qd_studio.engine.inspect.moves import moved
+from qd_studio.engine.inspect.record import Snapshot
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.pipeline_kind import PipelineKind
+from qd_studio.engine.types import f32
 
 from tests.app.records import make_func
 
@@ -66,6 +71,70 @@ def test_every_pass_leaves_a_true_listing(func):
 
     passes.run(func, CompileConfig(), PipelineKind.CPU, (Both(),))
     assert cache.printed < sum(1 for _ in ir.walk(func.body)) * 6
+
+
+def snapshot(lines):
+    return Snapshot(lines=lines.texts, ids=lines.ids, locs=lines.locs)
+
+
+def edited(func, chance):
+    """Remove ops, put in new ones, and move some, in and out of blocks, without regard to use."""
+    blocks = ir.all_blocks(func.body)
+    taken = []
+    for block in blocks:
+        kept = []
+        for op in block.ops:
+            way = chance.random() * 12
+            if op.regions or way > 3:
+                kept.append(op)
+            elif way > 2:
+                taken.append(op)
+            elif way > 1:
+                new = func.new_op(C.CONST, f32, (), 0.5, op.loc, block)
+                kept += [new, op] if way > 1.5 else [op, new]
+        block.ops = kept
+    for op in taken:
+        block = chance.choice(blocks)
+        block.ops.insert(chance.randrange(len(block.ops) + 1), op)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_edit_is_listed_and_what_came_and_went_is_known(func, seed):
+    """Against the plain printer, and against the ids of both listings as sets."""
+    chance = random.Random(seed)
+    passes.run(func, CompileConfig(), PipelineKind.CPU, upto="after_offload" if seed % 2 else None)
+    cache = printer()
+    old, known = cache.listing(func), 0
+    cache.take_changes()
+    for _ in range(12):
+        if chance.random() < 0.5:
+            edited(func, chance)
+        else:  # some in one block only
+            block = chance.choice([b for b in ir.all_blocks(func.body) if b.ops])
+            block.ops = [op for op in block.ops if op.regions or chance.random() > 0.1]
+        assert same(cache, func)
+        new = cache.listing(func)
+        _, change = cache.take_changes()
+        if change is not None:
+            was, now = {*old.ids}, {*new.ids}
+            assert change == (now - was, was - now)
+            assert moved(snapshot(old), snapshot(new)) == 0
+            known += 1
+        old = new
+    assert known
+
+
+def test_an_op_that_passes_the_end_of_a_block_is_no_change_in_order(func):
+    cache = printer()
+    block = next(
+        b for b in ir.all_blocks(func.body) if b.owner and b.owner.block and len(b.ops) > 1
+    )
+    cache.listing(func)
+    cache.take_changes()
+    around, op = block.owner.block, block.ops.pop()
+    around.ops.insert(around.ops.index(block.owner) + 1, op)
+    assert same(cache, func)
+    assert cache.take_changes()[1] is None
 
 
 def test_a_recorder_prints_an_op_once_and_when_it_changes(func):
