@@ -27,15 +27,16 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ... import logs as log
 from ...ir import Func
 from ...named_tuple import NamedTuple
-from ..base import Artifact, KernelMeta
+from ..base import Artifact, KernelMeta, Target
 from ..flow import labels_of, repeats
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
 from ..llvm.deadline import with_deadline
 from ..llvm.text import SIZE
-from . import background, native
+from . import background, host, native
 from .arguments import CpuArguments, CpuBufferPool
 from .code import CodeJob, first_code
 from .executable import CpuExecutable
@@ -81,7 +82,19 @@ def first_tier(
         return None
     late = native.native(cache).late
     text = with_deadline(kernel, late, job.target.arch.startswith("x86_64"))
-    return FirstTier(first_code(text, kernel.symbol, job.target), pending, kernel.symbol)
+    return FirstTier(_code(text, kernel.symbol, job.target), pending, kernel.symbol)
+
+
+def _code(text: str, symbol: str, target: Target) -> bytes:
+    """First-tier code, made without LLVM where that can be."""
+    if host.maps_objects():
+        from .baseline import Unsupported, compile_text
+
+        try:
+            return compile_text(text, symbol)
+        except Unsupported as why:
+            log.debug(f"LLVM makes the first-tier code of {symbol}: {why}")
+    return first_code(text, symbol, target)
 
 
 class TieredExecutable(CpuExecutable):

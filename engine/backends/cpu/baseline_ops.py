@@ -1,0 +1,472 @@
+"""The operations of one block for the baseline compiler: see `baseline`.
+
+Each function gets the frame, the name of the result, and the words of the line without commas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from .baseline_frame import RBP, REAL, SIZES, Frame, Unsupported, constant
+
+__all__ = ["OPS", "clamped", "square_root"]
+
+Words = Sequence[str]
+
+_FLAGS: Final = frozenset((
+    "nsw", "nuw", "nusw", "inbounds", "exact", "nneg", "disjoint", "samesign", "reassoc", "nsz",
+    "arcp", "contract", "afn",
+))  # fmt: skip
+"""What tells only LLVM's passes something."""
+_INTEGERS: Final = frozenset(("i8", "i16", "i32", "i64"))
+
+# Opcodes with a register and memory.
+_LOADS: Final = {1: b"\x0f\xb6", 2: b"\x0f\xb7", 4: b"\x8b", 8: b"\x48\x8b"}
+_STORES: Final = {1: b"\x88", 2: b"\x66\x89", 4: b"\x89", 8: b"\x48\x89"}
+# Of rax to itself.
+_EXTENDED: Final = {
+    ("i8", True): b"\x48\x0f\xbe\xc0", ("i16", True): b"\x48\x0f\xbf\xc0",
+    ("i32", True): b"\x48\x63\xc0", ("i8", False): b"\x0f\xb6\xc0", ("i16", False): b"\x0f\xb7\xc0",
+    ("i32", False): b"\x89\xc0", ("i1", True): b"\x48\xf7\xd8", ("i1", False): b"",
+    ("i64", True): b"", ("i64", False): b"",
+}  # fmt: skip
+# Of rcx to itself.
+_EXTENDED_RCX: Final = {
+    ("i8", True): b"\x48\x0f\xbe\xc9", ("i16", True): b"\x48\x0f\xbf\xc9",
+    ("i8", False): b"\x0f\xb6\xc9", ("i16", False): b"\x0f\xb7\xc9",
+}  # fmt: skip
+
+
+def _past_flags(words: Words) -> int:
+    """The index of the first word after the flags of an operation."""
+    i = 3
+    while words[i] in _FLAGS:
+        i += 1
+    return i
+
+
+def _wide(kind: str) -> bytes:
+    """The prefix of an operation on integers or addresses."""
+    return b"\x48" if SIZES[kind] == 8 else b""
+
+
+# Memory
+
+
+def _alloca(f: Frame, name: str, words: Words) -> None:
+    i, count = 3, 1
+    if words[i].startswith("["):
+        i, count = 5, int(words[i][1:])
+    # Larger alignments help only vectors.
+    if words[i + 1] != "align" or len(words) != i + 3:
+        raise Unsupported(" ".join(words))
+    f.size += count * SIZES[words[i].rstrip("]")] + 7 & -8
+    f.addresses[name] = RBP, -f.size
+
+
+def _getelementptr(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    size, pointer, base, kind, index, *more = (SIZES[words[i]], *words[i + 1 :])
+    if pointer != "ptr" or more or kind not in ("i64", "i32"):
+        raise Unsupported(" ".join(words))
+    address = f.addresses.get(base)
+    if not index.startswith("%"):
+        distance = constant(index, kind) * size
+        if address is not None:
+            f.addresses[name] = address[0], address[1] + distance
+            return
+        f.load(0, base, "ptr")
+        f.out += b"\x48\x05" + distance.to_bytes(4, "little", signed=True)  # add rax
+        f.result(name)
+        return
+    if index == f.held:
+        f.out += b"\x48\x89\xc1"  # mov rcx, rax
+    else:
+        f.load(1, index, kind)
+    if kind == "i32":
+        f.out += b"\x48\x63\xc9"  # movsxd rcx, ecx
+    f.load(0, base, "ptr")
+    # lea rax, [rax + rcx * size]
+    f.out += bytes((0x48, 0x8D, 0x04, 0x08 | (size.bit_length() - 1) << 6))
+    f.result(name)
+
+
+def _load(f: Frame, name: str, words: Words) -> None:
+    i = 4 if words[3] == "atomic" else 3
+    kind, pointer = words[i], words[i + 1]
+    if pointer != "ptr" or kind == "i1" or (i == 4 and words[7] != "monotonic"):
+        raise Unsupported(" ".join(words))
+    at = f.memory(words[i + 2])
+    f.out += _LOADS[SIZES[kind]] + at[0]
+    f.result(name)
+
+
+def _store(f: Frame, name: str, words: Words) -> None:
+    i = 2 if words[1] == "atomic" else 1
+    kind, value, pointer = words[i : i + 3]
+    if pointer != "ptr" or kind == "i1" or (i == 2 and words[6] != "monotonic"):
+        raise Unsupported(" ".join(words))
+    if value == f.real:
+        at = f.memory(words[i + 3])
+        f.out += REAL[kind] + b"\x11" + at[0]
+    else:
+        f.load(0, value, kind)
+        at = f.memory(words[i + 3])
+        f.out += _STORES[SIZES[kind]] + at[0]
+
+
+def _cmpxchg(f: Frame, name: str, words: Words) -> None:
+    i = 4 if words[3] == "weak" else 3
+    pointer, at, kind, expected, _, new, order, other = words[i : i + 8]
+    if pointer != "ptr" or kind not in ("i32", "i64") or {order, other} != {"monotonic"}:
+        raise Unsupported(" ".join(words))
+    f.load(1, at, "ptr")
+    f.load(0, expected, kind)
+    f.load(2, new, kind)
+    f.out += b"\xf0" + _wide(kind) + b"\x0f\xb1\x11"  # lock cmpxchg [rcx], rdx
+    f.result(f"{name} 0")
+    f.out += b"\x0f\x94\xc0\x0f\xb6\xc0"  # sete al; movzx eax, al
+    f.result(f"{name} 1")
+
+
+def _extractvalue(f: Frame, name: str, words: Words) -> None:
+    f.slots[name] = _slot_of(f, f"{words[-2]} {words[-1]}", name)
+
+
+_UPDATES: Final = {
+    "and": b"\x21\xf2", "or": b"\x09\xf2", "xor": b"\x31\xf2", "max": b"\x39\xf2\x0f\x4c\xd6",
+    "min": b"\x39\xf2\x0f\x4f\xd6", "umax": b"\x39\xf2\x0f\x42\xd6",
+    "umin": b"\x39\xf2\x0f\x47\xd6",
+}  # fmt: skip
+"""From edx and esi to edx; each instruction is its opcode after an optional prefix for 64 bits."""
+
+
+def _atomicrmw(f: Frame, name: str, words: Words) -> None:
+    operation, pointer, at, kind, value, order = words[3:9]
+    if pointer != "ptr" or order != "monotonic":
+        raise Unsupported(" ".join(words))
+    if operation in ("add", "sub", "xchg") and kind in ("i32", "i64"):
+        wide = _wide(kind)
+        f.load(1, at, "ptr")
+        f.load(0, value, kind)
+        if operation == "xchg":
+            f.out += wide + b"\x87\x01"
+        else:
+            if operation == "sub":
+                f.out += wide + b"\xf7\xd8"  # neg
+            f.out += b"\xf0" + wide + b"\x0f\xc1\x01"  # lock xadd [rcx], rax
+        f.result(name)
+    elif kind in REAL:
+        wide = b"\x48" if kind == "double" else b""
+        f.load_real(1, value, kind)
+        f.real = ""
+        # movd xmm0, eax; update; movd edx, xmm0
+        update = _real_update(operation, REAL[kind], value)
+        move = b"\x66" + wide + b"\x0f"
+        _retry(f, at, wide, move + b"\x6e\xc0" + update + move + b"\x7e\xc2")
+        f.result(name)
+    elif operation in _UPDATES and kind in ("i32", "i64"):
+        wide, update = _wide(kind), _UPDATES[operation]
+        f.load(6, value, kind)
+        _retry(f, at, wide, wide + b"\x89\xc2" + wide + update[:2]
+               + (wide + update[2:] if update[2:] else b""))  # fmt: skip
+        f.result(name)
+    else:
+        raise Unsupported(" ".join(words))
+
+
+def _real_update(operation: str, real: bytes, value: str) -> bytes:
+    """From xmm0 and xmm1 to xmm0.
+
+    A minimum or maximum is a number where one operand is NaN. Of two zeros it is the first, and the
+    second if that is a constant, as LLVM has it.
+    """
+    if operation in ("fadd", "fsub"):
+        return real + (b"\x58\xc1" if operation == "fadd" else b"\x5c\xc1")
+    better = real + {"fmin": b"\x5d", "fmax": b"\x5f"}[operation]
+    if not value.startswith("%"):
+        return better + b"\xc1"
+    # xmm2 = xmm1 if it is better, else xmm0; xmm3 = mask of NaN in xmm0, which then gets xmm1
+    # (xmm1 & xmm3) | (~xmm3 & xmm2)
+    return (
+        b"\x0f\x28\xd1" + better + b"\xd0" + b"\x0f\x28\xd8" + real + b"\xc2\xd8\x03"
+        b"\x0f\x28\xc1\x0f\x54\xc3\x0f\x55\xda\x0f\x56\xc3"
+    )  # fmt: skip
+
+
+def _retry(f: Frame, at: str, wide: bytes, change: bytes) -> None:
+    """Replace what is at an address until no other thread has come between. change: makes the new
+    value in rdx from the old one in rax."""
+    f.load(1, at, "ptr")
+    f.held = ""
+    f.out += wide + b"\x8b\x01"  # mov rax, [rcx]
+    attempt = change + b"\xf0" + wide + b"\x0f\xb1\x11"  # lock cmpxchg [rcx], rdx
+    f.out += attempt + b"\x75" + (-len(attempt) - 2 & 255).to_bytes(1, "little")  # jne
+
+
+# Integers
+
+_BINARY: Final = {"add": (0x03, 0), "sub": (0x2B, 5), "and": (0x23, 4), "or": (0x0B, 1),
+                  "xor": (0x33, 6), "mul": (0xAF, -1)}  # fmt: skip
+"""The opcode with an operand in memory, and the number of that with a constant."""
+_SHIFTS: Final = {"shl": (0xE0, False), "lshr": (0xE8, False), "ashr": (0xF8, True)}
+_SETS: Final = {"eq": 0x94, "ne": 0x95, "slt": 0x9C, "sge": 0x9D, "sle": 0x9E, "sgt": 0x9F,
+                "ult": 0x92, "uge": 0x93, "ule": 0x96, "ugt": 0x97}  # fmt: skip
+
+
+def _binary(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    kind, a, b = words[i:]
+    opcode, number = _BINARY[words[2]]
+    if kind not in _INTEGERS and (kind != "i1" or number not in (4, 1, 6)):
+        raise Unsupported(" ".join(words))
+    f.load(0, a, kind)
+    _with(f, _wide(kind), opcode, number, b, kind)
+    f.result(name)
+
+
+def _with(f: Frame, wide: bytes, opcode: int, number: int, b: str, kind: str) -> None:
+    """An operation of rax and ``b``."""
+    start = wide + (b"\x0f" if number < 0 else b"")
+    at = f.slots.get(b)
+    if at is not None:
+        f.out += start + bytes((opcode,)) + at[0]
+        return
+    if number >= 0 and not b.startswith(("%", "@")):
+        value = constant(b, kind)
+        if -128 <= value < 128:
+            f.out += wide + bytes((0x83, 0xC0 | number << 3, value & 255))
+            return
+        if -(1 << 31) <= value < 1 << 31:
+            f.out += wide + bytes((0x81, 0xC0 | number << 3))
+            f.out += value.to_bytes(4, "little", signed=True)
+            return
+    f.load(1, b, kind)
+    f.out += start + bytes((opcode, 0xC1))
+
+
+def _divide(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    kind, a, b = words[i:]
+    if kind not in _INTEGERS:
+        raise Unsupported(" ".join(words))
+    signed = words[2][0] == "s"
+    f.load(0, a, kind)
+    f.load(1, b, kind)
+    if kind in ("i8", "i16"):
+        f.out += _EXTENDED[kind, signed] + _EXTENDED_RCX[kind, signed]
+    wide = _wide(kind)
+    # cqo; idiv rcx, or xor edx, edx; div rcx
+    f.out += wide + b"\x99" + wide + b"\xf7\xf9" if signed else b"\x31\xd2" + wide + b"\xf7\xf1"
+    if words[2][1:] == "rem":
+        f.out += b"\x48\x89\xd0"  # mov rax, rdx
+    f.result(name)
+
+
+def _shift(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    kind, a, b = words[i:]
+    if kind not in _INTEGERS:
+        raise Unsupported(" ".join(words))
+    opcode, signed = _SHIFTS[words[2]]
+    f.load(1, b, kind)
+    f.load(0, a, kind)
+    if kind in ("i8", "i16"):
+        f.out += _EXTENDED[kind, signed]
+    f.out += _wide(kind) + bytes((0xD3, opcode))
+    f.result(name)
+
+
+def _icmp(f: Frame, name: str, words: Words) -> None:
+    i = 4 if words[3] == "samesign" else 3
+    test, kind, a, b = words[i:]
+    if kind == "i1" and test[0] == "s":
+        raise Unsupported(" ".join(words))
+    f.load(0, a, kind)
+    if kind in ("i8", "i16"):
+        signed = test[0] == "s"
+        f.load(1, b, kind)
+        f.out += _EXTENDED[kind, signed] + _EXTENDED_RCX[kind, signed] + b"\x39\xc8"
+    else:
+        _with(f, _wide(kind), 0x3B, 7, b, kind)
+    f.out += bytes((0x0F, _SETS[test], 0xC0, 0x0F, 0xB6, 0xC0))  # set al; movzx eax, al
+    f.result(name)
+
+
+def _select(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    if words[i] != "i1" or words[i + 2] not in SIZES or len(words) != i + 6:
+        raise Unsupported(" ".join(words))
+    condition, kind, a, _, b = words[i + 1 :]
+    at = f.slots[condition]
+    other = f.slots.get(b)
+    f.load(0, a, kind)
+    if other is None:
+        f.load(1, b, kind)
+    # cmp dword [condition], 0; cmove rax, b
+    f.out += b"\x83" + at[7] + b"\0\x48\x0f\x44" + (other[0] if other is not None else b"\xc1")
+    f.result(name)
+
+
+# Conversions
+
+
+def _slot_of(f: Frame, value: str, name: str) -> tuple[bytes, ...]:
+    """The slot of a value of which ``name`` is another name."""
+    at = f.slots.get(value)
+    if at is None or name in f.slots:
+        raise Unsupported(f"{name} = {value}")
+    return at
+
+
+def _same(f: Frame, name: str, words: Words) -> None:
+    """A value with the same lower bits, in the slot that they have."""
+    i = _past_flags(words)
+    if words[i] not in SIZES or words[-1] not in SIZES or len(words) != i + 4:
+        raise Unsupported(" ".join(words))
+    if words[-1] == "i1":
+        f.load(0, words[i + 1], words[i])
+        f.out += b"\x83\xe0\x01"  # and eax, 1
+        f.result(name)
+    else:
+        f.slots[name] = _slot_of(f, words[i + 1], name)
+
+
+def _extend(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    f.load(0, words[i + 1], words[i])
+    f.out += _EXTENDED[words[i], words[2] == "sext"]
+    if words[-1] not in _INTEGERS:
+        raise Unsupported(" ".join(words))
+    f.result(name)
+
+
+def _from_integer(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    kind, value, _, real = words[i:]
+    signed = words[2] == "sitofp"
+    f.load(0, value, kind)
+    begin = REAL[real][:1]
+    # xorps xmm0, xmm0; cvtsi2ss xmm0, rax
+    convert = b"\x0f\x57\xc0" + begin + b"\x48\x0f\x2a\xc0"
+    f.out += _EXTENDED[kind, signed] + convert
+    f.held = ""
+    if kind == "i64" and not signed:
+        # A number that is negative as a signed one is halved, its last bit kept, and doubled:
+        # mov rcx, rax; and ecx, 1; shr rax, 1; or rax, rcx; convert; add xmm0, xmm0
+        large = b"\x48\x89\xc1\x83\xe1\x01\x48\xd1\xe8\x48\x09\xc8" + convert
+        large += REAL[real] + b"\x58\xc0"
+        f.out += b"\x48\x85\xc0\x79" + bytes((len(large),)) + large  # test rax, rax; jns
+    f.real_result(name, real)
+
+
+def _to_integer(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    real, value, _, kind = words[i:]
+    if kind not in _INTEGERS or (kind == "i64" and words[2] == "fptoui"):
+        raise Unsupported(" ".join(words))
+    f.load_real(0, value, real)
+    f.out += REAL[real][:1] + b"\x48\x0f\x2c\xc0"  # cvttss2si rax, xmm0
+    f.result(name)
+
+
+def _resize(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    real, value, _, other = words[i:]
+    f.load_real(0, value, real)
+    f.out += REAL[real] + b"\x5a\xc0"  # cvtss2sd, cvtsd2ss
+    f.real_result(name, other)
+
+
+# Floats
+
+_REALS: Final = {"fadd": 0x58, "fmul": 0x59, "fsub": 0x5C, "fdiv": 0x5E}
+_ORDERED: Final = {
+    "oeq": (False, b"\x0f\x9b\xc1\x0f\x94\xc0\x20\xc8"), "one": (False, b"\x0f\x95\xc0"),
+    "une": (False, b"\x0f\x9a\xc1\x0f\x95\xc0\x08\xc8"), "ueq": (False, b"\x0f\x94\xc0"),
+    "ogt": (False, b"\x0f\x97\xc0"), "oge": (False, b"\x0f\x93\xc0"),
+    "olt": (True, b"\x0f\x97\xc0"), "ole": (True, b"\x0f\x93\xc0"),
+    "ugt": (True, b"\x0f\x92\xc0"), "uge": (True, b"\x0f\x96\xc0"),
+    "ult": (False, b"\x0f\x92\xc0"), "ule": (False, b"\x0f\x96\xc0"),
+    "ord": (False, b"\x0f\x9b\xc0"), "uno": (False, b"\x0f\x9a\xc0"),
+}  # fmt: skip
+"""Whether the operands of the comparison change places, and what makes al of its flags."""
+
+
+def _real(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    kind, a, b = words[i:]
+    f.load_real(0, a, kind)
+    _with_real(f, REAL[kind] + bytes((_REALS[words[2]],)), b, kind)
+    f.real_result(name, kind)
+
+
+def _with_real(f: Frame, opcode: bytes, b: str, kind: str) -> None:
+    """An operation of xmm0 and ``b``."""
+    at = f.slots.get(b)
+    if at is None:
+        f.load_real(1, b, kind)
+    f.out += opcode + (b"\xc1" if at is None else at[0])
+
+
+def _fneg(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    f.load(0, words[i + 1], words[i])
+    # btc rax, 31 or 63
+    f.out += b"\x48\x0f\xba\xf8" + bytes((8 * SIZES[words[i]] - 1,))
+    f.result(name)
+
+
+def _fcmp(f: Frame, name: str, words: Words) -> None:
+    i = _past_flags(words)
+    test, kind, a, b = words[i:]
+    swapped, flags = _ORDERED[test]
+    if swapped:
+        a, b = b, a
+    f.load_real(0, a, kind)
+    _with_real(f, b"\x0f\x2e" if kind == "float" else b"\x66\x0f\x2e", b, kind)
+    f.out += flags + b"\x0f\xb6\xc0"  # movzx eax, al
+    f.result(name)
+
+
+def square_root(f: Frame, name: str, kind: str, value: str) -> None:
+    f.load_real(0, value, kind)
+    f.out += REAL[kind] + b"\x51\xc0"
+    f.real_result(name, kind)
+
+
+_LIMITS: Final = {
+    (kind, signed): (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    for kind, bits in (("i8", 8), ("i16", 16), ("i32", 32))
+    for signed in (True, False)
+}
+
+
+def clamped(f: Frame, name: str, real: str, value: str, kind: str, signed: bool) -> None:
+    """The integer next to a float on the way to 0, the nearest one of the type; 0 for NaN."""
+    least, most = _LIMITS[kind, signed]
+    f.load_real(0, value, real)
+    if real == "float":
+        f.out += b"\xf3\x0f\x5a\xc0"  # cvtss2sd xmm0, xmm0
+    # movapd xmm1, xmm0; cmpordsd xmm1, xmm0; andpd xmm0, xmm1
+    f.out += b"\x66\x0f\x28\xc8\xf2\x0f\xc2\xc8\x07\x66\x0f\x54\xc1"
+    f.load_real(1, f"{most}.0", "double")
+    f.out += b"\xf2\x0f\x5d\xc1"  # minsd xmm0, xmm1
+    f.load_real(1, f"{least}.0", "double")
+    f.out += b"\xf2\x0f\x5f\xc1\xf2\x48\x0f\x2c\xc0"  # maxsd xmm0, xmm1; cvttsd2si rax, xmm0
+    f.real = ""
+    f.result(name)
+
+
+OPS: Final[dict[str, Callable[[Frame, str, Words], None]]] = {
+    "alloca": _alloca, "getelementptr": _getelementptr, "load": _load, "store": _store,
+    "cmpxchg": _cmpxchg, "extractvalue": _extractvalue, "atomicrmw": _atomicrmw,
+    **dict.fromkeys(_BINARY, _binary), **dict.fromkeys(_SHIFTS, _shift),
+    **dict.fromkeys(("sdiv", "udiv", "srem", "urem"), _divide),
+    "icmp": _icmp, "select": _select, "zext": _extend, "sext": _extend,
+    **dict.fromkeys(("trunc", "bitcast", "freeze"), _same),
+    "sitofp": _from_integer, "uitofp": _from_integer, "fptosi": _to_integer,
+    "fptoui": _to_integer, "fptrunc": _resize, "fpext": _resize,
+    **dict.fromkeys(_REALS, _real), "fneg": _fneg, "fcmp": _fcmp,
+}  # fmt: skip
