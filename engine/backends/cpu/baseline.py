@@ -24,14 +24,20 @@ What this does not know raises `Unsupported`, and LLVM makes the code. Numbers a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
+import struct
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
-from .baseline_frame import RBX, Frame, Unsupported
-from .baseline_ops import OPS, clamped, square_root
+from ..kernarg.abi import LATE
+from ..llvm import deadline
+from .baseline_frame import RBX, Frame, Unsupported, constant_load
+from .baseline_ops import INLINED, OPS
 from .relocatable import Parts, address_of, pack
 
-__all__ = ["Unsupported", "compile_text"]
+if TYPE_CHECKING:
+    from ..llvm.kernel import KernelText
+
+__all__ = ["Unsupported", "compile_first"]
 
 _SLOTS: Final = 4096
 """The most values of a function: threads of the pool have stacks of ordinary size."""
@@ -40,27 +46,21 @@ _REGISTERS: Final = (7, 6, 2, 1)
 _REALS: Final = 8
 """The most floats that a call passes."""
 _SYSTEM: Final = {
-    "llvm.memset.p0.i64": "memset", "llvm.memcpy.p0.p0.i64": "memcpy",
-    **{
-        f"llvm.{name}.{kind}": name + end
-        for name in ("sin", "cos", "tan", "exp", "exp2", "log", "log2", "log10", "pow", "floor",
-                     "ceil", "trunc", "rint", "nearbyint", "round", "fma")
-        for kind, end in (("f32", "f"), ("f64", ""))
-    },
+    name: name
+    for name in ("sin", "cos", "tan", "exp", "exp2", "log", "log2", "log10", "pow", "floor", "ceil",
+                 "trunc", "rint", "nearbyint", "round", "fma", "memset", "memcpy")
 }  # fmt: skip
 """LLVM's functions -> those of the system that it calls for them, or that have the same result."""
+_ENDS: Final = {"f32": "f", "f64": "", "i64": ""}
+_LEAVE: Final = b"\x48\x8b\x5d\xf8\xc9\xc3"  # mov rbx, [rbp - 8]; leave; ret
+_FUEL: Final = "fuel"
+"""The name of the slot with the operations until the next look at the clock."""
 
-_PHI: Final = re.compile(
-    r"^(?:([\w.$-]+):|  (%[\w.$-]+) = phi (\w+) (\[.*\]))$", re.MULTILINE
-)  # fmt: skip
-_FROM: Final = re.compile(r"\[ ([^ ,]+), %([^ ]+) \]")
 _CALL: Final = re.compile(
-    r"  (?:(%\S+) = )?call (?:(?:reassoc|nsz|arcp|contract|afn|zeroext) )*(\w+) "
+    r"  (?:%\S+ = )?call (?:(?:nnan|ninf|reassoc|nsz|arcp|contract|afn|zeroext) )*(\w+) "
     r"(?:(%[\w.$-]+|@[\w.$-]+)|inttoptr \(i64 (\d+) to ptr\))\((.*)\)$"
 )
-_SATURATED: Final = re.compile(r"llvm\.fpto([su])i\.sat\.(i8|i16|i32)\.(?:f32|f64)$")
-_DEFINE: Final = re.compile(r"(?:internal )?\w+ @([\w.$-]+)\((.*)\) [^{}()]*\{$")
-_DEFINED: Final = re.compile(r"^define (?:internal )?\w+ @([\w.$-]+)\(", re.MULTILINE)
+_DEFINE: Final = re.compile(r"define (?:internal )?\w+ @([\w.$-]+)\((?:([^()]*)\) )?")
 _TABLE: Final = re.compile(r"@([\w.$-]+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\]$")
 _OTHER: Final = ("declare ", "attributes ", "source_filename ", ";", "!")
 
@@ -68,34 +68,80 @@ _OTHER: Final = ("declare ", "attributes ", "source_filename ", ";", "!")
 class _Function(Frame):
     """The code of one function as it grows.
 
-    defined: the functions of the module. block: the current one. labels: where blocks begin. jumps:
-    places of 4 bytes that get the distance to a block. phis: of each block; a name, its type, and
-    its values by the block before.
+    defined: the functions of the module. merged: those that get the argument buffer alone. late:
+    the address of ``qd_late``. line: the current one. block: the current one. labels:
+    where blocks begin. jumps: places of 4 bytes that get the distance to a block. phis: of each
+    block; a name, its type, and its values by the block before.
     """
 
     def __init__(
-        self, code: bytearray, links: list[tuple[int, str]], defined: frozenset[str],
-        params: str, lines: str,
+        self, code: bytearray, links: list[tuple[int, str]], defined: Container[str],
+        merged: Container[str], late: int,
     ) -> None:  # fmt: skip
         super().__init__(code, links)
         self.defined: Final = defined
+        self.merged: Final = merged
+        self.late: Final = late
+        self.line = ""
         self.block = "entry"
         self.labels: Final[dict[str, int]] = {}
         self.jumps: Final[list[tuple[int, str]]] = []
         self.phis: Final[dict[str, list[tuple[str, str, dict[str, str]]]]] = {}
-        # push rbp; mov rbp, rsp; sub rsp, size
-        self.out += b"\x55\x48\x89\xe5\x48\x81\xec\0\0\0\0"
-        size_at = len(self.out) - 4
-        self.out += b"\x48\x89\x5d\xf8\x48\x89\xfb"  # mov [rbp - 8], rbx; mov rbx, rdi
+
+    def compile(
+        self, params: str, loads: Sequence[str], lines: Sequence[str], stops: dict[int, list[int]]
+    ) -> None:
+        """Append the code of a function. loads: lines of the first block. stops: the weights of
+        the checks before a line."""
+        out = self.out
+        # push rbp; mov rbp, rsp; sub rsp, size; mov [rbp - 8], rbx; mov rbx, rdi
+        out += b"\x55\x48\x89\xe5\x48\x81\xec\0\0\0\0\x48\x89\x5d\xf8\x48\x89\xfb"
+        size_at = len(out) - 11
         self._parameters(params.split(", "))
-        self._find_phis(lines)
-        for line in lines.split("\n"):
-            self._line(line)
+        for k, line in enumerate(lines):
+            if " = phi " in line:
+                self._find_phi(lines, k)
+        if lines[0] == "entry:":
+            # mov qword [fuel], start
+            out += b"\x48\xc7" + self.slot(_FUEL)[0] + deadline.START.to_bytes(4, "little")
+            lines = (*loads, *lines[1:])
+            stops = {at - 1 + len(loads): weights for at, weights in stops.items()}
+        for k, self.line in enumerate(lines):
+            if k in stops:
+                for weight in stops[k]:
+                    self._check(weight)
+            if self.line[:2] == "  ":
+                words = self.line.replace(",", "").split()
+                if words[0][0] == "%":
+                    _EVERY[words[2]](self, words[0], words)
+                else:
+                    _EVERY[words[0]](self, "", words)
+            elif self.line[-1:] == ":":
+                self._label(self.line[:-1])
+            elif self.line and self.line[0] != ";":
+                raise Unsupported(self.line)
         if len(self.slots) > _SLOTS:
             raise Unsupported("too many values")
-        self.out[size_at : size_at + 4] = (self.size + 15 & -16).to_bytes(4, "little")
+        out[size_at : size_at + 4] = (self.size + 15 & -16).to_bytes(4, "little")
         for at, label in self.jumps:
             self._link(at, self.labels[label])
+
+    def _check(self, weight: int) -> None:
+        """End the launch where it is late; see `llvm.deadline`."""
+        out = self.out
+        if not weight:
+            # cmp qword [rbx], LATE; jne; mov eax, LATE; leave
+            left = constant_load(0, LATE & (1 << 32) - 1) + _LEAVE
+            out += bytes((0x48, 0x83, 0x3B, LATE & 255, 0x75, len(left))) + left
+            return
+        fuel = self.slots[_FUEL]
+        # mov rdi, rbx; lea rsi, [fuel]; mov rax, late; call rax; test al, al; jne stop
+        ask = b"\x48\x89\xdf\x48\x8d" + fuel[6] + constant_load(0, self.late) + b"\xff\xd0\x84\xc0"
+        # sub qword [fuel], weight; jg
+        out += b"\x48\x81" + fuel[5] + weight.to_bytes(4, "little") + bytes((0x7F, len(ask) + 6))
+        out += ask
+        self._jump("stop", b"\x0f\x85")
+        self.held = self.real = ""
 
     def _parameters(self, params: Sequence[str]) -> None:
         first, *rest = params
@@ -108,36 +154,13 @@ class _Function(Frame):
                 raise Unsupported(f"parameter {param}")
             self.out += b"\x48\x89" + self.slot(name.rpartition(" ")[2])[register]
 
-    def _find_phis(self, lines: str) -> None:
-        block = self.block
-        for label, name, kind, pairs in _PHI.findall(lines):
-            if label:
-                block = label
-            else:
-                values = {source: value for value, source in _FROM.findall(pairs)}
-                self.phis.setdefault(block, []).append((name, kind, values))
-
-    def _line(self, line: str) -> None:
-        if line.startswith("  "):
-            words = line.replace(",", "").split()
-            is_value = words[1] == "=" if len(words) > 1 else False
-            name = words[0] if is_value else ""
-            code = words[2] if is_value else words[0]
-            op = OPS.get(code)
-            if op is not None:
-                op(self, name, words)
-            elif code == "call":
-                self._call(line)
-            elif code == "br":
-                self._branch(words)
-            elif code == "ret":
-                self._return(words)
-            elif code != "phi":
-                raise Unsupported(line)
-        elif line.endswith(":"):
-            self._label(line[:-1])
-        elif line and not line.startswith(";"):
-            raise Unsupported(line)
+    def _find_phi(self, lines: Sequence[str], k: int) -> None:
+        """Note the phi of a line: those of a block follow its label."""
+        name, _, _, kind, *pairs = lines[k].replace(",", "").split()
+        while not lines[k].endswith(":"):
+            k -= 1
+        values = {pairs[i + 2][1:]: pairs[i + 1] for i in range(0, len(pairs), 4)}
+        self.phis.setdefault(lines[k][:-1], []).append((name, kind, values))
 
     # Control flow
 
@@ -169,7 +192,7 @@ class _Function(Frame):
             self.out += b"\x48\x89" + self.slot(name if len(phis) == 1 else f"{name} next")[0]
         self._jump(label)
 
-    def _branch(self, words: Sequence[str]) -> None:
+    def branch(self, name: str, words: Sequence[str]) -> None:
         if words[1] == "label":
             self._edge(words[2][1:])
             return
@@ -188,56 +211,64 @@ class _Function(Frame):
         self.held = ""
         self._edge(no)
 
-    def _return(self, words: Sequence[str]) -> None:
+    def leave(self, name: str, words: Sequence[str]) -> None:
         if words[1] in ("i32", "i64"):
             self.load(0, words[2], words[1])
         elif words[1] != "void":
             raise Unsupported(" ".join(words))
-        self.out += b"\x48\x8b\x5d\xf8\xc9\xc3"  # mov rbx, [rbp - 8]; leave; ret
+        self.out += _LEAVE
 
     # Calls
 
-    def _call(self, line: str) -> None:
-        found = _CALL.match(line)
+    def call(self, name: str, words: Sequence[str]) -> None:
+        found = _CALL.match(self.line)
         if found is None:
-            raise Unsupported(line)
-        name, kind, callee, address, passed = found.groups()
+            self._hidden_zero(name, words)
+            return
+        kind, callee, address, passed = found.groups()
         args = [arg.split(" ") for arg in passed.split(", ")] if passed else []
         if callee is not None and callee.startswith("@llvm."):
-            function = callee[1:]
-            if function == "llvm.sideeffect":
+            function = callee.split(".")
+            inlined = INLINED.get(function[1])
+            if inlined is not None:
+                inlined(self, name, function[1:], args)
                 return
-            if function.startswith("llvm.sqrt.f"):
-                square_root(self, name, kind, args[0][-1])
-                return
-            if (saturated := _SATURATED.match(function)) is not None:
-                clamped(self, name, args[0][0], args[0][-1], saturated[2], saturated[1] == "s")
-                return
-            callee = f"@{_SYSTEM[function]}"
-            if callee.startswith("@mem"):
+            end = function[-1]
+            if end == "i64":
                 *args, volatile = args
                 if volatile != ["i1", "false"]:
-                    raise Unsupported(line)
+                    raise Unsupported(self.line)
+            callee = f"@{_SYSTEM[function[1]]}{_ENDS[end]}"
+        elif callee is not None and callee[1:] in self.merged:
+            del args[1:]
         self._pass(args)
         if callee is not None and callee[1:] in self.defined:
             self.out += b"\xe8\0\0\0\0"
             self.links.append((len(self.out) - 4, callee[1:]))
         else:
             if callee is None:
-                self.load_constant(0, int(address))
+                self.out += constant_load(0, int(address))
             elif callee.startswith("@"):
-                self.load_constant(0, address_of(callee[1:]))
+                self.out += constant_load(0, address_of(callee[1:]))
             else:
                 self.load(0, callee, "ptr")
             self.out += b"\xff\xd0"  # call rax
         self.held = self.real = ""
-        if name is None:
+        if not name:
             return
         if kind in ("float", "double"):
             self.real_result(name, kind)
             return
         if kind == "i1":
             self.out += b"\x0f\xb6\xc0"  # movzx eax, al
+        self.result(name)
+
+    def _hidden_zero(self, name: str, words: Sequence[str]) -> None:
+        """A 0 that LLVM's passes must not see: an empty piece of assembly."""
+        kind, *rest = words[3:]
+        if rest != ["asm", '""', f'"=r0"({kind}', "0)"]:
+            raise Unsupported(self.line)
+        self.load(0, "0", kind)
         self.result(name)
 
     def _pass(self, args: Sequence[Sequence[str]]) -> None:
@@ -252,42 +283,80 @@ class _Function(Frame):
             self.load(register, value, kind)
 
 
-def compile_text(text: str, symbol: str) -> bytes:
-    """The relocatable object of first-tier code, in which ``symbol`` is called from outside.
+    def phi(self, name: str, words: Sequence[str]) -> None:
+        """Nothing: the blocks before have written it."""
 
-    It holds addresses of functions of this process. Raises `Unsupported`.
+
+_EVERY: Final[dict[str, Callable[[Any, str, Sequence[str]], None]]] = {
+    **OPS, "call": _Function.call, "br": _Function.branch, "ret": _Function.leave,
+    "phi": _Function.phi,
+}  # fmt: skip
+
+
+def compile_first(kernel: KernelText, late: int) -> bytes:
+    """The relocatable object of first-tier code for a kernel.
+
+    late: the address of ``qd_late``, which the code holds, as others of this process. Raises
+    `Unsupported`.
     """
     try:
-        return _compiled(text, symbol)
-    except (KeyError, IndexError, ValueError, OverflowError) as error:
+        return _compiled(kernel, late)
+    except (KeyError, IndexError, ValueError, OverflowError, struct.error) as error:
         raise Unsupported(f"text of an unknown form: {error!r}") from None
 
 
-def _compiled(text: str, symbol: str) -> bytes:
+def _compiled(kernel: KernelText, late: int) -> bytes:
+    lines = kernel.text.split("\n")
     code = bytearray()
     links: list[tuple[int, str]] = []
     where: dict[str, int] = {}
-    tables: dict[str, list[int]] = {}
-    defined = frozenset(_DEFINED.findall(text))
-    for part in text.split("\n}\n"):
-        outside, define, inside = part.partition("\ndefine ")
-        for line in outside.split("\n"):
-            if (table := _TABLE.match(line)) is not None:
-                tables[table[1]] = [int(value[4:]) for value in table[2].split(", ")]
-            elif line and not line.startswith(_OTHER):
-                raise Unsupported(line)
-        if define:
-            head, _, lines = inside.partition("\n")
-            if (found := _DEFINE.match(head)) is None:
-                raise Unsupported(head)
-            code += bytes(-len(code) % 16)
-            where[found[1]] = len(code)
-            _Function(code, links, defined, found[2], lines)
+    tables: dict[str, tuple[int, ...]] = {}
+    bodies = {body.line: body for body in kernel.bodies}
+    left_out = {body.name for body in kernel.bodies if body.chunked}
+    merged = {f"{body.name}.body" for body in kernel.bodies}
+    starts = [k for k, line in enumerate(lines) if line.startswith("define ")]
+    heads = {k: _DEFINE.match(lines[k]) for k in starts}
+    defined = {head[1] for head in heads.values() if head is not None}
+    end = 0
+    for start in starts:
+        _outside(lines[end:start], tables)
+        end = lines.index("}", start) + 1
+        head, body = heads[start], bodies.get(start)
+        if head is None:
+            raise Unsupported(lines[start])
+        name, params, loads = head[1], head[2], ()
+        if body is not None:
+            name = body.name if body.chunked else name
+            params = "ptr %kernarg, i32 %chunk, i32 %thread" if body.chunked else "ptr %kernarg"
+            loads = body.loads
+        elif name in left_out:
+            continue
+        if params is None:
+            raise Unsupported(lines[start])
+        code += bytes(-len(code) % 16)
+        where[name] = len(code)
+        stops: dict[int, list[int]] = {}
+        for at, weight in kernel.stops:
+            if start < at < end:
+                stops.setdefault(at - start - 1, []).append(weight)
+        _Function(code, links, defined, merged, late).compile(
+            params, loads, lines[start + 1 : end - 1], stops
+        )
+    _outside(lines[end:], tables)
     for name, values in tables.items():
         code += bytes(-len(code) % 8)
         where[name] = len(code)
-        for value in values:
-            code += value.to_bytes(8, "little", signed=True)
+        code += struct.pack(f"<{len(values)}q", *values)
     for at, name in links:
         code[at : at + 4] = (where[name] - at - 4).to_bytes(4, "little", signed=True)
-    return pack(Parts(bytes(code), b"", b"", 0, ((symbol, where[symbol]),), (), ()))
+    entries = ((kernel.symbol, where[kernel.symbol]),)
+    return pack(Parts(bytes(code), b"", b"", 0, entries, (), ()))
+
+
+def _outside(lines: Sequence[str], tables: dict[str, tuple[int, ...]]) -> None:
+    """Read lines that are in no function."""
+    for line in lines:
+        if line.startswith("@") and (table := _TABLE.match(line)) is not None:
+            tables[table[1]] = tuple([int(value[4:]) for value in table[2].split(", ")])
+        elif line and not line.startswith(_OTHER):
+            raise Unsupported(line)

@@ -6,7 +6,7 @@ import struct
 from functools import cache, lru_cache
 from typing import Final
 
-__all__ = ["RBP", "RBX", "REAL", "SIZES", "Frame", "Unsupported", "constant"]
+__all__ = ["RBP", "RBX", "REAL", "SIZES", "Frame", "Unsupported", "constant", "constant_load"]
 
 
 class Unsupported(Exception):
@@ -45,6 +45,16 @@ def constant(value: str, kind: str) -> int:
         return _WORDS[value] if value in _WORDS else int(value)
     except (ValueError, OverflowError, struct.error):
         raise Unsupported(f"operand {kind} {value}") from None
+
+
+@lru_cache(4096)
+def constant_load(register: int, number: int) -> bytes:
+    """The instruction that loads a constant."""
+    if not number:
+        return bytes((0x31, 0xC0 | register * 9))  # xor
+    if 0 < number < 1 << 32:
+        return bytes((0xB8 | register,)) + number.to_bytes(4, "little")
+    return bytes((0x48, 0xB8 | register)) + (number & (1 << 64) - 1).to_bytes(8, "little")
 
 
 _WORDS: Final = {"true": 1, "false": 0, "null": 0}
@@ -91,29 +101,17 @@ class Frame:
             if value == self.held:
                 return
             self.held = value
-        at = self.slots.get(value)
-        if at is not None:
-            out += b"\x48\x8b" + at[register]
-            return
-        address = self.addresses.get(value)
-        if address is not None:
-            out += b"\x48\x8d" + near(*address)[register]
-        elif value.startswith("@"):
+        if value[0] == "%":
+            at = self.slots.get(value)
+            if at is not None:
+                out += b"\x48\x8b" + at[register]
+            else:
+                out += b"\x48\x8d" + near(*self.addresses[value])[register]
+        elif value[0] == "@":
             out += bytes((0x48, 0x8D, 0x05 | register << 3, 0, 0, 0, 0))
             self.links.append((len(out) - 4, value[1:]))
         else:
-            self.load_constant(register, constant(value, kind))
-
-    def load_constant(self, register: int, number: int) -> None:
-        out = self.out
-        if not number:
-            out += bytes((0x31, 0xC0 | register * 9))
-        elif 0 < number < 1 << 32:
-            out.append(0xB8 | register)
-            out += number.to_bytes(4, "little")
-        else:
-            out += bytes((0x48, 0xB8 | register))
-            out += (number & (1 << 64) - 1).to_bytes(8, "little")
+            out += constant_load(register, constant(value, kind))
 
     def load_real(self, register: int, value: str, kind: str) -> None:
         """Load a float into xmm0 or xmm1; not from rcx, which is lost."""
@@ -130,7 +128,11 @@ class Frame:
 
     def result(self, name: str) -> None:
         """Keep rax as a value."""
-        self.out += b"\x48\x89" + self.slot(name)[0]
+        at = self.slots.get(name)
+        if at is None:
+            self.size += 8
+            at = self.slots[name] = near(RBP, -self.size)
+        self.out += b"\x48\x89" + at[0]
         self.held = name
 
     def real_result(self, name: str, kind: str) -> None:

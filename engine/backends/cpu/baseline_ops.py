@@ -10,13 +10,13 @@ from typing import Final
 
 from .baseline_frame import RBP, REAL, SIZES, Frame, Unsupported, constant
 
-__all__ = ["OPS", "clamped", "square_root"]
+__all__ = ["INLINED", "OPS"]
 
 Words = Sequence[str]
 
 _FLAGS: Final = frozenset((
-    "nsw", "nuw", "nusw", "inbounds", "exact", "nneg", "disjoint", "samesign", "reassoc", "nsz",
-    "arcp", "contract", "afn",
+    "nsw", "nuw", "nusw", "inbounds", "exact", "nneg", "disjoint", "samesign", "nnan", "ninf",
+    "reassoc", "nsz", "arcp", "contract", "afn",
 ))  # fmt: skip
 """What tells only LLVM's passes something."""
 _INTEGERS: Final = frozenset(("i8", "i16", "i32", "i64"))
@@ -71,7 +71,7 @@ def _getelementptr(f: Frame, name: str, words: Words) -> None:
     if pointer != "ptr" or more or kind not in ("i64", "i32"):
         raise Unsupported(" ".join(words))
     address = f.addresses.get(base)
-    if not index.startswith("%"):
+    if index[0] != "%":
         distance = constant(index, kind) * size
         if address is not None:
             f.addresses[name] = address[0], address[1] + distance
@@ -185,7 +185,7 @@ def _real_update(operation: str, real: bytes, value: str) -> bytes:
     if operation in ("fadd", "fsub"):
         return real + (b"\x58\xc1" if operation == "fadd" else b"\x5c\xc1")
     better = real + {"fmin": b"\x5d", "fmax": b"\x5f"}[operation]
-    if not value.startswith("%"):
+    if value[0] != "%":
         return better + b"\xc1"
     # xmm2 = xmm1 if it is better, else xmm0; xmm3 = mask of NaN in xmm0, which then gets xmm1
     # (xmm1 & xmm3) | (~xmm3 & xmm2)
@@ -229,11 +229,11 @@ def _binary(f: Frame, name: str, words: Words) -> None:
 def _with(f: Frame, wide: bytes, opcode: int, number: int, b: str, kind: str) -> None:
     """An operation of rax and ``b``."""
     start = wide + (b"\x0f" if number < 0 else b"")
-    at = f.slots.get(b)
+    at = f.slots.get(b) if b[0] == "%" else None
     if at is not None:
         f.out += start + bytes((opcode,)) + at[0]
         return
-    if number >= 0 and not b.startswith(("%", "@")):
+    if number >= 0 and b[0] not in "%@":
         value = constant(b, kind)
         if -128 <= value < 128:
             f.out += wide + bytes((0x83, 0xC0 | number << 3, value & 255))
@@ -430,12 +430,7 @@ def _fcmp(f: Frame, name: str, words: Words) -> None:
     f.result(name)
 
 
-def square_root(f: Frame, name: str, kind: str, value: str) -> None:
-    f.load_real(0, value, kind)
-    f.out += REAL[kind] + b"\x51\xc0"
-    f.real_result(name, kind)
-
-
+_NAN: Final = "0x7FF8000000000000"
 _LIMITS: Final = {
     (kind, signed): (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     for kind, bits in (("i8", 8), ("i16", 16), ("i32", 32))
@@ -443,9 +438,21 @@ _LIMITS: Final = {
 }
 
 
-def clamped(f: Frame, name: str, real: str, value: str, kind: str, signed: bool) -> None:
+Args = Sequence[Sequence[str]]
+"""The words of each argument of a call."""
+
+
+def _square_root(f: Frame, name: str, function: Words, args: Args) -> None:
+    ((kind, *_, value),) = args
+    f.load_real(0, value, kind)
+    f.out += REAL[kind] + b"\x51\xc0"
+    f.real_result(name, kind)
+
+
+def _clamped(f: Frame, name: str, function: Words, args: Args) -> None:
     """The integer next to a float on the way to 0, the nearest one of the type; 0 for NaN."""
-    least, most = _LIMITS[kind, signed]
+    ((real, *_, value),) = args
+    least, most = _LIMITS[function[2], function[0] == "fptosi"]
     f.load_real(0, value, real)
     if real == "float":
         f.out += b"\xf3\x0f\x5a\xc0"  # cvtss2sd xmm0, xmm0
@@ -457,6 +464,61 @@ def clamped(f: Frame, name: str, real: str, value: str, kind: str, signed: bool)
     f.out += b"\xf2\x0f\x5f\xc1\xf2\x48\x0f\x2c\xc0"  # maxsd xmm0, xmm1; cvttsd2si rax, xmm0
     f.real = ""
     f.result(name)
+
+
+_KEEPS_OTHER: Final = {"smin": 0x4D, "smax": 0x4E, "umin": 0x43, "umax": 0x46}
+"""Of the two in rax and rcx, compared: the instruction that gets rcx."""
+
+
+def _better(f: Frame, name: str, function: Words, args: Args) -> None:
+    (kind, a), (_, b) = args
+    signed = function[0][0] == "s"
+    f.load(0, a, kind)
+    f.load(1, b, kind)
+    if kind in ("i8", "i16"):
+        f.out += _EXTENDED[kind, signed] + _EXTENDED_RCX[kind, signed]
+    # cmp rax, rcx; cmov rax, rcx
+    f.out += _wide(kind) + bytes((0x39, 0xC8, 0x48, 0x0F, _KEEPS_OTHER[function[0]], 0xC1))
+    f.result(name)
+
+
+def _better_real(f: Frame, name: str, function: Words, args: Args) -> None:
+    (kind, a), (_, b) = args
+    if a[0] != "%":
+        a, b = b, a
+    if a[0] != "%" or b == _NAN:
+        raise Unsupported(f"{function[0]} of {a} and {b}")
+    f.load_real(0, a, kind)
+    f.load_real(1, b, kind)
+    f.out += _real_update(f"f{function[0][:3]}", REAL[kind], b)
+    f.real_result(name, kind)
+
+
+def _absolute(f: Frame, name: str, function: Words, args: Args) -> None:
+    kind, *_, value = args[0]
+    f.load(0, value, kind)
+    if kind in REAL:
+        f.out += b"\x48\x0f\xba\xf0" + bytes((8 * SIZES[kind] - 1,))  # btr rax, 31 or 63
+    elif kind in ("i32", "i64"):
+        wide = _wide(kind)
+        # mov rcx, rax; neg rcx; test rax, rax; cmovs rax, rcx
+        f.out += wide + b"\x89\xc1" + wide + b"\xf7\xd9" + wide + b"\x85\xc0\x48\x0f\x48\xc1"
+    else:
+        raise Unsupported(f"abs of {kind}")
+    f.result(name)
+
+
+def _nothing(f: Frame, name: str, function: Words, args: Args) -> None:
+    pass
+
+
+INLINED: Final[dict[str, Callable[[Frame, str, Words, Args], None]]] = {
+    "sqrt": _square_root, "fabs": _absolute, "abs": _absolute, "minnum": _better_real,
+    "maxnum": _better_real, **dict.fromkeys(_KEEPS_OTHER, _better), "fptosi": _clamped,
+    "fptoui": _clamped, "sideeffect": _nothing,
+}  # fmt: skip
+"""The functions of LLVM that become instructions. Each gets the parts of the name after ``llvm.``,
+and the arguments."""
 
 
 OPS: Final[dict[str, Callable[[Frame, str, Words], None]]] = {

@@ -81,20 +81,20 @@ def first_tier(
     if pending is None:
         return None
     late = native.native(cache).late
-    text = with_deadline(kernel, late, job.target.arch.startswith("x86_64"))
-    return FirstTier(_code(text, kernel.symbol, job.target), pending, kernel.symbol)
+    return FirstTier(_code(kernel, late, job.target), pending, kernel.symbol)
 
 
-def _code(text: str, symbol: str, target: Target) -> bytes:
+def _code(kernel: KernelText, late: int, target: Target) -> bytes:
     """First-tier code, made without LLVM where that can be."""
     if host.maps_objects():
-        from .baseline import Unsupported, compile_text
+        from .baseline import Unsupported, compile_first
 
         try:
-            return compile_text(text, symbol)
+            return compile_first(kernel, late)
         except Unsupported as why:
-            log.debug(f"LLVM makes the first-tier code of {symbol}: {why}")
-    return first_code(text, symbol, target)
+            log.debug(f"LLVM makes the first-tier code of {kernel.symbol}: {why}")
+    text = with_deadline(kernel, late, target.arch.startswith("x86_64"))
+    return first_code(text, kernel.symbol, target)
 
 
 class TieredExecutable(CpuExecutable):
