@@ -21,6 +21,7 @@ _FLAGS: Final = frozenset((
 """What tells only LLVM's passes something."""
 _INTEGERS: Final = frozenset(("i8", "i16", "i32", "i64"))
 
+_SCALES: Final = {1: b"\x08", 2: b"\x48", 4: b"\x88", 8: b"\xc8"}
 # Opcodes with a register and memory.
 _LOADS: Final = {1: b"\x0f\xb6", 2: b"\x0f\xb7", 4: b"\x8b", 8: b"\x48\x8b"}
 _STORES: Final = {1: b"\x88", 2: b"\x66\x89", 4: b"\x89", 8: b"\x48\x89"}
@@ -66,12 +67,14 @@ def _alloca(f: Frame, name: str, words: Words) -> None:
 
 
 def _getelementptr(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
-    size, pointer, base, kind, index, *more = (SIZES[words[i]], *words[i + 1 :])
+    i, count = _past_flags(words), 1
+    if words[i][0] == "[":
+        i, count = i + 2, int(words[i][1:])
+    size, pointer, base, kind, index, *more = (count * SIZES[words[i].rstrip("]")], *words[i + 1 :])
     if pointer != "ptr" or more or kind not in ("i64", "i32"):
         raise Unsupported(" ".join(words))
-    address = f.addresses.get(base)
     if index[0] != "%":
+        address = f.addresses.get(base)
         distance = constant(index, kind) * size
         if address is not None:
             f.addresses[name] = address[0], address[1] + distance
@@ -86,9 +89,10 @@ def _getelementptr(f: Frame, name: str, words: Words) -> None:
         f.load(1, index, kind)
     if kind == "i32":
         f.out += b"\x48\x63\xc9"  # movsxd rcx, ecx
+    if size not in _SCALES:
+        f.out += b"\x48\x69\xc9" + size.to_bytes(4, "little")  # imul rcx, rcx, size
     f.load(0, base, "ptr")
-    # lea rax, [rax + rcx * size]
-    f.out += bytes((0x48, 0x8D, 0x04, 0x08 | (size.bit_length() - 1) << 6))
+    f.out += b"\x48\x8d\x04" + _SCALES.get(size, b"\x08")  # lea rax, [rax + rcx * size]
     f.result(name)
 
 

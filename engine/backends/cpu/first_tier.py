@@ -108,7 +108,7 @@ class TieredExecutable(CpuExecutable):
         self._artifact: Final = artifact
         self._facts: Final = facts
         self._pending: Final = first.pending
-        code = native.load(first.code, (first.entry,))
+        code = native.load(first.code, (first.entry,), brief=True)
         self._first: native.Code | None = code
         self._enter_first: Final = partial(
             _FIRST(native.native(cache).first), code.addresses[first.entry]

@@ -54,8 +54,8 @@ def finish(object_code: bytes, symbols: Sequence[str]) -> bytes:
         return object_code
 
 
-def load(code: bytes, symbols: Sequence[str]) -> Code:
-    """Bring what `finish` returned into memory.
+def load(code: bytes, symbols: Sequence[str], brief: bool = False) -> Code:
+    """Bring what `finish` returned into memory. brief: it will not be needed for long.
 
     ValueError if it is damaged or has an undefined symbol.
     """
@@ -63,7 +63,7 @@ def load(code: bytes, symbols: Sequence[str]) -> Code:
         from . import orc
 
         return orc.load(code, symbols)
-    loaded = relocatable.load(code)
+    loaded = relocatable.load_shared(code) if brief else relocatable.load(code)
     missing = [symbol for symbol in symbols if symbol not in loaded.addresses]
     if missing:
         raise ValueError(f"the relocatable object has no function {missing[0]}")
