@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections import deque
 from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -39,8 +40,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Unsupported", "compile_first"]
 
-_SLOTS: Final = 4096
-"""The most values of a function: threads of the pool have stacks of ordinary size."""
+_LINES: Final = 8192
+"""The most lines of a function, which has fewer values: threads of the pool have stacks of ordinary
+size."""
 _REGISTERS: Final = (7, 6, 2, 1)
 """rdi, rsi, rdx and rcx: for the integers and addresses that a call passes."""
 _REALS: Final = 8
@@ -93,6 +95,8 @@ class _Function(Frame):
     ) -> None:
         """Append the code of a function. loads: lines of the first block. stops: the weights of
         the checks before a line."""
+        if len(lines) > _LINES:
+            raise Unsupported("a very long function")
         out = self.out
         # push rbp; mov rbp, rsp; sub rsp, size; mov [rbp - 8], rbx; mov rbx, rdi
         out += b"\x55\x48\x89\xe5\x48\x81\xec\0\0\0\0\x48\x89\x5d\xf8\x48\x89\xfb"
@@ -120,8 +124,6 @@ class _Function(Frame):
                 self._label(self.line[:-1])
             elif self.line and self.line[0] != ";":
                 raise Unsupported(self.line)
-        if len(self.slots) > _SLOTS:
-            raise Unsupported("too many values")
         out[size_at : size_at + 4] = (self.size + 15 & -16).to_bytes(4, "little")
         for at, label in self.jumps:
             self._link(at, self.labels[label])
@@ -282,7 +284,6 @@ class _Function(Frame):
         for register, (kind, *_, value) in zip(_REGISTERS, others, strict=False):
             self.load(register, value, kind)
 
-
     def phi(self, name: str, words: Sequence[str]) -> None:
         """Nothing: the blocks before have written it."""
 
@@ -317,6 +318,7 @@ def _compiled(kernel: KernelText, late: int) -> bytes:
     starts = [k for k, line in enumerate(lines) if line.startswith("define ")]
     heads = {k: _DEFINE.match(lines[k]) for k in starts}
     defined = {head[1] for head in heads.values() if head is not None}
+    pending = deque(kernel.stops)
     end = 0
     for start in starts:
         _outside(lines[end:start], tables)
@@ -336,9 +338,9 @@ def _compiled(kernel: KernelText, late: int) -> bytes:
         code += bytes(-len(code) % 16)
         where[name] = len(code)
         stops: dict[int, list[int]] = {}
-        for at, weight in kernel.stops:
-            if start < at < end:
-                stops.setdefault(at - start - 1, []).append(weight)
+        while pending and pending[0][0] < end:
+            at, weight = pending.popleft()
+            stops.setdefault(at - start - 1, []).append(weight)
         _Function(code, links, defined, merged, late).compile(
             params, loads, lines[start + 1 : end - 1], stops
         )

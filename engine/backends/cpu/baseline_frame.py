@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Final
 
-__all__ = ["RBP", "RBX", "REAL", "SIZES", "Frame", "Unsupported", "constant", "constant_load"]
+__all__ = [
+    "RBP", "RBX", "REAL", "SIZES", "Frame", "Unsupported", "Words", "constant", "constant_load",
+    "past_flags", "wide_prefix",
+]  # fmt: skip
 
 
 class Unsupported(Exception):
@@ -67,6 +71,28 @@ def _float(value: str) -> float:
     return float(value)
 
 
+_FLAGS: Final = frozenset((
+    "nsw", "nuw", "nusw", "inbounds", "exact", "nneg", "disjoint", "samesign", "nnan", "ninf",
+    "reassoc", "nsz", "arcp", "contract", "afn",
+))  # fmt: skip
+"""What tells only LLVM's passes something."""
+
+Words = Sequence[str]
+
+
+def past_flags(words: Words) -> int:
+    """The index of the first word after the flags of an operation."""
+    i = 3
+    while words[i] in _FLAGS:
+        i += 1
+    return i
+
+
+def wide_prefix(kind: str) -> bytes:
+    """The prefix of an operation on integers or addresses."""
+    return b"\x48" if SIZES[kind] == 8 else b""
+
+
 class Frame:
     """The operands of one function, and its code as it grows.
 
@@ -76,7 +102,7 @@ class Frame:
     """
 
     def __init__(self, code: bytearray, links: list[tuple[int, str]]) -> None:
-        self.out: Final = code
+        self.out: bytearray = code
         self.links: Final = links
         self.slots: Final[dict[str, Operand]] = {}
         self.addresses: Final[dict[str, tuple[int, int]]] = {}
@@ -90,6 +116,13 @@ class Frame:
             self.size += 8
             found = self.slots[name] = near(RBP, -self.size)
         return found
+
+    def same_slot(self, value: str, name: str) -> Operand:
+        """The slot of a value of which ``name`` is another name."""
+        at = self.slots.get(value)
+        if at is None or name in self.slots:
+            raise Unsupported(f"{name} = {value}")
+        return at
 
     def load(self, register: int, value: str, kind: str) -> None:
         """Load an integer, an address or the bits of a float: into rax (0), rcx (1) to rdi (7).

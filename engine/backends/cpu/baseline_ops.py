@@ -1,4 +1,4 @@
-"""The operations of one block for the baseline compiler: see `baseline`.
+"""Numbers for the baseline compiler: see `baseline`.
 
 Each function gets the frame, the name of the result, and the words of the line without commas.
 """
@@ -8,23 +8,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from .baseline_frame import RBP, REAL, SIZES, Frame, Unsupported, constant
+from .baseline_frame import (
+    REAL,
+    SIZES,
+    Frame,
+    Unsupported,
+    Words,
+    constant,
+    past_flags,
+    wide_prefix,
+)  # fmt: skip
+from .baseline_memory import MEMORY, real_update
 
 __all__ = ["INLINED", "OPS"]
 
-Words = Sequence[str]
-
-_FLAGS: Final = frozenset((
-    "nsw", "nuw", "nusw", "inbounds", "exact", "nneg", "disjoint", "samesign", "nnan", "ninf",
-    "reassoc", "nsz", "arcp", "contract", "afn",
-))  # fmt: skip
-"""What tells only LLVM's passes something."""
 _INTEGERS: Final = frozenset(("i8", "i16", "i32", "i64"))
 
-_SCALES: Final = {1: b"\x08", 2: b"\x48", 4: b"\x88", 8: b"\xc8"}
-# Opcodes with a register and memory.
-_LOADS: Final = {1: b"\x0f\xb6", 2: b"\x0f\xb7", 4: b"\x8b", 8: b"\x48\x8b"}
-_STORES: Final = {1: b"\x88", 2: b"\x66\x89", 4: b"\x89", 8: b"\x48\x89"}
 # Of rax to itself.
 _EXTENDED: Final = {
     ("i8", True): b"\x48\x0f\xbe\xc0", ("i16", True): b"\x48\x0f\xbf\xc0",
@@ -39,176 +38,6 @@ _EXTENDED_RCX: Final = {
 }  # fmt: skip
 
 
-def _past_flags(words: Words) -> int:
-    """The index of the first word after the flags of an operation."""
-    i = 3
-    while words[i] in _FLAGS:
-        i += 1
-    return i
-
-
-def _wide(kind: str) -> bytes:
-    """The prefix of an operation on integers or addresses."""
-    return b"\x48" if SIZES[kind] == 8 else b""
-
-
-# Memory
-
-
-def _alloca(f: Frame, name: str, words: Words) -> None:
-    i, count = 3, 1
-    if words[i].startswith("["):
-        i, count = 5, int(words[i][1:])
-    # Larger alignments help only vectors.
-    if words[i + 1] != "align" or len(words) != i + 3:
-        raise Unsupported(" ".join(words))
-    f.size += count * SIZES[words[i].rstrip("]")] + 7 & -8
-    f.addresses[name] = RBP, -f.size
-
-
-def _getelementptr(f: Frame, name: str, words: Words) -> None:
-    i, count = _past_flags(words), 1
-    if words[i][0] == "[":
-        i, count = i + 2, int(words[i][1:])
-    size, pointer, base, kind, index, *more = (count * SIZES[words[i].rstrip("]")], *words[i + 1 :])
-    if pointer != "ptr" or more or kind not in ("i64", "i32"):
-        raise Unsupported(" ".join(words))
-    if index[0] != "%":
-        address = f.addresses.get(base)
-        distance = constant(index, kind) * size
-        if address is not None:
-            f.addresses[name] = address[0], address[1] + distance
-            return
-        f.load(0, base, "ptr")
-        f.out += b"\x48\x05" + distance.to_bytes(4, "little", signed=True)  # add rax
-        f.result(name)
-        return
-    if index == f.held:
-        f.out += b"\x48\x89\xc1"  # mov rcx, rax
-    else:
-        f.load(1, index, kind)
-    if kind == "i32":
-        f.out += b"\x48\x63\xc9"  # movsxd rcx, ecx
-    if size not in _SCALES:
-        f.out += b"\x48\x69\xc9" + size.to_bytes(4, "little")  # imul rcx, rcx, size
-    f.load(0, base, "ptr")
-    f.out += b"\x48\x8d\x04" + _SCALES.get(size, b"\x08")  # lea rax, [rax + rcx * size]
-    f.result(name)
-
-
-def _load(f: Frame, name: str, words: Words) -> None:
-    i = 4 if words[3] == "atomic" else 3
-    kind, pointer = words[i], words[i + 1]
-    if pointer != "ptr" or kind == "i1" or (i == 4 and words[7] != "monotonic"):
-        raise Unsupported(" ".join(words))
-    at = f.memory(words[i + 2])
-    f.out += _LOADS[SIZES[kind]] + at[0]
-    f.result(name)
-
-
-def _store(f: Frame, name: str, words: Words) -> None:
-    i = 2 if words[1] == "atomic" else 1
-    kind, value, pointer = words[i : i + 3]
-    if pointer != "ptr" or kind == "i1" or (i == 2 and words[6] != "monotonic"):
-        raise Unsupported(" ".join(words))
-    if value == f.real:
-        at = f.memory(words[i + 3])
-        f.out += REAL[kind] + b"\x11" + at[0]
-    else:
-        f.load(0, value, kind)
-        at = f.memory(words[i + 3])
-        f.out += _STORES[SIZES[kind]] + at[0]
-
-
-def _cmpxchg(f: Frame, name: str, words: Words) -> None:
-    i = 4 if words[3] == "weak" else 3
-    pointer, at, kind, expected, _, new, order, other = words[i : i + 8]
-    if pointer != "ptr" or kind not in ("i32", "i64") or {order, other} != {"monotonic"}:
-        raise Unsupported(" ".join(words))
-    f.load(1, at, "ptr")
-    f.load(0, expected, kind)
-    f.load(2, new, kind)
-    f.out += b"\xf0" + _wide(kind) + b"\x0f\xb1\x11"  # lock cmpxchg [rcx], rdx
-    f.result(f"{name} 0")
-    f.out += b"\x0f\x94\xc0\x0f\xb6\xc0"  # sete al; movzx eax, al
-    f.result(f"{name} 1")
-
-
-def _extractvalue(f: Frame, name: str, words: Words) -> None:
-    f.slots[name] = _slot_of(f, f"{words[-2]} {words[-1]}", name)
-
-
-_UPDATES: Final = {
-    "and": b"\x21\xf2", "or": b"\x09\xf2", "xor": b"\x31\xf2", "max": b"\x39\xf2\x0f\x4c\xd6",
-    "min": b"\x39\xf2\x0f\x4f\xd6", "umax": b"\x39\xf2\x0f\x42\xd6",
-    "umin": b"\x39\xf2\x0f\x47\xd6",
-}  # fmt: skip
-"""From edx and esi to edx; each instruction is its opcode after an optional prefix for 64 bits."""
-
-
-def _atomicrmw(f: Frame, name: str, words: Words) -> None:
-    operation, pointer, at, kind, value, order = words[3:9]
-    if pointer != "ptr" or order != "monotonic":
-        raise Unsupported(" ".join(words))
-    if operation in ("add", "sub", "xchg") and kind in ("i32", "i64"):
-        wide = _wide(kind)
-        f.load(1, at, "ptr")
-        f.load(0, value, kind)
-        if operation == "xchg":
-            f.out += wide + b"\x87\x01"
-        else:
-            if operation == "sub":
-                f.out += wide + b"\xf7\xd8"  # neg
-            f.out += b"\xf0" + wide + b"\x0f\xc1\x01"  # lock xadd [rcx], rax
-        f.result(name)
-    elif kind in REAL:
-        wide = b"\x48" if kind == "double" else b""
-        f.load_real(1, value, kind)
-        f.real = ""
-        # movd xmm0, eax; update; movd edx, xmm0
-        update = _real_update(operation, REAL[kind], value)
-        move = b"\x66" + wide + b"\x0f"
-        _retry(f, at, wide, move + b"\x6e\xc0" + update + move + b"\x7e\xc2")
-        f.result(name)
-    elif operation in _UPDATES and kind in ("i32", "i64"):
-        wide, update = _wide(kind), _UPDATES[operation]
-        f.load(6, value, kind)
-        _retry(f, at, wide, wide + b"\x89\xc2" + wide + update[:2]
-               + (wide + update[2:] if update[2:] else b""))  # fmt: skip
-        f.result(name)
-    else:
-        raise Unsupported(" ".join(words))
-
-
-def _real_update(operation: str, real: bytes, value: str) -> bytes:
-    """From xmm0 and xmm1 to xmm0.
-
-    A minimum or maximum is a number where one operand is NaN. Of two zeros it is the first, and the
-    second if that is a constant, as LLVM has it.
-    """
-    if operation in ("fadd", "fsub"):
-        return real + (b"\x58\xc1" if operation == "fadd" else b"\x5c\xc1")
-    better = real + {"fmin": b"\x5d", "fmax": b"\x5f"}[operation]
-    if value[0] != "%":
-        return better + b"\xc1"
-    # xmm2 = xmm1 if it is better, else xmm0; xmm3 = mask of NaN in xmm0, which then gets xmm1
-    # (xmm1 & xmm3) | (~xmm3 & xmm2)
-    return (
-        b"\x0f\x28\xd1" + better + b"\xd0" + b"\x0f\x28\xd8" + real + b"\xc2\xd8\x03"
-        b"\x0f\x28\xc1\x0f\x54\xc3\x0f\x55\xda\x0f\x56\xc3"
-    )  # fmt: skip
-
-
-def _retry(f: Frame, at: str, wide: bytes, change: bytes) -> None:
-    """Replace what is at an address until no other thread has come between. change: makes the new
-    value in rdx from the old one in rax."""
-    f.load(1, at, "ptr")
-    f.held = ""
-    f.out += wide + b"\x8b\x01"  # mov rax, [rcx]
-    attempt = change + b"\xf0" + wide + b"\x0f\xb1\x11"  # lock cmpxchg [rcx], rdx
-    f.out += attempt + b"\x75" + (-len(attempt) - 2 & 255).to_bytes(1, "little")  # jne
-
-
 # Integers
 
 _BINARY: Final = {"add": (0x03, 0), "sub": (0x2B, 5), "and": (0x23, 4), "or": (0x0B, 1),
@@ -220,13 +49,13 @@ _SETS: Final = {"eq": 0x94, "ne": 0x95, "slt": 0x9C, "sge": 0x9D, "sle": 0x9E, "
 
 
 def _binary(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
+    i = past_flags(words)
     kind, a, b = words[i:]
     opcode, number = _BINARY[words[2]]
     if kind not in _INTEGERS and (kind != "i1" or number not in (4, 1, 6)):
         raise Unsupported(" ".join(words))
     f.load(0, a, kind)
-    _with(f, _wide(kind), opcode, number, b, kind)
+    _with(f, wide_prefix(kind), opcode, number, b, kind)
     f.result(name)
 
 
@@ -251,7 +80,7 @@ def _with(f: Frame, wide: bytes, opcode: int, number: int, b: str, kind: str) ->
 
 
 def _divide(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
+    i = past_flags(words)
     kind, a, b = words[i:]
     if kind not in _INTEGERS:
         raise Unsupported(" ".join(words))
@@ -260,7 +89,7 @@ def _divide(f: Frame, name: str, words: Words) -> None:
     f.load(1, b, kind)
     if kind in ("i8", "i16"):
         f.out += _EXTENDED[kind, signed] + _EXTENDED_RCX[kind, signed]
-    wide = _wide(kind)
+    wide = wide_prefix(kind)
     # cqo; idiv rcx, or xor edx, edx; div rcx
     f.out += wide + b"\x99" + wide + b"\xf7\xf9" if signed else b"\x31\xd2" + wide + b"\xf7\xf1"
     if words[2][1:] == "rem":
@@ -269,7 +98,7 @@ def _divide(f: Frame, name: str, words: Words) -> None:
 
 
 def _shift(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
+    i = past_flags(words)
     kind, a, b = words[i:]
     if kind not in _INTEGERS:
         raise Unsupported(" ".join(words))
@@ -278,7 +107,7 @@ def _shift(f: Frame, name: str, words: Words) -> None:
     f.load(0, a, kind)
     if kind in ("i8", "i16"):
         f.out += _EXTENDED[kind, signed]
-    f.out += _wide(kind) + bytes((0xD3, opcode))
+    f.out += wide_prefix(kind) + bytes((0xD3, opcode))
     f.result(name)
 
 
@@ -293,13 +122,13 @@ def _icmp(f: Frame, name: str, words: Words) -> None:
         f.load(1, b, kind)
         f.out += _EXTENDED[kind, signed] + _EXTENDED_RCX[kind, signed] + b"\x39\xc8"
     else:
-        _with(f, _wide(kind), 0x3B, 7, b, kind)
+        _with(f, wide_prefix(kind), 0x3B, 7, b, kind)
     f.out += bytes((0x0F, _SETS[test], 0xC0, 0x0F, 0xB6, 0xC0))  # set al; movzx eax, al
     f.result(name)
 
 
 def _select(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
+    i = past_flags(words)
     if words[i] != "i1" or words[i + 2] not in SIZES or len(words) != i + 6:
         raise Unsupported(" ".join(words))
     condition, kind, a, _, b = words[i + 1 :]
@@ -316,17 +145,9 @@ def _select(f: Frame, name: str, words: Words) -> None:
 # Conversions
 
 
-def _slot_of(f: Frame, value: str, name: str) -> tuple[bytes, ...]:
-    """The slot of a value of which ``name`` is another name."""
-    at = f.slots.get(value)
-    if at is None or name in f.slots:
-        raise Unsupported(f"{name} = {value}")
-    return at
-
-
 def _same(f: Frame, name: str, words: Words) -> None:
     """A value with the same lower bits, in the slot that they have."""
-    i = _past_flags(words)
+    i = past_flags(words)
     if words[i] not in SIZES or words[-1] not in SIZES or len(words) != i + 4:
         raise Unsupported(" ".join(words))
     if words[-1] == "i1":
@@ -334,11 +155,11 @@ def _same(f: Frame, name: str, words: Words) -> None:
         f.out += b"\x83\xe0\x01"  # and eax, 1
         f.result(name)
     else:
-        f.slots[name] = _slot_of(f, words[i + 1], name)
+        f.slots[name] = f.same_slot(words[i + 1], name)
 
 
 def _extend(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
+    i = past_flags(words)
     f.load(0, words[i + 1], words[i])
     f.out += _EXTENDED[words[i], words[2] == "sext"]
     if words[-1] not in _INTEGERS:
@@ -347,7 +168,7 @@ def _extend(f: Frame, name: str, words: Words) -> None:
 
 
 def _from_integer(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
+    i = past_flags(words)
     kind, value, _, real = words[i:]
     signed = words[2] == "sitofp"
     f.load(0, value, kind)
@@ -366,7 +187,7 @@ def _from_integer(f: Frame, name: str, words: Words) -> None:
 
 
 def _to_integer(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
+    i = past_flags(words)
     real, value, _, kind = words[i:]
     if kind not in _INTEGERS or (kind == "i64" and words[2] == "fptoui"):
         raise Unsupported(" ".join(words))
@@ -376,7 +197,7 @@ def _to_integer(f: Frame, name: str, words: Words) -> None:
 
 
 def _resize(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
+    i = past_flags(words)
     real, value, _, other = words[i:]
     f.load_real(0, value, real)
     f.out += REAL[real] + b"\x5a\xc0"  # cvtss2sd, cvtsd2ss
@@ -399,7 +220,7 @@ _ORDERED: Final = {
 
 
 def _real(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
+    i = past_flags(words)
     kind, a, b = words[i:]
     f.load_real(0, a, kind)
     _with_real(f, REAL[kind] + bytes((_REALS[words[2]],)), b, kind)
@@ -415,7 +236,7 @@ def _with_real(f: Frame, opcode: bytes, b: str, kind: str) -> None:
 
 
 def _fneg(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
+    i = past_flags(words)
     f.load(0, words[i + 1], words[i])
     # btc rax, 31 or 63
     f.out += b"\x48\x0f\xba\xf8" + bytes((8 * SIZES[words[i]] - 1,))
@@ -423,7 +244,7 @@ def _fneg(f: Frame, name: str, words: Words) -> None:
 
 
 def _fcmp(f: Frame, name: str, words: Words) -> None:
-    i = _past_flags(words)
+    i = past_flags(words)
     test, kind, a, b = words[i:]
     swapped, flags = _ORDERED[test]
     if swapped:
@@ -482,7 +303,7 @@ def _better(f: Frame, name: str, function: Words, args: Args) -> None:
     if kind in ("i8", "i16"):
         f.out += _EXTENDED[kind, signed] + _EXTENDED_RCX[kind, signed]
     # cmp rax, rcx; cmov rax, rcx
-    f.out += _wide(kind) + bytes((0x39, 0xC8, 0x48, 0x0F, _KEEPS_OTHER[function[0]], 0xC1))
+    f.out += wide_prefix(kind) + bytes((0x39, 0xC8, 0x48, 0x0F, _KEEPS_OTHER[function[0]], 0xC1))
     f.result(name)
 
 
@@ -494,7 +315,7 @@ def _better_real(f: Frame, name: str, function: Words, args: Args) -> None:
         raise Unsupported(f"{function[0]} of {a} and {b}")
     f.load_real(0, a, kind)
     f.load_real(1, b, kind)
-    f.out += _real_update(f"f{function[0][:3]}", REAL[kind], b)
+    f.out += real_update(f"f{function[0][:3]}", REAL[kind], b)
     f.real_result(name, kind)
 
 
@@ -504,7 +325,7 @@ def _absolute(f: Frame, name: str, function: Words, args: Args) -> None:
     if kind in REAL:
         f.out += b"\x48\x0f\xba\xf0" + bytes((8 * SIZES[kind] - 1,))  # btr rax, 31 or 63
     elif kind in ("i32", "i64"):
-        wide = _wide(kind)
+        wide = wide_prefix(kind)
         # mov rcx, rax; neg rcx; test rax, rax; cmovs rax, rcx
         f.out += wide + b"\x89\xc1" + wide + b"\xf7\xd9" + wide + b"\x85\xc0\x48\x0f\x48\xc1"
     else:
@@ -526,9 +347,7 @@ and the arguments."""
 
 
 OPS: Final[dict[str, Callable[[Frame, str, Words], None]]] = {
-    "alloca": _alloca, "getelementptr": _getelementptr, "load": _load, "store": _store,
-    "cmpxchg": _cmpxchg, "extractvalue": _extractvalue, "atomicrmw": _atomicrmw,
-    **dict.fromkeys(_BINARY, _binary), **dict.fromkeys(_SHIFTS, _shift),
+    **MEMORY, **dict.fromkeys(_BINARY, _binary), **dict.fromkeys(_SHIFTS, _shift),
     **dict.fromkeys(("sdiv", "udiv", "srem", "urem"), _divide),
     "icmp": _icmp, "select": _select, "zext": _extend, "sext": _extend,
     **dict.fromkeys(("trunc", "bitcast", "freeze"), _same),
