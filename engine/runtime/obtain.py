@@ -166,7 +166,8 @@ class _Shown(Layers):
         """Called when no cache has the kernel."""
         from .preload import start
 
-        start(request.backend.name, self.injected)
+        quick = self.injected.tiered and request.config.tiered == "auto"
+        start(request.backend.name, self.injected, quick)
         if self.program.switches.show_compiling:
             log.info(f"Compiling kernel '{request.decl.name}'...")
 

@@ -3,7 +3,8 @@
 Loading LLVM and compiling the native functions that all kernels share is a fifth of the first
 compile, and half of that time the thread does not hold Python's lock. It starts with the program
 where no cache can have its kernels, else at the first miss: a program whose kernels are all in the
-caches never loads LLVM.
+caches never loads LLVM. Neither does one whose first-tier code `baseline` makes, if the caches have
+the native functions.
 
 Nothing waits for the thread but what needs LLVM, and a fork: the child would lack the thread, which
 may hold locks of imports.
@@ -38,21 +39,27 @@ _thread: threading.Thread | None = None
 _imported = False
 
 
-def start(backend: str, cache: InjectedCache) -> None:
+def start(backend: str, cache: InjectedCache, quick: bool = False) -> None:
     """Load what a backend needs to generate code, unless it is there or under way.
 
-    cache: of a compile of the program; the native functions may be in it.
+    cache: of a compile of the program; the native functions may be in it. quick: most kernels need
+    LLVM in the helper process alone; then it is loaded only for what the cache lacks.
     """
     global _thread
     if backend in _BACKENDS and _thread is None and not toolchain.is_loaded():
         # Imported here: see the module docstring.
         if backend == "cpu":
-            from ..backends.cpu.native import native
+            from ..backends.cpu import host
+            from ..backends.cpu.native import native, target
 
+            quick = quick and host.maps_objects()
+            first = partial(target, cache) if quick else toolchain.host_target
             then = partial(native, cache)
         else:
             from ..backends.cuda.targets import library as then
-        _thread = threading.Thread(target=_load, args=(then,), name="qd-preload", daemon=True)
+
+            first = toolchain.host_target
+        _thread = threading.Thread(target=_load, args=(first, then), name="qd-preload", daemon=True)
         _thread.start()
 
 
@@ -82,10 +89,10 @@ def modules(kind: PipelineKind, config: CompileConfig) -> None:
     run(Func("nothing"), config, kind)  # imports the passes of every kernel
 
 
-def _load(then: Callable[[], object]) -> None:
+def _load(*parts: Callable[[], object]) -> None:
     try:
-        toolchain.host_target()
-        then()
+        for part in parts:
+            part()
     except Exception:
         return  # the compile raises it again, where the user sees it
 

@@ -329,7 +329,7 @@ def _preload(program: Program) -> None:
     from .preload import modules, start
 
     backend, config = program.backend, program.config
-    start(backend.name, program.offline.injected())
+    start(backend.name, program.offline.injected(), quick=config.tiered == "auto")
     if backend.name == "cuda":
         modules(backend.pipeline(config), config)
 
