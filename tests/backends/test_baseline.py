@@ -346,6 +346,17 @@ def test_a_function_with_very_many_lines_is_left_to_llvm():
         baseline.compile_first(kernel(f"{HEAD}{lines}{TAIL}"), 0)
 
 
+def test_one_constant_of_several_types():
+    lines = access("x", "float", 0)
+    for k in range(4):
+        lines += f"  %at{k} = getelementptr inbounds i8, ptr %kernarg, i64 {16 + 8 * k}\n"
+    for k, kind in enumerate(("float", "double", "float", "double")):
+        lines += f"  store {kind} 1.500000e+00, ptr %at{k}\n"
+    lines += "  %less = fcmp olt float %x, 1.500000e+00\n"
+    lines += "  store double 1.500000e+00, ptr %kernarg\n"
+    both(HEAD + lines + TAIL, [b"\1" * 64])
+
+
 def test_random_expressions():
     source = random.Random(7)
     for _ in range(30):

@@ -14,8 +14,7 @@ there::
 The instructions are those that LLVM has for the operations, so that results have the same bits;
 mathematical functions are those of the system, as with LLVM. A value of fewer than 64 bits is in
 the lower bits of its slot, below bits of any kind; an ``i1`` is 0 or 1 in all 64. Two names of one
-value (a truncation) have one slot. A block's phis are written on the way to it: to their slots, or
-to others from which the block copies them if there are several.
+value (a truncation) have one slot. A block's phis are written on the way to it.
 
 What this does not know raises `Unsupported`, and LLVM makes the code. Numbers and memory are in
 `baseline_ops`, operands in `baseline_frame`.
@@ -176,11 +175,6 @@ class _Function(Frame):
             del out[-5:]
         self.labels[label] = len(out)
         self.block, self.held, self.real = label, "", ""
-        phis = self.phis.get(label, ())
-        if len(phis) > 1:
-            for name, kind, _ in phis:
-                self.load(0, f"{name} next", kind)
-                self.result(name)
 
     def _jump(self, label: str, opcode: bytes = b"\xe9") -> None:
         self.out += opcode + b"\0\0\0\0"
@@ -189,9 +183,17 @@ class _Function(Frame):
     def _edge(self, label: str) -> None:
         """Jump to a block, with the values of its phis."""
         phis = self.phis.get(label, ())
-        for name, kind, values in phis:
-            self.load(0, values[self.block], kind)
-            self.out += b"\x48\x89" + self.slot(name if len(phis) == 1 else f"{name} next")[0]
+        moves = [(self.slot(name), values[self.block], kind) for name, kind, values in phis]
+        if len(moves) > 1:
+            old = {self.slots.get(value) for _, value, _ in moves}
+            if not old.isdisjoint([at for at, _, _ in moves]):  # they may change places
+                for k, (at, value, kind) in enumerate(moves):
+                    self.load(0, value, kind)
+                    self.result(f"%moved {k}")
+                    moves[k] = at, f"%moved {k}", kind
+        for at, value, kind in moves:
+            self.load(0, value, kind)
+            self.out += b"\x48\x89" + at[0]
         self._jump(label)
 
     def branch(self, name: str, words: Sequence[str]) -> None:

@@ -133,7 +133,7 @@ class Frame:
         if not register:
             if value == self.held:
                 return
-            self.held = value
+            self.held = value if value[0] == "%" else ""  # a constant has bits by its type
         if value[0] == "%":
             at = self.slots.get(value)
             if at is not None:
@@ -151,7 +151,7 @@ class Frame:
         if not register:
             if value == self.real:
                 return
-            self.real = value
+            self.real = value if value[0] == "%" else ""
         at = self.slots.get(value)
         if at is not None:
             self.out += REAL[kind] + b"\x10" + at[register]
