@@ -54,9 +54,7 @@ def constant(value: str, kind: str) -> int:
 @lru_cache(4096)
 def constant_load(register: int, number: int) -> bytes:
     """The instruction that loads a constant."""
-    if not number:
-        return bytes((0x31, 0xC0 | register * 9))  # xor
-    if 0 < number < 1 << 32:
+    if 0 <= number < 1 << 32:
         return bytes((0xB8 | register,)) + number.to_bytes(4, "little")
     return bytes((0x48, 0xB8 | register)) + (number & (1 << 64) - 1).to_bytes(8, "little")
 
@@ -127,7 +125,7 @@ class Frame:
     def load(self, register: int, value: str, kind: str) -> None:
         """Load an integer, an address or the bits of a float: into rax (0), rcx (1) to rdi (7).
 
-        Flags are lost.
+        Flags are kept.
         """
         out = self.out
         if not register:

@@ -132,13 +132,13 @@ def _select(f: Frame, name: str, words: Words) -> None:
     if words[i] != "i1" or words[i + 2] not in SIZES or len(words) != i + 6:
         raise Unsupported(" ".join(words))
     condition, kind, a, _, b = words[i + 1 :]
-    at = f.slots[condition]
+    # test eax, eax, or cmp dword [condition], 0
+    f.out += b"\x85\xc0" if condition == f.held else b"\x83" + f.slots[condition][7] + b"\0"
     other = f.slots.get(b)
     f.load(0, a, kind)
     if other is None:
         f.load(1, b, kind)
-    # cmp dword [condition], 0; cmove rax, b
-    f.out += b"\x83" + at[7] + b"\0\x48\x0f\x44" + (other[0] if other is not None else b"\xc1")
+    f.out += b"\x48\x0f\x44" + (other[0] if other is not None else b"\xc1")  # cmove rax, b
     f.result(name)
 
 
