@@ -1,10 +1,10 @@
 """First-tier code without LLVM: a baseline compiler for x86-64, in one pass over a kernel's text.
 
 LLVM needs a millisecond for the code of the smallest kernel, whatever is asked of it. First-tier
-code runs for some milliseconds at most, so what counts is the time to make it. `compile_text` reads
-the text of such code (see `llvm.deadline`) line by line and emits instructions at once. There is no
-register allocation: each value has a slot of 8 bytes on the stack, and operands are loaded from
-there::
+code runs for some milliseconds at most, so what counts is the time to make it. `compile_first` reads
+the text of a kernel line by line and emits instructions at once, with checks of the deadline as in
+`llvm.deadline`. There is no register allocation: each value has a slot of 8 bytes on the stack, and
+operands are loaded from there::
 
     rbp     the frame; slots and local variables are below it
     rbx     the argument buffer, the first argument of every function
@@ -16,8 +16,8 @@ mathematical functions are those of the system, as with LLVM. A value of fewer t
 the lower bits of its slot, below bits of any kind; an ``i1`` is 0 or 1 in all 64. Two names of one
 value (a truncation) have one slot. A block's phis are written on the way to it.
 
-What this does not know raises `Unsupported`, and LLVM makes the code. Numbers and memory are in
-`baseline_ops`, operands in `baseline_frame`.
+What this does not know raises `Unsupported`, and LLVM makes the code. Numbers are in
+`baseline_ops`, memory is in `baseline_memory`, and operands are in `baseline_frame`.
 """
 
 from __future__ import annotations
