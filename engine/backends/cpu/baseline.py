@@ -1,10 +1,10 @@
 """First-tier code without LLVM: a baseline compiler for x86-64, in one pass over a kernel's text.
 
 LLVM needs a millisecond for the code of the smallest kernel, whatever is asked of it. First-tier
-code runs for some milliseconds at most, so what counts is the time to make it. `compile_first` reads
-the text of a kernel line by line and emits instructions at once, with checks of the deadline as in
-`llvm.deadline`. There is no register allocation: each value has a slot of 8 bytes on the stack, and
-operands are loaded from there::
+code runs for some milliseconds at most, so what counts is the time to make it. `compile_first`
+reads the text of a kernel line by line and emits instructions at once, with checks of the deadline
+as in `llvm.deadline`. There is no register allocation: each value has a slot of 8 bytes on the
+stack, and operands are loaded from there::
 
     rbp     the frame; slots and local variables are below it
     rbx     the argument buffer, the first argument of every function
@@ -14,7 +14,7 @@ operands are loaded from there::
 The instructions are those that LLVM has for the operations, so that results have the same bits;
 mathematical functions are those of the system, as with LLVM. A value of fewer than 64 bits is in
 the lower bits of its slot, below bits of any kind; an ``i1`` is 0 or 1 in all 64. Two names of one
-value (a truncation) have one slot. A block's phis are written on the way to it.
+value (a truncation) have one slot. A jump writes the phis of the block that it leads to.
 
 What this does not know raises `Unsupported`, and LLVM makes the code. Numbers are in
 `baseline_ops`, memory is in `baseline_memory`, and operands are in `baseline_frame`.
@@ -44,7 +44,7 @@ _LINES: Final = 8192
 size."""
 _REGISTERS: Final = (7, 6, 2, 1)
 """rdi, rsi, rdx and rcx: for the integers and addresses that a call passes."""
-_REALS: Final = 8
+_FLOATS: Final = 8
 """The most floats that a call passes."""
 _SYSTEM: Final = {
     name: name
@@ -277,11 +277,11 @@ class _Function(Frame):
 
     def _pass(self, args: Sequence[Sequence[str]]) -> None:
         """Load the arguments of a call; floats first, which may need rcx."""
-        reals = [arg for arg in args if arg[0] in ("float", "double")]
-        others = [arg for arg in args if arg not in reals]
-        if len(reals) > _REALS or len(others) > len(_REGISTERS):
+        floats = [arg for arg in args if arg[0] in ("float", "double")]
+        others = [arg for arg in args if arg not in floats]
+        if len(floats) > _FLOATS or len(others) > len(_REGISTERS):
             raise Unsupported("a call with many arguments")
-        for k, (kind, *_, value) in enumerate(reals):
+        for k, (kind, *_, value) in enumerate(floats):
             self.load_real(k, value, kind)
         for register, (kind, *_, value) in zip(_REGISTERS, others, strict=False):
             self.load(register, value, kind)

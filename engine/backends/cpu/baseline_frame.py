@@ -73,7 +73,7 @@ _FLAGS: Final = frozenset((
     "nsw", "nuw", "nusw", "inbounds", "exact", "nneg", "disjoint", "samesign", "nnan", "ninf",
     "reassoc", "nsz", "arcp", "contract", "afn",
 ))  # fmt: skip
-"""What tells only LLVM's passes something."""
+"""Facts that only passes of LLVM use."""
 
 Words = Sequence[str]
 
@@ -116,7 +116,7 @@ class Frame:
         return found
 
     def same_slot(self, value: str, name: str) -> Operand:
-        """The slot of a value of which ``name`` is another name."""
+        """The slot of a value that also has the name ``name``."""
         at = self.slots.get(value)
         if at is None or name in self.slots:
             raise Unsupported(f"{name} = {value}")
@@ -183,4 +183,4 @@ class Frame:
 
 
 REAL: Final = {"float": b"\xf3\x0f", "double": b"\xf2\x0f"}
-"""What instructions for a type begin with."""
+"""The first bytes of instructions for a type."""

@@ -206,7 +206,7 @@ def _resize(f: Frame, name: str, words: Words) -> None:
 
 # Floats
 
-_REALS: Final = {"fadd": 0x58, "fmul": 0x59, "fsub": 0x5C, "fdiv": 0x5E}
+_FLOATS: Final = {"fadd": 0x58, "fmul": 0x59, "fsub": 0x5C, "fdiv": 0x5E}
 _ORDERED: Final = {
     "oeq": (False, b"\x0f\x9b\xc1\x0f\x94\xc0\x20\xc8"), "one": (False, b"\x0f\x95\xc0"),
     "une": (False, b"\x0f\x9a\xc1\x0f\x95\xc0\x08\xc8"), "ueq": (False, b"\x0f\x94\xc0"),
@@ -216,14 +216,14 @@ _ORDERED: Final = {
     "ult": (False, b"\x0f\x92\xc0"), "ule": (False, b"\x0f\x96\xc0"),
     "ord": (False, b"\x0f\x9b\xc0"), "uno": (False, b"\x0f\x9a\xc0"),
 }  # fmt: skip
-"""Whether the operands of the comparison change places, and what makes al of its flags."""
+"""True if the operands of the comparison change places, and the code that makes al of its flags."""
 
 
 def _real(f: Frame, name: str, words: Words) -> None:
     i = past_flags(words)
     kind, a, b = words[i:]
     f.load_real(0, a, kind)
-    _with_real(f, REAL[kind] + bytes((_REALS[words[2]],)), b, kind)
+    _with_real(f, REAL[kind] + bytes((_FLOATS[words[2]],)), b, kind)
     f.real_result(name, kind)
 
 
@@ -275,7 +275,7 @@ def _square_root(f: Frame, name: str, function: Words, args: Args) -> None:
 
 
 def _clamped(f: Frame, name: str, function: Words, args: Args) -> None:
-    """The integer next to a float on the way to 0, the nearest one of the type; 0 for NaN."""
+    """A float rounded towards 0, or the nearest integer of the type; 0 for NaN."""
     ((real, *_, value),) = args
     least, most = _LIMITS[function[2], function[0] == "fptosi"]
     f.load_real(0, value, real)
@@ -353,5 +353,5 @@ OPS: Final[dict[str, Callable[[Frame, str, Words], None]]] = {
     **dict.fromkeys(("trunc", "bitcast", "freeze"), _same),
     "sitofp": _from_integer, "uitofp": _from_integer, "fptosi": _to_integer,
     "fptoui": _to_integer, "fptrunc": _resize, "fpext": _resize,
-    **dict.fromkeys(_REALS, _real), "fneg": _fneg, "fcmp": _fcmp,
+    **dict.fromkeys(_FLOATS, _real), "fneg": _fneg, "fcmp": _fcmp,
 }  # fmt: skip
