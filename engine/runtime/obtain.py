@@ -166,7 +166,9 @@ class _Shown(Layers):
         """Called when no cache has the kernel."""
         from .preload import start
 
-        start(request.backend.name, self.injected)
+        config = request.config
+        quick = self.injected.tiered and config.tiered == "auto" and config.offline_cache
+        start(request.backend.name, self.injected, quick)
         if self.program.switches.show_compiling:
             log.info(f"Compiling kernel '{request.decl.name}'...")
 

@@ -3,7 +3,8 @@
 Loading LLVM and compiling the native functions that all kernels share is a fifth of the first
 compile, and half of that time the thread does not hold Python's lock. It starts with the program
 where no cache can have its kernels, else at the first miss: a program whose kernels are all in the
-caches never loads LLVM.
+caches never loads LLVM. Neither does one whose first-tier code `baseline` makes, if the caches have
+the native functions.
 
 Nothing waits for the thread but what needs LLVM, and a fork: the child would lack the thread, which
 may hold locks of imports.
@@ -41,27 +42,32 @@ _thread: threading.Thread | None = None
 _imported = False
 
 
-def start(backend: str, cache: InjectedCache) -> None:
+def start(backend: str, cache: InjectedCache, quick: bool = False) -> None:
     """Load what a backend needs to generate code, unless it is there or under way.
 
-    cache: of a compile of the program; the native functions may be in it.
+    cache: of a compile of the program; the native functions may be in it. quick: most kernels need
+    LLVM in the helper process alone; then it is loaded only for what the cache lacks.
     """
     global _thread
+    quick = quick and backend == "cpu"
     if backend in _BACKENDS and _thread is None and not toolchain.is_loaded():
         ready, then = threading.Event(), list[Callable[[], object]]()
-        arguments = (ready, then)
+        arguments = (ready, then, not quick)
         _thread = threading.Thread(target=_load, args=arguments, name="qd-preload", daemon=True)
         SHORT_TURNS.begin()
         _thread.start()
         try:  # imported here: see the module docstring
             if backend == "cpu":
-                from ..backends.cpu.native import native
+                from ..backends.cpu import host
+                from ..backends.cpu.native import native, target
 
+                quick = quick and host.maps_objects()
+                then.append(partial(target, cache) if quick else toolchain.host_target)
                 then.append(partial(native, cache))
             else:
                 from ..backends.cuda.targets import library
 
-                then.append(library)
+                then += [toolchain.host_target, library]
         finally:
             ready.set()
 
@@ -92,11 +98,12 @@ def modules(kind: PipelineKind, config: CompileConfig) -> None:
     run(Func("nothing"), config, kind)  # imports the passes of every kernel
 
 
-def _load(ready: threading.Event, then: list[Callable[[], object]]) -> None:
+def _load(ready: threading.Event, then: list[Callable[[], object]], early: bool) -> None:
+    """early: map LLVM's library before all else."""
     with suppress(Exception):  # the compile raises it again, where the user sees it
-        map_library()
+        if early:
+            map_library()
         ready.wait()
-        toolchain.host_target()
         for call in then:
             call()
     SHORT_TURNS.end()

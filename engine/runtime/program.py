@@ -329,7 +329,8 @@ def _preload(program: Program) -> None:
     from .preload import modules, start
 
     backend, config = program.backend, program.config
-    start(backend.name, program.offline.injected())
+    quick = config.tiered == "auto" and config.offline_cache
+    start(backend.name, program.offline.injected(), quick)
     if backend.name == "cuda":
         modules(backend.pipeline(config), config)
 

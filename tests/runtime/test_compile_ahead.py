@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.backends.cpu import host
 from qd_studio.engine.cache import last_run
 from qd_studio.engine.errors import (
     QuadrantsCompilationError,
@@ -235,6 +236,22 @@ def test_llvm_loads_with_a_program_only_where_no_cache_can_have_its_kernels(tmp_
     ran("scale(x, 1.0)")
     assert json.loads(ran(LOADED)) == [False, ["MainThread"]]
     assert json.loads(ran("scale(x, 1.0)" + LOADED)) == [False, ["MainThread"]]
+
+
+@pytest.mark.skipif(not host.maps_objects(), reason="elsewhere LLVM makes first-tier code")
+def test_a_program_with_first_tier_code_loads_no_llvm_if_the_caches_have_the_native_code(tmp_path):
+    def ran(more):
+        (tmp_path / "program.py").write_text(BEGIN.format(before="", more=more))
+        environment = os.environ | {"XDG_CACHE_HOME": str(tmp_path / "caches"), "QD_TIERED": "auto"}
+        done = subprocess.run(
+            [sys.executable, str(tmp_path / "program.py")], env=environment, timeout=30,
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return json.loads(done.stdout)
+
+    wait = "[t.join() for t in threading.enumerate() if t.name == 'qd-preload']\n"
+    assert ran(wait + LOADED)[0]
+    assert not ran("assert scale(x, 1.0) == 1.0" + LOADED)[0]
 
 
 @pytest.mark.slow

@@ -62,12 +62,13 @@ class CpuBackend(HostBackend):
         from ..llvm.short import pipeline
         from ..llvm.text import FAST
         from .code import CodeJob, full_code
+        from .native import target as host_target
 
         threads = config.cpu_max_num_threads
         kernel = lower_kernel(
             func, config.fast_math, _attributes(config), config.kernel_profiler, threads
         )
-        target = self.target(config)
+        target = host_target(cache)
         level = config.external_optimization_level if config.opt_level else 0
         passes = pipeline(func, level)
         job = CodeJob(

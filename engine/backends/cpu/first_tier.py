@@ -27,15 +27,16 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from ... import logs as log
 from ...ir import Func
 from ...named_tuple import NamedTuple
-from ..base import Artifact, KernelMeta
+from ..base import Artifact, KernelMeta, Target
 from ..flow import labels_of, repeats
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
 from ..llvm.deadline import with_deadline
 from ..llvm.text import SIZE
-from . import background, native
+from . import background, host, native
 from .arguments import CpuArguments, CpuBufferPool
 from .code import CodeJob, first_code
 from .executable import CpuExecutable
@@ -80,8 +81,20 @@ def first_tier(
     if pending is None:
         return None
     late = native.native(cache).late
-    text = with_deadline(kernel, late, job.target.arch.startswith("x86_64"))
-    return FirstTier(first_code(text, kernel.symbol, job.target), pending, kernel.symbol)
+    return FirstTier(_code(kernel, late, job.target), pending, kernel.symbol)
+
+
+def _code(kernel: KernelText, late: int, target: Target) -> bytes:
+    """First-tier code, made without LLVM where that can be."""
+    if host.maps_objects():
+        from .baseline import Unsupported, compile_first
+
+        try:
+            return compile_first(kernel, late)
+        except Unsupported as why:
+            log.debug(f"LLVM makes the first-tier code of {kernel.symbol}: {why}")
+    text = with_deadline(kernel, late, target.arch.startswith("x86_64"))
+    return first_code(text, kernel.symbol, target)
 
 
 class TieredExecutable(CpuExecutable):
@@ -95,7 +108,7 @@ class TieredExecutable(CpuExecutable):
         self._artifact: Final = artifact
         self._facts: Final = facts
         self._pending: Final = first.pending
-        code = native.load(first.code, (first.entry,))
+        code = native.load(first.code, (first.entry,), brief=True)
         self._first: native.Code | None = code
         self._enter_first: Final = partial(
             _FIRST(native.native(cache).first), code.addresses[first.entry]

@@ -19,6 +19,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ...named_tuple import NamedTuple
+from ..base import Target
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
 from ..llvm import toolchain
@@ -27,7 +28,7 @@ from . import host, processor, relocatable
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["Code", "Native", "finish", "has_posix_threads", "load", "native"]
+__all__ = ["Code", "Native", "finish", "has_posix_threads", "load", "native", "target"]
 
 _lock: Final = threading.Lock()
 
@@ -54,8 +55,8 @@ def finish(object_code: bytes, symbols: Sequence[str]) -> bytes:
         return object_code
 
 
-def load(code: bytes, symbols: Sequence[str]) -> Code:
-    """Bring what `finish` returned into memory.
+def load(code: bytes, symbols: Sequence[str], brief: bool = False) -> Code:
+    """Bring what `finish` returned into memory. brief: it will not be needed for long.
 
     ValueError if it is damaged or has an undefined symbol.
     """
@@ -63,7 +64,7 @@ def load(code: bytes, symbols: Sequence[str]) -> Code:
         from . import orc
 
         return orc.load(code, symbols)
-    loaded = relocatable.load(code)
+    loaded = relocatable.load_shared(code) if brief else relocatable.load(code)
     missing = [symbol for symbol in symbols if symbol not in loaded.addresses]
     if missing:
         raise ValueError(f"the relocatable object has no function {missing[0]}")
@@ -141,6 +142,30 @@ def _library(text: str, symbols: Sequence[str], cache: InjectedCache) -> Code:
             return finish(module.object_code(), symbols)
 
     return cache.library(name, made, lambda code: load(code, symbols))
+
+
+def target(cache: InjectedCache = NO_CACHE) -> Target:
+    """This machine as LLVM describes it; LLVM is not loaded for it if ``cache`` has it."""
+    global _target
+    if _target is None:
+        if toolchain.is_loaded():
+            _target = toolchain.host_target()
+        else:
+            key = host.digest(processor.fingerprint(), toolchain.identity())
+            _target = cache.library(f"cpu.target {key}", _described_target, _read_target)
+    return _target
+
+
+def _described_target() -> bytes:
+    return "\n".join(toolchain.host_target()).encode()
+
+
+def _read_target(data: bytes) -> Target:
+    kind, arch, cpu, features = data.decode().split("\n")  # its errors are ValueErrors
+    return Target(kind, arch, cpu, features)
+
+
+_target: Target | None = None
 
 
 def make_native(threads: bool, cache: InjectedCache = NO_CACHE) -> Native:

@@ -29,16 +29,18 @@ from __future__ import annotations
 import ctypes
 import os
 import struct
+import threading
 import weakref
 from functools import cache
 from typing import Final
 
 from ...named_tuple import NamedTuple
+from ..base import FORK_HANDLERS
 from . import host
 
 __all__ = [
     "FORMAT", "LIMIT", "PAGE", "X86_64", "Parts", "RelocatableObject", "Room", "is_relocatable",
-    "load", "pack", "parse", "room",
+    "load", "load_shared", "pack", "parse", "room",
 ]  # fmt: skip
 
 MAGIC: Final = b"QDimage\x01"
@@ -57,7 +59,10 @@ _SLOT: Final = struct.Struct("<Q")
 _PROT_READ: Final = 1
 _PROT_WRITE: Final = 2
 _PROT_EXEC: Final = 4
+_MAP_SHARED: Final = 0x01
 _MAP_PRIVATE_ANONYMOUS: Final = 0x22
+_BLOCK: Final = 1 << 18
+"""Bytes of memory that objects share."""
 _FAILED: Final = ctypes.c_void_p(-1).value
 
 Pairs = list[tuple[int, int]]
@@ -187,6 +192,89 @@ class RelocatableObject:
     def keep(self) -> None:
         """Never free this code."""
         self._release.detach()
+
+
+class _Block:
+    """Memory for the code of several objects, mapped twice: at ``write``, and at ``run``.
+
+    To map and protect pages costs 40 us an object, more than to fill them. Memory that an object
+    has had is not used again; a block is freed when nothing of it is used.
+    """
+
+    def __init__(self) -> None:
+        system = _system()
+        file = os.memfd_create("qd-code")
+        try:
+            os.ftruncate(file, _BLOCK)
+            self.write: Final = _mapped(file, _PROT_READ | _PROT_WRITE)
+            try:
+                self.run: Final = _mapped(file, _PROT_READ | _PROT_EXEC)
+            except OSError:
+                system.munmap(self.write, _BLOCK)
+                raise
+        finally:
+            os.close(file)
+        self.used = 0
+        for address in (self.write, self.run):
+            weakref.finalize(self, system.munmap, address, _BLOCK).atexit = False
+
+
+def _mapped(file: int, access: int) -> int:
+    address = _system().mmap(None, _BLOCK, access, _MAP_SHARED, file, 0)
+    if address is None or address == _FAILED:
+        raise _system_error("mmap")
+    return address
+
+
+_block: _Block | None = None
+_block_lock = threading.Lock()
+_shares = hasattr(os, "memfd_create")
+
+
+class SharedCode:
+    """The code of a relocatable object in a block. addresses: as of `RelocatableObject`."""
+
+    def __init__(self, block: _Block, base: int, entries: tuple[tuple[str, int], ...]) -> None:
+        self.addresses: Final = {name: base + offset for name, offset in entries}
+        self._block: Final = block
+
+    def keep(self) -> None:
+        """Never free this code."""
+        _unfreed.append(self)
+
+
+_unfreed: Final[list[SharedCode]] = []
+
+
+def load_shared(obj: bytes) -> SharedCode | RelocatableObject:
+    """`load` for code that lives shortly: into memory that it shares with other code if it is that
+    alone, and the system allows it."""
+    global _block, _shares
+    parts = parse(obj)
+    size = len(parts.code) + 63 & -64
+    only_code = not (parts.constants or parts.data or parts.zeros or parts.slots or parts.own)
+    if not _shares or not only_code or size > _BLOCK // 4:
+        return load(obj)
+    with _block_lock:
+        if _block is None or _block.used + size > _BLOCK:
+            try:
+                _block = _Block()
+            except OSError:
+                _shares = False
+                return load(obj)
+        block, at = _block, _block.used
+        block.used += size
+    ctypes.memmove(block.write + at, parts.code, len(parts.code))
+    return SharedCode(block, block.run + at, parts.entries)
+
+
+def _in_child() -> None:
+    """A forked child shares the memory of the block, which is its parent's to fill."""
+    global _block, _block_lock
+    _block, _block_lock = None, threading.Lock()
+
+
+FORK_HANDLERS.append((lambda: None, lambda: None, _in_child))
 
 
 def load(obj: bytes) -> RelocatableObject:

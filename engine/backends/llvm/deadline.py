@@ -1,5 +1,7 @@
 """The text of first-tier code: that of the kernel, with a deadline.
 
+It is for LLVM; on x86-64 `cpu.baseline` makes most code itself, with the same checks.
+
 Code of the first tier is made without LLVM's passes, so it is slow. A launch of it has a deadline:
 it must be able to end in the middle, after which the caller restores what it has written and
 launches the full code. `with_deadline` splits blocks at the positions that the emitters have noted

@@ -1,0 +1,366 @@
+"""First-tier code without LLVM: a baseline compiler for x86-64, in one pass over a kernel's text.
+
+LLVM needs a millisecond for the code of the smallest kernel, whatever is asked of it. First-tier
+code runs for some milliseconds at most, so what counts is the time to make it. `compile_first`
+reads the text of a kernel line by line and emits instructions at once, with checks of the deadline
+as in `llvm.deadline`. There is no register allocation: each value has a slot of 8 bytes on the
+stack, and operands are loaded from there::
+
+    rbp     the frame; slots and local variables are below it
+    rbx     the argument buffer, the first argument of every function
+    rax     the last integer or address   }  a value that the next instruction needs
+    xmm0    the last float                }  is not loaded again
+
+The instructions are those that LLVM has for the operations, so that results have the same bits;
+mathematical functions are those of the system, as with LLVM. A value of fewer than 64 bits is in
+the lower bits of its slot, below bits of any kind; an ``i1`` is 0 or 1 in all 64. Two names of one
+value (a truncation) have one slot. A jump writes the phis of the block that it leads to.
+
+What this does not know raises `Unsupported`, and LLVM makes the code. Numbers are in
+`baseline_ops`, memory is in `baseline_memory`, and operands are in `baseline_frame`.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import deque
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ..kernarg.abi import LATE
+from ..llvm import deadline
+from .baseline_frame import RBX, Frame, Unsupported, constant_load
+from .baseline_ops import INLINED, OPS
+from .relocatable import Parts, address_of, pack
+
+if TYPE_CHECKING:
+    from ..llvm.kernel import KernelText
+
+__all__ = ["Unsupported", "compile_first"]
+
+_LINES: Final = 8192
+"""The most lines of a function, which has fewer values: threads of the pool have stacks of ordinary
+size."""
+_REGISTERS: Final = (7, 6, 2, 1)
+"""rdi, rsi, rdx and rcx: for the integers and addresses that a call passes."""
+_FLOATS: Final = 8
+"""The most floats that a call passes."""
+_SYSTEM: Final = {
+    name: name
+    for name in ("sin", "cos", "tan", "exp", "exp2", "log", "log2", "log10", "pow", "floor", "ceil",
+                 "trunc", "rint", "nearbyint", "round", "fma", "memset", "memcpy")
+}  # fmt: skip
+"""LLVM's functions -> those of the system that it calls for them, or that have the same result."""
+_ENDS: Final = {"f32": "f", "f64": "", "i64": ""}
+_LEAVE: Final = b"\x48\x8b\x5d\xf8\xc9\xc3"  # mov rbx, [rbp - 8]; leave; ret
+_FUEL: Final = "fuel"
+"""The name of the slot with the operations until the next look at the clock."""
+
+_CALL: Final = re.compile(
+    r"  (?:%\S+ = )?call (?:(?:nnan|ninf|reassoc|nsz|arcp|contract|afn|zeroext) )*(\w+) "
+    r"(?:(%[\w.$-]+|@[\w.$-]+)|inttoptr \(i64 (\d+) to ptr\))\((.*)\)$"
+)
+_DEFINE: Final = re.compile(r"define (?:internal )?\w+ @([\w.$-]+)\((?:([^()]*)\) )?")
+_TABLE: Final = re.compile(r"@([\w.$-]+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\]$")
+_OTHER: Final = ("declare ", "attributes ", "source_filename ", ";", "!")
+
+
+class _Function(Frame):
+    """The code of one function as it grows.
+
+    defined: the functions of the module. merged: those that get the argument buffer alone. late:
+    the address of ``qd_late``. line: the current one. block: the current one. labels:
+    where blocks begin. jumps: places of 4 bytes that get the distance to a block. phis: of each
+    block; a name, its type, and its values by the block before.
+    """
+
+    def __init__(
+        self, code: bytearray, links: list[tuple[int, str]], defined: Container[str],
+        merged: Container[str], late: int,
+    ) -> None:  # fmt: skip
+        super().__init__(code, links)
+        self.defined: Final = defined
+        self.merged: Final = merged
+        self.late: Final = late
+        self.line = ""
+        self.block = "entry"
+        self.labels: Final[dict[str, int]] = {}
+        self.jumps: Final[list[tuple[int, str]]] = []
+        self.phis: Final[dict[str, list[tuple[str, str, dict[str, str]]]]] = {}
+
+    def compile(
+        self, params: str, loads: Sequence[str], lines: Sequence[str], stops: dict[int, list[int]]
+    ) -> None:
+        """Append the code of a function. loads: lines of the first block. stops: the weights of
+        the checks before a line."""
+        if len(lines) > _LINES:
+            raise Unsupported("a very long function")
+        out = self.out
+        # push rbp; mov rbp, rsp; sub rsp, size; mov [rbp - 8], rbx; mov rbx, rdi
+        out += b"\x55\x48\x89\xe5\x48\x81\xec\0\0\0\0\x48\x89\x5d\xf8\x48\x89\xfb"
+        size_at = len(out) - 11
+        self._parameters(params.split(", "))
+        for k, line in enumerate(lines):
+            if " = phi " in line:
+                self._find_phi(lines, k)
+        if lines[0] == "entry:":
+            # mov qword [fuel], start
+            out += b"\x48\xc7" + self.slot(_FUEL)[0] + deadline.START.to_bytes(4, "little")
+            lines = (*loads, *lines[1:])
+            stops = {at - 1 + len(loads): weights for at, weights in stops.items()}
+        for k, self.line in enumerate(lines):
+            if k in stops:
+                for weight in stops[k]:
+                    self._check(weight)
+            if self.line[:2] == "  ":
+                words = self.line.replace(",", "").split()
+                if words[0][0] == "%":
+                    _EVERY[words[2]](self, words[0], words)
+                else:
+                    _EVERY[words[0]](self, "", words)
+            elif self.line[-1:] == ":":
+                self._label(self.line[:-1])
+            elif self.line and self.line[0] != ";":
+                raise Unsupported(self.line)
+        out[size_at : size_at + 4] = (self.size + 15 & -16).to_bytes(4, "little")
+        for at, label in self.jumps:
+            self._link(at, self.labels[label])
+
+    def _check(self, weight: int) -> None:
+        """End the launch where it is late; see `llvm.deadline`."""
+        out = self.out
+        if not weight:
+            # cmp qword [rbx], LATE; jne; mov eax, LATE; leave
+            left = constant_load(0, LATE & (1 << 32) - 1) + _LEAVE
+            out += bytes((0x48, 0x83, 0x3B, LATE & 255, 0x75, len(left))) + left
+            return
+        fuel = self.slots[_FUEL]
+        # mov rdi, rbx; lea rsi, [fuel]; mov rax, late; call rax; test al, al; jne stop
+        ask = b"\x48\x89\xdf\x48\x8d" + fuel[6] + constant_load(0, self.late) + b"\xff\xd0\x84\xc0"
+        # sub qword [fuel], weight; jg
+        out += b"\x48\x81" + fuel[5] + weight.to_bytes(4, "little") + bytes((0x7F, len(ask) + 6))
+        out += ask
+        self._jump("stop", b"\x0f\x85")
+        self.held = self.real = ""
+
+    def _parameters(self, params: Sequence[str]) -> None:
+        first, *rest = params
+        if not first.startswith("ptr ") or len(rest) >= len(_REGISTERS):
+            raise Unsupported("parameters")
+        self.addresses[first.rpartition(" ")[2]] = RBX, 0
+        for param, register in zip(rest, _REGISTERS[1:], strict=False):
+            kind, _, name = param.partition(" ")
+            if kind not in ("ptr", "i32", "i64"):
+                raise Unsupported(f"parameter {param}")
+            self.out += b"\x48\x89" + self.slot(name.rpartition(" ")[2])[register]
+
+    def _find_phi(self, lines: Sequence[str], k: int) -> None:
+        """Note the phi of a line: those of a block follow its label."""
+        name, _, _, kind, *pairs = lines[k].replace(",", "").split()
+        while not lines[k].endswith(":"):
+            k -= 1
+        values = {pairs[i + 2][1:]: pairs[i + 1] for i in range(0, len(pairs), 4)}
+        self.phis.setdefault(lines[k][:-1], []).append((name, kind, values))
+
+    # Control flow
+
+    def _link(self, at: int, target: int) -> None:
+        self.out[at : at + 4] = (target - at - 4).to_bytes(4, "little", signed=True)
+
+    def _label(self, label: str) -> None:
+        out = self.out
+        if self.jumps and self.jumps[-1] == (len(out) - 4, label) and out[-5] == 0xE9:
+            self.jumps.pop()  # a jump to the next instruction
+            del out[-5:]
+        self.labels[label] = len(out)
+        self.block, self.held, self.real = label, "", ""
+
+    def _jump(self, label: str, opcode: bytes = b"\xe9") -> None:
+        self.out += opcode + b"\0\0\0\0"
+        self.jumps.append((len(self.out) - 4, label))
+
+    def _edge(self, label: str) -> None:
+        """Jump to a block, with the values of its phis."""
+        phis = self.phis.get(label, ())
+        moves = [(self.slot(name), values[self.block], kind) for name, kind, values in phis]
+        if len(moves) > 1:
+            old = {self.slots.get(value) for _, value, _ in moves}
+            if not old.isdisjoint([at for at, _, _ in moves]):  # they may change places
+                for k, (at, value, kind) in enumerate(moves):
+                    self.load(0, value, kind)
+                    self.result(f"%moved {k}")
+                    moves[k] = at, f"%moved {k}", kind
+        for at, value, kind in moves:
+            self.load(0, value, kind)
+            self.out += b"\x48\x89" + at[0]
+        self._jump(label)
+
+    def branch(self, name: str, words: Sequence[str]) -> None:
+        if words[1] == "label":
+            self._edge(words[2][1:])
+            return
+        _, kind, condition, _, yes, _, no, *_ = words
+        yes, no = yes[1:], no[1:]
+        self.load(0, condition, kind)
+        self.out += b"\x85\xc0"  # test eax, eax
+        if no not in self.phis:
+            self._jump(no, b"\x0f\x84")  # jz
+            self._edge(yes)
+            return
+        self.out += b"\x0f\x84\0\0\0\0"
+        at = len(self.out)
+        self._edge(yes)
+        self._link(at - 4, len(self.out))
+        self.held = ""
+        self._edge(no)
+
+    def leave(self, name: str, words: Sequence[str]) -> None:
+        if words[1] in ("i32", "i64"):
+            self.load(0, words[2], words[1])
+        elif words[1] != "void":
+            raise Unsupported(" ".join(words))
+        self.out += _LEAVE
+
+    # Calls
+
+    def call(self, name: str, words: Sequence[str]) -> None:
+        found = _CALL.match(self.line)
+        if found is None:
+            self._hidden_zero(name, words)
+            return
+        kind, callee, address, passed = found.groups()
+        args = [arg.split(" ") for arg in passed.split(", ")] if passed else []
+        if callee is not None and callee.startswith("@llvm."):
+            function = callee.split(".")
+            inlined = INLINED.get(function[1])
+            if inlined is not None:
+                inlined(self, name, function[1:], args)
+                return
+            end = function[-1]
+            if end == "i64":
+                *args, volatile = args
+                if volatile != ["i1", "false"]:
+                    raise Unsupported(self.line)
+            callee = f"@{_SYSTEM[function[1]]}{_ENDS[end]}"
+        elif callee is not None and callee[1:] in self.merged:
+            del args[1:]
+        self._pass(args)
+        if callee is not None and callee[1:] in self.defined:
+            self.out += b"\xe8\0\0\0\0"
+            self.links.append((len(self.out) - 4, callee[1:]))
+        else:
+            if callee is None:
+                self.out += constant_load(0, int(address))
+            elif callee.startswith("@"):
+                self.out += constant_load(0, address_of(callee[1:]))
+            else:
+                self.load(0, callee, "ptr")
+            self.out += b"\xff\xd0"  # call rax
+        self.held = self.real = ""
+        if not name:
+            return
+        if kind in ("float", "double"):
+            self.real_result(name, kind)
+            return
+        if kind == "i1":
+            self.out += b"\x0f\xb6\xc0"  # movzx eax, al
+        self.result(name)
+
+    def _hidden_zero(self, name: str, words: Sequence[str]) -> None:
+        """A 0 that LLVM's passes must not see: an empty piece of assembly."""
+        kind, *rest = words[3:]
+        if rest != ["asm", '""', f'"=r0"({kind}', "0)"]:
+            raise Unsupported(self.line)
+        self.load(0, "0", kind)
+        self.result(name)
+
+    def _pass(self, args: Sequence[Sequence[str]]) -> None:
+        """Load the arguments of a call; floats first, which may need rcx."""
+        floats = [arg for arg in args if arg[0] in ("float", "double")]
+        others = [arg for arg in args if arg not in floats]
+        if len(floats) > _FLOATS or len(others) > len(_REGISTERS):
+            raise Unsupported("a call with many arguments")
+        for k, (kind, *_, value) in enumerate(floats):
+            self.load_real(k, value, kind)
+        for register, (kind, *_, value) in zip(_REGISTERS, others, strict=False):
+            self.load(register, value, kind)
+
+    def phi(self, name: str, words: Sequence[str]) -> None:
+        """Nothing: the blocks before have written it."""
+
+
+_EVERY: Final[dict[str, Callable[[Any, str, Sequence[str]], None]]] = {
+    **OPS, "call": _Function.call, "br": _Function.branch, "ret": _Function.leave,
+    "phi": _Function.phi,
+}  # fmt: skip
+
+
+def compile_first(kernel: KernelText, late: int) -> bytes:
+    """The relocatable object of first-tier code for a kernel.
+
+    late: the address of ``qd_late``, which the code holds, as others of this process. Raises
+    `Unsupported`.
+    """
+    try:
+        return _compiled(kernel, late)
+    except (KeyError, IndexError, ValueError, OverflowError, struct.error) as error:
+        raise Unsupported(f"text of an unknown form: {error!r}") from None
+
+
+def _compiled(kernel: KernelText, late: int) -> bytes:
+    lines = kernel.text.split("\n")
+    code = bytearray()
+    links: list[tuple[int, str]] = []
+    where: dict[str, int] = {}
+    tables: dict[str, tuple[int, ...]] = {}
+    bodies = {body.line: body for body in kernel.bodies}
+    left_out = {body.name for body in kernel.bodies if body.chunked}
+    merged = {f"{body.name}.body" for body in kernel.bodies}
+    starts = [k for k, line in enumerate(lines) if line.startswith("define ")]
+    heads = {k: _DEFINE.match(lines[k]) for k in starts}
+    defined = {head[1] for head in heads.values() if head is not None}
+    pending = deque(kernel.stops)
+    end = 0
+    for start in starts:
+        _outside(lines[end:start], tables)
+        end = lines.index("}", start) + 1
+        head, body = heads[start], bodies.get(start)
+        if head is None:
+            raise Unsupported(lines[start])
+        name, params, loads = head[1], head[2], ()
+        if body is not None:
+            name = body.name if body.chunked else name
+            params = "ptr %kernarg, i32 %chunk, i32 %thread" if body.chunked else "ptr %kernarg"
+            loads = body.loads
+        elif name in left_out:
+            continue
+        if params is None:
+            raise Unsupported(lines[start])
+        code += bytes(-len(code) % 16)
+        where[name] = len(code)
+        stops: dict[int, list[int]] = {}
+        while pending and pending[0][0] < end:
+            at, weight = pending.popleft()
+            stops.setdefault(at - start - 1, []).append(weight)
+        _Function(code, links, defined, merged, late).compile(
+            params, loads, lines[start + 1 : end - 1], stops
+        )
+    _outside(lines[end:], tables)
+    for name, values in tables.items():
+        code += bytes(-len(code) % 8)
+        where[name] = len(code)
+        code += struct.pack(f"<{len(values)}q", *values)
+    for at, name in links:
+        code[at : at + 4] = (where[name] - at - 4).to_bytes(4, "little", signed=True)
+    entries = ((kernel.symbol, where[kernel.symbol]),)
+    return pack(Parts(bytes(code), b"", b"", 0, entries, (), ()))
+
+
+def _outside(lines: Sequence[str], tables: dict[str, tuple[int, ...]]) -> None:
+    """Read lines that are in no function."""
+    for line in lines:
+        if line.startswith("@") and (table := _TABLE.match(line)) is not None:
+            tables[table[1]] = tuple([int(value[4:]) for value in table[2].split(", ")])
+        elif line and not line.startswith(_OTHER):
+            raise Unsupported(line)

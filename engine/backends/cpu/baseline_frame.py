@@ -1,0 +1,186 @@
+"""The operands of a function that the baseline compiler makes: see `baseline`."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from typing import Final
+
+__all__ = [
+    "RBP", "RBX", "REAL", "SIZES", "Frame", "Unsupported", "Words", "constant", "constant_load",
+    "past_flags", "wide_prefix",
+]  # fmt: skip
+
+
+class Unsupported(Exception):
+    """The text holds something that only LLVM can compile."""
+
+
+SIZES: Final = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8, "ptr": 8}
+"""Bytes of the types that are supported."""
+
+RBX, RBP = 3, 5
+
+Operand = tuple[bytes, ...]
+"""The bytes of an operand after the opcode, for each of the first eight registers as the other."""
+
+
+@cache
+def near(base: int, distance: int) -> Operand:
+    """The operand [base + distance]; base is a register that needs no further byte."""
+    if -128 <= distance < 128:
+        return tuple([bytes((0x40 | r << 3 | base, distance & 255)) for r in range(8)])
+    wide = distance.to_bytes(4, "little", signed=True)
+    return tuple([bytes((0x80 | r << 3 | base,)) + wide for r in range(8)])
+
+
+_AT_RAX, _AT_RCX = (tuple([bytes((r << 3 | base,)) for r in range(8)]) for base in (0, 1))
+
+
+@lru_cache(4096)
+def constant(value: str, kind: str) -> int:
+    """The bits of a constant of a type; a negative integer as such."""
+    try:
+        if kind == "float":
+            return int.from_bytes(struct.pack("<f", _float(value)), "little")
+        if kind == "double":
+            return int.from_bytes(struct.pack("<d", _float(value)), "little")
+        return _WORDS[value] if value in _WORDS else int(value)
+    except (ValueError, OverflowError, struct.error):
+        raise Unsupported(f"operand {kind} {value}") from None
+
+
+@lru_cache(4096)
+def constant_load(register: int, number: int) -> bytes:
+    """The instruction that loads a constant."""
+    if 0 <= number < 1 << 32:
+        return bytes((0xB8 | register,)) + number.to_bytes(4, "little")
+    return bytes((0x48, 0xB8 | register)) + (number & (1 << 64) - 1).to_bytes(8, "little")
+
+
+_WORDS: Final = {"true": 1, "false": 0, "null": 0}
+
+
+def _float(value: str) -> float:
+    if value.startswith("0x"):
+        number: float = struct.unpack("<d", int(value, 16).to_bytes(8, "little"))[0]
+        return number
+    return float(value)
+
+
+_FLAGS: Final = frozenset((
+    "nsw", "nuw", "nusw", "inbounds", "exact", "nneg", "disjoint", "samesign", "nnan", "ninf",
+    "reassoc", "nsz", "arcp", "contract", "afn",
+))  # fmt: skip
+"""Facts that only passes of LLVM use."""
+
+Words = Sequence[str]
+
+
+def past_flags(words: Words) -> int:
+    """The index of the first word after the flags of an operation."""
+    i = 3
+    while words[i] in _FLAGS:
+        i += 1
+    return i
+
+
+def wide_prefix(kind: str) -> bytes:
+    """The prefix of an operation on integers or addresses."""
+    return b"\x48" if SIZES[kind] == 8 else b""
+
+
+class Frame:
+    """The operands of one function, and its code as it grows.
+
+    links: places of 4 bytes in the code that get the distance to a name of the module. slots: the
+    operands of values. addresses: values that are a register and a distance. size: of the frame.
+    held, real: the values that rax and xmm0 have.
+    """
+
+    def __init__(self, code: bytearray, links: list[tuple[int, str]]) -> None:
+        self.out: bytearray = code
+        self.links: Final = links
+        self.slots: Final[dict[str, Operand]] = {}
+        self.addresses: Final[dict[str, tuple[int, int]]] = {}
+        self.size = 8  # rbx is kept there
+        self.held = self.real = ""
+
+    def slot(self, name: str) -> Operand:
+        """The slot of a value, a new one for a new value."""
+        found = self.slots.get(name)
+        if found is None:
+            self.size += 8
+            found = self.slots[name] = near(RBP, -self.size)
+        return found
+
+    def same_slot(self, value: str, name: str) -> Operand:
+        """The slot of a value that also has the name ``name``."""
+        at = self.slots.get(value)
+        if at is None or name in self.slots:
+            raise Unsupported(f"{name} = {value}")
+        return at
+
+    def load(self, register: int, value: str, kind: str) -> None:
+        """Load an integer, an address or the bits of a float: into rax (0), rcx (1) to rdi (7).
+
+        Flags are kept.
+        """
+        out = self.out
+        if not register:
+            if value == self.held:
+                return
+            self.held = value if value[0] == "%" else ""  # a constant has bits by its type
+        if value[0] == "%":
+            at = self.slots.get(value)
+            if at is not None:
+                out += b"\x48\x8b" + at[register]
+            else:
+                out += b"\x48\x8d" + near(*self.addresses[value])[register]
+        elif value[0] == "@":
+            out += bytes((0x48, 0x8D, 0x05 | register << 3, 0, 0, 0, 0))
+            self.links.append((len(out) - 4, value[1:]))
+        else:
+            out += constant_load(register, constant(value, kind))
+
+    def load_real(self, register: int, value: str, kind: str) -> None:
+        """Load a float into xmm0 or xmm1; not from rcx, which is lost."""
+        if not register:
+            if value == self.real:
+                return
+            self.real = value if value[0] == "%" else ""
+        at = self.slots.get(value)
+        if at is not None:
+            self.out += REAL[kind] + b"\x10" + at[register]
+            return
+        self.load(1, value, kind)
+        self.out += bytes((0x66, 0x48, 0x0F, 0x6E, 0xC1 | register << 3))  # movq xmm, rcx
+
+    def result(self, name: str) -> None:
+        """Keep rax as a value."""
+        at = self.slots.get(name)
+        if at is None:
+            self.size += 8
+            at = self.slots[name] = near(RBP, -self.size)
+        self.out += b"\x48\x89" + at[0]
+        self.held = name
+
+    def real_result(self, name: str, kind: str) -> None:
+        """Keep xmm0 as a value."""
+        self.out += REAL[kind] + b"\x11" + self.slot(name)[0]
+        self.real = name
+
+    def memory(self, pointer: str) -> Operand:
+        """The operand that a pointer refers to. rcx is lost, rax is not."""
+        address = self.addresses.get(pointer)
+        if address is not None:
+            return near(*address)
+        if pointer == self.held:
+            return _AT_RAX
+        self.load(1, pointer, "ptr")
+        return _AT_RCX
+
+
+REAL: Final = {"float": b"\xf3\x0f", "double": b"\xf2\x0f"}
+"""The first bytes of instructions for a type."""
