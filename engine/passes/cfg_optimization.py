@@ -30,23 +30,15 @@ from __future__ import annotations
 
 from ..analysis.alias import Location, MemoryLocations
 from ..analysis.cfg import Cfg, CfgNode, build_cfg
-from ..analysis.dataflow import (
-    ATOMIC,
-    FENCE,
-    INIT,
-    KIND,
-    LOAD,
-    STORE,
-    Flow,
-    LaterLoads,
-    show_live,
-)
+from ..analysis.dataflow import Flow, LaterLoads, show_live
+from ..analysis.effects import ATOMIC, FENCE, INIT, LOAD, STORE
 from ..analysis.uses import use_counts
-from ..ir import Block, Func, Op, drop, normalize, replace_uses, walk
+from ..ir import Block, Func, Op, drop, normalize, replace_uses
 from ..ir import codes as C
 from ..ir.semantics import same_const
 from ..types import DataType, PointerType
 from .manager import PassCx
+from .needs import may_forward
 from .registry import register
 
 _FORWARDED = "forwarded from the store"
@@ -67,41 +59,12 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
 
     cx.note("cfg_before", show)
     memory, locals_only = cx.analysis("memory", MemoryLocations), func.stage == "accesses"
-    if _is_worth_it(cx.scope(), memory, locals_only):
+    if may_forward(cx.scope(), memory, locals_only):
         graph = shown[0] if shown else build_cfg(func, task, number)
         changed = _Optimizer(func, cx, Flow(graph, memory, locals_only)).run()
         graph.release()
     cx.note("cfg_after", show)
     return changed
-
-
-def _is_worth_it(scope: Block, memory: MemoryLocations, locals_only: bool) -> bool:
-    """True if there are locals, global temporaries, or elements that several ops touch.
-
-    In a task without any there is nothing to optimise; this check costs a fraction of the time of
-    its graph.
-    """
-    if locals_only:
-        return any(op.code == C.ALLOCA for op in walk(scope))
-    # What loads an element and then stores another value to it forwards nothing, also not around a
-    # loop: before the first iteration the element holds something else.
-    seen: dict[Location, Op | None] = {}  # a load that only a store may follow
-    for op in walk(scope):
-        kind = KIND[op.code]
-        if kind and kind != FENCE:
-            if kind == INIT:
-                return True
-            location = memory.location(op.args[0])
-            if location.own or location.kind != "array":
-                return True
-            if location not in seen:
-                seen[location] = op if kind == LOAD else None
-                continue
-            load = seen[location]
-            if kind != STORE or load is None or op.args[1] is load:
-                return True
-            seen[location] = None
-    return False
 
 
 class _Optimizer:

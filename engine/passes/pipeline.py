@@ -20,7 +20,6 @@ from ..pipeline_kind import PipelineKind
 from .full_simplify import full_simplify
 from .instruments import VerifyEach
 from .manager import Instrument, PassCx, StopPipeline
-from .shared_tasks import put_back, set_aside
 
 __all__ = ["POINTS", "compile_to_offloads", "offload_to_executable", "run"]
 
@@ -254,11 +253,15 @@ def run(
     try:
         compile_to_offloads(func, cx)
         # Checks of NaN number what they report, and add tasks.
-        whole = upto is not None or config.debug_nan or not share_tasks
-        repeated = None if whole else set_aside(func)
-        offload_to_executable(func, cx, kind)
-        if repeated is not None:
-            put_back(func, repeated)
+        if len(func.body.ops) > 1 and share_tasks and upto is None and not config.debug_nan:
+            from .shared_tasks import put_back, set_aside
+
+            repeated = set_aside(func)
+            offload_to_executable(func, cx, kind)
+            if repeated is not None:
+                put_back(func, repeated)
+        else:
+            offload_to_executable(func, cx, kind)
     except StopPipeline:
         pass
     for instrument in watching:
