@@ -15,12 +15,14 @@ from ..runtime.program import NOT_INITIALIZED
 from ..types import CompoundType, DataType, dtype_of, u1
 
 __all__ = [
-    "FieldIndexError", "InvalidDataType", "as_type", "ended", "field_index", "fitted",
+    "MAX_AXES", "FieldIndexError", "InvalidDataType", "as_type", "ended", "field_index", "fitted",
     "is_number", "items_of", "mismatch", "number", "numbers", "numbers_of", "numpy_type",
     "python_number", "value_type",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
+MAX_AXES: Final = 12
+"""Of a field or an array."""
 _WHOLE: Final[frozenset[type]] = frozenset([int])
 _REAL: Final[frozenset[type]] = frozenset([int, float])
 

@@ -1,6 +1,7 @@
 """Torch tensors and DLPack capsules of containers: what fields, arrays and tensors share.
 
-Torch is imported when one of its tensors is requested, and only then.
+Torch is imported when one of its tensors is requested, and only then. So is `dlpack`, which makes
+capsules of memory on devices; NumPy makes those of the host's.
 """
 
 from __future__ import annotations
@@ -14,8 +15,16 @@ from ..backends.array_memory import view_of
 from ..backends.base import Device
 from ..runtime.foreign import numpy_of_tensor, torch_tensor
 from ..types import DataType, f32, f64, i32, i64, u1
-from .dlpack import CPU, CUDA, DEFAULT_STREAM, capsule_of, cuda_interface, window_of
-from .elements import Elements, Window, assign, elements_of, fresh
+from .elements import (
+    CPU,
+    CUDA,
+    DEFAULT_STREAM,
+    Elements,
+    Window,
+    assign,
+    elements_of,
+    fresh,
+)  # fmt: skip
 
 __all__ = [
     "SHARED_TYPES", "Exchanges", "conversion_error", "far_numpy", "to_tensor", "torch",
@@ -92,6 +101,8 @@ class Shown:
     def __dlpack__(
         self, *, stream: Any = None, max_version: tuple[int, int] | None = None, **_options: Any
     ) -> Any:
+        from .dlpack import capsule_of
+
         in_order(self._device, stream)
         return capsule_of(self._window, self._device.dlpack, max_version)
 
@@ -213,6 +224,8 @@ class Exchanges:
         if int(kind) == CPU or device.dlpack[0] == CPU:
             self.from_numpy(np.from_dlpack(x))
         else:
+            from .dlpack import window_of
+
             self._take(window_of(x, device.dlpack, device.allocate))
 
     def to_dlpack(self, versioned: bool = False) -> Any:
@@ -245,6 +258,8 @@ class Exchanges:
                 raise BufferError(f"the memory is on the device {device.dlpack}")
             there = cast(Any, fresh(view, view.dtype))
             return there.__dlpack__(max_version=max_version)
+        from .dlpack import capsule_of
+
         in_order(device, stream)
         if copy:
             order = view.order() or tuple(range(view.ndim))
@@ -264,6 +279,8 @@ class Exchanges:
         """The memory for CUDA libraries. AttributeError for memory that is not on a CUDA device."""
         if self._device().dlpack[0] != CUDA:
             raise AttributeError("__cuda_array_interface__: the memory is not on a CUDA device")
+        from .dlpack import cuda_interface
+
         view = self._strided_view()
         assert isinstance(view, Window)
         return cuda_interface(view)

@@ -27,8 +27,8 @@ from ..frontend.specialization import NdarrayKey, ndarray_key
 from ..runtime import program
 from ..types import ArrayHandle, CompoundType, DataType, MatrixType, WriteCounter, i32, matrix_type
 from .elements import Elements, Window, allocated, assign, elements_of, fresh, release
-from .fields.axes import MAX_AXES
 from .host import (
+    MAX_AXES,
     ended,
     is_number,
     items_of,
@@ -41,7 +41,6 @@ from .host import (
     value_type,
 )
 from .interop import SHARED_TYPES, Exchanges, conversion_error, far_numpy, zero_copy_error
-from .values.live import live
 
 __all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "ndarray"]
 
@@ -322,6 +321,8 @@ class Ndarray(ArrayHandle, Exchanges):
             return sliced(self, key)
         found = self._by_index()[self._index(key)]
         if self.element_shape:
+            from .values.live import live  # not by programs with arrays of numbers alone
+
             return live(found, self._writes)
         return python_number(found, self.dtype)
 
@@ -416,6 +417,9 @@ class Ndarray(ArrayHandle, Exchanges):
             raise ValueError(f"Mismatch shape: {data.shape} expected, but {source.shape} provided")
         assign(data, source)
         self._writes.touched = True
+
+
+ArrayHandle.kind = Ndarray
 
 
 class _Kind(type):

@@ -22,7 +22,7 @@ from ..backends.base import Device, program_ended
 from ..config import CompileConfig
 from ..errors import AdStackOverflowError, NoGradientsError, QuadrantsRuntimeError
 from ..frontend.specialization import InstanceKey, RecordKey
-from ..types import DataType
+from ..types import ArrayHandle, DataType
 from . import args as arguments
 from .alias_check import Back, check_writable, share_copies
 from .binding import MISSING
@@ -94,17 +94,19 @@ class Launchers:
     observed: observations of the last launch; kernels of one class share it. lock: `chaining`.
     """
 
-    def __init__(
-        self, decl: KernelDecl, array_class: type, maker: Maker, observed: Observed | None = None
-    ) -> None:
-        """array_class: of ndarrays. maker: returns the function that makes a result."""
+    def __init__(self, decl: KernelDecl, maker: Maker, observed: Observed | None = None) -> None:
+        """maker: returns the function that makes a result."""
         self.decl: Final = decl
-        self.array_class: Final = array_class
         self.maker: Final = maker
         self.observed: Final = observed or Observed()
         self.lock: Final = chaining
         self._orders: Final[dict[tuple[int | str, ...], list[str]]] = {}
         self._compiled: _Compiled | None = None
+
+    @property
+    def array_class(self) -> type:
+        """That of ndarrays, or one without objects while there are none."""
+        return ArrayHandle.kind or ArrayHandle
 
     @property
     def program(self) -> Program | None:
@@ -253,8 +255,9 @@ class Launchers:
         """
         compiled = self._known()
         variant, found, args = self._find(compiled, args)
-        # A stub accepts torch tensors only if it was made from a call with them.
-        kind = variant, stream, tuple([torch_tensor(a) for a in args])
+        # A stub accepts torch tensors only if it was made from a call with them, and ndarrays only
+        # if there were any.
+        kind = variant, stream, tuple([torch_tensor(a) for a in args]), ArrayHandle.kind
         late = compiled.chained.get(kind)
         if late is not None:
             late.needed(args)
@@ -281,7 +284,7 @@ class Launchers:
         """Put a stub for a kind of calls at the head of the kernel's chain."""
         from .stub import LateStub
 
-        variant, stream, _ = kind
+        variant, stream, *_ = kind
         objects = any(isinstance(k, RecordKey | InstanceKey) for k in variant.spec_keys)
         while compiled is self._compiled and kind not in compiled.chained:
             hot = kernel._hot  # pyright: ignore[reportPrivateUsage]

@@ -7,7 +7,7 @@ derive from the classes here, or are marked by names from here, so that the fron
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from .compound import StructType
 from .dtypes import DataType
@@ -122,9 +122,14 @@ class StructFieldHandle:
 
 
 class ArrayHandle:
-    """An ndarray."""
+    """An ndarray.
+
+    kind: the class of all ndarrays, once its module is imported; before, there are none.
+    """
 
     __slots__ = ()
+
+    kind: ClassVar[type[ArrayHandle] | None] = None
 
 
 class BufferViewHandle:
