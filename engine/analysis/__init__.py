@@ -6,7 +6,7 @@
 `alias`      which addresses are the same, cannot be the same, or may be
 `unique`     which arrays a parallel task divides among its iterations
 `cfg`        the control-flow graph of a task, as an object that can be shown
-`effects`    what each opcode does to memory
+`effects`    what opcodes do to memory; those of subgroups
 `dataflow`   reaching definitions and live variables on it
 `blocks`     which loops run in blocks of iterations that wait for each other
 `calls`      whether real functions call themselves
@@ -23,10 +23,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from .alias import DIFFERENT, MAYBE, SAME, Location, MemoryLocations
-    from .blocks import SUBGROUP_OPS, block_dim, is_parallel, needs_blocks, shared_arrays
+    from .blocks import block_dim, is_parallel, needs_blocks, shared_arrays
     from .calls import recursive
     from .cfg import Cfg, CfgNode, build_cfg
     from .dataflow import Flow, analyze
+    from .effects import SUBGROUP_OPS
     from .loops import (
         bounds_of,
         cell_loop,
@@ -70,10 +71,11 @@ __all__ = [
 
 _MODULES: Final = {
     "alias": "DIFFERENT MAYBE SAME Location MemoryLocations",
-    "blocks": "SUBGROUP_OPS block_dim is_parallel needs_blocks shared_arrays",
+    "blocks": "block_dim is_parallel needs_blocks shared_arrays",
     "calls": "recursive",
     "cfg": "Cfg CfgNode build_cfg",
     "dataflow": "Flow analyze",
+    "effects": "SUBGROUP_OPS",
     "loops": "bounds_of cell_loop chunk_loop contains enclosing_loops is_index is_invariant",
     "unique": "uniquely_accessed",
     "uses": "use_counts users",

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..backends.array_memory import view_of
 from ..backends.base import Device
-from ..runtime.foreign import numpy_of_tensor, torch_tensor
+from ..runtime.binding import torch_tensor
 from ..types import DataType, f32, f64, i32, i64, u1
 from .elements import (
     CPU,
@@ -83,6 +83,12 @@ def to_tensor(array: Array, shared: bool, device: Any, copy: bool | None) -> Any
     if copy and shared:
         tensor = tensor.clone()
     return tensor if where.type == "cpu" else tensor.to(where)
+
+
+def _numpy_of(tensor: Any) -> Array:
+    from ..runtime.foreign import numpy_of_tensor
+
+    return numpy_of_tensor(tensor.cpu())
 
 
 _UNREACHABLE: Final = (
@@ -199,7 +205,7 @@ class Exchanges:
         tensor = arr.detach()
         device, where = self._device(), tensor.device
         if device.dlpack[0] != CUDA or (where.type, where.index) != ("cuda", device.dlpack[1]):
-            self.from_numpy(numpy_of_tensor(tensor.cpu()))
+            self.from_numpy(_numpy_of(tensor))
             return
         module = torch("from_torch()")
         try:
@@ -208,7 +214,7 @@ class Exchanges:
         except (ValueError, RuntimeError, BufferError):  # nested, or of a type that torch lacks
             target = None
         if target is None:
-            self.from_numpy(numpy_of_tensor(tensor.cpu()))
+            self.from_numpy(_numpy_of(tensor))
             return
         target.copy_(tensor)
         done(module)

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from ..analysis.alias import Location, MemoryLocations
-from ..analysis.blocks import SUBGROUP_OPS
-from ..analysis.effects import FENCE, INIT, KIND, LOAD, STORE
+from ..analysis.effects import FENCE, INIT, KIND, LOAD, STORE, SUBGROUP_OPS
 from ..analysis.loops import chunk_loop
 from ..ir import Block, Op, walk
 from ..ir import codes as C

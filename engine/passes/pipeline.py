@@ -18,7 +18,6 @@ from ..config import CompileConfig
 from ..ir import Func
 from ..pipeline_kind import PipelineKind
 from .full_simplify import full_simplify
-from .instruments import VerifyEach
 from .manager import Instrument, PassCx, StopPipeline
 
 __all__ = ["POINTS", "compile_to_offloads", "offload_to_executable", "run"]
@@ -245,8 +244,11 @@ def run(
     if upto is not None and upto not in POINTS:
         raise ValueError(f"no point of the pipeline is called {upto!r}: use one of {POINTS}")
     watching = tuple(instruments)
-    if config.debug and not any(isinstance(i, VerifyEach) for i in watching):
-        watching = (VerifyEach(), *watching)
+    if config.debug:
+        from .instruments import VerifyEach
+
+        if not any(isinstance(i, VerifyEach) for i in watching):
+            watching = (VerifyEach(), *watching)
     cx = PassCx(func, config, watching, upto)
     for instrument in watching:
         instrument.begin(func, cx)

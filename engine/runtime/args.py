@@ -54,8 +54,6 @@ from ..types import (
 )
 from .alias_check import Back, Copied
 from .binding import bind, out_of_range, short, warn_of_dataclass
-from .foreign import foreign_array
-from .read_flags import read_flags_of
 
 if TYPE_CHECKING:
     from ..backends.base import Device
@@ -355,7 +353,11 @@ def _any_array(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument
         plain = array if type(array) is np.ndarray else array.view(np.ndarray)
         return _numpy(param, plain, wanted, name)
     fields = isinstance(value, FieldHandle | StructFieldHandle)
-    foreign = None if fields else foreign_array(value, name, call.device)
+    foreign = None
+    if not fields:
+        from .foreign import foreign_array
+
+        foreign = foreign_array(value, name, call.device)
     if foreign is not None:
         found = _numpy(param, foreign.view, wanted, name, foreign.grad is not None)
         # A tensor on another device is a dense copy already.
@@ -476,6 +478,8 @@ def binding_value(
         inner = binding._replace(path=path)
         value, _ = binding_value(kernel, param, inner, argument, config, array_class, device)
         owner = binding.field if argument is None else follow(argument.given, path)
+        from .read_flags import read_flags_of
+
         return read_flags_of(owner, value), None
     if binding.field is not None:
         return binding.field.flat(), None

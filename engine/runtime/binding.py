@@ -14,10 +14,18 @@ if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
     from ..types import DataType
 
-__all__ = ["MISSING", "bind", "out_of_range", "short", "short_number", "warn_of_dataclass"]
+__all__ = [
+    "MISSING", "bind", "out_of_range", "short", "short_number", "torch_tensor", "warn_of_dataclass",
+]  # fmt: skip
 
 MISSING: Final = object()
 """Stands for an argument that a call leaves out."""
+
+
+def torch_tensor(value: Any) -> bool:
+    """True if ``value`` is a torch tensor."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def bind(

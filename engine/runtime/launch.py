@@ -25,13 +25,11 @@ from ..frontend.specialization import InstanceKey, RecordKey
 from ..types import ArrayHandle, DataType
 from . import args as arguments
 from .alias_check import Back, check_writable, share_copies
-from .binding import MISSING
+from .binding import MISSING, torch_tensor
 from .compile import Compiled, CompileRequest
-from .foreign import torch_tensor
 from .observed import Observed
 from .obtain import code_ahead
 from .program import Program, chaining, current
-from .status import check_device_arrays, label_of
 from .variant import Maker, Variant
 
 if TYPE_CHECKING:
@@ -334,11 +332,15 @@ class Launchers:
         found = self.classify(args, compiled.program)
         variant = self._variant(compiled, found)
         if self.decl.options.graph:
+            from .status import check_device_arrays
+
             check_device_arrays(self.decl.name, variant.compiled, args)
         return variant, found, args
 
     def resume(self, args: tuple[Any, ...], from_checkpoint: Any) -> Any:
         """Launch with any arguments, starting at a checkpoint."""
+        from .status import label_of
+
         variant, found, _ = self._find(self._known(), args)
         labels = variant.executable.meta.labels
         return self.launch(variant, found, label_of(self.decl.name, labels, from_checkpoint))

@@ -34,8 +34,7 @@ from ..named_tuple import NamedTuple
 from ..types import CompoundType, DataType, StructType, TensorHandle, flat_names
 from .alias_check import ArrayNames, alias_tests
 from .args import flat
-from .binding import MISSING
-from .foreign import on_device, torch_tensor
+from .binding import MISSING, torch_tensor
 from .reading import DATA_OFFSET, FAST_ADDRESS, UNSEEN, slow_address, wrong_order
 
 if TYPE_CHECKING:
@@ -332,6 +331,8 @@ class Checks:
         seen = follow(self.args[binding.arg], binding.path)
         if not torch_tensor(seen):
             return False
+        from .foreign import on_device
+
         device = self.variant.program.device
         if self._on_host and seen.device.type == "cpu":
             elsewhere = f"not {name}.is_cpu"

@@ -14,12 +14,12 @@ from .alias_check import overlap
 from .compile import Compiled, CompileRequest
 from .obtain import obtain
 from .program import Program
-from .status import GraphStatus, status, warn_of_host_loops
 
 if TYPE_CHECKING:
     from ..backends.base import KernelMeta
     from ..frontend.signature import KernelDecl
     from .nan_checks import Kept
+    from .status import GraphStatus
 
 __all__ = ["Maker", "Variant"]
 
@@ -50,7 +50,11 @@ class Variant:
         self.compiled: Final = (
             of.overlapping() if of else obtain(program, self._request, found, ahead=ahead)
         )
-        warn_of_host_loops(program.backend.name, self.compiled.executable.meta)
+        meta = self.compiled.executable.meta
+        if meta.graph:
+            from .status import warn_of_host_loops
+
+            warn_of_host_loops(program.backend.name, meta)
         self.makes_result: Final = maker(decl.result_types(program.config))
         self.tally: Final = of.tally if of else self.compiled.tally
         self._overlapping: Compiled | None = None
@@ -175,4 +179,6 @@ class Variant:
 
     def status(self, yielded: int) -> GraphStatus:
         """The result of a call of a kernel with checkpoints."""
+        from .status import status
+
         return status(self._decl, self.executable.meta.labels, yielded)
