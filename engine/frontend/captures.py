@@ -37,21 +37,14 @@ from ..types import (
     StructFieldHandle,
     TensorHandle,
 )
-from .computed import (
-    array_attribute_doubt,
-    call_doubt,
-    is_of_language,
-    numeric,
-    operation_doubt,
-    result_doubt,
-)  # fmt: skip
-from .purity import Severity, of_attribute, of_name, report
-from .registry import INTRINSICS
+from .registry import INTRINSICS, is_of_language
 from .signature import FuncDecl, KernelDecl, ParamDecl
+from .values import DATA
 
 if TYPE_CHECKING:
     from .func_builder import FuncBuilder
     from .func_context import FuncContext
+    from .purity import Severity
 
 __all__ = ["ABSENT", "Capture", "Captures", "Origin"]
 
@@ -111,7 +104,7 @@ class Capture(NamedTuple):
 _Decl = KernelDecl | FuncDecl
 _Route = tuple[_Decl, Origin, tuple[str, ...], Any]
 """The path to an object, and the object: its id stays unique as long as the object is kept."""
-_Record = tuple[Origin, Any, _Decl, ast.AST, Loc | None, bool, str, Severity]
+_Record = tuple[Origin, Any, _Decl, ast.AST, Loc | None, bool, str, "Severity"]
 """A capture without its key: origin, value, the function that reads it, the node, the call that
 inlined the function, static, opaque, impure. The source location is made on demand."""
 _RANKS: Final = {"": 0, "warning": 1, "error": 2}
@@ -207,6 +200,22 @@ def _origin(context: FuncContext, name: str) -> Origin:
     return "global" if name in context.globals else "builtin"
 
 
+def _of_name(fb: FuncBuilder, name: str, value: Any) -> Severity:
+    if not isinstance(value, DATA):
+        return ""
+    from .purity import of_name
+
+    return of_name(fb, name)
+
+
+def _of_attribute(fb: FuncBuilder, node: ast.AST, base: Any, value: Any) -> Severity:
+    if not isinstance(value, DATA):
+        return ""
+    from .purity import of_attribute
+
+    return of_attribute(fb, node, base, value)
+
+
 class Captures:
     """The captures of one walk; ``kernel``: its declaration.
 
@@ -268,6 +277,8 @@ class Captures:
         context = fb.context
         self._found[key] = origin, value, context.decl, node, context.call, static, opaque, impure
         if impure and self.kernel.fastcache and (old is None or impure != old[7]):
+            from .purity import report
+
             report(fb, path, value, node, impure)
 
     # Names
@@ -287,7 +298,7 @@ class Captures:
         if not whole:
             self._put(route)
         if keep or whole or language:
-            self._add(route, fb, node, "", of_name(fb, name, value))
+            self._add(route, fb, node, "", _of_name(fb, name, value))
 
     def named(
         self, fb: FuncBuilder, path: tuple[str, ...], root: Any, value: Any, node: ast.AST
@@ -324,9 +335,12 @@ class Captures:
         if before == names and of is base and seen.get(node, self) is value:
             return
         seen[node], self._bases[node] = value, (base, names)
-        why = array_attribute_doubt(base, name)
-        if why:
-            self.opaque(fb, base, node, why)
+        if isinstance(base, np.ndarray | np.generic):
+            from .computed import array_attribute_doubt
+
+            why = array_attribute_doubt(name)
+            if why:
+                self.opaque(fb, base, node, why)
         if known is not None:
             whole = value is ABSENT or _is_whole(value)
             # A local name may stand for the object by any of the paths that lead to it.
@@ -335,7 +349,7 @@ class Captures:
                 if not whole:
                     self._put(route)
                 if keep or whole:
-                    self._add(route, fb, node, "", of_attribute(fb, node, base, value))
+                    self._add(route, fb, node, "", _of_attribute(fb, node, base, value))
         elif not (_is_whole(base) or _is_derived(base, name)):
             text = ast.unparse(node)
             route = (fb.context.decl, "", (text,), value)
@@ -432,6 +446,8 @@ class Captures:
         its result."""
         if _returns_program(fn):
             return not args and not kwargs
+        from .computed import call_doubt
+
         why = call_doubt(fn, args, kwargs)
         if why and isinstance(fn, FunctionType | MethodType):
             from .pure_calls import followed
@@ -444,6 +460,8 @@ class Captures:
 
     def computed(self, fb: FuncBuilder, fn: Any, args: Sequence[Any], node: ast.AST) -> bool:
         """As `ran`, of an operation of the language."""
+        from .computed import operation_doubt
+
         why = operation_doubt(fn, args)
         if why:
             self.opaque(fb, fn, node, why)
@@ -458,6 +476,8 @@ class Captures:
         node: ast.AST,
     ) -> Any:
         """The result of a function that `ran` or `computed` accepted; it may be in doubt itself."""
+        from .computed import numeric, result_doubt
+
         # A function that was followed may compute with NumPy.
         if fn is not self.accepted and not numeric(fn, args):
             value = fn(*args, **kwargs)

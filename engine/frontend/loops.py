@@ -14,10 +14,9 @@ from ..errors import QuadrantsCompilationError
 from ..ir import ForAttr, Op
 from ..ir import codes as C
 from ..types import FieldHandle, NodeHandle, StructFieldHandle, TensorHandle, i32, void
-from .arguments import elements
 from .func_builder import END, FuncBuilder
 from .func_context import FuncContext, LoopInfo
-from .lvalues import spread
+from .lvalues import elements, spread
 from .regions import implicit_checkpoint, is_do_while, leave_region
 from .registry import handler, statement
 from .stmts import bind_static, local_copy

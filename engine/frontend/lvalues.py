@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final, cast
 
@@ -28,8 +29,6 @@ from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, 
 from ..types.later import NotYetError
 from .captured import known
 from .func_builder import FuncBuilder
-from .matrices import element, elementwise, matrix_attribute, rows
-from .records import instance_attribute, record_attribute, struct_attribute
 from .registry import expression
 from .values import (
     CONTAINERS,
@@ -47,11 +46,10 @@ from .values import (
     describe,
     is_static,
 )  # fmt: skip
-from .view_ranges import array_index, view_attribute, view_slice
 
 __all__ = [
-    "AskedFor", "array_of", "bound", "element_at", "field_element", "index_ops", "lvalue",
-    "owner_of", "spread", "writable",
+    "AskedFor", "array_of", "bound", "element_at", "elements", "field_element", "index_ops",
+    "lvalue", "owner_of", "spread", "writable",
 ]  # fmt: skip
 
 
@@ -60,11 +58,25 @@ def spread(fb: FuncBuilder, value: Any, node: ast.expr) -> list[Any]:
     if isinstance(value, ShapeRef):
         return [_extent(fb, value, axis, node) for axis in range(value.array.ndim)]
     if isinstance(value, MatrixValue):
+        from .matrices import rows
+
         return rows(fb, value, node)
     if isinstance(value, Op | NdarrayRef | StructValue | int | float) or value is None:
         text = f"Cannot unpack type: {describe(value)}"
         raise fb.syntax_error(text, node, "a tuple or another compile-time sequence is needed")
     return list(fb.python(node, list, value))
+
+
+def elements(fb: FuncBuilder, nodes: Iterable[ast.expr]) -> list[Any]:
+    """The values of a list of expressions, with ``*values`` spread."""
+    out: list[Any] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            value = fb.expr(node.value)
+            out.extend(spread(fb, value, node.value))
+        else:
+            out.append(fb.expr(node))
+    return out
 
 
 def bound(fb: FuncBuilder, node: ast.expr) -> Any:
@@ -128,6 +140,8 @@ def _picked(fb: FuncBuilder, node: ast.Subscript, base: dict[Any, Any], index: A
         if found is None:
             found = value
         elif isinstance(value, MatrixValue) or isinstance(found, MatrixValue):
+            from .matrices import elementwise
+
             found = elementwise(fb, node, "[]", either, value, found)
         else:
             found = either(value, found)
@@ -164,6 +178,8 @@ def _subscript_of(fb: FuncBuilder, node: ast.Subscript, base: Any) -> Any:
     if kind is ArrayValue:
         return array_element(fb, node, base)
     if kind is MatrixValue:
+        from .matrices import element
+
         return element(fb, node, base)
     if kind is ShapeRef:
         return _shape_item(fb, node, base)
@@ -296,6 +312,8 @@ def element_at(fb: FuncBuilder, node: ast.Subscript, array: Any) -> Any:
 
 def _view_element(fb: FuncBuilder, node: ast.Subscript, view: BufferViewValue) -> Any:
     """An element of a view of an array, or a view of a part of it."""
+    from .view_ranges import array_index, view_slice
+
     if isinstance(node.slice, ast.Slice):
         return view_slice(fb, node.slice, view)
     array = view.array
@@ -423,6 +441,30 @@ _SPREAD: Final = (tuple, list, ShapeRef, MatrixValue)
 _INTEGERS: Final = (int, np.integer)
 
 
+_WITH_PARTS: Final = (BufferViewValue, MatrixValue, StructValue, RecordValue, InstanceValue)
+
+
+def _part(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool) -> Any:
+    """An attribute of a value of `_WITH_PARTS`, by functions that not every kernel needs."""
+    if isinstance(base, BufferViewValue):
+        if node.attr == "subview":
+            return Method(base, "subview")
+        from .view_ranges import view_attribute
+
+        return view_attribute(fb, node, base)
+    if isinstance(base, MatrixValue):
+        from .matrices import matrix_attribute
+
+        return matrix_attribute(fb, node, base)
+    from .records import instance_attribute, record_attribute, struct_attribute
+
+    if isinstance(base, StructValue):
+        return struct_attribute(fb, node, base)
+    if isinstance(base, RecordValue):
+        return record_attribute(fb, node, base, keep)
+    return instance_attribute(fb, node, base, keep)
+
+
 def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = True) -> Any:
     """An attribute of ``base``; a pointer if it is in memory.
 
@@ -431,16 +473,8 @@ def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = 
     kind: Any = base.__class__
     if kind is NdarrayRef:
         return _array_attribute(fb, node, base)
-    if kind is BufferViewValue:
-        return Method(base, "subview") if node.attr == "subview" else view_attribute(fb, node, base)
-    if kind is MatrixValue:
-        return matrix_attribute(fb, node, base)
-    if kind is StructValue:
-        return struct_attribute(fb, node, base)
-    if kind is RecordValue:
-        return record_attribute(fb, node, base, keep)
-    if kind is InstanceValue:
-        return instance_attribute(fb, node, base, keep)
+    if kind in _WITH_PARTS:
+        return _part(fb, node, base, keep)
     if kind is Op or kind is ShapeRef:
         what = base.type.name.lstrip("*") if isinstance(base, Op) else "tuple"
         raise fb.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)

@@ -12,11 +12,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from importlib import import_module
+from types import ModuleType
 from typing import Any, Final, TypeVar
 
 __all__ = [
     "CALLS", "EXPR", "HANDLERS", "INTRINSICS", "STMT", "call_of", "expression", "fill_from",
-    "handler", "handler_of", "intrinsic", "statement", "visitor",
+    "handler", "handler_of", "intrinsic", "is_of_language", "statement", "visitor",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -133,3 +134,16 @@ def statement(*nodes: type[ast.AST]) -> Callable[[F], F]:
         return fn
 
     return tie
+
+
+_ENGINE: Final = __name__.removesuffix("frontend.registry")
+_KNOWN_MODULES: Final[dict[str, bool]] = {}
+"""Names of modules that `is_of_language` has been asked about."""
+
+
+def is_of_language(module: ModuleType) -> bool:
+    """True if a module is part of the engine."""
+    found = _KNOWN_MODULES.get(module.__name__)
+    if found is None:
+        found = _KNOWN_MODULES[module.__name__] = f"{module.__name__}.".startswith(_ENGINE)
+    return found
