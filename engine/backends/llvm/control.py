@@ -12,11 +12,10 @@ from ...named_tuple import NamedTuple
 from ...types import DataType, Type, f64, i64, u64, void
 from ..base import AssertSite, PrintSite
 from ..kernarg import abi
-from .dialect import ORDERED, declared_call
 from .hints import SCALAR
 from .memory_ops import in_memory, note_written
 from .scalars import convert
-from .text import MEMORY, SIZE, VALUE
+from .text import MEMORY, ORDERED, SIZE, VALUE, declared_call
 
 if TYPE_CHECKING:
     from .emitter import Emitter

@@ -18,14 +18,14 @@ What the text relies on LLVM for, and what it does itself to help it:
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from weakref import ref
 
+from ...analysis.alias import apart
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
 from ...named_tuple import NamedTuple
-from ...passes.strides import apart
 from ...types import Type
 from ..base import AssertSite, PrintSite
 from ..index_sums import is_index_sum
@@ -34,10 +34,12 @@ from ..statements import Statements, full_table
 from .control import CONTROL_OPS, Counter
 from .hints import loop_hint
 from .memory_ops import MEMORY_OPS, memset
-from .outline import Groups
 from .scalars import SCALAR
-from .stacks import STACK_OPS, TaskStacks
 from .text import FAST, SIZE, VALUE, name_of, names_of
+
+if TYPE_CHECKING:
+    from .outline import Groups
+    from .stacks import TaskStacks
 
 __all__ = ["Emitter", "ModuleState", "Slot"]
 
@@ -172,6 +174,19 @@ class _Values(dict[int, str]):
         return last if row == "0" else emitter.value(f"add nsw i64 {row}, {last}")
 
 
+_STACK_CODES: Final = (
+    C.AD_STACK_ALLOCA, C.AD_STACK_PUSH, C.AD_STACK_POP, C.AD_STACK_LOAD_TOP,
+    C.AD_STACK_LOAD_TOP_ADJ, C.AD_STACK_ACC_ADJOINT, C.AD_STACK_CLAIM,
+)  # fmt: skip
+
+
+def _on_stack(e: Emitter, op: Op) -> None:
+    """What emits an op on an adstack is loaded by kernels that have one."""
+    from .stacks import STACK_OPS
+
+    STACK_OPS[op.code](e, op)
+
+
 class Emitter(Statements):
     """Emits the statements of one function; see the module docstring.
 
@@ -195,7 +210,9 @@ class Emitter(Statements):
     """
 
     language = "LLVM"
-    table = full_table({**SCALAR, **MEMORY_OPS, **CONTROL_OPS, **STACK_OPS})
+    table = full_table(
+        {**SCALAR, **MEMORY_OPS, **CONTROL_OPS, **dict.fromkeys(_STACK_CODES, _on_stack)}
+    )
     scope: str = ""
     space: str = ""
     private: str = ""

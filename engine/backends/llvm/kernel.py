@@ -29,11 +29,7 @@ from ..index_sums import narrow_in_addresses, only_in_addresses
 from ..kernarg import abi
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, Slot
-from .helpers import helper_text
 from .memory_ops import memset
-from .outline import groups, outline
-from .regions import graph_region, no_yield
-from .stacks import TaskStacks, begin_rows, reset_claims
 from .text import PLAIN, SIZE, VALUE, name_of, result_of
 
 __all__ = ["KernelText", "TaskBody", "lower_kernel"]
@@ -69,6 +65,8 @@ _MONOTONIC: Final = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") els
 
 
 _WIDTH: Final = '"prefer-vector-width"'
+_SMALL: Final = 500
+"""Operations of a task that `outline` never cuts."""
 
 
 class _Module:
@@ -128,6 +126,8 @@ class _Kernel:
             if op.code == C.OFFLOADED:
                 self.task(numbers[op], op)
             elif op.code == C.GRAPH_REGION:
+                from .regions import graph_region
+
                 self.known.clear()  # what is known in a region holds in it alone
                 graph_region(self.entry, op, bool(self.labels), lambda b: self.root(b, numbers))
                 self.known.clear()
@@ -150,6 +150,8 @@ class _Kernel:
         entry.op_id = op.id
         area = self.state.areas[index]
         if area is not None and area.claims >= 0:
+            from .stacks import reset_claims
+
             reset_claims(entry, area, self.state.threads)
         if code.chunked:
             self._run_chunks(op, code.meta.name)
@@ -172,8 +174,12 @@ class _Kernel:
         body = Emitter(self.state, read_only=attr.read_only, calls=calls)
         area = self.state.areas[index]
         if area is not None:
+            from .stacks import TaskStacks
+
             body.stacks = TaskStacks(index, op, area, "%thread" if chunked else "0")
-        if area is None:
+        elif len(ops) > _SMALL:
+            from .outline import groups
+
             body.groups = groups(op.regions[1], ops)
         self._body(body, op, ops, chunked)
         numbers = ["i32 noundef %chunk"] if chunked else []
@@ -207,6 +213,8 @@ class _Kernel:
 
     def _outline(self, body: Emitter, name: str, params: list[str]) -> None:
         """Move groups of the statements of a very large task into functions of their own."""
+        from .outline import outline
+
         declared = {name: text for text, _, name in (param.rpartition(" %") for param in params)}
         text = body.lines, body.ids, body.head
         found = outline(name, declared, text, body.stops, body.spans)
@@ -227,6 +235,8 @@ class _Kernel:
         body.op_id = op.id
         body.unused, body.narrow = only_in_addresses(ops), narrow_in_addresses(ops)
         if body.stacks is not None:
+            from .stacks import begin_rows
+
             begin_rows(body)
         if chunked:
             wide = body.value("sext i32 %chunk to i64")
@@ -335,6 +345,8 @@ class _Kernel:
         module.add([*head, *entry.head])
         module.add(entry.lines, entry.ids, entry.stops)
         if self.labels:
+            from .regions import no_yield
+
             module.add(no_yield())
         module.add([f"  ret i32 {abi.DONE}"])
         if state.fails:
@@ -391,6 +403,8 @@ class _Kernel:
     def _tail(self, module: _Module) -> None:
         state = self.state
         for name in state.helpers:
+            from .helpers import helper_text
+
             text, needs = helper_text(name)
             module.add(["", *text.splitlines()])
             for line in needs:
