@@ -15,6 +15,7 @@ from ..analysis.loops import chunk_loop
 from ..ir import Block, Op, walk
 from ..ir import codes as C
 from ..types import ElementLayout, i32
+from .first_look import may_cut, may_simplify
 
 if TYPE_CHECKING:
     from .manager import PassCx
@@ -146,8 +147,10 @@ CHECKS: Final[dict[str, Callable[[PassCx], bool]]] = {
         param.boundary != "unsafe" for param in cx.func.params
     ),
     "index_set_splitting": _may_clamp,
+    "simplify": may_simplify,
     "split_blocked_axes": lambda cx: any(is_blocked(param.layout) for param in cx.func.params),
     "tile_iterations": _may_stage,
+    "unreachable_code_elimination": may_cut,
 }
-"""By pass: False if the pass would change and say nothing. Asked only of a pass that is not loaded
-yet: it begins with the same question."""
+"""By pass: False if the pass would change nothing. Asked only of a pass that is not loaded yet: it
+begins with the same question; and only where no instrument collects remarks."""

@@ -37,9 +37,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op, set_block
 from ..ir import codes as C
+from .first_look import REACHING, is_empty, may_cut
 from .registry import register
 
 if TYPE_CHECKING:
@@ -51,45 +51,11 @@ __all__ = ["unreachable_code_elimination"]
 @register("unreachable_code_elimination", optional=True, silent=True)
 def unreachable_code_elimination(func: Func, cx: PassCx) -> bool:
     """Delete code that cannot run: constant ifs, code after a jump, empty ranges."""
-    if not any(map(_may_change, cx.ops().of(_MASK))):
+    if not may_cut(cx):
         return False
     sweep = _Sweep(func.roots())
     sweep.block(func.body)
     return sweep.changed
-
-
-_INTERESTING = [
-    C.END[code] or C.CONTROL[code] or code == C.WHILE_CONTROL for code in range(C.COUNT)
-]
-_MASK = code_mask(_INTERESTING)
-
-
-def _may_change(op: Op) -> bool:
-    """True if ``op`` may be what something is deleted for; in most runs none is."""
-    code = op.code
-    if code == C.IF or code == C.WHILE_CONTROL:
-        return op.args[0].code == C.CONST
-    if C.END[code] and code != C.BOUNDS:
-        return _may_end(op)
-    return _is_empty(op)
-
-
-def _may_end(jump: Op) -> bool:
-    """True if ops follow a jump or the if that it ends, or if the iteration ends there anyway."""
-    block = jump.block
-    if block is None or block.owner is None or block.ops[-1] is not jump:
-        return True
-    owner = block.owner
-    if owner.code == C.IF and all(r.ops and C.END[r.ops[-1].code] for r in owner.regions):
-        return True
-    while jump.code == C.CONTINUE and owner.code == C.IF:
-        block = owner.block
-        if block is None or block.owner is None:
-            return True
-        if block.ops[-1] is not owner:
-            return False
-        owner = block.owner
-    return jump.code == C.CONTINUE
 
 
 class _Sweep:
@@ -101,7 +67,7 @@ class _Sweep:
 
     def block(self, block: Block) -> bool:
         """Clean ``block`` and what is under it; return True if its end can be reached."""
-        interesting = _INTERESTING
+        interesting = REACHING
         out: list[Op] | None = None
         ops = block.ops
         for index, op in enumerate(ops):
@@ -147,7 +113,7 @@ class _Sweep:
         if code == C.OFFLOADED:
             self.block(op.regions[0])
             bounds = op.regions[0].ops[-1]
-        if _is_empty(bounds):
+        if is_empty(bounds):
             return [], True
         body = op.regions[-1]
         self.block(body)
@@ -184,18 +150,6 @@ def _serialize(ops: list[Op]) -> None:
     for op in ops:
         if op.code == C.RANGE_FOR:
             op.attr = op.attr._replace(strictly_serialized=True)
-
-
-def _is_empty(bounds: Op) -> bool:
-    """True if some axis of ``begin, end, ...`` has constants with nothing between them."""
-    args = bounds.args
-    for i in range(0, len(args), 2):
-        begin, end = args[i], args[i + 1]
-        if begin is end or (
-            begin.code == C.CONST and end.code == C.CONST and begin.attr >= end.attr
-        ):
-            return True
-    return False
 
 
 def _runs_once(body: Block) -> bool:

@@ -355,7 +355,7 @@ def test_a_pass_that_has_nothing_to_do_is_not_loaded(name):
             continue
         text = to_text(func)
         if not CHECKS[name](cx):
-            assert run_passes(func, [name], case.config, CPU) == []
+            assert not cx.run_pass(name)
             assert to_text(func) == text, str(case)
             skipped += 1
         elif cx.run_pass(name):
