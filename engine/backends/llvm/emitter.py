@@ -33,12 +33,12 @@ from ..kernarg import abi
 from ..statements import Statements, full_table
 from .control import CONTROL_OPS, Counter
 from .hints import loop_hint
+from .later import STACK_OPS
 from .memory_ops import MEMORY_OPS, memset
 from .scalars import SCALAR
 from .text import FAST, SIZE, VALUE, name_of, names_of
 
 if TYPE_CHECKING:
-    from .outline import Groups
     from .stacks import TaskStacks
 
 __all__ = ["Emitter", "ModuleState", "Slot"]
@@ -174,19 +174,6 @@ class _Values(dict[int, str]):
         return last if row == "0" else emitter.value(f"add nsw i64 {row}, {last}")
 
 
-_STACK_CODES: Final = (
-    C.AD_STACK_ALLOCA, C.AD_STACK_PUSH, C.AD_STACK_POP, C.AD_STACK_LOAD_TOP,
-    C.AD_STACK_LOAD_TOP_ADJ, C.AD_STACK_ACC_ADJOINT, C.AD_STACK_CLAIM,
-)  # fmt: skip
-
-
-def _on_stack(e: Emitter, op: Op) -> None:
-    """What emits an op on an adstack is loaded by kernels that have one."""
-    from .stacks import STACK_OPS
-
-    STACK_OPS[op.code](e, op)
-
-
 class Emitter(Statements):
     """Emits the statements of one function; see the module docstring.
 
@@ -210,9 +197,7 @@ class Emitter(Statements):
     """
 
     language = "LLVM"
-    table = full_table(
-        {**SCALAR, **MEMORY_OPS, **CONTROL_OPS, **dict.fromkeys(_STACK_CODES, _on_stack)}
-    )
+    table = full_table({**SCALAR, **MEMORY_OPS, **CONTROL_OPS, **STACK_OPS})
     scope: str = ""
     space: str = ""
     private: str = ""
@@ -255,7 +240,7 @@ class Emitter(Statements):
         self._names: dict[int, int] = {}
         self._labels = 0
         self.stops: Final[list[tuple[int, int]]] = []
-        self.groups: Groups = {}
+        self.groups: dict[Block, list[tuple[int, int]]] = {}
         self.spans: Final[list[tuple[int, int]]] = []
         """Lines of the groups that `outline` may move."""
         self.loops: list[tuple[str, str]] = []
