@@ -12,8 +12,7 @@ What the text relies on LLVM for, and what it does itself to help it:
   address plus a constant, which is what lets a loop use vector instructions.
 * A loop whose index is only used in addresses counts in 64 bits. Other loops count in 32, as wide
   as the values that are computed from the index, and extend for addresses.
-* An address is formed in two steps, the row and the place in it: the first is then invariant in
-  the innermost loop as a whole.
+* An address is formed in two steps, row and place: the first is invariant in the innermost loop.
 """
 
 from __future__ import annotations
@@ -409,8 +408,7 @@ class Emitter(Statements):
         return f"%arg.{number}"
 
     def passed(self) -> list[str]:
-        """The operands that calls of real functions pass after the argument buffer, before user
-        arguments."""
+        """Operands of calls of real functions between the argument buffer and user arguments."""
         return []
 
     def param(self, name: str, ty: str, offset: int, attributes: str = "") -> str:
