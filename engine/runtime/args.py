@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..backends.array_memory import DeviceArray
 from ..config import CompileConfig
 from ..errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError
 from ..frontend.declared import ParamDecl, element_text, members_of
@@ -56,6 +55,7 @@ from .alias_check import Back, Copied
 from .binding import bind, out_of_range, short, warn_of_dataclass
 
 if TYPE_CHECKING:
+    from ..backends.array_memory import DeviceArray
     from ..backends.base import Device
 
 __all__ = ["Argument", "bind", "binding_value", "classify", "flat", "writes_of"]
@@ -436,7 +436,7 @@ def _numpy(
     if any(n > i32.max for n in value.shape):
         raise ValueError(f"Invalid argument {name}: an extent of {value.shape} is 2**31 or more")
     spec_key = ndarray_key(dtype, value.ndim - dims, has_grad, element)
-    if isinstance(value, DeviceArray) or (value.flags.c_contiguous and value.flags.aligned):
+    if not isinstance(value, np.ndarray) or (value.flags.c_contiguous and value.flags.aligned):
         return Argument(spec_key, value)
     if value.flags.f_contiguous and value.flags.aligned and not dims:  # in place: it may alias
         axes = tuple(range(value.ndim))[::-1]
