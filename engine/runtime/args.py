@@ -26,10 +26,8 @@ from ..frontend.specialization import (
     RecordKey,
     Unusable,
     ValueKey,
-    content_of,
     follow,
     lifts,
-    member_key,
     ndarray_key,
     unwrapped,
 )
@@ -263,6 +261,8 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
         warn_of_dataclass(call.kernel, name, type(value).__name__)
     if is_data_oriented(value) or _holds_arrays(value, call.array_class):
         return Argument(_instance(call, value), given=value)
+    from ..frontend.contents import content_of
+
     content = content_of(value)
     if content is not None:
         import copy
@@ -334,7 +334,11 @@ def _member_key(call: _Call, value: Any, lifted: bool) -> Any:
     if _holds_arrays(value, call.array_class) and not is_data_oriented(value):
         cls: Any = value.__class__
         return _record(call, cls, members_of(cls), value, cls.__name__)
-    return member_key(value) if lifted else value
+    if not lifted:
+        return value
+    from ..frontend.contents import member_key
+
+    return member_key(value)
 
 
 # Arrays

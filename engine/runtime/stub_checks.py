@@ -24,10 +24,8 @@ from ..frontend.specialization import (
     RecordKey,
     Used,
     ValueKey,
-    contents_of,
     follow,
     ndarray_key,
-    same,
 )
 from ..ir import Param
 from ..named_tuple import NamedTuple
@@ -104,7 +102,7 @@ class Checks:
         names.update({
             "MISSING": MISSING, "Ndarray": owner.array_class, "ndarray": np.ndarray,
             "address_at": ctypes.c_void_p.from_address, "slow_address": slow_address,
-            "UNSEEN": UNSEEN, "Tensor": TensorHandle, "flat": flat, "same": same,
+            "UNSEEN": UNSEEN, "Tensor": TensorHandle, "flat": flat,
             "kernel": owner.decl.name, "prod": math.prod,
         })  # fmt: skip
 
@@ -172,14 +170,18 @@ class Checks:
                 self._guard(f"{name} is not {self.constant('I', spec_key.reference)}()")
             return
         if isinstance(spec_key, ValueKey):
+            from ..frontend.contents import contents_of
+
             known = self.constant("T", spec_key.content)
             self._guard(f"{self.constant('F', contents_of)}({name}) != {known}")
             return
         known = self.constant("T", spec_key)
         test = f"{name} is not {known}"
         if type(spec_key).__eq__ is not object.__eq__ and spec_key is not None:
-            kind = self.constant("C", spec_key.__class__)
-            test += f" and ({name}.__class__ is not {kind} or not same({name}, {known}))"
+            from ..frontend.contents import same
+
+            kind, alike = self.constant("C", spec_key.__class__), self.constant("F", same)
+            test += f" and ({name}.__class__ is not {kind} or not {alike}({name}, {known}))"
         self.lines.add(
             f"if {name} is not {known}:",
             f"    if isinstance({name}, Tensor): {name} = {name}._unwrap()",

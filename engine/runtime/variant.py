@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..backends.base import Executable
 from ..errors import AdStackOverflowError
-from ..frontend.specialization import RecordKey, same
+from ..frontend.specialization import RecordKey
 from . import args as arguments
 from .alias_check import overlap
 from .compile import Compiled, CompileRequest
@@ -91,9 +91,17 @@ class Variant:
             if isinstance(mine, RecordKey):
                 if not isinstance(other, RecordKey) or other.cls is not mine.cls:
                     return False
-            elif not same(mine, other):
-                return False
-        return all(used.still(spec_keys) for used in self.compiled.plan.used)
+            elif mine is not other:
+                from ..frontend.contents import same
+
+                if not same(mine, other):
+                    return False
+        used = self.compiled.plan.used
+        if not used:
+            return True
+        from ..frontend.contents import still_has
+
+        return all(still_has(one, spec_keys) for one in used)
 
     def run(
         self, values: Sequence[Any], sources: Sequence[Any] = (), resume: int = 0, stream: int = 0
