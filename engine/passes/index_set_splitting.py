@@ -31,7 +31,7 @@ few iterations are known to be at the edges, that copy gets no vector instructio
 (`ForAttr.cold`). If this depends on extents of other arrays or on arguments, all iterations may be
 at the edges.
 
-It leaves alone loops whose bodies hold loops, calls, adstacks or too many ops, loops whose
+It leaves alone loops whose bodies hold loops, calls, adstacks or more than 300 ops, loops whose
 innermost axis is known to be short, loops in which no address depends on such a value, and loops
 inside of iterations. It also leaves alone bounds that may assign many iterations to the edges: a
 constant, or the bound of a select, that is more than `_NEAR` iterations inside of the loop or is
