@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..named_tuple import NamedTuple
 from .source import nodes_of
 
-__all__ = ["Indexing", "indexing_of"]
+if TYPE_CHECKING:
+    from .func_builder import FuncBuilder
+
+__all__ = ["Indexing", "indexing_of", "picked_at_run_time"]
 
 
 class Indexing(NamedTuple):
@@ -49,3 +52,21 @@ def indexing_of(tree: ast.AST) -> Indexing:
 
 def _names(nodes: list[ast.AST]) -> frozenset[str]:
     return frozenset([n.id for n in nodes if isinstance(n, ast.Name)])
+
+
+def picked_at_run_time(fb: FuncBuilder, name: str) -> bool:
+    """True if the function may index ``name`` with a value of run time."""
+    decl = fb.context.decl
+    found = decl.indexing
+    if found is None:
+        found = decl.indexing = indexing_of(decl.src.tree)
+    if name not in found.slices:
+        return False
+    computed, names = found.slices[name]
+    if computed or not names:
+        return computed
+    varying = names & found.stored.union([p.name for p in decl.params])
+    for iterable, targets in found.loops:
+        if varying & targets and fb.is_static_call(iterable):
+            varying -= targets
+    return bool(varying)

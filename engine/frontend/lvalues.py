@@ -8,7 +8,6 @@ field a `StructValue` of these. `lvalue` is the target of an assignment.
 from __future__ import annotations
 
 import ast
-import math
 import operator
 from collections.abc import Iterable
 from functools import partial
@@ -25,7 +24,7 @@ from ..errors import (
 from ..ir import AssertAttr, Op
 from ..ir import codes as C
 from ..signals import of_signal_handler
-from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, i64, u1, void
+from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, u1, void
 from ..types.later import NotYetError
 from .captured import known
 from .func_builder import FuncBuilder
@@ -176,7 +175,10 @@ def _subscript_of(fb: FuncBuilder, node: ast.Subscript, base: Any) -> Any:
     if kind is BufferViewValue:
         return _view_element(fb, node, base)
     if kind is ArrayValue:
-        return array_element(fb, node, base)
+        from .local_arrays import array_element
+
+        indices = index_ops(fb, node, len(base.shape), "Array", base.name)
+        return array_element(fb, node, base, indices)
     if kind is MatrixValue:
         from .matrices import element
 
@@ -350,30 +352,6 @@ def _place_at(
     if element_shape:
         return MatrixValue(element_shape, (), ElementLocation(base, indices, dtype, boundary))
     return fb.address_of(base, indices, boundary, node)
-
-
-def array_element(fb: FuncBuilder, node: ast.Subscript, array: ArrayValue) -> Any:
-    """``array[...]``: a pointer, or a vector or matrix of pointers."""
-    indices = index_ops(fb, node, len(array.shape), "Array", array.name)
-    element = array.element_shape
-    if not element:
-        return _array_address(fb, node, array, indices)
-    parts: list[Any] = []
-    for k in range(math.prod(element)):
-        last = (k,) if len(element) == 1 else divmod(k, element[1])
-        inner = tuple([fb.typed(n, i32, node) for n in last])
-        parts.append(_array_address(fb, node, array, (*indices, *inner)))
-    return MatrixValue(element, parts)
-
-
-def _array_address(
-    fb: FuncBuilder, node: ast.AST, array: ArrayValue, indices: tuple[Op, ...]
-) -> Op:
-    offset = indices[0]
-    if len(indices) > 1:
-        extents = [fb.typed(n, i32, node) for n in (*array.shape, *array.element_shape)[1:]]
-        offset = fb.emit(node, C.LINEARIZE, (*indices, *extents), len(indices), i64)
-    return fb.emit(node, C.SHIFT_PTR, (array.base, offset), None, array.base.type)
 
 
 _INDEXED = (

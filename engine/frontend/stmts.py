@@ -92,8 +92,11 @@ def local_copy(
         value = tuple(spread(fb, value, cast(ast.expr, at)))
     kind: Any = value.__class__
     if kind is MatrixValue:
-        if value.size > _SELECTS and _picked_at_run_time(fb, name):
-            return fb.local_array(value, name, node)
+        if value.size > _SELECTS:
+            from .indexing import picked_at_run_time
+
+            if picked_at_run_time(fb, name):
+                return fb.local_array(value, name, node)
         parts = fb.parts(value, node)
         names = _part_names(name, value.shape)
         return MatrixValue(
@@ -134,26 +137,6 @@ def _named(array: ArrayValue, name: str) -> ArrayValue:
 _SELECTS: Final = 4
 """A local of more parts that is indexed at run time is in memory: selects would be slow, and LLVM
 makes registers of it again where it unrolls the loops around."""
-
-
-def _picked_at_run_time(fb: FuncBuilder, name: str) -> bool:
-    """True if the function may index ``name`` with a value of run time."""
-    decl = fb.context.decl
-    found = decl.indexing
-    if found is None:
-        from .indexing import indexing_of
-
-        found = decl.indexing = indexing_of(decl.src.tree)
-    if name not in found.slices:
-        return False
-    computed, names = found.slices[name]
-    if computed or not names:
-        return computed
-    varying = names & found.stored.union([p.name for p in decl.params])
-    for iterable, targets in found.loops:
-        if varying & targets and fb.is_static_call(iterable):
-            varying -= targets
-    return bool(varying)
 
 
 def _part_names(name: str, shape: tuple[int, ...]) -> list[str]:

@@ -25,7 +25,16 @@ from ..errors import (
 )
 from ..frontend.specialization import NdarrayKey, ndarray_key
 from ..runtime import program
-from ..types import ArrayHandle, CompoundType, DataType, MatrixType, WriteCounter, i32, matrix_type
+from ..types import (
+    ArrayHandle,
+    CompoundType,
+    DataType,
+    MatrixType,
+    WriteCounter,
+    i32,
+    matrix_type,
+    set_array_class,
+)
 from .elements import Elements, Window, allocated, assign, elements_of, fresh, release
 from .host import (
     MAX_AXES,
@@ -419,7 +428,7 @@ class Ndarray(ArrayHandle, Exchanges):
         self._writes.touched = True
 
 
-ArrayHandle.kind = Ndarray
+set_array_class(Ndarray)
 
 
 class _Kind(type):

@@ -27,7 +27,7 @@ _WATCHING: Final = {
     "Remarks": "instruments", "SkipPasses": "instruments", "Timer": "instruments",
     "VerifyEach": "instruments",
 }  # fmt: skip
-"""What watches a compile, and the module that is imported for it."""
+"""The instruments that watch a compile, by the module that is imported for them."""
 
 
 def __getattr__(name: str) -> Any:

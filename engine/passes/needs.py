@@ -1,4 +1,4 @@
-"""What passes need to have anything to do: known before they are imported.
+"""The needs of passes, without which they have nothing to do: known before they are imported.
 
 A kernel that never needs a pass never loads it, which is a fifth of what the first kernel of a
 process would load.

@@ -1,4 +1,4 @@
-"""Which loads of a loop `stage_shared` and `tile_iterations` copy to tiles."""
+"""The loads of a loop that `stage_shared` and `tile_iterations` copy to tiles."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from ..backends.base import Device, program_ended
 from ..config import CompileConfig
 from ..errors import AdStackOverflowError, NoGradientsError, QuadrantsRuntimeError
 from ..frontend.specialization import InstanceKey, RecordKey
-from ..types import ArrayHandle, DataType
+from ..types import DataType, array_class
 from . import args as arguments
 from .alias_check import Back, check_writable, share_copies
 from .binding import MISSING, torch_tensor
@@ -104,7 +104,7 @@ class Launchers:
     @property
     def array_class(self) -> type:
         """That of ndarrays, or one without objects while there are none."""
-        return ArrayHandle.kind or ArrayHandle
+        return array_class()
 
     @property
     def program(self) -> Program | None:
@@ -255,7 +255,7 @@ class Launchers:
         variant, found, args = self._find(compiled, args)
         # A stub accepts torch tensors only if it was made from a call with them, and ndarrays only
         # if there were any.
-        kind = variant, stream, tuple([torch_tensor(a) for a in args]), ArrayHandle.kind
+        kind = variant, stream, tuple([torch_tensor(a) for a in args]), array_class()
         late = compiled.chained.get(kind)
         if late is not None:
             late.needed(args)

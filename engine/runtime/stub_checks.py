@@ -31,7 +31,6 @@ from ..ir import Param
 from ..named_tuple import NamedTuple
 from ..types import CompoundType, DataType, StructType, TensorHandle, flat_names
 from .alias_check import ArrayNames, alias_tests
-from .args import flat
 from .binding import MISSING, torch_tensor
 from .reading import DATA_OFFSET, FAST_ADDRESS, UNSEEN, slow_address, wrong_order
 
@@ -102,7 +101,7 @@ class Checks:
         names.update({
             "MISSING": MISSING, "Ndarray": owner.array_class, "ndarray": np.ndarray,
             "address_at": ctypes.c_void_p.from_address, "slow_address": slow_address,
-            "UNSEEN": UNSEEN, "Tensor": TensorHandle, "flat": flat,
+            "UNSEEN": UNSEEN, "Tensor": TensorHandle,
             "kernel": owner.decl.name, "prod": math.prod,
         })  # fmt: skip
 
@@ -224,7 +223,10 @@ class Checks:
         if all(dtype.bits > 1 for _, dtype in flat_names(binding.type, "")):
             values = self._parts(name, binding.type)
         else:  # anything is true or false: the slow path looks closer
-            values = [f"*flat(kernel, '', {name}, {self.constant('V', binding.type)})"]
+            from .flat_values import flat
+
+            numbers = self.constant("F", flat)
+            values = [f"*{numbers}(kernel, '', {name}, {self.constant('V', binding.type)})"]
         self.lines.add("pass")
         self.lines = lines
         self.lines.add(f"except Exception: return slow({self.again})")

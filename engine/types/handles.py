@@ -7,7 +7,7 @@ derive from the classes here, or are marked by names from here, so that the fron
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from .compound import StructType
 from .dtypes import DataType
@@ -16,7 +16,7 @@ from .write_counter import WriteCounter
 
 __all__ = [
     "BUILDER", "DATA_ORIENTED", "ArrayHandle", "BufferViewHandle", "FieldHandle", "NodeHandle",
-    "StructFieldHandle", "TensorHandle", "is_data_oriented",
+    "StructFieldHandle", "TensorHandle", "array_class", "is_data_oriented", "set_array_class",
 ]  # fmt: skip
 
 BUILDER: Final = "_qd_matrix_builder"
@@ -122,14 +122,23 @@ class StructFieldHandle:
 
 
 class ArrayHandle:
-    """An ndarray.
-
-    kind: the class of all ndarrays, once its module is imported; before, there are none.
-    """
+    """An ndarray."""
 
     __slots__ = ()
 
-    kind: ClassVar[type[ArrayHandle] | None] = None
+
+_array_class: type = ArrayHandle
+
+
+def array_class() -> type:
+    """The class of all ndarrays; while its module is not imported, one without objects."""
+    return _array_class
+
+
+def set_array_class(cls: type) -> None:
+    """Note the class of all ndarrays."""
+    global _array_class
+    _array_class = cls
 
 
 class BufferViewHandle:
