@@ -31,16 +31,14 @@ from ..types import (
     DataType,
     MatrixType,
     WriteCounter,
-    i32,
     matrix_type,
     set_array_class,
 )
 from .elements import Elements, Window, allocated, assign, elements_of, fresh, release
 from .host import (
-    MAX_AXES,
     ended,
+    extents_of,
     is_number,
-    items_of,
     mismatch,
     number,
     numbers,
@@ -54,30 +52,6 @@ from .interop import SHARED_TYPES, Exchanges, conversion_error, far_numpy, zero_
 __all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "ndarray"]
 
 Array = np.ndarray[Any, Any]
-
-
-class InvalidShape(QuadrantsRuntimeError, TypeError):
-    """Raised for a shape that is not made of integers."""
-
-
-def _extents(shape: Any) -> tuple[int, ...]:
-    items = items_of(shape)
-    try:
-        extents = tuple([operator.index(n) for n in items])
-    except TypeError:
-        shown = tuple(items) if isinstance(items, list) else items
-        raise InvalidShape(
-            f"{shown} is not a valid shape for ndarray: extents are positive integers"
-        ) from None
-    if len(extents) > MAX_AXES:
-        raise RuntimeError(
-            f"Too many dimensions. The maximum dimensionality is {MAX_AXES}, got {len(extents)}"
-        )
-    if any(n <= 0 for n in extents):
-        raise QuadrantsRuntimeError(f"{extents} is not a valid shape for ndarray")
-    if any(n > i32.max for n in extents):
-        raise QuadrantsRuntimeError(f"{extents}: an extent must be below 2**31")
-    return extents
 
 
 Ready = tuple[NdarrayKey | None, int, tuple[int, ...], WriteCounter, Array | DeviceArray | None]
@@ -502,4 +476,4 @@ def made(
             " `needs_dual=True`."
         )
     element_shape = t.shape if isinstance(t, MatrixType) else ()
-    return Ndarray(number_type, _extents(shape), needs_grad, element_shape, axes, needs_dual)
+    return Ndarray(number_type, extents_of(shape), needs_grad, element_shape, axes, needs_dual)
