@@ -261,8 +261,9 @@ REFERENCE_NAMES: Final = frozenset((
 
 They are no part of ``__all__``, which lists the documented language.
 """
-_INTERNAL: Final = frozenset({"_logging", "lang"})
-"""Submodules with names of the reference that programs use although they are not public."""
+_INTERNAL: Final = frozenset({"_logging", "lang", "logs"})
+"""Submodules with names of the reference that programs use although they are not public; and
+`logs`, for which other modules ask here."""
 
 
 def __getattr__(name: str) -> Any:

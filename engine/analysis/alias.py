@@ -32,8 +32,8 @@ from ..types import DataType, wrap_int
 from .loops import is_invariant
 
 __all__ = [
-    "DIFFERENT", "MAYBE", "SAME", "Location", "MemoryLocations", "array_of", "is_private",
-    "own_space",
+    "DIFFERENT", "MAYBE", "SAME", "Location", "MemoryLocations", "apart", "array_of",
+    "is_private", "own_space",
 ]  # fmt: skip
 
 SAME: Final = 1
@@ -313,3 +313,9 @@ def _is_inside(index: Op, size: int) -> bool:
 
 def _wrapped(value: int, t: object) -> int:
     return wrap_int(value, t) if isinstance(t, DataType) and t.is_int else value
+
+
+def apart(func: Func) -> list[bool]:
+    """Of each parameter, whether it is an array that shares no memory with another."""
+    arrays = any(p.kind == "ndarray" for p in func.params)
+    return [func.noalias or (p.kind == "field" and not arrays) for p in func.params]

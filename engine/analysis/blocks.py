@@ -5,15 +5,9 @@ from __future__ import annotations
 from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
 from ..ir.attrs import DEFAULT_BLOCK_DIM
+from .effects import SUBGROUP_OPS
 
-__all__ = ["SUBGROUP_OPS", "block_dim", "is_parallel", "needs_blocks", "shared_arrays"]
-
-
-SUBGROUP_OPS = frozenset({
-    C.SUBGROUP_SHUFFLE, C.SUBGROUP_BALLOT, C.SUBGROUP_SYNC, C.FRAGMENT_LOAD, C.FRAGMENT_MMA,
-    C.FRAGMENT_STORE, C.WARPGROUP_MMA, C.WARPGROUP_WAIT,
-})  # fmt: skip
-"""Operations that the iterations of a subgroup do together."""
+__all__ = ["block_dim", "is_parallel", "needs_blocks", "shared_arrays"]
 
 
 def needs_blocks(body: Block) -> bool:

@@ -22,36 +22,16 @@ from ..ir import Block, Func, Op, base_of, walk
 from ..ir import codes as C
 from .alias import Location, MemoryLocations
 from .cfg import Cfg
+from .effects import ATOMIC, FENCE, INIT, KIND, LOAD, STORE
 from .loops import enclosing_loops, outermost_do_while
 
-__all__ = ["ATOMIC", "FENCE", "INIT", "KIND", "LOAD", "STORE", "Flow", "LaterLoads", "analyze"]
+__all__ = ["Flow", "LaterLoads", "analyze"]
 
-LOAD: Final = 1
-STORE: Final = 2
-ATOMIC: Final = 3
-INIT: Final = 4
-FENCE: Final = 5
 _READS: Final = (LOAD, ATOMIC, FENCE)
 _SHOWN: Final = 100
 """Live locations that a node names: all of them at each of many nodes would be a square."""
 _WORD: Final = (1 << 60) - 1
 _FIRST_WORDS: Final = (1 << 240) - 1
-
-
-def _kind(code: int) -> int:
-    if C.READ[code]:
-        return LOAD
-    if C.WRITE[code]:
-        return STORE
-    if C.ATOMIC[code]:
-        return ATOMIC
-    if C.FENCE[code]:
-        return FENCE
-    return INIT if code == C.ALLOCA else 0
-
-
-KIND: Final = [_kind(code) for code in range(C.COUNT)]
-"""The effect of an opcode on memory: 0 (none), LOAD, STORE, ATOMIC, INIT (an alloca) or FENCE."""
 
 
 class Flow:

@@ -29,7 +29,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from ..errors import BackendUnavailableError, QuadrantsRuntimeError
-from .array_memory import ArrayMemory, HostMemory
 from .artifact import Artifact
 from .injected import NO_CACHE, InjectedCache
 from .meta import (
@@ -44,12 +43,13 @@ from .meta import (
     TaskMeta,
     TaskPlan,
 )
-from .streams import HostStreams, Streams
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
     from ..ir import Func
     from ..pipeline_kind import PipelineKind
+    from .array_memory import ArrayMemory
+    from .streams import Streams
 
 __all__ = [
     "ABSENT", "BUILT", "FORK_HANDLERS", "ArgumentBuffer", "ArgumentPool", "Artifact",
@@ -255,9 +255,16 @@ class HostDevice:
     stack_budget = 0
     shared_bytes = 0
     dlpack = (1, 0)
-    streams = HostStreams()
+
+    @property
+    def streams(self) -> Streams:
+        from .streams import HOST
+
+        return HOST
 
     def allocate(self, nbytes: int) -> ArrayMemory:
+        from .array_memory import HostMemory
+
         return HostMemory(nbytes)
 
     def holds(self, address: int) -> bool:

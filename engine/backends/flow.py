@@ -24,8 +24,7 @@ from collections.abc import Sequence
 
 from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
-from .base import Flow, KernelMeta, TaskMeta
-from .stacks import stack_metas
+from .base import Flow, KernelMeta, StackMeta, TaskMeta
 
 __all__ = ["flow_of", "flow_text", "holds", "labels_of", "repeats", "task_meta"]
 
@@ -35,9 +34,14 @@ def task_meta(name: str, task: Op) -> TaskMeta:
     attr = task.attr
     axes = 0 if attr.kind == "serial" else len(task.regions[0].ops[-1].args) // 2
     ops = walk(task.regions[1])
+    stacks: tuple[StackMeta, ...] = ()
+    if any(op.code == C.AD_STACK_ALLOCA for op in ops):
+        from .stacks import stack_metas
+
+        stacks = stack_metas(ops)
     return TaskMeta(
-        name, attr.kind, attr.unit, attr.loop_name, axes, task.loc, len(ops), stack_metas(ops),
-        attr.trip, attr.predicate,
+        name, attr.kind, attr.unit, attr.loop_name, axes, task.loc, len(ops), stacks, attr.trip,
+        attr.predicate,
     )  # fmt: skip
 
 

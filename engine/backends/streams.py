@@ -8,9 +8,9 @@ launch has ended when it returns, so that nothing is left to wait for.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
-__all__ = ["HostStreams", "Streams"]
+__all__ = ["HOST", "HostStreams", "Streams"]
 
 
 class Streams(Protocol):
@@ -85,3 +85,7 @@ class HostStreams:
 
     def wait_event(self, event: int) -> None:
         pass
+
+
+HOST: Final = HostStreams()
+"""Those of every device of the host."""

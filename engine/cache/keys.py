@@ -97,11 +97,14 @@ def _digest_of_ops(func: Func, ops: Sequence[Op]) -> str:
     By columns, not of the listing: that needs twice the time. Version 2 of `marshal` writes equal
     data as equal bytes, and -0.0 as other bytes than 0.0.
     """
-    from ..ir.printer import header, trailer
+    callees: list[str] = []
+    if func.callees:
+        from ..ir.printer import header, trailer
 
+        callees = [header(callee) + trailer(callee) for callee in func.callees.values()]
     attrs = [op.attr for op in ops]
     columns = (
-        [header(callee) + trailer(callee) for callee in func.callees.values()],
+        callees,
         [len(body.ops) for body in func.bodies()],
         [(op.id, [len(region.ops) for region in op.regions]) for op in ops if op.regions],
         [op.id for op in ops],

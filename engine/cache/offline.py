@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 from .. import logs as log
 from ..errors import QuadrantsRuntimeError
 from ..named_tuple import NamedTuple
-from . import folder, last_run
 from .in_process import IN_PROCESS
 from .locations import Function
 from .observe import DAMAGED, HIT, OFF, Observation
@@ -144,6 +143,8 @@ class Offline:
         if store is None:
             return False
         IN_PROCESS.owes(slot.key, store.folder, slot.kernel)  # no longer
+        from . import last_run
+
         last_run.note(store.root, store.layer, slot.key, slot.kernel)  # its code may come later
         return self._write(store, slot, artifact, about)
 
@@ -161,6 +162,8 @@ class Offline:
         if artifact.later is None:
             return _write(store, slot, artifact, about)
         if artifact.first is not None:
+            from . import folder
+
             known = about()  # as below
             with suppress(OSError):  # the write says so
                 folder.create(store.root, store.folder)
@@ -192,11 +195,12 @@ class Offline:
         """Compute the id of the engine, a part of every key, when the program begins: the start of
         the program waits for it, not its first call."""
         if self._config.offline_cache:
+            from . import last_run
             from .engine_id import engine_id
             from .memo import runtime_store
 
             engine_id(runtime_store(self._config))
-        last_run.begin(self._config, self.store and self.store.remote)
+            last_run.begin(self._config, self.store and self.store.remote)
 
     def is_empty(self) -> bool:
         """True if no earlier process can have left code for this one."""
@@ -235,7 +239,7 @@ def _order(
     config: CompileConfig, slot: Slot, artifact: Artifact, about: dict[str, Any]
 ) -> Order | None:
     """The data with which another process writes an entry; None if it cannot be kept."""
-    from . import orders
+    from . import folder, orders
 
     if folder.dry():
         return None

@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
 from typing import Any
 
 from ..types import DataType, u1
 from .func_builder import FuncBuilder
-from .lvalues import spread
+from .lvalues import elements
 from .matrices import elementwise
 from .values import MatrixValue, describe
 
 __all__ = ["arguments", "cast_to", "dtype_argument", "elements", "only_positional"]
-
-
-def elements(fb: FuncBuilder, nodes: Iterable[ast.expr]) -> list[Any]:
-    """The values of a list of expressions, with ``*values`` spread."""
-    out: list[Any] = []
-    for node in nodes:
-        if isinstance(node, ast.Starred):
-            value = fb.expr(node.value)
-            out.extend(spread(fb, value, node.value))
-        else:
-            out.append(fb.expr(node))
-    return out
 
 
 def keywords_of(fb: FuncBuilder, node: ast.Call) -> dict[str, Any]:

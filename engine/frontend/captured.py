@@ -15,9 +15,7 @@ import numpy as np
 
 from ..ir import Op
 from ..types import DataType, TensorHandle
-from .conversion import free_struct, made_struct
 from .func_builder import FuncBuilder
-from .matrices import as_matrix, uniform
 from .registry import INTRINSICS
 from .values import InstanceValue, MatrixValue, NdarrayRef, RecordValue, StructValue
 
@@ -41,6 +39,8 @@ def known(fb: FuncBuilder, value: Any, node: ast.AST) -> Any:
         return array.item() if array.ndim == 0 else array
     name = INTRINSICS.get(kind)
     if name in ("Vector", "Matrix"):
+        from .matrices import as_matrix, uniform
+
         matrix = as_matrix(fb, value.to_list(), node)
         assert matrix is not None
         return MatrixValue(matrix.shape, uniform(fb, matrix.elems, node))
@@ -51,6 +51,8 @@ def known(fb: FuncBuilder, value: Any, node: ast.AST) -> Any:
 
 def _struct(fb: FuncBuilder, value: Any, node: ast.AST) -> StructValue:
     """A `lang.values.struct.Struct` that the kernel captures."""
+    from .conversion import free_struct, made_struct
+
     members = {name: known(fb, member, node) for name, member in value.entries.items()}
     t = value.struct_type
     if t is not None:

@@ -37,21 +37,13 @@ from ..types import (
     StructFieldHandle,
     TensorHandle,
 )
-from .computed import (
-    array_attribute_doubt,
-    call_doubt,
-    is_of_language,
-    numeric,
-    operation_doubt,
-    result_doubt,
-)  # fmt: skip
-from .purity import Severity, of_attribute, of_name, report
-from .registry import INTRINSICS
+from .registry import INTRINSICS, is_of_language, returns_program
 from .signature import FuncDecl, KernelDecl, ParamDecl
+from .values import DATA
 
 if TYPE_CHECKING:
     from .func_builder import FuncBuilder
-    from .func_context import FuncContext
+    from .purity import Severity
 
 __all__ = ["ABSENT", "Capture", "Captures", "Origin"]
 
@@ -111,7 +103,7 @@ class Capture(NamedTuple):
 _Decl = KernelDecl | FuncDecl
 _Route = tuple[_Decl, Origin, tuple[str, ...], Any]
 """The path to an object, and the object: its id stays unique as long as the object is kept."""
-_Record = tuple[Origin, Any, _Decl, ast.AST, Loc | None, bool, str, Severity]
+_Record = tuple[Origin, Any, _Decl, ast.AST, Loc | None, bool, str, "Severity"]
 """A capture without its key: origin, value, the function that reads it, the node, the call that
 inlined the function, static, opaque, impure. The source location is made on demand."""
 _RANKS: Final = {"": 0, "warning": 1, "error": 2}
@@ -169,13 +161,6 @@ def _is_derived(value: Any, name: str) -> bool:
     return f"{getattr(kind, '__module__', '')}.".startswith(_ENGINE)
 
 
-def _returns_program(fn: Any) -> bool:
-    """True for the functions of the language that return the running program or its options."""
-    if not isinstance(fn, FunctionType) or fn.__name__ not in ("current_cfg", "get_runtime"):
-        return False
-    return fn.__module__ == f"{_ENGINE}lang.impl" == fn.__globals__.get("__name__")
-
-
 def _alike(a: Any, b: Any) -> bool:
     """True if two reads of one path found the same; values that end no path may be made each time.
 
@@ -200,11 +185,20 @@ def _is_local(fb: FuncBuilder, node: ast.AST) -> bool:
     return not isinstance(node, ast.Name) or fb.has_local(node.id)
 
 
-def _origin(context: FuncContext, name: str) -> Origin:
-    """The origin of a name that ``context`` finds outside itself."""
-    if name in context.closure:
-        return "closure"
-    return "global" if name in context.globals else "builtin"
+def _of_name(fb: FuncBuilder, name: str, value: Any) -> Severity:
+    if not isinstance(value, DATA):
+        return ""
+    from .purity import of_name
+
+    return of_name(fb, name)
+
+
+def _of_attribute(fb: FuncBuilder, node: ast.AST, base: Any, value: Any) -> Severity:
+    if not isinstance(value, DATA):
+        return ""
+    from .purity import of_attribute
+
+    return of_attribute(fb, node, base, value)
 
 
 class Captures:
@@ -274,6 +268,8 @@ class Captures:
         context = fb.context
         self._found[key] = origin, value, context.decl, node, context.call, static, opaque, impure
         if impure and self.kernel.fastcache and (old is None or impure != old[7]):
+            from .purity import report
+
             report(fb, path, value, node, impure)
 
     # Names
@@ -288,12 +284,12 @@ class Captures:
         path = (name,)
         if language and (context.decl, path) in self._found:
             return
-        route = (context.decl, _origin(context, name), path, value)
+        route = (context.decl, context.origin(name), path, value)
         whole = not language and _is_whole(value)
         if not whole:
             self._put(route)
         if keep or whole or language:
-            self._add(route, fb, node, "", of_name(fb, name, value))
+            self._add(route, fb, node, "", _of_name(fb, name, value))
 
     def named(
         self, fb: FuncBuilder, path: tuple[str, ...], root: Any, value: Any, node: ast.AST
@@ -313,7 +309,7 @@ class Captures:
                     self.language[base.__name__, name] = found
                 base = found
             path, value = path[:1], root
-        route = (fb.context.decl, _origin(fb.context, path[0]), path, value)
+        route = (fb.context.decl, fb.context.origin(path[0]), path, value)
         if language:
             self._put(route)
         self._add(route, fb, node)
@@ -335,9 +331,12 @@ class Captures:
         if isinstance(base, ModuleType) and is_of_language(base) and _is_own(name, value):
             self._of_language(fb, base, name, value, node)
             return
-        why = array_attribute_doubt(base, name)
-        if why:
-            self.opaque(fb, base, node, why)
+        if isinstance(base, np.ndarray | np.generic):
+            from .computed import array_attribute_doubt
+
+            why = array_attribute_doubt(name)
+            if why:
+                self.opaque(fb, base, node, why)
         if known is not None:
             whole = value is ABSENT or _is_whole(value)
             # A local name may stand for the object by any of the paths that lead to it.
@@ -347,7 +346,7 @@ class Captures:
                 if not whole:
                     self._put(route)
                 if keep or whole:
-                    self._add(route, fb, node, "", of_attribute(fb, node, base, value))
+                    self._add(route, fb, node, "", _of_attribute(fb, node, base, value))
         elif not (_is_whole(base) or _is_derived(base, name)):
             text = ast.unparse(node)
             route = (fb.context.decl, "", (text,), value)
@@ -441,8 +440,10 @@ class Captures:
     ) -> bool:
         """``fn`` is about to be called while the kernel is compiled; True if a cache may rely on
         its result."""
-        if _returns_program(fn):
+        if returns_program(fn):
             return not args and not kwargs
+        from .computed import call_doubt
+
         why = call_doubt(fn, args, kwargs)
         if why and isinstance(fn, FunctionType | MethodType):
             from .pure_calls import followed
@@ -455,6 +456,8 @@ class Captures:
 
     def computed(self, fb: FuncBuilder, fn: Any, args: Sequence[Any], node: ast.AST) -> bool:
         """As `ran`, of an operation of the language."""
+        from .computed import operation_doubt
+
         why = operation_doubt(fn, args)
         if why:
             self.opaque(fb, fn, node, why)
@@ -469,6 +472,8 @@ class Captures:
         node: ast.AST,
     ) -> Any:
         """The result of a function that `ran` or `computed` accepted; it may be in doubt itself."""
+        from .computed import numeric, result_doubt
+
         # A function that was followed may compute with NumPy.
         if fn is not self.accepted and not numeric(fn, args):
             value = fn(*args, **kwargs)
@@ -479,7 +484,7 @@ class Captures:
             except FloatingPointError:
                 self.opaque(fb, fn, node, "what NumPy does at a floating-point error is a setting")
                 value = fn(*args, **kwargs)
-        if _returns_program(fn):
+        if returns_program(fn):
             self._put((fb.context.decl, "program", (f"{fn.__name__}()",), value))
         why = result_doubt(fn, value)
         if why:

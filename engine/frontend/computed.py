@@ -28,8 +28,8 @@ from .plain import FORMATTING, array_doubt, class_doubt, coded, dtype_doubt, is_
 from .values import InstanceValue
 
 __all__ = [
-    "TO_TEXT", "array_attribute_doubt", "call_doubt", "doubt_of", "is_known", "is_of_language",
-    "makes_text", "methods_of_values", "numeric", "operation_doubt", "result_doubt", "writes_to",
+    "TO_TEXT", "array_attribute_doubt", "call_doubt", "doubt_of", "is_known", "makes_text",
+    "methods_of_values", "numeric", "operation_doubt", "result_doubt", "writes_to",
 ]  # fmt: skip
 
 _ENGINE: Final = __name__.removesuffix("frontend.computed")
@@ -74,13 +74,6 @@ def _functions_of(module: ModuleType, names: str = "") -> frozenset[Any]:
     return frozenset(fn for fn in found if isinstance(fn, BuiltinFunctionType | type))
 
 
-ON_NUMBERS: Final = frozenset((bool, float, int)) | _functions_of(
-    operator,
-    "add and_ eq floordiv ge gt invert le lshift lt mod mul ne neg not_ or_ pos pow rshift sub "
-    "truediv xor",
-)
-"""Operations about which there is no doubt if all operands are numbers of Python."""
-
 _CALLS: Final = (
     _functions_of(
         builtins,
@@ -98,18 +91,6 @@ _CALLS: Final = (
 )
 TO_TEXT: Final = frozenset((ascii, format, repr, str))
 """Functions whose result is the text of their argument."""
-
-
-_KNOWN_MODULES: Final[dict[str, bool]] = {}
-"""Names of modules that `is_of_language` has been asked about."""
-
-
-def is_of_language(module: ModuleType) -> bool:
-    """True if a module is part of the engine."""
-    found = _KNOWN_MODULES.get(module.__name__)
-    if found is None:
-        found = _KNOWN_MODULES[module.__name__] = f"{module.__name__}.".startswith(_ENGINE)
-    return found
 
 
 def _names(text: str) -> frozenset[str]:
@@ -433,8 +414,7 @@ def _is_of_language(fn: Any) -> bool:
     return getattr(sys.modules.get(module[:-1]), fn.__name__, None) is fn
 
 
-def array_attribute_doubt(base: Any, name: str) -> str:
+def array_attribute_doubt(name: str) -> str:
     """The reason why an array attribute may differ for equal dtype, layout, content; else ""."""
-    if isinstance(base, np.ndarray | np.generic) and name not in _FACTS | _OF_ARRAYS:
-        return f"the attribute {name} of an array is not compared"
-    return ""
+    known = name in _FACTS or name in _OF_ARRAYS
+    return "" if known else f"the attribute {name} of an array is not compared"

@@ -13,10 +13,8 @@ loops are tasks, nor one with ops that depend on what is around them.
 
 from __future__ import annotations
 
-import enum
 from bisect import bisect_left
 from collections.abc import Sequence
-from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,6 +23,7 @@ from ..ir import Block, Loc, Op, get_loc, walk
 from ..ir import codes as C
 from ..named_tuple import NamedTuple
 from ..types import DataType, FieldHandle, StructFieldHandle
+from .func_context import Calls, FuncContext, Made
 from .values import (
     ArrayValue,
     BufferViewValue,
@@ -43,10 +42,8 @@ from .values import (
 
 if TYPE_CHECKING:
     from .func_builder import FuncBuilder
-    from .func_context import FuncContext
-    from .signature import FuncDecl
 
-__all__ = ["Calls", "Made", "is_settled"]
+__all__ = ["begin", "copy", "keep", "kind_of", "like"]
 
 _PLAIN: Final = [
     (p or r or w or a) and code not in (C.ADDRESS, C.ARG_ADDR, C.ARG_LOAD)
@@ -69,14 +66,6 @@ class Kind(NamedTuple):
 
     key: tuple[Any, ...]
     operands: dict[Op, int]
-
-
-class Made(NamedTuple):
-    """An inlined call. scope: the values of its parameters."""
-
-    loc: Loc
-    scope: dict[str, Any]
-    decl: FuncDecl
 
 
 class _Walk:
@@ -131,76 +120,67 @@ class _OtherError(Exception):
     """An argument that no two calls share."""
 
 
-class Calls:
-    """The inlined calls of one build; see the module docstring."""
+def kind_of(fb: FuncBuilder, context: FuncContext) -> Kind | None:
+    """The kind of a call whose parameters are bound; None if there is no other like it."""
+    if not fb.depth or fb.captures.kernel.autodiff != "none" or fb.func.is_root(fb.block):
+        return None
+    operands: dict[Op, int] = {}
+    try:
+        parts = tuple([_part(fb, v, operands) for v in context.scopes[0].values()])
+    except _OtherError:
+        return None
+    key = (context.decl, fb.func, fb.static > 0, tuple(context.templates), parts)
+    return Kind(key, operands)
 
-    __slots__ = ("_walks", "made")
 
-    def __init__(self) -> None:
-        self._walks: dict[tuple[Any, ...], _Walk] = {}
-        self.made: Final[list[Made]] = []
-        """All of them, in order."""
-
-    def forget(self) -> None:
-        """Something has an effect each time that it is walked; so have the walks it is part of."""
-        self._walks = {}
-
-    def kind(self, fb: FuncBuilder, context: FuncContext) -> Kind | None:
-        """The kind of a call whose parameters are bound; None if there is no other like it."""
-        if not fb.depth or fb.captures.kernel.autodiff != "none" or fb.func.is_root(fb.block):
+def like(calls: Calls, kind: Kind, context: FuncContext) -> _Walk | None:
+    """An earlier walk whose ops are right for the call."""
+    found = calls.walks.get(kind.key)
+    if found is None or not found.is_copyable():
+        return None
+    inside = {made.decl for made in found.made}
+    outer = context.parent
+    while outer is not None:  # whether a function is inside of itself depends on these
+        if outer.decl in inside:
             return None
-        operands: dict[Op, int] = {}
-        try:
-            parts = tuple([_part(fb, v, operands) for v in context.scopes[0].values()])
-        except _OtherError:
-            return None
-        key = (context.decl, fb.func, fb.static > 0, tuple(context.templates), parts)
-        return Kind(key, operands)
+        outer = outer.parent
+    return found
 
-    def like(self, kind: Kind, context: FuncContext) -> _Walk | None:
-        """An earlier walk whose ops are right for the call."""
-        found = self._walks.get(kind.key)
-        if found is None or not found.is_copyable():
-            return None
-        inside = {made.decl for made in found.made}
-        outer = context.parent
-        while outer is not None:  # whether a function is inside of itself depends on these
-            if outer.decl in inside:
-                return None
-            outer = outer.parent
-        return found
 
-    def begin(self, fb: FuncBuilder, kind: Kind) -> tuple[_Walk, Any]:
-        """Called before a walk; the result is for `keep`."""
-        state = len(fb.ops), len(fb.prologue), len(self.made) - 1, self._walks
-        return _Walk(kind, fb.func.next_id), state
+def begin(fb: FuncBuilder, kind: Kind) -> tuple[_Walk, Any]:
+    """Called before a walk; the result is for `keep`."""
+    calls = fb.calls
+    state = len(fb.ops), len(fb.prologue), len(calls.made) - 1, calls.walks
+    return _Walk(kind, fb.func.next_id), state
 
-    def keep(self, fb: FuncBuilder, begun: tuple[_Walk, Any], result: Any) -> None:
-        """Called after a walk."""
-        done, (ops, prologue, made, walks) = begun
-        if walks is self._walks:
-            done.end = fb.func.next_id
-            done.ops = fb.ops[ops:]
-            done.added = [op.id for op in list(fb.prologue.values())[prologue:]]
-            done.made = self.made[made:]
-            done.result = result
-            walks[done.kind.key] = done
 
-    def copy(self, fb: FuncBuilder, context: FuncContext, walk: _Walk, kind: Kind) -> Any:
-        """Write the ops of ``walk`` for the call of ``context``; return the result."""
-        assert context.call is not None
-        copier = _Copier(fb, walk, dict(zip(walk.kind.operands, kind.operands, strict=True)))
-        copier.locs[walk.made[0].loc] = context.call
-        copier.write(walk.ops, fb.block)
-        fb.func.next_id += walk.end - walk.first - len(walk.added)
-        for loc, scope, decl in walk.made[1:]:
-            made = Made(
-                copier.locs.get(loc) or copier.loc(loc),
-                {k: copier.value(v) for k, v in scope.items()},
-                decl,
-            )
-            self.made.append(made)
-        return copier.value(walk.result)
+def keep(fb: FuncBuilder, begun: tuple[_Walk, Any], result: Any) -> None:
+    """Called after a walk."""
+    done, (ops, prologue, made, walks) = begun
+    if walks is fb.calls.walks:
+        done.end = fb.func.next_id
+        done.ops = fb.ops[ops:]
+        done.added = [op.id for op in list(fb.prologue.values())[prologue:]]
+        done.made = fb.calls.made[made:]
+        done.result = result
+        walks[done.kind.key] = done
+
+
+def copy(fb: FuncBuilder, context: FuncContext, walk: _Walk, kind: Kind) -> Any:
+    """Write the ops of ``walk`` for the call of ``context``; return the result."""
+    assert context.call is not None
+    copier = _Copier(fb, walk, dict(zip(walk.kind.operands, kind.operands, strict=True)))
+    copier.locs[walk.made[0].loc] = context.call
+    copier.write(walk.ops, fb.block)
+    fb.func.next_id += walk.end - walk.first - len(walk.added)
+    for loc, scope, decl in walk.made[1:]:
+        made = Made(
+            copier.locs.get(loc) or copier.loc(loc),
+            {k: copier.value(v) for k, v in scope.items()},
+            decl,
+        )
+        fb.calls.made.append(made)
+    return copier.value(walk.result)
 
 
 class _Copier:
@@ -270,32 +250,6 @@ class _Copier:
         if kind is StructValue:
             return StructValue(value.type, {k: self.value(v) for k, v in value.members.items()})
         return value
-
-
-def is_settled(base: Any, name: str) -> bool:
-    """True if reading an attribute again finds what was found before: it runs no code."""
-    kind: Any = base.__class__
-    if kind in _SETTLED:
-        return True
-    if f"{kind.__module__}.".startswith(_ENGINE) or isinstance(base, enum.Enum):
-        _SETTLED.add(kind)
-        return True
-    if kind is ModuleType:
-        return name in base.__dict__
-    if isinstance(base, type):
-        return kind is type or kind is enum.EnumMeta
-    if kind.__getattribute__ is not object.__getattribute__:
-        return False
-    of_class = getattr(kind, name, None)
-    if of_class is None:
-        return name in getattr(base, "__dict__", ())
-    return of_class.__class__ in _STEADY or not hasattr(of_class, "__get__")
-
-
-_SETTLED: Final = set[type]()
-"""Classes whose objects run no code of the program's own."""
-_STEADY: Final = frozenset((FunctionType, MemberDescriptorType, BuiltinFunctionType))
-_ENGINE: Final = __name__.removesuffix("frontend.copies")
 
 
 def _part(fb: FuncBuilder, value: Any, operands: dict[Op, int]) -> Any:

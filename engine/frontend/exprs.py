@@ -10,10 +10,9 @@ from ..errors import (
     QuadrantsCompilationError,
 )
 from ..ir import Op
-from .arguments import elements
 from .captured import known
 from .func_builder import FuncBuilder
-from .lvalues import spread
+from .lvalues import elements, spread
 from .operators import BINARY, binary, compare, unary
 from .registry import expression
 from .stmts import assign, bind_static

@@ -44,10 +44,9 @@ from ..types import (
     void,
 )  # fmt: skip
 from .captures import Captures
-from .computed import ON_NUMBERS
-from .copies import Calls
-from .func_context import MISSING, FuncContext, RegionScope
+from .func_context import MISSING, Calls, FuncContext, RegionScope
 from .memory_access import MemoryAccess, Saved
+from .plain import ON_NUMBERS
 from .registry import EXPR, INTRINSICS, STMT, visitor
 from .signature import FuncDecl, KernelDecl
 from .values import (

@@ -7,16 +7,42 @@ from __future__ import annotations
 
 import ast
 import builtins
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..ir import Loc
+from ..named_tuple import NamedTuple
 from .signature import FuncDecl, KernelDecl
 from .values import LoopConfig
 
-__all__ = ["MISSING", "FuncContext", "LoopInfo", "RegionScope"]
+if TYPE_CHECKING:
+    from .captures import Origin
+
+__all__ = ["MISSING", "Calls", "FuncContext", "LoopInfo", "Made", "RegionScope"]
 
 MISSING: Final = object()
 """The value of a name that is not defined."""
+
+
+class Made(NamedTuple):
+    """An inlined call. scope: the values of its parameters."""
+
+    loc: Loc
+    scope: dict[str, Any]
+    decl: FuncDecl
+
+
+class Calls:
+    """The inlined calls of one build. made: all of them, in order. walks: see `copies`."""
+
+    __slots__ = ("made", "walks")
+
+    def __init__(self) -> None:
+        self.made: Final[list[Made]] = []
+        self.walks: dict[tuple[Any, ...], Any] = {}
+
+    def forget(self) -> None:
+        """Something has an effect each time that it is walked; so have the walks it is part of."""
+        self.walks = {}
 
 
 class LoopInfo:
@@ -81,6 +107,12 @@ class FuncContext:
         if caller is None or not isinstance(root, ast.Name) or root.id not in self.arguments:
             return text
         return caller.called(self.arguments[root.id]) + text.removeprefix(root.id)
+
+    def origin(self, name: str) -> Origin:
+        """The origin of a name that is found outside of the function."""
+        if name in self.closure:
+            return "closure"
+        return "global" if name in self.globals else "builtin"
 
     def outer(self, name: str) -> Any:
         """A closure cell, global or builtin; `MISSING` if there is none."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .source import nodes_of
 
-__all__ = ["Indexing"]
+if TYPE_CHECKING:
+    from .func_builder import FuncBuilder
+
+__all__ = ["Indexing", "picked_at_run_time"]
 
 _KINDS: Final = frozenset((ast.For, ast.Name, ast.Subscript))
 _COMPUTED: Final = frozenset((ast.Call, ast.Subscript))
@@ -56,3 +59,22 @@ class Indexing:
 
 def _names(nodes: list[ast.AST]) -> frozenset[str]:
     return frozenset([n.id for n in nodes if isinstance(n, ast.Name)])
+
+
+def picked_at_run_time(fb: FuncBuilder, name: str) -> bool:
+    """True if the function may index ``name`` with a value of run time."""
+    decl = fb.context.decl
+    found = decl.indexing
+    if found is None:
+        found = decl.indexing = Indexing(decl.src.tree)
+    slices = found.slices(name)
+    if slices is None:
+        return False
+    computed, names = slices
+    if computed or not names:
+        return computed
+    varying = names & found.stored.union([p.name for p in decl.params])
+    for iterable, targets in found.loops:
+        if varying & targets and fb.is_static_call(iterable):
+            varying -= targets
+    return bool(varying)

@@ -26,11 +26,11 @@ from ..types import (
     StructFieldHandle,
     is_data_oriented,
 )
+from . import copies
 from .conversion import converted
-from .copies import Made
 from .declared import element_text
 from .func_builder import FuncBuilder
-from .func_context import FuncContext
+from .func_context import FuncContext, Made
 from .lvalues import bound, lvalue, spread
 from .matrices import as_matrix
 from .signature import NO_DEFAULT, FuncDecl, ParamDecl
@@ -90,13 +90,12 @@ def inline(fb: FuncBuilder, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNE
         if param.kind == "template" or value is owner:
             context.templates[param.name] = value
     _check_recursion(fb, node, context)
-    calls = fb.calls
-    calls.made.append(Made(loc, dict(scope), decl))
-    kind = calls.kind(fb, context)
-    walk = None if kind is None else calls.like(kind, context)
+    fb.calls.made.append(Made(loc, dict(scope), decl))
+    kind = copies.kind_of(fb, context)
+    walk = None if kind is None else copies.like(fb.calls, kind, context)
     if kind is not None and walk is not None:
-        return calls.copy(fb, context, walk, kind)
-    begun = None if kind is None else calls.begin(fb, kind)
+        return copies.copy(fb, context, walk, kind)
+    begun = None if kind is None else copies.begin(fb, kind)
     context.scopes.append({})
     fb.context = context
     fb.body(decl.src.tree.body)
@@ -106,7 +105,7 @@ def inline(fb: FuncBuilder, node: ast.Call, decl: FuncDecl, owner: Any = NO_OWNE
         )
     fb.context = caller
     if begun is not None:
-        calls.keep(fb, begun, context.result)
+        copies.keep(fb, begun, context.result)
     return context.result
 
 

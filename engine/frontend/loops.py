@@ -14,11 +14,9 @@ from ..errors import QuadrantsCompilationError
 from ..ir import ForAttr, Op
 from ..ir import codes as C
 from ..types import FieldHandle, NodeHandle, StructFieldHandle, TensorHandle, i32, void
-from .arguments import elements
-from .func_builder import END, FuncBuilder
+from .func_builder import END, FuncBuilder, Saved
 from .func_context import FuncContext, LoopInfo
-from .lvalues import spread
-from .regions import implicit_checkpoint, is_do_while, leave_region
+from .lvalues import elements, spread
 from .registry import handler, statement
 from .stmts import bind_static, local_copy
 from .values import (
@@ -218,7 +216,11 @@ def _range_for(
     parallel = fb.depth == 0 and not config.strictly_serialized
     # Without axes there is one element, whose index vector is empty.
     ends = bounds or (fb.typed(0, i32, node), fb.typed(1, i32, node))
-    checkpoint = implicit_checkpoint(fb, node, node.iter)
+    checkpoint: Saved | None = None
+    if fb.captures.kernel.options.checkpoints:
+        from .regions import implicit_checkpoint
+
+        checkpoint = implicit_checkpoint(fb, node, node.iter)
     loop = fb.emit(node, C.RANGE_FOR, ends, attr, void, 1)
     loop.loc = fb.head(node, node.iter)
     saved = fb.enter(loop.regions[0])
@@ -242,6 +244,8 @@ def _range_for(
     context.loops.pop()
     fb.leave(saved, "`for`", node)
     if checkpoint is not None:
+        from .regions import leave_region
+
         leave_region(fb, checkpoint, "`for`", node)
 
 
@@ -318,6 +322,8 @@ def _while(fb: FuncBuilder, node: ast.While) -> None:
     if node.orelse:
         text = "'else' clause for 'while' not supported in Quadrants kernels"
         raise fb.syntax_error(text, node.orelse[0], "set a flag in the loop and test it after")
+    from .regions import is_do_while
+
     if is_do_while(fb, node):
         from .graphs import do_while
 

@@ -8,8 +8,8 @@ field a `StructValue` of these. `lvalue` is the target of an assignment.
 from __future__ import annotations
 
 import ast
-import math
 import operator
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, Final, cast
 
@@ -21,16 +21,14 @@ from ..errors import (
     QuadrantsSyntaxError,
     QuadrantsUnsupportedError,
 )
-from ..ir import AssertAttr, Op
+from ..ir import Op
 from ..ir import codes as C
 from ..signals import of_signal_handler
-from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32, i64, u1, void
+from ..types import ArrayHandle, DataType, FieldHandle, StructFieldHandle, i32
 from ..types.later import NotYetError
 from .captured import known
-from .copies import is_settled
 from .func_builder import FuncBuilder
-from .matrices import element, elementwise, matrix_attribute, rows
-from .records import instance_attribute, record_attribute, struct_attribute
+from .plain import is_settled
 from .registry import expression
 from .values import (
     CONTAINERS,
@@ -48,11 +46,10 @@ from .values import (
     describe,
     is_static,
 )  # fmt: skip
-from .view_ranges import array_index, view_attribute, view_slice
 
 __all__ = [
-    "AskedFor", "array_of", "bound", "element_at", "field_element", "index_ops", "lvalue",
-    "owner_of", "spread", "writable",
+    "AskedFor", "array_of", "bound", "element_at", "elements", "field_element", "index_ops",
+    "lvalue", "owner_of", "spread", "writable",
 ]  # fmt: skip
 
 
@@ -61,11 +58,25 @@ def spread(fb: FuncBuilder, value: Any, node: ast.expr) -> list[Any]:
     if isinstance(value, ShapeRef):
         return [_extent(fb, value, axis, node) for axis in range(value.array.ndim)]
     if isinstance(value, MatrixValue):
+        from .matrices import rows
+
         return rows(fb, value, node)
     if isinstance(value, Op | NdarrayRef | StructValue | int | float) or value is None:
         text = f"Cannot unpack type: {describe(value)}"
         raise fb.syntax_error(text, node, "a tuple or another compile-time sequence is needed")
     return list(fb.python(node, list, value))
+
+
+def elements(fb: FuncBuilder, nodes: Iterable[ast.expr]) -> list[Any]:
+    """The values of a list of expressions, with ``*values`` spread."""
+    out: list[Any] = []
+    for node in nodes:
+        if isinstance(node, ast.Starred):
+            value = fb.expr(node.value)
+            out.extend(spread(fb, value, node.value))
+        else:
+            out.append(fb.expr(node))
+    return out
 
 
 def bound(fb: FuncBuilder, node: ast.expr) -> Any:
@@ -97,7 +108,9 @@ def _item(fb: FuncBuilder, node: ast.Subscript, base: Any) -> Any:
     if isinstance(base, dict):
         entries = cast("dict[Any, Any]", base)
         if isinstance(index, Op) or not is_static(list(entries)):
-            return _picked(fb, node, entries, index)
+            from .picked import picked
+
+            return picked(fb, node, entries, index)
     if not is_static(index):
         kind = cast(Any, type)(base).__name__
         raise fb.type_error(
@@ -105,37 +118,6 @@ def _item(fb: FuncBuilder, node: ast.Subscript, base: Any) -> Any:
             "value", node.slice, "use a constant index, a qd.static loop, or an ndarray",
         )  # fmt: skip
     return fb.python(node, operator.getitem, base, index)
-
-
-def _picked(fb: FuncBuilder, node: ast.Subscript, base: dict[Any, Any], index: Any) -> Any:
-    """The value of a dict whose key equals ``index`` at run time; under debug there must be one."""
-    keys = [key for key in base if isinstance(key, Op | int | float)]
-    wanted = fb.op(index, node.slice)
-    if len(keys) < len(base) or not keys:
-        raise fb.type_error(
-            "A dict whose keys are not all numbers cannot be indexed with a run-time value",
-            node.slice, "use a constant key",
-        )  # fmt: skip
-    found: Any = None
-    known: Op | None = None
-    for key in keys:
-        value = fb.loaded(base[key], node)
-        same = fb.emit(node, C.CMP_EQ, (fb.op(key, node), wanted), None, u1)
-        known = same if known is None else fb.emit(node, C.BIT_OR, (known, same), None, u1)
-
-        def either(new: Any, old: Any, same: Op = same) -> Op:
-            return fb.emit(node, C.SELECT, (same, fb.op(new, node), fb.op(old, node)))
-
-        if found is None:
-            found = value
-        elif isinstance(value, MatrixValue) or isinstance(found, MatrixValue):
-            found = elementwise(fb, node, "[]", either, value, found)
-        else:
-            found = either(value, found)
-    assert known is not None
-    text = f"no key {'%f' if wanted.type.is_real else '%d'} in a dict"
-    fb.emit(node, C.ASSERT, (known, wanted), AssertAttr("user", text), void)
-    return found
 
 
 @expression(ast.Slice)
@@ -163,8 +145,13 @@ def _subscript_of(fb: FuncBuilder, node: ast.Subscript, base: Any) -> Any:
     if kind is BufferViewValue:
         return _view_element(fb, node, base)
     if kind is ArrayValue:
-        return array_element(fb, node, base)
+        from .local_arrays import array_element
+
+        indices = index_ops(fb, node, len(base.shape), "Array", base.name)
+        return array_element(fb, node, base, indices)
     if kind is MatrixValue:
+        from .matrices import element
+
         return element(fb, node, base)
     if kind is ShapeRef:
         return _shape_item(fb, node, base)
@@ -302,6 +289,8 @@ def element_at(fb: FuncBuilder, node: ast.Subscript, array: Any) -> Any:
 
 def _view_element(fb: FuncBuilder, node: ast.Subscript, view: BufferViewValue) -> Any:
     """An element of a view of an array, or a view of a part of it."""
+    from .view_ranges import array_index, view_slice
+
     if isinstance(node.slice, ast.Slice):
         return view_slice(fb, node.slice, view)
     array = view.array
@@ -338,30 +327,6 @@ def _place_at(
     if element_shape:
         return MatrixValue(element_shape, (), ElementLocation(base, indices, dtype, boundary))
     return fb.address_of(base, indices, boundary, node)
-
-
-def array_element(fb: FuncBuilder, node: ast.Subscript, array: ArrayValue) -> Any:
-    """``array[...]``: a pointer, or a vector or matrix of pointers."""
-    indices = index_ops(fb, node, len(array.shape), "Array", array.name)
-    element = array.element_shape
-    if not element:
-        return _array_address(fb, node, array, indices)
-    parts: list[Any] = []
-    for k in range(math.prod(element)):
-        last = (k,) if len(element) == 1 else divmod(k, element[1])
-        inner = tuple([fb.typed(n, i32, node) for n in last])
-        parts.append(_array_address(fb, node, array, (*indices, *inner)))
-    return MatrixValue(element, parts)
-
-
-def _array_address(
-    fb: FuncBuilder, node: ast.AST, array: ArrayValue, indices: tuple[Op, ...]
-) -> Op:
-    offset = indices[0]
-    if len(indices) > 1:
-        extents = [fb.typed(n, i32, node) for n in (*array.shape, *array.element_shape)[1:]]
-        offset = fb.emit(node, C.LINEARIZE, (*indices, *extents), len(indices), i64)
-    return fb.emit(node, C.SHIFT_PTR, (array.base, offset), None, array.base.type)
 
 
 _INDEXED = (
@@ -429,6 +394,30 @@ _SPREAD: Final = (tuple, list, ShapeRef, MatrixValue)
 _INTEGERS: Final = (int, np.integer)
 
 
+_WITH_PARTS: Final = (BufferViewValue, MatrixValue, StructValue, RecordValue, InstanceValue)
+
+
+def _part(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool) -> Any:
+    """An attribute of a value of `_WITH_PARTS`, by functions that not every kernel needs."""
+    if isinstance(base, BufferViewValue):
+        if node.attr == "subview":
+            return Method(base, "subview")
+        from .view_ranges import view_attribute
+
+        return view_attribute(fb, node, base)
+    if isinstance(base, MatrixValue):
+        from .matrices import matrix_attribute
+
+        return matrix_attribute(fb, node, base)
+    from .records import instance_attribute, record_attribute, struct_attribute
+
+    if isinstance(base, StructValue):
+        return struct_attribute(fb, node, base)
+    if isinstance(base, RecordValue):
+        return record_attribute(fb, node, base, keep)
+    return instance_attribute(fb, node, base, keep)
+
+
 def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = True) -> Any:
     """An attribute of ``base``; a pointer if it is in memory.
 
@@ -437,16 +426,8 @@ def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = 
     kind: Any = base.__class__
     if kind is NdarrayRef:
         return _array_attribute(fb, node, base)
-    if kind is BufferViewValue:
-        return Method(base, "subview") if node.attr == "subview" else view_attribute(fb, node, base)
-    if kind is MatrixValue:
-        return matrix_attribute(fb, node, base)
-    if kind is StructValue:
-        return struct_attribute(fb, node, base)
-    if kind is RecordValue:
-        return record_attribute(fb, node, base, keep)
-    if kind is InstanceValue:
-        return instance_attribute(fb, node, base, keep)
+    if kind in _WITH_PARTS:
+        return _part(fb, node, base, keep)
     if kind is Op or kind is ShapeRef:
         what = base.type.name.lstrip("*") if isinstance(base, Op) else "tuple"
         raise fb.type_error(f'A value of type {what} has no attribute "{node.attr}"', node)

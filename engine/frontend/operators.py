@@ -17,7 +17,6 @@ from ..ir import codes as C
 from ..named_tuple import NamedTuple
 from ..types import u1
 from .func_builder import FuncBuilder
-from .matrices import as_matrix, elementwise
 from .values import (
     MatrixValue,
     ShapeRef,
@@ -153,6 +152,8 @@ def _elementwise(
 ) -> MatrixValue:
     if isinstance(a, ShapeRef) or isinstance(b, ShapeRef):
         raise fb.type_error("an index cannot be combined with a whole shape; use shape[k]", node)
+    from .matrices import as_matrix, elementwise
+
     pair = [as_matrix(fb, v, node) if isinstance(v, tuple | list) else v for v in (a, b)]
     for value, given in zip(pair, (a, b), strict=True):
         if not isinstance(value, MatrixValue | Op | int | float):
@@ -185,6 +186,8 @@ def unary(fb: FuncBuilder, node: ast.AST, kind: type[ast.unaryop], x: Any, nx: a
     """``<op> x``; ``nx`` is the node of the operand."""
     code, fn = UNARY[kind]
     if isinstance(x, MatrixValue):
+        from .matrices import elementwise
+
         return elementwise(fb, node, C.NAME[code], lambda v: unary(fb, node, kind, v, nx), x)
     if type(x) is not Op:
         if not is_static(x):
@@ -209,6 +212,7 @@ def compare(fb: FuncBuilder, node: ast.Compare) -> Any:
         if result is True:
             result = pair
         elif isinstance(result, MatrixValue) or isinstance(pair, MatrixValue):
+            from .matrices import elementwise
 
             def both(x: Any, y: Any) -> Op:
                 return fb.emit(node, C.BIT_AND, (fb.op(x, node), fb.op(y, node)), None, u1)
@@ -246,6 +250,8 @@ def _pair(
         word = "In" if isinstance(op, ast.In) else "NotIn"
         raise fb.syntax_error(f'"{word}" is only supported inside `qd.static`.', node)
     if isinstance(a, MatrixValue) or isinstance(b, MatrixValue):
+        from .matrices import as_matrix, elementwise
+
         pair = [as_matrix(fb, a, na) or a, as_matrix(fb, b, nb) or b]
         return elementwise(
             fb, node, row.symbol, lambda x, y: _pair(fb, node, op, x, y, na, nb),

@@ -10,13 +10,22 @@ this module.
 from __future__ import annotations
 
 import enum
-from types import BuiltinFunctionType, FunctionType
+import operator
+from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["FORMATTING", "array_doubt", "class_doubt", "coded", "dtype_doubt", "is_builtin"]
+__all__ = [
+    "FORMATTING", "ON_NUMBERS", "array_doubt", "class_doubt", "coded", "dtype_doubt", "is_builtin",
+    "is_settled",
+]  # fmt: skip
 
+ON_NUMBERS: Final[frozenset[Any]] = frozenset((bool, float, int, *operator.attrgetter(
+    "add", "and_", "eq", "floordiv", "ge", "gt", "invert", "le", "lshift", "lt", "mod", "mul", "ne",
+    "neg", "not_", "or_", "pos", "pow", "rshift", "sub", "truediv", "xor",
+)(operator)))  # fmt: skip
+"""Operations about which there is no doubt if all operands are numbers of Python."""
 FORMATTING: Final = frozenset(("__format__", "__repr__", "__str__"))
 """Methods that only a conversion to text calls."""
 
@@ -83,3 +92,29 @@ def _is_stock(cls: type, name: str, value: Any) -> bool:
         return False
     bases = [base for base in cls.__mro__ if is_builtin(base)]
     return any(vars(base).get(name) is value for base in bases)
+
+
+def is_settled(base: Any, name: str) -> bool:
+    """True if reading an attribute again finds what was found before: it runs no code."""
+    kind: Any = base.__class__
+    if kind in _SETTLED:
+        return True
+    if f"{kind.__module__}.".startswith(_ENGINE) or isinstance(base, enum.Enum):
+        _SETTLED.add(kind)
+        return True
+    if kind is ModuleType:
+        return name in base.__dict__
+    if isinstance(base, type):
+        return kind is type or kind is enum.EnumMeta
+    if kind.__getattribute__ is not object.__getattribute__:
+        return False
+    of_class = getattr(kind, name, None)
+    if of_class is None:
+        return name in getattr(base, "__dict__", ())
+    return of_class.__class__ in _STEADY or not hasattr(of_class, "__get__")
+
+
+_SETTLED: Final = set[type]()
+"""Classes whose objects run no code of the program's own."""
+_STEADY: Final = frozenset((FunctionType, MemberDescriptorType, BuiltinFunctionType))
+_ENGINE: Final = __name__.removesuffix("frontend.plain")

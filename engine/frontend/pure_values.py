@@ -15,6 +15,7 @@ import numpy as np
 from ..types import CompoundType, DataType
 from . import computed
 from .func_context import MISSING
+from .registry import is_of_language
 
 __all__ = ["assignments", "has_text", "is_made", "is_plain", "names_in", "runs_code"]
 
@@ -57,7 +58,7 @@ def has_text(value: Any) -> bool:
 def runs_code(base: Any, name: str) -> bool:
     """True if reading an attribute may run code of the program, or there is none."""
     kind: Any = cast(Any, type)(base)
-    if isinstance(base, ModuleType) and computed.is_of_language(base):
+    if isinstance(base, ModuleType) and is_of_language(base):
         return not hasattr(base, name)  # it imports some of what it exports on demand
     if kind is ModuleType:
         return name not in vars(base)

@@ -36,8 +36,6 @@ __all__ = ["Impurity", "Severity", "is_constant_name", "of", "of_attribute", "of
 
 Severity = Literal["", "warning", "error"]
 
-_DATA: Final = (int, float, str, FieldHandle, StructFieldHandle)
-"""Types that must be arguments; subclasses too, such as a ``numpy.float64``."""
 _STABLE_MODULES: Final = frozenset(("math", "numpy"))
 _ENGINE: Final = __name__.removesuffix(".frontend.purity")
 
@@ -67,14 +65,14 @@ def _severity(name: str, fb: FuncBuilder) -> Severity:
     return "warning" if fb.static or is_constant_name(name) else "error"
 
 
-def of_name(fb: FuncBuilder, name: str, value: Any) -> Severity:
-    """The rule for a global name, or one of an enclosing function."""
-    return _severity(name, fb) if isinstance(value, _DATA) else ""
+def of_name(fb: FuncBuilder, name: str) -> Severity:
+    """The rule for a global name of `DATA`, or one of an enclosing function."""
+    return _severity(name, fb)
 
 
 def of_attribute(fb: FuncBuilder, node: ast.AST, base: Any, value: Any) -> Severity:
-    """The rule for ``value``, which ``node`` reads from ``base``."""
-    if not isinstance(value, _DATA) or isinstance(value, enum.Enum) or not _is_outside(fb, node):
+    """The rule for ``value``, of `DATA`, which ``node`` reads from ``base``."""
+    if isinstance(value, enum.Enum) or not _is_outside(fb, node):
         return ""
     if isinstance(base, ModuleType):
         name = base.__name__

@@ -18,9 +18,9 @@ import numpy as np
 from ..frozen import Frozen, is_dataclass
 from ..types import FieldHandle, StructFieldHandle, is_data_oriented
 from .captured import known
-from .copies import is_settled
 from .declared import members_of, scalar_type
 from .func_builder import FuncBuilder
+from .plain import is_settled
 from .registry import INTRINSICS
 from .signature import FuncDecl
 from .specialization import (

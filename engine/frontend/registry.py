@@ -12,11 +12,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from importlib import import_module
+from types import FunctionType, ModuleType
 from typing import Any, Final, TypeVar
 
 __all__ = [
     "CALLS", "EXPR", "HANDLERS", "INTRINSICS", "STMT", "call_of", "expression", "fill_from",
-    "handler", "handler_of", "intrinsic", "statement", "visitor",
+    "handler", "handler_of", "intrinsic", "is_of_language", "returns_program",
+    "statement", "visitor",
 ]  # fmt: skip
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -133,3 +135,23 @@ def statement(*nodes: type[ast.AST]) -> Callable[[F], F]:
         return fn
 
     return tie
+
+
+_ENGINE: Final = __name__.removesuffix("frontend.registry")
+_KNOWN_MODULES: Final[dict[str, bool]] = {}
+"""Names of modules that `is_of_language` has been asked about."""
+
+
+def is_of_language(module: ModuleType) -> bool:
+    """True if a module is part of the engine."""
+    found = _KNOWN_MODULES.get(module.__name__)
+    if found is None:
+        found = _KNOWN_MODULES[module.__name__] = f"{module.__name__}.".startswith(_ENGINE)
+    return found
+
+
+def returns_program(fn: Any) -> bool:
+    """True for the functions of the language that return the running program or its options."""
+    if not isinstance(fn, FunctionType) or fn.__name__ not in ("current_cfg", "get_runtime"):
+        return False
+    return fn.__module__ == f"{_ENGINE}lang.impl" == fn.__globals__.get("__name__")

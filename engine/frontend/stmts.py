@@ -23,13 +23,9 @@ from ..types import (
     resolved,
     void,
 )
-from .changes import check_change, scope_of
-from .conversion import converted, type_of
 from .func_builder import FuncBuilder
 from .func_context import MISSING
-from .indexing import Indexing
 from .lvalues import lvalue, spread, writable
-from .matrices import as_matrix
 from .registry import statement
 from .signature import KernelDecl
 from .values import (
@@ -50,7 +46,6 @@ from .values import (
     is_static,
     tensor_name,
 )
-from .view_ranges import assign_view, local_view
 
 __all__ = [
     "assign", "assign_name", "bind_static", "immutable", "local_copy", "not_writable", "store",
@@ -97,8 +92,11 @@ def local_copy(
         value = tuple(spread(fb, value, cast(ast.expr, at)))
     kind: Any = value.__class__
     if kind is MatrixValue:
-        if value.size > _SELECTS and _picked_at_run_time(fb, name):
-            return fb.local_array(value, name, node)
+        if value.size > _SELECTS:
+            from .indexing import picked_at_run_time
+
+            if picked_at_run_time(fb, name):
+                return fb.local_array(value, name, node)
         parts = fb.parts(value, node)
         names = _part_names(name, value.shape)
         return MatrixValue(
@@ -115,6 +113,8 @@ def local_copy(
     if kind is ArrayValue:
         return _named(value, name)
     if kind is BufferViewValue:
+        from .view_ranges import local_view
+
         return local_view(fb, at, value, name)
     if isinstance(getattr(value, "decl", None), KernelDecl):
         raise fb.not_scalar(value, at)
@@ -139,25 +139,6 @@ _SELECTS: Final = 4
 makes registers of it again where it unrolls the loops around."""
 
 
-def _picked_at_run_time(fb: FuncBuilder, name: str) -> bool:
-    """True if the function may index ``name`` with a value of run time."""
-    decl = fb.context.decl
-    found = decl.indexing
-    if found is None:
-        found = decl.indexing = Indexing(decl.src.tree)
-    slices = found.slices(name)
-    if slices is None:
-        return False
-    computed, names = slices
-    if computed or not names:
-        return computed
-    varying = names & found.stored.union([p.name for p in decl.params])
-    for iterable, targets in found.loops:
-        if varying & targets and fb.is_static_call(iterable):
-            varying -= targets
-    return bool(varying)
-
-
 def _part_names(name: str, shape: tuple[int, ...]) -> list[str]:
     """The user's names for the parts of the vector or matrix ``name``."""
     if len(shape) == 1:
@@ -176,6 +157,8 @@ def store(fb: FuncBuilder, target: Any, value: Any, node: ast.AST, source: ast.A
         fb.store(target, fb.op(value, source), node)
         return
     if isinstance(target, MatrixValue):
+        from .matrices import as_matrix
+
         matrix = as_matrix(fb, value, source)
         if matrix is not None and matrix.shape == target.shape:
             values = list(fb.parts(matrix, node))
@@ -188,6 +171,8 @@ def store(fb: FuncBuilder, target: Any, value: Any, node: ast.AST, source: ast.A
         return
     assert isinstance(target, StructValue), target
     if not isinstance(value, StructValue) or not compatible(value.type, target.type):
+        from .conversion import converted
+
         value = converted(fb, target.type, value, source)
     for key, member in target.members.items():
         store(fb, member, value.members[key], node, source)
@@ -241,6 +226,8 @@ def _new_entry(fb: FuncBuilder, target: ast.Subscript, value: Any, node: ast.AST
         raise fb.type_error("The key of an assigned entry must be static", target.slice)
     if fb.python(target, entries.__contains__, key):
         return False
+    from .changes import check_change
+
     check_change(fb, target.value, target, "A new entry of a dict")
     name = ast.unparse(target)
     entries[key] = local_copy(fb, value, name, node, _source(node))
@@ -294,12 +281,16 @@ def assign_name(fb: FuncBuilder, target: ast.Name, value: Any, node: ast.AST) ->
         store(fb, old, value, node, _source(node))
         return
     if isinstance(old, BufferViewValue) and old.offset.type.is_ptr:
+        from .view_ranges import assign_view
+
         assign_view(fb, node, old, value)
         return
     if _same_shape(old, value):
         for var, part in zip(cast("list[Any]", old), value, strict=True):
             store(fb, var, part, node, node)
         return
+    from .changes import scope_of
+
     scope = scope_of(fb.context, name)
     if scope is not None and not _is_param(fb, target) and _is_alias(old) and _is_alias(value):
         scope[name] = value
@@ -421,12 +412,18 @@ def _annassign(fb: FuncBuilder, node: ast.AnnAssign) -> None:
         fb.warn(f"Assigning {value.type} to {t} may lose precision", node)
     if isinstance(value, MatrixValue) and isinstance(t, DataType):
         t = matrix_type(value.shape, t)
+    from .conversion import converted
+
     value = converted(fb, t, value, node.value, target.id)
     fb.context.scopes[-1][target.id] = local_copy(fb, value, target.id, node, node)
 
 
 def _type_of_local(fb: FuncBuilder, value: Any) -> Any:
-    return type_of(fb, value) if writable(value) else None
+    if not writable(value):
+        return None
+    from .conversion import type_of
+
+    return type_of(fb, value)
 
 
 # Control

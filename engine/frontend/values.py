@@ -20,7 +20,7 @@ from typing import Any, Final, Protocol, TypeGuard
 from ..frozen import Frozen
 from ..ir import Op
 from ..named_tuple import NamedTuple
-from ..types import DataType, StructType, promote, u1
+from ..types import DataType, FieldHandle, StructFieldHandle, StructType, promote, u1
 from .specialization import InstanceKey, NdarrayKey, RecordKey
 
 __all__ = [
@@ -226,6 +226,8 @@ class InstanceValue(Frozen):
 
 SEQUENCES: Final[frozenset[Any]] = frozenset((tuple, list))
 # `isinstance` takes twice the time for a union that is made for it.
+DATA: Final = (int, float, str, FieldHandle, StructFieldHandle)
+"""Types that must be arguments of pure kernels; subclasses too, such as a ``numpy.float64``."""
 CONTAINERS: Final = (tuple, list, dict)
 """Classes of the containers that are known at compile time."""
 NUMBERS: Final = (int, float)

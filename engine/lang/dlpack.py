@@ -19,16 +19,11 @@ from typing import Any, Final
 import numpy as np
 
 from ..backends.array_memory import ArrayMemory
-from .elements import Window, keep, let_go
+from .elements import CPU, DEFAULT_STREAM, Window, keep, let_go
 
-__all__ = ["CPU", "CUDA", "DEFAULT_STREAM", "Borrowed", "capsule_of", "cuda_interface", "window_of"]
+__all__ = ["Borrowed", "capsule_of", "cuda_interface", "window_of"]
 
 Array = np.ndarray[Any, Any]
-CPU: Final = 1
-CUDA: Final = 2
-"""The numbers of kinds of devices."""
-DEFAULT_STREAM: Final = 1
-"""The number of the legacy default stream in DLPack and the array interface."""
 
 _DEVICE_AT: Final = {b"dltensor": 8, b"dltensor_versioned": 40}
 """The offset of the device in a capsule of this name: kind and number, 32 bits each."""

@@ -31,11 +31,16 @@ from ..runtime.program import Program
 from ..types import DataType
 
 __all__ = [
-    "Elements", "Window", "allocated", "assign", "elements_of", "far", "fresh", "host_of", "keep",
-    "let_go", "memory_shortage", "placed", "release",
+    "CPU", "CUDA", "DEFAULT_STREAM", "Elements", "Window", "allocated", "assign", "elements_of",
+    "far", "fresh", "host_of", "keep", "let_go", "memory_shortage", "placed", "release",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
+CPU: Final = 1
+CUDA: Final = 2
+"""The numbers of kinds of devices in DLPack."""
+DEFAULT_STREAM: Final = 1
+"""The number of the legacy default stream in it and the array interface."""
 _TILE: Final = 1 << 16
 _PIECE: Final = 1 << 20
 """Gaps of more bytes than this are not read, if the parts between them are worth a copy each."""

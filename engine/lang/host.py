@@ -12,15 +12,17 @@ from ..errors import QuadrantsAssertionError, QuadrantsRuntimeError, QuadrantsTy
 from ..runtime import program
 from ..runtime.binding import short_number
 from ..runtime.program import NOT_INITIALIZED
-from ..types import CompoundType, DataType, dtype_of, u1
+from ..types import CompoundType, DataType, dtype_of, i32, u1
 
 __all__ = [
-    "FieldIndexError", "InvalidDataType", "as_type", "ended", "field_index", "fitted",
-    "is_number", "items_of", "mismatch", "number", "numbers", "numbers_of", "numpy_type",
-    "python_number", "value_type",
+    "MAX_AXES", "FieldIndexError", "InvalidDataType", "InvalidShape", "as_type", "ended",
+    "extents_of", "field_index", "fitted", "is_number", "items_of", "mismatch", "number",
+    "numbers", "numbers_of", "numpy_type", "python_number", "value_type",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
+MAX_AXES: Final = 12
+"""Of a field or an array."""
 _WHOLE: Final[frozenset[type]] = frozenset([int])
 _REAL: Final[frozenset[type]] = frozenset([int, float])
 
@@ -54,6 +56,31 @@ def items_of(value: Any) -> Sequence[Any]:
     if isinstance(value, np.ndarray) and cast(Array, value).ndim == 1:
         return cast("list[Any]", value.tolist())
     return (cast(Any, value),)
+
+
+class InvalidShape(QuadrantsRuntimeError, TypeError):
+    """Raised for a shape that is not made of integers."""
+
+
+def extents_of(shape: Any) -> tuple[int, ...]:
+    """The extents of a new ndarray of this shape; an error if it cannot have it."""
+    items = items_of(shape)
+    try:
+        extents = tuple([operator.index(n) for n in items])
+    except TypeError:
+        shown = tuple(items) if isinstance(items, list) else items
+        raise InvalidShape(
+            f"{shown} is not a valid shape for ndarray: extents are positive integers"
+        ) from None
+    if len(extents) > MAX_AXES:
+        raise RuntimeError(
+            f"Too many dimensions. The maximum dimensionality is {MAX_AXES}, got {len(extents)}"
+        )
+    if any(n <= 0 for n in extents):
+        raise QuadrantsRuntimeError(f"{extents} is not a valid shape for ndarray")
+    if any(n > i32.max for n in extents):
+        raise QuadrantsRuntimeError(f"{extents}: an extent must be below 2**31")
+    return extents
 
 
 def value_type(dtype: Any) -> Any:

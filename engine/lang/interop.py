@@ -1,6 +1,7 @@
 """Torch tensors and DLPack capsules of containers: what fields, arrays and tensors share.
 
-Torch is imported when one of its tensors is requested, and only then.
+Torch is imported when one of its tensors is requested, and only then. So is `dlpack`, which makes
+capsules of memory on devices; NumPy makes those of the host's.
 """
 
 from __future__ import annotations
@@ -12,10 +13,18 @@ import numpy as np
 
 from ..backends.array_memory import view_of
 from ..backends.base import Device
-from ..runtime.foreign import numpy_of_tensor, torch_tensor
+from ..runtime.binding import torch_tensor
 from ..types import DataType, f32, f64, i32, i64, u1
-from .dlpack import CPU, CUDA, DEFAULT_STREAM, capsule_of, cuda_interface, window_of
-from .elements import Elements, Window, assign, elements_of, fresh
+from .elements import (
+    CPU,
+    CUDA,
+    DEFAULT_STREAM,
+    Elements,
+    Window,
+    assign,
+    elements_of,
+    fresh,
+)  # fmt: skip
 
 __all__ = [
     "SHARED_TYPES", "Exchanges", "conversion_error", "far_numpy", "to_tensor", "torch",
@@ -76,6 +85,12 @@ def to_tensor(array: Array, shared: bool, device: Any, copy: bool | None) -> Any
     return tensor if where.type == "cpu" else tensor.to(where)
 
 
+def _numpy_of(tensor: Any) -> Array:
+    from ..runtime.foreign import numpy_of_tensor
+
+    return numpy_of_tensor(tensor.cpu())
+
+
 _UNREACHABLE: Final = (
     "{}: memory of this device has no address by which another library could reach it;"
     " use to_numpy() and from_numpy(), or to_torch() and from_torch(), which copy"
@@ -92,6 +107,8 @@ class Shown:
     def __dlpack__(
         self, *, stream: Any = None, max_version: tuple[int, int] | None = None, **_options: Any
     ) -> Any:
+        from .dlpack import capsule_of
+
         in_order(self._device, stream)
         return capsule_of(self._window, self._device.dlpack, max_version)
 
@@ -188,7 +205,7 @@ class Exchanges:
         tensor = arr.detach()
         device, where = self._device(), tensor.device
         if device.dlpack[0] != CUDA or (where.type, where.index) != ("cuda", device.dlpack[1]):
-            self.from_numpy(numpy_of_tensor(tensor.cpu()))
+            self.from_numpy(_numpy_of(tensor))
             return
         module = torch("from_torch()")
         try:
@@ -197,7 +214,7 @@ class Exchanges:
         except (ValueError, RuntimeError, BufferError):  # nested, or of a type that torch lacks
             target = None
         if target is None:
-            self.from_numpy(numpy_of_tensor(tensor.cpu()))
+            self.from_numpy(_numpy_of(tensor))
             return
         target.copy_(tensor)
         done(module)
@@ -213,6 +230,8 @@ class Exchanges:
         if int(kind) == CPU or device.dlpack[0] == CPU:
             self.from_numpy(np.from_dlpack(x))
         else:
+            from .dlpack import window_of
+
             self._take(window_of(x, device.dlpack, device.allocate))
 
     def to_dlpack(self, versioned: bool = False) -> Any:
@@ -245,6 +264,8 @@ class Exchanges:
                 raise BufferError(f"the memory is on the device {device.dlpack}")
             there = cast(Any, fresh(view, view.dtype))
             return there.__dlpack__(max_version=max_version)
+        from .dlpack import capsule_of
+
         in_order(device, stream)
         if copy:
             order = view.order() or tuple(range(view.ndim))
@@ -264,6 +285,8 @@ class Exchanges:
         """The memory for CUDA libraries. AttributeError for memory that is not on a CUDA device."""
         if self._device().dlpack[0] != CUDA:
             raise AttributeError("__cuda_array_interface__: the memory is not on a CUDA device")
+        from .dlpack import cuda_interface
+
         view = self._strided_view()
         assert isinstance(view, Window)
         return cuda_interface(view)

@@ -26,7 +26,6 @@ from ..errors import QuadrantsCompilationError, QuadrantsRuntimeError, Quadrants
 from ..imports import load
 from ..runtime import launch, program
 from ..types import DATA_ORIENTED
-from .ndarray import Ndarray
 from .results import maker
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ class Kernel:
         self.workloads: list[workloads.Workload] = of.workloads if of else []
         self.checks: list[workloads.Check] = of.checks if of else []
         observed = of.launchers.observed if of else None
-        self.launchers: Final = launch.Launchers(self.decl, Ndarray, maker, observed)
+        self.launchers: Final = launch.Launchers(self.decl, maker, observed)
         self._of: Final = of
         self._owner: Final = owner
         self._modes: Final[dict[Mode, Kernel]] = {}

@@ -25,13 +25,20 @@ from ..errors import (
 )
 from ..frontend.specialization import NdarrayKey, ndarray_key
 from ..runtime import program
-from ..types import ArrayHandle, CompoundType, DataType, MatrixType, WriteCounter, i32, matrix_type
+from ..types import (
+    ArrayHandle,
+    CompoundType,
+    DataType,
+    MatrixType,
+    WriteCounter,
+    matrix_type,
+    set_array_class,
+)
 from .elements import Elements, Window, allocated, assign, elements_of, fresh, release
-from .fields.axes import MAX_AXES
 from .host import (
     ended,
+    extents_of,
     is_number,
-    items_of,
     mismatch,
     number,
     numbers,
@@ -41,35 +48,10 @@ from .host import (
     value_type,
 )
 from .interop import SHARED_TYPES, Exchanges, conversion_error, far_numpy, zero_copy_error
-from .values.live import live
 
 __all__ = ["MatrixNdarray", "Ndarray", "ScalarNdarray", "VectorNdarray", "ndarray"]
 
 Array = np.ndarray[Any, Any]
-
-
-class InvalidShape(QuadrantsRuntimeError, TypeError):
-    """Raised for a shape that is not made of integers."""
-
-
-def _extents(shape: Any) -> tuple[int, ...]:
-    items = items_of(shape)
-    try:
-        extents = tuple([operator.index(n) for n in items])
-    except TypeError:
-        shown = tuple(items) if isinstance(items, list) else items
-        raise InvalidShape(
-            f"{shown} is not a valid shape for ndarray: extents are positive integers"
-        ) from None
-    if len(extents) > MAX_AXES:
-        raise RuntimeError(
-            f"Too many dimensions. The maximum dimensionality is {MAX_AXES}, got {len(extents)}"
-        )
-    if any(n <= 0 for n in extents):
-        raise QuadrantsRuntimeError(f"{extents} is not a valid shape for ndarray")
-    if any(n > i32.max for n in extents):
-        raise QuadrantsRuntimeError(f"{extents}: an extent must be below 2**31")
-    return extents
 
 
 Ready = tuple[NdarrayKey | None, int, tuple[int, ...], WriteCounter, Array | DeviceArray | None]
@@ -322,6 +304,8 @@ class Ndarray(ArrayHandle, Exchanges):
             return sliced(self, key)
         found = self._by_index()[self._index(key)]
         if self.element_shape:
+            from .values.live import live  # not by programs with arrays of numbers alone
+
             return live(found, self._writes)
         return python_number(found, self.dtype)
 
@@ -418,6 +402,9 @@ class Ndarray(ArrayHandle, Exchanges):
         self._writes.touched = True
 
 
+set_array_class(Ndarray)
+
+
 class _Kind(type):
     """Classes that distinguish arrays by their elements; all arrays are `Ndarray` objects."""
 
@@ -489,4 +476,4 @@ def made(
             " `needs_dual=True`."
         )
     element_shape = t.shape if isinstance(t, MatrixType) else ()
-    return Ndarray(number_type, _extents(shape), needs_grad, element_shape, axes, needs_dual)
+    return Ndarray(number_type, extents_of(shape), needs_grad, element_shape, axes, needs_dual)

@@ -22,7 +22,6 @@ from ..types import (
 )
 from ..types.annotations import AnyMatrix, ndarray
 from ..types.later import unsupported
-from .host import InvalidDataType
 
 __all__ = [
     "NDArray", "Template", "is_integral", "is_real", "is_signed", "is_tensor", "matrix", "ndarray",
@@ -75,6 +74,8 @@ def _extents(name: str, *extents: Any) -> tuple[int, ...]:
 
 def _element(dtype: Any) -> Any:
     if isinstance(dtype, str):
+        from .host import InvalidDataType
+
         raise InvalidDataType(f"Invalid data type {dtype}; use one such as qd.f32 or qd.i32")
     return float if dtype is None else dtype
 

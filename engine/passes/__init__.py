@@ -8,13 +8,13 @@ its pass is first asked for: a kernel for the CPU loads none of those for GPUs.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from .instruments import Fuel, Remarks, SkipPasses, Timer, VerifyEach
 from .manager import Instrument, PassCx, PassRemark, Run
 from .pipeline import POINTS, compile_to_offloads, offload_to_executable, run
 from .registry import PassFn, PassInfo, all_passes, get, register
 
 if TYPE_CHECKING:
     from .dump import DumpToFiles, PrintIr, instruments_for
+    from .instruments import Fuel, Remarks, SkipPasses, Timer, VerifyEach
 
 __all__ = [
     "POINTS", "DumpToFiles", "Fuel", "Instrument", "PassCx", "PassFn", "PassInfo",
@@ -22,11 +22,16 @@ __all__ = [
     "compile_to_offloads", "get", "instruments_for", "offload_to_executable", "register", "run",
 ]  # fmt: skip
 
-_DUMPS: Final = frozenset({"DumpToFiles", "PrintIr", "instruments_for"})
+_WATCHING: Final = {
+    "DumpToFiles": "dump", "PrintIr": "dump", "instruments_for": "dump", "Fuel": "instruments",
+    "Remarks": "instruments", "SkipPasses": "instruments", "Timer": "instruments",
+    "VerifyEach": "instruments",
+}  # fmt: skip
+"""The instruments that watch a compile, by the module that is imported for them."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _DUMPS:
-        value = globals()[name] = getattr(import_module(".dump", __name__), name)
+    if name in _WATCHING:
+        value = globals()[name] = getattr(import_module(f".{_WATCHING[name]}", __name__), name)
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

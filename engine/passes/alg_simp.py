@@ -27,14 +27,14 @@ negative n is an error.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..ir import Func, Op
 from ..ir import codes as C
 from .registry import register
-from .rules import arithmetic, casts, logic
-from .rules.power import power
-from .rules.rewriter import Rule, apply_rules, rule_table
+from .rules import arithmetic, casts
+from .rules.rewriter import Rewriter, Rule, apply_rules, rule_table
 
 if TYPE_CHECKING:
     from .manager import PassCx
@@ -48,9 +48,22 @@ def alg_simp(func: Func, cx: PassCx) -> bool:
     return apply_rules(func, cx, _TABLE)
 
 
+def _later(module: str, name: str) -> Rule:
+    """The rule ``name`` of a module that kernels without its ops do not load."""
+    found: list[Rule] = []
+
+    def rule(op: Op, rw: Rewriter) -> Op | None:
+        if not found:
+            found.append(getattr(import_module(f".rules.{module}", __package__), name))
+        return found[0](op, rw)
+
+    rule.__name__ = name
+    return rule
+
+
 _RULES: dict[int, tuple[Rule, ...]] = {
-    **{code: (logic.compare,) for code in range(C.COUNT) if C.COMPARE[code]},
-    **{code: (logic.shift,) for code in range(C.COUNT) if C.SHIFT[code]},
+    **{code: (_later("logic", "compare"),) for code in range(C.COUNT) if C.COMPARE[code]},
+    **{code: (_later("logic", "shift"),) for code in range(C.COUNT) if C.SHIFT[code]},
     C.NEG: (arithmetic.neg,),
     C.ADD: (arithmetic.add,),
     C.SUB: (arithmetic.sub,),
@@ -61,17 +74,17 @@ _RULES: dict[int, tuple[Rule, ...]] = {
     C.FLOORMOD: (arithmetic.floormod,),
     C.MIN: (arithmetic.min_max,),
     C.MAX: (arithmetic.min_max,),
-    C.POW: (power,),
-    C.BIT_AND: (logic.bit_and,),
-    C.BIT_OR: (logic.bit_or,),
-    C.BIT_XOR: (logic.bit_xor,),
-    C.BIT_NOT: (logic.bit_not,),
-    C.LOGIC_NOT: (logic.logic_not,),
-    C.SELECT: (logic.select,),
+    C.POW: (_later("power", "power"),),
+    C.BIT_AND: (_later("logic", "bit_and"),),
+    C.BIT_OR: (_later("logic", "bit_or"),),
+    C.BIT_XOR: (_later("logic", "bit_xor"),),
+    C.BIT_NOT: (_later("logic", "bit_not"),),
+    C.LOGIC_NOT: (_later("logic", "logic_not"),),
+    C.SELECT: (_later("logic", "select"),),
     C.CAST_VALUE: (casts.same_type, casts.cast_of_cast),
     C.CAST_BITS: (casts.same_type, casts.bits_of_bits),
-    C.ASSERT: (logic.holds,),
-    C.WHILE_CONTROL: (logic.holds,),
+    C.ASSERT: (_later("logic", "holds"),),
+    C.WHILE_CONTROL: (_later("logic", "holds"),),
 }
 
 

@@ -43,7 +43,7 @@ from ..analysis import (
     is_invariant,
     uniquely_accessed,
 )
-from ..analysis.dataflow import FENCE, KIND, LOAD
+from ..analysis.effects import FENCE, KIND, LOAD
 from ..analysis.uses import OpList, code_mask
 from ..ir import Block, Builder, Func, Op
 from ..ir import codes as C

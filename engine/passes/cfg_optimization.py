@@ -30,23 +30,15 @@ from __future__ import annotations
 
 from ..analysis.alias import Location, MemoryLocations
 from ..analysis.cfg import Cfg, CfgNode, build_cfg
-from ..analysis.dataflow import (
-    ATOMIC,
-    FENCE,
-    INIT,
-    KIND,
-    LOAD,
-    STORE,
-    Flow,
-    LaterLoads,
-    show_live,
-)
-from ..analysis.uses import OpList, code_mask, use_counts
+from ..analysis.dataflow import Flow, LaterLoads, show_live
+from ..analysis.effects import ATOMIC, FENCE, INIT, LOAD, STORE
+from ..analysis.uses import use_counts
 from ..ir import Block, Func, Op, drop, normalize, replace_uses
 from ..ir import codes as C
 from ..ir.semantics import same_const
 from ..types import DataType, PointerType
 from .manager import PassCx
+from .needs import has_locals, may_forward
 from .registry import register
 
 _FORWARDED = "forwarded from the store"
@@ -57,7 +49,7 @@ _UNREAD = "overwritten before it is read, or never read"
 def cfg_optimization(func: Func, cx: PassCx) -> bool:
     """Forward stores to loads; drop dead and repeated loads, stores and atomics."""
     locals_only = func.stage == "accesses"
-    if locals_only and not cx.watched and not cx.for_tasks(_has_locals):
+    if locals_only and not cx.watched and not cx.for_tasks(has_locals):
         return False
     task, number = cx.task, cx.task_index or 0
     changed, shown = False, list[tuple[Cfg, MemoryLocations]]()
@@ -72,45 +64,12 @@ def cfg_optimization(func: Func, cx: PassCx) -> bool:
     cx.note("cfg_before", show)
     memory = shown[0][1] if shown else cx.analysis("memory", MemoryLocations)
     scope = cx.scope()
-    if _has_locals(scope) if locals_only else _is_worth_it(scope, memory):
+    if has_locals(scope) if locals_only else may_forward(scope, memory):
         graph = shown[0][0] if shown else build_cfg(func, task, number)
         changed = _Optimizer(func, cx, Flow(graph, memory, locals_only)).run()
         graph.release()
     cx.note("cfg_after", show)
     return changed
-
-
-def _has_locals(where: Func | Block) -> bool:
-    return C.ALLOCA in OpList(where).codes
-
-
-def _is_worth_it(scope: Block, memory: MemoryLocations) -> bool:
-    """True if there are locals, global temporaries, or elements that several ops touch.
-
-    In a task without any there is nothing to optimise; this check costs a fraction of the time of
-    its graph.
-    """
-    # What loads an element and then stores another value to it forwards nothing, also not around a
-    # loop: before the first iteration the element holds something else.
-    seen: dict[Location, Op | None] = {}  # a load that only a store may follow
-    for op in OpList(scope).of(_TOUCHING):
-        kind = KIND[op.code]
-        if kind == INIT:
-            return True
-        location = memory.location(op.args[0])
-        if location.own or location.kind != "array":
-            return True
-        if location not in seen:
-            seen[location] = op if kind == LOAD else None
-            continue
-        load = seen[location]
-        if kind != STORE or load is None or op.args[1] is load:
-            return True
-        seen[location] = None
-    return False
-
-
-_TOUCHING = code_mask(kind and kind != FENCE for kind in KIND)
 
 
 class _Optimizer:

@@ -7,14 +7,16 @@ uses it then makes a body in which each thread runs iterations of its own, in lo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..config import CompileConfig
 from ..ir import Block, Builder, ForAttr, Func, Op, set_block, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into
 from ..types import i32
-from .manager import PassCx
+
+if TYPE_CHECKING:
+    from .manager import PassCx
 
 __all__ = ["THREADS", "Grid", "block_dim_of", "has_plain_bounds", "has_room", "is_plain"]
 

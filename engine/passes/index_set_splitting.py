@@ -31,7 +31,7 @@ few iterations are known to be at the edges, that copy gets no vector instructio
 (`ForAttr.cold`). If this depends on extents of other arrays or on arguments, all iterations may be
 at the edges.
 
-It leaves alone loops whose bodies hold loops, calls, adstacks or more than `_MOST` ops, loops whose
+It leaves alone loops whose bodies hold loops, calls, adstacks or more than 300 ops, loops whose
 innermost axis is known to be short, loops in which no address depends on such a value, and loops
 inside of iterations. It also leaves alone bounds that may assign many iterations to the edges: a
 constant, or the bound of a select, that is more than `_NEAR` iterations inside of the loop or is
@@ -43,7 +43,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..analysis import chunk_loop, is_index, is_invariant
-from ..ir import Builder, ForAttr, Func, Op, replace_uses, walk
+from ..ir import Builder, ForAttr, Func, Op, replace_uses
 from ..ir import codes as C
 from ..ir.edit import clone_into, drop
 from ..named_tuple import NamedTuple
@@ -52,14 +52,13 @@ from .hoist import before_loop
 from .linear_form import Form, form_of
 from .make_cpu_multithreaded_range_for import whole_axis
 from .manager import PassCx
+from .needs import clamps_of
 from .registry import register
 
-_MOST: Final = 300
 _SHORT: Final = 32
 _NEAR: Final = 256
 _LEAST, _GREATEST = -(2**31), 2**31 - 1
 
-_CLAMPS: Final = frozenset({C.MAX, C.MIN, C.MOD, C.FLOORMOD, C.SELECT})
 _MIRRORED: Final = {C.CMP_LT: C.CMP_GT, C.CMP_LE: C.CMP_GE, C.CMP_GT: C.CMP_LT, C.CMP_GE: C.CMP_LE}
 _NEGATED: Final = {C.CMP_LT: C.CMP_GE, C.CMP_LE: C.CMP_GT, C.CMP_GT: C.CMP_LE, C.CMP_GE: C.CMP_LT}
 
@@ -283,14 +282,11 @@ def _implies(a: _Limit, b: _Limit) -> bool:
 @register("index_set_splitting", optional=True, per_task=True)
 def index_set_splitting(func: Func, cx: PassCx) -> bool:
     """Run the iterations away from the edges without clamped or wrapped indices."""
-    task, loop = cx.task, chunk_loop(cx.task)
-    if task is None or loop is None or len(loop.regions[0].ops) > _MOST:
+    loop = chunk_loop(cx.task)
+    if loop is None:
         return False
-    ops = walk(loop.regions[0])
-    clamps = [op for op in ops if op.code in _CLAMPS and op.type is i32]
-    if not clamps or len(ops) > _MOST:
-        return False
-    if any(C.LOOP[op.code] or C.STACK[op.code] or op.code == C.CALL for op in ops):
+    ops, clamps = clamps_of(loop)
+    if not clamps:
         return False
     axes = loop.attr.axes or tuple(range(len(loop.args) // 2))
     begin, end = loop.args[2 * axes[-1] : 2 * axes[-1] + 2]

@@ -66,7 +66,7 @@ from ..analysis import (
     needs_blocks,
     use_counts,
 )
-from ..analysis.dataflow import FENCE, INIT, KIND
+from ..analysis.effects import FENCE, INIT, KIND
 from ..config import CompileConfig
 from ..ir import Block, Builder, ForAttr, Func, Op, set_block, walk
 from ..ir import codes as C

@@ -37,7 +37,7 @@ from ..pipeline_kind import PipelineKind
 from ..signals import of_signal_handler
 from ..types import DataType, parse_type
 from . import registry
-from .needs import NEEDS
+from .needs import CHECKS, NEEDS
 from .registry import PassInfo
 
 __all__ = ["Instrument", "PassCx", "PassRemark", "PassRewrite", "Run", "StopPipeline"]
@@ -283,11 +283,8 @@ class PassCx:
         idle = self._idle.get((name, None)) == (func.version, func.stage)
         if idle and self._remarks is None and not (self._instruments or self.watched):
             return False
-        if name in NEEDS and not (self._instruments or func.callees):
-            needed, least = NEEDS[name]
-            codes = self.ops().codes
-            if len(codes) - len(codes.translate(None, needed)) < least:
-                return False
+        if not (self._instruments or func.callees or self._needs(name)):
+            return False
         info = registry.get(name)
         if info.optional and (self.config.opt_level == 0 or name in self._skipped):
             return False
@@ -304,6 +301,14 @@ class PassCx:
         finally:
             self.task = self.task_index = self._of_tasks = None
         return changed
+
+    def _needs(self, name: str) -> bool:
+        """False if the function has nothing for a pass, as far as is known without loading it."""
+        if name in NEEDS:
+            needed, least = NEEDS[name]
+            codes = self.ops().codes
+            return len(codes) - len(codes.translate(None, needed)) >= least
+        return name not in CHECKS or registry.is_loaded(name) or CHECKS[name](self)
 
     def _run_bare(self, info: PassInfo) -> bool:
         func = self.func

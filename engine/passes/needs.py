@@ -1,17 +1,30 @@
-"""The opcodes without which a pass has nothing to do: known before the pass is imported.
+"""The needs of passes, without which they have nothing to do: known before they are imported.
 
-A kernel that never needs a pass never loads it, which is a tenth of what the first kernel of a
-process loads.
+A kernel that never needs a pass never loads it, which is a fifth of what the first kernel of a
+process would load.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
-from ..analysis import SUBGROUP_OPS
+from ..analysis.alias import Location, MemoryLocations
+from ..analysis.effects import FENCE, INIT, KIND, LOAD, STORE, SUBGROUP_OPS
+from ..analysis.loops import chunk_loop
+from ..analysis.uses import OpList, code_mask
+from ..ir import Block, Func, Op, walk
 from ..ir import codes as C
+from ..types import ElementLayout, i32
+from .first_look import may_cut, may_simplify
 
-__all__ = ["NEEDS"]
+if TYPE_CHECKING:
+    from .manager import PassCx
+
+__all__ = [
+    "CHECKS", "NEEDS", "SHORTEST", "clamps_of", "has_locals", "is_blocked", "may_forward",
+    "tileable_loop",
+]  # fmt: skip
 
 _ATOMICS: Final = bytes([code for code in range(C.COUNT) if C.ATOMIC[code]])
 _LOOPS: Final = bytes([C.RANGE_FOR, C.WHILE])
@@ -21,6 +34,9 @@ NEEDS: Final[dict[str, tuple[bytes, int]]] = {
     "cache_loop_invariant_global_vars": (_LOOPS, 1),
     "demote_atomics": (_ATOMICS, 1),
     "demote_block_sync": (bytes([C.BLOCK_SYNC, C.ARRAY_ALLOCA]) + _SUBGROUPS, 1),
+    "demote_operations": (
+        bytes([C.FLOORDIV, C.FLOORMOD, C.BIT_SHR, C.SGN, C.INV, C.RSQRT, C.POW]), 1
+    ),
     "demote_random": (bytes([C.RAND]), 1),
     "demote_subgroups": (_SUBGROUPS, 1),
     "loop_invariant_code_motion": (
@@ -36,3 +52,113 @@ NEEDS: Final[dict[str, tuple[bytes, int]]] = {
 }  # fmt: skip
 """By pass: opcodes, and the least number of ops with one of them. In a kernel with fewer the pass
 changes nothing, and says nothing."""
+
+
+def has_locals(where: Func | Block) -> bool:
+    return C.ALLOCA in OpList(where).codes
+
+
+_TOUCHING: Final = code_mask(kind and kind != FENCE for kind in KIND)
+
+
+def may_forward(scope: Block, memory: MemoryLocations) -> bool:
+    """True if there are locals, global temporaries, or elements that several ops touch.
+
+    In a task without any there is nothing to optimise; this check costs a fraction of the time of
+    its graph.
+    """
+    # What loads an element and then stores another value to it forwards nothing, also not around a
+    # loop: before the first iteration the element holds something else.
+    seen: dict[Location, Op | None] = {}  # a load that only a store may follow
+    for op in OpList(scope).of(_TOUCHING):
+        kind = KIND[op.code]
+        if kind == INIT:
+            return True
+        location = memory.location(op.args[0])
+        if location.own or location.kind != "array":
+            return True
+        if location not in seen:
+            seen[location] = op if kind == LOAD else None
+            continue
+        load = seen[location]
+        if kind != STORE or load is None or op.args[1] is load:
+            return True
+        seen[location] = None
+    return False
+
+
+def is_blocked(layout: ElementLayout | None) -> bool:
+    """True for the layout of a field of nested blocks."""
+    return layout is not None and any(div != 1 or mod for _, div, mod, _ in layout.terms)
+
+
+_MOST_SPLIT: Final = 300
+_CLAMPS: Final = frozenset({C.MAX, C.MIN, C.MOD, C.FLOORMOD, C.SELECT})
+
+
+def clamps_of(loop: Op) -> tuple[list[Op], list[Op]]:
+    """The ops in the body of a loop, and those that may clamp or wrap an index; two empty lists for
+    a body that `index_set_splitting` leaves alone."""
+    if len(loop.regions[0].ops) <= _MOST_SPLIT:
+        ops = walk(loop.regions[0])
+        clamps = [op for op in ops if op.code in _CLAMPS and op.type is i32]
+        if clamps and len(ops) <= _MOST_SPLIT and not any(
+            C.LOOP[op.code] or C.STACK[op.code] or op.code == C.CALL for op in ops
+        ):  # fmt: skip
+            return ops, clamps
+    return [], []
+
+
+SHORTEST: Final = 64
+"""Axes with fewer iterations are not run in tiles."""
+
+
+def tileable_loop(task: Op | None) -> Op | None:
+    """The loop over the iterations of a chunk, if it has two axes that are long enough for tiles of
+    `tile_iterations`."""
+    loop = chunk_loop(task)
+    if loop is None or len(loop.args) != 4 or loop.attr.reversed:
+        return None
+    if loop.attr.axes not in (None, (0, 1), (1, 0)):
+        return None
+    for begin, end in zip(loop.args[::2], loop.args[1::2], strict=True):
+        if begin.code == end.code == C.CONST and int(end.attr) - int(begin.attr) < SHORTEST:
+            return None
+    return loop
+
+
+def _may_forward(cx: PassCx) -> bool:
+    func = cx.func
+    if func.stage == "accesses":
+        return has_locals(func)
+    memory = cx.analysis("memory", MemoryLocations)
+    return any(may_forward(task.regions[1], memory) for task in func.tasks())
+
+
+def _may_stage(cx: PassCx) -> bool:
+    loops = [loop for task in cx.func.tasks() if (loop := tileable_loop(task)) is not None]
+    if not loops:
+        return False
+    from .staging import find_staging
+
+    return any(find_staging(cx.func, loop) is not None for loop in loops)
+
+
+def _may_clamp(cx: PassCx) -> bool:
+    loops = [loop for task in cx.func.tasks() if (loop := chunk_loop(task)) is not None]
+    return any(clamps_of(loop)[1] for loop in loops)
+
+
+CHECKS: Final[dict[str, Callable[[PassCx], bool]]] = {
+    "cfg_optimization": _may_forward,
+    "handle_external_ptr_boundary": lambda cx: any(
+        param.boundary != "unsafe" for param in cx.func.params
+    ),
+    "index_set_splitting": _may_clamp,
+    "simplify": may_simplify,
+    "split_blocked_axes": lambda cx: any(is_blocked(param.layout) for param in cx.func.params),
+    "tile_iterations": _may_stage,
+    "unreachable_code_elimination": may_cut,
+}
+"""By pass: False if the pass would change nothing. Asked only of a pass that is not loaded yet: it
+begins with the same question; and only where no instrument collects remarks."""

@@ -18,10 +18,7 @@ from ..config import CompileConfig
 from ..ir import Func
 from ..pipeline_kind import PipelineKind
 from .full_simplify import full_simplify
-from .instruments import VerifyEach
 from .manager import Instrument, PassCx, StopPipeline
-from .shared_tasks import put_back, set_aside
-from .task_batches import in_batches
 
 __all__ = ["POINTS", "compile_to_offloads", "offload_to_executable", "run"]
 
@@ -247,22 +244,30 @@ def run(
     if upto is not None and upto not in POINTS:
         raise ValueError(f"no point of the pipeline is called {upto!r}: use one of {POINTS}")
     watching = tuple(instruments)
-    if config.debug and not any(isinstance(i, VerifyEach) for i in watching):
-        watching = (VerifyEach(), *watching)
+    if config.debug:
+        from .instruments import VerifyEach
+
+        if not any(isinstance(i, VerifyEach) for i in watching):
+            watching = (VerifyEach(), *watching)
     cx = PassCx(func, config, watching, upto)
     for instrument in watching:
         instrument.begin(func, cx)
     try:
         compile_to_offloads(func, cx)
         # Checks of NaN number what they report, and add tasks.
-        whole = upto is not None or config.debug_nan or not share_tasks
-        repeated = None if whole else set_aside(func)
-        if whole or watching:
-            offload_to_executable(func, cx, kind)
+        if len(func.body.ops) > 1 and share_tasks and upto is None and not config.debug_nan:
+            from .shared_tasks import put_back, set_aside
+            from .task_batches import in_batches
+
+            repeated = set_aside(func)
+            if watching:
+                offload_to_executable(func, cx, kind)
+            else:
+                in_batches(func, lambda: offload_to_executable(func, cx, kind))
+            if repeated is not None:
+                put_back(func, repeated)
         else:
-            in_batches(func, lambda: offload_to_executable(func, cx, kind))
-        if repeated is not None:
-            put_back(func, repeated)
+            offload_to_executable(func, cx, kind)
     except StopPipeline:
         pass
     for instrument in watching:

@@ -23,7 +23,7 @@ from ..options import did_you_mean
 if TYPE_CHECKING:
     from .manager import PassCx
 
-__all__ = ["PassFn", "PassInfo", "all_passes", "get", "register", "skipped"]
+__all__ = ["PassFn", "PassInfo", "all_passes", "get", "is_loaded", "register", "skipped"]
 
 PassFn = Callable[[Func, "PassCx"], bool]
 
@@ -106,6 +106,11 @@ def get(name: str) -> PassInfo:
     except KeyError:
         known = ", ".join([one.name for one in all_passes()])
         raise KeyError(f"no pass is called {name!r}; there are: {known}") from None
+
+
+def is_loaded(name: str) -> bool:
+    """True if the module of the pass has been imported."""
+    return name in _passes
 
 
 @functools.cache

@@ -40,14 +40,22 @@ It leaves alone loads of locals (`cfg_optimization` forwards stored values), an 
 
 from __future__ import annotations
 
-from collections import Counter
 from operator import is_
 from typing import TYPE_CHECKING
 
 from ..analysis.alias import DIFFERENT, Location, MemoryLocations, array_of
-from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op, set_block, walk
 from ..ir import codes as C
+from .first_look import (
+    LOADS,
+    MOVABLE,
+    any_empty,
+    any_trivial,
+    is_trivial,
+    is_unsigned,
+    loaded_again,
+    may_join,
+)
 from .registry import register
 from .rules.rewriter import keep_merged
 
@@ -74,22 +82,15 @@ _INTERESTING = [
 _WRITES = [
     C.ATOMIC[code] or C.FENCE[code] or code == C.GLOBAL_STORE for code in range(C.COUNT)
 ]  # fmt: skip
-_LOADS = code_mask(code == C.GLOBAL_LOAD for code in range(C.COUNT))
-_IFS = code_mask(code == C.IF for code in range(C.COUNT))
-_CONTROL = code_mask(C.CONTROL)
-_VALUES = code_mask(code in (C.ABS, C.SHIFT_PTR) for code in range(C.COUNT))
-_MOVABLE = [C.PURE[code] or code in (C.ALLOCA, C.ARRAY_ALLOCA) for code in range(C.COUNT)]
 
 
 @register("simplify", optional=True)
 def simplify(func: Func, cx: PassCx) -> bool:
     """Reuse loads, merge ifs, delete empty ifs, loops and tasks, drop trivial addresses."""
-    joins = _may_join(cx)
-    values = [op for op in cx.ops().of(_VALUES) if op.args[-1].code == C.CONST or op.code == C.ABS]
-    trivial = any(map(_may_go, values))
-    again = None if cx.remarking else _loaded_again(cx, joins, trivial)
-    some = joins or trivial or again is None or cx.config.flatten_if
-    some = some or any(map(_may_go, _starting_empty(cx)))
+    joins = may_join(cx)
+    trivial = any_trivial(cx)
+    again = None if cx.remarking else loaded_again(cx, joins, trivial)
+    some = joins or trivial or again is None or cx.config.flatten_if or any_empty(cx)
     if not (some or again):
         return False
     sweep = _Sweep(func, cx, again, joins)
@@ -102,81 +103,15 @@ def simplify(func: Func, cx: PassCx) -> bool:
     return sweep.changed
 
 
-def _loaded_again(cx: PassCx, joins: bool, trivial: bool) -> set[Op]:
-    """The addresses that several global loads of a block use; most are of one.
-
-    joins: ifs become one in this sweep, and so may any two blocks. trivial: there are trivial
-    addresses.
-    """
-    loads = list(cx.ops().of(_LOADS))
-    ptrs = [op.args[0] for op in loads]
-    for at, ptr in enumerate(ptrs) if trivial else ():
-        while _is_trivial(ptr):
-            ptr = ptrs[at] = ptr.args[0]
-    counts = Counter(ptrs)
-    seen: set[tuple[Block | None, Op]] = set()
-    again: set[Op] = set()
-    for op, ptr in zip(loads, ptrs, strict=True):
-        if counts[ptr] > 1:
-            load = None if joins else op.block, ptr
-            if load in seen:
-                again.add(ptr)
-            else:
-                seen.add(load)
-    return again
-
-
 def _blocks_around(cx: PassCx, again: set[Op]) -> set[Block]:
     """The blocks with a load of one of these addresses in them, at any depth."""
     found: set[Block] = set()
-    for op in cx.ops().of(_LOADS):
+    for op in cx.ops().of(LOADS):
         block = op.block if op.args[0] in again else None
         while block is not None and block not in found:
             found.add(block)
             block = block.owner.block if block.owner is not None else None
     return found
-
-
-def _may_join(cx: PassCx) -> bool:
-    """True if an if has the condition of the one before it in its block, with nothing in between
-    that must stay there."""
-    last: dict[Block | None, Op] = {}
-    for op in cx.ops().of(_IFS):
-        block = op.block
-        before, last[block] = last.get(block), op
-        if before is not None and before.args[0] is op.args[0] and block is not None:
-            ops = block.ops
-            between = ops[ops.index(before) + 1 : ops.index(op)]
-            if all(_MOVABLE[one.code] for one in between):
-                return True
-    return False
-
-
-def _starting_empty(cx: PassCx) -> list[Op]:
-    """The control ops whose first region is empty, and tasks; of the others none may go."""
-    found = cx.ops().of(_CONTROL)
-    return [op for op in found if not op.regions[0].ops or op.code == C.OFFLOADED]
-
-
-def _may_go(op: Op) -> bool:
-    """True for an op that may be deleted or replaced by its operand."""
-    if op.regions:
-        return not any(region.ops for region in op.regions[op.code == C.OFFLOADED :])
-    return _is_trivial(op) or (op.code == C.ABS and _is_unsigned(op.args[0]))
-
-
-def _is_unsigned(op: Op) -> bool:
-    return op.type.is_int and not op.type.is_signed
-
-
-def _is_trivial(ptr: Op) -> bool:
-    """True for an address shifted by 0."""
-    if ptr.code != C.SHIFT_PTR:
-        return False
-    base, offset = ptr.args
-    # An array that the kernel makes is not the same as its first element.
-    zero = offset.code == C.CONST and offset.attr == 0
-    return zero and base.code not in (C.ARRAY_ALLOCA, C.GLOBAL_TMP)
 
 
 class _Loads:
@@ -344,9 +279,9 @@ class _Sweep:
                 return None
             return None if first.type is not op.type else first
         if code == C.ABS:
-            return ptr if _is_unsigned(ptr) else None
+            return ptr if is_unsigned(ptr) else None
         if code == C.SHIFT_PTR:
-            return ptr if _is_trivial(op) else None
+            return ptr if is_trivial(op) else None
         if ptr.code != C.ALLOCA:
             self.forget(loads, ptr, op)
             written.append(ptr)
@@ -397,7 +332,7 @@ class _Sweep:
         conditions = [op.args[0] for op in ops if op.code == C.IF]
         if not any(map(is_, conditions, conditions[1:])):
             return ops  # only ifs that follow each other can become one
-        movable = _MOVABLE
+        movable = MOVABLE
         out: list[Op] | None = None
         last: Op | None = None  # an if that the next one may join
         at = 0  # its place in the new list

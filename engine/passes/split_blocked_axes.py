@@ -27,6 +27,7 @@ from ..ir import codes as C
 from ..named_tuple import NamedTuple
 from ..types import ElementLayout, i32
 from .manager import PassCx
+from .needs import is_blocked
 from .registry import register
 
 
@@ -44,7 +45,7 @@ def split_blocked_axes(func: Func, cx: PassCx) -> bool:
     task = cx.task
     if task is None or task.attr.kind != "range_for" or task.attr.unit != "cell":
         return False
-    blocked = [p for p in func.params if p.layout is not None and _is_blocked(p.layout)]
+    blocked = any(is_blocked(p.layout) for p in func.params)
     bounds = task.regions[0].ops[-1]
     if not blocked or any(bound.code != C.CONST for bound in bounds.args):
         return False
@@ -61,17 +62,13 @@ def split_blocked_axes(func: Func, cx: PassCx) -> bool:
     return True
 
 
-def _is_blocked(layout: ElementLayout) -> bool:
-    return any(div != 1 or mod for _, div, mod, _ in layout.terms)
-
-
 def _find(func: Func, task: Op, box: list[tuple[int, int]]) -> list[_Digit] | None:
     """The digits of the first field that the loop goes over."""
     for op in walk(task.regions[1]):
         if op.code == C.EXTERNAL_PTR and len(op.args) > 1:
             number: int = op.args[0].attr[0]
             param = func.params[number]
-            if param.layout is not None and _is_blocked(param.layout):
+            if param.layout is not None and is_blocked(param.layout):
                 axes = op.args[1 : param.ndim + 1]
                 if len(axes) == len(box) and all(is_index(a, task, k) for k, a in enumerate(axes)):
                     return _digits(param, param.layout, box)

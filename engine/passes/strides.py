@@ -12,7 +12,8 @@ from __future__ import annotations
 from typing import Final
 
 from ..analysis import contains, is_index
-from ..ir import Func, Op
+from ..analysis.alias import apart
+from ..ir import Op
 from ..ir import codes as C
 from ..named_tuple import NamedTuple
 from ..types import DataType, PointerType
@@ -49,12 +50,6 @@ class Access(NamedTuple):
             | (self.step * iteration + self.place) * self.size
         )
         return bits & -bits
-
-
-def apart(func: Func) -> list[bool]:
-    """Of each parameter, whether it is an array that shares no memory with another."""
-    arrays = any(p.kind == "ndarray" for p in func.params)
-    return [func.noalias or (p.kind == "field" and not arrays) for p in func.params]
 
 
 def access(loop: Op, axis: int, pointer: Op) -> Access | None:

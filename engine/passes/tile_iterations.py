@@ -41,23 +41,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..analysis import chunk_loop, uniquely_accessed
+from ..analysis import uniquely_accessed
 from ..ir import Block, Builder, ForAttr, Func, Op, replace_uses
 from ..ir import codes as C
 from ..ir.edit import clone_into
 from ..types import Type, i32, i64
 from .make_cpu_multithreaded_range_for import whole_axis
 from .manager import PassCx
+from .needs import SHORTEST, tileable_loop
 from .registry import register
-from .stage_shared import Staging, contiguous_axis, find_staging, is_element
+from .staging import Staging, contiguous_axis, find_staging, is_element
 
 __all__ = ["TILE", "tile_iterations"]
 
 TILE: Final = "copied tile"
 """The name of the arrays that hold copies."""
 
-_SHORTEST: Final = 64
-"""Axes with fewer iterations run as they are."""
 _ALONG: Final = 128
 _ROW: Final = _ALONG + 16
 """Iterations of a tile along its rows, those of what is written, and elements from one row of a
@@ -73,10 +72,8 @@ time, 0.78 with a sum over the array afterwards; at 4 MiB 0.86 and 1.27."""
 @register("tile_iterations", optional=True, per_task=True)
 def tile_iterations(func: Func, cx: PassCx) -> bool:
     """Run loops that read arrays across their rows in tiles, which are copied first."""
-    task, loop = cx.task, chunk_loop(cx.task)
-    if task is None or loop is None or len(loop.args) != 4 or loop.attr.reversed:
-        return False
-    if loop.attr.axes not in (None, (0, 1), (1, 0)) or any(_is_short(loop, k) for k in (0, 1)):
+    task, loop = cx.task, tileable_loop(cx.task)
+    if task is None or loop is None:
         return False
     found = find_staging(func, loop)
     if found is None:
@@ -94,12 +91,6 @@ def tile_iterations(func: Func, cx: PassCx) -> bool:
         f"copies of them, {len(tiling.stores)} large arrays are written past the cache",
     )
     return True
-
-
-def _is_short(loop: Op, axis: int) -> bool:
-    begin, end = loop.args[2 * axis : 2 * axis + 2]
-    short = int(end.attr) - int(begin.attr) < _SHORTEST if begin.code == end.code == C.CONST else 0
-    return bool(short)
 
 
 def _why_not(func: Func, task: Op, loop: Op) -> str:
@@ -168,7 +159,7 @@ class _Tiling:
         ]  # fmt: skip
         ends = [b.cast(bound, i64) for bound in loop.args]
         lengths = [b.binary(C.SUB, ends[2 * axis + 1], ends[2 * axis]) for axis in (0, 1)]
-        long = [b.binary(C.CMP_GE, length, b.const(_SHORTEST, i64)) for length in lengths]
+        long = [b.binary(C.CMP_GE, length, b.const(SHORTEST, i64)) for length in lengths]
         choice = b.if_(b.binary(C.BIT_AND, *long))
         clone_into(func, [loop], {}, choice.regions[1])
         with b.inside(choice.regions[0]):

@@ -37,9 +37,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..analysis.uses import code_mask
 from ..ir import Block, Func, Op, set_block
 from ..ir import codes as C
+from .first_look import is_empty, may_cut, runs_once
 from .registry import register
 
 if TYPE_CHECKING:
@@ -51,12 +51,7 @@ __all__ = ["unreachable_code_elimination"]
 @register("unreachable_code_elimination", optional=True, silent=True)
 def unreachable_code_elimination(func: Func, cx: PassCx) -> bool:
     """Delete code that cannot run: constant ifs, code after a jump, empty ranges."""
-    ops = cx.ops()
-    if not (
-        C.CONST in [op.args[0].code for op in ops.of(_IFS)]
-        or any(map(_may_end, ops.of(_JUMPS)))
-        or any(map(_is_empty, ops.of(_RANGES)))
-    ):
+    if not may_cut(cx):
         return False
     sweep = _Sweep(func.roots())
     sweep.block(func.body)
@@ -66,51 +61,6 @@ def unreachable_code_elimination(func: Func, cx: PassCx) -> bool:
 _INTERESTING = [
     C.END[code] or C.CONTROL[code] or code == C.WHILE_CONTROL for code in range(C.COUNT)
 ]
-_IFS = code_mask(code == C.IF for code in range(C.COUNT))
-_JUMPS = code_mask(
-    (C.END[code] and code != C.BOUNDS) or code == C.WHILE_CONTROL for code in range(C.COUNT)
-)
-_RANGES = code_mask(code in (C.RANGE_FOR, C.BOUNDS) for code in range(C.COUNT))
-
-
-def _may_end(jump: Op) -> bool:
-    """True if something is deleted for a jump: ops that follow it, or an if that it ends, or the
-    jump, where the iteration ends anyway, or the loop, if it always leaves in the first one."""
-    if jump.code == C.WHILE_CONTROL:
-        if jump.args[0].code != C.CONST:
-            return False
-        if jump.args[0].attr:
-            return True
-    op = jump
-    while True:
-        block = op.block
-        assert block is not None
-        if block.ops[-1] is not op:
-            return op is jump or all(map(_ends, op.regions))
-        owner = block.owner
-        if owner is None:
-            return False
-        if owner.code != C.IF:
-            break
-        op = owner
-    if jump.code == C.WHILE_CONTROL:
-        return owner.code == C.WHILE and _runs_once(block)
-    return jump.code == C.CONTINUE and C.LOOP[owner.code]
-
-
-def _ends(block: Block) -> bool:
-    """True if the end of a block is not reached, as its last op leaves."""
-    if not block.ops:
-        return False
-    last = block.ops[-1]
-    if last.code == C.IF:
-        return all(map(_ends, last.regions))
-    return C.END[last.code] or _leaves(last)
-
-
-def _leaves(op: Op) -> bool:
-    """True for a while_control that always leaves."""
-    return op.code == C.WHILE_CONTROL and op.args[0].code == C.CONST and not op.args[0].attr
 
 
 class _Sweep:
@@ -168,12 +118,12 @@ class _Sweep:
         if code == C.OFFLOADED:
             self.block(op.regions[0])
             bounds = op.regions[0].ops[-1]
-        if _is_empty(bounds):
+        if is_empty(bounds):
             return [], True
         body = op.regions[-1]
         self.block(body)
         self.trim(body)
-        if code == C.WHILE and _runs_once(body):
+        if code == C.WHILE and runs_once(body):
             return body.ops[:-1], True
         return [op], True
 
@@ -205,32 +155,3 @@ def _serialize(ops: list[Op]) -> None:
     for op in ops:
         if op.code == C.RANGE_FOR:
             op.attr = op.attr._replace(strictly_serialized=True)
-
-
-def _is_empty(bounds: Op) -> bool:
-    """True if some axis of ``begin, end, ...`` has constants with nothing between them."""
-    args = bounds.args
-    for i in range(0, len(args), 2):
-        begin, end = args[i], args[i + 1]
-        if begin is end or (
-            begin.code == C.CONST and end.code == C.CONST and begin.attr >= end.attr
-        ):
-            return True
-    return False
-
-
-def _runs_once(body: Block) -> bool:
-    """True if a while's body ends in leaving it, and has no other way to leave or to repeat."""
-    if not body.ops:
-        return False
-    return _leaves(body.ops[-1]) and not _has_jumps(body.ops[:-1])
-
-
-def _has_jumps(ops: list[Op]) -> bool:
-    """True if ``ops`` hold a jump that belongs to the loop around them."""
-    for op in ops:
-        if op.code in (C.WHILE_CONTROL, C.BREAK, C.CONTINUE):
-            return True
-        if op.code == C.IF and any(_has_jumps(region.ops) for region in op.regions):
-            return True
-    return False

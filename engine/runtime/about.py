@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from ..cache.parts import Part, digest
-from ..frontend.specialization import content_of
+from ..frontend.contents import content_of
 from ..ir.params import param_text
 from ..types import CompoundType, DataType
 

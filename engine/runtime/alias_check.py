@@ -7,7 +7,6 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from ..backends.array_memory import DeviceArray
 from ..backends.base import KernelMeta
 from ..frontend.specialization import ParamBinding
 from ..named_tuple import NamedTuple
@@ -19,7 +18,7 @@ __all__ = [
 
 def check_writable(name: str, value: Any) -> None:
     """ValueError if ``value`` is an array that must not be written."""
-    writeable = value.writeable if isinstance(value, DeviceArray) else value.flags.writeable
+    writeable = value.flags.writeable if isinstance(value, np.ndarray) else value.writeable
     if not writeable:
         raise ValueError(f"Invalid argument {name}: the kernel writes to it, but it is read-only")
 
@@ -106,11 +105,15 @@ def share_copies(values: list[Any], backs: Sequence[Back | None], meta: KernelMe
 
 def _span(value: Any) -> tuple[int, int]:
     """The address of the memory of an array, and that after its end; zeros for other values."""
-    if isinstance(value, DeviceArray):
-        return value.address, value.address + value.nbytes
     if isinstance(value, np.ndarray):
         start = cast("np.ndarray[Any, Any]", value).ctypes.data
         return start, start + value.nbytes
+    if isinstance(value, int | float):
+        return 0, 0
+    from ..backends.array_memory import DeviceArray  # not by programs with NumPy arrays alone
+
+    if isinstance(value, DeviceArray):
+        return value.address, value.address + value.nbytes
     return 0, 0
 
 

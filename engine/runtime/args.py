@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..backends.array_memory import DeviceArray
 from ..config import CompileConfig
 from ..errors import QuadrantsRuntimeError, QuadrantsRuntimeTypeError
 from ..frontend.declared import ParamDecl, element_text, members_of
@@ -27,10 +26,8 @@ from ..frontend.specialization import (
     RecordKey,
     Unusable,
     ValueKey,
-    content_of,
     follow,
     lifts,
-    member_key,
     ndarray_key,
     unwrapped,
 )
@@ -41,26 +38,22 @@ from ..types import (
     BufferViewHandle,
     DataType,
     FieldHandle,
-    MatrixType,
     StructFieldHandle,
-    StructType,
     TensorHandle,
     WriteCounter,
     dtype_of,
     i32,
     is_data_oriented,
     matrix_type,
-    u1,
 )
 from .alias_check import Back, Copied
-from .binding import bind, out_of_range, short, warn_of_dataclass
-from .foreign import foreign_array
-from .read_flags import read_flags_of
+from .binding import bind, number_of, out_of_range, short, warn_of_dataclass
 
 if TYPE_CHECKING:
+    from ..backends.array_memory import DeviceArray
     from ..backends.base import Device
 
-__all__ = ["Argument", "bind", "binding_value", "classify", "flat", "writes_of"]
+__all__ = ["Argument", "bind", "binding_value", "classify", "writes_of"]
 
 
 class Argument(NamedTuple):
@@ -125,6 +118,8 @@ def _classify(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
         return _any_array(call, param, value, name)
     if kind == "matrix" or kind == "struct":
         t = param.value_type(call.config)
+        from .flat_values import flat
+
         return Argument(t, tuple(flat(call.kernel, name, value, t)))
     if kind == "record":
         members = param.members()
@@ -138,7 +133,7 @@ def _classify(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument:
 
 
 def _scalar(call: _Call, name: str, given: Any, dtype: DataType) -> float | int:
-    value = _number(given, dtype)
+    value = number_of(given, dtype)
     if value is not None:
         return value
     where = f"({call.number},)" if "." not in name else name
@@ -148,96 +143,6 @@ def _scalar(call: _Call, name: str, given: Any, dtype: DataType) -> float | int:
         f"Argument {where} (type={given.__class__}) cannot be converted into required type {dtype}",
         kernel=call.kernel,
     )
-
-
-def _number(given: Any, dtype: DataType) -> float | int | None:
-    """``given`` as a number of type ``dtype``; None if it cannot be one."""
-    real = isinstance(given, float | np.floating)
-    whole = isinstance(given, int | np.integer | np.bool_)
-    value: Any = given
-    if not (real or whole):
-        return None
-    if dtype is u1:
-        return int(bool(value))
-    if dtype.is_real:
-        try:
-            with np.errstate(all="ignore"):
-                return float(dtype.np(float(value)))
-        except OverflowError:
-            return float("inf") if value > 0 else float("-inf")
-    if not whole:
-        return None
-    number = int(value)
-    return number if dtype.min <= number <= dtype.max else None
-
-
-def flat(kernel: str, name: str, value: Any, t: Any) -> list[Any]:
-    """The scalars of a vector, matrix or struct of (resolved) type ``t``, in order.
-
-    Vectors and matrices: a `Vector` or `Matrix`, nested lists or tuples, a NumPy array. Structs: a
-    struct or a dict with exactly the members.
-    """
-    if isinstance(t, DataType):
-        found = _number(value, t)
-        if found is None and isinstance(value, int | np.integer):
-            raise out_of_range(kernel, name, name, value, t)
-        if found is None:
-            raise QuadrantsRuntimeTypeError(
-                f"Argument {name} ({short(value)}) cannot be converted into required type {t}",
-                kernel=kernel,
-            )
-        return [found]
-    if isinstance(t, MatrixType):
-        return _flat_matrix(kernel, name, value, t)
-    assert isinstance(t, StructType)
-    members: Any = value
-    if not isinstance(value, dict):
-        to_dict = getattr(value, "to_dict", None)
-        members = to_dict() if callable(to_dict) else None
-    if not isinstance(members, dict) or set(cast("dict[str, Any]", members)) != set(t.members):
-        raise QuadrantsRuntimeTypeError(
-            f"Argument {name} ({short(value)}) cannot be converted into required type {t!r}",
-            kernel=kernel, hint=f"pass a value with the members {', '.join(t.members)}",
-        )  # fmt: skip
-    out: list[Any] = []
-    for key, member in t.members.items():
-        out += flat(kernel, f"{name}.{key}", members[key], member)
-    return out
-
-
-def _flat_matrix(kernel: str, name: str, value: Any, t: MatrixType) -> list[Any]:
-    rows: Any = value
-    for method in ("to_list", "tolist"):
-        convert = getattr(value, method, None)
-        if callable(convert):
-            rows = convert()
-            break
-    dtype = cast(DataType, t.dtype)
-    parts: list[Any] | None = None
-    if isinstance(rows, list | tuple) and len(cast("list[Any]", rows)) == t.shape[0]:
-        parts = list(cast("list[Any]", rows))
-        if len(t.shape) == 2:
-            inner = [r.to_list() if hasattr(r, "to_list") else r for r in parts]
-            inner = [r.tolist() if isinstance(r, np.ndarray) else r for r in inner]
-            fits = all(isinstance(r, list | tuple) and len(r) == t.shape[1] for r in inner)  # pyright: ignore[reportUnknownArgumentType]
-            parts = [x for r in inner for x in r] if fits else None
-    if parts is None:
-        kind = "vector" if len(t.shape) == 1 else "matrix"
-        raise QuadrantsRuntimeTypeError(
-            f"Argument {name} ({short(value)}) cannot be converted into a {kind} of shape "
-            f"{t.shape}", kernel=kernel, hint="pass a list, a tuple, a NumPy array or a qd.Vector "
-            "or qd.Matrix of that shape",
-        )  # fmt: skip
-    out = [_number(x, dtype) for x in parts]
-    if None in out:
-        first = parts[out.index(None)]
-        if isinstance(first, int | np.integer):
-            raise out_of_range(kernel, name, name, first, dtype)
-        raise QuadrantsRuntimeTypeError(
-            f"Argument {name} ({short(value)}) cannot be converted into required type {dtype}",
-            kernel=kernel,
-        )
-    return out
 
 
 # Objects
@@ -265,6 +170,8 @@ def _template(call: _Call, name: str, value: Any) -> Argument:
         warn_of_dataclass(call.kernel, name, type(value).__name__)
     if is_data_oriented(value) or _holds_arrays(value, call.array_class):
         return Argument(_instance(call, value), given=value)
+    from ..frontend.contents import content_of
+
     content = content_of(value)
     if content is not None:
         import copy
@@ -336,7 +243,11 @@ def _member_key(call: _Call, value: Any, lifted: bool) -> Any:
     if _holds_arrays(value, call.array_class) and not is_data_oriented(value):
         cls: Any = value.__class__
         return _record(call, cls, members_of(cls), value, cls.__name__)
-    return member_key(value) if lifted else value
+    if not lifted:
+        return value
+    from ..frontend.contents import member_key
+
+    return member_key(value)
 
 
 # Arrays
@@ -355,7 +266,11 @@ def _any_array(call: _Call, param: ParamDecl, value: Any, name: str) -> Argument
         plain = array if type(array) is np.ndarray else array.view(np.ndarray)
         return _numpy(param, plain, wanted, name)
     fields = isinstance(value, FieldHandle | StructFieldHandle)
-    foreign = None if fields else foreign_array(value, name, call.device)
+    foreign = None
+    if not fields:
+        from .foreign import foreign_array
+
+        foreign = foreign_array(value, name, call.device)
     if foreign is not None:
         found = _numpy(param, foreign.view, wanted, name, foreign.grad is not None)
         # A tensor on another device is a dense copy already.
@@ -434,7 +349,7 @@ def _numpy(
     if any(n > i32.max for n in value.shape):
         raise ValueError(f"Invalid argument {name}: an extent of {value.shape} is 2**31 or more")
     spec_key = ndarray_key(dtype, value.ndim - dims, has_grad, element)
-    if isinstance(value, DeviceArray) or (value.flags.c_contiguous and value.flags.aligned):
+    if not isinstance(value, np.ndarray) or (value.flags.c_contiguous and value.flags.aligned):
         return Argument(spec_key, value)
     if value.flags.f_contiguous and value.flags.aligned and not dims:  # in place: it may alias
         axes = tuple(range(value.ndim))[::-1]
@@ -476,6 +391,8 @@ def binding_value(
         inner = binding._replace(path=path)
         value, _ = binding_value(kernel, param, inner, argument, config, array_class, device)
         owner = binding.field if argument is None else follow(argument.given, path)
+        from .read_flags import read_flags_of
+
         return read_flags_of(owner, value), None
     if binding.field is not None:
         return binding.field.flat(), None
@@ -486,6 +403,8 @@ def binding_value(
     value = follow(argument.given, binding.path)
     call = _Call(kernel, binding.arg, config, array_class, device)
     if binding.part >= 0:
+        from .flat_values import flat
+
         return flat(kernel, param.name, value, binding.type)[binding.part], None
     if param.kind == "scalar":
         return _scalar(call, param.name, value, param.dtype), None

@@ -8,16 +8,27 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from ..errors import QuadrantsRuntimeTypeError, QuadrantsSyntaxError
+from ..types import DataType, u1
 
 if TYPE_CHECKING:
     from ..frontend.signature import KernelDecl
-    from ..types import DataType
 
-__all__ = ["MISSING", "bind", "out_of_range", "short", "short_number", "warn_of_dataclass"]
+__all__ = [
+    "MISSING", "bind", "number_of", "out_of_range", "short", "short_number", "torch_tensor",
+    "warn_of_dataclass",
+]  # fmt: skip
 
 MISSING: Final = object()
 """Stands for an argument that a call leaves out."""
+
+
+def torch_tensor(value: Any) -> bool:
+    """True if ``value`` is a torch tensor."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def bind(
@@ -89,3 +100,24 @@ def out_of_range(
         f"{dtype}, {dtype.min} to {dtype.max}", kernel=kernel,
         hint=f"qd.{dtype}(x) keeps the low bits of a number",
     )  # fmt: skip
+
+
+def number_of(given: Any, dtype: DataType) -> float | int | None:
+    """``given`` as a number of type ``dtype``; None if it cannot be one."""
+    real = isinstance(given, float | np.floating)
+    whole = isinstance(given, int | np.integer | np.bool_)
+    value: Any = given
+    if not (real or whole):
+        return None
+    if dtype is u1:
+        return int(bool(value))
+    if dtype.is_real:
+        try:
+            with np.errstate(all="ignore"):
+                return float(dtype.np(float(value)))
+        except OverflowError:
+            return float("inf") if value > 0 else float("-inf")
+    if not whole:
+        return None
+    number = int(value)
+    return number if dtype.min <= number <= dtype.max else None

@@ -16,12 +16,13 @@ import numpy as np
 
 from ..backends.array_memory import DeviceArray
 from ..named_tuple import NamedTuple
+from .binding import torch_tensor
 
 if TYPE_CHECKING:
     from ..backends.base import Device
 
 __all__ = [
-    "Foreign", "foreign_array", "is_foreign", "numpy_of_tensor", "on_device", "torch_tensor",
+    "Foreign", "foreign_array", "is_foreign", "numpy_of_tensor", "on_device",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -58,12 +59,6 @@ class Foreign(NamedTuple):
             torch = sys.modules["torch"]
             with torch.no_grad():
                 self.back.copy_(torch.from_numpy(self.view))
-
-
-def torch_tensor(value: Any) -> bool:
-    """True if ``value`` is a torch tensor."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
 
 
 def on_device(value: Any, device: Device) -> bool:

@@ -22,16 +22,14 @@ from ..backends.base import Device, program_ended
 from ..config import CompileConfig
 from ..errors import AdStackOverflowError, NoGradientsError, QuadrantsRuntimeError
 from ..frontend.specialization import InstanceKey, RecordKey
-from ..types import DataType
+from ..types import DataType, array_class
 from . import args as arguments
 from .alias_check import Back, check_writable, share_copies
-from .binding import MISSING
+from .binding import MISSING, torch_tensor
 from .compile import Compiled, CompileRequest
-from .foreign import torch_tensor
 from .observed import Observed
 from .obtain import code_ahead
 from .program import Program, chaining, current
-from .status import check_device_arrays, label_of
 from .variant import Maker, Variant
 
 if TYPE_CHECKING:
@@ -94,17 +92,19 @@ class Launchers:
     observed: observations of the last launch; kernels of one class share it. lock: `chaining`.
     """
 
-    def __init__(
-        self, decl: KernelDecl, array_class: type, maker: Maker, observed: Observed | None = None
-    ) -> None:
-        """array_class: of ndarrays. maker: returns the function that makes a result."""
+    def __init__(self, decl: KernelDecl, maker: Maker, observed: Observed | None = None) -> None:
+        """maker: returns the function that makes a result."""
         self.decl: Final = decl
-        self.array_class: Final = array_class
         self.maker: Final = maker
         self.observed: Final = observed or Observed()
         self.lock: Final = chaining
         self._orders: Final[dict[tuple[int | str, ...], list[str]]] = {}
         self._compiled: _Compiled | None = None
+
+    @property
+    def array_class(self) -> type:
+        """That of ndarrays, or one without objects while there are none."""
+        return array_class()
 
     @property
     def program(self) -> Program | None:
@@ -253,8 +253,9 @@ class Launchers:
         """
         compiled = self._known()
         variant, found, args = self._find(compiled, args)
-        # A stub accepts torch tensors only if it was made from a call with them.
-        kind = variant, stream, tuple([torch_tensor(a) for a in args])
+        # A stub accepts torch tensors only if it was made from a call with them, and ndarrays only
+        # if there were any.
+        kind = variant, stream, tuple([torch_tensor(a) for a in args]), array_class()
         late = compiled.chained.get(kind)
         if late is not None:
             late.needed(args)
@@ -281,7 +282,7 @@ class Launchers:
         """Put a stub for a kind of calls at the head of the kernel's chain."""
         from .stub import LateStub
 
-        variant, stream, _ = kind
+        variant, stream, *_ = kind
         objects = any(isinstance(k, RecordKey | InstanceKey) for k in variant.spec_keys)
         while compiled is self._compiled and kind not in compiled.chained:
             hot = kernel._hot  # pyright: ignore[reportPrivateUsage]
@@ -331,11 +332,15 @@ class Launchers:
         found = self.classify(args, compiled.program)
         variant = self._variant(compiled, found)
         if self.decl.options.graph:
+            from .status import check_device_arrays
+
             check_device_arrays(self.decl.name, variant.compiled, args)
         return variant, found, args
 
     def resume(self, args: tuple[Any, ...], from_checkpoint: Any) -> Any:
         """Launch with any arguments, starting at a checkpoint."""
+        from .status import label_of
+
         variant, found, _ = self._find(self._known(), args)
         labels = variant.executable.meta.labels
         return self.launch(variant, found, label_of(self.decl.name, labels, from_checkpoint))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir import Param
 from ..types import WriteCounter
-from .foreign import foreign_array, numpy_of_tensor, torch_tensor
+from .binding import torch_tensor
 from .program import current
 
 __all__ = [
@@ -49,6 +49,8 @@ def memory_of(array: Any) -> Any:
         return given if given.flags.c_contiguous else given.T
     if not torch_tensor(array):
         return array._live()
+    from .foreign import foreign_array, numpy_of_tensor
+
     if array.device.type == "cpu":
         return numpy_of_tensor(array)
     found = foreign_array(array, device=current().device)

@@ -12,7 +12,7 @@ import numpy as np
 from .. import logs as log
 from ..errors import QuadrantsRuntimeError
 from ..frontend.specialization import follow, unwrapped
-from .foreign import torch_tensor
+from .binding import torch_tensor
 
 if TYPE_CHECKING:
     from ..backends.base import KernelMeta

@@ -102,7 +102,7 @@ class LateStub:
     """
 
     def __init__(self, owner: Launchers, kind: tuple[Any, ...], miss: Callable[..., Any]) -> None:
-        """kind: variant, stream, and which arguments are torch tensors."""
+        """kind: see `Launchers.call`; variant and stream come first."""
         self._owner: Final = owner
         self._kind: Final = kind
         self._left = _LATE
@@ -121,7 +121,7 @@ class LateStub:
     def make(self, args: tuple[Any, ...]) -> Callable[..., Any]:
         """Make the stub for the kind of a call; returns ``miss`` if there cannot be one."""
         self._made = True
-        variant, stream, _ = self._kind
+        variant, stream, *_ = self._kind
         made = launch_stub(self._owner, variant, args, self._launch, stream)
         self._launch = made or self._launch
         return self._launch

@@ -24,18 +24,14 @@ from ..frontend.specialization import (
     RecordKey,
     Used,
     ValueKey,
-    contents_of,
     follow,
     ndarray_key,
-    same,
 )
 from ..ir import Param
 from ..named_tuple import NamedTuple
 from ..types import CompoundType, DataType, StructType, TensorHandle, flat_names
 from .alias_check import ArrayNames, alias_tests
-from .args import flat
-from .binding import MISSING
-from .foreign import on_device, torch_tensor
+from .binding import MISSING, torch_tensor
 from .reading import DATA_OFFSET, FAST_ADDRESS, UNSEEN, slow_address, wrong_order
 
 if TYPE_CHECKING:
@@ -105,7 +101,7 @@ class Checks:
         names.update({
             "MISSING": MISSING, "Ndarray": owner.array_class, "ndarray": np.ndarray,
             "address_at": ctypes.c_void_p.from_address, "slow_address": slow_address,
-            "UNSEEN": UNSEEN, "Tensor": TensorHandle, "flat": flat, "same": same,
+            "UNSEEN": UNSEEN, "Tensor": TensorHandle,
             "kernel": owner.decl.name, "prod": math.prod,
         })  # fmt: skip
 
@@ -173,14 +169,18 @@ class Checks:
                 self._guard(f"{name} is not {self.constant('I', spec_key.reference)}()")
             return
         if isinstance(spec_key, ValueKey):
+            from ..frontend.contents import contents_of
+
             known = self.constant("T", spec_key.content)
             self._guard(f"{self.constant('F', contents_of)}({name}) != {known}")
             return
         known = self.constant("T", spec_key)
         test = f"{name} is not {known}"
         if type(spec_key).__eq__ is not object.__eq__ and spec_key is not None:
-            kind = self.constant("C", spec_key.__class__)
-            test += f" and ({name}.__class__ is not {kind} or not same({name}, {known}))"
+            from ..frontend.contents import same
+
+            kind, alike = self.constant("C", spec_key.__class__), self.constant("F", same)
+            test += f" and ({name}.__class__ is not {kind} or not {alike}({name}, {known}))"
         self.lines.add(
             f"if {name} is not {known}:",
             f"    if isinstance({name}, Tensor): {name} = {name}._unwrap()",
@@ -223,7 +223,10 @@ class Checks:
         if all(dtype.bits > 1 for _, dtype in flat_names(binding.type, "")):
             values = self._parts(name, binding.type)
         else:  # anything is true or false: the slow path looks closer
-            values = [f"*flat(kernel, '', {name}, {self.constant('V', binding.type)})"]
+            from .flat_values import flat
+
+            numbers = self.constant("F", flat)
+            values = [f"*{numbers}(kernel, '', {name}, {self.constant('V', binding.type)})"]
         self.lines.add("pass")
         self.lines = lines
         self.lines.add(f"except Exception: return slow({self.again})")
@@ -332,6 +335,8 @@ class Checks:
         seen = follow(self.args[binding.arg], binding.path)
         if not torch_tensor(seen):
             return False
+        from .foreign import on_device
+
         device = self.variant.program.device
         if self._on_host and seen.device.type == "cpu":
             elsewhere = f"not {name}.is_cpu"

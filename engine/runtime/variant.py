@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..backends.base import Executable
 from ..errors import AdStackOverflowError
-from ..frontend.specialization import RecordKey, same
+from ..frontend.specialization import RecordKey
 from . import args as arguments
 from .alias_check import overlap
 from .compile import Compiled, CompileRequest
 from .obtain import obtain
 from .program import Program
-from .status import GraphStatus, status, warn_of_host_loops
 
 if TYPE_CHECKING:
     from ..backends.base import KernelMeta
     from ..frontend.signature import KernelDecl
     from .nan_checks import Kept
+    from .status import GraphStatus
 
 __all__ = ["Maker", "Variant"]
 
@@ -50,7 +50,11 @@ class Variant:
         self.compiled: Final = (
             of.overlapping() if of else obtain(program, self._request, found, ahead=ahead)
         )
-        warn_of_host_loops(program.backend.name, self.compiled.executable.meta)
+        meta = self.compiled.executable.meta
+        if meta.graph:
+            from .status import warn_of_host_loops
+
+            warn_of_host_loops(program.backend.name, meta)
         self.makes_result: Final = maker(decl.result_types(program.config))
         self.tally: Final = of.tally if of else self.compiled.tally
         self._overlapping: Compiled | None = None
@@ -87,9 +91,17 @@ class Variant:
             if isinstance(mine, RecordKey):
                 if not isinstance(other, RecordKey) or other.cls is not mine.cls:
                     return False
-            elif not same(mine, other):
-                return False
-        return all(used.still(spec_keys) for used in self.compiled.plan.used)
+            elif mine is not other:
+                from ..frontend.contents import same
+
+                if not same(mine, other):
+                    return False
+        used = self.compiled.plan.used
+        if not used:
+            return True
+        from ..frontend.contents import still_has
+
+        return all(still_has(one, spec_keys) for one in used)
 
     def run(
         self, values: Sequence[Any], sources: Sequence[Any] = (), resume: int = 0, stream: int = 0
@@ -175,4 +187,6 @@ class Variant:
 
     def status(self, yielded: int) -> GraphStatus:
         """The result of a call of a kernel with checkpoints."""
+        from .status import status
+
         return status(self._decl, self.executable.meta.labels, yielded)

@@ -16,7 +16,7 @@ from .write_counter import WriteCounter
 
 __all__ = [
     "BUILDER", "DATA_ORIENTED", "ArrayHandle", "BufferViewHandle", "FieldHandle", "NodeHandle",
-    "StructFieldHandle", "TensorHandle", "is_data_oriented",
+    "StructFieldHandle", "TensorHandle", "array_class", "is_data_oriented", "set_array_class",
 ]  # fmt: skip
 
 BUILDER: Final = "_qd_matrix_builder"
@@ -125,6 +125,20 @@ class ArrayHandle:
     """An ndarray."""
 
     __slots__ = ()
+
+
+_array_class: type = ArrayHandle
+
+
+def array_class() -> type:
+    """The class of all ndarrays; while its module is not imported, one without objects."""
+    return _array_class
+
+
+def set_array_class(cls: type) -> None:
+    """Note the class of all ndarrays."""
+    global _array_class
+    _array_class = cls
 
 
 class BufferViewHandle:

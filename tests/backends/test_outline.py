@@ -103,6 +103,7 @@ def moved(monkeypatch):
     names = []
     for name, value in (("_LARGE", 0), ("_MOST", 14), ("_LEAST", 1), ("_LOOP", 1)):
         monkeypatch.setattr(outline, name, value)
+    monkeypatch.setattr(llvm_kernel, "_SMALL", 0)
     real = outline.outline
 
     def seen(*args):
@@ -110,7 +111,7 @@ def moved(monkeypatch):
         names.extend(args[0] for _ in found.parts)
         return found
 
-    monkeypatch.setattr(llvm_kernel, "outline", seen)
+    monkeypatch.setattr(outline, "outline", seen)
     yield names
     IN_PROCESS.clear()
 

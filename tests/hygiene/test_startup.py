@@ -185,20 +185,30 @@ def test_a_kernel_known_by_its_ir_loads_no_passes(tmp_path):
 
 FIRST = """
 import json, sys
+import numpy as np
 from qd_studio import engine as qd
 from kernels import scale
 
 qd.init(arch=qd.cpu, offline_cache=False)
-x = qd.ndarray(qd.f32, 8)
-scale(x, 2.0)
+scale(np.zeros(8, np.float32), 2.0)
 print(json.dumps(sorted(sys.modules)))
 """
 
 OF_OTHER_KERNELS = {
-    "backends.llvm.lines", "backends.llvm.remarks", "frontend.blocks",
-    "frontend.checkpoints", "frontend.gradients", "frontend.graphs", "frontend.printing",
-    "passes.insert_nan_checks", "passes.map_to_grid", "passes.subgroup_reduce",
-    "passes.tensor_products", "passes.tile_products",
+    "analysis.cfg", "analysis.dataflow", "backends.array_memory", "backends.llvm.atomics",
+    "backends.llvm.dialect", "backends.llvm.effects", "backends.llvm.helpers",
+    "backends.llvm.lines", "backends.llvm.mathematics", "backends.llvm.outline",
+    "backends.llvm.regions", "backends.llvm.remarks", "backends.llvm.stacks", "backends.streams",
+    "cache.folder", "cache.last_run", "frontend.blocks", "frontend.checkpoints",
+    "frontend.computed", "frontend.contents", "frontend.conversion", "frontend.gradients",
+    "frontend.graphs", "frontend.matrices", "frontend.printing", "frontend.purity",
+    "frontend.records", "frontend.regions", "frontend.view_ranges", "ir.printer", "lang.ndarray",
+    "passes.cfg_optimization", "passes.demote_operations", "passes.index_set_splitting",
+    "passes.insert_nan_checks", "passes.instruments", "passes.map_to_grid", "passes.rules.logic",
+    "passes.rules.power", "passes.shared_tasks", "passes.simplify", "passes.split_blocked_axes",
+    "passes.stage_shared", "passes.subgroup_reduce", "passes.tensor_products",
+    "passes.tile_iterations", "passes.tile_products", "passes.unreachable_code_elimination",
+    "runtime.foreign", "runtime.status",
 }  # fmt: skip
 
 
@@ -215,3 +225,38 @@ def test_a_first_kernel_loads_nothing_for_others(tmp_path):
     assert "qd_studio.engine.passes.offload" in loaded
     unwanted = {f"qd_studio.engine.{name}" for name in OF_OTHER_KERNELS} | {"llvmlite.ir"}
     assert not loaded & unwanted
+
+
+NUMPY = """
+import json, sys
+import numpy as np
+from qd_studio import engine as qd
+from kernels import scale
+
+qd.init(arch=qd.cpu, offline_cache=False)
+x = np.ones(8, np.float32)
+for _ in range(20):
+    scale(x, 2.0)
+loaded = "qd_studio.engine.lang.ndarray" in sys.modules
+before = len(scale.launchers._compiled.chained)
+y = qd.ndarray(qd.f32, 8)
+y.fill(1)
+for _ in range(20):
+    scale(y, 2.0)
+    scale(x, 2.0)
+z = scale.launchers._compiled
+print(json.dumps([loaded, before, len(z.chained), float(x[0]), float(y[0])]))
+"""
+
+
+def test_launches_with_numpy_arrays_load_no_ndarrays(tmp_path):
+    """Their stubs know no ndarrays; the first ndarray makes new ones."""
+    (tmp_path / "kernels.py").write_text(KERNELS.format(decorator="qd.kernel").replace(
+        "qd.sqrt(x[i]) * a + 1.0", "x[i] + a"
+    ))  # fmt: skip
+    (tmp_path / "program.py").write_text(NUMPY)
+    command = [sys.executable, "-W", "error", str(tmp_path / "program.py")]
+    environment = os.environ | {"QD_TIERED": "off"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == [False, 1, 2, 81.0, 41.0]

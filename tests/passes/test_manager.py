@@ -14,7 +14,7 @@ from qd_studio.engine.errors import (
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir import parse, to_text, walk
 from qd_studio.engine.passes import registry
-from qd_studio.engine.passes.needs import NEEDS
+from qd_studio.engine.passes.needs import CHECKS, NEEDS
 from qd_studio.engine.pipeline_kind import PipelineKind
 
 from .qdir import all_cases, run_passes
@@ -353,6 +353,38 @@ def test_without_what_it_needs_a_pass_changes_and_says_nothing(name):
             assert to_text(func) == to_text(parse(case.source)), str(case)
             tried += 1
     assert tried > 100
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_a_pass_that_has_nothing_to_do_is_not_loaded(name):
+    """Its check says so before; and of what it does something to, that there is something."""
+    skipped = changed = 0
+    for case in all_cases():
+        func = parse(case.source)
+        cx = passes.PassCx(func, CompileConfig().replace(**case.config))
+        cx.kind = CPU
+        if name in case.run and not case.error:
+            for before in case.run[: case.run.index(name)]:
+                cx.run_pass(before)
+        if func.callees or (not func.tasks() and passes.get(name).per_task):
+            continue
+        text = to_text(func)
+        if not CHECKS[name](cx):
+            assert not cx.run_pass(name)
+            assert to_text(func) == text, str(case)
+            skipped += 1
+        elif cx.run_pass(name):
+            changed += 1
+    assert skipped > 20
+    assert changed > 1
+
+
+def test_a_check_is_asked_of_passes_that_are_not_loaded(monkeypatch):
+    monkeypatch.setitem(CHECKS, "extract_constant", lambda cx: False)
+    passes.get("extract_constant")
+    for loaded in (True, False):
+        monkeypatch.setattr(registry, "is_loaded", lambda name, loaded=loaded: loaded)
+        assert passes.PassCx(kernel(), CompileConfig()).run_pass("extract_constant") == loaded
 
 
 TASKS = """kernel k() stage=offloaded {

@@ -10,7 +10,7 @@ from qd_studio.engine.frontend.build import build
 from qd_studio.engine.frontend.specialization import NdarrayKey
 from qd_studio.engine.ir import all_ops
 from qd_studio.engine.ir import codes as C
-from qd_studio.engine.passes import tile_iterations
+from qd_studio.engine.passes import needs, tile_iterations
 from qd_studio.engine.pipeline_kind import PipelineKind
 from qd_studio.engine.types import dtype_of
 
@@ -80,8 +80,9 @@ def test_tiles_leave_what_the_loop_leaves(body, dtype, least, monkeypatch):
 
 @pytest.mark.parametrize("body", BODIES)
 def test_interpreter_runs_the_tiles(body, monkeypatch):
-    for name, value in {"_STREAMED": 0, "_SHORTEST": 8, "_ALONG": 16, "_MOST_ACROSS": 8}.items():
+    for name, value in {"_STREAMED": 0, "SHORTEST": 8, "_ALONG": 16, "_MOST_ACROSS": 8}.items():
         monkeypatch.setattr(tile_iterations, name, value)
+    monkeypatch.setattr(needs, "SHORTEST", 8)
     found, wanted = arrays(21, 39, "float32"), arrays(21, 39, "float32")
     kernel = qd.kernel(body)
     keys = tuple([NdarrayKey(dtype_of(a.dtype), 2, False) for a in found])

@@ -25,12 +25,9 @@ from ...named_tuple import NamedTuple
 from ...passes.shared_tasks import ALIKE
 from ...types import f32, f64, i32
 from .emitter import Emitter, ModuleState
-from .text import VALUE, constant
+from .text import NUMBER, VALUE, constant
 
-__all__ = ["NUMBER", "Described", "Marked", "Pattern", "Shared", "describe"]
-
-NUMBER: Final = "%qd.number"
-"""The name of a number that first-tier code loads, before its place."""
+__all__ = ["Described", "Pattern", "Shared", "describe"]
 
 _MOST: Final = 500
 """Ops of a task that is described: larger ones are few."""
@@ -58,9 +55,13 @@ class Described(NamedTuple):
     ids: list[int]
     numbers: list[Op]
 
-    def marks(self) -> dict[Op, str]:
-        """A mark for each of the numbers."""
-        return {op: f"\x01{i}\x02" for i, op in enumerate(self.numbers)}
+    def emitter(self, state: ModuleState, read_only: tuple[int, ...]) -> Emitter:
+        """An emitter of the task that writes a mark for each of the numbers."""
+        return _Marked(state, read_only, {op: f"\x01{i}\x02" for i, op in enumerate(self.numbers)})
+
+    def pattern(self, body: Emitter, name: str) -> Pattern:
+        """The text of the task and of others like it. body: its `emitter`; name: of the task."""
+        return Pattern(self, body, name)
 
     def texts(self) -> list[str]:
         """The numbers as operands."""
@@ -115,7 +116,7 @@ def _inside_addresses(ops: list[Op], codes: bytes) -> set[Op]:
     return found
 
 
-class Marked(Emitter):
+class _Marked(Emitter):
     """Emits a task with marks in the place of its numbers."""
 
     def __init__(
@@ -125,11 +126,11 @@ class Marked(Emitter):
         self.marks: Final = marks
 
 
-def _const(e: Marked, op: Op) -> None:
+def _const(e: _Marked, op: Op) -> None:
     e.v[op.id] = e.marks.get(op) or constant(op.attr, op.type)
 
 
-Marked.table = [_const if code == C.CONST else row for code, row in enumerate(Emitter.table)]
+_Marked.table = [_const if code == C.CONST else row for code, row in enumerate(Emitter.table)]
 
 
 class Shared(NamedTuple):

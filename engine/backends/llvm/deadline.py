@@ -32,9 +32,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..kernarg.abi import LATE
-from .alike import NUMBER, Shared
+from .text import NUMBER
 
 if TYPE_CHECKING:
+    from .alike import Shared
     from .kernel import KernelText, TaskBody
 
 __all__ = ["quick", "with_deadline"]
@@ -120,7 +121,7 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
     return "\n".join(out)
 
 
-_Shared = dict[str, tuple[Shared, tuple[str, ...]]]
+_Shared = dict[str, tuple["Shared", tuple[str, ...]]]
 """By task that shares its code: that code, and its numbers; see `alike`."""
 
 

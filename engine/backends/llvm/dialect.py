@@ -23,18 +23,18 @@ front of an operand completes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...ir import codes as C
 from ...types import Type
-from .text import FAST
+from .text import FAST, declared_call
 
 if TYPE_CHECKING:
     from ...ir import Op
-    from .emitter import Emitter, Slot
+    from .emitter import Slot
     from .gpu_emitter import GpuEmitter, GpuState
 
-__all__ = ["LIBRARY", "ORDERED", "Dialect", "declared_call"]
+__all__ = ["LIBRARY", "Dialect", "declared_call"]
 
 LIBRARY: dict[int, str] = {
     code: C.NAME[code]
@@ -42,18 +42,6 @@ LIBRARY: dict[int, str] = {
     if C.LIBM[code] and code not in (C.SQRT, C.FLOOR, C.CEIL, C.ROUND)
 } | {C.MOD: "fmod"}
 """Mathematics that processors have no instructions for, by the names of C."""
-
-
-def declared_call(e: Emitter, name: str, result: str, args: str, attributes: str = "") -> str:
-    """The text of a call of ``name``, which the module declares from now on."""
-    if name not in e.state.declares:
-        types = ", ".join([arg.rpartition(" ")[0] for arg in args.split(", ") if arg])
-        e.state.declares[name] = f"declare {result} {name}({types}){attributes}"
-    return f"call {result} {name}({args})"
-
-
-ORDERED: Final = 'call void asm sideeffect "", "~{memory}"()'
-"""No instruction; memory is accessed either before or after it."""
 
 
 class Dialect:

@@ -12,20 +12,19 @@ What the text relies on LLVM for, and what it does itself to help it:
   address plus a constant, which is what lets a loop use vector instructions.
 * A loop whose index is only used in addresses counts in 64 bits. Other loops count in 32, as wide
   as the values that are computed from the index, and extend for addresses.
-* An address is formed in two steps, the row and the place in it: the first is then invariant in
-  the innermost loop as a whole.
+* An address is formed in two steps, row and place: the first is invariant in the innermost loop.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 from weakref import ref
 
+from ...analysis.alias import apart
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
 from ...named_tuple import NamedTuple
-from ...passes.strides import apart
 from ...types import Type
 from ..base import AssertSite, PrintSite
 from ..index_sums import is_index_sum
@@ -33,11 +32,13 @@ from ..kernarg import abi
 from ..statements import Statements, full_table
 from .control import CONTROL_OPS, Counter
 from .hints import loop_hint
+from .later import STACK_OPS
 from .memory_ops import MEMORY_OPS, memset
-from .outline import Groups
 from .scalars import SCALAR
-from .stacks import STACK_OPS, TaskStacks
 from .text import FAST, SIZE, VALUE, name_of, names_of
+
+if TYPE_CHECKING:
+    from .stacks import TaskStacks
 
 __all__ = ["Emitter", "ModuleState", "Slot"]
 
@@ -238,7 +239,7 @@ class Emitter(Statements):
         self._names: dict[int, int] = {}
         self._labels = 0
         self.stops: Final[list[tuple[int, int]]] = []
-        self.groups: Groups = {}
+        self.groups: dict[Block, list[tuple[int, int]]] = {}
         self.spans: Final[list[tuple[int, int]]] = []
         """Lines of the groups that `outline` may move."""
         self.loops: list[tuple[str, str]] = []
@@ -407,8 +408,7 @@ class Emitter(Statements):
         return f"%arg.{number}"
 
     def passed(self) -> list[str]:
-        """The operands that calls of real functions pass after the argument buffer, before user
-        arguments."""
+        """Operands of calls of real functions between the argument buffer and user arguments."""
         return []
 
     def param(self, name: str, ty: str, offset: int, attributes: str = "") -> str:

@@ -17,13 +17,14 @@ from ...ir import codes as C
 from ...ir.semantics import ATOMIC_OPERATION
 from ...types import DataType, Type, f16, f32, u1
 from ..base import PrintSite
-from .control import CONTROL_OPS, as_slot
-from .dialect import LIBRARY, ORDERED
+from .control import CONTROL_OPS
+from .dialect import LIBRARY
+from .effects import as_slot
 from .memory_ops import MEMORY_OPS, array_alloca, in_memory, note_written
 from .scalars import SCALAR, combine, convert
 from .schedule import shared_loop
 from .subgroups import SUBGROUP_OPS
-from .text import MEMORY, SIZE, VALUE, zero
+from .text import MEMORY, ORDERED, SIZE, VALUE, zero
 
 if TYPE_CHECKING:
     from .gpu_emitter import GpuEmitter

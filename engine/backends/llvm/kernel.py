@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...ir import Block, Callee, Func, Op, walk
 from ...ir import codes as C
@@ -27,15 +27,13 @@ from ..base import KernelMeta, TaskMeta
 from ..flow import flow_of, labels_of, repeats, task_meta
 from ..index_sums import narrow_in_addresses, only_in_addresses
 from ..kernarg import abi
-from .alike import Marked, Pattern, Shared, describe
 from .control import Counter, nest
 from .emitter import Emitter, ModuleState, Slot
-from .helpers import helper_text
 from .memory_ops import memset
-from .outline import groups, outline
-from .regions import graph_region, no_yield
-from .stacks import TaskStacks, begin_rows, reset_claims
 from .text import PLAIN, SIZE, VALUE, name_of, result_of
+
+if TYPE_CHECKING:
+    from .alike import Described, Pattern, Shared
 
 __all__ = ["KernelText", "TaskBody", "lower_kernel"]
 
@@ -76,6 +74,8 @@ _WIDTH: Final = '"prefer-vector-width"'
 _MANY: Final = 16
 """Tasks of a kernel in which it is worth to look for tasks that are alike."""
 _OWN: Final = "own"
+_SMALL: Final = 500
+"""Operations of a task that `outline` never cuts."""
 
 
 class _Module:
@@ -151,6 +151,8 @@ class _Kernel:
             if op.code == C.OFFLOADED:
                 self.task(numbers[op], op)
             elif op.code == C.GRAPH_REGION:
+                from .regions import graph_region
+
                 self.known.clear()  # what is known in a region holds in it alone
                 graph_region(self.entry, op, bool(self.labels), lambda b: self.root(b, numbers))
                 self.known.clear()
@@ -173,6 +175,8 @@ class _Kernel:
         entry.op_id = op.id
         area = self.state.areas[index]
         if area is not None and area.claims >= 0:
+            from .stacks import reset_claims
+
             reset_claims(entry, area, self.state.threads)
         if code.chunked:
             self._run_chunks(op, code.meta.name)
@@ -224,42 +228,49 @@ class _Kernel:
 
     def _text(self, index: int, op: Op, name: str, chunked: bool) -> _BodyText:
         """The text of a task's body."""
-        like = describe(op) if chunked and self.many else None
+        like: Described | None = None
+        if chunked and self.many:
+            from .alike import describe
+
+            like = describe(op)
         if like is not None and like.key in self.patterns:
             found = self.patterns[like.key]
             if found is None:
-                marked = self._emitted(index, op, chunked, like.marks())
-                found = self.patterns[like.key] = Pattern(like, marked, name)
+                marked = self._emitted(index, op, chunked, like)
+                found = self.patterns[like.key] = like.pattern(marked, name)
             if not isinstance(found, str):
                 return _BodyText(found.body, *found.lines(like), found.shared, tuple(like.texts()))
         properties = len(self.state.properties)
         body = self._emitted(index, op, chunked)
         if like is not None:
-            # Properties of loops have numbers of their own.
-            own = len(self.state.properties) > properties or bool(body.spans)
+            own = len(self.state.properties) > properties or bool(body.spans)  # have own numbers
             self.patterns[like.key] = _OWN if own else None
         return _BodyText(body, body.head, body.lines, body.ids)
 
-    def _emitted(
-        self, index: int, op: Op, chunked: bool, marks: dict[Op, str] | None = None
-    ) -> Emitter:
-        """The emitter of a task's body, once it has run. marks: see `alike`."""
+    def _emitted(self, index: int, op: Op, chunked: bool, like: Described | None = None) -> Emitter:
+        """The emitter of a task's body, once it has run. like: if that is to be its pattern."""
         ops = walk(op.regions[1])
-        if marks is None:
+        if like is None:
             calls = C.CALL in [x.code for x in ops]
             body = Emitter(self.state, read_only=op.attr.read_only, calls=calls)
         else:
-            body = Marked(self.state, op.attr.read_only, marks)
+            body = like.emitter(self.state, op.attr.read_only)
         area = self.state.areas[index]
         if area is not None:
+            from .stacks import TaskStacks
+
             body.stacks = TaskStacks(index, op, area, "%thread" if chunked else "0")
-        else:
+        elif len(ops) > _SMALL:
+            from .outline import groups
+
             body.groups = groups(op.regions[1], ops)
         self._body(body, op, ops, chunked)
         return body
 
     def _outline(self, body: Emitter, name: str, params: list[str]) -> None:
         """Move groups of the statements of a very large task into functions of their own."""
+        from .outline import outline
+
         declared = {name: text for text, _, name in (param.rpartition(" %") for param in params)}
         text = body.lines, body.ids, body.head
         found = outline(name, declared, text, body.stops, body.spans)
@@ -280,6 +291,8 @@ class _Kernel:
         body.op_id = op.id
         body.unused, body.narrow = only_in_addresses(ops), narrow_in_addresses(ops)
         if body.stacks is not None:
+            from .stacks import begin_rows
+
             begin_rows(body)
         if chunked:
             wide = body.value("sext i32 %chunk to i64")
@@ -388,6 +401,8 @@ class _Kernel:
         module.add([*head, *entry.head])
         module.add(entry.lines, entry.ids, entry.stops)
         if self.labels:
+            from .regions import no_yield
+
             module.add(no_yield())
         module.add([f"  ret i32 {abi.DONE}"])
         if state.fails:
@@ -444,6 +459,8 @@ class _Kernel:
     def _tail(self, module: _Module) -> None:
         state = self.state
         for name in state.helpers:
+            from .helpers import helper_text
+
             text, needs = helper_text(name)
             module.add(["", *text.splitlines()])
             for line in needs:
@@ -463,9 +480,8 @@ def _wide(task: Op) -> str:
 
     LLVM avoids them on processors that run slower after such an instruction.
     """
-    ops = walk(task.regions[1])
-    straight = [op.attr.straight for op in ops if op.code == C.RANGE_FOR]
-    return f' {_WIDTH}="512"' if any(straight) else ""
+    loops = [op for op in walk(task.regions[1]) if op.code == C.RANGE_FOR]
+    return f' {_WIDTH}="512"' if any(loop.attr.straight for loop in loops) else ""
 
 
 def lower_kernel(

@@ -33,7 +33,6 @@ from typing import Final
 
 from ...ir import Block, Func, Op, walk
 from ...ir import codes as C
-from ...passes.strides import access
 from .hints import SCALAR, loop_hint
 from .toolchain import Pipeline
 
@@ -161,6 +160,8 @@ def _suits_vectors(loop: Op) -> bool:
     axis = (loop.attr.axes or range(len(loop.args) // 2))[-1]
     if loop_hint(loop, axis, [], 1) == SCALAR:
         return False
+    from ...passes.strides import access
+
     for op in ops:
         if op.code == C.GLOBAL_LOAD or op.code == C.GLOBAL_STORE:
             found = access(loop, axis, op.args[0])

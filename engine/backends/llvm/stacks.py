@@ -41,7 +41,7 @@ from .text import MEMORY, SIZE, zero
 if TYPE_CHECKING:
     from .emitter import Emitter
 
-__all__ = ["STACK_OPS", "TaskStacks", "begin_rows", "reset_claims"]
+__all__ = ["OPS", "TaskStacks", "begin_rows", "reset_claims"]
 
 
 class TaskStacks:
@@ -248,7 +248,7 @@ def _acc_adjoint(e: Emitter, op: Op) -> None:
     _put(e, total, t, _slot(e, stack, index, adjoint=True))
 
 
-STACK_OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
+OPS: Final[dict[int, Callable[[Emitter, Any], None]]] = {
     C.AD_STACK_ALLOCA: _alloca, C.AD_STACK_PUSH: _push, C.AD_STACK_POP: _pop,
     C.AD_STACK_LOAD_TOP: _load, C.AD_STACK_LOAD_TOP_ADJ: _load,
     C.AD_STACK_ACC_ADJOINT: _acc_adjoint, C.AD_STACK_CLAIM: _claim,

@@ -6,12 +6,15 @@ import math
 import re
 import struct
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...types import DataType, Type, f16, f32
 
-__all__ = ["FAST", "FTZ", "MEMORY", "PLAIN", "SIZE", "VALUE", "constant", "name_of", "names_of",
-           "result_of"]  # fmt: skip
+if TYPE_CHECKING:
+    from .emitter import Emitter
+
+__all__ = ["FAST", "FTZ", "MEMORY", "NUMBER", "ORDERED", "PLAIN", "SIZE", "VALUE", "constant",
+           "declared_call", "name_of", "names_of", "result_of"]  # fmt: skip
 
 _INTS: Final = {"u1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
                 "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}  # fmt: skip
@@ -30,6 +33,9 @@ _NAN_BITS: Final = {"f16": "0xH7E00", "f32": "0x7FF8000000000000", "f64": "0x7FF
 PLAIN: Final = "#0 {"
 """The end of the first line of a function that LLVM does not optimise: it runs once a launch, or a
 chunk."""
+
+NUMBER: Final = "%qd.number"
+"""The name, before its place, of a number that first-tier code of tasks that are alike loads."""
 
 FAST: Final = "reassoc nsz arcp contract afn "
 """All of LLVM's `fast` but nnan and ninf: with them an infinity or NaN that the compiler sees
@@ -96,3 +102,15 @@ def names_of(texts: Sequence[str]) -> list[str]:
         taken.add(name)
         names.append(name)
     return names
+
+
+def declared_call(e: Emitter, name: str, result: str, args: str, attributes: str = "") -> str:
+    """The text of a call of ``name``, which the module declares from now on."""
+    if name not in e.state.declares:
+        types = ", ".join([arg.rpartition(" ")[0] for arg in args.split(", ") if arg])
+        e.state.declares[name] = f"declare {result} {name}({types}){attributes}"
+    return f"call {result} {name}({args})"
+
+
+ORDERED: Final = 'call void asm sideeffect "", "~{memory}"()'
+"""No instruction; memory is accessed either before or after it."""

@@ -14,7 +14,7 @@ import numpy as np
 from ...errors import QuadrantsRuntimeError
 from ...frontend.specialization import unwrapped
 from ...runtime import program
-from ...runtime.foreign import torch_tensor
+from ...runtime.binding import torch_tensor
 from ..fields.builder import placed_fields
 from ..fields.make import ScalarField
 from ..fields.placed import Field

@@ -7,13 +7,12 @@ import operator
 from typing import Final
 
 from ...errors import QuadrantsTypeError
+from ..host import MAX_AXES
 
 __all__ = [
-    "MAX_AXES", "Axis", "Layout", "axes", "i", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "j",
+    "Axis", "Layout", "axes", "i", "ij", "ijk", "ijkl", "ijl", "ik", "ikl", "il", "j",
     "jk", "jkl", "jl", "k", "kl", "l",
 ]  # fmt: skip
-
-MAX_AXES: Final = 12
 
 
 class Layout(enum.Enum):

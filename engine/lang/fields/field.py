@@ -9,8 +9,8 @@ from typing import Any, cast
 from ...errors import QuadrantsRuntimeError, QuadrantsSyntaxError, QuadrantsTypeError
 from ...runtime import program
 from ...types import DataType, MatrixType, StructType
-from ..host import InvalidDataType, items_of, value_type
-from .axes import MAX_AXES, Layout, axes
+from ..host import MAX_AXES, InvalidDataType, items_of, value_type
+from .axes import Layout, axes
 from .builder import root
 from .make import MatrixField, ScalarField
 from .placed import Field

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from ...errors import QuadrantsRuntimeError, QuadrantsTypeError, QuadrantsUnsupportedError
 from ...types import NodeHandle, i32
-from ..host import items_of
-from .axes import MAX_AXES, Axis
+from ..host import MAX_AXES, items_of
+from .axes import Axis
 
 if TYPE_CHECKING:
     from .builder import FieldsBuilder

@@ -50,7 +50,7 @@ from ...types import (
     StructType,
     is_data_oriented,
 )
-from ..foreign import torch_tensor
+from ..binding import torch_tensor
 from .captures import ABSENT, LIVE, Modules, exact
 
 if TYPE_CHECKING:

@@ -34,7 +34,6 @@ from ...frontend.plain import (
     is_builtin,
 )  # fmt: skip
 from ...frontend.registry import INTRINSICS
-from ...frontend.specialization import content_of
 from ...types import CompoundType, DataType, MatrixType, NDArray, StructType, Template, TensorHandle
 from .records import has_structs, keep_text, kept_text
 
@@ -291,6 +290,8 @@ def _object(value: Any, modules: Modules) -> str:
         return _inlined(value, modules)
     if isinstance(value, Template | NDArray) or value is Template:
         return f"annotation {value!r}"
+    from ...frontend.contents import content_of
+
     content: Any = content_of(value)
     if content is not None:
         name = INTRINSICS.get(value.__class__)

@@ -39,7 +39,6 @@ from ...frontend.specialization import (
     Used,
     ValueKey,
     number_class,
-    same,
 )
 from ...named_tuple import NamedTuple
 from ...signals import of_signal_handler
@@ -145,6 +144,8 @@ def _own_text(value: Any, modules: Modules) -> str:
 
 
 def _agree(a: Plan, b: Plan) -> bool:
+    from ...frontend.contents import same
+
     return (
         a.bindings == b.bindings
         and [u[:2] for u in a.used] == [u[:2] for u in b.used]
