@@ -195,20 +195,22 @@ print(json.dumps(sorted(sys.modules)))
 """
 
 OF_OTHER_KERNELS = {
-    "analysis.cfg", "analysis.dataflow", "backends.array_memory", "backends.llvm.atomics",
-    "backends.llvm.dialect", "backends.llvm.effects", "backends.llvm.helpers",
-    "backends.llvm.lines", "backends.llvm.mathematics", "backends.llvm.outline",
-    "backends.llvm.regions", "backends.llvm.remarks", "backends.llvm.stacks", "backends.streams",
-    "cache.folder", "cache.last_run", "frontend.blocks", "frontend.checkpoints",
-    "frontend.computed", "frontend.contents", "frontend.conversion", "frontend.gradients",
-    "frontend.graphs", "frontend.matrices", "frontend.printing", "frontend.purity",
-    "frontend.records", "frontend.regions", "frontend.view_ranges", "ir.printer", "lang.ndarray",
-    "passes.cfg_optimization", "passes.demote_operations", "passes.index_set_splitting",
-    "passes.insert_nan_checks", "passes.instruments", "passes.map_to_grid", "passes.rules.logic",
-    "passes.rules.power", "passes.shared_tasks", "passes.simplify", "passes.split_blocked_axes",
-    "passes.stage_shared", "passes.subgroup_reduce", "passes.tensor_products",
-    "passes.tile_iterations", "passes.tile_products", "passes.unreachable_code_elimination",
-    "runtime.foreign", "runtime.status",
+    "analysis.cfg", "analysis.dataflow", "backends.array_memory", "backends.llvm.alike",
+    "backends.llvm.atomics", "backends.llvm.dialect", "backends.llvm.effects",
+    "backends.llvm.helpers", "backends.llvm.lines", "backends.llvm.mathematics",
+    "backends.llvm.outline", "backends.llvm.regions", "backends.llvm.remarks",
+    "backends.llvm.stacks", "backends.streams", "cache.folder", "cache.last_run", "frontend.blocks",
+    "frontend.checkpoints", "frontend.computed", "frontend.contents", "frontend.conversion",
+    "frontend.copies", "frontend.gradients", "frontend.graphs", "frontend.indexing",
+    "frontend.inline", "frontend.matrices", "frontend.picked", "frontend.printing",
+    "frontend.purity", "frontend.records", "frontend.regions", "frontend.view_ranges", "ir.printer",
+    "lang.ndarray", "passes.cfg_optimization", "passes.demote_operations",
+    "passes.index_set_splitting", "passes.insert_nan_checks", "passes.instruments",
+    "passes.map_to_grid", "passes.rules.logic", "passes.rules.power", "passes.shared_tasks",
+    "passes.simplify", "passes.split_blocked_axes", "passes.stage_shared", "passes.subgroup_reduce",
+    "passes.task_batches", "passes.tensor_products", "passes.tile_iterations",
+    "passes.tile_products", "passes.unreachable_code_elimination", "runtime.foreign",
+    "runtime.status",
 }  # fmt: skip
 
 

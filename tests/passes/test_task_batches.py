@@ -7,7 +7,7 @@ from qd_studio.engine.backends.cpu.backend import BACKEND
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
 from qd_studio.engine.frontend.specialization import ndarray_key
-from qd_studio.engine.passes import pipeline, task_batches
+from qd_studio.engine.passes import task_batches
 
 F32 = qd.types.ndarray(qd.f32, 1)
 I32 = qd.types.ndarray(qd.i32, 1)
@@ -57,15 +57,16 @@ def prepared(kernel):
 def test_the_ir_is_that_of_one_batch(kernel, batches, monkeypatch):
     qd.init(arch=qd.cpu)
     sizes = []
+    in_batches = task_batches.in_batches
 
     def counted(func, prepare):
         def one():
             sizes.append(len(func.tasks()))
             prepare()
 
-        task_batches.in_batches(func, one)
+        in_batches(func, one)
 
-    monkeypatch.setattr(pipeline, "in_batches", counted)
+    monkeypatch.setattr(task_batches, "in_batches", counted)
     monkeypatch.setattr(task_batches, "_OPS", 1 << 30)
     together = prepared(kernel)
     assert len(sizes) == 1
