@@ -74,7 +74,9 @@ def test_text_is_utf8_with_plain_line_ends():
 
 def test_no_file_is_too_long():
     folders = ("engine", "app", "tests", "sample_kernels", "benchmarks", "docs")
-    lengths = {relative(p): len(p.read_text(encoding="utf-8").splitlines()) for p in python_files(*folders)}
+    lengths = {
+        relative(p): len(p.read_text(encoding="utf-8").splitlines()) for p in python_files(*folders)
+    }
     long = {name: n for name, n in lengths.items() if n > MAX_LINES and name not in LONG_FILES}
     assert not long
     assert {name for name in LONG_FILES if lengths.get(name, 0) <= MAX_LINES} == set()
