@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cuda import background, nvptx
+from qd_studio.engine.backends.cuda import background, code, nvptx
 from qd_studio.engine.backends.cuda.executable import CudaExecutable
 from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.errors import CudaError
@@ -72,6 +72,9 @@ def test_a_kernel_begins_in_the_first_tier_and_goes_on_in_full_code(gate):
     settle()
     assert found.is_full and found.functions is not first
     assert executable(share) is found
+    qd.sync()
+    # A launch that another thread has begun may still refer to it.
+    assert code.attribute(found.device, first[0], "MAX_THREADS_PER_BLOCK") > 0
     for n in range(1, 12):
         check(share, n)
     assert found.arguments().runner.facts()["how"] == "auto"  # a graph, of full code alone
@@ -208,7 +211,8 @@ with cuda_sim.simulated():
     print("right", flush=True)
     {more}
 """)
-    environment = os.environ | {"PYTHONPATH": os.getcwd(), "QD_TIERED": "auto"}
+    paths = os.pathsep.join((os.getcwd(), os.environ.get("PYTHONPATH", "")))
+    environment = os.environ | {"PYTHONPATH": paths, "QD_TIERED": "auto"}
     done = subprocess.run(
         [sys.executable, str(program)], env=environment, timeout=60, capture_output=True, text=True
     )

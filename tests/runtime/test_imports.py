@@ -211,10 +211,10 @@ def test_what_a_program_has_frozen_stays_frozen():
 
 def test_the_objects_of_many_new_modules_are_not_looked_through_again(unfrozen):
     gc.collect()
-    made = [[k] for k in range(500)]
-    assert gc.get_count()[0] >= 500
+    made = [[k] for k in range(2000)]
+    assert gc.get_count()[0] >= 1000
     settle(len(sys.modules) - 15)
-    assert gc.get_count()[0] >= 500
+    assert gc.get_count()[0] >= 1000
     settle(len(sys.modules) - 16)
-    assert gc.get_count()[0] < 500
+    assert gc.get_count()[0] < 1000
     assert gc.is_tracked(made[0])

@@ -40,6 +40,7 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         if artifact.facts.get("recursive"):
             device.deepen()
         self.is_full = first is None
+        self._codes: Final[list[code.Code]] = []
         self._take(artifact.code if first is None else first)
         self.events: Final[list[Any]] = self._events() if self.meta.timed else []
         self.control: Final = CudaControl(self)
@@ -54,6 +55,8 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         headers = [loaded.function(task.header) if task.header else None for task in self.tasks]
         for k, function in enumerate(functions):
             self._fit(k, function)
+        # First-tier code stays: a launch that another thread has begun may refer to it.
+        self._codes.append(loaded)
         self.code, self.module = loaded, loaded.module
         self.functions, self.headers = functions, tuple(headers)
 
