@@ -15,7 +15,7 @@ from typing import Any
 from qd_studio.engine.backends.base import find
 from qd_studio.engine.backends.cpu import background, first_tier
 from qd_studio.engine.backends.injected import InjectedCache
-from qd_studio.engine.backends.llvm import deadline
+from qd_studio.engine.backends.llvm import text
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import Func
 
@@ -66,7 +66,7 @@ def _let_thread_end(seconds: float = 30.0) -> None:
 def interrupted(operations: int) -> Iterator[None]:
     """A launch of first-tier code that is generated and run here stops after so many."""
     with _patched(
-        (deadline, "START", operations), (first_tier, "_LEAST", -1.0), (first_tier, "_MOST", -1.0)
+        (text, "START", operations), (first_tier, "_LEAST", -1.0), (first_tier, "_MOST", -1.0)
     ):
         yield
 

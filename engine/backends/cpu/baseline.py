@@ -29,7 +29,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..kernarg.abi import LATE
-from ..llvm import deadline
+from ..llvm import text
 from .baseline_frame import RBX, Frame, Unsupported, constant_load
 from .baseline_ops import INLINED, OPS
 from .relocatable import Parts, address_of, pack
@@ -106,7 +106,7 @@ class _Function(Frame):
                 self._find_phi(lines, k)
         if lines[0] == "entry:":
             # mov qword [fuel], start
-            out += b"\x48\xc7" + self.slot(_FUEL)[0] + deadline.START.to_bytes(4, "little")
+            out += b"\x48\xc7" + self.slot(_FUEL)[0] + text.START.to_bytes(4, "little")
             lines = (*loads, *lines[1:])
             stops = {at - 1 + len(loads): weights for at, weights in stops.items()}
         for k, self.line in enumerate(lines):

@@ -34,7 +34,6 @@ from ..base import Artifact, KernelMeta, Target
 from ..flow import labels_of, repeats
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
-from ..llvm.deadline import with_deadline
 from ..llvm.text import SIZE
 from . import background, host, native
 from .arguments import CpuArguments, CpuBufferPool
@@ -93,6 +92,8 @@ def _code(kernel: KernelText, late: int, target: Target) -> bytes:
             return compile_first(kernel, late)
         except Unsupported as why:
             log.debug(f"LLVM makes the first-tier code of {kernel.symbol}: {why}")
+    from ..llvm.deadline import with_deadline
+
     text = with_deadline(kernel, late, target.arch.startswith("x86_64"))
     return first_code(text, kernel.symbol, target)
 

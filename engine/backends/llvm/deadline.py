@@ -32,6 +32,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..kernarg.abi import LATE
+from . import text
 from .text import NUMBER
 
 if TYPE_CHECKING:
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
     from .kernel import KernelText, TaskBody
 
 __all__ = ["quick", "with_deadline"]
-
-START = 0
-"""Operations before the first look: none, since short chunks would never look. Tests set more."""
 
 _BODY: Final = re.compile(r"(  call void @[\w.$-]+\.body)\(")
 _TASK: Final = re.compile(r", ptr @([\w.$-]+),")
@@ -112,7 +110,7 @@ def with_deadline(kernel: KernelText, late: int, x86: bool) -> str:
         if line == "entry:":
             out += [
                 "  %qd.fuel = alloca i64, align 8",
-                f"  store i64 {START}, ptr %qd.fuel, align 8",
+                f"  store i64 {text.START}, ptr %qd.fuel, align 8",
                 *loads,
             ]
             loads = []
