@@ -174,7 +174,7 @@ def _has_tiers(
         return False
     meta = kernel.meta
     simple = not (meta.flow or meta.graph or meta.has_stacks or meta.timed or kernel.loops)
-    return simple and nvptx.pipeline(kernel.text, level) == "whole"
+    return simple and nvptx.has_first_tier(kernel.text, level)
 
 
 def _tiered(artifact: Artifact, job: PtxJob, cache: InjectedCache) -> bool:

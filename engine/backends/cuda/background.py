@@ -12,7 +12,7 @@ process wait for these threads; the end of a program refuses their modules.
 
 The first tier has all our own passes and the driver's optimiser, but few of LLVM's passes and its
 fastest code generator: it runs nearly as fast, so that launches of any length may begin in it. It
-is for kernels that get LLVM's whole pipeline (`nvptx.pipeline`); for others both would be one. A
+is for the kernels that `nvptx.has_first_tier` names; for others both would be one. A
 swap only replaces the functions that launches refer to: tasks, arguments and buffers are the same.
 """
 

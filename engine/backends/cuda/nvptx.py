@@ -12,7 +12,7 @@ from ..llvm.text import FTZ
 from . import libdevice
 from .targets import machine, own_machine
 
-__all__ = ["first_ptx", "make_ptx", "optimised", "pipeline"]
+__all__ = ["first_ptx", "has_first_tier", "make_ptx", "optimised", "pipeline"]
 
 _WHOLE: Final = 3
 """From this level on every kernel gets LLVM's whole pipeline."""
@@ -25,6 +25,7 @@ _NEEDS_WHOLE: Final = re.compile(
     r"|\bt\d+\.s\d+\.base\b",  # adstacks: how they are pushed and read is simplified
     re.MULTILINE,
 )
+_TENSORS: Final = re.compile(r"nvvm\.mma|nvvm\.wmma|wgmma")
 _TILE: Final = re.compile(r"^full\d+:", re.MULTILINE)
 """A thread's neighbouring iterations, whose equal operations LLVM joins: up to a fifth of them in
 stencils, whose launches on an H200 were 10 % longer without."""
@@ -45,6 +46,12 @@ def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
         or (_TILE.search(llvm_ir) is not None and llvm_ir.count("\n") > _LONG)
     )
     return "whole" if whole else "device"
+
+
+def has_first_tier(llvm_ir: str, level: int) -> bool:
+    """True for a module whose full code needs much longer than first-tier code, and runs about as
+    fast. Tensor cores read registers, whose number full code alone keeps small."""
+    return pipeline(llvm_ir, level) == "whole" and _TENSORS.search(llvm_ir) is None
 
 
 def _module(llvm_ir: str, arch: str, level: int, cache: InjectedCache) -> toolchain.Module:
