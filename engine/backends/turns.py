@@ -12,7 +12,10 @@ import sys
 import threading
 from typing import Final
 
-__all__ = ["SHORT_TURNS"]
+__all__ = ["OWN_THREADS", "SHORT_TURNS"]
+
+OWN_THREADS: Final[set[int]] = set()
+"""Threads of the engine that touch no array of the program, by `threading.get_ident`."""
 
 _TURN: Final = 0.0005
 """Seconds."""

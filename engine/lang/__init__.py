@@ -1,8 +1,9 @@
 """Objects of the language: kernels, functions, arrays, fields, matrices, structs, tapes, graphs.
 
 Submodules that programs name without importing them (``qd.lang.impl.get_runtime()``) are loaded
-when they are first used. So are the modules that make fields, arrays and tensors of a compound
-type: they read and write values, and values have constructors of them.
+when they are first used. So are the modules that make values, fields, arrays and tensors of a
+compound type: most programs have none, and containers read and write values, which have
+constructors of them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ import importlib
 import sys
 from typing import Any
 
-from ..types.compound import MAKERS, ArrayMaker, FieldMaker, TensorMaker
+from ..types.compound import (
+    MAKERS,
+    ArrayMaker,
+    FieldMaker,
+    MatrixType,
+    StructType,
+    TensorMaker,
+)  # fmt: skip
 
 
 def _makes(key: type, module: str, name: str) -> None:
@@ -24,6 +32,8 @@ def _makes(key: type, module: str, name: str) -> None:
     MAKERS[key] = first
 
 
+_makes(MatrixType, ".values.matrix", "made")
+_makes(StructType, ".values.struct", "made")
 _makes(FieldMaker, ".fields.field", "of_type")
 _makes(ArrayMaker, ".ndarray", "ndarray")
 _makes(TensorMaker, ".tensor", "tensor")

@@ -26,7 +26,7 @@ from ..backends.base import FORK_HANDLERS
 from ..backends.injected import InjectedCache
 from ..backends.llvm import toolchain
 from ..backends.llvm.mapping import map_library
-from ..backends.turns import SHORT_TURNS
+from ..backends.turns import OWN_THREADS, SHORT_TURNS
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
@@ -100,12 +100,14 @@ def modules(kind: PipelineKind, config: CompileConfig) -> None:
 
 def _load(ready: threading.Event, then: list[Callable[[], object]], early: bool) -> None:
     """early: map LLVM's library before all else."""
+    OWN_THREADS.add(threading.get_ident())
     with suppress(Exception):  # the compile raises it again, where the user sees it
         if early:
             map_library()
         ready.wait()
         for call in then:
             call()
+    OWN_THREADS.discard(threading.get_ident())
     SHORT_TURNS.end()
 
 

@@ -35,6 +35,7 @@ from ..flow import labels_of, repeats
 from ..injected import NO_CACHE, InjectedCache
 from ..kernarg import abi
 from ..llvm.text import SIZE
+from ..turns import OWN_THREADS
 from . import background, host, native
 from .arguments import CpuArguments, CpuBufferPool
 from .code import CodeJob, first_code
@@ -228,8 +229,8 @@ def _alone() -> bool:
     # A frame that refers to itself would keep all callers and their arguments until the collector
     # runs.
     del frames[threading.get_ident()]
-    ours = background.background_thread()
-    files = [frame.f_code.co_filename for thread, frame in frames.items() if thread != ours]
+    ours = {background.background_thread(), *OWN_THREADS}
+    files = [frame.f_code.co_filename for thread, frame in frames.items() if thread not in ours]
     return all(map(_waits, files))
 
 
