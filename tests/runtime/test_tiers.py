@@ -219,6 +219,25 @@ def test_launches_that_take_as_long_as_the_compile_end_the_first_tier(tiered):
     assert executable(scale).is_full
 
 
+def test_a_late_launch_is_undone_before_another_thread_can_run(tiered):
+    a = qd.ndarray(qd.i64, shape=7)
+    collect(a, 3)
+    found, before, seen = executable(collect), a.to_numpy(), []
+    enter = found._enter_first
+
+    def watched(*args):
+        code = enter(*args)
+        seen.append(a.to_numpy())
+        return code
+
+    object.__setattr__(found, "_enter_first", watched)
+    with interrupted(100):
+        collect(a, 200)
+    assert executable(collect).is_full
+    assert len(seen) == 1 and np.array_equal(seen[0], before)
+    assert not np.array_equal(a.to_numpy(), before)
+
+
 def test_other_threads_at_work_keep_launches_out_of_the_first_tier(tiered, monkeypatch):
     monkeypatch.undo()
     stop = threading.Event()

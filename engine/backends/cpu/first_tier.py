@@ -55,7 +55,8 @@ _LEAST, _MOST = 0.002, 0.25
 """Limits of that time, in seconds."""
 
 _FIRST: Final = ctypes.PYFUNCTYPE(
-    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
+    ctypes.c_int64,
 )  # fmt: skip
 """``qd_first``, called with Python's lock held."""
 
@@ -150,42 +151,41 @@ class TieredExecutable(CpuExecutable):
     def _enter(self, args: CpuArguments) -> int:
         """Launch a packed buffer."""
         pending = self._pending
-        if pending.ready or pending.overdue or not _alone():
+        if pending.ready or pending.overdue:
             return self._entry()(args)
         spans = self._spans(args.view)
         if spans is None:
             return self._entry()(args)
-        saved, copies = self._copies(spans)
-        first = self._first  # from here on no other thread runs
+        saved, plan = self._plan(spans)
+        first = self._first  # its code stays while it runs
         if first is None:
             return self._entry()(args)
         struct.pack_into("<q", args.view, abi.ERROR, 0)
         buffer = bytes(args.view)
-        began = time.monotonic_ns()
         share = min(max(_SHARE * pending.estimate, _LEAST), _MOST)
-        code = self._enter_first(args, began + int(share * 1e9))
+        began = time.monotonic_ns()
+        if not _alone():  # last of all: another thread may run between any two steps
+            return self._entry()(args)
+        code = self._enter_first(args, began + int(share * 1e9), plan, len(spans))
         pending.spent += (time.monotonic_ns() - began) * 1e-9
         if struct.unpack_from("<q", args.view, abi.ERROR)[0] != abi.LATE:
             self._spare.append(saved)
             return code
         args.view[:] = buffer
-        for (address, size), copy in zip(spans, copies, strict=True):
-            ctypes.memmove(address, copy, size)
         return self._entry()(args)
 
-    def _copies(self, spans: list[tuple[int, int]]) -> tuple[bytearray, list[int]]:
-        """The memory with copies of ``spans``, and the address of each copy."""
+    def _plan(self, spans: list[tuple[int, int]]) -> tuple[bytearray, Any]:
+        """The memory for copies of ``spans``, and the argument ``spans`` of ``qd_first``."""
         total = sum([size for _, size in spans])
         saved = self._spare.pop() if self._spare else bytearray(total)
         if len(saved) < total:
             saved = bytearray(total)
         at = ctypes.addressof(ctypes.c_char.from_buffer(saved)) if total else 0
-        copies: list[int] = []
+        plan: list[int] = []
         for address, size in spans:
-            ctypes.memmove(at, address, size)
-            copies.append(at)
+            plan += (address, at, size)
             at += size
-        return saved, copies
+        return saved, (ctypes.c_int64 * len(plan))(*plan)
 
     def _spans(self, view: memoryview) -> list[tuple[int, int]] | None:
         """Addresses and sizes of what a launch may write; None if that is much."""
