@@ -149,7 +149,7 @@ class Bundle:
                 file.write(whole)
             os.replace(scratch, self.file)
         except OSError:
-            pass  # without rights or room the modules are imported as usual
+            _remove(scratch)  # without rights or room the modules are imported as usual
 
 
 class _Loader(SourceFileLoader):
@@ -180,6 +180,13 @@ def _placed(code: bytes, file: str) -> bytes:
 def _renamed(code: CodeType, file: str) -> CodeType:
     inner = [_renamed(c, file) if isinstance(c, CodeType) else c for c in code.co_consts]
     return code.replace(co_filename=file, co_consts=tuple(inner))
+
+
+def _remove(file: str) -> None:
+    from contextlib import suppress
+
+    with suppress(OSError):
+        os.unlink(file)
 
 
 def _header(file: str) -> bytes:

@@ -121,6 +121,13 @@ def test_a_folder_that_cannot_be_written_is_no_error(pack):
     assert loaders(run(pack)) == {"SourceFileLoader"}
 
 
+def test_where_the_bundle_cannot_take_its_place_nothing_is_left(pack):
+    run(pack, MODULES[:1])
+    (pack / "__pycache__" / f"bundle.{sys.implementation.cache_tag}.code").mkdir()
+    assert loaders(run(pack)) == {"SourceFileLoader"}
+    assert len([*(pack / "__pycache__").glob("bundle*")]) == 1
+
+
 def test_optimised_byte_code_has_a_bundle_of_its_own(pack):
     run(pack)
     assert loaders(run(pack, PYTHONOPTIMIZE="2")) == {"SourceFileLoader"}
