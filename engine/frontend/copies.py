@@ -184,7 +184,7 @@ def copy(fb: FuncBuilder, context: FuncContext, walk: _Walk, kind: Kind) -> Any:
 
 
 class _Copier:
-    """Copies ops. ops, locs: what stands for those of the earlier walk."""
+    """Copies ops. ops, locs: the new ones by those of the earlier walk."""
 
     __slots__ = ("added", "locs", "ops", "shift")
 

@@ -107,7 +107,7 @@ def _longest(most: int, alike: Callable[[int, int], bool]) -> int:
 
 def _around(block: _Block, blocks: Mapping[int, _Block], others: Container[int]) -> _Block:
     """The innermost block, ``block`` or around it, whose owner both listings have: a loop that was
-    added around ops, or removed, has not moved them."""
+    added around ops, or removed, did not move them."""
     owner, number = block
     while owner >= 0 and owner not in others:
         owner, number = blocks[owner]

@@ -47,40 +47,12 @@ define i32 @qd_first(
 entry:
   store i64 %deadline, ptr @qd.deadline, align 8
   br label %save
-save:
-  %s = phi i64 [ 0, %entry ], [ %s.next, %save.one ]
-  %s.more = icmp slt i64 %s, %count
-  br i1 %s.more, label %save.one, label %run
-save.one:
-  %s.next = add i64 %s, 1
-  %s.data.at = getelementptr inbounds [3 x ptr], ptr %spans, i64 %s, i64 0
-  %s.copy.at = getelementptr inbounds [3 x ptr], ptr %spans, i64 %s, i64 1
-  %s.size.at = getelementptr inbounds [3 x i64], ptr %spans, i64 %s, i64 2
-  %s.data = load ptr, ptr %s.data.at, align 8
-  %s.copy = load ptr, ptr %s.copy.at, align 8
-  %s.size = load i64, ptr %s.size.at, align 8
-  %s.ignored = call ptr @memcpy(ptr %s.copy, ptr %s.data, i64 %s.size)
-  br label %save
-run:
+{save}run:
   %code = call i32 %kernel(ptr %kernarg)
   %error = load atomic i64, ptr %kernarg monotonic, align 8
   %late = icmp eq i64 %error, {late}
   br i1 %late, label %restore, label %done
-restore:
-  %r = phi i64 [ 0, %run ], [ %r.next, %restore.one ]
-  %r.more = icmp slt i64 %r, %count
-  br i1 %r.more, label %restore.one, label %done
-restore.one:
-  %r.next = add i64 %r, 1
-  %r.data.at = getelementptr inbounds [3 x ptr], ptr %spans, i64 %r, i64 0
-  %r.copy.at = getelementptr inbounds [3 x ptr], ptr %spans, i64 %r, i64 1
-  %r.size.at = getelementptr inbounds [3 x i64], ptr %spans, i64 %r, i64 2
-  %r.data = load ptr, ptr %r.data.at, align 8
-  %r.copy = load ptr, ptr %r.copy.at, align 8
-  %r.size = load i64, ptr %r.size.at, align 8
-  %r.ignored = call ptr @memcpy(ptr %r.data, ptr %r.copy, i64 %r.size)
-  br label %restore
-done:
+{restore}done:
   ret i32 %code
 }}
 
@@ -88,9 +60,34 @@ declare ptr @memcpy(ptr, ptr, i64)
 """
 
 
+_COPIES: Final = """
+{label}:
+  %{p} = phi i64 [ 0, %{before} ], [ %{p}.next, %{label}.one ]
+  %{p}.more = icmp slt i64 %{p}, %count
+  br i1 %{p}.more, label %{label}.one, label %{after}
+{label}.one:
+  %{p}.next = add i64 %{p}, 1
+  %{p}.data.at = getelementptr inbounds [3 x ptr], ptr %spans, i64 %{p}, i64 0
+  %{p}.copy.at = getelementptr inbounds [3 x ptr], ptr %spans, i64 %{p}, i64 1
+  %{p}.size.at = getelementptr inbounds [3 x i64], ptr %spans, i64 %{p}, i64 2
+  %{p}.data = load ptr, ptr %{p}.data.at, align 8
+  %{p}.copy = load ptr, ptr %{p}.copy.at, align 8
+  %{p}.size = load i64, ptr %{p}.size.at, align 8
+  %{p}.ignored = call ptr @memcpy(ptr %{p}.{to}, ptr %{p}.{source}, i64 %{p}.size)
+  br label %{label}
+""".lstrip()
+"""Copies each span, or its copy back."""
+
+
 def library(clock: int) -> str:
     """The functions, for a module that declares ``clock_gettime``.
 
     clock: the number of the system's monotonic clock.
     """
-    return _LIBRARY.format(clock=clock, late=LATE, fuel=_FUEL)
+    save = _COPIES.format(
+        label="save", p="s", before="entry", after="run", source="data", to="copy"
+    )
+    restore = _COPIES.format(
+        label="restore", p="r", before="run", after="done", source="copy", to="data"
+    )
+    return _LIBRARY.format(clock=clock, late=LATE, fuel=_FUEL, save=save, restore=restore)

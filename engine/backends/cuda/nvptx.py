@@ -49,8 +49,9 @@ def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
 
 
 def has_first_tier(llvm_ir: str, level: int) -> bool:
-    """True for a module whose full code needs much longer than first-tier code, and runs about as
-    fast. Tensor cores read registers, whose number full code alone keeps small."""
+    """True for a module whose full code needs much longer to be made than first-tier code, which
+    has at most half as many instructions again. Tensor cores read registers, whose number full
+    code alone keeps small."""
     return pipeline(llvm_ir, level) == "whole" and _TENSORS.search(llvm_ir) is None
 
 
