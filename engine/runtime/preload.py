@@ -6,8 +6,9 @@ where no cache can have its kernels, else at the first miss: a program whose ker
 caches never loads LLVM. Neither does one whose first-tier code `baseline` makes, if the caches have
 the native functions.
 
-Nothing waits for the thread but what needs LLVM, and a fork: the child would lack the thread, which
-may hold locks of imports.
+Nothing waits for the thread but what needs LLVM, a fork (the child would lack the thread, which may
+hold locks of imports), and for some milliseconds the end of the process: LLVM must not be at work
+while it is taken down.
 
 `modules` imports the engine's own part of a compile. All imports are made by the thread that calls:
 Python 3.11 can deadlock where two threads import modules that import each other's.
@@ -15,6 +16,7 @@ Python 3.11 can deadlock where two threads import modules that import each other
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import threading
 from collections.abc import Callable
@@ -35,11 +37,12 @@ if TYPE_CHECKING:
 __all__ = ["start"]
 
 _BACKENDS: Final = frozenset({"cpu", "cuda"})
-_FORK: Final = 5.0
-"""The most seconds for which a fork waits."""
+_LONGEST: Final = 5.0
+"""The most seconds for which a fork and the end of the process wait."""
 
 _thread: threading.Thread | None = None
 _imported = False
+_ending = False
 
 
 def start(backend: str, cache: InjectedCache, quick: bool = False) -> None:
@@ -55,6 +58,7 @@ def start(backend: str, cache: InjectedCache, quick: bool = False) -> None:
         arguments = (ready, then, not quick)
         _thread = threading.Thread(target=_load, args=arguments, name="qd-preload", daemon=True)
         SHORT_TURNS.begin()
+        atexit.register(_end)
         _thread.start()
         try:  # imported here: see the module docstring
             if backend == "cpu":
@@ -106,15 +110,23 @@ def _load(ready: threading.Event, then: list[Callable[[], object]], early: bool)
             map_library()
         ready.wait()
         for call in then:
-            call()
+            if not _ending:
+                call()
     OWN_THREADS.discard(threading.get_ident())
     SHORT_TURNS.end()
+
+
+def _end() -> None:
+    """Wait for the step that the thread is at."""
+    global _ending
+    _ending = True
+    _before_fork()
 
 
 def _before_fork() -> None:
     thread = _thread
     if thread is not None and thread is not threading.current_thread():
-        thread.join(_FORK)
+        thread.join(_LONGEST)
 
 
 def _nothing() -> None:

@@ -32,12 +32,12 @@ from ..kernarg.abi import LATE
 from ..llvm import text
 from .baseline_frame import RBX, Frame, Unsupported, constant_load
 from .baseline_ops import INLINED, OPS
-from .relocatable import Parts, address_of, pack
+from .relocatable import Parts, address_of, pack, room
 
 if TYPE_CHECKING:
-    from ..llvm.kernel import KernelText
+    from ..llvm.kernel import KernelText, TaskBody
 
-__all__ = ["Unsupported", "compile_first"]
+__all__ = ["Unsupported", "compile_first", "compile_functions"]
 
 _LINES: Final = 8192
 """The most lines of a function, which has fewer values: threads of the pool have stacks of ordinary
@@ -61,8 +61,9 @@ _CALL: Final = re.compile(
     r"  (?:%\S+ = )?call (?:(?:nnan|ninf|reassoc|nsz|arcp|contract|afn|zeroext) )*(\w+) "
     r"(?:(%[\w.$-]+|@[\w.$-]+)|inttoptr \(i64 (\d+) to ptr\))\((.*)\)$"
 )
-_DEFINE: Final = re.compile(r"define (?:internal )?\w+ @([\w.$-]+)\((?:([^()]*)\) )?")
+_DEFINE: Final = re.compile(r"define (?:internal |zeroext )?\w+ @([\w.$-]+)\((?:([^()]*)\) )?")
 _TABLE: Final = re.compile(r"@([\w.$-]+) = private unnamed_addr constant \[\d+ x i64\] \[(.*)\]$")
+_VARIABLE: Final = re.compile(r"@([\w.$-]+) = internal global i64 0, align 8$")
 _OTHER: Final = ("declare ", "attributes ", "source_filename ", ";", "!")
 
 
@@ -216,7 +217,7 @@ class _Function(Frame):
         self._edge(no)
 
     def leave(self, name: str, words: Sequence[str]) -> None:
-        if words[1] in ("i32", "i64"):
+        if words[1] in ("i1", "i32", "i64"):
             self.load(0, words[2], words[1])
         elif words[1] != "void":
             raise Unsupported(" ".join(words))
@@ -302,28 +303,44 @@ def compile_first(kernel: KernelText, late: int) -> bytes:
     late: the address of ``qd_late``, which the code holds, as others of this process. Raises
     `Unsupported`.
     """
+    return _checked(kernel.text, kernel.bodies, kernel.stops, late, (kernel.symbol,))
+
+
+def compile_functions(module: str, symbols: Sequence[str]) -> bytes:
+    """The relocatable object of a module without kernels. symbols: functions that are called from
+    outside. Raises `Unsupported`."""
+    return _checked(module, (), (), 0, symbols)
+
+
+def _checked(
+    module: str, bodies: Sequence[TaskBody], stops: Sequence[tuple[int, int]], late: int,
+    symbols: Sequence[str],
+) -> bytes:  # fmt: skip
     try:
-        return _compiled(kernel, late)
+        return _compiled(module, bodies, stops, late, symbols)
     except (KeyError, IndexError, ValueError, OverflowError, struct.error) as error:
         raise Unsupported(f"text of an unknown form: {error!r}") from None
 
 
-def _compiled(kernel: KernelText, late: int) -> bytes:
-    lines = kernel.text.split("\n")
+def _compiled(
+    module: str, kernel_bodies: Sequence[TaskBody], kernel_stops: Sequence[tuple[int, int]],
+    late: int, symbols: Sequence[str],
+) -> bytes:  # fmt: skip
+    lines = module.split("\n")
     code = bytearray()
     links: list[tuple[int, str]] = []
     where: dict[str, int] = {}
-    tables: dict[str, tuple[int, ...]] = {}
-    bodies = {body.line: body for body in kernel.bodies}
-    left_out = {body.name for body in kernel.bodies if body.chunked}
-    merged = {f"{body.name}.body" for body in kernel.bodies}
+    outside = _Outside()
+    bodies = {body.line: body for body in kernel_bodies}
+    left_out = {body.name for body in kernel_bodies if body.chunked}
+    merged = {f"{body.name}.body" for body in kernel_bodies}
     starts = [k for k, line in enumerate(lines) if line.startswith("define ")]
     heads = {k: _DEFINE.match(lines[k]) for k in starts}
     defined = {head[1] for head in heads.values() if head is not None}
-    pending = deque(kernel.stops)
+    pending = deque(kernel_stops)
     end = 0
     for start in starts:
-        _outside(lines[end:start], tables)
+        outside.read(lines[end:start])
         end = lines.index("}", start) + 1
         head, body = heads[start], bodies.get(start)
         if head is None:
@@ -346,21 +363,32 @@ def _compiled(kernel: KernelText, late: int) -> bytes:
         _Function(code, links, defined, merged, late).compile(
             params, loads, lines[start + 1 : end - 1], stops
         )
-    _outside(lines[end:], tables)
-    for name, values in tables.items():
+    outside.read(lines[end:])
+    for name, values in outside.tables.items():
         code += bytes(-len(code) % 8)
         where[name] = len(code)
         code += struct.pack(f"<{len(values)}q", *values)
+    zeros = 8 * len(outside.variables)
+    data = room(len(code), 0, zeros).data
+    where.update({name: data + 8 * k for k, name in enumerate(outside.variables)})
     for at, name in links:
         code[at : at + 4] = (where[name] - at - 4).to_bytes(4, "little", signed=True)
-    entries = ((kernel.symbol, where[kernel.symbol]),)
-    return pack(Parts(bytes(code), b"", b"", 0, entries, (), ()))
+    entries = tuple([(symbol, where[symbol]) for symbol in symbols])
+    return pack(Parts(bytes(code), b"", b"", zeros, entries, (), ()))
 
 
-def _outside(lines: Sequence[str], tables: dict[str, tuple[int, ...]]) -> None:
-    """Read lines that are in no function."""
-    for line in lines:
-        if line.startswith("@") and (table := _TABLE.match(line)) is not None:
-            tables[table[1]] = tuple([int(value[4:]) for value in table[2].split(", ")])
-        elif line and not line.startswith(_OTHER):
-            raise Unsupported(line)
+class _Outside:
+    """What a module has besides functions. variables: names of numbers of 8 bytes, 0 at first."""
+
+    def __init__(self) -> None:
+        self.tables: Final[dict[str, tuple[int, ...]]] = {}
+        self.variables: Final[list[str]] = []
+
+    def read(self, lines: Sequence[str]) -> None:
+        for line in lines:
+            if line.startswith("@") and (table := _TABLE.match(line)) is not None:
+                self.tables[table[1]] = tuple([int(value[4:]) for value in table[2].split(", ")])
+            elif line.startswith("@") and (variable := _VARIABLE.match(line)) is not None:
+                self.variables.append(variable[1])
+            elif line and not line.startswith(_OTHER):
+                raise Unsupported(line)

@@ -30,6 +30,14 @@ _STORES: Final = {1: b"\x88", 2: b"\x66\x89", 4: b"\x89", 8: b"\x48\x89"}
 
 def _alloca(f: Frame, name: str, words: Words) -> None:
     i, count = 3, 1
+    if words[4] == "i64":
+        f.load(0, words[5], "i64")
+        if words[3] != "i64":
+            raise Unsupported(" ".join(words))
+        # lea rax, [rax * 8 + 8]; and rax, -16; sub rsp, rax; mov rax, rsp
+        f.out += b"\x48\x8d\x04\xc5\x08\0\0\0\x48\x83\xe0\xf0\x48\x29\xc4\x48\x89\xe0"
+        f.result(name)
+        return
     if words[i].startswith("["):
         i, count = 5, int(words[i][1:])
     # Larger alignments help only vectors.

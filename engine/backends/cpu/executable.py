@@ -24,8 +24,10 @@ class CpuExecutable:
     def __init__(
         self, artifact: Artifact, symbol: str, threads: int, layout: abi.ArgumentLayout,
         cache: InjectedCache = NO_CACHE, enter: Callable[[CpuArguments], int] | None = None,
+        functions: native.Native | None = None,
     ) -> None:  # fmt: skip
-        """enter: launches a packed buffer, in place of the artifact's code."""
+        """enter: launches a packed buffer, in place of the artifact's code. functions: in place of
+        `native.native`."""
         self.meta: KernelMeta = artifact.meta
         self._code: native.Code | None = None
         enter = enter or self._loaded(artifact.code, symbol)
@@ -33,7 +35,7 @@ class CpuExecutable:
         if handle:
             weakref.finalize(self, forget_printer, handle)
         self._arguments: Final = CpuBufferPool(
-            self.meta, layout, enter, native.native(cache), threads, handle
+            self.meta, layout, enter, functions or native.native(cache), threads, handle
         )
 
     def _loaded(self, code: bytes, symbol: str) -> Callable[[CpuArguments], int]:

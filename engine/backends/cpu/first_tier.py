@@ -24,6 +24,7 @@ import struct
 import sys
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,10 +55,7 @@ _SHARE: Final = 0.25
 _LEAST, _MOST = 0.002, 0.25
 """Limits of that time, in seconds."""
 
-_FIRST: Final = ctypes.PYFUNCTYPE(
-    ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p,
-    ctypes.c_int64,
-)  # fmt: skip
+_FIRST: Final = ctypes.PYFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 3)
 """``qd_first``, called with Python's lock held."""
 
 
@@ -81,7 +79,7 @@ def first_tier(
     pending = background.submit(job)
     if pending is None:
         return None
-    late = native.native(cache).late
+    late = native.first_native(cache).late
     return FirstTier(_code(kernel, late, job.target), pending, kernel.symbol)
 
 
@@ -113,16 +111,17 @@ class TieredExecutable(CpuExecutable):
         self._pending: Final = first.pending
         code = native.load(first.code, (first.entry,), brief=True)
         self._first: native.Code | None = code
-        self._enter_first: Final = partial(
-            _FIRST(native.native(cache).first), code.addresses[first.entry]
-        )
+        natives = native.first_native(cache)
+        self._enter_first: Final = partial(_FIRST(natives.first), code.addresses[first.entry])
+        self._pool: Callable[[], object] | None = partial(native.native, cache)
         self._written: Final = _written(artifact.meta, facts["layout"])
         # Memory for copies that no launch is using: fresh pages would cost more than copying.
         self._spare: Final[list[bytearray]] = []
         self._full: Any = None
         super().__init__(
-            artifact, facts["symbol"], facts["threads"], facts["layout"], cache, self._enter
-        )
+            artifact, facts["symbol"], facts["threads"], facts["layout"], cache, self._enter,
+            natives.functions,
+        )  # fmt: skip
         self._arguments.expect_entry()
 
     def arguments(self, stream: int = 0) -> CpuBufferPool | None:
@@ -141,6 +140,9 @@ class TieredExecutable(CpuExecutable):
         with background.COMPLETING:
             if self._full is None:
                 code = self._artifact.machine_code()
+                if self._pool is not None:
+                    self._pool()  # no launch of full code may lack it
+                    self._pool = None
                 self._full = self._loaded(code, self._facts["symbol"])
                 self._arguments.replace_entry(self._full)
                 # No thread is inside of it: each keeps Python's lock.
@@ -164,9 +166,10 @@ class TieredExecutable(CpuExecutable):
         buffer = bytes(args.view)
         share = min(max(_SHARE * pending.estimate, _LEAST), _MOST)
         began = time.monotonic_ns()
+        plan[0] = began + int(share * 1e9)
         if not _alone():  # last of all: another thread may run between any two steps
             return self._entry()(args)
-        code = self._enter_first(args, began + int(share * 1e9), plan, len(spans))
+        code = self._enter_first(args, plan)
         pending.spent += (time.monotonic_ns() - began) * 1e-9
         if struct.unpack_from("<q", args.view, abi.ERROR)[0] != abi.LATE:
             self._spare.append(saved)
@@ -175,13 +178,14 @@ class TieredExecutable(CpuExecutable):
         return self._entry()(args)
 
     def _plan(self, spans: list[tuple[int, int]]) -> tuple[bytearray, Any]:
-        """The memory for copies of ``spans``, and the argument ``spans`` of ``qd_first``."""
+        """The memory for copies of ``spans``, and the argument ``plan`` of ``qd_first``, which
+        lacks the deadline."""
         total = sum([size for _, size in spans])
         saved = self._spare.pop() if self._spare else bytearray(total)
         if len(saved) < total:
             saved = bytearray(total)
         at = ctypes.addressof(ctypes.c_char.from_buffer(saved)) if total else 0
-        plan: list[int] = []
+        plan = [0, len(spans)]
         for address, size in spans:
             plan += (address, at, size)
             at += size

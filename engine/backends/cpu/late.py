@@ -1,9 +1,10 @@
 """The functions that all first-tier code shares, as LLVM IR text; see `llvm.deadline`.
 
 ``qd_late`` is called where a function has used up its fuel; ``qd_first`` launches a kernel. It also
-copies what the kernel may write, and restores it if the launch is late: ``spans`` has the address,
-the place of the copy and the size of each. In Python another thread could run, and write, between
-the copy and the launch, or between its end and the restoring.
+copies what the kernel may write, and restores it if the launch is late. In Python another thread
+could run, and write, between the copy and the launch, or between its end and the restoring. ``plan``
+has the deadline and the number of spans, then of each its address, the place of the copy and the
+size.
 """
 
 from __future__ import annotations
@@ -41,10 +42,12 @@ refuel:
   ret i1 %ends
 }}
 
-define i32 @qd_first(
-  ptr %kernel, ptr %kernarg, i64 %deadline, ptr %spans, i64 %count
-) nounwind {{
+define i32 @qd_first(ptr %kernel, ptr %kernarg, ptr %plan) nounwind {{
 entry:
+  %deadline = load i64, ptr %plan, align 8
+  %count.at = getelementptr inbounds i8, ptr %plan, i64 8
+  %count = load i64, ptr %count.at, align 8
+  %spans = getelementptr inbounds i8, ptr %plan, i64 16
   store i64 %deadline, ptr @qd.deadline, align 8
   br label %save
 {save}run:
@@ -57,6 +60,7 @@ entry:
 }}
 
 declare ptr @memcpy(ptr, ptr, i64)
+declare i32 @clock_gettime(i32, ptr)
 """
 
 
@@ -67,9 +71,9 @@ _COPIES: Final = """
   br i1 %{p}.more, label %{label}.one, label %{after}
 {label}.one:
   %{p}.next = add i64 %{p}, 1
-  %{p}.data.at = getelementptr inbounds [3 x ptr], ptr %spans, i64 %{p}, i64 0
-  %{p}.copy.at = getelementptr inbounds [3 x ptr], ptr %spans, i64 %{p}, i64 1
-  %{p}.size.at = getelementptr inbounds [3 x i64], ptr %spans, i64 %{p}, i64 2
+  %{p}.data.at = getelementptr inbounds [3 x i64], ptr %spans, i64 %{p}
+  %{p}.copy.at = getelementptr inbounds i8, ptr %{p}.data.at, i64 8
+  %{p}.size.at = getelementptr inbounds i8, ptr %{p}.data.at, i64 16
   %{p}.data = load ptr, ptr %{p}.data.at, align 8
   %{p}.copy = load ptr, ptr %{p}.copy.at, align 8
   %{p}.size = load i64, ptr %{p}.size.at, align 8
@@ -80,10 +84,7 @@ _COPIES: Final = """
 
 
 def library(clock: int) -> str:
-    """The functions, for a module that declares ``clock_gettime``.
-
-    clock: the number of the system's monotonic clock.
-    """
+    """The functions. clock: the number of the system's monotonic clock."""
     save = _COPIES.format(
         label="save", p="s", before="entry", after="run", source="data", to="copy"
     )

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ... import logs as log
 from ...named_tuple import NamedTuple
 from ..base import Target
 from ..injected import NO_CACHE, InjectedCache
@@ -28,7 +29,10 @@ from . import host, processor, relocatable
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-__all__ = ["Code", "Native", "finish", "has_posix_threads", "load", "native", "target"]
+__all__ = [
+    "Code", "FirstNative", "Native", "finish", "first_native", "has_posix_threads", "load", "native",
+    "target",
+]  # fmt: skip
 
 _lock: Final = threading.Lock()
 
@@ -74,9 +78,8 @@ def load(code: bytes, symbols: Sequence[str], brief: bool = False) -> Code:
 class Native(NamedTuple):
     """Addresses of the native functions; see `kernarg.abi` for their signatures.
 
-    apart: has the signature of ``overlap``, and finds none. late, first: see `late`; 0
-    where there are no POSIX threads.
-    keep: what must stay referenced. workers: how many threads the pool has created.
+    apart: has the signature of ``overlap``, and finds none. keep: what must stay referenced.
+    workers: how many threads the pool has created.
     """
 
     parallel: int
@@ -84,8 +87,20 @@ class Native(NamedTuple):
     apart: int
     workers: Any
     keep: tuple[Any, ...]
-    late: int = 0
-    first: int = 0
+
+
+class FirstNative(NamedTuple):
+    """Native functions of first-tier code.
+
+    functions: for its argument buffers, also once their kernel has full code: launches run on one
+    thread until the pool is loaded, and then on that. late, first: see `late`. use_pool: sets the
+    pool.
+    """
+
+    functions: Native
+    late: int
+    first: int
+    use_pool: Any
 
 
 _PARALLEL: Final = ctypes.CFUNCTYPE(
@@ -170,17 +185,13 @@ _target: Target | None = None
 
 def make_native(threads: bool, cache: InjectedCache = NO_CACHE) -> Native:
     """Load the native functions; without ``threads`` the pool is Python's."""
-    from .late import library
     from .pool import module_text
 
     system = {"darwin": "Darwin", "linux": "Linux"}.get(sys.platform, "")
     text = module_text(host.machine(), system, threads)
     names = ("qd_overlap", "qd_apart")
     if threads:
-        text += library(time.CLOCK_MONOTONIC)
-        names = (
-            *names, "qd_parallel", "qd_pool_forget", "qd_pool_workers", "qd_late", "qd_first"
-        )  # fmt: skip
+        names = *names, "qd_parallel", "qd_pool_forget", "qd_pool_workers"
     code = _library(text, names, cache)
     code.keep()
     at = code.addresses
@@ -192,10 +203,35 @@ def make_native(threads: bool, cache: InjectedCache = NO_CACHE) -> Native:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=forget)
     workers = ctypes.CFUNCTYPE(ctypes.c_int64)(at["qd_pool_workers"])
-    return Native(
-        at["qd_parallel"], at["qd_overlap"], at["qd_apart"], workers, (forget,), at["qd_late"],
-        at["qd_first"],
+    return Native(at["qd_parallel"], at["qd_overlap"], at["qd_apart"], workers, (forget,))
+
+
+def make_first(cache: InjectedCache = NO_CACHE) -> FirstNative:
+    """Load the native functions of first-tier code, without LLVM where `baseline` can make them."""
+    from .late import library
+    from .pool import early_text
+
+    text = early_text() + library(time.CLOCK_MONOTONIC)
+    names = "qd_parallel", "qd_overlap", "qd_apart", "qd_late", "qd_first", "qd_use_pool"
+    code = _early(text, names) or _library(text, names, cache)
+    code.keep()
+    parallel, overlap, apart, late, first, use_pool = [code.addresses[name] for name in names]
+    functions = Native(parallel, overlap, apart, lambda: 0, ())
+    return FirstNative(
+        functions, late, first, ctypes.CFUNCTYPE(None, ctypes.c_void_p)(use_pool)
     )  # fmt: skip
+
+
+def _early(text: str, names: Sequence[str]) -> Code | None:
+    if not host.maps_objects():
+        return None
+    from .baseline import Unsupported, compile_functions
+
+    try:
+        return load(compile_functions(text, names), names)
+    except Unsupported as why:
+        log.debug(f"LLVM makes the native functions of first-tier code: {why}")
+        return None
 
 
 _native: Native | None = None
@@ -208,4 +244,26 @@ def native(cache: InjectedCache = NO_CACHE) -> Native:
         with _lock:
             if _native is None:
                 _native = make_native(has_posix_threads(), cache)
+        _join()
     return _native
+
+
+_first: FirstNative | None = None
+_first_lock: Final = threading.Lock()
+
+
+def first_native(cache: InjectedCache = NO_CACHE) -> FirstNative:
+    """The native functions of first-tier code, of this process; see `native`."""
+    global _first
+    if _first is None:
+        with _first_lock:
+            if _first is None:
+                _first = make_first(cache)
+        _join()
+    return _first
+
+
+def _join() -> None:
+    """Have first-tier code use the pool, if both are loaded."""
+    if _first is not None and _native is not None:
+        _first.use_pool(_native.parallel)
