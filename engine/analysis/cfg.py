@@ -22,9 +22,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..ir import Block, Callee, Func, Op, listing
+from ..ir import Block, Callee, Func, Op
 from ..ir import codes as C
-from ..ir.printer import REGION_NAMES
 
 __all__ = ["Cfg", "CfgNode", "build_cfg"]
 
@@ -91,6 +90,8 @@ class Cfg:
 
     def lines(self, func: Func) -> list[str]:
         """The graph as text, one line a node and one an op, as ``func`` prints it just now."""
+        from ..ir import listing
+
         printed = listing(func)
         texts = dict(zip(printed.ids, printed.lines, strict=True))
         out: list[str] = []
@@ -237,7 +238,7 @@ class _Builder:
         return breaks if op.code == C.WHILE else [before, *around, *breaks]
 
 
-_BRANCHES = REGION_NAMES[C.IF]
+_BRANCHES = C.REGION_NAMES[C.IF]
 _SPLITS = [
     C.CONTROL[c] or c in (C.WHILE_CONTROL, C.CONTINUE, C.BREAK, C.RETURN) for c in range(C.COUNT)
 ]

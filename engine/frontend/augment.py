@@ -15,7 +15,6 @@ from ..types import BUILDER, pointer_to, u1, void
 from .func_builder import FuncBuilder
 from .lvalues import lvalue
 from .matrices import as_matrix, elementwise
-from .matrix_methods import matmul
 from .operators import ATOMICS, BINARY, Binary, binary
 from .registry import statement
 from .stmts import assign, assign_name, immutable, not_writable
@@ -87,6 +86,8 @@ def _to_builder(fb: FuncBuilder, node: ast.AugAssign) -> bool:
 
 def _multiply(fb: FuncBuilder, node: ast.AugAssign) -> None:
     """``m @= n``: the product is stored to ``m``, whose shape it must have."""
+    from .matrix_methods import matmul
+
     value = matmul(fb, node, fb.expr(node.target), fb.expr(node.value))
     assign(fb, node.target, value, node)
 

@@ -21,16 +21,9 @@ from ..types import DataType, MatrixType, StructType, u1
 from ..types.buffer_view import BufferView
 from .arguments import arguments, cast_to, dtype_argument, elements, keywords_of, only_positional
 from .captured import known
-from .containers import container_method, is_local
 from .func_builder import FuncBuilder
-from .inline import inline
 from .lvalues import bound, owner_of, spread
-from .objects import real
 from .operators import BINARY, Binary, binary
-from .plain_functions import plain_decl
-from .printing import joined, pieces_of
-from .real_functions import real_call
-from .records import BoundFunc
 from .registry import CALLS, INTRINSICS, expression, fill_from, handler, handler_of
 from .signature import FuncDecl, KernelDecl
 from .values import (
@@ -76,8 +69,7 @@ def _call(fb: FuncBuilder, node: ast.Call) -> Any:
         return _convert(fb, node, fn)
     decl = getattr(fn, "decl", None)
     if isinstance(decl, FuncDecl):
-        owner = (fn.owner,) if isinstance(fn, BoundFunc) else _owner_of(fb, node, fn)
-        return (real_call if decl.real else inline)(fb, node, decl, *owner)
+        return _of_func(fb, node, fn, decl)
     if isinstance(decl, KernelDecl):
         raise fb.syntax_error(
             "Kernels cannot call other kernels. I.e., nested kernels are not allowed. "
@@ -94,6 +86,20 @@ def _call(fb: FuncBuilder, node: ast.Call) -> Any:
     return _python_call(fb, node, fn)
 
 
+def _of_func(fb: FuncBuilder, node: ast.Call, fn: Any, decl: FuncDecl) -> Any:
+    """Call a ``@qd.func``."""
+    from .records import BoundFunc
+
+    owner = (fn.owner,) if isinstance(fn, BoundFunc) else _owner_of(fb, node, fn)
+    if decl.real:
+        from .real_functions import real_call
+
+        return real_call(fb, node, decl, *owner)
+    from .inline import inline
+
+    return inline(fb, node, decl, *owner)
+
+
 def _owner_of(fb: FuncBuilder, node: ast.Call, fn: Any) -> tuple[Any, ...]:
     """The object that a method of Python scope is bound to, if it is one."""
     if not isinstance(fn, MethodType):
@@ -107,8 +113,12 @@ def _owner_of(fb: FuncBuilder, node: ast.Call, fn: Any) -> tuple[Any, ...]:
 
 def _python_call(fb: FuncBuilder, node: ast.Call, fn: Any) -> Any:
     """Call any other Python object, at compile time."""
+    from .objects import real
+
     owner = getattr(fn, "__self__", None)
     if isinstance(owner, list | dict | tuple):
+        from .containers import container_method, is_local
+
         container = cast(Any, owner)
         if not is_static(container) or is_local(fb, node):
             return container_method(fb, node, fn, container)
@@ -134,6 +144,9 @@ def _python_call(fb: FuncBuilder, node: ast.Call, fn: Any) -> Any:
     name = getattr(fn, "__name__", type(fn).__name__)
     plain = fn.__func__ if isinstance(fn, MethodType) else fn
     if isinstance(plain, FunctionType):
+        from .inline import inline
+        from .plain_functions import plain_decl
+
         decl = plain_decl(fb, plain, node)
         fb.warn(
             f'Calling non-quadrants function "{name}" with run-time values: it is compiled as if '
@@ -150,6 +163,8 @@ _OF_TEXT: Final = (ascii, format, repr, str)
 
 def _text(fb: FuncBuilder, node: ast.Call, fn: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A text made of values of run time: ``str(x)``, ``format(x, spec)``, and methods of str."""
+    from .printing import joined, pieces_of
+
     owner = getattr(fn, "__self__", None)
     if isinstance(owner, str):
         from . import texts

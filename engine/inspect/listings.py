@@ -25,7 +25,7 @@ from typing import Any, Final, TypeVar
 from ..ir import Block, Func, Loc, Op
 from ..ir import codes as C
 from ..ir.loc import UNKNOWN
-from ..ir.printer import REGION_NAMES, header, op_text, trailer
+from ..ir.printer import header, op_text, trailer
 from ..named_tuple import NamedTuple
 
 __all__ = ["LineCache", "Lines"]
@@ -189,7 +189,7 @@ class LineCache:
         for op in ops:
             id, text = op.id, op_text(op)
             if op.regions:
-                text += f" {REGION_NAMES[op.code][0]} {{"
+                text += f" {C.REGION_NAMES[op.code][0]} {{"
             if id in now:
                 replaced.setdefault(id, now[id])
             now[id] = text
@@ -374,7 +374,7 @@ def _walk(
             pads += [pad] * (len(found) - len(pads))
             for i, region in enumerate(op.regions):
                 if i:
-                    ends.append((len(found), f"{pad}}} {REGION_NAMES[op.code][i]} {{"))
+                    ends.append((len(found), f"{pad}}} {C.REGION_NAMES[op.code][i]} {{"))
                 if region.ops:
                     _walk(region.ops, _inner(pad), found, pads, ends)
             ends.append((len(found), pad + "}"))

@@ -223,3 +223,10 @@ REMOVABLE: Final = [p or r or f for p, r, f in zip(PURE, READ, _with("fresh"), s
 REMOVABLE[RAND] = REMOVABLE[AD_STACK_LOAD_TOP] = REMOVABLE[AD_STACK_LOAD_TOP_ADJ] = True
 # Accepts floats only: a function of C's library whose result has the type of its operand.
 REAL_ONLY: Final = [m and info.result == "same" for m, info in zip(LIBM, CODES, strict=True)]
+REGION_NAMES: Final[dict[int, tuple[str, ...]]] = {
+    IF: ("then", "else"),
+    RANGE_FOR: ("body",),
+    WHILE: ("body",),
+    OFFLOADED: ("header", "body"),
+    GRAPH_REGION: ("body",),
+}

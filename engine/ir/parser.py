@@ -38,7 +38,6 @@ from .codes import BY_NAME, CODES
 from .loc import UNKNOWN, Loc, get_loc
 from .op import Arg, Block, Callee, Func, Op
 from .param_reader import ARG, PARAM, read_arg, read_param
-from .printer import REGION_NAMES
 
 __all__ = ["parse"]
 
@@ -306,7 +305,7 @@ class _Parser:
                 op.args = tuple([self.ops[id] for id in ids])
             except KeyError:
                 self.operands.append((op, ids, self.at))
-        if mark is not None and code != C.CONST and code not in REGION_NAMES:
+        if mark is not None and code != C.CONST and code not in C.REGION_NAMES:
             record = _RECORD[code]
             op.attr = None if record is None else record()
             self.marks.append((op, int(mark), self.at))
@@ -315,7 +314,7 @@ class _Parser:
         if match := _MARK.match(line, at):
             self.marks.append((op, int(match[1]), self.at))
             at = match.end()
-        names = REGION_NAMES.get(code, ())
+        names = C.REGION_NAMES.get(code, ())
         if names:
             op.regions = tuple(Block(op) for _ in names)
             self.regions(func, op, names, at)

@@ -37,17 +37,10 @@ from .op import Block, Callee, Func, Op
 from .params import arg_text, param_text
 
 __all__ = [
-    "REGION_NAMES", "Listing", "format_const", "header", "listing", "loc_table", "marked_text",
+    "Listing", "format_const", "header", "listing", "loc_table", "marked_text",
     "op_text", "to_text", "trailer",
 ]  # fmt: skip
 
-REGION_NAMES: Final[dict[int, tuple[str, ...]]] = {
-    C.IF: ("then", "else"),
-    C.RANGE_FOR: ("body",),
-    C.WHILE: ("body",),
-    C.OFFLOADED: ("header", "body"),
-    C.GRAPH_REGION: ("body",),
-}
 _RECORD: Final = [info.attr[0].isupper() for info in CODES]
 _NAME: Final = C.NAME
 
@@ -181,7 +174,7 @@ class _Printer:
                 ids.append(op.id)
                 locs.append(op.loc)
                 continue
-            names = REGION_NAMES[op.code]
+            names = C.REGION_NAMES[op.code]
             self.line(f"{text}{mark} {names[0]} {{", op.id, op.loc)
             inner = pad + "  "
             for i, region in enumerate(op.regions):

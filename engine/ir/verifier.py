@@ -27,7 +27,6 @@ from .fragment_rules import FRAGMENT_RULES
 from .graph_rules import region_problem
 from .op import Block, Callee, Func, Op
 from .params import param_problem
-from .printer import REGION_NAMES
 from .signatures import COUNTS, signature_problem
 from .spec import STAGES, StageSpec
 
@@ -61,7 +60,7 @@ def check(func: Func, pass_name: str | None = None) -> None:
         )  # fmt: skip
 
 
-_REGIONS: Final = [len(REGION_NAMES.get(code, ())) for code in range(C.COUNT)]
+_REGIONS: Final = [len(C.REGION_NAMES.get(code, ())) for code in range(C.COUNT)]
 _ATTR_CLASS: Final[list[frozenset[type]]] = [
     frozenset(
         {RECORDS[info.attr]}

@@ -14,7 +14,6 @@ from ..errors import QuadrantsAssertionError
 from ..frontend.registry import intrinsic
 from ..types import DataType, u1
 from .values.elementwise import elementwise
-from .values.matrix import Matrix
 
 __all__ = [
     "abs", "acos", "asin", "atan2", "bit_cast", "bit_shr", "cast", "ceil", "clz", "cos", "exp",
@@ -170,6 +169,8 @@ def ffs(x: Any) -> Any:
 @intrinsic("cast")
 def cast(obj: Any, dtype: DataType | type) -> Any:
     """``obj`` converted to ``dtype``: floats truncate to integers, integers wrap."""
+    from .values.matrix import Matrix
+
     return obj.cast(dtype) if isinstance(obj, Matrix) else dtype(obj)
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -202,6 +201,8 @@ class _Process:
         """End the process and wait for that."""
         try:
             if kill:
+                import signal  # half a millisecond, and seldom needed
+
                 os.kill(self.pid, signal.SIGKILL)
             else:
                 self.close()

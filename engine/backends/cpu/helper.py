@@ -20,8 +20,6 @@ from __future__ import annotations
 
 import marshal
 import os
-import select
-import signal
 import threading
 from contextlib import suppress
 from importlib import import_module
@@ -114,6 +112,9 @@ def serve() -> None:
 
 def _bounded() -> None:
     """Bound the time after the end of the program, also for a job that LLVM does not end."""
+    import select  # the program needs neither module
+    import signal
+
     hung_up = select.poll()
     hung_up.register(0, 0)
     hung_up.poll()
@@ -134,6 +135,8 @@ def _result(job: tuple[Any, ...]) -> bytes | str:
 
 def _carry_out(made: dict[Any, bytes | str]) -> None:
     """Make the code that caches wait for, and write it. made: the last result, by its job."""
+    import signal
+
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     with suppress(OSError):
         os.nice(19)

@@ -12,11 +12,36 @@ from __future__ import annotations
 from typing import Final
 
 from ..kernarg.abi import LATE
+from .overlap import ALONE, OVERLAP
 
-__all__ = ["library"]
+__all__ = ["module_text"]
 
 _FUEL: Final = 20_000
 """Operations between two looks at the clock: 20 to 50 us of first-tier code."""
+
+_POOL: Final = """
+@parallel = internal global i64 0, align 8
+
+; Have launches from now on use a pool.
+define void @qd_use_pool(ptr %parallel) nounwind {
+  store atomic ptr %parallel, ptr @parallel monotonic, align 8
+  ret void
+}
+
+define void @qd_parallel(ptr %kernarg, ptr %task, i32 %begin, i32 %end) nounwind {
+  %pool = load atomic ptr, ptr @parallel monotonic, align 8
+  %none = icmp eq ptr %pool, null
+  br i1 %none, label %alone, label %shared
+alone:
+  call void @qd_alone(ptr %kernarg, ptr %task, i32 %begin, i32 %end)
+  ret void
+shared:
+  call void %pool(ptr %kernarg, ptr %task, i32 %begin, i32 %end)
+  ret void
+}
+"""
+"""Chunks run on the calling thread until `qd_use_pool` is called; argument buffers of that time go on
+to have this function."""
 
 _LIBRARY: Final = """
 @qd.deadline = internal global i64 0, align 8
@@ -83,12 +108,13 @@ _COPIES: Final = """
 """Copies each span, or its copy back."""
 
 
-def library(clock: int) -> str:
-    """The functions. clock: the number of the system's monotonic clock."""
+def module_text(clock: int) -> str:
+    """The module. clock: the number of the system's monotonic clock."""
     save = _COPIES.format(
         label="save", p="s", before="entry", after="run", source="data", to="copy"
     )
     restore = _COPIES.format(
         label="restore", p="r", before="run", after="done", source="copy", to="data"
     )
-    return _LIBRARY.format(clock=clock, late=LATE, fuel=_FUEL, save=save, restore=restore)
+    library = _LIBRARY.format(clock=clock, late=LATE, fuel=_FUEL, save=save, restore=restore)
+    return OVERLAP + ALONE + _POOL + library

@@ -208,10 +208,9 @@ def make_native(threads: bool, cache: InjectedCache = NO_CACHE) -> Native:
 
 def make_first(cache: InjectedCache = NO_CACHE) -> FirstNative:
     """Load the native functions of first-tier code, without LLVM where `baseline` can make them."""
-    from .late import library
-    from .pool import early_text
+    from .late import module_text
 
-    text = early_text() + library(time.CLOCK_MONOTONIC)
+    text = module_text(time.CLOCK_MONOTONIC)
     names = "qd_parallel", "qd_overlap", "qd_apart", "qd_late", "qd_first", "qd_use_pool"
     code = _early(text, names) or _library(text, names, cache)
     code.keep()

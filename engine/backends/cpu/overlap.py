@@ -1,10 +1,11 @@
-"""The overlap check of a launch, as LLVM IR text."""
+"""The native functions that need no threads, as LLVM IR text: the overlap check of a launch, and a
+task on one thread."""
 
 from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["OVERLAP"]
+__all__ = ["ALONE", "OVERLAP"]
 
 OVERLAP: Final = """\
 ; In place of `qd_overlap`, for arrays that were found to share no memory.
@@ -112,5 +113,27 @@ overlap:
   ret i32 1
 apart:
   ret i32 0
+}
+"""
+
+ALONE: Final = """
+; Run task(kernarg, c, 0) for begin <= c < end.
+define void @qd_alone(ptr %kernarg, ptr %task, i32 %begin, i32 %end) nounwind {
+entry:
+  br label %head
+head:
+  %c = phi i32 [ %begin, %entry ], [ %c.next, %run ]
+  %some = icmp slt i32 %c, %end
+  br i1 %some, label %check, label %done
+check:
+  %error = load i64, ptr %kernarg, align 8
+  %fine = icmp eq i64 %error, 0
+  br i1 %fine, label %run, label %done
+run:
+  call void %task(ptr %kernarg, i32 %c, i32 0)
+  %c.next = add nsw i32 %c, 1
+  br label %head
+done:
+  ret void
 }
 """

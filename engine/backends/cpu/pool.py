@@ -43,10 +43,10 @@ import time
 from typing import Final
 
 from ..kernarg import abi
-from .overlap import OVERLAP
+from .overlap import ALONE, OVERLAP
 from .waiting import ANYWHERE, DISPATCH, LINUX, POSIX
 
-__all__ = ["early_text", "module_text"]
+__all__ = ["module_text"]
 
 _SPINS: Final = 2000
 """Looks at `state` before a worker sleeps."""
@@ -455,51 +455,6 @@ alone:
 }}
 """
 
-_ALONE: Final = """
-; Run task(kernarg, c, 0) for begin <= c < end.
-define void @qd_alone(ptr %kernarg, ptr %task, i32 %begin, i32 %end) nounwind {
-entry:
-  br label %head
-head:
-  %c = phi i32 [ %begin, %entry ], [ %c.next, %run ]
-  %some = icmp slt i32 %c, %end
-  br i1 %some, label %check, label %done
-check:
-  %error = load i64, ptr %kernarg, align 8
-  %fine = icmp eq i64 %error, 0
-  br i1 %fine, label %run, label %done
-run:
-  call void %task(ptr %kernarg, i32 %c, i32 0)
-  %c.next = add nsw i32 %c, 1
-  br label %head
-done:
-  ret void
-}
-"""
-
-_EARLY: Final = """
-@parallel = internal global i64 0, align 8
-
-; Have launches from now on use a pool.
-define void @qd_use_pool(ptr %parallel) nounwind {
-  store atomic ptr %parallel, ptr @parallel monotonic, align 8
-  ret void
-}
-
-define void @qd_parallel(ptr %kernarg, ptr %task, i32 %begin, i32 %end) nounwind {
-  %pool = load atomic ptr, ptr @parallel monotonic, align 8
-  %none = icmp eq ptr %pool, null
-  br i1 %none, label %alone, label %shared
-alone:
-  call void @qd_alone(ptr %kernarg, ptr %task, i32 %begin, i32 %end)
-  ret void
-shared:
-  call void %pool(ptr %kernarg, ptr %task, i32 %begin, i32 %end)
-  ret void
-}
-"""
-"""In place of the pool until that is there; argument buffers of that time go on to call it."""
-
 _PAUSES: Final = {
     "x64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "arm64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
@@ -522,10 +477,4 @@ def module_text(machine: str, system: str, threads: bool) -> str:
         tasks=_TASKS, last_task=_TASKS - 1, threads=abi.THREADS, sig_block=1 if darwin else 0,
         clock=time.CLOCK_MONOTONIC,
     )  # fmt: skip
-    return OVERLAP + _ALONE + "\n" + pool
-
-
-def early_text() -> str:
-    """The module without threads of its own, which is quick to compile: chunks run on the calling
-    thread until `qd_use_pool` is called."""
-    return OVERLAP + _ALONE + _EARLY
+    return OVERLAP + ALONE + "\n" + pool

@@ -8,12 +8,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
 from ...errors import QuadrantsTypeError
-from .matrix import Matrix, wrapped
 
 __all__ = ["elementwise"]
 
@@ -29,14 +28,25 @@ def elementwise(fn: F) -> F:
     @functools.wraps(fn)
     def apply(*args: Any, **kwargs: Any) -> Any:
         for value in args:
-            if isinstance(value, Matrix):
+            if type(value) not in _NUMBERS and _is_matrix(value):
                 return _mapped(fn, args, kwargs)
         return fn(*args, **kwargs)
 
     return cast(F, apply)
 
 
+_NUMBERS: Final = frozenset((bool, int, float))
+
+
+def _is_matrix(value: Any) -> bool:
+    from .matrix import Matrix
+
+    return isinstance(value, Matrix)
+
+
 def _mapped(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from .matrix import Matrix, wrapped
+
     arrays = [value.plain() if isinstance(value, Matrix) else None for value in args]
     shapes = {array.shape for array in arrays if array is not None}
     if len(shapes) > 1:
