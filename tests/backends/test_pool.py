@@ -46,6 +46,9 @@ kernel p() stage=accesses {
 """.replace("$4 ((", "$4 [((").replace(", ';')", ", ';')]")
 
 
+PARALLEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32)
+
+
 def load(text, threads):
     backend = base.find("cpu")
     return backend.load(backend.lower(parse(text), config(cpu_max_num_threads=threads)))
@@ -174,6 +177,26 @@ def test_python_threads_where_there_are_no_posix_threads():
         assert pool.enter(pool.filled((x,), 0, None, 0)) == 0
     assert (x == 3).all()
     assert substitute.parallel != native.native().parallel
+
+
+def test_buffers_of_first_tier_code_use_the_pool_once_there_is_one():
+    kernel = load(COUNT, 4)
+    first = native.make_first()
+    own = kernel.arguments()
+    pool = CpuBufferPool(kernel.meta, own.layout, own.enter, first.functions, 4, 0)
+    x = np.zeros(300, np.int32)
+    early = pool.filled((x,), 0, None, 0)
+    ranges = set()
+    seen = PARALLEL(lambda kernarg, task, begin, end: ranges.add((begin, end)))
+    assert pool.enter(early) == 0
+    assert (x == 1).all()
+    first.use_pool(ctypes.cast(seen, ctypes.c_void_p))
+    assert pool.enter(early) == 0
+    assert len(ranges) == 1
+    assert (x == 1).all()
+    first.use_pool(native.native().parallel)
+    assert pool.enter(early) == 0
+    assert (x == 2).all()
 
 
 def test_argument_buffers_are_aligned_and_come_back():

@@ -14,8 +14,8 @@ from qd_studio.engine import ir
 from qd_studio.engine.errors import IRParseError
 from qd_studio.engine.ir import codes as C
 from qd_studio.engine.ir.attrs import RECORDS
-from qd_studio.engine.ir.loc import _roots
 from qd_studio.engine.ir.codes import REGION_NAMES
+from qd_studio.engine.ir.loc import _roots
 from qd_studio.engine.types import (
     INTEGER_TYPES,
     PRIMITIVE_TYPES,

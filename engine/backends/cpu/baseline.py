@@ -378,7 +378,8 @@ def _compiled(
 
 
 class _Outside:
-    """What a module has besides functions. variables: names of numbers of 8 bytes, 0 at first."""
+    """The part of a module outside of functions. variables: names of numbers of 8 bytes, 0 at
+    first."""
 
     def __init__(self) -> None:
         self.tables: Final[dict[str, tuple[int, ...]]] = {}

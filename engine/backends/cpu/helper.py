@@ -95,6 +95,8 @@ def serve() -> None:
     os.dup2(2, 1)
     with suppress(OSError):
         os.nice(_NICE)
+    import select  # the program needs neither this module nor `signal`
+
     threading.Thread(target=_bounded, daemon=True).start()
     made: dict[Any, bytes | str] = {}
     while select.select([0], [], [], _IDLE)[0]:
@@ -112,7 +114,7 @@ def serve() -> None:
 
 def _bounded() -> None:
     """Bound the time after the end of the program, also for a job that LLVM does not end."""
-    import select  # the program needs neither module
+    import select
     import signal
 
     hung_up = select.poll()

@@ -2,9 +2,9 @@
 
 ``qd_late`` is called where a function has used up its fuel; ``qd_first`` launches a kernel. It also
 copies what the kernel may write, and restores it if the launch is late. In Python another thread
-could run, and write, between the copy and the launch, or between its end and the restoring. ``plan``
-has the deadline and the number of spans, then of each its address, the place of the copy and the
-size.
+could run, and write, between the copy and the launch, or between its end and the restoring.
+``plan`` has the deadline and the number of spans, then of each its address, the place of the copy
+and the size.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ shared:
   ret void
 }
 """
-"""Chunks run on the calling thread until `qd_use_pool` is called; argument buffers of that time go on
-to have this function."""
+"""Chunks run on the calling thread until `qd_use_pool` is called; argument buffers of that time
+keep this function."""
 
 _LIBRARY: Final = """
 @qd.deadline = internal global i64 0, align 8

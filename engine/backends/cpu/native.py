@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 __all__ = [
-    "Code", "FirstNative", "Native", "finish", "first_native", "has_posix_threads", "load", "native",
-    "target",
+    "Code", "FirstNative", "Native", "finish", "first_native", "has_posix_threads", "load",
+    "native", "target",
 ]  # fmt: skip
 
 _lock: Final = threading.Lock()
