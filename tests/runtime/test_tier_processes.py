@@ -10,7 +10,7 @@ import time
 from contextlib import nullcontext
 
 import pytest
-from qd_studio.engine.backends.cpu import background
+from qd_studio.engine.backends.cpu import background, host
 from qd_studio.engine.cache import folder
 
 pytestmark = pytest.mark.skipif(not background.available(), reason="no helper process here")
@@ -64,7 +64,7 @@ def entries():
 
 STOPPED = """
 import os, signal
-from qd_studio.engine.backends.cpu import background
+from qd_studio.engine.backends.cpu import background, host
 background._ensure_thread()
 next(iter(scale.launchers.variants.values())).executable._pending._done.wait(60)
 os.kill(background._process.pid, signal.SIGSTOP)
@@ -143,7 +143,7 @@ def test_code_that_is_pending_at_the_end_is_not_always_kept(tmp_path, how):
 
 
 SLOW = """
-from qd_studio.engine.backends.cpu import background
+from qd_studio.engine.backends.cpu import background, host
 background.BOOT = background.BOOT.removesuffix(".serve()\\n") + '''
 helper = sys.modules[engine + ".backends.cpu.helper"]
 helper._AFTER = 0.5
@@ -201,7 +201,7 @@ def test_a_fork_during_a_compile_leaves_both_processes_working(tmp_path):
         scale(a, 2.0)
         assert a.to_numpy()[0] == 7.0
         if not pid:
-            from qd_studio.engine.backends.cpu import background
+            from qd_studio.engine.backends.cpu import background, host
             more(qd.ndarray(qd.f64, shape=10))
             (variant,) = set(more.launchers.variants.values())
             assert type(variant.executable).__name__ == "CpuExecutable"
@@ -215,7 +215,7 @@ def test_a_fork_during_a_compile_leaves_both_processes_working(tmp_path):
 
 
 STUCK = """
-from qd_studio.engine.backends.cpu import background
+from qd_studio.engine.backends.cpu import background, host
 background.BOOT = "import sys; sys.stdin.read()"
 """
 """The helper never answers."""
@@ -246,7 +246,7 @@ def test_nothing_waits_for_the_helper(tmp_path, more, status, said):
 def test_the_helper_ends_with_a_killed_process(tmp_path):
     file = tmp_path / "program.py"
     more = """
-from qd_studio.engine.backends.cpu import background
+from qd_studio.engine.backends.cpu import background, host
 while background._process is None and background._running is None:
     time.sleep(0.01)
 while background._process is None:
@@ -264,3 +264,36 @@ time.sleep(100)
     process.wait()
     process.stdout.close()
     assert ends(helper)
+
+
+@pytest.mark.skipif(not host.maps_objects(), reason="LLVM makes first-tier code here")
+def test_the_first_launch_does_not_wait_for_the_pool(tmp_path):
+    before = """
+import threading
+from qd_studio.engine.backends.cpu import native
+pool, make = threading.Event(), native.make_native
+
+def late(*args):
+    assert pool.wait(60)
+    return make(*args)
+
+native.make_native = late
+"""
+    more = """
+    assert native._native is None
+    pool.set()
+    if not (child := os.fork()):
+        b = qd.ndarray(qd.f64, shape=3)
+        b.fill(2.0)
+        more(b)
+        os._exit(b.to_numpy().tolist() != [6.0] * 3)
+    assert os.waitpid(child, 0)[1] == 0
+    tier = next(iter(scale.launchers.variants.values())).executable
+    while not tier.is_full:
+        scale(a, 1.0)
+    assert native._native is not None
+    a.fill(1.0)
+    scale(a, 3.0)
+    """
+    done, _ = run(tmp_path, more, before)
+    assert (done.returncode, done.stdout) == (0, "4.0\n"), done.stderr
