@@ -124,7 +124,9 @@ class CudaBackend:
             making = submit(kernel.meta.name, lambda: cache.ptx(job), cache)
             artifact.first, artifact.later = LaterCode(making), making.finish
             artifact.lazy["ptx"] = lambda: making.finish().decode()
-        elif not (_has_tiers(kernel, settings, config, cache) and _tiered(artifact, job, cache)):
+        elif not (
+            _has_tiers(kernel, settings, config, cache) and _tiered(artifact, job, kernel, cache)
+        ):
             artifact.texts["ptx"] = ptx = cache.ptx(job)
             artifact.code = ptx.encode()
         return artifact
@@ -177,7 +179,7 @@ def _has_tiers(
     return simple and nvptx.has_first_tier(kernel.text, level)
 
 
-def _tiered(artifact: Artifact, job: PtxJob, cache: InjectedCache) -> bool:
+def _tiered(artifact: Artifact, job: PtxJob, kernel: GpuText, cache: InjectedCache) -> bool:
     """Give the artifact first-tier code, with full code begun; False if a cache had that."""
     from . import nvptx
     from .background import CudaFirst, begun
@@ -190,7 +192,7 @@ def _tiered(artifact: Artifact, job: PtxJob, cache: InjectedCache) -> bool:
         artifact.code = ptx.encode()
         return True
     cache.begun = True
-    first = nvptx.first_ptx(job.llvm_ir, job.arch)
+    first = nvptx.first_ptx(kernel.first_tier(), job.arch)
     making = begun(lambda: cache.ptx(job))
     artifact.first, artifact.later = CudaFirst(first.encode(), making), making.finish
     artifact.lazy["ptx"] = lambda: making.finish().decode()

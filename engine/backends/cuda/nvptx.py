@@ -33,6 +33,12 @@ _LONG: Final = 300
 """Lines of a text with tiles from which on they are worth it."""
 
 
+_STRAIGHT: Final = "llvm.loop.unroll.full"
+"""Loops over the array of a thread, which is in registers once they are unrolled."""
+_HEAD: Final = ".address_size 64\n"
+_ROLLED: Final = '.pragma "nounroll";\n'
+
+
 def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
     """The pipeline of LLVM that a module gets.
 
@@ -52,7 +58,7 @@ def has_first_tier(llvm_ir: str, level: int) -> bool:
     """True for a module whose full code needs much longer to be made than first-tier code, which
     has at most half as many instructions again. Tensor cores read registers, whose number full
     code alone keeps small."""
-    return pipeline(llvm_ir, level) == "whole" and _TENSORS.search(llvm_ir) is None
+    return _TENSORS.search(llvm_ir) is None
 
 
 def _module(llvm_ir: str, arch: str, level: int, cache: InjectedCache) -> toolchain.Module:
@@ -87,8 +93,12 @@ def make_ptx(
 
 def first_ptx(llvm_ir: str, arch: str) -> str:
     """PTX of the first tier, for modules that call no libdevice: a few passes, and LLVM's fastest
-    code generator, in a quarter of the time. The driver optimises it as it does full code."""
-    return _alone(llvm_ir, arch, 2, "device", 0)
+    code generator. The driver optimises it as it does full code, but unrolls no loop.
+
+    llvm_ir: see `gpu.GpuText.first_tier`.
+    """
+    passes = "device" if _STRAIGHT in llvm_ir else "short"
+    return _alone(llvm_ir, arch, 2, passes, 0).replace(_HEAD, _HEAD + _ROLLED, 1)
 
 
 def _alone(llvm_ir: str, arch: str, level: int, passes: toolchain.Pipeline, generator: int) -> str:
