@@ -167,7 +167,6 @@ def _has_tiers(
     from . import nvptx
     from .device import running
 
-    level = config.external_optimization_level
     device = running()
     if not cache.tiered or not config.opt_level or len(settings) > 1 or device is None:
         return False
@@ -176,7 +175,7 @@ def _has_tiers(
         return False
     meta = kernel.meta
     simple = not (meta.flow or meta.graph or meta.has_stacks or meta.timed or kernel.loops)
-    return simple and nvptx.has_first_tier(kernel.text, level)
+    return simple and nvptx.has_first_tier(kernel.text)
 
 
 def _tiered(artifact: Artifact, job: PtxJob, kernel: GpuText, cache: InjectedCache) -> bool:

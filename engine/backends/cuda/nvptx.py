@@ -33,8 +33,10 @@ _LONG: Final = 300
 """Lines of a text with tiles from which on they are worth it."""
 
 
-_STRAIGHT: Final = "llvm.loop.unroll.full"
-"""Loops over the array of a thread, which is in registers once they are unrolled."""
+_ARRAY: Final = "alloca ["
+"""The array of a thread is in registers once the loops over it are unrolled."""
+_SHORT: Final = 50
+"""Lines of a text whose full code is made as soon as two codes are worth it."""
 _HEAD: Final = ".address_size 64\n"
 _ROLLED: Final = '.pragma "nounroll";\n'
 
@@ -54,11 +56,10 @@ def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
     return "whole" if whole else "device"
 
 
-def has_first_tier(llvm_ir: str, level: int) -> bool:
-    """True for a module whose full code needs much longer to be made than first-tier code, which
-    has at most half as many instructions again. Tensor cores read registers, whose number full
-    code alone keeps small."""
-    return _TENSORS.search(llvm_ir) is None
+def has_first_tier(llvm_ir: str) -> bool:
+    """True for a module whose full code needs longer to be made than first-tier code. Tensor cores
+    read registers, whose number full code alone keeps small."""
+    return llvm_ir.count("\n") > _SHORT and _TENSORS.search(llvm_ir) is None
 
 
 def _module(llvm_ir: str, arch: str, level: int, cache: InjectedCache) -> toolchain.Module:
@@ -93,12 +94,14 @@ def make_ptx(
 
 def first_ptx(llvm_ir: str, arch: str) -> str:
     """PTX of the first tier, for modules that call no libdevice: a few passes, and LLVM's fastest
-    code generator. The driver optimises it as it does full code, but unrolls no loop.
+    code generator. The driver optimises it as it does full code, but unrolls no loop: that would be
+    a third of its time.
 
     llvm_ir: see `gpu.GpuText.first_tier`.
     """
-    passes = "device" if _STRAIGHT in llvm_ir else "short"
-    return _alone(llvm_ir, arch, 2, passes, 0).replace(_HEAD, _HEAD + _ROLLED, 1)
+    if _ARRAY in llvm_ir:
+        return _alone(llvm_ir, arch, 2, "device", 0)
+    return _alone(llvm_ir, arch, 2, "short", 0).replace(_HEAD, _HEAD + _ROLLED, 1)
 
 
 def _alone(llvm_ir: str, arch: str, level: int, passes: toolchain.Pipeline, generator: int) -> str:
