@@ -36,7 +36,7 @@ _LONG: Final = 300
 _ARRAY: Final = "alloca ["
 """The array of a thread is in registers once the loops over it are unrolled."""
 _SHORT: Final = 50
-"""Lines of a text whose full code is made as soon as two codes are worth it."""
+"""Lines of a text up to which a second code is not worth a millisecond."""
 _HEAD: Final = ".address_size 64\n"
 _ROLLED: Final = '.pragma "nounroll";\n'
 
