@@ -207,7 +207,7 @@ class GpuKernel:
         params: dict[str, Slot] = {}
         calls: list[str] = []
         for version in ("aligned", "any"):
-            start, cuts, body = len(self.lines), len(self.cuts), self._emitter(op)
+            at, cuts, body = len(self.lines), len(self.cuts), self._emitter(op)
             if version == "aligned":
                 body.unrolls = loops.counts
                 assume_aligned(body, loops.arrays)
@@ -216,11 +216,12 @@ class GpuKernel:
             calls.append(self.body(body, f"{name}.{version}"))
             params |= body.params
             if version == "aligned":
-                self.cuts[cuts:] = [(start, len(self.lines), [])]
+                self.cuts[cuts:] = [(at, len(self.lines), [])]
         entry = self._emitter(op)
         entry.params = params
+        start = entry.here
         choose_version(entry, loops.arrays, *calls)
-        with entry.in_first_tier(0):
+        with entry.in_first_tier(start):
             entry.line(calls[-1])
             entry.line("ret void")
         return entry, self.kernel(entry, name, plan.block_dim)

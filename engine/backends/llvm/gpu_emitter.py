@@ -21,8 +21,10 @@ from .text import MEMORY, SIZE
 if TYPE_CHECKING:
     from .schedule import Schedule
 
-__all__ = ["PASSED", "Cut", "GpuEmitter", "GpuState", "shared_bytes"]
+__all__ = ["PASSED", "Cut", "GpuEmitter", "GpuState", "Position", "shared_bytes"]
 
+Position = tuple[int, str]
+"""Of a place in the code of a function: the number of lines before it, and its block."""
 Cut = tuple[int, int, list[str]]
 """Lines of a text, by the numbers of the first and of the one after the last, and those that are
 there in their place in the first tier."""
@@ -91,13 +93,19 @@ class GpuEmitter(Emitter):
         self.unrolls: dict[int, int] = {}
         self.cuts: Final[list[Cut]] = []
 
+    @property
+    def here(self) -> Position:
+        return len(self.lines), self.block
+
     @contextmanager
-    def in_first_tier(self, start: int) -> Iterator[None]:
+    def in_first_tier(self, start: Position) -> Iterator[None]:
         """What is emitted inside is there in the first tier, in place of the lines from ``start``
         on. Both end in the same block, and define what the code after them uses."""
         end, state = len(self.lines), (self.block, self.ended)
+        first, self.block = start
+        self.ended = False
         yield
-        self.cuts.append((start, end, self.lines[end:]))
+        self.cuts.append((first, end, self.lines[end:]))
         del self.lines[end:], self.ids[end:]
         self.block, self.ended = state
 

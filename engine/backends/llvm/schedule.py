@@ -36,7 +36,7 @@ from .tiles import emit_tiles, tiles_text
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
-    from .gpu_emitter import GpuEmitter
+    from .gpu_emitter import GpuEmitter, Position
 
 __all__ = [
     "MOST_THREADS", "Schedule", "adds_up", "blocks_text", "emit_iterations", "plan",
@@ -126,7 +126,7 @@ def emit_iterations(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedu
         return
     order: tuple[int, ...] = task.attr.axes or tuple(range(len(bounds) // 2))
     pairs = list(zip(bounds[::2], bounds[1::2], strict=True))
-    start = len(e.lines)
+    start = e.here
     extents = [extent_of(e, *pairs[axis]) for axis in order]
     known = all(text.isdigit() for text in extents)
     total = math.prod(map(int, extents)) if known else 0
@@ -140,8 +140,9 @@ def emit_iterations(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedu
     strides = None
     if wide and not known and schedule.grid != grids.EXACT:
         strides = Strides(e, task, order, bounds, schedule.block_dim)
+        body, latch = e.block, e.loops[-1][0]
         with e.in_first_tier(start):
-            strides.open(e.block, e.loops[-1][0])
+            strides.open(body, latch)
             for axis in order:
                 strides.define(axis, *e.loop_values[task.id, axis])
     e.run(task.regions[-1])
@@ -183,9 +184,9 @@ def _first_iteration(e: GpuEmitter, schedule: Schedule, wide: bool) -> str:
 
 def _open(
     e: GpuEmitter, task: Op, ty: str, first: str, total: str, schedule: Schedule
-) -> tuple[str, Callable[[], int]]:
+) -> tuple[str, Callable[[], Position]]:
     """Begin the loop over iterations: the iteration's number, and what ends the loop, which returns
-    how many lines there are before the step."""
+    where the step begins."""
     body = e.label("iteration")
     some = e.value(f"icmp ult {ty} {first}, {total}")
     if schedule.grid == grids.EXACT:
@@ -193,9 +194,9 @@ def _open(
         e.place(body)
         e.loops.append(("stop", "stop"))
 
-        def done() -> int:
+        def done() -> Position:
             e.jump("stop")
-            return len(e.lines)
+            return e.here
 
         return first, done
     step = e.value(f"mul nuw i32 {e.register('nctaid')}, {schedule.block_dim}")
@@ -208,10 +209,10 @@ def _open(
     e.line(f"{iteration} = phi {ty} [ {first}, %{before} ], [ {iteration}.next, %{latch} ]")
     e.loops.append((latch, e.stop))
 
-    def close() -> int:
+    def close() -> Position:
         e.jump(latch)
         e.place(latch)
-        start = len(e.lines)
+        start = e.here
         # Not compared after the step, which could wrap.
         left = e.value(f"sub nuw {ty} {total}, {iteration}")
         e.line(f"{iteration}.next = add {ty} {iteration}, {step}")

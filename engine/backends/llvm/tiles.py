@@ -40,7 +40,7 @@ from .control import Counter
 from .gpu_strides import Strides
 
 if TYPE_CHECKING:
-    from .gpu_emitter import GpuEmitter
+    from .gpu_emitter import GpuEmitter, Position
 
 __all__ = ["emit_tiles", "tiles_text"]
 
@@ -193,7 +193,7 @@ class _Tiles:
 
     def run(self) -> None:
         e, n, task = self.e, self.n, self.task
-        start = len(e.lines)
+        start = e.here
         block, grid, thread = (n.register(name) for name in ("ctaid", "nctaid", "tid"))
         total = self.length[self.order[0]]
         for axis in self.order[1:]:
@@ -417,13 +417,13 @@ class _Tiles:
 
     def rim(
         self, tile_at: tuple[list[str], str, str, str], one_at: tuple[list[str], str],
-        thread: str, latch: str, start: int,
-    ) -> int:  # fmt: skip
+        thread: str, latch: str, start: Position,
+    ) -> Position:  # fmt: skip
         """One by one: the iterations of a tile's incomplete groups, or a single one.
 
         The threads of the block divide the former. tile_at: the tile's indices, what `ragged` says
-        of it, the block that comes here. one_at: the iteration's indices, the block. start: lines
-        before all code of the loop; returned are those before the code after the body.
+        of it, the block that comes here. one_at: the iteration's indices, the block. start: of the
+        code of the loop; returned is that of the code after the body.
         """
         e, n, tile = self.e, self.n, self.tile
         places, first, limit, before = tile_at
@@ -470,7 +470,7 @@ class _Tiles:
         e.loops.pop()
         e.jump(after)
         e.place(after)
-        start = len(e.lines)
+        start = e.here
         e.line(f"{number}.next = add nuw nsw i64 {number}, {self.block_dim}")
         more = e.value(f"icmp ult i64 {number}.next, {limit}")
         e.line(f"br i1 {more}, label %{head}, label %{latch}{e.rolled()}")

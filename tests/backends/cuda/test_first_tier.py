@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine.backends.cuda import background, nvptx
+from qd_studio.engine.backends.cuda.targets import machine
 from qd_studio.engine.backends.llvm import tiles
 from qd_studio.engine.cache.in_process import IN_PROCESS
 
@@ -44,6 +45,7 @@ class Tiers:
 
         def keep_first(llvm_ir, *args):
             self.texts["first"] = llvm_ir
+            machine("sm_90", 0).parse(llvm_ir, verify=True)
             return first(llvm_ir, *args)
 
         def keep_full(llvm_ir, *args, **options):
