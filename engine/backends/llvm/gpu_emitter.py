@@ -6,7 +6,7 @@ function, arrays that a block shares are globals of the module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -98,9 +98,9 @@ class GpuEmitter(Emitter):
         return len(self.lines), self.block
 
     @contextmanager
-    def in_first_tier(self, start: Position) -> Iterator[None]:
-        """What is emitted inside is there in the first tier, in place of the lines from ``start``
-        on. Both end in the same block, and define what the code after them uses."""
+    def in_first_tier(self, start: Position) -> Generator[None]:
+        """Emit the lines that are there in the first tier in place of those from ``start`` on. Both
+        end in the same block, and define what the code after them uses."""
         end, state = len(self.lines), (self.block, self.ended)
         first, self.block = start
         self.ended = False

@@ -151,11 +151,9 @@ def emit_tiles(e: GpuEmitter, task: Op, bounds: list[str], tile: Tile, block_dim
 def _adds_in_order(e: GpuEmitter, task: Op) -> bool:
     """True for a loop whose threads add up floats, in an order that tiles change: without
     ``fast_math`` no code may have another one."""
-    return (
-        e.schedule is not None
-        and not e.fast
-        and any(op.code == C.LOCAL_STORE and op.args[1].type.is_real for op in walk(task.regions[-1]))
-    )
+    stores = [op for op in walk(task.regions[-1]) if op.code == C.LOCAL_STORE]
+    in_order = any(op.args[1].type.is_real for op in stores)
+    return in_order and e.schedule is not None and not e.fast
 
 
 class _Tiles:
