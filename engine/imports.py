@@ -33,6 +33,10 @@ _MANY: Final = 16
 """Modules that are many: to import as usual, each in a tenth of a millisecond, or in a first kernel
 only."""
 
+_IMMORTAL: Final = 1000
+"""More objects than Python 3.12 counts as frozen by itself, 375: a collection moves those that live
+for ever to the frozen ones. A program that freezes what it has freezes more than 4,000."""
+
 Entry = tuple[str, bool, bytes, int, int]
 """Of a module: its file, whether it is a package, the header, and the place and size of the code.
 """
@@ -61,7 +65,7 @@ def settle(before: int) -> None:
     before: how many there were. The collector would look through their objects twice more, which
     needs longer than many a kernel. A program that uses ``gc.freeze`` itself is left alone.
     """
-    if len(sys.modules) - before >= _MANY and not gc.get_freeze_count():
+    if len(sys.modules) - before >= _MANY and gc.get_freeze_count() < _IMMORTAL:
         gc.freeze()
         gc.unfreeze()
 

@@ -269,7 +269,7 @@ def _combine(b: Builder, sums: list[_Sum], thread: Op, size: int) -> None:
     """After the loop: one update for each block. thread: its index in the block."""
     arrays: list[Op] = []
     for one in sums:
-        arrays.append(b.array(one.type, size, "partial results", "shared"))
+        arrays.append(b.array(one.type, size, "partial results", "shared", clear=False))
         b.store(b.element(arrays[-1], thread), b.load(one.local))
     b.emit(C.BLOCK_SYNC)
     columns = max(n for n in range(1, math.isqrt(size) + 1) if size % n == 0)

@@ -88,13 +88,13 @@ def test_without_tiers_the_call_waits_for_full_code(monkeypatch):
     assert executable(share).is_full
 
 
-def test_kernels_whose_code_would_be_the_same_have_no_tiers(monkeypatch):
+def test_kernels_of_a_few_lines_have_no_tiers(monkeypatch):
     monkeypatch.setattr(nvptx, "first_ptx", None)
 
     @qd.kernel
     def plain(x: qd.types.ndarray(qd.f32, 1)):
-        for i in x:
-            x[i] += 1.0
+        for _ in range(1):
+            x[0] += 1.0
 
     plain(np.zeros(9, np.float32))
     assert executable(plain).is_full
@@ -213,9 +213,9 @@ with cuda_sim.simulated():
 """)
     paths = os.pathsep.join((os.getcwd(), os.environ.get("PYTHONPATH", "")))
     environment = os.environ | {"PYTHONPATH": paths, "QD_TIERED": "auto"}
-    done = subprocess.run(
-        [sys.executable, str(program)], env=environment, timeout=60, capture_output=True, text=True
-    )
+    # Python 3.12 warns of any fork in a process that has threads.
+    command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", str(program)]
+    done = subprocess.run(command, env=environment, timeout=60, capture_output=True, text=True)
     assert done.stdout == "right\n"
     assert done.returncode == (-9 if "kill" in more else 0), done.stderr
     assert done.stderr == ""

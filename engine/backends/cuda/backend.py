@@ -124,7 +124,9 @@ class CudaBackend:
             making = submit(kernel.meta.name, lambda: cache.ptx(job), cache)
             artifact.first, artifact.later = LaterCode(making), making.finish
             artifact.lazy["ptx"] = lambda: making.finish().decode()
-        elif not (_has_tiers(kernel, settings, config, cache) and _tiered(artifact, job, cache)):
+        elif not (
+            _has_tiers(kernel, settings, config, cache) and _tiered(artifact, job, kernel, cache)
+        ):
             artifact.texts["ptx"] = ptx = cache.ptx(job)
             artifact.code = ptx.encode()
         return artifact
@@ -165,7 +167,6 @@ def _has_tiers(
     from . import nvptx
     from .device import running
 
-    level = config.external_optimization_level
     device = running()
     if not cache.tiered or not config.opt_level or len(settings) > 1 or device is None:
         return False
@@ -174,10 +175,10 @@ def _has_tiers(
         return False
     meta = kernel.meta
     simple = not (meta.flow or meta.graph or meta.has_stacks or meta.timed or kernel.loops)
-    return simple and nvptx.has_first_tier(kernel.text, level)
+    return simple and nvptx.has_first_tier(kernel.text)
 
 
-def _tiered(artifact: Artifact, job: PtxJob, cache: InjectedCache) -> bool:
+def _tiered(artifact: Artifact, job: PtxJob, kernel: GpuText, cache: InjectedCache) -> bool:
     """Give the artifact first-tier code, with full code begun; False if a cache had that."""
     from . import nvptx
     from .background import CudaFirst, begun
@@ -190,7 +191,7 @@ def _tiered(artifact: Artifact, job: PtxJob, cache: InjectedCache) -> bool:
         artifact.code = ptx.encode()
         return True
     cache.begun = True
-    first = nvptx.first_ptx(job.llvm_ir, job.arch)
+    first = nvptx.first_ptx(kernel.first_tier(), job.arch)
     making = begun(lambda: cache.ptx(job))
     artifact.first, artifact.later = CudaFirst(first.encode(), making), making.finish
     artifact.lazy["ptx"] = lambda: making.finish().decode()

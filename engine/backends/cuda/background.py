@@ -10,11 +10,10 @@ LLVM and the driver's compiler need most of a compile and hold no lock of Python
 are made at once, while the caller runs the passes of the next one. A fork and the end of the
 process wait for these threads; the end of a program refuses their modules.
 
-The first tier has all our own passes and the driver's optimiser, but few of LLVM's passes and its
-fastest code generator: the driver makes 0.9 to 1.5 times the instructions of it, so that launches
-of any length may begin in it. It is for the kernels that `nvptx.has_first_tier` names; for others
-both would be one. A swap only replaces the functions that launches refer to: tasks, arguments and
-buffers are the same.
+The first tier has all our own passes and the driver's optimiser, so that launches of any length may
+begin in it, but a shorter text (`gpu.GpuText.first_tier`), few of LLVM's passes and its fastest
+code generator. It is for the kernels that `nvptx.has_first_tier` names. A swap only replaces the
+functions that launches refer to: tasks, arguments, grids and buffers are the same.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from ..kernarg.host_text import HostText
 from . import schedule
 from .control import Counter
 from .emitter import Slot
-from .gpu_emitter import PASSED, GpuEmitter, GpuState, shared_bytes
+from .gpu_emitter import PASSED, Cut, GpuEmitter, GpuState, shared_bytes
 from .gpu_loops import emit_loops
 from .gpu_ops import zero_shared
 from .helpers import gpu_helper_text
@@ -60,6 +60,7 @@ class GpuText(NamedTuple):
     clears: the code sets the global temporaries to 0 itself. claims: offsets in the device buffer
     of the i64 words, counters of claimed rows, that must be 0 when a launch begins. loops: those
     that may run as one block. params: of each kernel after the argument buffer, by its symbol.
+    cuts: what the first tier has in place of other lines.
     """
 
     text: str
@@ -71,6 +72,16 @@ class GpuText(NamedTuple):
     claims: tuple[int, ...]
     loops: tuple[facts.CudaLoop, ...]
     params: dict[str, tuple[Slot, ...]]
+    cuts: tuple[Cut, ...]
+
+    def first_tier(self) -> str:
+        """The text that the first tier is made of: the same kernels with less code."""
+        lines, found, at = self.text.split("\n"), list[str](), 0
+        for start, end, others in self.cuts:
+            found += lines[at:start]
+            found += others
+            at = end
+        return "\n".join(found + lines[at:])
 
 
 class GpuKernel:
@@ -88,6 +99,7 @@ class GpuKernel:
         self.symbol: Final = name_of(func.name, "kernel")
         self.lines: list[str] = []
         self.ids: list[int] = []
+        self.cuts: list[Cut] = []
         self.metas: Final[list[TaskMeta]] = []
         self.params: Final[dict[str, tuple[Slot, ...]]] = {}
         self.tasks: Final[list[facts.CudaTask]] = []
@@ -195,7 +207,7 @@ class GpuKernel:
         params: dict[str, Slot] = {}
         calls: list[str] = []
         for version in ("aligned", "any"):
-            body = self._emitter(op)
+            at, cuts, body = len(self.lines), len(self.cuts), self._emitter(op)
             if version == "aligned":
                 body.unrolls = loops.counts
                 assume_aligned(body, loops.arrays)
@@ -203,9 +215,15 @@ class GpuKernel:
             self.end(body)
             calls.append(self.body(body, f"{name}.{version}"))
             params |= body.params
+            if version == "aligned":
+                self.cuts[cuts:] = [(at, len(self.lines), [])]
         entry = self._emitter(op)
         entry.params = params
+        start = entry.here
         choose_version(entry, loops.arrays, *calls)
+        with entry.in_first_tier(start):
+            entry.line(calls[-1])
+            entry.line("ret void")
         return entry, self.kernel(entry, name, plan.block_dim)
 
     def _check_block(self, op: Op, plan: schedule.Schedule) -> None:
@@ -270,6 +288,8 @@ class GpuKernel:
 
     def _text(self, body: GpuEmitter, loads: Sequence[str] = ()) -> None:
         self.add(["entry:", *loads, *body.head])
+        at = len(self.lines)
+        self.cuts += [(at + start, at + end, lines) for start, end, lines in body.cuts]
         self.add(body.lines, body.ids)
         for label, lines in body.tail.items():
             self.add([f"{label}:", *lines])
@@ -359,6 +379,7 @@ class GpuKernel:
             tuple([area.claims for area in state.areas if area is not None and area.claims >= 0]),
             self.loops,
             self.params,
+            tuple([(len(head) + start, len(head) + end, to) for start, end, to in self.cuts]),
         )
 
 

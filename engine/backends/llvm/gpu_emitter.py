@@ -6,7 +6,8 @@ function, arrays that a block shares are globals of the module.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ...ir import Func, Op, pointee
@@ -20,7 +21,13 @@ from .text import MEMORY, SIZE
 if TYPE_CHECKING:
     from .schedule import Schedule
 
-__all__ = ["PASSED", "GpuEmitter", "GpuState", "shared_bytes"]
+__all__ = ["PASSED", "Cut", "GpuEmitter", "GpuState", "Position", "shared_bytes"]
+
+Position = tuple[int, str]
+"""Of a place in the code of a function: the number of lines before it, and its block."""
+Cut = tuple[int, int, list[str]]
+"""Lines of a text, by the numbers of the first and of the one after the last, and those that are
+there in their place in the first tier."""
 
 PASSED: Final = "@passed"
 """Stands for the arguments of a call until all functions are emitted."""
@@ -58,6 +65,7 @@ class GpuEmitter(Emitter):
     arrays: names of the arrays that the task's blocks share, by op. shared_bytes: their size.
     matrices: those of them that warpgroups multiply, see `WarpgroupAttr`.
     dynamic: they are in memory that the launch allocates, not in globals of their own.
+    cuts: of `lines`, in their order.
     """
 
     table: ClassVar[list[Callable[[Any, Any], None]]] = [
@@ -83,6 +91,23 @@ class GpuEmitter(Emitter):
         self.aligned: dict[int, int] = {}
         self.schedule: Schedule | None = None
         self.unrolls: dict[int, int] = {}
+        self.cuts: Final[list[Cut]] = []
+
+    @property
+    def here(self) -> Position:
+        return len(self.lines), self.block
+
+    @contextmanager
+    def in_first_tier(self, start: Position) -> Generator[None]:
+        """Emit the lines that are there in the first tier in place of those from ``start`` on. Both
+        end in the same block, and define what the code after them uses."""
+        end, state = len(self.lines), (self.block, self.ended)
+        first, self.block = start
+        self.ended = False
+        yield
+        self.cuts.append((first, end, self.lines[end:]))
+        del self.lines[end:], self.ids[end:]
+        self.block, self.ended = state
 
     def rolled(self) -> str:
         """The metadata of the branch back of a loop that LLVM must not unroll."""

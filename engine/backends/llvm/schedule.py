@@ -30,12 +30,13 @@ from ...named_tuple import NamedTuple
 from ...passes.map_to_grid import Tile, tile_of
 from ..kernarg import grids
 from .control import Counter
+from .gpu_strides import Strides, as_i64, extent_of, thread_number, total_of
 from .inner_loops import Unrolled, unrolled
 from .tiles import emit_tiles, tiles_text
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
-    from .gpu_emitter import GpuEmitter
+    from .gpu_emitter import GpuEmitter, Position
 
 __all__ = [
     "MOST_THREADS", "Schedule", "adds_up", "blocks_text", "emit_iterations", "plan",
@@ -125,19 +126,31 @@ def emit_iterations(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedu
         return
     order: tuple[int, ...] = task.attr.axes or tuple(range(len(bounds) // 2))
     pairs = list(zip(bounds[::2], bounds[1::2], strict=True))
-    extents = [_extent(e, *pairs[axis]) for axis in order]
+    start = e.here
+    extents = [extent_of(e, *pairs[axis]) for axis in order]
     known = all(text.isdigit() for text in extents)
     total = math.prod(map(int, extents)) if known else 0
     wide = (total >= MOST_THREADS) if known else len(order) > 1
     ty = "i64" if wide else "i32"
     if not known:
-        total = _total(e, extents, wide)
+        total = total_of(e, extents) if wide else extents[0]
     first = _first_iteration(e, schedule, wide)
     iteration, close = _open(e, task, ty, first, str(total), schedule)
     _indices(e, task, order, pairs, extents, iteration, wide)
+    strides = None
+    if wide and not known and schedule.grid != grids.EXACT:
+        strides = Strides(e, task, order, bounds, schedule.block_dim)
+        body, latch = e.block, e.loops[-1][0]
+        with e.in_first_tier(start):
+            strides.open(body, latch)
+            for axis in order:
+                strides.define(axis, *e.loop_values[task.id, axis])
     e.run(task.regions[-1])
     e.op_id = task.id
-    close()
+    start = close()
+    if strides is not None:
+        with e.in_first_tier(start):
+            strides.close()
 
 
 def shared_loop(e: GpuEmitter, loop: Op) -> None:
@@ -154,30 +167,7 @@ def shared_loop(e: GpuEmitter, loop: Op) -> None:
 def total_iterations(e: GpuEmitter, bounds: list[str]) -> str:
     """The number of iterations, as i64."""
     pairs = zip(bounds[::2], bounds[1::2], strict=True)
-    return _total(e, [_extent(e, *pair) for pair in pairs], wide=True)
-
-
-def _extent(e: GpuEmitter, begin: str, end: str) -> str:
-    """The length of an axis, 0 if it is empty; unsigned."""
-    if begin.lstrip("-").isdigit() and end.lstrip("-").isdigit():
-        return str(max(0, int(end) - int(begin)))
-    if begin == "0":
-        return e.call("smax", "i32", f"i32 {end}, i32 0", flags=False)
-    some = e.value(f"icmp slt i32 {begin}, {end}")
-    return e.value(f"select i1 {some}, i32 {e.value(f'sub i32 {end}, {begin}')}, i32 0")
-
-
-def _as_i64(e: GpuEmitter, text: str) -> str:
-    return text if text.isdigit() else e.value(f"zext i32 {text} to i64")
-
-
-def _total(e: GpuEmitter, extents: list[str], wide: bool) -> str:
-    if not wide:
-        return extents[0]
-    total = _as_i64(e, extents[0])
-    for extent in extents[1:]:
-        total = e.value(f"mul i64 {total}, {_as_i64(e, extent)}")
-    return total
+    return total_of(e, [extent_of(e, *pair) for pair in pairs])
 
 
 def _first_iteration(e: GpuEmitter, schedule: Schedule, wide: bool) -> str:
@@ -192,23 +182,23 @@ def _first_iteration(e: GpuEmitter, schedule: Schedule, wide: bool) -> str:
     return e.value(f"add i64 {e.value(f'mul i64 {block}, {schedule.block_dim}')}, {thread}")
 
 
-def thread_number(e: GpuEmitter, block_dim: int) -> str:
-    """The number of this thread in the grid, as i32."""
-    before = e.value(f"mul nuw i32 {e.register('ctaid')}, {block_dim}")
-    return e.value(f"add nuw i32 {before}, {e.register('tid')}")
-
-
 def _open(
     e: GpuEmitter, task: Op, ty: str, first: str, total: str, schedule: Schedule
-) -> tuple[str, Callable[[], None]]:
-    """Begin the loop over iterations: the iteration's number, and what ends the loop."""
+) -> tuple[str, Callable[[], Position]]:
+    """Begin the loop over iterations: the iteration's number, and what ends the loop, which returns
+    where the step begins."""
     body = e.label("iteration")
     some = e.value(f"icmp ult {ty} {first}, {total}")
     if schedule.grid == grids.EXACT:
         e.branch(some, body, "stop")
         e.place(body)
         e.loops.append(("stop", "stop"))
-        return first, lambda: e.jump("stop")
+
+        def done() -> Position:
+            e.jump("stop")
+            return e.here
+
+        return first, done
     step = e.value(f"mul nuw i32 {e.register('nctaid')}, {schedule.block_dim}")
     if ty == "i64":
         step = e.value(f"zext i32 {step} to i64")
@@ -219,14 +209,16 @@ def _open(
     e.line(f"{iteration} = phi {ty} [ {first}, %{before} ], [ {iteration}.next, %{latch} ]")
     e.loops.append((latch, e.stop))
 
-    def close() -> None:
+    def close() -> Position:
         e.jump(latch)
         e.place(latch)
+        start = e.here
         # Not compared after the step, which could wrap.
         left = e.value(f"sub nuw {ty} {total}, {iteration}")
         e.line(f"{iteration}.next = add {ty} {iteration}, {step}")
         more = e.value(f"icmp ugt {ty} {left}, {step}")
         e.branch(more, body, e.stop)
+        return start
 
     return iteration, close
 
@@ -238,7 +230,7 @@ def _indices(
     """The loop's indices, from the number of the iteration."""
     ty = "i64" if wide else "i32"
     for axis, extent in zip(order[:0:-1], extents[:0:-1], strict=True):
-        length = _as_i64(e, extent) if wide else extent
+        length = as_i64(e, extent) if wide else extent
         place = e.value(f"urem {ty} {iteration}, {length}")
         iteration = e.value(f"udiv {ty} {iteration}, {length}")
         e.loop_values[task.id, axis] = _counter(e, place, pairs[axis][0], wide)

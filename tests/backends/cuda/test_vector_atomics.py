@@ -55,7 +55,7 @@ def run_pairs(shift):
 
 def on(arch, run, argument, **options):
     """The results, and the PTX if there is some."""
-    qd.init(arch=arch, log_level="error", **options)
+    qd.init(arch=arch, log_level="error", tiered="off", **options)
     kernel, found = run(argument)
     texts = [v.compiled.artifact.texts.get("ptx", "") for v in kernel.launchers.variants.values()]
     name = program.current().backend.name
