@@ -24,7 +24,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-__all__ = ["Bundle", "load", "settle", "use_bundle"]
+__all__ = ["Bundle", "Later", "load", "settle", "use_bundle"]
 
 _MARK: Final = f"qd-studio byte code 1 for {sys.version}\n".encode()
 _HEADER: Final = 16
@@ -53,6 +53,23 @@ def load(name: str, package: str) -> ModuleType:
     finally:
         settle(before)
         gc.enable()
+
+
+class Later:
+    """The module ``name`` of a package, imported when the first of its names is used.
+
+    An import inside of a function costs more than the rest of many a function that the frontend
+    calls for each node.
+    """
+
+    def __init__(self, package: str, name: str) -> None:
+        self._module: Final = package, name
+
+    def __getattr__(self, name: str) -> Any:
+        package, module = self._module
+        found = getattr(import_module(f".{module}", package), name)
+        setattr(self, name, found)  # it is looked up once
+        return found
 
 
 def settle(before: int) -> None:

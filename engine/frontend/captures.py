@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 
+from ..imports import Later
 from ..ir import Loc, get_loc
 from ..named_tuple import NamedTuple
 from ..types import (
@@ -42,8 +43,11 @@ from .signature import FuncDecl, KernelDecl, ParamDecl
 from .values import DATA
 
 if TYPE_CHECKING:
+    from . import computed, purity
     from .func_builder import FuncBuilder
     from .purity import Severity
+else:
+    computed, purity = Later(__package__, "computed"), Later(__package__, "purity")
 
 __all__ = ["ABSENT", "Capture", "Captures", "Origin"]
 
@@ -188,17 +192,13 @@ def _is_local(fb: FuncBuilder, node: ast.AST) -> bool:
 def _of_name(fb: FuncBuilder, name: str, value: Any) -> Severity:
     if not isinstance(value, DATA):
         return ""
-    from .purity import of_name
-
-    return of_name(fb, name)
+    return purity.of_name(fb, name)
 
 
 def _of_attribute(fb: FuncBuilder, node: ast.AST, base: Any, value: Any) -> Severity:
     if not isinstance(value, DATA):
         return ""
-    from .purity import of_attribute
-
-    return of_attribute(fb, node, base, value)
+    return purity.of_attribute(fb, node, base, value)
 
 
 class Captures:
@@ -268,9 +268,7 @@ class Captures:
         context = fb.context
         self._found[key] = origin, value, context.decl, node, context.call, static, opaque, impure
         if impure and self.kernel.fastcache and (old is None or impure != old[7]):
-            from .purity import report
-
-            report(fb, path, value, node, impure)
+            purity.report(fb, path, value, node, impure)
 
     # Names
 
@@ -332,9 +330,7 @@ class Captures:
             self._of_language(fb, base, name, value, node)
             return
         if isinstance(base, np.ndarray | np.generic):
-            from .computed import array_attribute_doubt
-
-            why = array_attribute_doubt(name)
+            why = computed.array_attribute_doubt(name)
             if why:
                 self.opaque(fb, base, node, why)
         if known is not None:
@@ -442,9 +438,7 @@ class Captures:
         its result."""
         if returns_program(fn):
             return not args and not kwargs
-        from .computed import call_doubt
-
-        why = call_doubt(fn, args, kwargs)
+        why = computed.call_doubt(fn, args, kwargs)
         if why and isinstance(fn, FunctionType | MethodType):
             from .pure_calls import followed
 
@@ -456,9 +450,7 @@ class Captures:
 
     def computed(self, fb: FuncBuilder, fn: Any, args: Sequence[Any], node: ast.AST) -> bool:
         """As `ran`, of an operation of the language."""
-        from .computed import operation_doubt
-
-        why = operation_doubt(fn, args)
+        why = computed.operation_doubt(fn, args)
         if why:
             self.opaque(fb, fn, node, why)
         return not why
@@ -472,10 +464,8 @@ class Captures:
         node: ast.AST,
     ) -> Any:
         """The result of a function that `ran` or `computed` accepted; it may be in doubt itself."""
-        from .computed import numeric, result_doubt
-
         # A function that was followed may compute with NumPy.
-        if fn is not self.accepted and not numeric(fn, args):
+        if fn is not self.accepted and not computed.numeric(fn, args):
             value = fn(*args, **kwargs)
         else:
             try:
@@ -486,7 +476,7 @@ class Captures:
                 value = fn(*args, **kwargs)
         if returns_program(fn):
             self._put((fb.context.decl, "program", (f"{fn.__name__}()",), value))
-        why = result_doubt(fn, value)
+        why = computed.result_doubt(fn, value)
         if why:
             self.opaque(fb, fn, node, why)
         return value
