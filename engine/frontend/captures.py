@@ -208,13 +208,15 @@ class Captures:
     """
 
     __slots__ = (
-        "_bases", "_found", "_named", "_routes", "accepted", "followed", "kernel", "language",
-        "seen", "seen_static",
+        "_all", "_bases", "_found", "_named", "_routes", "accepted", "followed", "kernel",
+        "language", "seen", "seen_static",
     )  # fmt: skip
 
     def __init__(self, kernel: KernelDecl) -> None:
         self.kernel: Final = kernel
         self._found: dict[tuple[_Decl, tuple[str, ...]], _Record] = {}
+        self._all: tuple[Capture, ...] | None = None
+        """What `all` has returned since the last change."""
         self._routes: dict[int, dict[tuple[Any, ...], _Route]] = {}
         """Those to each object by its id, and by what they are without it; the last one is last."""
         self.language: Final[dict[tuple[str, str], Any]] = {}
@@ -234,6 +236,8 @@ class Captures:
 
     def all(self) -> tuple[Capture, ...]:
         """The captures so far, in order of first use."""
+        if self._all is not None:
+            return self._all
         out: list[Capture] = []
         for (decl, path), record in self._found.items():
             origin, value, reader, node, call, static, opaque, impure = record
@@ -243,7 +247,8 @@ class Captures:
                 reader.name, call,
             )  # fmt: skip
             out.append(Capture(decl, path, value, loc, static, origin, opaque, impure))
-        return tuple(out)
+        self._all = tuple(out)
+        return self._all
 
     def _add(
         self, route: _Route, fb: FuncBuilder, node: ast.AST, opaque: str = "", impure: Severity = ""
@@ -259,6 +264,7 @@ class Captures:
                 fb.calls.forget()
                 opaque = "it has changed while the kernel was compiled"
                 self._found[key] = (*old[:6], opaque, old[7])
+                self._all = None
                 return
             if _RANKS[impure] < _RANKS[old[7]]:
                 impure = old[7]
@@ -267,6 +273,7 @@ class Captures:
             static = static and old[5]
         context = fb.context
         self._found[key] = origin, value, context.decl, node, context.call, static, opaque, impure
+        self._all = None
         if impure and self.kernel.fastcache and (old is None or impure != old[7]):
             purity.report(fb, path, value, node, impure)
 
