@@ -32,6 +32,9 @@ _HEADER: Final = 16
 _MANY: Final = 16
 """Modules that are many: to import as usual, each in a tenth of a millisecond, or in a first kernel
 only."""
+_MANY_OBJECTS: Final = 7000
+"""Objects that are many: those that the collector looks at in a second generation. The syntax trees
+and tables of a large kernel are more."""
 
 Entry = tuple[str, bool, bytes, int, int]
 """Of a module: its file, whether it is a package, the header, and the place and size of the code.
@@ -73,12 +76,14 @@ class Later:
 
 
 def settle(before: int) -> None:
-    """Have the collector count what there is as long-lived if many modules are new.
+    """Have the collector count what there is as long-lived if many modules or objects are new.
 
-    before: how many there were. The collector would look through their objects twice more, which
-    needs longer than many a kernel. A program that uses ``gc.freeze`` itself is left alone.
+    before: how many modules there were. The collector would look through the objects twice more,
+    which needs longer than many a kernel, and then soon through all that the program has: a quarter
+    of a second next to large libraries. A program that uses ``gc.freeze`` itself is left alone.
     """
-    if len(sys.modules) - before >= _MANY and not gc.get_freeze_count():
+    new = len(sys.modules) - before >= _MANY or gc.get_count()[0] >= _MANY_OBJECTS
+    if new and not gc.get_freeze_count():
         gc.freeze()
         gc.unfreeze()
 

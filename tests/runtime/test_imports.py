@@ -225,3 +225,18 @@ def test_the_objects_of_many_new_modules_are_not_looked_through_again(unfrozen):
     settle(len(sys.modules) - 16)
     assert gc.get_count()[0] < 1000
     assert gc.is_tracked(made[0])
+
+
+def test_very_many_new_objects_are_not_looked_through_again(unfrozen):
+    gc.collect()
+    made = [[k] for k in range(5000)]
+    settle(len(sys.modules))
+    assert gc.get_count()[0] >= 5000
+    made += [[k] for k in range(2000)]
+    gone = weakref.ref(Cycle())
+    settle(len(sys.modules))
+    assert gc.get_count()[0] < 1000
+    assert not gc.get_freeze_count()
+    assert gc.is_tracked(made[0])
+    gc.collect()
+    assert gone() is None
