@@ -216,7 +216,7 @@ class Captures:
         self.kernel: Final = kernel
         self._found: dict[tuple[_Decl, tuple[str, ...]], _Record] = {}
         self._all: tuple[Capture, ...] | None = None
-        """What `all` has returned since the last change."""
+        """The result of `all` since the last change."""
         self._routes: dict[int, dict[tuple[Any, ...], _Route]] = {}
         """Those to each object by its id, and by what they are without it; the last one is last."""
         self.language: Final[dict[tuple[str, str], Any]] = {}

@@ -107,7 +107,7 @@ class Frame:
 
     links: places of 4 bytes in the code that get the distance to a name of the module. slots: the
     operands of values. local: the values that one block alone uses; each block has the same slots
-    for them, of which it has used ``taken`` so far. addresses: values that are a register and a
+    for them, and has used ``taken`` so far. addresses: values that are a register and a
     distance. size: of the frame; variables: of the local variables in it. held, real: the values
     that rax and xmm0 have.
     """
