@@ -24,7 +24,7 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-__all__ = ["Bundle", "load", "settle", "use_bundle"]
+__all__ = ["Bundle", "Later", "load", "settle", "use_bundle"]
 
 _MARK: Final = f"qd-studio byte code 1 for {sys.version}\n".encode()
 _HEADER: Final = 16
@@ -32,7 +32,6 @@ _HEADER: Final = 16
 _MANY: Final = 16
 """Modules that are many: to import as usual, each in a tenth of a millisecond, or in a first kernel
 only."""
-
 _IMMORTAL: Final = 1000
 """More objects than Python 3.12 counts as frozen by itself, 375: a collection moves those that live
 for ever to the frozen ones. A program that freezes what it has freezes more than 4,000."""
@@ -57,6 +56,23 @@ def load(name: str, package: str) -> ModuleType:
     finally:
         settle(before)
         gc.enable()
+
+
+class Later:
+    """The module ``name`` of a package, imported when the first of its names is used.
+
+    An import inside of a function costs more than the rest of many a function that the frontend
+    calls for each node.
+    """
+
+    def __init__(self, package: str, name: str) -> None:
+        self._module: Final = package, name
+
+    def __getattr__(self, name: str) -> Any:
+        package, module = self._module
+        found = getattr(import_module(f".{module}", package), name)
+        setattr(self, name, found)  # it is looked up once
+        return found
 
 
 def settle(before: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import compress
+from itertools import chain, compress
 
 from ..ir import Block, Func, Op, walk
 from ..ir.edit import all_blocks
@@ -44,7 +44,8 @@ class OpList:
 
     def all_used(self, mask: bytes) -> bool:
         """True if each op of ``mask`` is an operand of another."""
-        return {a for op in self.ops for a in op.args}.issuperset(self.of(mask))
+        used = set(chain.from_iterable([op.args for op in self.ops]))
+        return used.issuperset(self.of(mask))
 
 
 def use_counts(block: Block) -> dict[Op, int]:

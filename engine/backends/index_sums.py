@@ -5,6 +5,7 @@ Plain sums are computed in 64 bits, where none overflows.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Final
 
 from ..ir import Op
@@ -42,21 +43,34 @@ def _is_corner(op: Op) -> bool:
     return op.code == C.CAST_VALUE and op.args[0].type is i64
 
 
+_ADDRESSES: Final = frozenset({C.LINEARIZE, C.SHIFT_PTR})
+_PLAIN: Final = _SUMS | {C.LOOP_INDEX}
+
+
+def _is_plain(op: Op) -> bool:
+    """True if ``op`` may be plain in an address."""
+    return op.code == C.LOOP_INDEX or is_index_sum(op, 4)
+
+
 def only_in_addresses(ops: list[Op]) -> set[int]:
     """Ids of those of ``ops`` (in program order) whose i32 value only addresses need."""
-    needed: set[Op] = set()
+    plain = {op for op in ops if op.code in _PLAIN and _is_plain(op)}
+    if not plain:
+        return set()
+    addresses = [op for op in ops if op.code in _ADDRESSES]
+    others = [op.args for op in ops if op not in plain and op.code not in _ADDRESSES]
+    needed = set(chain.from_iterable(others))
+    for op in addresses:
+        indices = op.args[: op.attr] if op.code == C.LINEARIZE else op.args[1:]
+        parts = [a for a in indices if _is_plain(a)]
+        needed.update([a for a in op.args if a not in parts])
     unused: set[int] = set()
-    for op in reversed(ops):
-        code = op.code
-        if code == C.LINEARIZE or code == C.SHIFT_PTR:
-            indices = op.args[: op.attr] if code == C.LINEARIZE else op.args[1:]
-            parts = [a for a in indices if a.code == C.LOOP_INDEX or is_index_sum(a, 4)]
-            needed.update([a for a in op.args if a not in parts])
-        elif op not in needed and (code == C.LOOP_INDEX or is_index_sum(op, 4)):
+    for op in reversed([op for op in ops if op in plain]):  # users before what they use
+        if op in needed:
+            needed.update(op.args)
+        else:
             unused.add(op.id)
             needed.update([a for a in op.args if a.code in (C.ARG_LOAD, C.CAST_VALUE)])
-        else:
-            needed.update(op.args)
     return unused
 
 
@@ -91,7 +105,7 @@ def narrow_in_addresses(ops: list[Op]) -> set[int]:
     stored: dict[Op, list[Op]] = {}
     left: list[Op] = []
     for op in ops:
-        if op.code in (C.LINEARIZE, C.SHIFT_PTR):
+        if op.code in _ADDRESSES:
             left += op.args
         elif op.code == C.LOCAL_STORE:
             stored.setdefault(op.args[0], []).append(op.args[1])

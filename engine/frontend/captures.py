@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import numpy as np
 
+from ..imports import Later
 from ..ir import Loc, get_loc
 from ..named_tuple import NamedTuple
 from ..types import (
@@ -42,8 +43,11 @@ from .signature import FuncDecl, KernelDecl, ParamDecl
 from .values import DATA
 
 if TYPE_CHECKING:
+    from . import computed, purity
     from .func_builder import FuncBuilder
     from .purity import Severity
+else:
+    computed, purity = Later(__package__, "computed"), Later(__package__, "purity")
 
 __all__ = ["ABSENT", "Capture", "Captures", "Origin"]
 
@@ -188,17 +192,13 @@ def _is_local(fb: FuncBuilder, node: ast.AST) -> bool:
 def _of_name(fb: FuncBuilder, name: str, value: Any) -> Severity:
     if not isinstance(value, DATA):
         return ""
-    from .purity import of_name
-
-    return of_name(fb, name)
+    return purity.of_name(fb, name)
 
 
 def _of_attribute(fb: FuncBuilder, node: ast.AST, base: Any, value: Any) -> Severity:
     if not isinstance(value, DATA):
         return ""
-    from .purity import of_attribute
-
-    return of_attribute(fb, node, base, value)
+    return purity.of_attribute(fb, node, base, value)
 
 
 class Captures:
@@ -208,13 +208,15 @@ class Captures:
     """
 
     __slots__ = (
-        "_bases", "_found", "_named", "_routes", "accepted", "followed", "kernel", "language",
-        "seen", "seen_static",
+        "_all", "_bases", "_found", "_named", "_routes", "accepted", "followed", "kernel",
+        "language", "seen", "seen_static",
     )  # fmt: skip
 
     def __init__(self, kernel: KernelDecl) -> None:
         self.kernel: Final = kernel
         self._found: dict[tuple[_Decl, tuple[str, ...]], _Record] = {}
+        self._all: tuple[Capture, ...] | None = None
+        """The result of `all` since the last change."""
         self._routes: dict[int, dict[tuple[Any, ...], _Route]] = {}
         """Those to each object by its id, and by what they are without it; the last one is last."""
         self.language: Final[dict[tuple[str, str], Any]] = {}
@@ -234,6 +236,8 @@ class Captures:
 
     def all(self) -> tuple[Capture, ...]:
         """The captures so far, in order of first use."""
+        if self._all is not None:
+            return self._all
         out: list[Capture] = []
         for (decl, path), record in self._found.items():
             origin, value, reader, node, call, static, opaque, impure = record
@@ -243,7 +247,8 @@ class Captures:
                 reader.name, call,
             )  # fmt: skip
             out.append(Capture(decl, path, value, loc, static, origin, opaque, impure))
-        return tuple(out)
+        self._all = tuple(out)
+        return self._all
 
     def _add(
         self, route: _Route, fb: FuncBuilder, node: ast.AST, opaque: str = "", impure: Severity = ""
@@ -259,6 +264,7 @@ class Captures:
                 fb.calls.forget()
                 opaque = "it has changed while the kernel was compiled"
                 self._found[key] = (*old[:6], opaque, old[7])
+                self._all = None
                 return
             if _RANKS[impure] < _RANKS[old[7]]:
                 impure = old[7]
@@ -267,10 +273,9 @@ class Captures:
             static = static and old[5]
         context = fb.context
         self._found[key] = origin, value, context.decl, node, context.call, static, opaque, impure
+        self._all = None
         if impure and self.kernel.fastcache and (old is None or impure != old[7]):
-            from .purity import report
-
-            report(fb, path, value, node, impure)
+            purity.report(fb, path, value, node, impure)
 
     # Names
 
@@ -332,9 +337,7 @@ class Captures:
             self._of_language(fb, base, name, value, node)
             return
         if isinstance(base, np.ndarray | np.generic):
-            from .computed import array_attribute_doubt
-
-            why = array_attribute_doubt(name)
+            why = computed.array_attribute_doubt(name)
             if why:
                 self.opaque(fb, base, node, why)
         if known is not None:
@@ -442,9 +445,7 @@ class Captures:
         its result."""
         if returns_program(fn):
             return not args and not kwargs
-        from .computed import call_doubt
-
-        why = call_doubt(fn, args, kwargs)
+        why = computed.call_doubt(fn, args, kwargs)
         if why and isinstance(fn, FunctionType | MethodType):
             from .pure_calls import followed
 
@@ -456,9 +457,7 @@ class Captures:
 
     def computed(self, fb: FuncBuilder, fn: Any, args: Sequence[Any], node: ast.AST) -> bool:
         """As `ran`, of an operation of the language."""
-        from .computed import operation_doubt
-
-        why = operation_doubt(fn, args)
+        why = computed.operation_doubt(fn, args)
         if why:
             self.opaque(fb, fn, node, why)
         return not why
@@ -472,10 +471,8 @@ class Captures:
         node: ast.AST,
     ) -> Any:
         """The result of a function that `ran` or `computed` accepted; it may be in doubt itself."""
-        from .computed import numeric, result_doubt
-
         # A function that was followed may compute with NumPy.
-        if fn is not self.accepted and not numeric(fn, args):
+        if fn is not self.accepted and not computed.numeric(fn, args):
             value = fn(*args, **kwargs)
         else:
             try:
@@ -486,7 +483,7 @@ class Captures:
                 value = fn(*args, **kwargs)
         if returns_program(fn):
             self._put((fb.context.decl, "program", (f"{fn.__name__}()",), value))
-        why = result_doubt(fn, value)
+        why = computed.result_doubt(fn, value)
         if why:
             self.opaque(fb, fn, node, why)
         return value

@@ -11,7 +11,7 @@ import ast
 import operator
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ..errors import (
     QuadrantsSyntaxError,
     QuadrantsUnsupportedError,
 )
+from ..imports import Later
 from ..ir import Op
 from ..ir import codes as C
 from ..signals import of_signal_handler
@@ -53,14 +54,18 @@ __all__ = [
 ]  # fmt: skip
 
 
+if TYPE_CHECKING:
+    from . import matrices, records
+else:
+    matrices, records = Later(__package__, "matrices"), Later(__package__, "records")
+
+
 def spread(fb: FuncBuilder, value: Any, node: ast.expr) -> list[Any]:
     """The elements of a value that is a sequence at compile time."""
     if isinstance(value, ShapeRef):
         return [_extent(fb, value, axis, node) for axis in range(value.array.ndim)]
     if isinstance(value, MatrixValue):
-        from .matrices import rows
-
-        return rows(fb, value, node)
+        return matrices.rows(fb, value, node)
     if isinstance(value, Op | NdarrayRef | StructValue | int | float) or value is None:
         text = f"Cannot unpack type: {describe(value)}"
         raise fb.syntax_error(text, node, "a tuple or another compile-time sequence is needed")
@@ -150,9 +155,7 @@ def _subscript_of(fb: FuncBuilder, node: ast.Subscript, base: Any) -> Any:
         indices = index_ops(fb, node, len(base.shape), "Array", base.name)
         return array_element(fb, node, base, indices)
     if kind is MatrixValue:
-        from .matrices import element
-
-        return element(fb, node, base)
+        return matrices.element(fb, node, base)
     if kind is ShapeRef:
         return _shape_item(fb, node, base)
     if kind is StructValue:
@@ -406,16 +409,12 @@ def _part(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool) -> Any:
 
         return view_attribute(fb, node, base)
     if isinstance(base, MatrixValue):
-        from .matrices import matrix_attribute
-
-        return matrix_attribute(fb, node, base)
-    from .records import instance_attribute, record_attribute, struct_attribute
-
+        return matrices.matrix_attribute(fb, node, base)
     if isinstance(base, StructValue):
-        return struct_attribute(fb, node, base)
+        return records.struct_attribute(fb, node, base)
     if isinstance(base, RecordValue):
-        return record_attribute(fb, node, base, keep)
-    return instance_attribute(fb, node, base, keep)
+        return records.record_attribute(fb, node, base, keep)
+    return records.instance_attribute(fb, node, base, keep)
 
 
 def _attribute_of(fb: FuncBuilder, node: ast.Attribute, base: Any, keep: bool = True) -> Any:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import ast
 import operator as _operator
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import QuadrantsCompilationError
+from ..imports import Later
 from ..ir import Op
 from ..ir import codes as C
 from ..named_tuple import NamedTuple
@@ -31,6 +32,11 @@ from .values import (
 __all__ = [
     "ATOMICS", "BINARY", "COMPARE", "UNARY", "Binary", "binary", "compare", "unary", "unused",
 ]  # fmt: skip
+
+if TYPE_CHECKING:
+    from . import matrices
+else:
+    matrices = Later(__package__, "matrices")
 
 operator: Any = _operator  # several of its functions have no types
 
@@ -152,9 +158,7 @@ def _elementwise(
 ) -> MatrixValue:
     if isinstance(a, ShapeRef) or isinstance(b, ShapeRef):
         raise fb.type_error("an index cannot be combined with a whole shape; use shape[k]", node)
-    from .matrices import as_matrix, elementwise
-
-    pair = [as_matrix(fb, v, node) if isinstance(v, tuple | list) else v for v in (a, b)]
+    pair = [matrices.as_matrix(fb, v, node) if isinstance(v, tuple | list) else v for v in (a, b)]
     for value, given in zip(pair, (a, b), strict=True):
         if not isinstance(value, MatrixValue | Op | int | float):
             text = f"unsupported operand type(s) for '{row.symbol}': {describe(given)}"
@@ -166,7 +170,7 @@ def _elementwise(
             f"unsupported operand type(s) for '{row.symbol}': {names}", node,
             "bit operations and shifts need integers; convert with qd.cast or qd.bit_cast",
         )  # fmt: skip
-    return elementwise(
+    return matrices.elementwise(
         fb, node, row.symbol, lambda x, y: binary(fb, node, row, x, y, node, node),
         *_with_one_constant(fb, pair, (na, nb)),
     )  # fmt: skip
@@ -186,9 +190,9 @@ def unary(fb: FuncBuilder, node: ast.AST, kind: type[ast.unaryop], x: Any, nx: a
     """``<op> x``; ``nx`` is the node of the operand."""
     code, fn = UNARY[kind]
     if isinstance(x, MatrixValue):
-        from .matrices import elementwise
-
-        return elementwise(fb, node, C.NAME[code], lambda v: unary(fb, node, kind, v, nx), x)
+        return matrices.elementwise(
+            fb, node, C.NAME[code], lambda v: unary(fb, node, kind, v, nx), x
+        )
     if type(x) is not Op:
         if not is_static(x):
             raise fb.not_scalar(x, nx)
@@ -212,12 +216,11 @@ def compare(fb: FuncBuilder, node: ast.Compare) -> Any:
         if result is True:
             result = pair
         elif isinstance(result, MatrixValue) or isinstance(pair, MatrixValue):
-            from .matrices import elementwise
 
             def both(x: Any, y: Any) -> Op:
                 return fb.emit(node, C.BIT_AND, (fb.op(x, node), fb.op(y, node)), None, u1)
 
-            result = elementwise(fb, node, "&", both, result, pair)
+            result = matrices.elementwise(fb, node, "&", both, result, pair)
         elif type(pair) is Op or type(result) is Op:
             args = fb.op(result, node), fb.op(pair, node)
             result = fb.emit(node, C.BIT_AND, args, None, u1)
@@ -250,10 +253,8 @@ def _pair(
         word = "In" if isinstance(op, ast.In) else "NotIn"
         raise fb.syntax_error(f'"{word}" is only supported inside `qd.static`.', node)
     if isinstance(a, MatrixValue) or isinstance(b, MatrixValue):
-        from .matrices import as_matrix, elementwise
-
-        pair = [as_matrix(fb, a, na) or a, as_matrix(fb, b, nb) or b]
-        return elementwise(
+        pair = [matrices.as_matrix(fb, a, na) or a, matrices.as_matrix(fb, b, nb) or b]
+        return matrices.elementwise(
             fb, node, row.symbol, lambda x, y: _pair(fb, node, op, x, y, na, nb),
             *_with_one_constant(fb, pair, (na, nb)),
         )  # fmt: skip

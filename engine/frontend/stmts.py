@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from types import ModuleType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from ..errors import QuadrantsCompilationError
+from ..imports import Later
 from ..ir import Op
 from ..ir import codes as C
 from ..types import (
@@ -50,6 +51,11 @@ from .values import (
 __all__ = [
     "assign", "assign_name", "bind_static", "immutable", "local_copy", "not_writable", "store",
 ]  # fmt: skip
+
+if TYPE_CHECKING:
+    from . import matrices
+else:
+    matrices = Later(__package__, "matrices")
 
 _PLAIN: Final = (DataType, type(None))
 _ALIASED: Final = (
@@ -157,9 +163,7 @@ def store(fb: FuncBuilder, target: Any, value: Any, node: ast.AST, source: ast.A
         fb.store(target, fb.op(value, source), node)
         return
     if isinstance(target, MatrixValue):
-        from .matrices import as_matrix
-
-        matrix = as_matrix(fb, value, source)
+        matrix = matrices.as_matrix(fb, value, source)
         if matrix is not None and matrix.shape == target.shape:
             values = list(fb.parts(matrix, node))
         elif isinstance(value, _SCALARS):

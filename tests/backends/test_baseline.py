@@ -168,9 +168,13 @@ def test_floats(kind):
         both(operation(f"fcmp {test} {kind} %a, %b", (kind, kind), "i1"), pairs)
         both(operation(f"fcmp {test} {kind} %a, {CONSTANTS[kind][0]}", (kind,), "i1"), singles)
     end = "f32" if kind == "float" else "f64"
-    for name in ("sqrt", "fabs", "floor", "ceil", "trunc", "sin", "exp2"):
+    for name in ("sqrt", "fabs", "floor", "ceil", "trunc", "sin", "exp2", "asin", "acos", "tanh"):
         both(operation(f"call {kind} @llvm.{name}.{end}({kind} %a)", (kind,), kind)
              + f"declare {kind} @llvm.{name}.{end}({kind})\n", singles)  # fmt: skip
+    for name in ("atan2", "pow"):
+        line = f"call {kind} @llvm.{name}.{end}({kind} %a, {kind} %b)"
+        both(operation(line, (kind, kind), kind)
+             + f"declare {kind} @llvm.{name}.{end}({kind}, {kind})\n", pairs)  # fmt: skip
     for name in ("minnum", "maxnum"):
         declared = f"declare {kind} @llvm.{name}.{end}({kind}, {kind})\n"
         for a, b in (("%a", "%b"), ("%a", "2.500000e+00"), ("0.000000e+00", "%a")):
@@ -324,6 +328,9 @@ def test_tables_and_calls():
     "%r = atomicrmw add ptr %kernarg, i8 1 monotonic, align 1",
     "%r = atomicrmw add ptr %kernarg, i32 1 seq_cst, align 4", "store <2 x i32> %x, ptr %kernarg",
     "%r = getelementptr inbounds { i8, i8 }, ptr %kernarg, i64 0, i32 1", "%r = icmp slt i1 1, 0",
+    "%r = getelementptr <3 x float>, ptr %kernarg, i64 1", "%r = fadd <2 x float> %a, %b",
+    "%r = getelementptr [2 x [3 x i8]], ptr %kernarg, i64 1", "%r = mul i1 true, true",
+    "%r = trunc i64 %unknown to i8",
 ])  # fmt: skip
 def test_other_text_is_left_to_llvm(line):
     with pytest.raises(baseline.Unsupported):
@@ -340,10 +347,50 @@ def test_other_modules_are_left_to_llvm(text):
         baseline.compile_first(kernel(text), 0)
 
 
-def test_a_function_with_very_many_lines_is_left_to_llvm():
+def blocks(count, used):
+    """A kernel of many blocks, with 4 values each, and a last block that adds ``used`` of them."""
+    lines = [HEAD, "entry:\n", access("n", "i64", 0), "  br label %b0\n"]
+    for k in range(count):
+        source = "%n" if k == 0 else f"%u{k - 1}"
+        lines.append(
+            f"b{k}:\n  %v{k} = mul i64 %n, {k}\n  %w{k} = add i64 %v{k}, %v{k}\n"
+            f"  %t{k} = trunc i64 %w{k} to i32\n  %u{k} = add i64 %w{k}, {source}\n"
+            f"  br label %b{k + 1}\n"
+        )
+    lines.append(f"b{count}:\n  %s0 = sext i32 %t0 to i64\n")
+    for k in range(1, used):
+        lines.append(f"  %x{k} = sext i32 %t{k} to i64\n  %s{k} = add i64 %s{k - 1}, %x{k}\n")
+    return f"{''.join(lines)}  %r = add i64 %s{used - 1}, %u{count - 1}\n{kept('i64')}{TAIL}"
+
+
+def test_blocks_share_the_slots_of_values_that_no_other_block_uses():
+    text, memory = blocks(300, 40), struct.pack("<q", 3).ljust(64, b"\0")
+    both(text, [memory])
+    result, _ = run(baseline.compile_first(kernel(text), 0), memory)
+    number = sum(6 * k for k in range(40)) + 3 + sum(6 * k for k in range(300))
+    assert struct.unpack_from("<q", result, 32) == (number,)
+
+
+def frame(text):
+    """The size of the frame of a kernel, from the instruction that makes it."""
+    code = baseline.compile_first(kernel(text), 0)
+    at = code.index(b"\x55\x48\x89\xe5\x48\x81\xec") + 7
+    return int.from_bytes(code[at : at + 4], "little")
+
+
+def test_the_size_of_a_frame_is_that_of_values_that_cross_blocks():
+    assert frame(blocks(4000, 1)) < 1.02 * frame(blocks(3000, 1)) + 8 * 1000
+    straight = "".join([f"  %v{k} = add i64 {k}, 1\n" for k in range(8000)])
+    assert 64000 < frame(f"{HEAD}{straight}{TAIL}") < 64100
+
+
+def test_a_function_with_very_many_values_is_left_to_llvm():
     lines = "".join([f"  %v{k} = add i64 {k}, 1\n" for k in range(9000)])
-    with pytest.raises(baseline.Unsupported):
-        baseline.compile_first(kernel(f"{HEAD}{lines}{TAIL}"), 0)
+    for text in (f"{HEAD}{lines}{TAIL}", blocks(3000, 3000)):
+        with pytest.raises(baseline.Unsupported):
+            baseline.compile_first(kernel(text), 0)
+    boxes = "".join([f"  %v{k} = alloca [100 x i64], align 8\n" for k in range(100)])
+    assert frame(f"{HEAD}{boxes}{TAIL}") > 80000
 
 
 def test_one_constant_of_several_types():

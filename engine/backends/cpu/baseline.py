@@ -14,7 +14,8 @@ stack, and operands are loaded from there::
 The instructions are those that LLVM has for the operations, so that results have the same bits;
 mathematical functions are those of the system, as with LLVM. A value of fewer than 64 bits is in
 the lower bits of its slot, below bits of any kind; an ``i1`` is 0 or 1 in all 64. Two names of one
-value (a truncation) have one slot. A jump writes the phis of the block that it leads to.
+value (a truncation) have one slot. Values that one block alone uses are in slots that all blocks
+share. A jump writes the phis of the block that it leads to.
 
 What this does not know raises `Unsupported`, and LLVM makes the code. Numbers are in
 `baseline_ops`, memory is in `baseline_memory`, and operands are in `baseline_frame`.
@@ -39,17 +40,17 @@ if TYPE_CHECKING:
 
 __all__ = ["Unsupported", "compile_first", "compile_functions"]
 
-_LINES: Final = 8192
-"""The most lines of a function, which has fewer values: threads of the pool have stacks of ordinary
-size."""
+_SLOTS: Final = 1 << 16
+"""The most bytes of a function's slots: threads of the pool have stacks of ordinary size."""
 _REGISTERS: Final = (7, 6, 2, 1)
 """rdi, rsi, rdx and rcx: for the integers and addresses that a call passes."""
 _FLOATS: Final = 8
 """The most floats that a call passes."""
 _SYSTEM: Final = {
     name: name
-    for name in ("sin", "cos", "tan", "exp", "exp2", "log", "log2", "log10", "pow", "floor", "ceil",
-                 "trunc", "rint", "nearbyint", "round", "fma", "memset", "memcpy")
+    for name in ("sin", "cos", "tan", "asin", "acos", "atan2", "tanh", "exp", "exp2", "log", "log2",
+                 "log10", "pow", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "fma",
+                 "memset", "memcpy")
 }  # fmt: skip
 """LLVM's functions -> those of the system that it calls for them, or that have the same result."""
 _ENDS: Final = {"f32": "f", "f64": "", "i64": ""}
@@ -84,7 +85,8 @@ class _Function(Frame):
         self.defined: Final = defined
         self.merged: Final = merged
         self.late: Final = late
-        self.line = ""
+        self.lines: Sequence[str] = ()
+        self.at = 0
         self.block = "entry"
         self.labels: Final[dict[str, int]] = {}
         self.jumps: Final[list[tuple[int, str]]] = []
@@ -95,8 +97,6 @@ class _Function(Frame):
     ) -> None:
         """Append the code of a function. loads: lines of the first block. stops: the weights of
         the checks before a line."""
-        if len(lines) > _LINES:
-            raise Unsupported("a very long function")
         out = self.out
         # push rbp; mov rbp, rsp; sub rsp, size; mov [rbp - 8], rbx; mov rbx, rdi
         out += b"\x55\x48\x89\xe5\x48\x81\xec\0\0\0\0\x48\x89\x5d\xf8\x48\x89\xfb"
@@ -110,20 +110,26 @@ class _Function(Frame):
             out += b"\x48\xc7" + self.slot(_FUEL)[0] + text.START.to_bytes(4, "little")
             lines = (*loads, *lines[1:])
             stops = {at - 1 + len(loads): weights for at, weights in stops.items()}
-        for k, self.line in enumerate(lines):
-            if k in stops:
-                for weight in stops[k]:
+        whole = "\n".join(lines).replace(",", "")
+        self.find_local(whole)
+        self.local.difference_update([name for phis in self.phis.values() for name, *_ in phis])
+        self.lines = lines
+        for self.at, line in enumerate(whole.split("\n")):
+            if self.at in stops:
+                for weight in stops[self.at]:
                     self._check(weight)
-            if self.line[:2] == "  ":
-                words = self.line.replace(",", "").split()
+            if line[:2] == "  ":
+                words = line.split()
                 if words[0][0] == "%":
                     _EVERY[words[2]](self, words[0], words)
                 else:
                     _EVERY[words[0]](self, "", words)
-            elif self.line[-1:] == ":":
-                self._label(self.line[:-1])
-            elif self.line and self.line[0] != ";":
-                raise Unsupported(self.line)
+            elif line[-1:] == ":":
+                self._label(line[:-1])
+            elif line and line[0] != ";":
+                raise Unsupported(line)
+        if self.size - self.variables > _SLOTS:
+            raise Unsupported("a function with very many values")
         out[size_at : size_at + 4] = (self.size + 15 & -16).to_bytes(4, "little")
         for at, label in self.jumps:
             self._link(at, self.labels[label])
@@ -176,6 +182,7 @@ class _Function(Frame):
             del out[-5:]
         self.labels[label] = len(out)
         self.block, self.held, self.real = label, "", ""
+        self.taken = 0
 
     def _jump(self, label: str, opcode: bytes = b"\xe9") -> None:
         self.out += opcode + b"\0\0\0\0"
@@ -226,7 +233,8 @@ class _Function(Frame):
     # Calls
 
     def call(self, name: str, words: Sequence[str]) -> None:
-        found = _CALL.match(self.line)
+        line = self.lines[self.at]
+        found = _CALL.match(line)
         if found is None:
             self._hidden_zero(name, words)
             return
@@ -242,7 +250,7 @@ class _Function(Frame):
             if end == "i64":
                 *args, volatile = args
                 if volatile != ["i1", "false"]:
-                    raise Unsupported(self.line)
+                    raise Unsupported(line)
             callee = f"@{_SYSTEM[function[1]]}{_ENDS[end]}"
         elif callee is not None and callee[1:] in self.merged:
             del args[1:]
@@ -272,7 +280,7 @@ class _Function(Frame):
         """A 0 that LLVM's passes must not see: an empty piece of assembly."""
         kind, *rest = words[3:]
         if rest != ["asm", '""', f'"=r0"({kind}', "0)"]:
-            raise Unsupported(self.line)
+            raise Unsupported(" ".join(words))
         self.load(0, "0", kind)
         self.result(name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -26,13 +27,20 @@ Operand = tuple[bytes, ...]
 """The bytes of an operand after the opcode, for each of the first eight registers as the other."""
 
 
+_SHORT, _WIDE = (
+    {base: [bytes((form | r << 3 | base,)) for r in range(8)] for base in (RBX, RBP)}
+    for form in (0x40, 0x80)
+)
+
+
 @cache
 def near(base: int, distance: int) -> Operand:
-    """The operand [base + distance]; base is a register that needs no further byte."""
+    """The operand [base + distance]; base is rbx or rbp."""
     if -128 <= distance < 128:
-        return tuple([bytes((0x40 | r << 3 | base, distance & 255)) for r in range(8)])
+        short = bytes((distance & 255,))
+        return tuple([start + short for start in _SHORT[base]])
     wide = distance.to_bytes(4, "little", signed=True)
-    return tuple([bytes((0x80 | r << 3 | base,)) + wide for r in range(8)])
+    return tuple([start + wide for start in _WIDE[base]])
 
 
 _AT_RAX, _AT_RCX = (tuple([bytes((r << 3 | base,)) for r in range(8)]) for base in (0, 1))
@@ -91,12 +99,17 @@ def wide_prefix(kind: str) -> bytes:
     return b"\x48" if SIZES[kind] == 8 else b""
 
 
+_NAMES: Final = re.compile(r"%[^ ,()\n]+")
+
+
 class Frame:
     """The operands of one function, and its code as it grows.
 
     links: places of 4 bytes in the code that get the distance to a name of the module. slots: the
-    operands of values. addresses: values that are a register and a distance. size: of the frame.
-    held, real: the values that rax and xmm0 have.
+    operands of values. local: the values that one block alone uses; each block has the same slots
+    for them, and has used ``taken`` so far. addresses: values that are a register and a
+    distance. size: of the frame; variables: of the local variables in it. held, real: the values
+    that rax and xmm0 have.
     """
 
     def __init__(self, code: bytearray, links: list[tuple[int, str]]) -> None:
@@ -104,23 +117,51 @@ class Frame:
         self.links: Final = links
         self.slots: Final[dict[str, Operand]] = {}
         self.addresses: Final[dict[str, tuple[int, int]]] = {}
+        self.local: set[str] = set()
+        self.taken = 0
+        self._shared: Final[list[Operand]] = []
         self.size = 8  # rbx is kept there
+        self.variables = 0
         self.held = self.real = ""
+
+    def find_local(self, text: str) -> None:
+        """Find the local values of a function; others may count as not local."""
+        seen: set[str] = set()
+        crossing: set[str] = set()
+        for block in text.split(":\n"):
+            names = set(_NAMES.findall(block))
+            crossing |= seen & names
+            seen |= names
+        self.local = seen - crossing
 
     def slot(self, name: str) -> Operand:
         """The slot of a value, a new one for a new value."""
         found = self.slots.get(name)
-        if found is None:
-            self.size += 8
-            found = self.slots[name] = near(RBP, -self.size)
-        return found
+        return self._new_slot(name) if found is None else found
 
-    def same_slot(self, value: str, name: str) -> Operand:
-        """The slot of a value that also has the name ``name``."""
+    def _new_slot(self, name: str) -> Operand:
+        shared = name in self.local
+        if shared and self.taken < len(self._shared):
+            at = self._shared[self.taken]
+        else:
+            self.size += 8
+            at = near(RBP, -self.size)
+            if shared:
+                self._shared.append(at)
+        self.taken += shared
+        self.slots[name] = at
+        return at
+
+    def rename(self, value: str, name: str, kind: str) -> None:
+        """Give a value another name, which has the same slot where that is kept as long."""
         at = self.slots.get(value)
         if at is None or name in self.slots:
             raise Unsupported(f"{name} = {value}")
-        return at
+        if value in self.local and name not in self.local:
+            self.load(0, value, kind)
+            self.result(name)
+        else:
+            self.slots[name] = at
 
     def load(self, register: int, value: str, kind: str) -> None:
         """Load an integer, an address or the bits of a float: into rax (0), rcx (1) to rdi (7).
@@ -161,8 +202,7 @@ class Frame:
         """Keep rax as a value."""
         at = self.slots.get(name)
         if at is None:
-            self.size += 8
-            at = self.slots[name] = near(RBP, -self.size)
+            at = self._new_slot(name)
         self.out += b"\x48\x89" + at[0]
         self.held = name
 

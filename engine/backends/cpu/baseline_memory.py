@@ -16,7 +16,6 @@ from .baseline_frame import (
     Unsupported,
     Words,
     constant,
-    past_flags,
     wide_prefix,
 )  # fmt: skip
 
@@ -24,8 +23,13 @@ __all__ = ["MEMORY", "real_update"]
 
 _SCALES: Final = {1: b"\x08", 2: b"\x48", 4: b"\x88", 8: b"\xc8"}
 # Opcodes with a register and memory.
-_LOADS: Final = {1: b"\x0f\xb6", 2: b"\x0f\xb7", 4: b"\x8b", 8: b"\x48\x8b"}
-_STORES: Final = {1: b"\x88", 2: b"\x66\x89", 4: b"\x89", 8: b"\x48\x89"}
+_LOADS, _STORES = (
+    {kind: opcodes[size] for kind, size in SIZES.items()}
+    for opcodes in (
+        {1: b"\x0f\xb6", 2: b"\x0f\xb7", 4: b"\x8b", 8: b"\x48\x8b"},
+        {1: b"\x88", 2: b"\x66\x89", 4: b"\x89", 8: b"\x48\x89"},
+    )
+)
 
 
 def _alloca(f: Frame, name: str, words: Words) -> None:
@@ -43,16 +47,18 @@ def _alloca(f: Frame, name: str, words: Words) -> None:
     # Larger alignments help only vectors.
     if words[i + 1] != "align" or len(words) != i + 3:
         raise Unsupported(" ".join(words))
-    f.size += count * SIZES[words[i].rstrip("]")] + 7 & -8
+    size = count * SIZES[words[i].rstrip("]")] + 7 & -8
+    f.size += size
+    f.variables += size
     f.addresses[name] = RBP, -f.size
 
 
 def _getelementptr(f: Frame, name: str, words: Words) -> None:
-    i, count = past_flags(words), 1
-    if words[i][0] == "[":
-        i, count = i + 2, int(words[i][1:])
-    size, pointer, base, kind, index, *more = (count * SIZES[words[i].rstrip("]")], *words[i + 1 :])
-    if pointer != "ptr" or more or kind not in ("i64", "i32"):
+    element, pointer, base, kind, index = words[-5:]
+    size = SIZES.get(element)
+    if size is None:  # an array, after its extent and an x
+        size = int(words[-7][1:]) * SIZES[element[:-1]]
+    if pointer != "ptr" or kind not in ("i64", "i32") or element[-1] == ">":
         raise Unsupported(" ".join(words))
     if index[0] != "%":
         address = f.addresses.get(base)
@@ -64,26 +70,33 @@ def _getelementptr(f: Frame, name: str, words: Words) -> None:
         f.out += b"\x48\x05" + distance.to_bytes(4, "little", signed=True)  # add rax
         f.result(name)
         return
+    # mov rcx, rax; movsxd rcx, ecx; imul rcx, rcx, size; lea rax, [rax + rcx * size]
     if index == f.held:
-        f.out += b"\x48\x89\xc1"  # mov rcx, rax
+        f.out += b"\x48\x89\xc1"
     else:
         f.load(1, index, kind)
     if kind == "i32":
-        f.out += b"\x48\x63\xc9"  # movsxd rcx, ecx
-    if size not in _SCALES:
-        f.out += b"\x48\x69\xc9" + size.to_bytes(4, "little")  # imul rcx, rcx, size
-    f.load(0, base, "ptr")
-    f.out += b"\x48\x8d\x04" + _SCALES.get(size, b"\x08")  # lea rax, [rax + rcx * size]
+        f.out += b"\x48\x63\xc9"
+    scale = _SCALES.get(size)
+    if scale is None:
+        f.out += b"\x48\x69\xc9" + size.to_bytes(4, "little")
+        scale = _SCALES[1]
+    at = f.slots.get(base)
+    if at is None:
+        f.load(0, base, "ptr")
+        f.out += b"\x48\x8d\x04" + scale
+    else:
+        f.out += b"\x48\x8b" + at[0] + b"\x48\x8d\x04" + scale
     f.result(name)
 
 
 def _load(f: Frame, name: str, words: Words) -> None:
     i = 4 if words[3] == "atomic" else 3
-    kind, pointer = words[i], words[i + 1]
+    kind, pointer, at = words[i : i + 3]
     if pointer != "ptr" or kind == "i1" or (i == 4 and words[7] != "monotonic"):
         raise Unsupported(" ".join(words))
-    at = f.memory(words[i + 2])
-    f.out += _LOADS[SIZES[kind]] + at[0]
+    operand = f.memory(at)
+    f.out += _LOADS[kind] + operand[0]
     f.result(name)
 
 
@@ -98,7 +111,7 @@ def _store(f: Frame, name: str, words: Words) -> None:
     else:
         f.load(0, value, kind)
         at = f.memory(words[i + 3])
-        f.out += _STORES[SIZES[kind]] + at[0]
+        f.out += _STORES[kind] + at[0]
 
 
 def _cmpxchg(f: Frame, name: str, words: Words) -> None:
@@ -116,7 +129,7 @@ def _cmpxchg(f: Frame, name: str, words: Words) -> None:
 
 
 def _extractvalue(f: Frame, name: str, words: Words) -> None:
-    f.slots[name] = f.same_slot(f"{words[-2]} {words[-1]}", name)
+    f.rename(f"{words[-2]} {words[-1]}", name, "i64")
 
 
 _UPDATES: Final = {

@@ -23,6 +23,7 @@ from .baseline_memory import MEMORY, real_update
 __all__ = ["INLINED", "OPS"]
 
 _INTEGERS: Final = frozenset(("i8", "i16", "i32", "i64"))
+Op = Callable[[Frame, str, Words], None]
 
 # Of rax to itself.
 _EXTENDED: Final = {
@@ -48,15 +49,20 @@ _SETS: Final = {"eq": 0x94, "ne": 0x95, "slt": 0x9C, "sge": 0x9D, "sle": 0x9E, "
                 "ult": 0x92, "uge": 0x93, "ule": 0x96, "ugt": 0x97}  # fmt: skip
 
 
-def _binary(f: Frame, name: str, words: Words) -> None:
-    i = past_flags(words)
-    kind, a, b = words[i:]
-    opcode, number = _BINARY[words[2]]
-    if kind not in _INTEGERS and (kind != "i1" or number not in (4, 1, 6)):
-        raise Unsupported(" ".join(words))
-    f.load(0, a, kind)
-    _with(f, wide_prefix(kind), opcode, number, b, kind)
-    f.result(name)
+def _binary(opcode: int, number: int) -> Op:
+    """The code of an operation, whose row of `_BINARY` this gets."""
+    kinds = (*_INTEGERS, "i1") if number in (4, 1, 6) else _INTEGERS
+    wide = {kind: wide_prefix(kind) for kind in kinds}
+
+    def made(f: Frame, name: str, words: Words) -> None:
+        kind, a, b = words[-3:]
+        if kind not in wide:
+            raise Unsupported(" ".join(words))
+        f.load(0, a, kind)
+        _with(f, wide[kind], opcode, number, b, kind)
+        f.result(name)
+
+    return made
 
 
 def _with(f: Frame, wide: bytes, opcode: int, number: int, b: str, kind: str) -> None:
@@ -155,7 +161,7 @@ def _same(f: Frame, name: str, words: Words) -> None:
         f.out += b"\x83\xe0\x01"  # and eax, 1
         f.result(name)
     else:
-        f.slots[name] = f.same_slot(words[i + 1], name)
+        f.rename(words[i + 1], name, words[i])
 
 
 def _extend(f: Frame, name: str, words: Words) -> None:
@@ -219,12 +225,25 @@ _ORDERED: Final = {
 """True if the operands of the comparison change places, and the code that makes al of its flags."""
 
 
-def _real(f: Frame, name: str, words: Words) -> None:
-    i = past_flags(words)
-    kind, a, b = words[i:]
-    f.load_real(0, a, kind)
-    _with_real(f, REAL[kind] + bytes((_FLOATS[words[2]],)), b, kind)
-    f.real_result(name, kind)
+def _real(opcode: int) -> Op:
+    """The code of an operation on floats."""
+    operations = {kind: (start + b"\x10", start + bytes((opcode,)), start + b"\x11")
+                  for kind, start in REAL.items()}  # fmt: skip
+
+    def made(f: Frame, name: str, words: Words) -> None:
+        kind, a, b = words[-3:]
+        load, operation, keep = operations[kind]
+        first, second = f.slots.get(a), f.slots.get(b)
+        if first is None or second is None:
+            f.load_real(0, a, kind)
+            _with_real(f, operation, b, kind)
+            f.real_result(name, kind)
+            return
+        start = load + first[0] if a != f.real else b""
+        f.out += start + operation + second[0] + keep + f.slot(name)[0]
+        f.real = name
+
+    return made
 
 
 def _with_real(f: Frame, opcode: bytes, b: str, kind: str) -> None:
@@ -346,12 +365,14 @@ INLINED: Final[dict[str, Callable[[Frame, str, Words, Args], None]]] = {
 and the arguments."""
 
 
-OPS: Final[dict[str, Callable[[Frame, str, Words], None]]] = {
-    **MEMORY, **dict.fromkeys(_BINARY, _binary), **dict.fromkeys(_SHIFTS, _shift),
+OPS: Final[dict[str, Op]] = {
+    **MEMORY, **{name: _binary(*row) for name, row in _BINARY.items()},
+    **{name: _real(opcode) for name, opcode in _FLOATS.items()},
+    **dict.fromkeys(_SHIFTS, _shift),
     **dict.fromkeys(("sdiv", "udiv", "srem", "urem"), _divide),
     "icmp": _icmp, "select": _select, "zext": _extend, "sext": _extend,
     **dict.fromkeys(("trunc", "bitcast", "freeze"), _same),
     "sitofp": _from_integer, "uitofp": _from_integer, "fptosi": _to_integer,
     "fptoui": _to_integer, "fptrunc": _resize, "fpext": _resize,
-    **dict.fromkeys(_FLOATS, _real), "fneg": _fneg, "fcmp": _fcmp,
+    "fneg": _fneg, "fcmp": _fcmp,
 }  # fmt: skip

@@ -24,7 +24,6 @@ from ...analysis.alias import apart
 from ...errors import QuadrantsUnsupportedError
 from ...ir import Block, Callee, Func, Op, all_ops, walk
 from ...ir import codes as C
-from ...named_tuple import NamedTuple
 from ...types import Type
 from ..base import AssertSite, PrintSite
 from ..index_sums import is_index_sum
@@ -35,7 +34,7 @@ from .hints import loop_hint
 from .later import STACK_OPS
 from .memory_ops import MEMORY_OPS, memset
 from .scalars import SCALAR
-from .text import FAST, SIZE, VALUE, name_of, names_of
+from .text import FAST, SIZE, VALUE, Slot, name_of, names_of
 
 if TYPE_CHECKING:
     from .stacks import TaskStacks
@@ -50,32 +49,6 @@ _FIRST_PROPERTY: Final = 10_000_000
 _SUFFIX: Final = {"half": "f16", "float": "f32", "double": "f64"}
 _MOST_STACK: Final = 1 << 20
 """Bytes of arrays in one function: well below the stack of a thread."""
-
-
-class Slot(NamedTuple):
-    """A value in the argument buffer that functions of the kernel take as ``%name``."""
-
-    name: str
-    type: str
-    offset: int
-    attributes: str
-
-    @property
-    def declaration(self) -> str:
-        return " ".join([part for part in (self.type, self.attributes, f"%{self.name}") if part])
-
-    def load(self, space: str = "") -> list[str]:
-        """Lines that load it from the argument buffer. space: that of the argument buffer."""
-        name, ty = self.name, self.type
-        at = f"ptr {space}%{name}.at, align 8, !invariant.load !0"
-        kernarg = f"ptr {space}%kernarg"
-        lines = [f"  %{name}.at = getelementptr inbounds i8, {kernarg}, i64 {self.offset}"]
-        if ty == "i1":
-            lines.append(f"  %{name}.byte = load i8, {at}")
-            lines.append(f"  %{name} = trunc i8 %{name}.byte to i1")
-        else:
-            lines.append(f"  %{name} = load {ty}, {at}")
-        return lines
 
 
 class ModuleState:
@@ -169,8 +142,8 @@ class _Values(dict[int, str]):
         emitter = self.emitter()
         assert emitter is not None
         row, last = emitter.offsets[op_id]
-        # Not remembered: the next use may be where this one is not computed.
-        return last if row == "0" else emitter.value(f"add nsw i64 {row}, {last}")
+        # Not kept for other blocks: a use may be where this one is not computed.
+        return last if row == "0" else emitter.once(f"add nsw i64 {row}, {last}")
 
 
 class Emitter(Statements):
@@ -180,11 +153,11 @@ class Emitter(Statements):
     head; elsewhere they are parameters of the function. `params` collects them either way. offsets:
     of a `linearize`, its value in two parts. loop_values: loop counters. counted: axes of loops
     whose index is wanted as a number. unused: what `wide` computes in 64 bits. narrow: ids of
-    integers that are `hidden`. asserts: the function can fail. stop: where to go then. read_only:
-    numbers of the arrays that the function's task only reads. callee: the real function that is
-    emitted, if it is one. calls: there are calls of real functions, which get at arrays by other
-    ways than this function. stacks: the adstacks of the function's task, if it has any. tail:
-    blocks for the end of the function, by label.
+    integers that are `hidden`. known: values of `once`, by instruction. asserts: the function can
+    fail. stop: where to go then. read_only: numbers of the arrays that the function's task only
+    reads. callee: the real function that is emitted, if it is one. calls: there are calls of real
+    functions, which get at arrays by other ways than this function. stacks: the adstacks of the
+    function's task, if it has any. tail: blocks for the end of the function, by label.
 
     scope: of atomics, as text. space / private: the text before pointers into the argument buffer
     and the heaps, and into the function's own memory. most_stack: bytes that arrays of one function
@@ -230,6 +203,7 @@ class Emitter(Statements):
         self.loop_values: dict[tuple[int, int], Counter] = {}
         self.counted: Final[dict[Op, set[int]]] = {}
         self.block = "entry"
+        self.known: Final[dict[str, str]] = {}
         self.narrow: set[int] = set()
         self.asserts = False
         self.stop = "stop"
@@ -288,10 +262,22 @@ class Emitter(Statements):
 
     def value(self, text: str) -> str:
         """Append an instruction with a result; the result's name."""
-        name = self.name()
+        op_id = self.op_id
+        if op_id < 0 or op_id in self._names:
+            name = self.name()
+        else:  # most
+            self._names[op_id] = 1
+            name = f"%v{op_id}"
         self.lines.append(f"  {name} = {text}")
-        self.ids.append(self.op_id)
+        self.ids.append(op_id)
         return name
+
+    def once(self, text: str) -> str:
+        """As `value`, for an instruction on integers that its block need not repeat."""
+        found = self.known.get(text)
+        if found is None:
+            found = self.known[text] = self.value(text)
+        return found
 
     def call(self, name: str, ty: str, args: str, *, flags: bool = True, result: str = "") -> str:
         """Call the intrinsic ``llvm.<name>`` for operands of type ``ty``."""
@@ -319,6 +305,7 @@ class Emitter(Statements):
         self.lines.append(f"{label}:")
         self.ids.append(-1)
         self.block = label
+        self.known.clear()
         self.ended = False
 
     def may_stop(self, weight: int) -> None:
@@ -477,12 +464,12 @@ class Emitter(Statements):
             return self.extent64(*op.attr)
         if is_index_sum(op, 4):
             a, b = self.wide(op.args[0]), self.wide(op.args[1])
-            return self.value(f"{_WIDE[code]} nsw i64 {a}, {b}")
-        return self.value(f"sext {VALUE[op.type.name]} {self.v[op.id]} to i64")
+            return self.once(f"{_WIDE[code]} nsw i64 {a}, {b}")
+        return self.once(f"sext {VALUE[op.type.name]} {self.v[op.id]} to i64")
 
     def widened(self, text: str) -> str:
         """An i32 operand as i64."""
-        return text if text.lstrip("-").isdigit() else self.value(f"sext i32 {text} to i64")
+        return text if text.lstrip("-").isdigit() else self.once(f"sext i32 {text} to i64")
 
     def rows(self, indices: tuple[Op, ...], extents: list[str]) -> tuple[str, str]:
         """The row-major offset of ``indices`` as a sum: all axes but the last, and the last.
@@ -494,7 +481,7 @@ class Emitter(Statements):
         total, last = "0", self.wide(indices[0])
         for index, extent in zip(indices[1:], extents, strict=True):
             if total != "0":
-                last = self.value(f"add nsw i64 {total}, {last}")
-            total = self.value(f"mul nsw i64 {last}, {extent}")
+                last = self.once(f"add nsw i64 {total}, {last}")
+            total = self.once(f"mul nsw i64 {last}, {extent}")
             last = self.wide(index)
         return total, last

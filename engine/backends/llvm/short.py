@@ -92,8 +92,15 @@ def _suits_short(func: Func, bodies: list[Block]) -> bool:
 
 def _size(body: Block) -> tuple[int, int]:
     """The numbers of operations and of loops of a task."""
-    ops = walk(body)
-    return len(ops), sum([C.LOOP[op.code] for op in ops])
+    ops = loops = 0
+    blocks = [body]
+    for block in blocks:  # which grow
+        ops += len(block.ops)
+        for op in block.ops:
+            if op.regions:
+                loops += C.LOOP[op.code]
+                blocks += op.regions
+    return ops, loops
 
 
 def _longest(body: Block) -> int:
@@ -105,6 +112,8 @@ def _longest(body: Block) -> int:
         block = blocks.pop()
         own += len(block.ops)
         for op in block.ops:
+            if not op.regions:
+                continue
             if C.LOOP[op.code]:
                 longest = max(longest, *map(_longest, op.regions))
             else:
@@ -119,9 +128,8 @@ def _is_large(size: tuple[int, int]) -> bool:
 
 def _time(block: Block) -> tuple[float, float]:
     """The estimated time of a block, in operations, and the part of loops that suit vectors."""
-    total = vectors = 0.0
+    total, vectors = float(len(block.ops)), 0.0
     for op in block.ops:
-        total += 1
         if not op.regions:
             continue
         times = _times(op)
@@ -150,19 +158,28 @@ def _times(op: Op) -> float:
     return times
 
 
+def _is_innermost(loop: Op) -> bool:
+    """True if there is no loop in ``loop``."""
+    blocks = [loop.regions[0]]
+    for block in blocks:  # which grow
+        for op in block.ops:
+            if op.regions:
+                if C.LOOP[op.code]:
+                    return False
+                blocks += op.regions
+    return True
+
+
 def _suits_vectors(loop: Op) -> bool:
     """True if ``loop`` is an innermost one that LLVM may run with vectors."""
-    if loop.attr.cold:
-        return False
-    ops = walk(loop.regions[0])
-    if [op for op in ops if C.LOOP[op.code] or op.code == C.CALL]:
+    if loop.attr.cold or not _is_innermost(loop):
         return False
     axis = (loop.attr.axes or range(len(loop.args) // 2))[-1]
     if loop_hint(loop, axis, [], 1) == SCALAR:
         return False
     from ...passes.strides import access
 
-    for op in ops:
+    for op in walk(loop.regions[0]):
         if op.code == C.GLOBAL_LOAD or op.code == C.GLOBAL_STORE:
             found = access(loop, axis, op.args[0])
             if found is not None and found.step in (1, -1):

@@ -8,13 +8,14 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from ...named_tuple import NamedTuple
 from ...types import DataType, Type, f16, f32
 
 if TYPE_CHECKING:
     from .emitter import Emitter
 
 __all__ = ["FAST", "FTZ", "MEMORY", "NUMBER", "ORDERED", "PLAIN", "SIZE", "START", "VALUE",
-           "constant", "declared_call", "name_of", "names_of", "result_of"]  # fmt: skip
+           "Slot", "constant", "declared_call", "name_of", "names_of", "result_of"]  # fmt: skip
 
 _INTS: Final = {"u1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
                 "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}  # fmt: skip
@@ -118,3 +119,29 @@ def declared_call(e: Emitter, name: str, result: str, args: str, attributes: str
 
 ORDERED: Final = 'call void asm sideeffect "", "~{memory}"()'
 """No instruction; memory is accessed either before or after it."""
+
+
+class Slot(NamedTuple):
+    """A value in the argument buffer that functions of the kernel take as ``%name``."""
+
+    name: str
+    type: str
+    offset: int
+    attributes: str
+
+    @property
+    def declaration(self) -> str:
+        return " ".join([part for part in (self.type, self.attributes, f"%{self.name}") if part])
+
+    def load(self, space: str = "") -> list[str]:
+        """Lines that load it from the argument buffer. space: that of the argument buffer."""
+        name, ty = self.name, self.type
+        at = f"ptr {space}%{name}.at, align 8, !invariant.load !0"
+        kernarg = f"ptr {space}%kernarg"
+        lines = [f"  %{name}.at = getelementptr inbounds i8, {kernarg}, i64 {self.offset}"]
+        if ty == "i1":
+            lines.append(f"  %{name}.byte = load i8, {at}")
+            lines.append(f"  %{name} = trunc i8 %{name}.byte to i1")
+        else:
+            lines.append(f"  %{name} = load {ty}, {at}")
+        return lines

@@ -13,7 +13,7 @@ from __future__ import annotations
 import builtins
 import importlib
 from collections.abc import Mapping, Sequence
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from ...cache.parts import digest
@@ -128,6 +128,8 @@ class Reached:
         wrapper = value.__func__ if isinstance(value, MethodType) else value
         if isinstance(wrapper, FunctionType):
             return self._numbers.get(wrapper)
+        if isinstance(wrapper, ModuleType):  # asking one for a name may run its code
+            return None
         decl = getattr(wrapper, "decl", None)
         try:
             return None if decl is None else self._numbers.get(decl)
