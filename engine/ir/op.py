@@ -86,11 +86,12 @@ class Func:
         ``forward`` (it, with the duals of what it computes) or ``validation`` (it, with a check of
         the rules that gradients depend on). The passes that do so keep the value.
     graph: a device may record its tasks once and replay them.
+    repeats: finished tasks that are equal to an earlier one, which their code is that of.
     """
 
     __slots__ = (
         "autodiff", "body", "callees", "global_tmp_size", "graph", "loc", "name", "next_id",
-        "noalias", "origins", "params", "results", "stage", "version",
+        "noalias", "origins", "params", "repeats", "results", "stage", "version",
     )  # fmt: skip
 
     def __init__(
@@ -114,6 +115,7 @@ class Func:
         self.callees: dict[str, Callee] = {}
         self.autodiff = "none"
         self.graph = False
+        self.repeats: dict[Op, Op] = {}
 
     def new_op(
         self,

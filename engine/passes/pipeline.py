@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..config import CompileConfig
-from ..ir import Func
+from ..ir import Func, Op
 from ..pipeline_kind import PipelineKind
 from .full_simplify import full_simplify
 from .manager import Instrument, PassCx, StopPipeline
@@ -234,9 +234,9 @@ def run(
 
     kind: of `backends.base.Backend.pipeline`, and never the name of a backend. upto: one of
     `POINTS` to stop at. share_tasks: equal tasks may have the same blocks in the end, which are of
-    use for the CPU's code generation alone (see `shared_tasks`). Under ``config.debug`` the IR is
-    verified after each pass. Raises an error in the kernel as a QuadrantsCompilationError with the
-    line, a fault of a pass as a QuadrantsInternalError.
+    use for the CPU's code generation alone; else `Func.repeats` has them (see `shared_tasks`).
+    Under ``config.debug`` the IR is verified after each pass. Raises an error in the kernel as a
+    QuadrantsCompilationError with the line, a fault of a pass as a QuadrantsInternalError.
     """
     # A name such as "opencl" would compare unequal to every kind, and compile for no machine.
     if kind.__class__ is not PipelineKind:
@@ -252,27 +252,42 @@ def run(
     cx = PassCx(func, config, watching, upto)
     for instrument in watching:
         instrument.begin(func, cx)
+    equal: dict[Op, Op] = {}
     try:
         compile_to_offloads(func, cx)
         # Checks of NaN number what they report, and add tasks.
-        if len(func.body.ops) > 1 and share_tasks and upto is None and not config.debug_nan:
-            from .shared_tasks import put_back, set_aside
-            from .task_batches import in_batches
-
-            repeated = set_aside(func)
-            if watching:
-                offload_to_executable(func, cx, kind)
-            else:
-                in_batches(func, lambda: offload_to_executable(func, cx, kind))
-            if repeated is not None:
-                put_back(func, repeated)
+        several = len(func.body.ops) > 1 and upto is None and not config.debug_nan
+        if several and share_tasks:
+            _prepare_shared(func, cx, kind, bool(watching))
         else:
+            if several and kind.is_cpu:
+                from .shared_tasks import equal_tasks
+
+                equal = equal_tasks(func)
             offload_to_executable(func, cx, kind)
     except StopPipeline:
         pass
     for instrument in watching:
         instrument.end(func)
+    if equal:
+        from .shared_tasks import repeats
+
+        func.repeats = repeats(func, equal)
     return func
+
+
+def _prepare_shared(func: Func, cx: PassCx, kind: PipelineKind, watched: bool) -> None:
+    """`offload_to_executable` of each task once, also of those that are equal."""
+    from .shared_tasks import put_back, set_aside
+    from .task_batches import in_batches
+
+    repeated = set_aside(func)
+    if watched:
+        offload_to_executable(func, cx, kind)
+    else:
+        in_batches(func, lambda: offload_to_executable(func, cx, kind))
+    if repeated is not None:
+        put_back(func, repeated)
 
 
 def _simplify(cx: PassCx, phase: str) -> None:

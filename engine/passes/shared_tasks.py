@@ -7,8 +7,9 @@ with the blocks of the first one, so that the emitter writes their code once, to
 and name stay its own; values of its body have the ids and the lines of the first one's.
 
 Blocks are then part of several tasks: of use for nothing but the generation of code. So only the
-launch of a kernel whose IR no one looks at asks for it (see `pipeline.run`); records and dumps hold
-each task. The code of a task is the same either way.
+launch of a kernel whose IR no one looks at asks for it (see `pipeline.run`). Records and dumps hold
+each task with blocks of its own; `repeats` finds those that have stayed equal, and the emitter
+writes their code once, too: it is the code that a program gets.
 
 Equal are tasks with the same ops, constants and attributes in the same order. What is different in
 each task although its ops are equal (random numbers, adstacks, sites of assertions and prints), or
@@ -25,7 +26,7 @@ from ..ir import codes as C
 from ..ir.semantics import const_key
 from ..named_tuple import NamedTuple
 
-__all__ = ["ALIKE", "SharedTasks", "put_back", "set_aside"]
+__all__ = ["ALIKE", "SharedTasks", "equal_tasks", "put_back", "repeats", "set_aside"]
 
 _OWN: Final = frozenset({C.GLOBAL_TMP, C.LAUNCH_SEED, C.CALL_ARG})
 _PLAIN: Final = frozenset({
@@ -38,6 +39,7 @@ ALIKE: Final = code_mask(
     or (C.ATOMIC[code] and code != C.ATOMIC_ADD_VECTOR)
     for code in range(C.COUNT)
 )
+_ANY: Final = code_mask(True for _ in range(C.COUNT))
 
 
 class SharedTasks(NamedTuple):
@@ -47,18 +49,34 @@ class SharedTasks(NamedTuple):
     equal: dict[Op, Op]
 
 
+def equal_tasks(func: Func) -> dict[Op, Op]:
+    """Each task that repeats an earlier one, with the first of these, in ``func`` of stage
+    ``offloaded``."""
+    if func.callees or any(op.code != C.OFFLOADED for op in func.body.ops):
+        return {}
+    first: dict[tuple[object, ...], Op] = {}
+    equal: dict[Op, Op] = {}
+    for task in func.body.ops:
+        key = _key(task, ALIKE)
+        if key is not None and (found := first.setdefault(key, task)) is not task:
+            equal[task] = found
+    return equal
+
+
+def repeats(func: Func, equal: dict[Op, Op]) -> dict[Op, Op]:
+    """Those of `equal_tasks` that the finished function has, and that are still equal."""
+    left = set(func.body.ops)
+    keys = {task: _key(task, _ANY) for task in left.intersection(equal.values())}
+    return {
+        task: same for task, same in equal.items()
+        if task in left and (key := keys.get(same)) is not None and key == _key(task, _ANY)
+    }  # fmt: skip
+
+
 def set_aside(func: Func) -> SharedTasks | None:
     """Take tasks that repeat an earlier one out of ``func``, of stage ``offloaded``; None if there
     are none."""
-    order = func.body.ops
-    if func.callees or any(op.code != C.OFFLOADED for op in order):
-        return None
-    first: dict[tuple[object, ...], Op] = {}
-    equal: dict[Op, Op] = {}
-    for task in order:
-        key = _key(task)
-        if key is not None and (found := first.setdefault(key, task)) is not task:
-            equal[task] = found
+    order, equal = func.body.ops, equal_tasks(func)
     if not equal:
         return None
     func.body.ops = [task for task in order if task not in equal]
@@ -80,11 +98,11 @@ def put_back(func: Func, tasks: SharedTasks) -> None:
     func.version += 1
 
 
-def _key(task: Op) -> tuple[object, ...] | None:
-    """A key that equal tasks have in common; None for a task that stays on its own."""
+def _key(task: Op, alike: bytes) -> tuple[object, ...] | None:
+    """A key that equal tasks have in common; None for a task that stays on its own. alike: the
+    opcodes that it may have."""
     numbers = {task: -1}
     key: list[object] = [task.attr]
-    alike = ALIKE
     for region in task.regions:
         key.append(len(region.ops))
         for op in walk(region):

@@ -1,9 +1,11 @@
 """Tasks that do the same have one code, and the kernel's results stay those of the interpreter."""
 
+import re
+
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine import passes
+from qd_studio.engine import inspect, passes
 from qd_studio.engine.backends.cpu.backend import BACKEND
 from qd_studio.engine.backends.llvm import toolchain
 from qd_studio.engine.backends.llvm.kernel import lower_kernel
@@ -11,8 +13,9 @@ from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.frontend import build
 from qd_studio.engine.frontend.specialization import ndarray_key
-from qd_studio.engine.ir import to_text
-from qd_studio.engine.passes.shared_tasks import set_aside
+from qd_studio.engine.inspect.discover import Subject
+from qd_studio.engine.ir import codes as C
+from qd_studio.engine.ir import to_text, walk
 
 pytestmark = pytest.mark.not_on_device("it is about functions for processors")
 
@@ -97,13 +100,14 @@ def bodies(kernel, share=True):
     return found.text.count(".body(ptr noalias"), len(found.meta.tasks)
 
 
+@pytest.mark.parametrize("share", [True, False])
 @pytest.mark.parametrize(
     ("kernel", "shared", "tasks"), [(sweeps, 5, 12), (zeros, 4, 4), (drawn, 2, 2), (named, 3, 4)]
 )
-def test_equal_tasks_have_one_body(kernel, shared, tasks):
+def test_equal_tasks_have_one_body(kernel, shared, tasks, share):
+    """Also where each task has blocks of its own, as in a record."""
     qd.init(arch=qd.cpu)
-    assert bodies(kernel) == (shared, tasks)
-    assert bodies(kernel, share=False) == (tasks, tasks)
+    assert bodies(kernel, share) == (shared, tasks)
 
 
 def test_each_task_keeps_its_name_and_place():
@@ -119,17 +123,52 @@ def test_values_that_tasks_hand_on_keep_them_apart():
     assert made == tasks
 
 
-def test_nothing_is_shared_where_the_ir_is_looked_at():
+def finished(kernel, instruments=()):
+    config = CompileConfig(cpu_max_num_threads=4)
+    array = ndarray_key(qd.f32, 1)
+    func = build.build(kernel.decl, (array, array), config).func
+    return passes.run(func, config, BACKEND.pipeline(config), instruments)
+
+
+def test_no_block_is_shared_where_the_ir_is_looked_at():
     """Records, dumps and comparisons have each task in full."""
     qd.init(arch=qd.cpu)
-    config = CompileConfig()
-    array = ndarray_key(qd.f32, 1)
-    func = build.build(sweeps.decl, (array, array), config).func
-    passes.run(func, config, BACKEND.pipeline(config))
+    func = finished(sweeps)
     regions = [region for task in func.tasks() for region in task.regions]
     assert len(set(regions)) == len(regions)
-    assert set_aside(func) is not None  # although there are equal tasks
+    assert len(func.repeats) == 7
     to_text(func)
+
+
+def test_what_an_instrument_changes_in_one_task_keeps_it_apart():
+    class Changing(passes.Instrument):
+        def end(self, func):
+            task = func.tasks()[1]
+            next(op for op in walk(task.regions[1]) if op.code == C.CONST).attr = 7
+
+    def numbers(func):
+        tasks = func.tasks()
+        return {(tasks.index(task), tasks.index(same)) for task, same in func.repeats.items()}
+
+    qd.init(arch=qd.cpu)
+    plain, changed = numbers(finished(sweeps)), numbers(finished(sweeps, (Changing(),)))
+    assert {same for _, same in plain} > {1}
+    assert changed == {(task, same) for task, same in plain if same != 1}
+
+
+def without_ids(text):
+    return re.sub(r"(?<=[%.a-z])\d+", "", text)
+
+
+@pytest.mark.parametrize("kernel", [sweeps, zeros, named, carried, drawn])
+def test_a_recorded_compile_has_the_code_of_a_program(kernel):
+    """But for the ids in names, which machine code does not hold."""
+    qd.init(arch=qd.cpu, offline_cache=False)
+    record = inspect.capture_kernel(
+        Subject(kernel, kernel.name), ("cpu",), CompileConfig(cpu_max_num_threads=4), launch=False
+    )
+    found = record.backends[0].compile.artefacts[0].text
+    assert without_ids(found) == without_ids(lowered(kernel).text)
 
 
 @pytest.mark.parametrize("kernel", [sweeps, zeros, named, carried])

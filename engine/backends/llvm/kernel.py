@@ -164,12 +164,12 @@ class _Kernel:
         attr = op.attr
         name = f"{self.symbol}_kernel_{index}_{attr.kind}"
         what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
-        code = self.made.get(op.regions[1])
+        code = self.made.get(self.func.repeats.get(op, op).regions[1])
         if code is None:
             code = self.made[op.regions[1]] = self._code(index, op, name, what)
             self.tasks.append(code.meta)
         else:
-            self.module.add(["", f"{what}, the code of {code.meta.name}"])
+            self.module.add(["", f"{what}, the code of {code.meta.name}"], [-1, op.id])
             self.tasks.append(code.meta._replace(name=name, loc=op.loc))
         entry = self.entry
         entry.op_id = op.id
