@@ -10,7 +10,7 @@ import struct
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cpu import baseline, first_tier, host, late, native, relocatable
+from qd_studio.engine.backends.cpu import baseline, first_tier, host, native, relocatable
 from qd_studio.engine.backends.cpu.code import first_code
 from qd_studio.engine.backends.llvm import toolchain
 from qd_studio.engine.backends.llvm.deadline import with_deadline
@@ -477,50 +477,3 @@ def test_a_forked_child_fills_no_memory_of_its_parent():
         assert relocatable._block is not block
     finally:
         relocatable._block = block
-
-
-# Native functions of first-tier code
-
-
-def of_llvm(text, names):
-    module = toolchain.machine(toolchain.host_target(), 0).parse(text)
-    return native.load(native.finish(module.object_code(), names), names)
-
-
-def test_the_overlap_check_finds_what_llvms_code_finds():
-    names = ("qd_overlap", "qd_late", "qd_first", "qd_parallel", "qd_use_pool")
-    text = late.module_text(1)
-    ours, theirs = native.load(baseline.compile_functions(text, names), names), of_llvm(text, names)
-    check = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-    mine, other = (check(code.addresses["qd_overlap"]) for code in (ours, theirs))
-    random_ = random.Random(7)
-    found = set()
-    for _ in range(400):
-        count = random_.choice((0, 1, 2, 3, 5, 17, 40))
-        arguments, table = bytearray(), [count]
-        for _ in range(count):
-            ndim = random_.randrange(3)
-            address = random_.choice((0, random_.randrange(1, 4000 * count)))
-            at = len(arguments)
-            arguments += struct.pack("<q", address)
-            arguments += b"".join(struct.pack("<q", random_.randrange(6)) for _ in range(ndim))
-            flags = random_.choice((0, 0, 0, 1, 2, 3))
-            table += [at, at + 8, ndim, random_.choice((1, 4, 8)), flags]
-        passed = ctypes.create_string_buffer(bytes(arguments), max(1, len(arguments)))
-        rows = (ctypes.c_int64 * len(table))(*table)
-        results = mine(passed, rows), other(passed, rows)
-        assert results[0] == results[1], (table, bytes(arguments).hex())
-        found.add(results[0])
-    assert found == {0, 1}
-
-
-def test_code_of_a_module_with_unknown_parts_is_refused():
-    with pytest.raises(baseline.Unsupported):
-        baseline.compile_functions("@x = internal global [3 x i8] zeroinitializer\n", ())
-    with pytest.raises(baseline.Unsupported, match="unknown form"):
-        baseline.compile_functions("define void @f(ptr %a) {\n  ret void\n}\n", ("g",))
-    with pytest.raises(baseline.Unsupported):
-        baseline.compile_functions(
-            "define void @f(ptr %a, i64 %n) {\n  %x = alloca i32, i64 %n, align 4\n  ret void\n}\n",
-            ("f",),
-        )

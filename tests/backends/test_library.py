@@ -1,13 +1,20 @@
-"""`llvm.library` calls the same LLVM as `llvmlite.binding`, with the same results."""
+"""`llvm.library` calls the same LLVM as `llvmlite.binding`, with the same results; and the native
+functions that are made without it do the same as its code."""
 
+import ctypes
 import gc
+import random
+import struct
 import weakref
 
 import pytest
-from qd_studio.engine.backends.cpu import host, pool
+from qd_studio.engine.backends.cpu import baseline, host, late, native, pool
 from qd_studio.engine.backends.llvm import toolchain
 from qd_studio.engine.errors import QuadrantsInternalError
 
+NO_LLVM = pytest.mark.skipif(
+    not host.maps_objects(), reason="the baseline compiler is for Linux on x86-64"
+)
 TEXT = pool.module_text(host.machine(), "", False)
 
 
@@ -84,3 +91,49 @@ def test_a_context_of_its_own():
 def test_no_such_target():
     with pytest.raises(RuntimeError, match="target"):
         toolchain.library().Target.from_triple("no-such-machine")
+
+
+def of_llvm(text, names):
+    module = toolchain.machine(toolchain.host_target(), 0).parse(text)
+    return native.load(native.finish(module.object_code(), names), names)
+
+
+@NO_LLVM
+def test_the_overlap_check_finds_what_llvms_code_finds():
+    names = ("qd_overlap", "qd_late", "qd_first", "qd_parallel", "qd_use_pool")
+    text = late.module_text(1)
+    ours, theirs = native.load(baseline.compile_functions(text, names), names), of_llvm(text, names)
+    check = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+    mine, other = (check(code.addresses["qd_overlap"]) for code in (ours, theirs))
+    random_ = random.Random(7)
+    found = set()
+    for _ in range(400):
+        count = random_.choice((0, 1, 2, 3, 5, 17, 40))
+        arguments, table = bytearray(), [count]
+        for _ in range(count):
+            ndim = random_.randrange(3)
+            address = random_.choice((0, random_.randrange(1, 4000 * count)))
+            at = len(arguments)
+            arguments += struct.pack("<q", address)
+            arguments += b"".join(struct.pack("<q", random_.randrange(6)) for _ in range(ndim))
+            flags = random_.choice((0, 0, 0, 1, 2, 3))
+            table += [at, at + 8, ndim, random_.choice((1, 4, 8)), flags]
+        passed = ctypes.create_string_buffer(bytes(arguments), max(1, len(arguments)))
+        rows = (ctypes.c_int64 * len(table))(*table)
+        results = mine(passed, rows), other(passed, rows)
+        assert results[0] == results[1], (table, bytes(arguments).hex())
+        found.add(results[0])
+    assert found == {0, 1}
+
+
+@NO_LLVM
+def test_code_of_a_module_with_unknown_parts_is_refused():
+    with pytest.raises(baseline.Unsupported):
+        baseline.compile_functions("@x = internal global [3 x i8] zeroinitializer\n", ())
+    with pytest.raises(baseline.Unsupported, match="unknown form"):
+        baseline.compile_functions("define void @f(ptr %a) {\n  ret void\n}\n", ("g",))
+    with pytest.raises(baseline.Unsupported):
+        baseline.compile_functions(
+            "define void @f(ptr %a, i64 %n) {\n  %x = alloca i32, i64 %n, align 4\n  ret void\n}\n",
+            ("f",),
+        )
