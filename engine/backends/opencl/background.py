@@ -1,0 +1,248 @@
+"""The code of kernels with two tiers on PoCL: the first tier at once, full code by a thread::
+
+    lower ── OpenCL C ──▶ Making: nothing is built yet
+    load ──▶ TieredExecutable: its first launch builds the first tier, without PoCL's optimiser, and
+             begins full code; or waits for full code, if its work is not known to be small
+    the thread ── build, a launch that does nothing ──▶ full code ──▶ the executable
+
+PoCL compiles one program at a time, so the thread waits until no call needs code. A build makes
+bitcode; work-group functions and machine code are made when a kernel is first launched, so the
+thread launches it so that its tasks return at once. No lock of Python is held meanwhile. A fork
+and the end of the process wait for a compile that is under way: nothing may be in the driver then.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Final
+
+from ... import logs as log
+from ...named_tuple import NamedTuple
+from ..base import FORK_HANDLERS
+from . import build
+
+if TYPE_CHECKING:
+    from ...config import CompileConfig
+    from ..tiers import Order
+    from .context import Context
+    from .tiered import TieredExecutable
+    from .work import Work
+
+__all__ = ["Making", "OpenclFirst", "awaited", "expects_code", "launched", "submit"]
+
+_FORK: Final = 5.0
+"""The most seconds for which a fork waits."""
+_QUIET: Final = 0.1
+"""Seconds without a call that needs code after which full code is made."""
+
+
+class Making:
+    """See `tiers.PendingCode`. context: where code is built. work: of the kernel's launches."""
+
+    def __init__(
+        self, context: Context, source: build.Source, config: CompileConfig, work: Work
+    ) -> None:
+        self.work: Final = work
+        self.context: Final = context
+        self._source: Final = source
+        self._config: Final = config
+        self._making: Final = threading.RLock()
+        """Held while full code is made."""
+        self._program: Any = None
+        self._calls: Final[list[Callable[[], None]]] = []
+        self._passed = False
+
+    def first(self) -> Any:
+        """A program without optimisation, built now."""
+        return build.build_first(self.context, self._source, self._config)
+
+    def program(self) -> Any:
+        """A program of full code, built now if need be."""
+        with self._making:
+            if self._program is None:
+                self._program = build.build(self.context, self._source, self._config)
+            return self._program
+
+    def compiled(self, finish: Callable[[Any], None]) -> Any:
+        """As `program`. finish: compiles what a launch would compile; called if it is built now."""
+        with self._making:
+            if self._program is None:
+                made = build.build(self.context, self._source, self._config)
+                finish(made)
+                self._program = made
+            return self._program
+
+    @property
+    def ready(self) -> bool:
+        return self._program is not None
+
+    def finish(self) -> bytes:
+        return build.binary_of(self.context, self.program())
+
+    def settled(self, wait: bool) -> bool:
+        if wait:
+            with suppress(Exception):
+                self.program()
+        return self.ready
+
+    def then(
+        self, call: Callable[[], None], order: Callable[[], Order | None] | None = None
+    ) -> None:
+        with self._making:
+            if not self._passed:
+                self._calls.append(call)
+                return
+        call()
+
+    def pass_on(self) -> None:
+        """Make the calls that wait for code: it is there, or is made now."""
+        with self._making:
+            self._passed, calls = True, self._calls[:]
+            self._calls.clear()
+        for call in calls:
+            try:
+                call()
+            except Exception as error:
+                log.debug(f"code of kernel {self._source.kernel} is not kept: {error!r}")
+
+    def device_ended(self) -> None:
+        """The program ends: what caches wait for is made now."""
+        if self._calls and self.context.lost is None:
+            self.pass_on()
+
+
+class OpenclFirst(NamedTuple):
+    """See `tiers.FirstCode`. The first launch decides if there is such code at all."""
+
+    pending: Making
+    code: bytes = b""
+
+
+class _Thread:
+    """What the thread shares with calls.
+
+    waiting: executables without full code. busy: held while full code is made. awaited: calls that
+    wait for code now. needed: when one last did. launches: events of launches whose code the driver
+    compiles first.
+    """
+
+    def __init__(self) -> None:
+        self.lock: Final = threading.Lock()
+        self.busy: Final = threading.Lock()
+        self.waiting: Final[deque[TieredExecutable]] = deque()
+        self.running = False
+        self.awaited = 0
+        self.needed = 0.0
+        self.launches: Final[deque[Any]] = deque()
+
+    def is_quiet(self) -> bool:
+        """True if no call has needed code for a while."""
+        while self.launches:
+            if self.launches[0].command_execution_status > 0:  # it has neither ended nor failed
+                expects_code()
+                break
+            self.launches.popleft()
+        return not self.awaited and monotonic() - self.needed >= _QUIET
+
+    def next(self) -> TieredExecutable | None:
+        """The kernel to make code of; None if there is none, and then the thread ends."""
+        with self.lock:
+            if self.waiting:
+                return self.waiting.popleft()
+            self.running = False
+            return None
+
+
+_state = _Thread()
+
+
+def expects_code() -> None:
+    """Note that a call is about to wait for code."""
+    _state.needed = monotonic()
+
+
+@contextmanager
+def awaited() -> Generator[None]:
+    """Within it a call waits for code."""
+    _state.awaited += 1
+    try:
+        yield
+    finally:
+        _state.awaited -= 1
+        expects_code()
+
+
+def launched(event: Any) -> None:
+    """Note a launch whose code the driver compiles before it runs. event: when it has ended."""
+    _state.launches.append(event)
+
+
+def submit(executable: TieredExecutable) -> None:
+    """Have ``executable`` launch full code once it is made.
+
+    Without it, as in a program that ends before, it stays in the first tier, which is right, too.
+    """
+    state = _state
+    with state.lock:
+        state.waiting.append(executable)
+        begin, state.running = not state.running, True
+    if begin:
+        try:
+            # No daemon: PoCL must not be used once the process is ending.
+            threading.Thread(target=_work, args=(state,), name="qd-opencl").start()
+        except RuntimeError:  # the process is ending
+            state.running = False
+
+
+def _quiet(state: _Thread) -> bool:
+    """Wait until no call needs code; False if the process ends before."""
+    main = threading.main_thread()
+    while main.is_alive():
+        if state.is_quiet():
+            return True
+        sleep(_QUIET / 4)
+    return False
+
+
+def _work(state: _Thread) -> None:
+    """The thread: make full code, and pass it to executables."""
+    while (executable := state.next()) is not None:
+        if not _quiet(state):
+            return
+        with state.busy:
+            if not executable.device.alive:
+                continue
+            try:
+                executable.complete(executable.making.compiled(executable.compile))
+            except Exception as error:
+                log.debug(f"kernel {executable.meta.name} stays in the first tier: {error!r}")
+                continue
+        executable.making.pass_on()
+
+
+_held: Final[list[threading.Lock]] = []
+"""During a fork: the lock that keeps the thread out of the driver."""
+
+
+def _before_fork() -> None:
+    busy = _state.busy
+    if busy.acquire(timeout=_FORK):
+        _held.append(busy)
+
+
+def _in_parent() -> None:
+    while _held:
+        _held.pop().release()
+
+
+def _in_child() -> None:
+    global _state
+    _held.clear()
+    _state = _Thread()
+
+
+FORK_HANDLERS.append((_before_fork, _in_parent, _in_child))
