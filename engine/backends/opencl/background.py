@@ -40,40 +40,53 @@ _QUIET: Final = 0.1
 """Seconds without a call that needs code after which full code is made."""
 
 
+def _nothing(*_: Any) -> None:
+    pass
+
+
 class Making:
-    """See `tiers.PendingCode`. context: where code is built. work: of the kernel's launches."""
+    """See `tiers.PendingCode`.
+
+    context: where code is built. work: of the kernel's launches; None once full code is there.
+    """
 
     def __init__(
         self, context: Context, source: build.Source, config: CompileConfig, work: Work
     ) -> None:
-        self.work: Final = work
+        self.work: Work | None = work
         self.context: Final = context
-        self._source: Final = source
+        self._source = source
         self._config: Final = config
         self._making: Final = threading.RLock()
         """Held while full code is made."""
         self._program: Any = None
         self._calls: Final[list[Callable[[], None]]] = []
-        self._passed = False
+        self._compile: Callable[[Any], None] = _nothing
 
     def first(self) -> Any:
         """A program without optimisation, built now."""
         return build.build_first(self.context, self._source, self._config)
 
+    def loaded(self, compile: Callable[[Any], None]) -> None:
+        """An executable is there. compile: has the driver compile what its launches need."""
+        self._compile = compile
+
     def program(self) -> Any:
         """A program of full code, built now if need be."""
-        with self._making:
-            if self._program is None:
-                self._program = build.build(self.context, self._source, self._config)
-            return self._program
+        return self._made(_nothing)
 
-    def compiled(self, finish: Callable[[Any], None]) -> Any:
-        """As `program`. finish: compiles what a launch would compile; called if it is built now."""
+    def compiled(self) -> Any:
+        """As `program`; a launch compiles nothing more of one that is built now."""
+        return self._made(self._compile)
+
+    def _made(self, compile: Callable[[Any], None]) -> Any:
         with self._making:
             if self._program is None:
                 made = build.build(self.context, self._source, self._config)
-                finish(made)
+                compile(made)
                 self._program = made
+                # Both hold the IR, which nothing else may need.
+                self.work, self._source = None, self._source._replace(ids=(), func=None)
             return self._program
 
     @property
@@ -81,7 +94,7 @@ class Making:
         return self._program is not None
 
     def finish(self) -> bytes:
-        return build.binary_of(self.context, self.program())
+        return build.binary_of(self.context, self.compiled())
 
     def settled(self, wait: bool) -> bool:
         if wait:
@@ -92,27 +105,19 @@ class Making:
     def then(
         self, call: Callable[[], None], order: Callable[[], Order | None] | None = None
     ) -> None:
-        with self._making:
-            if not self._passed:
-                self._calls.append(call)
-                return
-        call()
+        self._calls.append(call)
 
-    def pass_on(self) -> None:
-        """Make the calls that wait for code: it is there, or is made now."""
-        with self._making:
-            self._passed, calls = True, self._calls[:]
-            self._calls.clear()
-        for call in calls:
+    def device_ended(self) -> None:
+        """The program ends: what caches wait for is made now. Before, it would cost more: asked for
+        a binary, PoCL compiles for groups of any size, and pyopencl holds Python's lock."""
+        calls = self._calls[:]
+        self._calls.clear()
+        for call in calls if self.context.lost is None else ():
             try:
                 call()
             except Exception as error:
                 log.debug(f"code of kernel {self._source.kernel} is not kept: {error!r}")
-
-    def device_ended(self) -> None:
-        """The program ends: what caches wait for is made now."""
-        if self._calls and self.context.lost is None:
-            self.pass_on()
+        self._compile = _nothing  # it refers to the device
 
 
 class OpenclFirst(NamedTuple):
@@ -217,11 +222,9 @@ def _work(state: _Thread) -> None:
             if not executable.device.alive:
                 continue
             try:
-                executable.complete(executable.making.compiled(executable.compile))
+                executable.complete(executable.making.compiled())
             except Exception as error:
                 log.debug(f"kernel {executable.meta.name} stays in the first tier: {error!r}")
-                continue
-        executable.making.pass_on()
 
 
 _held: Final[list[threading.Lock]] = []

@@ -56,7 +56,7 @@ class TieredPool(OpenclBufferPool):
                 self._followers.append(names)
 
     def begin(self, enter: Any) -> None:
-        """Let ``enter``, which launches a buffer that has kernels, come after the choice of code."""
+        """Choose the code before ``enter``, which launches a buffer that has kernels."""
         prepare = self._tiered.prepare
 
         def first(args: OpenclArguments) -> int:
@@ -91,6 +91,7 @@ class TieredExecutable(OpenclExecutable):
         self.is_full = False
         self.swap: Final = threading.RLock()
         super().__init__(device, artifact)
+        making.loaded(self.compile)
 
     def _program(self, artifact: Artifact) -> Any:
         return None  # the first launch decides
@@ -122,8 +123,8 @@ class TieredExecutable(OpenclExecutable):
         return before is None
 
     def _choose(self, args: OpenclArguments) -> None:
-        making = self.making
-        work = None if making.ready else making.work.of(args.ints)
+        making, known = self.making, self.making.work
+        work = None if known is None else known.of(args.ints)
         if work is None or work > _MOST:
             with background.awaited():
                 self.complete(making.program())

@@ -205,7 +205,8 @@ class _Evaluation:
         rule = _RULES.get(code)
         if rule is None:
             raise _UnknownError
-        return rule(*[self.span(x) for x in op.args[-2:]])
+        a, b = op.args[-2:]
+        return rule(self.span(a), self.span(b))
 
     def _index(self, op: Op) -> Span:
         """The values of the index of a loop, or of a task."""
@@ -255,7 +256,7 @@ def _product(a: Span, b: Span) -> Span:
     return min(found), max(found)
 
 
-_RULES: Final[dict[int, Callable[..., Span]]] = {
+_RULES: Final[dict[int, Callable[[Span, Span], Span]]] = {
     C.ADD: lambda a, b: (a[0] + b[0], a[1] + b[1]),
     C.SUB: lambda a, b: (a[0] - b[1], a[1] - b[0]),
     C.MUL: _product,
@@ -265,7 +266,6 @@ _RULES: Final[dict[int, Callable[..., Span]]] = {
     C.FLOORMOD: _remainder,
     C.MIN: lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
     C.MAX: lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    C.NEG: lambda a: (-a[1], -a[0]),
     C.BIT_AND: _common_bits,
     C.BIT_SHL: _shifted,
     C.BIT_SAR: _shifted_back,
