@@ -128,7 +128,7 @@ class OpenclFirst(NamedTuple):
 
 
 class _Thread:
-    """What the thread shares with calls.
+    """The state that the thread shares with calls.
 
     waiting: executables without full code. busy: held while full code is made. awaited: calls that
     wait for code now. needed: when one last did. launches: events of launches whose code the driver

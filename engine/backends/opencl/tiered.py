@@ -1,6 +1,6 @@
 """A kernel on PoCL whose first launches may run code that is not optimised.
 
-PoCL compiles such code in a third of the time, and it takes up to a hundred times as long: a
+PoCL compiles such code in a third of the time, and it can need 80 times as long: a
 launch cannot be ended once it has begun, so only those run it whose work is known to be small (see
 `work`). Any other launch waits for full code, and if the first one does, there is no first tier.
 
@@ -57,13 +57,13 @@ class TieredPool(OpenclBufferPool):
 
     def begin(self, enter: Any) -> None:
         """Choose the code before ``enter``, which launches a buffer that has kernels."""
-        prepare = self._tiered.prepare
+        prepare, mark = self._tiered.prepare, self._tiered.device.cl.enqueue_marker
 
         def first(args: OpenclArguments) -> int:
             begins = prepare(self, args)
             code = enter(args)
             if begins:
-                background.launched(self.device.cl.enqueue_marker(args.stream))
+                background.launched(mark(args.stream))
             return code
 
         self._full_enter = enter

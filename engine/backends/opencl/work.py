@@ -105,7 +105,7 @@ def work_of(func: Func, layout: ArgumentLayout) -> Work | None:
 def _parts(blocks: Iterable[Block]) -> tuple[int, tuple[_Part, ...]]:
     """The cost of running blocks once without their loops, and these loops.
 
-    Both branches of an `if` count: an unknown number of iterations takes either.
+    Both branches of an `if` count: each is chosen in an unknown number of iterations.
     """
     total, loops = 0, list[_Part]()
     for op in [op for block in blocks for op in block.ops]:
