@@ -127,6 +127,14 @@ class OpenclFirst(NamedTuple):
     code: bytes = b""
 
 
+def _runs(event: Any) -> bool:
+    """True if a launch has neither ended nor failed."""
+    try:
+        return event.command_execution_status > 0
+    except Exception:  # its context is lost
+        return False
+
+
 class _Thread:
     """The state that the thread shares with calls.
 
@@ -147,9 +155,9 @@ class _Thread:
     def is_quiet(self) -> bool:
         """True if no call has needed code for a while."""
         while self.launches:
-            if self.launches[0].command_execution_status > 0:  # it has neither ended nor failed
+            if _runs(self.launches[0]):
                 expects_code()
-                break
+                return False
             self.launches.popleft()
         return not self.awaited and monotonic() - self.needed >= _QUIET
 
@@ -173,11 +181,14 @@ def expects_code() -> None:
 @contextmanager
 def awaited() -> Generator[None]:
     """Within it a call waits for code."""
-    _state.awaited += 1
+    state = _state
+    with state.lock:
+        state.awaited += 1
     try:
         yield
     finally:
-        _state.awaited -= 1
+        with state.lock:
+            state.awaited -= 1
         expects_code()
 
 

@@ -218,6 +218,16 @@ def test_the_kernels_that_have_tiers(options, real, tiers, gate):
     assert isinstance(executable(kernel), tiered.TieredExecutable) == tiers
 
 
+def test_what_waits_for_full_code_gets_it_from_the_next_launch_on(gate):
+    share = share_kernel()
+    check(share)
+    found = executable(share)
+    assert not found.making.settled(wait=False)
+    assert found.making.settled(wait=True) and not found.is_full
+    check(share)
+    assert found.is_full
+
+
 def test_full_code_builds_if_the_first_tier_does_not(gate, monkeypatch):
     def refused(*args):
         raise qd.QuadrantsCompilationError("no")
