@@ -65,7 +65,13 @@ class Making:
 
     def first(self) -> Any:
         """A program without optimisation, built now."""
-        return build.build_first(self.context, self._source, self._config)
+        made = build.build_first(self.context, self._source, self._config)
+        self._release()
+        return made
+
+    def _release(self) -> None:
+        """Drop the IR, which only the error of a program that does not build refers to."""
+        self._source = self._source._replace(ids=(), func=None)
 
     def loaded(self, compile: Callable[[Any], None]) -> None:
         """An executable is there. compile: has the driver compile what its launches need."""
@@ -85,8 +91,8 @@ class Making:
                 made = build.build(self.context, self._source, self._config)
                 compile(made)
                 self._program = made
-                # Both hold the IR, which nothing else may need.
-                self.work, self._source = None, self._source._replace(ids=(), func=None)
+                self.work = None
+                self._release()
             return self._program
 
     @property

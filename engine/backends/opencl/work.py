@@ -37,11 +37,31 @@ class _UnknownError(Exception):
     """The bounds of a loop depend on what only the device knows."""
 
 
+class _Value:
+    """An integer of a kernel, without its IR.
+
+    code: of its operation. args: the operands; of the index of a loop its first value and its end.
+    given: a constant; of an argument, its index in the argument buffer as i32. least, most: of its
+    type.
+    """
+
+    __slots__ = ("args", "code", "given", "least", "most")
+
+    def __init__(self, op: Op) -> None:
+        self.code: int = op.code
+        self.given = 0
+        self.args: tuple[_Value, ...] = ()
+        bits = op.type.bits
+        self.least, self.most = 0, (1 << bits) - 1
+        if op.type.is_signed:
+            self.least, self.most = -(1 << bits - 1), (1 << bits - 1) - 1
+
+
 class _Part(NamedTuple):
     """A loop, or a task. bounds: begin and end of each axis. cost: of one iteration without the
     loops in it. inner: those."""
 
-    bounds: tuple[Op, ...]
+    bounds: tuple[_Value, ...]
     cost: int
     inner: tuple[_Part, ...]
 
@@ -50,11 +70,10 @@ class Work:
     """The estimated work of the launches of one kernel, in nanoseconds of code without
     optimisation on one thread."""
 
-    def __init__(self, func: Func, layout: ArgumentLayout, tasks: Sequence[_Part]) -> None:
-        self._params: Final = func.params
-        self._layout: Final = layout
+    def __init__(self, tasks: Sequence[_Part], reads: Sequence[int]) -> None:
+        """reads: what it depends on, as indices of the argument buffer as i32."""
         self._tasks: Final = tasks
-        self._reads: Final[dict[int, None]] = {}
+        self._reads: Final = reads
         self._found: Final[dict[tuple[int, ...], int | None]] = {}
 
     def of(self, ints: memoryview) -> int | None:
@@ -62,47 +81,80 @@ class Work:
         key = tuple([ints[at] for at in self._reads])
         found = self._found.get(key, -1)
         if found == -1:
-            evaluation = _Evaluation(self._read(ints))
             try:
-                found = sum(map(evaluation.total, self._tasks)) // 10
+                found = sum(map(_Evaluation(ints).total, self._tasks)) // 10
             except _UnknownError:
                 found = None
             if len(self._found) > _KNOWN:
                 self._found.clear()
-            # What was read meanwhile is a part of the key from now on.
-            self._found[tuple([ints[at] for at in self._reads])] = found
+            self._found[key] = found
         return found
-
-    def _read(self, ints: memoryview) -> Callable[[Op], int]:
-        """A function that returns the value of an operation that reads an argument."""
-
-        def value(op: Op) -> int:
-            if op.code == C.ARG_LOAD:
-                at = self._layout.params[int(op.attr)]
-            else:
-                axis, number = map(int, op.attr)
-                param = self._params[number]
-                at = self._layout.params[number] + 8 * (1 + param.needs_grad + axis)
-            self._reads[at // 4] = None
-            return int(ints[at // 4])
-
-        return value
 
 
 def work_of(func: Func, layout: ArgumentLayout) -> Work | None:
     """The work of a finished function; None if it depends on more than the bounds of loops."""
+    values = _Values(func, layout)
     tasks: list[_Part] = []
     try:
         for task in func.tasks():
             bounds = () if task.attr.kind == "serial" else task.regions[0].ops[-1].args
-            cost, inner = _parts(task.regions)
-            tasks.append(_Part(tuple(bounds), cost, inner))
+            cost, inner = _parts(task.regions, values)
+            tasks.append(_Part(tuple(map(values.of, bounds)), cost, inner))
     except _UnknownError:
         return None
-    return Work(func, layout, tasks)
+    return Work(tasks, sorted(values.reads))
 
 
-def _parts(blocks: Iterable[Block]) -> tuple[int, tuple[_Part, ...]]:
+class _Values:
+    """The values that bounds of loops depend on. reads: see `Work`."""
+
+    def __init__(self, func: Func, layout: ArgumentLayout) -> None:
+        self._func: Final = func
+        self._layout: Final = layout
+        self._made: Final[dict[int, _Value]] = {}
+        self.reads: Final[set[int]] = set()
+
+    def of(self, op: Op) -> _Value:
+        """The value of an integer operation; _UnknownError if it depends on the device."""
+        found = self._made.get(op.id)
+        if found is None:
+            found = self._made[op.id] = self._value(op)
+        return found
+
+    def _value(self, op: Op) -> _Value:
+        code, found = op.code, _Value(op)
+        if not op.type.is_int:
+            raise _UnknownError
+        if code == C.CONST:
+            found.given = int(op.attr)
+        elif code == C.LOOP_INDEX:
+            loop, axis = op.args[0], int(op.attr)
+            bounds = loop.args if loop.code == C.RANGE_FOR else loop.regions[0].ops[-1].args
+            found.args = self.of(bounds[2 * axis]), self.of(bounds[2 * axis + 1])
+        elif code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS or (code == C.ARG_LOAD and op.type is i32):
+            found.given = self._place(op)
+        elif code == C.CAST_VALUE:
+            found.args = (self.of(op.args[0]),)
+        elif code in _RULES:
+            a, b = op.args[-2:]
+            found.args = self.of(a), self.of(b)
+        elif not C.COMPARE[code]:
+            raise _UnknownError
+        return found
+
+    def _place(self, op: Op) -> int:
+        """The index of an argument in the argument buffer, as i32."""
+        if op.code == C.ARG_LOAD:
+            at = self._layout.params[int(op.attr)]
+        else:
+            axis, number = map(int, op.attr)
+            param = self._func.params[number]
+            at = self._layout.params[number] + 8 * (1 + param.needs_grad + axis)
+        self.reads.add(at // 4)
+        return at // 4
+
+
+def _parts(blocks: Iterable[Block], values: _Values) -> tuple[int, tuple[_Part, ...]]:
     """The cost of running blocks once without their loops, and these loops.
 
     Both branches of an `if` count: each is chosen in an unknown number of iterations.
@@ -117,23 +169,23 @@ def _parts(blocks: Iterable[Block]) -> tuple[int, tuple[_Part, ...]]:
             total += _PLAIN * int(op.attr.count)
         if not op.regions:
             continue
-        cost, inner = _parts(op.regions)
+        cost, inner = _parts(op.regions, values)
         if code == C.IF:
             total += cost
             loops += inner
         elif code == C.RANGE_FOR:
-            loops.append(_Part(tuple(op.args), cost, inner))
+            loops.append(_Part(tuple(map(values.of, op.args)), cost, inner))
         else:
             raise _UnknownError
     return total, tuple(loops)
 
 
 class _Evaluation:
-    """The intervals of integers of one launch. read: the value of an argument."""
+    """The intervals of integers of one launch. ints: its argument buffer, as i32."""
 
-    def __init__(self, read: Callable[[Op], int]) -> None:
-        self._read: Final = read
-        self._spans: Final[dict[int, Span]] = {}
+    def __init__(self, ints: memoryview) -> None:
+        self._ints: Final = ints
+        self._spans: Final[dict[_Value, Span]] = {}
 
     def total(self, part: _Part) -> int:
         """The most work of a loop."""
@@ -144,7 +196,7 @@ class _Evaluation:
             return 0
         return trips * (part.cost + sum(map(self.total, part.inner)))
 
-    def _distance(self, begin: Op, end: Op) -> int:
+    def _distance(self, begin: _Value, end: _Value) -> int:
         """The most that ``end - begin`` can be."""
         begin, end = self._without_casts(begin), self._without_casts(end)
         if begin is end:
@@ -153,12 +205,9 @@ class _Evaluation:
             return min(self._distance(begin, x) for x in end.args)
         if end.code == C.ADD:
             a, b = end.args
-            if begin.code == C.ADD:
-                for x, y in ((a, b), (b, a)):
-                    if y in begin.args:
-                        other = begin.args[begin.args[0] is y]
-                        return self._distance(other, x)
             for x, y in ((a, b), (b, a)):
+                if begin.code == C.ADD and y in begin.args:
+                    return self._distance(begin.args[begin.args[0] is y], x)
                 if x is begin:
                     return self.span(y)[1]
         if end.code == C.MUL and begin.code == C.MUL and end.args[1] is begin.args[1]:
@@ -168,53 +217,36 @@ class _Evaluation:
                 return max(each * times[0], each * times[1])
         return self.span(end)[1] - self.span(begin)[0]
 
-    def _without_casts(self, op: Op) -> Op:
-        """The operation that casts which change nothing were applied to."""
-        while op.code == C.CAST_VALUE and op.args[0].type.is_int:
-            self.span(op)  # which is not known if the cast changes something
-            op = op.args[0]
-        return op
+    def _without_casts(self, value: _Value) -> _Value:
+        """The integer that casts which change nothing were applied to."""
+        while value.code == C.CAST_VALUE:
+            self.span(value)  # which is not known if the cast changes something
+            value = value.args[0]
+        return value
 
-    def span(self, op: Op) -> Span:
-        """The values that an integer may have; _UnknownError if that depends on the device."""
-        found = self._spans.get(op.id)
+    def span(self, value: _Value) -> Span:
+        """The values that an integer may have; _UnknownError if it may wrap."""
+        found = self._spans.get(value)
         if found is None:
-            found = self._spans[op.id] = self._span(op)
-            size = op.type.bits
-            least, most = (-(1 << size - 1), (1 << size - 1) - 1) if op.type.is_signed else (
-                0, (1 << size) - 1)  # fmt: skip
-            if found[0] < least or found[1] > most:
-                raise _UnknownError  # it wraps
+            found = self._spans[value] = self._span(value)
+            if found[0] < value.least or found[1] > value.most:
+                raise _UnknownError
         return found
 
-    def _span(self, op: Op) -> Span:
-        code = op.code
-        if not op.type.is_int:
-            raise _UnknownError
+    def _span(self, value: _Value) -> Span:
+        code = value.code
         if code == C.CONST:
-            return int(op.attr), int(op.attr)
-        if code == C.LOOP_INDEX:
-            return self._index(op)
-        if code == C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS or (code == C.ARG_LOAD and op.type is i32):
-            value = self._read(op)
-            return value, value
+            return value.given, value.given
+        if code in (C.EXTERNAL_TENSOR_SHAPE_ALONG_AXIS, C.ARG_LOAD):
+            given = int(self._ints[value.given])
+            return given, given
         if C.COMPARE[code]:
             return 0, 1
+        a = self.span(value.args[0])
         if code == C.CAST_VALUE:
-            return self.span(op.args[0])
-        rule = _RULES.get(code)
-        if rule is None:
-            raise _UnknownError
-        a, b = op.args[-2:]
-        return rule(self.span(a), self.span(b))
-
-    def _index(self, op: Op) -> Span:
-        """The values of the index of a loop, or of a task."""
-        loop, axis = op.args[0], int(op.attr)
-        bounds = loop.args if loop.code == C.RANGE_FOR else loop.regions[0].ops[-1].args
-        if loop.code not in (C.RANGE_FOR, C.OFFLOADED):
-            raise _UnknownError
-        return self.span(bounds[2 * axis])[0], self.span(bounds[2 * axis + 1])[1] - 1
+            return a
+        b = self.span(value.args[1])
+        return (a[0], b[1] - 1) if code == C.LOOP_INDEX else _RULES[code](a, b)
 
 
 def _quotient(a: Span, b: Span) -> Span:
