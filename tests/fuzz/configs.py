@@ -117,6 +117,7 @@ def _for_opencl(mapping: str) -> tuple[Variant, ...]:
     ]
     if mapping == "chunks":
         out.append(Variant(f"{name}, small pieces", {}, pieces=True))
+        out.append(Variant(f"{name}, two tiers", {}, tiers=True))
     else:
         out.append(Variant(f"{name}, blocks of 32", {"default_gpu_block_dim": 32}))
         out.append(Variant(f"{name}, one group", {"saturating_grid_dim": 1}))

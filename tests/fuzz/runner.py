@@ -186,11 +186,17 @@ def execute(c: Case, func: ir.Func, variant: Variant) -> Outcome:
 
 def _execute_tiers(c: Case, func: ir.Func, variant: Variant) -> Outcome:
     """First-tier code, which without ``fast_math`` must leave the bits of full code."""
-    from .tiers import launches
+    from .tiers import launches, launches_on_opencl
 
-    made = launches(
-        func, variant.config(), lambda executable: outcome(c, lambda v: executable.launch(v, 1))
-    )
+    if variant.target == "opencl":
+        made = launches_on_opencl(
+            func, variant.config(),
+            lambda executable: outcome(c, lambda v: launching.launch(executable, v, 1)),
+        )  # fmt: skip
+    else:
+        made = launches(
+            func, variant.config(), lambda executable: outcome(c, lambda v: executable.launch(v, 1))
+        )
     if made is None:
         return execute(c, func, variant._replace(tiers=False))
     whole, stopped, was_stopped = made

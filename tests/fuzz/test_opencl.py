@@ -23,8 +23,10 @@ pytestmark = [
 def test_kernels_agree_on_opencl(mapping, seeds, capsys):
     with opencl():
         device = launching.opened("opencl", opencl_mapping=mapping)
+        every = OPENCL_VARIANTS[mapping]
         tally, failures = campaign.run(
-            seeds, tell=lambda text: None, small=False, variants=OPENCL_VARIANTS[mapping][:2],
+            seeds, tell=lambda text: None, small=False,
+            variants=(*every[:2], *[variant for variant in every if variant.tiers]),
             thorough=True, arch=qd.opencl, options={"opencl_mapping": mapping},
         )  # fmt: skip
         device.end()

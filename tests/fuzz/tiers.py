@@ -1,4 +1,5 @@
-"""Launches of first-tier code: to the end, and interrupted at some point with full code after it.
+"""Launches of first-tier code: to the end, and interrupted at some point with full code after it;
+on OpenCL, where no launch is interrupted, one of each.
 
 Without ``fast_math`` both must leave the same bits. The number of operations after which a launch
 is interrupted follows from the text of the kernel.
@@ -19,7 +20,7 @@ from qd_studio.engine.backends.llvm import text
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.ir import Func
 
-__all__ = ["interrupted", "launches", "no_helper"]
+__all__ = ["interrupted", "launches", "launches_on_opencl", "no_helper"]
 
 _OPERATIONS = (0, 1, 5, 25, 100, 1000)
 
@@ -90,3 +91,21 @@ def launches(
             executable = cpu.load(cpu.lower(func, config, _Tiered()), _Tiered())
             stopped = launch(executable)
         return whole, stopped, getattr(executable, "is_full", True)
+
+
+def launches_on_opencl(
+    func: Func, config: CompileConfig, launch: Callable[[Any], Any]
+) -> tuple[Any, Any, bool] | None:
+    """As `launches`, on PoCL: what first-tier code returns, and full code that replaces it."""
+    from qd_studio.engine.backends.opencl import background, tiered
+
+    opencl = find("opencl")
+    with _patched((tiered, "_MOST", 1 << 62), (background, "submit", lambda executable: None)):
+        executable: Any = opencl.load(opencl.lower(func, config, _Tiered()), _Tiered())
+        if not isinstance(executable, tiered.TieredExecutable):
+            return None
+        first = launch(executable)
+        if executable.is_full:
+            return None  # its work is not known
+        executable.complete(executable.making.compiled())
+        return first, launch(executable), False

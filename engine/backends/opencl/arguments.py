@@ -9,6 +9,7 @@ the device buffer and the buffer for prints never change.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from ..device_launch.arguments import DeviceArguments, DeviceBufferPool
@@ -17,7 +18,7 @@ from .facts import MEMORY, OpenclTask
 if TYPE_CHECKING:
     from .executable import OpenclExecutable
 
-__all__ = ["OpenclArguments", "OpenclBufferPool", "settle"]
+__all__ = ["OpenclArguments", "OpenclBufferPool", "settle", "settle_idle"]
 
 
 class OpenclArguments(DeviceArguments):
@@ -47,6 +48,15 @@ class OpenclBufferPool(DeviceBufferPool[OpenclArguments]):
         self._prints: Final = device.buffers[device.prints().address][0] if meta.prints else None
 
     def bare(self) -> OpenclArguments:
+        return self.with_kernels(self.kernels())
+
+    def with_kernels(self, kernels: list[tuple[Any, Any, Any]]) -> OpenclArguments:
+        """A fresh buffer with kernels of its own."""
+        view = memoryview(bytearray(self.layout.tmp))
+        return OpenclArguments(view, self.queue, self.device_buffer, kernels)
+
+    def kernels(self) -> list[tuple[Any, Any, Any]]:
+        """Kernels of the executable's program for one buffer; see `OpenclArguments`."""
         kernels: list[tuple[Any, Any, Any]] = []
         for task in self._executable.tasks:
             kernel = self._executable.kernel(task.symbol)
@@ -55,11 +65,11 @@ class OpenclBufferPool(DeviceBufferPool[OpenclArguments]):
                 kernel.set_arg(1, self._prints)
             settle(kernel, task, self._memory)
             kernels.append((kernel, kernel._set_arg_multi, kernel._set_arg_buf_pack_multi))
-        view = memoryview(bytearray(self.layout.tmp))
-        return OpenclArguments(view, self.queue, self.device_buffer, kernels)
+        return kernels
 
 
 _NOTHING: Final = b"\0" * 8
+_NO_TASK: Final = 0x7FFFFFFF
 
 
 def settle(kernel: Any, task: OpenclTask, memory: Any) -> None:
@@ -67,7 +77,24 @@ def settle(kernel: Any, task: OpenclTask, memory: Any) -> None:
     if task.number < 0:
         return
     kernel.set_arg(1 + task.prints, struct.pack("<i", task.number))
-    for place, letter in task.rest:
+    _unused(kernel, task.rest, memory)
+
+
+def settle_idle(kernel: Any, task: OpenclTask, memory: Any) -> None:
+    """Set all arguments of a kernel object that prints nothing so that no task of it is chosen."""
+    places, at = iter(task.positions), 1
+    given: list[tuple[int, str]] = []
+    for letter, _ in task.args:
+        at = next(places, at)
+        given.append((at, letter))
+        at += 1 + (letter == MEMORY)
+    _unused(kernel, given, memory)
+    settle(kernel, task._replace(number=_NO_TASK if task.number >= 0 else -1), memory)
+
+
+def _unused(kernel: Any, places: Iterable[tuple[int, str]], memory: Any) -> None:
+    """Set arguments that are not used to ``memory`` or 0."""
+    for place, letter in places:
         if letter == MEMORY:
             kernel.set_arg(place, memory)
             kernel.set_arg(place + 1, _NOTHING)

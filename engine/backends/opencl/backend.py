@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ...config import CompileConfig
 from ...errors import QuadrantsRuntimeError, QuadrantsUnsupportedError
+from ...ir import codes as C
 from ...named_tuple import NamedTuple
 from ...pipeline_kind import PipelineKind
 from ...types import PRIMITIVE_TYPES
@@ -19,12 +20,21 @@ from .capabilities import Capabilities
 
 if TYPE_CHECKING:
     from ...ir import Func
+    from ..tiers import FirstCode
     from .hardware import Hardware
+    from .source.kernel import OpenclText
+    from .work import Work
 
 __all__ = ["BACKEND", "OpenclBackend"]
 
 _TARGETS: Final = {"gpu": capabilities.GENERIC_GPU, "cpu": capabilities.GENERIC_CPU}
 """The targets that source can be made for without a device."""
+
+_EXACT: Final = frozenset({
+    C.CONST, C.ARG_LOAD, C.GLOBAL_LOAD, C.LOCAL_LOAD, C.SELECT, C.CAST_VALUE, C.CAST_BITS,
+    C.ATOMIC_XCHG,
+})  # fmt: skip
+"""Operations whose float result is the same, whatever ``fast_math`` permits."""
 
 
 class _For(NamedTuple):
@@ -161,19 +171,27 @@ class OpenclBackend:
         made = lower_opencl(func, config, where.capabilities)
         key = build.key_of(made.text, made.options)
         later: Callable[[], bytes] | None = None
+        first: FirstCode | None = None
         if where.hardware is not None:
+            from . import background
             from .context import context_of
 
             context = context_of(where.hardware)
             source = build.Source(func.name, made.text, made.options, made.ids, func)
-            later = partial(build.binary_of, context, build.build(context, source, config))
+            work = _work_of_launches(func, made, config, where, cache)
+            with background.awaited():
+                if work is None:
+                    later = partial(build.binary_of, context, build.build(context, source, config))
+                else:
+                    making = background.Making(context, source, config, work)
+                    first, later = background.OpenclFirst(making), making.finish
         facts: dict[str, Any] = {
             "layout": made.layout, "tasks": made.tasks, "clears": made.clears,
             "claims": made.claims, "options": made.options, "key": key,
         }  # fmt: skip
         return Artifact(
             self.name, self.target(config), made.meta, {"opencl_c": made.text}, b"",
-            {"opencl_c": made.ids}, {"opencl_c": "c"}, {}, facts, later=later,
+            {"opencl_c": made.ids}, {"opencl_c": "c"}, {}, facts, later=later, first=first,
         )  # fmt: skip
 
     def _lower_il(self, func: Func, config: CompileConfig, where: _For) -> Artifact:
@@ -204,7 +222,43 @@ class OpenclBackend:
                 " can use", feature="opencl_target", backend=self.name,
                 hint="leave opencl_target empty",
             )  # fmt: skip
-        return OpenclExecutable(current(), artifact)
+        device, first = current(), artifact.first
+        if cache.tiered and artifact.later is not None and first is not None:
+            from .background import OpenclFirst
+            from .tiered import TieredExecutable
+
+            assert isinstance(first, OpenclFirst)
+            making = first.pending
+            if making.context is device.context:  # else that was lost
+                device.own(making)
+                if not making.ready:
+                    return TieredExecutable(device, artifact, making)
+        return OpenclExecutable(device, artifact)
+
+
+def _work_of_launches(
+    func: Func, made: OpenclText, config: CompileConfig, where: _For, cache: InjectedCache
+) -> Work | None:
+    """The work of the launches of a kernel that may have two tiers; None for any other."""
+    hardware, meta = where.hardware, made.meta
+    if hardware is None or not (cache.tiered and hardware.is_pocl) or cache.ahead:
+        return None
+    if where.capabilities.mapping != capabilities.COARSENED:
+        return None
+    if meta.flow or meta.graph or meta.has_stacks or meta.timed or meta.prints or func.callees:
+        return None
+    if config.tiered == "exact" and config.fast_math and _computes(func):
+        return None
+    from .work import work_of
+
+    return work_of(func, made.layout)
+
+
+def _computes(func: Func) -> bool:
+    """True if ``fast_math`` permits a compiler to change results of a kernel."""
+    from ...ir import all_ops
+
+    return any(op.type.is_real and op.code not in _EXACT for op in all_ops(func))
 
 
 BACKEND: Final = OpenclBackend()

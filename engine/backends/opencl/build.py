@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from ...ir import Func
     from .context import Context
 
-__all__ = ["Source", "binary_of", "build", "from_binary", "key_of"]
+__all__ = ["Source", "binary_of", "build", "build_first", "from_binary", "key_of"]
 
 _BUILD_FAILED: Final = frozenset({-11, -43})
+_UNOPTIMISED: Final = "-cl-opt-disable"
 _MOST: Final = 40
 """Lines of a log that an error shows."""
 _nonces: Final[dict[int, str]] = {}
@@ -74,10 +75,21 @@ def _submitted(context: Context, text: str, cold: bool) -> str:
 
 
 def build(context: Context, source: Source, config: CompileConfig) -> Any:
-    """Build a program for the context's device.
+    """Build a program for the context's device, and keep it there.
 
     QuadrantsCompilationError, with the log and the user's lines, if the driver does not take it.
     """
+    program = _built(context, source, config)
+    context.keep(key_of(source.text, source.options), program)
+    return program
+
+
+def build_first(context: Context, source: Source, config: CompileConfig) -> Any:
+    """As `build`, without the driver's optimiser; the context does not keep it."""
+    return _built(context, source._replace(options=f"{source.options} {_UNOPTIMISED}"), config)
+
+
+def _built(context: Context, source: Source, config: CompileConfig) -> Any:
     cl = context.cl
     text = _submitted(context, source.text, not config.offline_cache)
     program = _without_header(context, source, text)
@@ -90,7 +102,6 @@ def build(context: Context, source: Source, config: CompileConfig) -> Any:
         if code_of(error) not in _BUILD_FAILED:
             raise error_of(error, "building a program", source.kernel) from None
         raise _build_error(context, source, _log(context, program, error)) from None
-    context.keep(key_of(source.text, source.options), program)
     return program
 
 
@@ -105,7 +116,6 @@ def _without_header(context: Context, source: Source, text: str) -> Any:
         program._build(f"{source.options} {headerless.OPTIONS}".encode(), [context.device])
     except cl.Error:
         return None  # what is wrong is said of the text as it is
-    context.keep(key_of(source.text, source.options), program)
     return program
 
 

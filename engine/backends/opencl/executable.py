@@ -23,7 +23,7 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
 
     def __init__(self, device: OpenclDevice, artifact: Artifact) -> None:
         super().__init__(device, artifact, grain=8)
-        self.program: Final = _program(device, artifact)
+        self.program: Any = self._program(artifact)
         for k in range(len(self.tasks)):
             if self.tasks[k].block_dim > 1:
                 self._fit(k)
@@ -33,6 +33,23 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
         self._ready()
 
     # --- what a launch needs --------------------------------------------------------------------
+
+    def _program(self, artifact: Artifact) -> Any:
+        """The program of an artifact: as it was built in this process, or of its binary."""
+        device, key = self.device, str(artifact.facts["key"])
+        found = device.context.kept(key)
+        if found is None:
+            options: str = artifact.facts.get("options", "")
+            name = artifact.meta.name
+            if artifact.code:
+                found = build.from_binary(device.context, artifact.code, name, options)
+                device.context.keep(key, found)
+            elif "opencl_c" in artifact.texts:
+                source = build.Source(name, artifact.texts["opencl_c"], options)
+                found = build.build(device.context, source, device.config)
+            else:
+                raise ValueError("it has no program binary")
+        return found
 
     def kernel(self, symbol: str) -> Any:
         """A kernel object of its own, with arguments of its own."""
@@ -92,21 +109,3 @@ class OpenclExecutable(DeviceExecutable["OpenclDevice", facts.OpenclTask, Opencl
             start = int(events[0].profile.start)
             times += [began, *(began + int(event.profile.end) - start for event in events)]
         return 0
-
-
-def _program(device: OpenclDevice, artifact: Artifact) -> Any:
-    """The program of an artifact: as it was built in this process, or of its binary."""
-    key: str = artifact.facts["key"]
-    found = device.context.kept(key)
-    if found is None:
-        options: str = artifact.facts.get("options", "")
-        name = artifact.meta.name
-        if artifact.code:
-            found = build.from_binary(device.context, artifact.code, name, options)
-            device.context.keep(key, found)
-        elif "opencl_c" in artifact.texts:
-            source = build.Source(name, artifact.texts["opencl_c"], options)
-            found = build.build(device.context, source, device.config)
-        else:
-            raise ValueError("it has no program binary")
-    return found

@@ -14,7 +14,11 @@ from typing import Final
 
 from ...named_tuple import NamedTuple
 
-__all__ = ["MEMORY", "OpenclTask"]
+__all__ = ["FAILED", "MEMORY", "OpenclTask"]
+
+FAILED: Final = 4
+"""Offset in the device buffer of the i32 that is 0 unless a launch has failed; see `source.stacks`.
+Tasks that find something else there return at once."""
 
 MEMORY: Final = "m"
 """An argument that is memory: two parameters, the buffer and the byte offset in it (``ulong``)."""

@@ -31,7 +31,7 @@ from ...flow import flow_of, labels_of, repeats, task_meta
 from ...index_sums import only_in_addresses
 from ...kernarg import abi, grids
 from .. import capabilities as caps
-from ..facts import MEMORY, OpenclTask
+from ..facts import FAILED, MEMORY, OpenclTask
 from . import fused
 from .emitter import Emitter, Slot
 from .helpers import helper_text
@@ -53,8 +53,7 @@ _FEW_LINES: Final = 12
 """A serial task with more is worth a function of its own (see `ProgramSource.finish`)."""
 _ENDS: Final = ("_mem", "_at", "_bits")
 """Suffixes of names made from that of a parameter; see `emitter.Slot` and `Emitter.scalar`."""
-_FAILED: Final = "if (*(__global int *)(kernarg + 4)) return;"
-"""The word of an error that is never 0 (see `stacks`)."""
+_FAILED: Final = f"if (*(__global int *)(kernarg + {FAILED})) return;"
 
 
 class OpenclText(NamedTuple):
@@ -189,8 +188,8 @@ class ProgramSource:
             at, size = self.layout.tmp, self.func.global_tmp_size
             body.line(f"for (int k = 0; k < {(size + 7) // 8}; ++k)")
             body.line(f"    ((__global ulong *)(kernarg + {at}))[k] = 0;")
-        if self.fails:
-            body.line(_FAILED)
+        if self.fails or (self.capabilities.mapping == caps.COARSENED and not self.fused):
+            body.line(_FAILED)  # in all single tasks for PoCL, which are compiled by such a launch
         area = self.areas[index]
         if area is not None:
             from .stacks import TaskStacks, begin_rows
