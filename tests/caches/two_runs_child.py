@@ -82,7 +82,8 @@ def main(path):
             reported["error"] = " ".join(c.__name__ for c in type(error).__mro__)
             reported["message"] = str(error)
     reported["warnings"] = [str(w.message) for w in caught]
-    reported["modules"] = [name for name in sys.modules if not name.startswith("encodings")]
+    # A list first: the thread that loads LLVM may be importing.
+    reported["modules"] = [name for name in list(sys.modules) if not name.startswith("encodings")]
     reported["passes"] = int("qd_studio.engine.passes.pipeline" in sys.modules)
     reported["parses"] = counts["parses"]
     reported["kernels"] = {name: seen_of(k) for name, k in kernels_of(module).items()}

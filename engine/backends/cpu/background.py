@@ -135,6 +135,12 @@ class Pending:
     def job(self) -> CodeJob | None:
         return self._job
 
+    def fell(self) -> None:
+        """The helper died of this job: it is made without LLVM's loop vectoriser, most of what can
+        fail there, and would end the program."""
+        if self._job is not None and self._job.pipeline == "whole":
+            self._job = self._job._replace(pipeline="straight")
+
     def renew(self) -> None:
         """In a forked child: no thread of the parent holds or will set the event, and the parent
         writes to the caches."""
@@ -360,6 +366,7 @@ def _died(process: _Process | None, pending: Pending, error: Exception) -> None:
     _process = None
     if process is not None:
         process.end(kill=True)
+        pending.fell()
     what = "cannot be started" if process is None else "died"
     _failed(pending, f"the process that compiles in the background {what} ({error!r})")
     with _lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ...config import CompileConfig
@@ -105,7 +106,7 @@ class CudaBackend:
         ahead = cache.ahead and len(settings) == 1
         job = PtxJob(
             arch, self.identity(), kernel.text, tuple(settings),
-            lambda: nvptx.make_ptx(kernel.text, arch, level, cache, alone=len(settings) == 1),
+            partial(nvptx.make_ptx, kernel.text, arch, level, cache, alone=len(settings) == 1),
         )  # fmt: skip
         artifact = Artifact(
             self.name, self.target(config), kernel.meta, {"llvm_ir": kernel.text}, b"",
