@@ -67,21 +67,22 @@ class PartWriter:
 
 
 def _created(folder: str) -> tuple[int, mmap.mmap]:
-    """The log and the counts of a part that did not exist before."""
+    """The log and the counts of a part that did not exist before.
+
+    The log comes last: where a process was killed in here, a reader finds no part without counts.
+    """
     number = 0
     while True:
         base = os.path.join(folder, f"{os.getpid()}-{number}")
         try:
-            log_file = os.open(
-                f"{base}.log", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o600
-            )
+            with open(f"{base}.counts", "x+b") as file:
+                file.truncate(SLOT.size * SLOTS)
+                counts = mmap.mmap(file.fileno(), 0)
             break
         except FileExistsError:  # of an earlier process with this number
             number += 1
-    with open(f"{base}.counts", "xb") as file:
-        file.truncate(SLOT.size * SLOTS)
-    with open(f"{base}.counts", "r+b") as file:
-        return log_file, mmap.mmap(file.fileno(), 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND
+    return os.open(f"{base}.log", flags, 0o600), counts
 
 
 def read_log(path: str) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -6,7 +6,9 @@ import sys
 import time
 
 import pytest
-from qd_studio.engine.inspect.application.store import ApplicationFile, is_application
+from qd_studio.engine.inspect.application import parts
+from qd_studio.engine.inspect.application.model import Limits
+from qd_studio.engine.inspect.application.store import ApplicationFile, is_application, join
 
 from tests.app.application.kit import program, script
 
@@ -202,6 +204,25 @@ if __name__ == "__main__":
     with context.Pool(2) as pool:
         print(pool.map(work, [7, 11, 13], chunksize=1))
 """
+
+
+@pytest.mark.parametrize(("module", "call"), [(parts, "open"), (parts.os, "open"),
+                                              (parts.mmap, "mmap")])  # fmt: skip
+def test_a_process_killed_while_it_makes_its_part(tmp_path, monkeypatch, module, call):
+    """As a pool kills a worker that has just begun."""
+
+    def killed(*_):
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, call, killed, raising=False)
+        with pytest.raises(SystemExit):
+            parts.PartWriter(str(tmp_path))
+    made = join(
+        str(tmp_path), str(tmp_path / "app.qds"), command=["a.py"], status=0, limits=Limits(),
+        tool="", time=0.0, seconds=0.0,
+    )  # fmt: skip
+    assert made.processes == ()
 
 
 @pytest.mark.parametrize(
