@@ -175,10 +175,11 @@ def test_floats(kind):
         line = f"call {kind} @llvm.{name}.{end}({kind} %a, {kind} %b)"
         both(operation(line, (kind, kind), kind)
              + f"declare {kind} @llvm.{name}.{end}({kind}, {kind})\n", pairs)  # fmt: skip
-    for name in ("minnum", "maxnum"):
+    for name in ("minnum", "maxnum", "minimumnum", "maximumnum"):
         declared = f"declare {kind} @llvm.{name}.{end}({kind}, {kind})\n"
         for a, b in (("%a", "%b"), ("%a", "2.500000e+00"), ("0.000000e+00", "%a")):
-            line = f"call {kind} @llvm.{name}.{end}({kind} {a}, {kind} {b})"
+            nsz = "nsz " if "imum" in name else ""
+            line = f"call {nsz}{kind} @llvm.{name}.{end}({kind} {a}, {kind} {b})"
             both(operation(line, (kind, kind), kind) + declared, pairs)
 
 

@@ -25,7 +25,7 @@ NANS = {  # signalling, negative with a payload
     "half": (0x7D00, 0xFE01), "float": (0x7FA00000, 0xFFC00001),
     "double": (0x7FF4000000000000, 0xFFF8000000000001),
 }  # fmt: skip
-REAL = ("minnum", "maxnum", "fabs")
+REAL = ("minnum", "maxnum", "minimumnum", "maximumnum", "fabs")
 INT = ("smin", "smax", "umin", "umax", "abs")
 SHORT = {"half": "f16", "float": "f32", "double": "f64"}
 
@@ -77,7 +77,8 @@ def lines(ty, op):
     texts = [constant(value, t) for value in some]
     pairs = [("%a", "%b"), *(("%a", x) for x in texts), *((x, "%b") for x in texts)]
     for a, b in pairs:
-        yield name, f"  %r = call {ty} @llvm.{name}({ty} {a}, {ty} {b})"
+        flags = "nsz " if "imum" in op else ""
+        yield name, f"  %r = call {flags}{ty} @llvm.{name}({ty} {a}, {ty} {b})"
 
 
 def results(text, level, a, b):

@@ -328,8 +328,8 @@ def _better(f: Frame, name: str, function: Words, args: Args) -> None:
 
 def _better_real(f: Frame, name: str, function: Words, args: Args) -> None:
     (kind, a), (_, b) = args
-    if a[0] != "%":
-        a, b = b, a
+    if a[0] != "%" or ("imum" in function[0] and b[0] == "%"):
+        a, b = b, a  # see `deadline.quick`
     if a[0] != "%" or b == _NAN:
         raise Unsupported(f"{function[0]} of {a} and {b}")
     f.load_real(0, a, kind)
@@ -357,8 +357,9 @@ def _nothing(f: Frame, name: str, function: Words, args: Args) -> None:
 
 
 INLINED: Final[dict[str, Callable[[Frame, str, Words, Args], None]]] = {
-    "sqrt": _square_root, "fabs": _absolute, "abs": _absolute, "minnum": _better_real,
-    "maxnum": _better_real, **dict.fromkeys(_KEEPS_OTHER, _better), "fptosi": _clamped,
+    "sqrt": _square_root, "fabs": _absolute, "abs": _absolute, 
+    **dict.fromkeys(("minnum", "maxnum", "minimumnum", "maximumnum"), _better_real),
+    **dict.fromkeys(_KEEPS_OTHER, _better), "fptosi": _clamped,
     "fptoui": _clamped, "sideeffect": _nothing,
 }  # fmt: skip
 """The functions of LLVM that become instructions. Each gets the parts of the name after ``llvm.``,

@@ -48,11 +48,12 @@ _PLACE: Final = "@qd.number"
 _FROM: Final = re.compile(r" %([\w.$-]+) \]")
 _SLOW: Final = re.compile(
     r"  (%[\w.$-]+) = call (?:[a-z]+ )*(float|double|i\d+) "
-    r"@llvm\.(minnum|maxnum|fabs|[su]min|[su]max|abs)\.\w+\(\2 ([^,]+?)(?:, \w+ ([^,]+))?\)$"
+    r"@llvm\.(m(?:in|ax)(?:imum)?num|fabs|[su]min|[su]max|abs)"
+    r"\.\w+\(\2 ([^,]+?)(?:, \w+ ([^,]+))?\)$"
 )
 _ZERO: Final = re.compile(r'  (%[\w.$-]+) = call (i\d+) asm "", "=r,0"\(i\d+ 0\)$')
-_BETTER: Final = {"minnum": "lt", "maxnum": "gt", "smin": "slt", "smax": "sgt", "umin": "ult",
-                  "umax": "ugt"}  # fmt: skip
+_BETTER: Final = {"minnum": "lt", "maxnum": "gt", "minimumnum": "lt", "maximumnum": "gt",
+                  "smin": "slt", "smax": "sgt", "umin": "ult", "umax": "ugt"}  # fmt: skip
 """The comparison that the first operand of a minimum or maximum holds to be the result."""
 _WITHOUT_SIGN: Final = {"float": ("i32", (1 << 31) - 1), "double": ("i64", (1 << 63) - 1)}
 _NAN: Final = "0x7FF8000000000000"
@@ -196,7 +197,8 @@ def quick(line: str, name: str) -> list[str]:
     if kind[0] in "su":
         return [f"  {name} = icmp {better} {ty} {a}, {b}",
                 f"  {result} = select i1 {name}, {ty} {a}, {ty} {b}"]  # fmt: skip
-    if not a.startswith("%"):  # LLVM makes a constant the second operand
+    # LLVM makes a constant the second operand. Of two zeros minnum is the first.
+    if not a.startswith("%") or ("imum" in kind and b.startswith("%")):
         a, b = b, a
     if not a.startswith("%") or b == _NAN:
         return [line]

@@ -165,7 +165,7 @@ class Emitter(Statements):
     threads of the function wait for each other, so memory may have changed after a barrier although
     the thread itself writes nothing: no pointer must be `noalias`. real_atomics: there are atomic
     sums, minima and maxima of floats. real_notes: the text after them. own_exp: exp of f32 under
-    fast_math is arithmetic, not a call of the C library.
+    fast_math is arithmetic, not a call of the C library. vectors: loops may become vectors.
     """
 
     language = "LLVM"
@@ -176,6 +176,7 @@ class Emitter(Statements):
     real_atomics: bool = True
     real_notes: str = ""
     own_exp: ClassVar[bool] = True
+    vectors: ClassVar[bool] = True
     most_stack: ClassVar[int] = _MOST_STACK
     array_align: ClassVar[int] = 64
     far: ClassVar[str] = ""
@@ -279,16 +280,17 @@ class Emitter(Statements):
             found = self.known[text] = self.value(text)
         return found
 
-    def call(self, name: str, ty: str, args: str, *, flags: bool = True, result: str = "") -> str:
-        """Call the intrinsic ``llvm.<name>`` for operands of type ``ty``."""
+    def call(
+        self, name: str, ty: str, args: str, *, flags: bool = True, more: str = "", result: str = ""
+    ) -> str:
+        """Call the intrinsic ``llvm.<name>`` for operands of type ``ty``. flags: with those of
+        fast_math, after ``more``."""
         result = result or ty
         full = f"@llvm.{name}.{_SUFFIX.get(ty, ty)}"
         if full not in self.state.declares:
             types = ", ".join([part.split(" ", 1)[0] for part in args.split(", ")])
             self.state.declares[full] = f"declare {result} {full}({types})"
-        fast = self.fast if flags else ""
-        if fast and name in ("minnum", "maxnum"):
-            fast = "nnan " + fast  # or they could not become vector minima
+        fast = more + (self.fast if flags else "")
         return self.value(f"call {fast}{result} {full}({args})")
 
     def helper(self, name: str) -> str:

@@ -72,6 +72,7 @@ class GpuEmitter(Emitter):
         GPU_OPS.get(code, emit) for code, emit in enumerate(Emitter.table)
     ]
     own_exp = False
+    vectors = False
     most_stack = 1 << 18
     array_align = 16
     far = "addrspace(1) "

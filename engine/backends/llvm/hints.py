@@ -7,10 +7,6 @@ those up to four elements apart (components of vectors), as long as stores leave
 elements between. Every other access whose distance is known counts against arithmetic. Measured
 on loops over 3x3 matrices and over structs of seven numbers: 1.5 and 2.5 times faster.
 
-A loop that calls functions of the C library (`_CALLS`) is scalar, too: they would be called for one
-lane after the other. LLVM's two estimates of that cost can disagree, for instance in a loop that
-computes a maximum of such values, and then LLVM ends the process.
-
 *Together*: the innermost loop of a task that goes over several axes is short where the axes are
 those of blocks. LLVM would unroll it, and then vectorise the loop around it across rows.
 
@@ -27,7 +23,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...ir import Op, walk
+from ...ir import Op
 from ...ir import codes as C
 from ...passes.linear_form import form_of
 
@@ -42,9 +38,6 @@ _WEIGHT: Final = 4
 """So many simple operations are worth one access that vectors are bad at."""
 _MANY: Final = 64
 """LLVM takes seconds to fill the lanes for this many accesses one by one."""
-_VECTOR: Final = (C.SQRT, C.EXP, C.LOG, C.SIN, C.COS, C.FLOOR, C.CEIL, C.ROUND)
-"""Functions of C's library that LLVM computes for whole vectors."""
-_CALLS: Final = frozenset({c for c in range(C.COUNT) if C.LIBM[c] and c not in _VECTOR})
 _NEAR: Final = 4
 _FAR: Final = 1000
 _SHORT: Final = range(4, 17)
@@ -64,7 +57,7 @@ def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
         return f'!{{!"llvm.loop.vectorize.width", i32 {bounds[1]}}}; {TOGETHER}'
     if True in [C.LOOP[op.code] for op in ops]:
         return ""
-    if _calls(loop) or _is_scattered(loop, axis, ops):
+    if _is_scattered(loop, axis, ops):
         return SCALAR
     whole = len(bounds) == 2 and all(text.lstrip("-").isdigit() for text in bounds)
     few = whole and int(bounds[1]) - int(bounds[0]) in _FEW
@@ -73,12 +66,6 @@ def loop_hint(loop: Op, axis: int, bounds: list[str], axes: int) -> str:
     if axes > 1 and whole and int(bounds[1]) - int(bounds[0]) in _SHORT and _is_task(loop):
         return TOGETHER
     return ""
-
-
-def _calls(loop: Op) -> bool:
-    """True if an iteration calls a function that LLVM knows no vector instruction for."""
-    calls = [op for op in walk(loop.regions[-1]) if op.code in _CALLS]
-    return any(op.type.is_real for op in calls)
 
 
 def _is_task(loop: Op) -> bool:

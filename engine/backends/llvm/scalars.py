@@ -56,12 +56,25 @@ def combine(e: Emitter, code: int, t: Type, a: str, b: str) -> str:
         return e.value(f"{_BOOL[code]} i1 {a}, {b}")
     if code in (C.MIN, C.MAX):
         if t.is_real:
-            return e.call("minnum" if code == C.MIN else "maxnum", ty, f"{ty} {a}, {ty} {b}")
+            return _extremum(e, "min" if code == C.MIN else "max", ty, a, b)
         name = ("s" if t.is_signed else "u") + ("min" if code == C.MIN else "max")
         return e.call(name, ty, f"{ty} {a}, {ty} {b}", flags=False)
     if t.is_real:
         return e.value(f"{_REAL[code]} {e.fast}{ty} {a}, {b}")
     return e.value(f"{_INT[code]} {ty} {a}, {b}")
+
+
+def _extremum(e: Emitter, name: str, ty: str, a: str, b: str) -> str:
+    """The minimum or maximum of two floats; a number where one of them is NaN.
+
+    ``nnan``, or one under fast_math could not become a vector minimum. Without it, a loop that
+    reduces by ``minnum`` gets checks of NaN as vectors, whose cost LLVM counts in two ways; where
+    these disagree, it ends the process. ``minimumnum`` needs no checks. The sign of a zero is
+    unspecified in either.
+    """
+    if e.fast or not e.vectors:
+        return e.call(f"{name}num", ty, f"{ty} {a}, {ty} {b}", more="nnan " if e.fast else "")
+    return e.call(f"{name}imumnum", ty, f"{ty} {b}, {ty} {a}", more="nsz ")
 
 
 def _combine(e: Emitter, op: Op) -> None:
