@@ -457,7 +457,7 @@ def _compile_record(recorder: Recorder, compiled: FullCompile, kernel: Kernel) -
         code_bytes=len(compiled.artifact.code),
         machine=machine_record(compiled.artifact, recorder.loc_of_op, ask=False)[0],
         params=binding_records(
-            compiled.func, compiled.build.bindings, kernel.decl.params,
+            compiled.shared, compiled.build.bindings, kernel.decl.params,
             compiled.executable.meta.written,
         ),
         **_seen(recorder),

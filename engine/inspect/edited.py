@@ -90,7 +90,7 @@ def replace_ir(func: Func, edit: IrEdit) -> None:
     func.body = new.body
     for name, callee in func.callees.items():
         callee.body = new.callees[name].body
-    func.next_id = max(func.next_id, new.next_id)
+    func.next_id, func.shared = max(func.next_id, new.next_id), None
     func.version += 1
 
 
@@ -142,6 +142,8 @@ class _Replacing(Instrument):
     come to the point. found: the listing there.
     """
 
+    shares_from = 1
+
     def __init__(self, edit: IrEdit) -> None:
         self.edit: Final = edit
         self.state = ""
@@ -153,7 +155,7 @@ class _Replacing(Instrument):
 
     def after(self, run: Run, func: Func) -> None:
         tasks = [run.task]
-        if run.task is not None and run.task == len(func.tasks()) - 1:
+        if run.task is not None and run.task == max(func.numbered_tasks()):
             tasks.append(None)  # in a record of many tasks their runs are one
         for task in tasks:
             name = self._names.next(run.stage, run.round, task, run.name)

@@ -27,7 +27,7 @@ import msgspec
 
 from ..analysis.cfg import Cfg, build_cfg
 from ..errors import IRParseError
-from ..ir import all_ops, parse
+from ..ir import all_ops, parse, walk
 from ..named_tuple import NamedTuple
 from .moves import increasing
 from .record import CfgNode, CfgRecord, CompileRecord, PassRun, Snapshot
@@ -164,8 +164,8 @@ def _summary(kinds: Iterable[str]) -> str:
 
 
 def graphs_of(snapshot: Snapshot) -> tuple[Graph, ...]:
-    """The graphs of a listing: one a task, or one of the kernel before it has tasks; then those of
-    the real functions that it calls. Raises GraphError."""
+    """The graphs of a listing: one a task that repeats none, or one of the kernel before it has
+    tasks; then those of the real functions that it calls. Raises GraphError."""
     texts = {op: line.strip() for op, line in zip(snapshot.ids, snapshot.lines, strict=True)}
     heads = (_HEAD.match(line) if op < 0 else None
              for op, line in zip(snapshot.ids, snapshot.lines, strict=True))  # fmt: skip
@@ -176,12 +176,16 @@ def graphs_of(snapshot: Snapshot) -> tuple[Graph, ...]:
         func = parse("\n".join(lines))
     except IRParseError as error:
         raise GraphError(f"the IR cannot be read: {error.message}") from None
-    if any(op.id not in texts for op in all_ops(func)):
-        raise GraphError("the IR does not have the ops that it should")
     tasks = func.tasks()
+    # A task that repeats another one has no lines: its graph is that of the other.
+    listed = {i: task for i, task in enumerate(tasks) if texts.get(task.id, "{").endswith("{")}
+    copies = {op.id for i, task in enumerate(tasks) if i not in listed
+              for region in task.regions for op in walk(region)}  # fmt: skip
+    if any(op.id not in texts and op.id not in copies for op in all_ops(func)):
+        raise GraphError("the IR does not have the ops that it should")
     out = [
         Graph(f"task {i}", task.id, _record(build_cfg(func, task, i), i, texts))
-        for i, task in enumerate(tasks)
+        for i, task in listed.items()
     ]
     if not tasks:
         out.append(Graph("kernel", "kernel", _record(build_cfg(func), WHOLE, texts)))

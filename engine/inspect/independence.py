@@ -30,6 +30,8 @@ class Marking(Instrument):
     """Marks the innermost loop at or around a line. why: the reason if it could not; else empty.
     found: the line of the loop. text: the IR with the mark."""
 
+    shares_from = 1
+
     def __init__(self, line: int) -> None:
         self._line: Final = line
         self.why = f"has no for loop at line {line}"

@@ -152,20 +152,34 @@ def _is_task(text: str) -> bool:
 
 
 def _lines_of(shot: Snapshot, task: int | None) -> Iterator[tuple[int, str]]:
-    if task is None:
-        yield from enumerate(shot.lines)
-        return
+    """The lines of a task, or all; for a task that repeats another one, those of the other."""
     number = -1
     inside = False
+    bodies: dict[int, list[tuple[int, str]]] = {}
+    body: list[tuple[int, str]] = []
     for index, text in enumerate(shot.lines):
         if _is_task(text):
             number += 1
-            inside = number == task
+            found = read_line(text)
+            inside = found is not None and not found.args
+            body = [] if inside else bodies.get(found.args[0] if found else -1, [])
+            bodies[shot.ids[index]] = body
+            if task is None:
+                yield index, text
+                yield from () if inside else body
+            elif number == task and not inside:
+                yield from body
         elif inside:
             if len(text) - len(text.lstrip(" ")) < _TOP or text.rstrip() == " " * _TOP + "}":
                 inside = False
             else:
-                yield index, text
+                body.append((index, text))
+                if task in (None, number):
+                    yield index, text
+        elif task is None:
+            yield index, text
+    if task is None:
+        return
     if number < 0:
         raise UncountedError("the IR has no tasks yet at that pass")
     if task > number:

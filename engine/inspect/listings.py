@@ -88,7 +88,7 @@ class LineCache:
         for one in (func, *func.callees.values()):
             head = f"{header(one)}{trailer(one)} {{", self._number(one.loc)
             pieces.append(self._heads.setdefault(head, _bare(*head)))
-            for key, ops in self._parts_of(one.body):
+            for key, ops in self._parts_of(one.body, one.listed()):
                 part = before.get(key)
                 if part is None:  # its ops may come from all over the body
                     part = _Part(before.get(one.body))
@@ -133,10 +133,9 @@ class LineCache:
         self._added, self._removed, self._in_order, self._listed = set(), set(), True, False
         return replaced, change
 
-    def _parts_of(self, body: Block) -> Iterable[tuple[Op | Block, Iterable[Op]]]:
+    def _parts_of(self, body: Block, ops: list[Op]) -> Iterable[tuple[Op | Block, Iterable[Op]]]:
         """The parts of a function, each with its ops: the tasks, if they are few and long, or all
         of it."""
-        ops = body.ops
         long, few = len(self._lines.ids) > _SHORT, 0 < len(ops) < self._many
         if long and few and {ops[0].code, ops[-1].code} <= _TOPS:
             return [(op, (op,)) for op in ops]

@@ -121,6 +121,8 @@ class RunKeys:
 class Without(Instrument):
     """Leaves out optional runs: of named passes, of a pass in a stage, or single ones."""
 
+    shares_from = 1
+
     def __init__(self, names: Collection[str], keys: Collection[RunKey]) -> None:
         self._keys: Final = frozenset([*keys, *((name,) for name in names)])
         self._run_keys = RunKeys()

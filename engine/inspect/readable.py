@@ -285,6 +285,8 @@ class _Writer:
             text = self._opening(i, id, op, args)
         elif op.name == "bounds":
             text = self._bounds(args)
+        elif op.name == "offloaded":
+            text = f"task repeats ${op.args[0]}" if op.args else "task"
         elif op.name in ("alloca", "array_alloca", "ad_stack_alloca"):
             text = self._variable(id, op)
         else:

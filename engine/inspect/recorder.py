@@ -5,7 +5,8 @@ only then; equal texts are stored once. Nothing it does changes the compile.
 
 In a kernel of `MANY_TASKS` or more, the runs of one pass over the tasks are one run of the record,
 of no task: with a listing of the whole kernel after each of them, the time and the memory of a
-record would grow with the square of the number of tasks.
+record would grow with the square of the number of tasks. Tasks that repeat an earlier one are
+prepared once, as for a program: from the pass share_tasks on they are one line each.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 from ..analysis.cfg import Cfg
 from ..analysis.cfg import CfgNode as Node
 from ..ir import Func, Loc, Op, all_ops, walk
+from ..ir import codes as C
 from ..ir.loc import UNKNOWN
 from ..named_tuple import NamedTuple
 from ..passes.manager import Instrument, PassCx, Run
@@ -97,6 +99,7 @@ class Recorder(Instrument):
         shown: ShownRun | None = None,
         seen: Callable[[], object] | None = None,
     ) -> None:
+        self.shares_from = MANY_TASKS
         self.locs = LocTable()
         self.snapshots: list[Snapshot] = []
         self.runs: list[PassRun] = []
@@ -121,7 +124,7 @@ class Recorder(Instrument):
         self._stage = ""
         self._phase = ""
         # The tasks of the pass that is running, if they are many, and its runs so far as one.
-        self._tasks: list[Op] = []
+        self._tasks: dict[int, Op] = {}
         self._gathered: Run | None = None
 
     # ---- the instrument
@@ -132,8 +135,11 @@ class Recorder(Instrument):
     def before(self, run: Run, func: Func) -> bool:
         if not run.task:  # of the whole kernel, or the first of a pass over the tasks
             self._end_gathering(func)
-            tasks = func.tasks() if run.task is not None else []
-            self._tasks = tasks if len(tasks) >= MANY_TASKS else []
+            self._tasks = {}
+            if run.task is not None:
+                tasks = func.numbered_tasks()
+                many = func.shared is not None or len(tasks) >= MANY_TASKS
+                self._tasks = tasks if many else {}
         self._phase = run.stage
         if self._progress is not None:
             self._progress(f"{run.stage}/{run.name}", self.snapshots[self._now].ops)
@@ -214,7 +220,7 @@ class Recorder(Instrument):
     def _ops(self, func: Func) -> int:
         if self._now >= 0 and self._stage == func.stage:
             return self.snapshots[self._now].ops
-        return len(all_ops(func))
+        return _counted(func).total()
 
     def _graph(self, when: str, graph: Cfg, func: Func) -> None:
         """Keep a control-flow graph, its lines as the IR prints them at this moment."""
@@ -265,16 +271,18 @@ class Recorder(Instrument):
         )
 
     def _describe_tasks(self, func: Func) -> None:
-        for index, task in enumerate(func.tasks()):
+        for index, task in enumerate(func.listed() if func.shared is not None else func.tasks()):
+            full = task.args[0] if task.args else task
+            header, body = full.regions
             self.tasks.append(
                 TaskRecord(
                     index=index,
-                    kind=task.attr.kind,
-                    name=f"{func.name}_kernel_{index}_{task.attr.kind}",
-                    ops=len(walk(task.regions[0])) + len(walk(task.regions[1])),
+                    kind=full.attr.kind,
+                    name=f"{func.name}_kernel_{index}_{full.attr.kind}",
+                    ops=len(walk(header)) + len(walk(body)),
                     loc=self.locs[task.loc],
-                    loop_name=task.attr.loop_name,
-                    axes=len(task.regions[0].ops[-1].args) // 2 if task.regions[0].ops else 0,
+                    loop_name=full.attr.loop_name,
+                    axes=len(header.ops[-1].args) // 2 if header.ops else 0,
                 )
             )
 
@@ -288,7 +296,7 @@ class Recorder(Instrument):
             texts, ids, locs = lines
             self._last_index = self._known.setdefault(texts, len(self.snapshots))
             if self._last_index == len(self.snapshots):
-                ops = len(ids) - ids.count(-1)
+                ops = len(ids) - ids.count(-1) if func.shared is None else _counted(func).total()
                 self.snapshots.append(Snapshot(lines=texts, ids=ids, locs=locs, ops=ops))
         return self._last_index
 
@@ -345,13 +353,25 @@ class Recorder(Instrument):
 def count_kinds(func: Func) -> dict[str, int]:
     """The numbers of ops of the finished function that load, store, and so on. Every kind has an
     entry, also those that do not occur, so that a report rule about one always finds it."""
-    codes = Counter([op.code for op in all_ops(func)])
+    codes = _counted(func)
     counts = {
         name: sum([count for code, count in codes.items() if kind[code]])
         for name, kind in KIND_CODES
     }
-    counts["tasks"] = len(func.tasks())
+    counts["tasks"] = codes[C.OFFLOADED]
     return counts
+
+
+def _counted(func: Func) -> Counter[int]:
+    """The number of ops of each code; those of a task count for each one that repeats it, too."""
+    codes = Counter([op.code for op in all_ops(func)])
+    if func.shared is not None:
+        repeated = Counter([task.args[0] for task in func.listed() if task.args])
+        for task, count in repeated.items():
+            codes[C.OFFLOADED] += count
+            for op in (op for region in task.regions for op in walk(region)):
+                codes[op.code] += count
+    return codes
 
 
 KINDS: Final = (*IR_KINDS, "tasks")

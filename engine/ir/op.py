@@ -87,11 +87,13 @@ class Func:
         the rules that gradients depend on). The passes that do so keep the value.
     graph: a device may record its tasks once and replay them.
     repeats: finished tasks that are equal to an earlier one, which their code is that of.
+    shared: tasks that are set aside, or share their blocks (`passes.share_tasks.SharedTasks`). One
+        that is set aside is not in the body; it has the earlier one as its operand, and no regions.
     """
 
     __slots__ = (
         "autodiff", "body", "callees", "global_tmp_size", "graph", "loc", "name", "next_id",
-        "noalias", "origins", "params", "repeats", "results", "stage", "version",
+        "noalias", "origins", "params", "repeats", "results", "shared", "stage", "version",
     )  # fmt: skip
 
     def __init__(
@@ -116,6 +118,7 @@ class Func:
         self.autodiff = "none"
         self.graph = False
         self.repeats: dict[Op, Op] = {}
+        self.shared: Any = None
 
     def new_op(
         self,
@@ -139,6 +142,19 @@ class Func:
         found: list[Op] = []
         _tasks(self.body, found)
         return found
+
+    def listed(self) -> list[Op]:
+        """The ops of the root as they are printed: with the tasks that are set aside."""
+        if self.shared is None:
+            return self.body.ops
+        left = set(self.body.ops)
+        order: list[Op] = self.shared.order
+        return [task for task in order if (task.args[0] if task.args else task) in left]
+
+    def numbered_tasks(self) -> dict[int, Op]:
+        """The tasks that are not set aside, by their number among all."""
+        tasks = self.tasks() if self.shared is None else self.listed()
+        return {number: task for number, task in enumerate(tasks) if not task.args}
 
     def is_root(self, block: Block | None) -> bool:
         """True if ``block`` is the body of the function or of a graph region."""

@@ -10,6 +10,7 @@ The grammar, line by line (blank lines and lines that start with ``;`` are skipp
     }
     function NAME(NAME: TYPE, ...) [-> (TYPE)] stage=STAGE [@LOC] {      after the kernel
     loc @N = 'FILE' LINE:COL END_LINE:END_COL 'FUNCTION' (- | @PARENT)
+    $ID : offloaded $ID [@LOC]                               a task that repeats another one
 
     TAIL       [may_alias] [graph] [autodiff=MODE] [global_tmp=N] [@LOC]
     PARAM      NAME: TYPE
@@ -19,7 +20,8 @@ The grammar, line by line (blank lines and lines that start with ``;`` are skipp
     ATTRIBUTE  a number after `const`; {FIELD=LITERAL ...} for a record; [LITERAL] for the others
 
 The op table defines the operands, attributes and regions of each opcode. The parser checks only the
-form: an operand may name any op of the text, so the parser reads broken IR, for the verifier.
+form: an operand may name any op of the text, so the parser reads broken IR, for the verifier. A
+task that repeats another one gets a copy of its attribute and blocks, with ids of its own.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ from . import codes as C
 from .attrs import RECORDS, Param
 from .builder import normalize
 from .codes import BY_NAME, CODES
+from .edit import clone_into
 from .loc import UNKNOWN, Loc, get_loc
 from .op import Arg, Block, Callee, Func, Op
 from .param_reader import ARG, PARAM, read_arg, read_param
@@ -117,6 +120,8 @@ class _Parser:
         """Those of ops, by name."""
         self.operands: list[tuple[Op, list[int], int]] = []
         """Op, ids of its operands, index of its line, for ops with operands further down."""
+        self.repeats: list[tuple[Op, int]] = []
+        """Tasks that repeat another one, index of the line."""
         self.marks: list[tuple[Op | Func, int, int]] = []
         """Op or function, number of its location, index of the line."""
         self.locs: dict[int, Loc] = {}
@@ -196,7 +201,20 @@ class _Parser:
                     self.fail(f"no op has the id ${id}", 0, line)
             op.args = tuple([ops[id] for id in ids])
         func.next_id = max(ops, default=-1) + 1
+        for op, line in self.repeats:
+            self.repeat(func, op, line)
         return func
+
+    def repeat(self, func: Func, task: Op, line: int) -> None:
+        """Copy what a task repeats."""
+        (same,) = task.args if len(task.args) == 1 else (task,)
+        if same.code != C.OFFLOADED or not same.regions or same.block is not task.block:
+            self.fail("a task repeats one that has its ops", 0, line)
+        task.args, task.attr = (), same.attr
+        task.regions = tuple([Block(task) for _ in same.regions])
+        mapping = {same: task}
+        for source, target in zip(same.regions, task.regions, strict=True):
+            clone_into(func, source.ops, mapping, target)
 
     def body(self, func: Func) -> None:
         """The ops of a kernel or a function, to its last line."""
@@ -315,7 +333,9 @@ class _Parser:
             self.marks.append((op, int(match[1]), self.at))
             at = match.end()
         names = C.REGION_NAMES.get(code, ())
-        if names:
+        if code == C.OFFLOADED and operands and at == len(line):
+            self.repeats.append((op, self.at))
+        elif names:
             op.regions = tuple(Block(op) for _ in names)
             self.regions(func, op, names, at)
         elif at != len(line):

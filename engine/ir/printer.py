@@ -17,8 +17,9 @@ stage=STAGE {``; an argument is ``NAME: TYPE`` or, for an address, ``NAME: *TYPE
 
 A value op prints ``<type> $id = name operands [attribute]``, an op without a value ``$id : ...``.
 Constants print ``const value``; records print ``{field=value ...}`` with defaults left out; other
-attributes print as Python literals in brackets. With ``locs=True`` each line ends in ``@n`` and
-a table of locations follows the body.
+attributes print as Python literals in brackets. A task that is set aside since it repeats an
+earlier one (see `passes.share_tasks`) prints ``$id : offloaded $earlier``. With ``locs=True`` each
+line ends in ``@n`` and a table of locations follows the body.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from ..types import DataType, f16, f32, u1, void
 from . import codes as C
 from .codes import CODES
 from .loc import UNKNOWN, Loc
-from .op import Block, Callee, Func, Op
+from .op import Callee, Func, Op
 from .params import arg_text, param_text
 
 __all__ = [
@@ -163,10 +164,10 @@ class _Printer:
             table.setdefault(link, len(table))
         return f" @{table[loc]}"
 
-    def block(self, block: Block, pad: str) -> None:
+    def block(self, ops: list[Op], pad: str) -> None:
         lines, ids, locs = self.lines, self.ids, self.locs
         marked = self.table is not None
-        for op in block.ops:
+        for op in ops:
             text = pad + op_text(op)
             mark = self.mark(op.loc) if marked else ""
             if not op.regions:
@@ -180,7 +181,7 @@ class _Printer:
             for i, region in enumerate(op.regions):
                 if i:
                     self.line(f"{pad}}} {names[i]} {{")
-                self.block(region, inner)
+                self.block(region.ops, inner)
             self.line(pad + "}")
 
     def func(self, func: Func) -> None:
@@ -190,7 +191,7 @@ class _Printer:
                 text += f" stage={one.stage}"
             text += trailer(one)
             self.line(text + self.mark(one.loc) + " {", -1, one.loc)
-            self.block(one.body, "  ")
+            self.block(one.listed(), "  ")
             self.line("}")
 
 

@@ -96,11 +96,14 @@ class Instrument:
     """Watches a compile. Each method does nothing here; override those of interest.
 
     wants_remarks: collect the remarks and rewrites of passes. wants_notes: `note` shall be called,
-    which costs what passes show there: control-flow graphs with their analyses.
+    which costs what passes show there: control-flow graphs with their analyses. shares_from: in a
+    function of so many tasks, those that repeat an earlier one may be set aside (see
+    `share_tasks`); 0 for an instrument that needs all of them.
     """
 
     wants_remarks: bool = False
     wants_notes: bool = False
+    shares_from: int = 0
 
     def begin(self, func: Func, cx: PassCx) -> None:
         """A compile starts."""
@@ -295,7 +298,7 @@ class PassCx:
         changed = False
         self._of_tasks = {}
         try:
-            for number, task in enumerate(func.tasks()):
+            for number, task in func.numbered_tasks().items():
                 self.task, self.task_index = task, number
                 changed |= run(info)
         finally:

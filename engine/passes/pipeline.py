@@ -56,8 +56,8 @@ _AUTODIFF: Final[dict[str, tuple[str, ...]]] = {
 """The passes that differentiate, in order. They find the root simplified, with no task cut out."""
 
 
-def compile_to_offloads(func: Func, cx: PassCx) -> None:
-    """Frontend IR to a simplified list of tasks."""
+def compile_to_offloads(func: Func, cx: PassCx, shares_from: int = 0) -> None:
+    """Frontend IR to a simplified list of tasks. shares_from: of `Instrument`."""
     config = cx.config
     cx.begin("lower")
     cx.stage("from_ast")
@@ -101,6 +101,9 @@ def compile_to_offloads(func: Func, cx: PassCx) -> None:
     # On simplified IR: the fewer values cross between tasks, the fewer go through memory.
     cx.run_pass("offload")
     cx.stage("after_offload")
+    if shares_from and len(func.body.ops) >= max(shares_from, 2):
+        # As early as there are tasks: what follows looks at each of them.
+        cx.run_pass("share_tasks")
     # Values carried into a task may equal what it computes itself.
     cx.run_pass("per_task_cse")
     # From here on cfg_optimization runs too, on one graph a task.
@@ -253,15 +256,19 @@ def run(
     for instrument in watching:
         instrument.begin(func, cx)
     equal: dict[Op, Op] = {}
+    # Checks of NaN number what they report, and add tasks.
+    may_share = upto is None and not config.debug_nan
     try:
-        compile_to_offloads(func, cx)
-        # Checks of NaN number what they report, and add tasks.
-        several = len(func.body.ops) > 1 and upto is None and not config.debug_nan
-        if several and share_tasks:
-            _prepare_shared(func, cx, kind, bool(watching))
+        least = 1 if share_tasks else _shares_from(watching) if kind.is_cpu else 0
+        compile_to_offloads(func, cx, least if may_share else 0)
+        several = may_share and len(func.body.ops) > 1
+        if several and share_tasks and not watching:
+            from .task_batches import in_batches
+
+            in_batches(func, lambda: offload_to_executable(func, cx, kind))
         else:
-            if several and kind.is_cpu:
-                from .shared_tasks import equal_tasks
+            if several and func.shared is None and kind.is_cpu and not share_tasks:
+                from .share_tasks import equal_tasks
 
                 equal = equal_tasks(func)
             offload_to_executable(func, cx, kind)
@@ -270,24 +277,22 @@ def run(
     for instrument in watching:
         instrument.end(func)
     if equal:
-        from .shared_tasks import repeats
+        from .share_tasks import repeats
 
         func.repeats = repeats(func, equal)
+    if func.shared is not None:
+        from .share_tasks import put_back
+
+        put_back(func)
+        if share_tasks:
+            func.shared = None
     return func
 
 
-def _prepare_shared(func: Func, cx: PassCx, kind: PipelineKind, watched: bool) -> None:
-    """`offload_to_executable` of each task once, also of those that are equal."""
-    from .shared_tasks import put_back, set_aside
-    from .task_batches import in_batches
-
-    repeated = set_aside(func)
-    if watched:
-        offload_to_executable(func, cx, kind)
-    else:
-        in_batches(func, lambda: offload_to_executable(func, cx, kind))
-    if repeated is not None:
-        put_back(func, repeated)
+def _shares_from(instruments: tuple[Instrument, ...]) -> int:
+    """The number of tasks from which all ``instruments`` let equal ones be set aside, or 0."""
+    least = [instrument.shares_from for instrument in instruments]
+    return max(least, default=0) if all(least) else 0
 
 
 def _simplify(cx: PassCx, phase: str) -> None:

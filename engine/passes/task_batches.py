@@ -34,13 +34,15 @@ def in_batches(func: Func, prepare: Callable[[], None]) -> None:
         prepare()
         return
     left: set[Op] = set()
+    # Tasks have a number in their batch alone. It is of use for random numbers, which are not here.
+    shared, func.shared = func.shared, None
     for batch in batches:
         func.body.ops, func.stage = batch, stage
         func.version += 1
         prepare()
         left.update(func.body.ops)
     assert left.issubset(order)
-    func.body.ops = [task for task in order if task in left]
+    func.body.ops, func.shared = [task for task in order if task in left], shared
     func.version += 1
 
 

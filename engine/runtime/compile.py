@@ -94,18 +94,27 @@ class Compiled:
 class FullCompile(Compiled):
     """The result of a compile through every stage.
 
-    func: the finished IR. build: the result of the frontend, with the functions it inlined.
+    func: the finished IR. shared: the same, in which tasks that are equal may still have the same
+    blocks. build: the result of the frontend, with the functions it inlined.
     """
 
-    __slots__ = ("build", "func")
+    __slots__ = ("build", "shared")
 
     def __init__(
         self, artifact: Artifact, executable: Executable, timings: dict[str, float],
         func: Func, build: BuildResult,
     ) -> None:  # fmt: skip
         super().__init__(artifact, executable, timings, build.plan)
-        self.func: Final = func
+        self.shared: Final = func
         self.build: Final = build
+
+    @property
+    def func(self) -> Func:
+        if self.shared.shared is not None:
+            from ..passes.share_tasks import unshare
+
+            unshare(self.shared)
+        return self.shared
 
     def without_ir(self) -> Compiled:
         found = Compiled(self.artifact, self.executable, self.timings, self.plan)

@@ -55,6 +55,16 @@ def drawn(x: F32, y: F32):
 
 
 @qd.kernel
+def drawn_later(x: F32, y: F32):
+    for i in x:
+        x[i] += 1.0
+    for i in x:
+        x[i] += 1.0
+    for i in x:
+        y[i] = qd.random(qd.f32)
+
+
+@qd.kernel
 def carried(x: F32, y: F32):
     total = 0.0
     for i in x:
@@ -171,7 +181,7 @@ def test_a_recorded_compile_has_the_code_of_a_program(kernel):
     assert without_ids(found) == without_ids(lowered(kernel).text)
 
 
-@pytest.mark.parametrize("kernel", [sweeps, zeros, named, carried])
+@pytest.mark.parametrize("kernel", [sweeps, zeros, named, carried, drawn_later])
 @pytest.mark.parametrize("options", [{}, {"tiered": "off"}, {"kernel_profiler": True}], ids=str)
 def test_results_are_those_of_the_interpreter(kernel, options):
     found = []

@@ -173,6 +173,43 @@ def test_locations_end_with_what_uses_them():
     assert [ref() for ref in seen] == [None, None]
 
 
+REPEATED = """kernel f(x: ndarray<f32, 1>) stage=offloaded {
+  $0 : offloaded {loop_name='it'} header {
+    $1 : bounds
+  } body {
+    <i32> $2 = const 0
+    <*f32> $3 = arg_addr [(0, False)]
+    <*f32> $4 = external_ptr $3, $2 ['unsafe']
+    <f32> $5 = global_load $4
+    $6 : global_store $4, $5
+  }
+  $7 : offloaded $0 @0
+}
+loc @0 = 'a.py' 3:4 3:9 'f' -
+"""
+
+
+def test_a_task_that_repeats_another_is_read_as_a_copy():
+    func = ir.parse(REPEATED)
+    first, second = func.tasks()
+    assert not ir.verify(func)
+    assert (second.id, second.args, second.loc.line) == (7, (), 3)
+    assert second.attr == first.attr and second.attr.loop_name == "it"
+    one, two = ([op for r in task.regions for op in ir.walk(r)] for task in (first, second))
+    assert [op.code for op in one] == [op.code for op in two]
+    assert [op.id for op in two] == [8, 9, 10, 11, 12, 13] and func.next_id == 14
+    assert not set(one) & {a for op in two for a in op.args}
+    assert ir.equal(ir.parse(ir.to_text(func, locs=True)), func)
+
+
+@pytest.mark.parametrize("other", ["$7", "$6", "$8", "$0, $0"])
+def test_what_a_task_repeats_is_a_task_with_ops(other):
+    text = REPEATED.replace("offloaded $0", f"offloaded {other}")
+    text = text.replace("@0\n}", "@0\n  $8 : offloaded $7\n}")
+    with pytest.raises(IRParseError, match="a task repeats one that has its ops"):
+        ir.parse(text)
+
+
 MALFORMED = (
     ("", 1, 0, "found nothing"),
     ("func f() {", 1, 0, "expected 'kernel NAME('"),

@@ -22,7 +22,7 @@ from ...ir import Op, walk
 from ...ir import codes as C
 from ...ir.semantics import const_key
 from ...named_tuple import NamedTuple
-from ...passes.shared_tasks import ALIKE
+from ...passes.share_tasks import ALIKE
 from ...types import f32, f64, i32
 from .emitter import Emitter, ModuleState
 from .text import NUMBER, VALUE, constant

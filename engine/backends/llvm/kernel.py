@@ -191,7 +191,7 @@ class _Kernel:
 
     def _code(self, index: int, op: Op, name: str, what: str) -> _TaskCode:
         """The functions of a task. Equal tasks, which have the same blocks (see
-        `passes.shared_tasks`), share them."""
+        `passes.share_tasks`), share them."""
         attr = op.attr
         chunked = attr.kind != "serial" and attr.unit == "chunk"
         text = self._text(index, op, name, chunked)

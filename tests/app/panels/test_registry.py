@@ -14,13 +14,14 @@ from qd_studio.app.show import show
 from qd_studio.app.tui.commands import all_commands, by_scope
 from qd_studio.engine.inspect.store import save
 
-from tests.app import devices, gradients, records
+from tests.app import devices, gradients, records, repeated
 from tests.app.tui.pilot import press, studio, text_of
 
 RECORDS = {
     "basic": records.make_record(),
     "devices": devices.with_cuda(),
     "gradients": gradients.make_record(),
+    "repeated tasks": repeated.make_record(),
 }
 
 

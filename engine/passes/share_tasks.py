@@ -1,0 +1,176 @@
+"""share_tasks: tasks that do the same are prepared for the machine once.
+
+Before::
+
+    $0 : offloaded {kind='range_for'} header {     $0 : offloaded {kind='range_for'} header {
+      ...                                            ...
+    }                                              }
+    $9 : offloaded {kind='range_for'} header {     $9 : offloaded $0
+      ...
+    }
+
+A kernel with thousands of loops at the top, which a generator or `qd.static` has written, repeats
+most of them: a solver's sweeps, say. The pass sets the later ones of equal tasks aside, so that the
+passes that follow do not see them: `Func.listed` has them, the body lacks them. `put_back` adds
+them again at the end, with the blocks of the first one, so that the emitter writes their code once,
+too. A task's place and name stay its own; values of its body have the ids and the lines of the
+first one's. Blocks are then part of several tasks: of use for nothing but the generation of code.
+`unshare` copies them, so that each task has blocks of its own, with the lines of its own source.
+
+It runs where a program only needs the code, and in a record of many tasks (see `pipeline.run`).
+Records of few tasks, and dumps, hold each task with blocks of its own; `repeats` finds those that
+have stayed equal, and the emitter writes their code once, too: it is the code that a program gets.
+
+Equal are tasks with the same ops, constants and attributes in the same order. What is different in
+each task although its ops are equal (random numbers, adstacks, sites of assertions and prints), or
+shared with another one (global temporaries), keeps a task on its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..analysis.uses import code_mask
+from ..ir import Block, Func, Loc, Op, walk
+from ..ir import codes as C
+from ..ir.edit import clone_into
+from ..ir.semantics import const_key
+from ..named_tuple import NamedTuple
+from .registry import register
+
+if TYPE_CHECKING:
+    from .manager import PassCx
+
+__all__ = ["ALIKE", "SharedTasks", "equal_tasks", "put_back", "repeats", "share_tasks", "unshare"]
+
+_OWN: Final = frozenset({C.GLOBAL_TMP, C.LAUNCH_SEED, C.CALL_ARG})
+_PLAIN: Final = frozenset({
+    C.ALLOCA, C.ARRAY_ALLOCA, C.LOCAL_LOAD, C.LOCAL_STORE, C.GLOBAL_LOAD, C.GLOBAL_STORE, C.IF,
+    C.RANGE_FOR, C.WHILE, C.WHILE_CONTROL, C.BREAK, C.CONTINUE, C.BOUNDS,
+})  # fmt: skip
+ALIKE: Final = code_mask(
+    (C.PURE[code] and code not in _OWN)
+    or code in _PLAIN
+    or (C.ATOMIC[code] and code != C.ATOMIC_ADD_VECTOR)
+    for code in range(C.COUNT)
+)
+_ANY: Final = code_mask(True for _ in range(C.COUNT))
+
+
+class SharedTasks(NamedTuple):
+    """The tasks of a function in their order; of each that was set aside, its equal and the blocks
+    that it had; of each equal, the locations of its ops at that time."""
+
+    order: list[Op]
+    equal: dict[Op, Op]
+    blocks: dict[Op, tuple[Block, ...]]
+    locs: dict[Op, list[Loc]]
+
+
+@register("share_tasks")
+def share_tasks(func: Func, cx: PassCx) -> bool:
+    """Set tasks that repeat an earlier one aside: they are prepared once."""
+    order, equal = func.body.ops, equal_tasks(func)
+    if not equal:
+        return False
+    ops = {same: _ops(same.regions) for same in set(equal.values())}
+    blocks = {task: task.regions for task in equal}
+    if cx.remarking:
+        for task, same in equal.items():
+            how = f"the task repeats ${same.id}"
+            for op, other in zip(_ops(task.regions), ops[same], strict=True):
+                cx.rewrote(op, other, how)
+    for task, same in equal.items():
+        task.args, task.attr, task.regions = (same,), None, ()
+    func.body.ops = [task for task in order if task not in equal]
+    locs = {same: [op.loc for op in found] for same, found in ops.items()}
+    func.shared = SharedTasks(order, equal, blocks, locs)
+    return True
+
+
+def put_back(func: Func) -> None:
+    """Put the tasks back: each is what its equal has become, if that is left."""
+    assert func.shared is not None
+    out: list[Op] = func.listed()
+    left = set(func.body.ops)
+    assert left.issubset(out)
+    for task in out:
+        if task.args:
+            (same,) = task.args
+            task.args, task.attr, task.regions = (), same.attr, same.regions
+    func.body.ops = out
+    func.version += 1
+
+
+def unshare(func: Func) -> None:
+    """Give each task of a finished function, which `put_back` has completed, its own blocks."""
+    tasks, func.shared = func.shared, None
+    if tasks is None:
+        return
+    left = set(func.body.ops)
+    for task, same in tasks.equal.items():
+        if task not in left:
+            continue
+        own = dict(zip(tasks.locs[same], (op.loc for op in _ops(tasks.blocks[task])), strict=True))
+        mapping = {same: task}
+        task.regions = tuple([Block(task) for _ in same.regions])
+        for source, target in zip(same.regions, task.regions, strict=True):
+            clone_into(func, source.ops, mapping, target)
+            for op in walk(target):
+                op.loc = own.get(op.loc, op.loc)
+        func.repeats[task] = same
+
+
+def equal_tasks(func: Func) -> dict[Op, Op]:
+    """Each task that repeats an earlier one, with the first of these, in ``func`` of stage
+    ``offloaded``."""
+    if func.callees or any(op.code != C.OFFLOADED for op in func.body.ops):
+        return {}
+    first: dict[tuple[object, ...], Op] = {}
+    equal: dict[Op, Op] = {}
+    for task in func.body.ops:
+        key = _key(task, ALIKE)
+        if key is not None and (found := first.setdefault(key, task)) is not task:
+            equal[task] = found
+    return equal
+
+
+def repeats(func: Func, equal: dict[Op, Op]) -> dict[Op, Op]:
+    """Those of `equal_tasks` that the finished function has, and that are still equal."""
+    left = set(func.body.ops)
+    keys = {task: _key(task, _ANY) for task in left.intersection(equal.values())}
+    return {
+        task: same for task, same in equal.items()
+        if task in left and (key := keys.get(same)) is not None and key == _key(task, _ANY)
+    }  # fmt: skip
+
+
+def _ops(regions: tuple[Block, ...]) -> list[Op]:
+    return [op for region in regions for op in walk(region)]
+
+
+def _key(task: Op, alike: bytes) -> tuple[object, ...] | None:
+    """A key that equal tasks have in common; None for a task that stays on its own. alike: the
+    opcodes that it may have."""
+    numbers = {task: -1}
+    key: list[object] = [task.attr]
+    for region in task.regions:
+        key.append(len(region.ops))
+        for op in walk(region):
+            code = op.code
+            if not alike[code]:
+                return None
+            attr = const_key(op.attr) if code == C.CONST else op.attr
+            key += code, op.type, attr, len(op.args)
+            for a in op.args:
+                if a not in numbers:
+                    return None
+                key.append(numbers[a])
+            key += [len(inner.ops) for inner in op.regions]
+            numbers[op] = len(numbers)
+    found = tuple(key)
+    try:
+        hash(found)
+    except TypeError:
+        return None
+    return found
