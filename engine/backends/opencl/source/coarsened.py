@@ -38,9 +38,7 @@ def emit_parallel(program: ProgramSource, index: int, op: Op, name: str) -> Open
     bounds = op.regions[0].ops[-1].args
     if chunked:
         first, end = body.v[bounds[0].id], body.atom(bounds[1])
-        start = (
-            "get_global_id(0)" if first == "0" else f"{body.at(bounds[0], 12)} + get_global_id(0)"
-        )
+        start = "item" if first == "0" else f"{body.at(bounds[0], 12)} + item"
         body.open(f"for (int chunk = {start}; chunk < {end}; chunk += items) {{")
         body.loop_values[op.id, 0] = "chunk"
         body.loop_depth += 1
