@@ -13,10 +13,11 @@ current in this thread, and `again` then makes it current.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..device_launch.control import Control
+from ..kernarg.grids import Blocks
 from ..stub import Stub
 from .arguments import CudaArguments
 from .errors import FOREIGN, code_of
@@ -25,6 +26,20 @@ if TYPE_CHECKING:
     from .executable import CudaExecutable
 
 __all__ = ["CudaControl"]
+
+
+class _FewBlocks(Blocks):
+    """The blocks of a task whose first-tier code is slow. full: called where they are several."""
+
+    def __init__(self, task: Any, most: int, full: Callable[[], None]) -> None:
+        super().__init__(task, most)
+        self.full: Final = full
+
+    def __missing__(self, key: Any) -> int:
+        found = super().__missing__(key)
+        if found > 1:
+            self.full()
+        return found
 
 
 def _unknown(*_: Any) -> int:
@@ -51,8 +66,12 @@ class CudaControl(Control["CudaExecutable", CudaArguments]):
         self.grids: Final = self.made(grids, {**self.env, "header": _unknown})
 
     def of_code(self) -> dict[str, Any]:
-        functions = enumerate(self.executable.functions)
-        return super().of_code() | {f"F{k}": function for k, function in functions}
+        executable, names = self.executable, super().of_code()
+        for k, task in enumerate(self.tasks):
+            names[f"F{k}"] = executable.functions[k]
+            if task.tiled and not executable.is_full:
+                names[f"G{k}"] = _FewBlocks(task, executable.most_blocks(k), executable.finish)
+        return names
 
     def begin(self, stub: Stub) -> None:
         super().begin(stub)

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import gc
 import os
+import threading
 import weakref
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -71,6 +72,7 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
         self.driver: Final = self.context.driver
         self._kept: Final = self.limit or int(config.device_memory_GB * (1 << 30))
         self.code: Final[weakref.WeakValueDictionary[Any, Code]] = weakref.WeakValueDictionary()
+        self._counting: Final = threading.Lock()
         self._awaited = 0
         self._needed = 0.0
         self.ahead: Final[list[Code]] = []
@@ -100,11 +102,13 @@ class CudaDevice(DeviceBase[hardware.Hardware, Context, CudaStreams]):
     @contextmanager
     def awaited(self) -> Generator[None]:
         """Within it a call waits for code."""
-        self._awaited += 1
+        with self._counting:
+            self._awaited += 1
         try:
             yield
         finally:
-            self._awaited -= 1
+            with self._counting:
+                self._awaited -= 1
             self.expects_code()
 
     def expects_code(self) -> None:

@@ -6,6 +6,7 @@ import weakref
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
+from ... import logs as log
 from ...errors import CudaError
 from ..base import Artifact
 from ..device_launch.executable import DeviceExecutable
@@ -40,6 +41,7 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         if artifact.facts.get("recursive"):
             device.deepen()
         self.is_full = first is None
+        self._pending: Final = None if artifact.first is None else artifact.first.pending
         self._codes: Final[list[code.Code]] = []
         self._take(artifact.code if first is None else first)
         self.events: Final[list[Any]] = self._events() if self.meta.timed else []
@@ -63,8 +65,19 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
     def complete(self, ptx: bytes) -> None:
         """Launch full code from now on; called by another thread, while launches go on."""
         self._take(ptx)
-        self.control.renew()
         self.is_full = True
+        self.control.renew()
+
+    def finish(self) -> None:
+        """Wait for full code: a launch with so many iterations would take long without."""
+        pending = self._pending
+        if self.is_full or pending is None:
+            return
+        try:
+            with self.device.awaited():
+                self.complete(pending.finish())
+        except Exception as error:
+            log.debug(f"kernel {self.meta.name} stays in the first tier: {error!r}")
 
     def _fit(self, k: int, function: Any) -> None:
         """See that a block of the task fits the device."""

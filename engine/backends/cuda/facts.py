@@ -33,7 +33,8 @@ class CudaTask(NamedTuple):
     `header`). header: symbol of a one-thread kernel, with the same parameters, that stores the
     number of blocks as i64 to the device buffer at offset `HEADER`; empty where ``blocks`` says it.
     shared: bytes of shared memory that the launch requests for a block, in addition to those that
-    the code declares. limit: most blocks that make sense; 0 for no limit.
+    the code declares. limit: most blocks that make sense; 0 for no limit. tiled: full code runs it
+    in tiles, and first-tier code as a loop, which takes several times as long.
     """
 
     symbol: str
@@ -45,6 +46,7 @@ class CudaTask(NamedTuple):
     header: str = ""
     shared: int = 0
     limit: int = 0
+    tiled: bool = False
 
 
 class CudaLoop(NamedTuple):

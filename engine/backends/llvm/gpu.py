@@ -38,6 +38,7 @@ from .emitter import Slot
 from .gpu_emitter import PASSED, Cut, GpuEmitter, GpuState, shared_bytes
 from .gpu_loops import emit_loops
 from .gpu_ops import zero_shared
+from .gpu_products import untiled
 from .helpers import gpu_helper_text
 from .inner_loops import Unrolled, assume_aligned, choose_version
 from .stacks import TaskStacks, begin_rows
@@ -76,12 +77,7 @@ class GpuText(NamedTuple):
 
     def first_tier(self) -> str:
         """The text that the first tier is made of: the same kernels with less code."""
-        lines, found, at = self.text.split("\n"), list[str](), 0
-        for start, end, others in self.cuts:
-            found += lines[at:start]
-            found += others
-            at = end
-        return "\n".join(found + lines[at:])
+        return "\n".join(_replaced(self.text.split("\n"), self.cuts))
 
 
 class GpuKernel:
@@ -159,9 +155,11 @@ class GpuKernel:
     def _parallel(self, body: GpuEmitter, index: int, op: Op, name: str) -> facts.CudaTask:
         plan = schedule.plan(op, self.config)
         self._check_block(op, plan)
+        at: tuple[int, int] | None = None
         if plan.loops is not None:
             body, slots = self._versions(index, op, name, plan, plan.loops)
         else:
+            at = len(self.lines), len(self.cuts)
             self.fill(body, index, op, plan)
             slots = self._finish(body, name, plan.block_dim)
         host = HostText(self.state.func, self.state.layout, plan.grid == grids.EXACT)
@@ -170,9 +168,11 @@ class GpuKernel:
         if not blocks and plan.grid == grids.EXACT:
             header = f"{name}_blocks"
             self._header(op, header, plan, list(body.params.values()))
+        reads = tuple(host.reads) if blocks else ()
+        tiled = bool(reads) and at is not None and self._untile(body, index, op, name, plan, at)
         return facts.CudaTask(
-            name, slots, plan.block_dim, plan.grid, blocks, tuple(host.reads) if blocks else (),
-            header, body.shared_bytes if body.dynamic else 0, plan.limit,
+            name, slots, plan.block_dim, plan.grid, blocks, reads, header,
+            body.shared_bytes if body.dynamic else 0, plan.limit, tiled,
         )  # fmt: skip
 
     def fill(self, body: GpuEmitter, index: int, op: Op, plan: schedule.Schedule) -> None:
@@ -199,6 +199,32 @@ class GpuKernel:
             return
         bounds = [body.v[bound.id] for bound in bounds_of(op)]
         schedule.emit_iterations(body, op, bounds, plan)
+
+    def _untile(
+        self, tiles: GpuEmitter, index: int, op: Op, name: str, plan: schedule.Schedule,
+        at: tuple[int, int],
+    ) -> bool:  # fmt: skip
+        """Let the first tier have the loop of a task in tiles as it was: see `gpu_products`.
+
+        at: where the kernel begins, in lines and cuts. False if the task is no such thing, or if
+        the loop needs more parameters, which no launch passes.
+        """
+        loop = None if self.graph else untiled(self.func, op)
+        if loop is None:
+            return False
+        body, before = self._emitter(loop), (self.lines, self.ids, self.cuts)
+        body.params = dict(tiles.params)
+        symbols = self.params[name]
+        self.lines, self.ids, self.cuts = [], [], []
+        self.fill(body, index, loop, schedule.Schedule(plan.block_dim, grids.COVER))
+        self._finish(body, name, plan.block_dim)
+        found = _replaced(self.lines, self.cuts)
+        self.lines, self.ids, self.cuts = before
+        self.params[name] = symbols
+        if list(body.params) != list(tiles.params):
+            return False
+        self.cuts[at[1] :] = [(at[0], len(self.lines), found)]
+        return True
 
     def _versions(
         self, index: int, op: Op, name: str, plan: schedule.Schedule, loops: Unrolled
@@ -381,6 +407,16 @@ class GpuKernel:
             self.params,
             tuple([(len(head) + start, len(head) + end, to) for start, end, to in self.cuts]),
         )
+
+
+def _replaced(lines: list[str], cuts: Sequence[Cut]) -> list[str]:
+    """Lines with what the first tier has in the place of others."""
+    found, at = list[str](), 0
+    for start, end, others in cuts:
+        found += lines[at:start]
+        found += others
+        at = end
+    return found + lines[at:]
 
 
 def _ordered(body: GpuEmitter) -> tuple[Slot, ...]:

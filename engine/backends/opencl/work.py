@@ -8,6 +8,7 @@ intervals alone would give each chunk the whole loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 from ...ir import Block, Func, Op
@@ -15,6 +16,7 @@ from ...ir import codes as C
 from ...named_tuple import NamedTuple
 from ...passes.cost import op_cost
 from ...types import i32
+from . import counted
 
 if TYPE_CHECKING:
     from ..kernarg.abi import ArgumentLayout
@@ -24,7 +26,7 @@ __all__ = ["Work", "work_of"]
 _PLAIN: Final = 5
 """Tenths of a nanosecond of each operation in code that is not optimised, as measured with PoCL on
 sample kernels; `passes.cost` adds what is slow in any code."""
-_REFUSED: Final = frozenset({C.WHILE, C.CALL, C.PRINT, C.ASSERT})
+_REFUSED: Final = frozenset({C.CALL, C.PRINT, C.ASSERT})
 """Operations whose work is not known."""
 _KNOWN: Final = 1024
 """Launches whose work is remembered."""
@@ -59,11 +61,12 @@ class _Value:
 
 class _Part(NamedTuple):
     """A loop, or a task. bounds: begin and end of each axis. cost: of one iteration without the
-    loops in it. inner: those."""
+    loops in it. inner: those. step: of a counter that ends a `while` (see `counted`), else 0."""
 
     bounds: tuple[_Value, ...]
     cost: int
     inner: tuple[_Part, ...]
+    step: int = 0
 
 
 class Work:
@@ -106,13 +109,15 @@ def work_of(func: Func, layout: ArgumentLayout) -> Work | None:
 
 
 class _Values:
-    """The values that bounds of loops depend on. reads: see `Work`."""
+    """The values that bounds of loops depend on. reads: see `Work`. sources: of each `while` for
+    groups of iterations the one that it comes from."""
 
     def __init__(self, func: Func, layout: ArgumentLayout) -> None:
         self._func: Final = func
         self._layout: Final = layout
         self._made: Final[dict[int, _Value]] = {}
         self.reads: Final[set[int]] = set()
+        self.sources: Final[dict[Op, Op]] = {}
 
     def of(self, op: Op) -> _Value:
         """The value of an integer operation; _UnknownError if it depends on the device."""
@@ -153,6 +158,17 @@ class _Values:
         self.reads.add(at // 4)
         return at // 4
 
+    def counter(self, loop: Op) -> tuple[tuple[_Value, _Value], int]:
+        """The bounds of the counter that ends a `while`, and its step."""
+        found = counted.counter_of(self.sources.get(loop, loop))
+        if found is None:
+            raise _UnknownError
+        limit = self.of(found.limit)
+        start = _Value(found.limit) if found.start is None else self.of(found.start)
+        if found.start is None:
+            start.code = C.CONST
+        return (start, limit), found.step + found.closed
+
 
 def _parts(blocks: Iterable[Block], values: _Values) -> tuple[int, tuple[_Part, ...]]:
     """The cost of running blocks once without their loops, and these loops.
@@ -169,10 +185,15 @@ def _parts(blocks: Iterable[Block], values: _Values) -> tuple[int, tuple[_Part, 
             total += _PLAIN * int(op.attr.count)
         if not op.regions:
             continue
+        if code == C.IF:
+            values.sources |= counted.masked(op)
         cost, inner = _parts(op.regions, values)
         if code == C.IF:
             total += cost
             loops += inner
+        elif code == C.WHILE:
+            bounds, step = values.counter(op)
+            loops.append(_Part(bounds, cost, inner, step))
         elif code == C.RANGE_FOR:
             loops.append(_Part(tuple(map(values.of, op.args)), cost, inner))
         else:
@@ -189,12 +210,21 @@ class _Evaluation:
 
     def total(self, part: _Part) -> int:
         """The most work of a loop."""
-        trips = 1
-        for begin, end in zip(part.bounds[::2], part.bounds[1::2], strict=True):
-            trips *= max(0, self._distance(begin, end))
+        bounds = part.bounds
+        if part.step:
+            trips = self._tests(*bounds, part.step)
+        else:
+            each = zip(bounds[::2], bounds[1::2], strict=True)
+            trips = prod([max(0, self._distance(begin, end)) for begin, end in each])
         if not trips:
             return 0
         return trips * (part.cost + sum(map(self.total, part.inner)))
+
+    def _tests(self, start: _Value, limit: _Value, step: int) -> int:
+        """The most iterations of a `while`: one ends it, and the test may come after the step."""
+        if max(self.span(start)[1], self.span(limit)[1]) + step > limit.most:
+            raise _UnknownError  # the counter may wrap
+        return max(0, self._distance(start, limit)) + 3
 
     def _distance(self, begin: _Value, end: _Value) -> int:
         """The most that ``end - begin`` can be."""

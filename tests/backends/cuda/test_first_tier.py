@@ -10,6 +10,7 @@ from qd_studio.engine.backends.cuda import background, nvptx
 from qd_studio.engine.backends.cuda.targets import machine
 from qd_studio.engine.backends.llvm import tiles
 from qd_studio.engine.cache.in_process import IN_PROCESS
+from qd_studio.engine.passes import tile_products
 
 from tests.backends.cuda.schedulekit import Placed, cuda
 from tests.runtime.test_cuda_ahead import settle
@@ -220,3 +221,63 @@ def test_loops_are_unrolled_for_arrays_of_threads_alone():
     pragma = '.address_size 64\n.pragma "nounroll";\n'
     assert pragma in nvptx.first_ptx(triple + plain, "sm_90")
     assert "nounroll" not in nvptx.first_ptx(triple + array, "sm_90")
+
+
+def product(number):
+    """A kernel that no cache has, whose loop runs in tiles."""
+
+    @qd.kernel
+    def dots(a: MATRIX, b: MATRIX, c: MATRIX):
+        for i, j in qd.ndrange(a.shape[0], b.shape[1]):
+            total = 0.0
+            for k in range(a.shape[1]):
+                total += a[i, k] * b[k, j]
+            c[i, j] = total + qd.static(float(number))
+
+    return dots
+
+
+MATRIX = qd.types.NDArray[qd.f32, 2]
+
+
+def matrices(rows, columns, depth=5):
+    rng = np.random.default_rng(rows)
+    a = rng.integers(-9, 9, (rows, depth)).astype(np.float32)
+    b = rng.integers(-9, 9, (depth, columns)).astype(np.float32)
+    return a, b, np.full((rows, columns), np.nan, np.float32)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_product_in_tiles_is_a_loop_in_the_first_tier(monkeypatch, fast):
+    monkeypatch.setattr(tile_products, "_FEW", 1)
+    dots = product(int(fast))
+    with Tiers(monkeypatch, fast_math=fast) as tiers:
+
+        def launches():
+            found = []
+            for rows, columns in ((0, 3), (7, 9), (127, 200), (128, 128)):  # tiles: of the last
+                a, b, c = matrices(rows, columns)
+                dots(a, b, c)
+                assert np.array_equal(c, a @ b + int(fast))
+                found.append(c)
+            return found
+
+        tiers.both(launches)
+        for tier, text in tiers.texts.items():
+            assert ("call void @llvm.nvvm.barrier" in text) == (tier == "full")
+
+
+def test_a_launch_with_several_tiles_waits_for_full_code(monkeypatch):
+    monkeypatch.setattr(tile_products, "_FEW", 1)
+    monkeypatch.setattr(background, "_quiet", lambda device: False)  # a thread swaps nothing
+    dots = product(3)
+    with Tiers(monkeypatch) as tiers:
+        for rows, columns in ((7, 9), (128, 128), (130, 140)):
+            if rows > 128:
+                (variant,) = set(dots.launchers.variants.values())
+                assert not variant.executable.is_full
+                tiers.made.set()
+            a, b, c = matrices(rows, columns)
+            dots(a, b, c)
+            assert np.array_equal(c, a @ b + 3)
+        assert variant.executable.is_full

@@ -9,7 +9,7 @@ kernel that calls the requested one::
 
     __kernel void step_kernel_tasks(kernarg, int task, x_mem, x_at, y_mem, y_at)
     {
-        const int item = get_global_id(0), items = get_global_size(0);
+        const int item = get_group_id(0), items = get_num_groups(0);
         switch (task) {
         case 0: step_kernel_0_range_for_body(kernarg, x_mem, x_at, item, items); break;
         case 1: ...
@@ -31,10 +31,13 @@ from ..facts import MEMORY, OpenclTask
 from .emitter import Slot
 from .names import Names
 
-__all__ = ["ALONE", "Body", "together"]
+__all__ = ["ALONE", "ITEM", "ITEMS", "Body", "together"]
 
 ALONE: Final = "__attribute__((reqd_work_group_size(1, 1, 1)))"
 """Of a kernel that runs in groups of one work-item."""
+ITEM: Final = "get_group_id(0)"
+ITEMS: Final = "get_num_groups(0)"
+"""In such a kernel the work-item and their number: of groups, which takes PoCL less to compile."""
 
 
 class Body(NamedTuple):
@@ -99,7 +102,7 @@ def together(
             else:
                 params.append(f"{'uchar' if slot.type == 'bool' else slot.type} {name}")
             at += 1 + (slot.kind == MEMORY)
-    lines = ["const int item = get_global_id(0), items = get_global_size(0);", "switch (task) {"]
+    lines = [f"const int item = {ITEM}, items = {ITEMS};", "switch (task) {"]
     launched: list[OpenclTask] = []
     for number, (body, task) in enumerate(zip(bodies, tasks, strict=True)):
         passed = ["kernarg", *(["prints"] if body.prints else [])]

@@ -229,7 +229,7 @@ class ProgramSource:
         self.add([f"__kernel {attributes}{' ' * bool(attributes)}void {name}("])
         self._params(params)
         if once:
-            passed += ["get_global_id(0)", "get_global_size(0)"]
+            passed += [fused.ITEM, fused.ITEMS]
             self.add(["{", f"    {name}_body({', '.join(passed)});", "}", ""])
         else:
             self._text(body)

@@ -7,6 +7,7 @@ division by zero, shifts by the width, conversions out of range) the text here d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -170,8 +171,21 @@ def _minmax(e: Emitter, op: Op) -> None:
             # NaN loses against anything; under fast_math compilers are promised that there is none.
             e.put(op, e.at(other, UNARY), UNARY)
             return
+    if t.is_int:  # no function: PoCL would compile that, too
+        x, y = _repeatable(e, a), _repeatable(e, b)
+        e.put(op, f"{x} {'<' if op.code == C.MIN else '>'} {y} ? {x} : {y}", CHOICE)
+        return
     kind = f32 if t is f16 else t
     e.put(op, f"{e.helper(f'{_HELPER[op.code]}_{kind.name}')}({e.whole(a)}, {e.whole(b)})")
+
+
+_REPEATABLE: Final = re.compile(r"(\(\w+\))?\w+")
+
+
+def _repeatable(e: Emitter, op: Op) -> str:
+    """An operand for a place where it is read twice."""
+    text = e.at(op, UNARY)
+    return text if _REPEATABLE.fullmatch(text) else e.atom(op)
 
 
 def _divide(e: Emitter, op: Op) -> None:
