@@ -13,9 +13,9 @@ while it is taken down.
 `modules` imports the engine's own part of a compile. It and `start` import in the thread that
 calls, which needs the modules at once.
 
-After the first compile the thread imports modules that other kernels and launches need, in moments
-in which no thread wants Python's lock and nothing is compiled: half of the first call of many a
-kernel would be imports. A program that is never idle has none of it. Two threads that import can
+After the first compile another thread imports modules that more kernels and launches need, in
+moments in which no one wants Python's lock and nothing is compiled: half of the first call of many
+a kernel would be imports. A program that is never idle has none of it. Two threads that import can
 deadlock if modules import each other, or a package its own modules: those of `OTHERS` do not.
 """
 
@@ -49,11 +49,11 @@ _LONGEST: Final = 5.0
 """The most seconds for which a fork and the end of the process wait."""
 
 _thread: threading.Thread | None = None
+_importing: threading.Thread | None = None
 _imported = False
 _ending = False
-_compiled: Final = threading.Event()
 _stop: Final = threading.Event()
-"""No more imports."""
+"""Ends the imports of the second thread."""
 
 
 def start(backend: str, cache: InjectedCache, quick: bool = False) -> None:
@@ -114,14 +114,14 @@ def modules(kind: PipelineKind, config: CompileConfig) -> None:
 
 
 OTHERS: Final = tuple("""
-    runtime.stub frontend.calls frontend.intrinsics frontend.augment analysis.unique
-    passes.demote_atomics passes.cfg_optimization passes.hoist passes.iterations passes.grid
-    passes.rules.logic passes.product_nest passes.pack_products frontend.results
+    runtime.stub frontend.calls lang.functions lang.loops frontend.intrinsics frontend.augment
+    analysis.unique passes.demote_atomics passes.cfg_optimization passes.hoist passes.iterations
+    passes.grid passes.rules.logic passes.product_nest passes.pack_products frontend.results
     frontend.conversion passes.cache_loop_invariant_global_vars passes.shared_tasks
     passes.task_batches passes.serialize_scatter passes.privatize_scatter passes.make_thread_local
-    backends.llvm.effects backends.llvm.atomics frontend.branches frontend.inline passes.staging
-    frontend.computed backends.llvm.mathematics passes.simplify frontend.purity
-    passes.index_set_splitting passes.mask_loops passes.unreachable_code_elimination
+    backends.llvm.effects backends.llvm.atomics frontend.records frontend.branches frontend.inline
+    passes.staging frontend.computed backends.llvm.mathematics passes.simplify frontend.purity
+    lang.atomics passes.index_set_splitting passes.mask_loops passes.unreachable_code_elimination
     passes.demote_operations
 """.split())
 """Modules that the second launch of a kernel, or several of the sample kernels need, and that not
@@ -131,13 +131,23 @@ _FIRST_PAUSE, _PAUSE, _LAST_PAUSE = 0.01, 0.001, 1.0
 
 
 def compiled() -> None:
-    """Called when a kernel has been compiled: the others may be prepared for."""
-    _compiled.set()
+    """Called when a kernel has been compiled: modules for others are imported from now on."""
+    global _importing
+    if _importing is None and not _stop.is_set():
+        _importing = threading.Thread(target=_import_others, name="qd-imports", daemon=True)
+        atexit.register(_end)
+        _importing.start()
 
 
 def _import_others() -> None:
+    OWN_THREADS.add(threading.get_ident())
+    with suppress(Exception):  # the kernel that needs the module raises it again
+        _import_in_turn()
+    OWN_THREADS.discard(threading.get_ident())
+
+
+def _import_in_turn() -> None:
     """Import `OTHERS` one by one, while no one wants Python's lock."""
-    _compiled.wait()
     engine = __name__.rpartition(".runtime.")[0]
     pause = _FIRST_PAUSE
     for name in OTHERS:
@@ -166,14 +176,12 @@ def _load(ready: threading.Event, then: list[Callable[[], object]], early: bool)
         for call in then:
             if not _ending:
                 call()
-    SHORT_TURNS.end()
-    with suppress(Exception):  # the kernel that needs the module raises it again
-        _import_others()
     OWN_THREADS.discard(threading.get_ident())
+    SHORT_TURNS.end()
 
 
 def _end() -> None:
-    """Wait for the step that the thread is at."""
+    """Wait for the step that each thread is at."""
     global _ending
     _ending = True
     _before_fork()
@@ -181,10 +189,9 @@ def _end() -> None:
 
 def _before_fork() -> None:
     _stop.set()
-    _compiled.set()
-    thread = _thread
-    if thread is not None and thread is not threading.current_thread():
-        thread.join(_LONGEST)
+    for thread in (_thread, _importing):
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_LONGEST)
 
 
 def _nothing() -> None:
