@@ -69,7 +69,7 @@ child = os.fork()
 if child == 0:
     y = np.ones(8)
     scale(y)
-    os._exit(y[0] != 2)
+    os._exit(0 if y[0] == 2.0 else 1)
 assert os.waitpid(child, 0)[1] == 0
 json.dump([t.name for t in threading.enumerate()], sys.stdout)
 """
