@@ -46,6 +46,8 @@ def loaded_again(cx: PassCx, joins: bool, trivial: bool) -> set[Op]:
     for at, ptr in enumerate(ptrs) if trivial else ():
         while is_trivial(ptr):
             ptr = ptrs[at] = ptr.args[0]
+    if len(set(ptrs)) == len(ptrs):
+        return set()
     counts = Counter(ptrs)
     seen: set[tuple[Block | None, Op]] = set()
     again: set[Op] = set()
