@@ -122,10 +122,11 @@ OTHERS: Final = tuple("""
     backends.llvm.effects backends.llvm.atomics frontend.records frontend.branches frontend.inline
     passes.staging frontend.computed backends.llvm.mathematics passes.simplify frontend.purity
     lang.atomics passes.index_set_splitting passes.mask_loops passes.unreachable_code_elimination
-    passes.demote_operations
+    passes.demote_operations frontend.contents frontend.regions passes.rules.power
+    passes.demote_random passes.phases passes.demote_block_sync
 """.split())
-"""Modules that the second launch of a kernel, or several of the sample kernels need, and that not
-every first kernel does: the most frequent ones first."""
+"""Modules that the second launch of a kernel, or some of the sample kernels need, and that not every
+first kernel does: the most frequent ones first."""
 _FIRST_PAUSE, _PAUSE, _LAST_PAUSE = 0.01, 0.001, 1.0
 """Seconds before the first module and before another one, and those after which no more are."""
 
