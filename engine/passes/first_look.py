@@ -5,7 +5,6 @@ Kernels for which that holds in every run load these, and not the passes.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from ..analysis.uses import code_mask
@@ -46,16 +45,16 @@ def loaded_again(cx: PassCx, joins: bool, trivial: bool) -> set[Op]:
     for at, ptr in enumerate(ptrs) if trivial else ():
         while is_trivial(ptr):
             ptr = ptrs[at] = ptr.args[0]
-    counts = Counter(ptrs)
+    if len(set(ptrs)) == len(ptrs):
+        return set()
     seen: set[tuple[Block | None, Op]] = set()
     again: set[Op] = set()
     for op, ptr in zip(loads, ptrs, strict=True):
-        if counts[ptr] > 1:
-            load = None if joins else op.block, ptr
-            if load in seen:
-                again.add(ptr)
-            else:
-                seen.add(load)
+        load = None if joins else op.block, ptr
+        if load in seen:
+            again.add(ptr)
+        else:
+            seen.add(load)
     return again
 
 

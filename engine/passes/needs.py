@@ -136,12 +136,22 @@ def _may_forward(cx: PassCx) -> bool:
 
 
 def _may_stage(cx: PassCx) -> bool:
-    loops = [loop for task in cx.func.tasks() if (loop := tileable_loop(task)) is not None]
+    loops = [
+        loop
+        for task in cx.func.tasks()
+        # Where some accesses are along rows, and others are across them, there are two addresses.
+        if (loop := tileable_loop(task)) is not None and len(_addresses(loop)) > 1
+    ]
     if not loops:
         return False
     from .staging import find_staging
 
     return any(find_staging(cx.func, loop) is not None for loop in loops)
+
+
+def _addresses(loop: Op) -> set[Op]:
+    ops = loop.regions[0].ops
+    return {op.args[0] for op in ops if KIND[op.code] and op.args}
 
 
 def _may_clamp(cx: PassCx) -> bool:

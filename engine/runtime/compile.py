@@ -179,6 +179,13 @@ class _CollectorPause:
                 settle(self._modules)
                 gc.enable()
 
+    def between(self, act: Callable[[], object]) -> bool:
+        """Call ``act`` unless a compile is under way, and say so; a compile that begins waits."""
+        with self._lock:
+            if not self._inside:
+                act()
+            return not self._inside
+
 
 collector_pause: Final = _CollectorPause()
 """The pause that all compiles of the process share."""

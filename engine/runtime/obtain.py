@@ -63,8 +63,12 @@ def obtain(
     """
     with collector_pause:
         compiled = _obtained(program, request, arguments, first, ahead)
-        if isinstance(compiled, FullCompile) and _is_last(program, request):
-            compiled.func.release()
+        if isinstance(compiled, FullCompile):
+            from .preload import compiled as begin_imports
+
+            begin_imports()
+            if _is_last(program, request):
+                compiled.func.release()
         return compiled.without_ir()
 
 

@@ -10,18 +10,25 @@ Nothing waits for the thread but what needs LLVM, a fork (the child would lack t
 hold locks of imports), and for some milliseconds the end of the process: LLVM must not be at work
 while it is taken down.
 
-`modules` imports the engine's own part of a compile. All imports are made by the thread that calls:
-Python 3.11 can deadlock where two threads import modules that import each other's.
+`modules` imports the engine's own part of a compile. It and `start` import in the thread that
+calls, which needs the modules at once.
+
+After the first compile another thread imports modules that more kernels and launches need, in
+moments in which no one wants Python's lock and nothing is compiled: half of the first call of many
+a kernel would be imports. A program that is never idle has none of it. Two threads that import can
+deadlock if modules import each other, or a package its own modules: those of `OTHERS` do not.
 """
 
 from __future__ import annotations
 
 import atexit
 import importlib
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
 from ..backends.base import FORK_HANDLERS
@@ -29,20 +36,24 @@ from ..backends.injected import InjectedCache
 from ..backends.llvm import toolchain
 from ..backends.llvm.mapping import map_library
 from ..backends.turns import OWN_THREADS, SHORT_TURNS
+from .compile import collector_pause
 
 if TYPE_CHECKING:
     from ..config import CompileConfig
     from ..pipeline_kind import PipelineKind
 
-__all__ = ["start"]
+__all__ = ["OTHERS", "compiled", "modules", "start"]
 
 _BACKENDS: Final = frozenset({"cpu", "cuda"})
 _LONGEST: Final = 5.0
 """The most seconds for which a fork and the end of the process wait."""
 
 _thread: threading.Thread | None = None
+_importing: threading.Thread | None = None
 _imported = False
 _ending = False
+_stop: Final = threading.Event()
+"""Ends the imports of the second thread."""
 
 
 def start(backend: str, cache: InjectedCache, quick: bool = False) -> None:
@@ -102,6 +113,60 @@ def modules(kind: PipelineKind, config: CompileConfig) -> None:
     run(Func("nothing"), config, kind)  # imports the passes of every kernel
 
 
+OTHERS: Final = tuple("""
+    runtime.stub frontend.calls lang.functions lang.loops frontend.intrinsics frontend.augment
+    analysis.unique passes.demote_atomics passes.cfg_optimization passes.hoist passes.iterations
+    passes.grid passes.rules.logic passes.product_nest passes.pack_products frontend.results
+    frontend.conversion passes.cache_loop_invariant_global_vars passes.shared_tasks
+    passes.task_batches passes.serialize_scatter passes.privatize_scatter passes.make_thread_local
+    backends.llvm.effects backends.llvm.atomics frontend.records frontend.branches frontend.inline
+    passes.staging frontend.computed backends.llvm.mathematics passes.simplify frontend.purity
+    lang.atomics passes.index_set_splitting passes.mask_loops passes.unreachable_code_elimination
+    passes.demote_operations frontend.contents frontend.regions passes.rules.power
+    passes.demote_random passes.phases passes.demote_block_sync
+""".split())
+"""Modules that the second launch of a kernel, or some of the sample kernels need, and that not every
+first kernel does: the most frequent ones first."""
+_FIRST_PAUSE, _PAUSE, _LAST_PAUSE = 0.01, 0.001, 1.0
+"""Seconds before the first module and before another one, and those after which no more are."""
+
+
+def compiled() -> None:
+    """Called when a kernel has been compiled: modules for others are imported from now on."""
+    global _importing
+    if _importing is None and not _stop.is_set():
+        _importing = threading.Thread(target=_import_others, name="qd-imports", daemon=True)
+        atexit.register(_end)
+        _importing.start()
+
+
+def _import_others() -> None:
+    OWN_THREADS.add(threading.get_ident())
+    with suppress(Exception):  # the kernel that needs the module raises it again
+        _import_in_turn()
+    OWN_THREADS.discard(threading.get_ident())
+
+
+def _import_in_turn() -> None:
+    """Import `OTHERS` one by one, while no one wants Python's lock."""
+    engine = __name__.rpartition(".runtime.")[0]
+    pause = _FIRST_PAUSE
+    for name in OTHERS:
+        act = partial(importlib.import_module, f"{engine}.{name}")
+        while not _idle(pause) or not collector_pause.between(act):
+            pause *= 2
+            if _stop.is_set() or pause > _LAST_PAUSE:
+                return
+        pause = _PAUSE
+
+
+def _idle(pause: float) -> bool:
+    """Sleep; True if another thread had not to be made to give Python's lock back afterwards."""
+    began = perf_counter()
+    stopped = _stop.wait(pause)
+    return not stopped and perf_counter() - began < pause + sys.getswitchinterval() / 2
+
+
 def _load(ready: threading.Event, then: list[Callable[[], object]], early: bool) -> None:
     """early: map LLVM's library before all else."""
     OWN_THREADS.add(threading.get_ident())
@@ -117,16 +182,17 @@ def _load(ready: threading.Event, then: list[Callable[[], object]], early: bool)
 
 
 def _end() -> None:
-    """Wait for the step that the thread is at."""
+    """Wait for the step that each thread is at."""
     global _ending
     _ending = True
     _before_fork()
 
 
 def _before_fork() -> None:
-    thread = _thread
-    if thread is not None and thread is not threading.current_thread():
-        thread.join(_LONGEST)
+    _stop.set()
+    for thread in (_thread, _importing):
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(_LONGEST)
 
 
 def _nothing() -> None:

@@ -104,6 +104,13 @@ CONSTANTS = {"i8": ("5", "-128"), "i16": ("300", "-1"), "i32": ("100000", "-2147
              "double": ("2.500000e+00", "0x7FF0000000000000")}  # fmt: skip
 
 
+@pytest.fixture(autouse=True, params=["own slots", "shared slots"])
+def slots(request, monkeypatch):
+    """Values of short functions have slots of their own, those of long ones share some."""
+    if request.param == "shared slots":
+        monkeypatch.setattr(baseline, "_FEW", 0)
+
+
 @pytest.mark.parametrize("kind", INTEGERS)
 def test_integers(kind):
     for code in WRAPPING[:-1]:

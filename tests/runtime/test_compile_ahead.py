@@ -231,7 +231,7 @@ def test_llvm_loads_with_a_program_only_where_no_cache_can_have_its_kernels(tmp_
         )  # fmt: skip
         return done.stdout
 
-    wait = "[t.join() for t in threading.enumerate() if t.name == 'qd-preload']\n"
+    wait = "[t.join() for t in threading.enumerate() if t.name in ('qd-preload', 'qd-imports')]\n"
     assert json.loads(ran(wait + LOADED)) == [True, ["MainThread"]]
     ran("scale(x, 1.0)")
     assert json.loads(ran(LOADED)) == [False, ["MainThread"]]
@@ -249,7 +249,7 @@ def test_a_program_with_first_tier_code_loads_no_llvm_if_the_caches_have_the_nat
         )  # fmt: skip
         return json.loads(done.stdout)
 
-    wait = "[t.join() for t in threading.enumerate() if t.name == 'qd-preload']\n"
+    wait = "[t.join() for t in threading.enumerate() if t.name in ('qd-preload', 'qd-imports')]\n"
     assert ran(wait + LOADED)[0]
     assert not ran("assert scale(x, 1.0) == 1.0" + LOADED)[0]
 

@@ -67,10 +67,10 @@ class CpuBufferPool(BufferPool[CpuArguments]):
             names["enter"] = enter
 
     def bare(self) -> CpuArguments:
-        raw = (ctypes.c_char * (self.layout.size + 64))()
-        address = ctypes.addressof(raw)
+        raw = bytearray(self.layout.size + 64)
+        address = ctypes.addressof(ctypes.c_char.from_buffer(raw))
         pad = -address % 64
-        view = memoryview(raw).cast("B")[pad : pad + self.layout.size]
+        view = memoryview(raw)[pad : pad + self.layout.size]  # which keeps it where it is
         view[: len(self._head)] = self._head
         return CpuArguments(address + pad, view)
 

@@ -14,8 +14,8 @@ stack, and operands are loaded from there::
 The instructions are those that LLVM has for the operations, so that results have the same bits;
 mathematical functions are those of the system, as with LLVM. A value of fewer than 64 bits is in
 the lower bits of its slot, below bits of any kind; an ``i1`` is 0 or 1 in all 64. Two names of one
-value (a truncation) have one slot. Values that one block alone uses are in slots that all blocks
-share. A jump writes the phis of the block that it leads to.
+value (a truncation) have one slot. In long functions values that one block alone uses are in slots
+that all blocks share. A jump writes the phis of the block that it leads to.
 
 What this does not know raises `Unsupported`, and LLVM makes the code. Numbers are in
 `baseline_ops`, memory is in `baseline_memory`, and operands are in `baseline_frame`.
@@ -42,6 +42,8 @@ __all__ = ["Unsupported", "compile_first", "compile_functions"]
 
 _SLOTS: Final = 1 << 16
 """The most bytes of a function's slots: threads of the pool have stacks of ordinary size."""
+_FEW: Final = 128
+"""Lines of a function with at most a kilobyte of slots."""
 _REGISTERS: Final = (7, 6, 2, 1)
 """rdi, rsi, rdx and rcx: for the integers and addresses that a call passes."""
 _FLOATS: Final = 8
@@ -111,8 +113,9 @@ class _Function(Frame):
             lines = (*loads, *lines[1:])
             stops = {at - 1 + len(loads): weights for at, weights in stops.items()}
         whole = "\n".join(lines).replace(",", "")
-        self.find_local(whole)
-        self.local.difference_update([name for phis in self.phis.values() for name, *_ in phis])
+        if len(lines) > _FEW:  # else each value may have a slot of its own
+            self.find_local(whole)
+            self.local.difference_update([name for phis in self.phis.values() for name, *_ in phis])
         self.lines = lines
         for self.at, line in enumerate(whole.split("\n")):
             if self.at in stops:

@@ -166,10 +166,10 @@ class TieredExecutable(CpuExecutable):
         buffer = bytes(args.view)
         share = min(max(_SHARE * pending.estimate, _LEAST), _MOST)
         began = time.monotonic_ns()
-        plan[0] = began + int(share * 1e9)
+        packed = struct.pack(f"<{len(plan) + 1}q", began + int(share * 1e9), *plan)
         if not _alone():  # last of all: another thread may run between any two steps
             return self._entry()(args)
-        code = self._enter_first(args, plan)
+        code = self._enter_first(args, packed)
         pending.spent += (time.monotonic_ns() - began) * 1e-9
         if struct.unpack_from("<q", args.view, abi.ERROR)[0] != abi.LATE:
             self._spare.append(saved)
@@ -177,19 +177,19 @@ class TieredExecutable(CpuExecutable):
         args.view[:] = buffer
         return self._entry()(args)
 
-    def _plan(self, spans: list[tuple[int, int]]) -> tuple[bytearray, Any]:
-        """The memory for copies of ``spans``, and the argument ``plan`` of ``qd_first``, which
-        lacks the deadline."""
+    def _plan(self, spans: list[tuple[int, int]]) -> tuple[bytearray, list[int]]:
+        """The memory for copies of ``spans``, and the argument ``plan`` of ``qd_first`` but for the
+        deadline, which is its first number."""
         total = sum([size for _, size in spans])
         saved = self._spare.pop() if self._spare else bytearray(total)
         if len(saved) < total:
             saved = bytearray(total)
         at = ctypes.addressof(ctypes.c_char.from_buffer(saved)) if total else 0
-        plan = [0, len(spans)]
+        plan = [len(spans)]
         for address, size in spans:
             plan += (address, at, size)
             at += size
-        return saved, (ctypes.c_int64 * len(plan))(*plan)
+        return saved, plan
 
     def _spans(self, view: memoryview) -> list[tuple[int, int]] | None:
         """Addresses and sizes of what a launch may write; None if that is much."""
