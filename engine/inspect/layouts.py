@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -56,7 +57,9 @@ def binding_records(
 def _used(func: Func) -> set[int]:
     """Numbers of the parameters that the function needs."""
     found: set[int] = set()
-    for op in walk(func.body):
+    # Tasks may have the same blocks.
+    blocks = dict.fromkeys(region for op in func.body.ops for region in op.regions)
+    for op in chain(func.body.ops, *map(walk, blocks)):
         if op.code == C.ARG_LOAD:
             found.add(op.attr)
         elif op.code == C.ARG_ADDR:

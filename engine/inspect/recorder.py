@@ -6,7 +6,7 @@ only then; equal texts are stored once. Nothing it does changes the compile.
 In a kernel of `MANY_TASKS` or more, the runs of one pass over the tasks are one run of the record,
 of no task: with a listing of the whole kernel after each of them, the time and the memory of a
 record would grow with the square of the number of tasks. Tasks that repeat an earlier one are
-prepared once, as for a program: from the pass share_tasks on they are one line each.
+prepared once, as for a program: from the pass offload on they are one line each.
 """
 
 from __future__ import annotations

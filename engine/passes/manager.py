@@ -146,11 +146,13 @@ class PassCx:
     watched: True if an instrument uses `note`.
     kind: of machine, once the pipeline prepares tasks for one; None before, and for a pass that
         runs by itself.
+    shares_from: of `Instrument`, for all instruments.
     """
 
     __slots__ = ("_cache", "_count", "_idle", "_instruments", "_keeps", "_of_tasks", "_remarks",
                  "_rewrites", "_skipped", "_version", "config", "default_fp", "func", "kind",
-                 "phase", "round", "task", "task_index", "upto", "watched")  # fmt: skip
+                 "phase", "round", "shares_from", "task", "task_index", "upto",
+                 "watched")  # fmt: skip
 
     def __init__(
         self,
@@ -165,6 +167,7 @@ class PassCx:
         self.phase = ""
         self.round = 0
         self.kind: PipelineKind | None = None
+        self.shares_from = 0
         self.task: Op | None = None
         self.task_index: int | None = None
         fp = parse_type(config.default_fp)
@@ -217,6 +220,11 @@ class PassCx:
     def remarking(self) -> bool:
         """True if an instrument collects remarks; check it before computing one."""
         return self._remarks is not None
+
+    @property
+    def remarks_left(self) -> bool:
+        """True if a remark would be kept: of a run there are at most `_REMARK_LIMIT`."""
+        return self._remarks is not None and len(self._remarks) < _REMARK_LIMIT
 
     def note(self, name: str, data: Callable[[], Any]) -> None:
         """Show what ``data`` makes to the instruments that want it; nothing of real functions."""
@@ -375,7 +383,9 @@ class PassCx:
             self._rewrites = run.rewrites if wanted else None
             start = time.perf_counter_ns()
             try:
-                run.changed = self._run_bare(info)
+                # Not for each task: the ops of all would be listed again after each that changes.
+                known = info.name in NEEDS and self.task is None and not func.callees
+                run.changed = (not known or self._needs(info.name)) and self._run_bare(info)
             except Exception as error:
                 run.ns = time.perf_counter_ns() - start
                 for instrument in instruments:

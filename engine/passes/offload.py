@@ -36,6 +36,8 @@ value from round to round.
 Slots are assigned in the order of definition, so equal kernels have equal slots. Tasks without
 ops vanish. Loops inside ``if`` and ``while`` and serialized loops (they are in a serial
 task) do not change, nor do the bodies of loops.
+
+The pass ends with `share_tasks` where tasks that repeat an earlier one may be set aside.
 """
 
 from __future__ import annotations
@@ -60,6 +62,11 @@ def offload(func: Func, cx: PassCx) -> bool:
         return False
     _Carrier(func, _split(func), cx).run()
     func.stage = "offloaded"
+    if cx.shares_from and len(func.body.ops) >= max(cx.shares_from, 2):
+        # In this run: a record then has no listing of all tasks in full.
+        from .share_tasks import share_tasks
+
+        share_tasks(func, cx)
     return True
 
 

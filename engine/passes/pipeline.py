@@ -56,8 +56,8 @@ _AUTODIFF: Final[dict[str, tuple[str, ...]]] = {
 """The passes that differentiate, in order. They find the root simplified, with no task cut out."""
 
 
-def compile_to_offloads(func: Func, cx: PassCx, shares_from: int = 0) -> None:
-    """Frontend IR to a simplified list of tasks. shares_from: of `Instrument`."""
+def compile_to_offloads(func: Func, cx: PassCx) -> None:
+    """Frontend IR to a simplified list of tasks."""
     config = cx.config
     cx.begin("lower")
     cx.stage("from_ast")
@@ -101,9 +101,6 @@ def compile_to_offloads(func: Func, cx: PassCx, shares_from: int = 0) -> None:
     # On simplified IR: the fewer values cross between tasks, the fewer go through memory.
     cx.run_pass("offload")
     cx.stage("after_offload")
-    if shares_from and len(func.body.ops) >= max(shares_from, 2):
-        # As early as there are tasks: what follows looks at each of them.
-        cx.run_pass("share_tasks")
     # Values carried into a task may equal what it computes itself.
     cx.run_pass("per_task_cse")
     # From here on cfg_optimization runs too, on one graph a task.
@@ -258,9 +255,10 @@ def run(
     equal: dict[Op, Op] = {}
     # Checks of NaN number what they report, and add tasks.
     may_share = upto is None and not config.debug_nan
+    if may_share and (share_tasks or kind.is_cpu):
+        cx.shares_from = 1 if share_tasks else _shares_from(watching)
     try:
-        least = 1 if share_tasks else _shares_from(watching) if kind.is_cpu else 0
-        compile_to_offloads(func, cx, least if may_share else 0)
+        compile_to_offloads(func, cx)
         several = may_share and len(func.body.ops) > 1
         if several and share_tasks and not watching:
             from .task_batches import in_batches

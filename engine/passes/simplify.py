@@ -89,11 +89,13 @@ def simplify(func: Func, cx: PassCx) -> bool:
     """Reuse loads, merge ifs, delete empty ifs, loops and tasks, drop trivial addresses."""
     joins = may_join(cx)
     trivial = any_trivial(cx)
-    again = None if cx.remarking else loaded_again(cx, joins, trivial)
+    reused = loaded_again(cx, joins, trivial)
+    again = None if cx.remarking else reused
     some = joins or trivial or again is None or cx.config.flatten_if or any_empty(cx)
     if not (some or again):
         return False
     sweep = _Sweep(func, cx, again, joins)
+    sweep.reused = reused
     if not some:
         assert again is not None
         sweep.around = _blocks_around(cx, again)
@@ -170,11 +172,13 @@ class _Loads:
 
 class _Sweep:
     __slots__ = ("again", "around", "changed", "cx", "flatten", "func", "holding", "joins",
-                 "memory", "others", "repl", "users")  # fmt: skip
+                 "memory", "others", "repl", "reused", "users")  # fmt: skip
 
     def __init__(self, func: Func, cx: PassCx, again: set[Op] | None, joins: bool) -> None:
         self.again = again
         """The addresses whose loads are worth keeping; None for all, for remarks."""
+        self.reused: set[Op] = set()
+        """The same, once there are enough remarks."""
         self.joins = joins
         self.around: set[Block] | None = None
         """The blocks with something to do in them; None for all."""
@@ -298,16 +302,18 @@ class _Sweep:
         if self.memory is None:
             self.memory = self.cx.analysis("memory", MemoryLocations)
         gone = loads.hit(self.memory, ptr)
-        if self.cx.remarking and len(gone) > 1:
+        if self.cx.remarks_left and len(gone) > 1:
             places = {other: place for place, other in enumerate(by_ptr)}
             gone.sort(key=places.__getitem__)
         for other in gone:
             load = by_ptr.pop(other)
-            if self.cx.remarking and ptr is not other:
+            if self.cx.remarks_left and ptr is not other:
                 line = writer.loc.root.line
                 where = f" at line {line}" if line else f" by ${writer.id}"
                 why = f"the write through ${ptr.id}{where} may hit the same element"
                 self.cx.remark(load, f"${load.id} is not reused after it: {why}")
+                if not self.cx.remarks_left:
+                    self.again = self.reused
 
     def control(self, op: Op, written: list[Op]) -> list[Op]:
         """The ops that replace a control op; adds the addresses it may write to."""

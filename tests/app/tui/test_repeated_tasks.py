@@ -7,17 +7,16 @@ from tests.app.repeated import make_record
 from tests.app.tui.pilot import press, studio, text_of, view
 
 
-async def test_the_pass_that_sets_tasks_aside_is_shown_with_its_lines():
+async def test_the_lines_of_tasks_that_are_set_aside_are_shown():
     async with studio(make_record(), (160, 60)) as (app, pilot):
         await press(pilot, "enter", "2")
         for _ in range(9):
             await press(pilot, "right_square_bracket")
-            if app.sel.run[3] == "share_tasks":
+            if app.sel.run[3] == "detect_read_only":
                 break
-        assert " : offloaded $" in text_of(app)
         await press(pilot, "x")
         assert " : offloaded $" in text_of(app)
-        await press(pilot, "x", "f")
+        await press(pilot, "f")
         assert "task repeats $" in text_of(app)
 
 
@@ -35,7 +34,7 @@ async def test_every_tab_is_drawn_after_the_last_pass():
 def test_reports_and_texts_have_the_lines_and_the_tasks():
     record = make_record()
     assert not record.kernels[0].errors
-    assert "share_tasks" in show(record, "passes")
+    assert "detect_read_only" in show(record, "passes")
     assert "sweeps_kernel_2" in report.render(record, ".json")
     for kind in (".html", ".md"):
         assert "sweeps" in report.render(record, kind)
