@@ -63,7 +63,7 @@ def _implied(cond: Op) -> Iterator[Op]:
 
 def _stored(load: Op) -> Iterator[Op]:
     """Of ``a and b``: v is a; where a holds, v is b; v is read."""
-    variable, ops = load.args[0], load.block.ops
+    variable, ops = load.args[0], _beside(load)
     before = [op for op in ops[: ops.index(load)] if variable in _written(op)]
     if len(before) != 2:
         return
@@ -76,6 +76,12 @@ def _stored(load: Op) -> Iterator[Op]:
     if inner[0].code == C.LOCAL_STORE and inner[0].block is branch.regions[0]:
         yield from _implied(store.args[1])
         yield from _implied(inner[0].args[1])
+
+
+def _beside(op: Op) -> list[Op]:
+    """The ops of the block that an op is in."""
+    assert op.block is not None
+    return op.block.ops
 
 
 def _written(op: Op) -> set[Op]:
@@ -112,7 +118,7 @@ def _counter(loop: Op, inside: list[Op], value: Op, limit: Op, closed: bool) -> 
     step = _step(stores[0].args[1], variable, inside)
     if step < 1:
         return None
-    ops = loop.block.ops
+    ops = _beside(loop)
     between = ops[ops.index(variable) + 1 : ops.index(loop)]
     before = [op for op in between if variable in _written(op)]
     if not before:
