@@ -13,8 +13,9 @@ process wait for these threads; the end of a program refuses their modules.
 The first tier has all our own passes and the driver's optimiser, so that launches of any length may
 begin in it, but a shorter text (`gpu.GpuText.first_tier`), few of LLVM's passes and its fastest
 code generator. Only products in tiles are much slower in it: where there are several tiles, the
-launch waits for full code (`facts.CudaTask.tiled`). It is for the kernels that `nvptx.has_first_tier` names. A swap only replaces the
-functions that launches refer to: tasks, arguments, grids and buffers are the same.
+launch waits for full code (`facts.CudaTask.tiled`). It is for the kernels that
+`nvptx.has_first_tier` names. A swap only replaces the functions that launches refer to: tasks,
+arguments, grids and buffers are the same.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         self.control.renew()
 
     def finish(self) -> None:
-        """Wait for full code: a launch with so many iterations would take long without."""
+        """Wait for full code: a launch with many iterations is slow without it."""
         pending = self._pending
         if self.is_full or pending is None:
             return

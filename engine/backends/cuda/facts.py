@@ -34,7 +34,7 @@ class CudaTask(NamedTuple):
     number of blocks as i64 to the device buffer at offset `HEADER`; empty where ``blocks`` says it.
     shared: bytes of shared memory that the launch requests for a block, in addition to those that
     the code declares. limit: most blocks that make sense; 0 for no limit. tiled: full code runs it
-    in tiles, and first-tier code as a loop, which takes several times as long.
+    in tiles, and first-tier code as a loop, which is several times slower.
     """
 
     symbol: str

@@ -1,4 +1,4 @@
-"""Products in tiles, of which the first tier has the loop as it was.
+"""Products in tiles: the first tier has the loop as it was.
 
 `passes.tile_products` makes two tasks of a loop. The first runs it in tiles, if there are enough of
 them; the second is the loop as it was, and has no iterations then::

@@ -63,7 +63,7 @@ def _implied(cond: Op) -> Iterator[Op]:
 
 def _stored(load: Op) -> Iterator[Op]:
     """Of ``a and b``: v is a; where a holds, v is b; v is read."""
-    variable, ops = load.args[0], load.block.ops
+    variable, ops = load.args[0], _siblings(load)
     before = [op for op in ops[: ops.index(load)] if variable in _written(op)]
     if len(before) != 2:
         return
@@ -78,8 +78,14 @@ def _stored(load: Op) -> Iterator[Op]:
         yield from _implied(inner[0].args[1])
 
 
+def _siblings(op: Op) -> list[Op]:
+    """The ops of the block that an op is in."""
+    assert op.block is not None
+    return op.block.ops
+
+
 def _written(op: Op) -> set[Op]:
-    """What an op may write: what it, or an op in it, names and does not read."""
+    """The pointers that an op, or one in it, names and does not just read."""
     inner = [op, *[x for region in op.regions for x in walk(region)]]
     return {arg for x in inner if x.code != C.LOCAL_LOAD for arg in x.args}
 
@@ -112,7 +118,7 @@ def _counter(loop: Op, inside: list[Op], value: Op, limit: Op, closed: bool) -> 
     step = _step(stores[0].args[1], variable, inside)
     if step < 1:
         return None
-    ops = loop.block.ops
+    ops = _siblings(loop)
     between = ops[ops.index(variable) + 1 : ops.index(loop)]
     before = [op for op in between if variable in _written(op)]
     if not before:

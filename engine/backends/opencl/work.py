@@ -186,7 +186,7 @@ def _parts(blocks: Iterable[Block], values: _Values) -> tuple[int, tuple[_Part, 
         if not op.regions:
             continue
         if code == C.IF:
-            values.sources |= counted.masked(op)
+            values.sources.update(counted.masked(op))
         cost, inner = _parts(op.regions, values)
         if code == C.IF:
             total += cost
@@ -212,7 +212,7 @@ class _Evaluation:
         """The most work of a loop."""
         bounds = part.bounds
         if part.step:
-            trips = self._tests(*bounds, part.step)
+            trips = self._tests(bounds[0], bounds[1], part.step)
         else:
             each = zip(bounds[::2], bounds[1::2], strict=True)
             trips = prod([max(0, self._distance(begin, end)) for begin, end in each])

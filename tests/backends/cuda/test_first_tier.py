@@ -267,17 +267,18 @@ def test_a_product_in_tiles_is_a_loop_in_the_first_tier(monkeypatch, fast):
             assert ("call void @llvm.nvvm.barrier" in text) == (tier == "full")
 
 
-def test_a_launch_with_several_tiles_waits_for_full_code(monkeypatch):
+@pytest.mark.parametrize("launches", [1, 12], ids=["plain", "replayed"])
+def test_a_launch_with_several_tiles_waits_for_full_code(monkeypatch, launches):
     monkeypatch.setattr(tile_products, "_FEW", 1)
     monkeypatch.setattr(background, "_quiet", lambda device: False)  # a thread swaps nothing
-    dots = product(3)
+    dots = product(2 + launches)
     with Tiers(monkeypatch) as tiers:
-        for rows, columns in ((7, 9), (128, 128), (130, 140)):
+        for rows, columns in [*[(7, 9)] * launches, (128, 128), (130, 140)]:
             if rows > 128:
                 (variant,) = set(dots.launchers.variants.values())
                 assert not variant.executable.is_full
                 tiers.made.set()
             a, b, c = matrices(rows, columns)
             dots(a, b, c)
-            assert np.array_equal(c, a @ b + 3)
+            assert np.array_equal(c, a @ b + 2 + launches)
         assert variant.executable.is_full

@@ -37,7 +37,7 @@ ALONE: Final = "__attribute__((reqd_work_group_size(1, 1, 1)))"
 """Of a kernel that runs in groups of one work-item."""
 ITEM: Final = "get_group_id(0)"
 ITEMS: Final = "get_num_groups(0)"
-"""In such a kernel the work-item and their number: of groups, which takes PoCL less to compile."""
+"""In such a kernel the work-item and their number: of groups, which PoCL compiles sooner."""
 
 
 class Body(NamedTuple):
