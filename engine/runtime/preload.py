@@ -139,7 +139,8 @@ def compiled() -> None:
     if _importing is None and not _stop.is_set():
         _importing = threading.Thread(target=_import_others, name="qd-imports", daemon=True)
         atexit.register(_end)
-        _importing.start()
+        with suppress(RuntimeError):  # no thread can be made: the process ends, or has very many
+            _importing.start()
 
 
 def _import_others() -> None:
@@ -193,7 +194,7 @@ def _end() -> None:
 def _before_fork() -> None:
     _stop.set()
     for thread in (_thread, _importing):
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and thread.ident and thread is not threading.current_thread():
             thread.join(_LONGEST)
 
 
