@@ -113,20 +113,22 @@ def modules(kind: PipelineKind, config: CompileConfig) -> None:
     run(Func("nothing"), config, kind)  # imports the passes of every kernel
 
 
-OTHERS: Final = tuple("""
-    runtime.stub frontend.calls lang.functions lang.loops frontend.intrinsics frontend.augment
-    analysis.unique passes.demote_atomics passes.cfg_optimization passes.hoist passes.iterations
-    passes.grid passes.rules.logic passes.product_nest passes.pack_products frontend.results
-    frontend.conversion passes.cache_loop_invariant_global_vars passes.shared_tasks
-    passes.task_batches passes.serialize_scatter passes.privatize_scatter passes.make_thread_local
-    backends.llvm.effects backends.llvm.atomics frontend.records frontend.branches frontend.inline
-    passes.staging frontend.computed backends.llvm.mathematics passes.simplify frontend.purity
-    lang.atomics passes.index_set_splitting passes.mask_loops passes.unreachable_code_elimination
-    passes.demote_operations frontend.contents frontend.regions passes.rules.power
-    passes.demote_random passes.phases passes.demote_block_sync
-""".split())
-"""Modules that the second launch of a kernel, or some of the sample kernels need, and that not every
-first kernel does: the most frequent ones first."""
+OTHERS: Final[tuple[str, ...]] = (
+    "runtime.stub", "frontend.calls", "lang.functions", "lang.loops", "frontend.intrinsics",
+    "frontend.augment", "analysis.unique", "passes.demote_atomics", "passes.cfg_optimization",
+    "passes.hoist", "passes.iterations", "passes.grid", "passes.rules.logic",
+    "passes.product_nest", "passes.pack_products", "frontend.results", "frontend.conversion",
+    "passes.cache_loop_invariant_global_vars", "passes.shared_tasks", "passes.task_batches",
+    "passes.serialize_scatter", "passes.privatize_scatter", "passes.make_thread_local",
+    "backends.llvm.effects", "backends.llvm.atomics", "frontend.records", "frontend.branches",
+    "frontend.inline", "passes.staging", "frontend.computed", "backends.llvm.mathematics",
+    "passes.simplify", "frontend.purity", "lang.atomics", "passes.index_set_splitting",
+    "passes.mask_loops", "passes.unreachable_code_elimination", "passes.demote_operations",
+    "frontend.contents", "frontend.regions", "passes.rules.power", "passes.demote_random",
+    "passes.phases", "passes.demote_block_sync",
+)  # fmt: skip
+"""Modules that the second launch of a kernel, or some of the sample kernels need, and that not
+every first kernel does: the most frequent ones first."""
 _FIRST_PAUSE, _PAUSE, _LAST_PAUSE = 0.01, 0.001, 1.0
 """Seconds before the first module and before another one, and those after which no more are."""
 
@@ -137,7 +139,8 @@ def compiled() -> None:
     if _importing is None and not _stop.is_set():
         _importing = threading.Thread(target=_import_others, name="qd-imports", daemon=True)
         atexit.register(_end)
-        _importing.start()
+        with suppress(RuntimeError):  # no thread can be made: the process ends, or has very many
+            _importing.start()
 
 
 def _import_others() -> None:
@@ -191,7 +194,7 @@ def _end() -> None:
 def _before_fork() -> None:
     _stop.set()
     for thread in (_thread, _importing):
-        if thread is not None and thread is not threading.current_thread():
+        if thread is not None and thread.ident and thread is not threading.current_thread():
             thread.join(_LONGEST)
 
 

@@ -61,6 +61,20 @@ def test_a_module_that_fails_to_import_is_reported_by_the_kernel_that_needs_it(t
     ran(tmp_path, "preload.OTHERS = ('no_such_module',)\n" + PATIENT, JOIN)
 
 
+def test_a_process_that_can_have_no_more_threads_compiles_without(tmp_path):
+    before = """
+class Thread(threading.Thread):
+    def start(self):
+        if self.name == "qd-imports":
+            raise RuntimeError("can't start new thread")
+        super().start()
+
+
+threading.Thread = Thread
+"""
+    assert ran(tmp_path, before, "json.dump(preload._importing.ident, sys.stdout)") is None
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a system with fork()")
 def test_the_imports_end_before_a_fork_and_at_the_end(tmp_path):
     after = """
