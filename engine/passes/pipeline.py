@@ -234,7 +234,7 @@ def run(
 
     kind: of `backends.base.Backend.pipeline`, and never the name of a backend. upto: one of
     `POINTS` to stop at. share_tasks: equal tasks may have the same blocks in the end, which are of
-    use for the CPU's code generation alone; else `Func.repeats` has them (see `shared_tasks`).
+    use for the CPU's code generation alone; else `Func.repeats` has them (see `share_tasks`).
     Under ``config.debug`` the IR is verified after each pass. Raises an error in the kernel as a
     QuadrantsCompilationError with the line, a fault of a pass as a QuadrantsInternalError.
     """

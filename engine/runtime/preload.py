@@ -118,7 +118,7 @@ OTHERS: Final[tuple[str, ...]] = (
     "frontend.augment", "analysis.unique", "passes.demote_atomics", "passes.cfg_optimization",
     "passes.hoist", "passes.iterations", "passes.grid", "passes.rules.logic",
     "passes.product_nest", "passes.pack_products", "frontend.results", "frontend.conversion",
-    "passes.cache_loop_invariant_global_vars", "passes.shared_tasks", "passes.task_batches",
+    "passes.cache_loop_invariant_global_vars", "passes.share_tasks", "passes.task_batches",
     "passes.serialize_scatter", "passes.privatize_scatter", "passes.make_thread_local",
     "backends.llvm.effects", "backends.llvm.atomics", "frontend.records", "frontend.branches",
     "frontend.inline", "passes.staging", "frontend.computed", "backends.llvm.mathematics",
