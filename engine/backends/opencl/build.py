@@ -22,6 +22,7 @@ from ...errors import QuadrantsCompilationError
 from ...named_tuple import NamedTuple
 from . import headerless
 from .errors import code_of, error_of
+from .source.fused import ITEM
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
@@ -86,7 +87,10 @@ def build(context: Context, source: Source, config: CompileConfig) -> Any:
 
 def build_first(context: Context, source: Source, config: CompileConfig) -> Any:
     """As `build`, without the driver's optimiser; the context does not keep it."""
-    return _built(context, source._replace(options=f"{source.options} {_UNOPTIMISED}"), config)
+    # A function that calls none of OpenCL's needs no inlining; see `source.coarsened`.
+    text = source.text.replace(f"chunk = {ITEM}", "chunk = item")
+    options = f"{source.options} {_UNOPTIMISED}"
+    return _built(context, source._replace(text=text, options=options), config)
 
 
 def _built(context: Context, source: Source, config: CompileConfig) -> Any:

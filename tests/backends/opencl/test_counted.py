@@ -19,8 +19,9 @@ MOST = 2**31 - 1
 
 @pytest.fixture(autouse=True)
 def program(monkeypatch):
-    """A program whose full code in the background is made at the end, when it has no work left."""
+    """A program whose thread makes no full code."""
     event = threading.Event()
+    monkeypatch.setattr(background, "_state", background._Thread())
     monkeypatch.setattr(background, "_quiet", lambda state: event.wait(30) and False)
     IN_PROCESS.clear()
     qd.init(arch=qd.opencl, offline_cache=False, tiered="auto", opencl_mapping="chunks")
