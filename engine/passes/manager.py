@@ -383,9 +383,7 @@ class PassCx:
             self._rewrites = run.rewrites if wanted else None
             start = time.perf_counter_ns()
             try:
-                # Not for each task: the ops of all would be listed again after each that changes.
-                known = info.name in NEEDS and self.task is None and not func.callees
-                run.changed = (not known or self._needs(info.name)) and self._run_bare(info)
+                run.changed = self._run_bare(info)
             except Exception as error:
                 run.ns = time.perf_counter_ns() - start
                 for instrument in instruments:
