@@ -50,6 +50,8 @@ _LONGEST: Final = 5.0
 
 _thread: threading.Thread | None = None
 _importing: threading.Thread | None = None
+_once: Final = threading.Lock()
+"""Held from the first compile on, by which `_importing` begins."""
 _imported = False
 _ending = False
 _stop: Final = threading.Event()
@@ -136,7 +138,7 @@ _FIRST_PAUSE, _PAUSE, _LAST_PAUSE = 0.01, 0.001, 1.0
 def compiled() -> None:
     """Called when a kernel has been compiled: modules for others are imported from now on."""
     global _importing
-    if _importing is None and not _stop.is_set():
+    if not _stop.is_set() and _once.acquire(blocking=False):
         _importing = threading.Thread(target=_import_others, name="qd-imports", daemon=True)
         atexit.register(_end)
         with suppress(RuntimeError):  # no thread can be made: the process ends, or has very many
@@ -164,7 +166,7 @@ def _import_in_turn() -> None:
 
 
 def _idle(pause: float) -> bool:
-    """Sleep; True if another thread had not to be made to give Python's lock back afterwards."""
+    """Sleep; True if Python's lock was free afterwards, or soon given back."""
     began = perf_counter()
     stopped = _stop.wait(pause)
     return not stopped and perf_counter() - began < pause + sys.getswitchinterval() / 2
