@@ -229,12 +229,14 @@ def run(
     instruments: Iterable[Instrument] = (),
     upto: str | None = None,
     share_tasks: bool = False,
+    in_full: bool = False,
 ) -> Func:
     """Run the whole pipeline on ``func``, in place; return ``func``.
 
     kind: of `backends.base.Backend.pipeline`, and never the name of a backend. upto: one of
     `POINTS` to stop at. share_tasks: equal tasks may have the same blocks in the end, which are of
     use for the CPU's code generation alone; else `Func.repeats` has them (see `share_tasks`).
+    in_full: each task keeps its own blocks also in records, for other generators of code.
     Under ``config.debug`` the IR is verified after each pass. Raises an error in the kernel as a
     QuadrantsCompilationError with the line, a fault of a pass as a QuadrantsInternalError.
     """
@@ -255,7 +257,7 @@ def run(
     equal: dict[Op, Op] = {}
     # Checks of NaN number what they report, and add tasks.
     may_share = upto is None and not config.debug_nan
-    if may_share and (share_tasks or kind.is_cpu):
+    if may_share and not in_full and (share_tasks or kind.is_cpu):
         cx.shares_from = 1 if share_tasks else _shares_from(watching)
     try:
         compile_to_offloads(func, cx)

@@ -17,8 +17,9 @@ too. A task's place and name stay its own; values of its body have the ids and t
 first one's. Blocks are then part of several tasks: of use for nothing but the generation of code.
 `unshare` copies them, so that each task has blocks of its own, with the lines of its own source.
 
-`offload` ends with it where a program only needs the code, and in a record of many tasks (see
-`pipeline.run`): what follows looks at each task, and a listing of all of them would cost most.
+`offload` ends with it where a program only needs the code, and in a record of many tasks, both for
+the CPU alone (see `pipeline.run`): what follows looks at each task, and a listing of all of them
+would cost most.
 Records of few tasks, and dumps, hold each task with blocks of its own; `repeats` finds those that
 have stayed equal, and the emitter writes their code once, too: it is the code that a program gets.
 

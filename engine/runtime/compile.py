@@ -259,7 +259,8 @@ def make_code(
     config = config_of(func, config)
     with clock("passes"):
         kind = backend.pipeline(config)
-        func = passes.run(func, config, kind, instruments, share_tasks=code_only)
+        in_full = backend.name != "cpu"
+        func = passes.run(func, config, kind, instruments, share_tasks=code_only, in_full=in_full)
     with clock("codegen"):
         return func, backend.lower(func, config, cache)
 

@@ -97,6 +97,17 @@ def test_later_tasks_are_one_line_from_the_pass_on():
     assert {r.task for r in ours.runs} == {None}
 
 
+@pytest.mark.parametrize("backend", ["opencl", "cross", "amdgpu"])
+def test_other_generators_of_code_get_each_task_in_full(many, backend):
+    """PoCL's tasks have chunks, as those of the CPU."""
+    qd.init(arch=qd.cpu, offline_cache=False)
+    config = CONFIG.replace(opencl_mapping="chunks")
+    found = inspect.capture_kernel(Subject(sweeps, "sweeps"), (backend,), config, launch=False)
+    (one,) = found.backends
+    assert (one.status, one.errors) == ("ok", ())
+    assert not [line for line in one.compile.snapshots[-1].lines if " : offloaded $" in line]
+
+
 def test_the_rest_of_the_record_is_that_of_tasks_in_full():
     ours, theirs = both()
     new, old = compiled(ours), compiled(theirs)
