@@ -221,7 +221,7 @@ _RECORDS: Final[dict[str, Any]] = {
     "cuda_task": CudaTask, "cuda_loop": CudaLoop, "opencl_task": OpenclTask,
 }  # fmt: skip
 """Facts that are records, by the name under which they are stored."""
-_EXPRESSIONS: Final = ("blocks", "fits")
+_EXPRESSIONS: Final = ("blocks", "first", "fits")
 """Members of these records that are `arithmetic` expressions, which the host computes."""
 
 

@@ -12,10 +12,13 @@ process wait for these threads; the end of a program refuses their modules.
 
 The first tier has all our own passes and the driver's optimiser, so that launches of any length may
 begin in it, but a shorter text (`gpu.GpuText.first_tier`), few of LLVM's passes and its fastest
-code generator. Only products in tiles are much slower in it: where there are several tiles, the
-launch waits for full code (`facts.CudaTask.tiled`). It is for the kernels that
-`nvptx.has_first_tier` names. A swap only replaces the functions that launches refer to: tasks,
-arguments, grids and buffers are the same.
+code generator. It has no loop over the iterations of a thread where a launch can have a thread for
+each (`facts.CudaTask.first`). Only products in tiles are much slower in it: where there are several
+tiles, the launch waits for full code (`facts.CudaTask.tiled`). It is for the kernels that
+`nvptx.has_first_tier` names. A swap only replaces the functions and the numbers of blocks that
+launches refer to: tasks, arguments and buffers are the same. Full code is right with any number of
+blocks, so that a launch may take that before the swap and the function after it, never the other
+way round.
 """
 
 from __future__ import annotations

@@ -24,22 +24,29 @@ from .errors import FOREIGN, code_of
 
 if TYPE_CHECKING:
     from .executable import CudaExecutable
+    from .facts import CudaTask
 
 __all__ = ["CudaControl"]
 
 
-class _FewBlocks(Blocks):
-    """The blocks of a task whose first-tier code is slow. full: called where they are several."""
+class _FirstBlocks(Blocks):
+    """The blocks of a task in the first tier, whose code is right, or fast enough, up to a number.
 
-    def __init__(self, task: Any, most: int, full: Callable[[], None]) -> None:
-        super().__init__(task, most)
+    most: with which launches are right in both tiers. full: called where that is not enough, with
+    whether first-tier code would be wrong.
+    """
+
+    def __init__(self, task: CudaTask, most: int, full: Callable[[bool], None]) -> None:
+        super().__init__(task._replace(blocks=task.first) if task.first else task, most + 1)
+        self.few: Final = most if task.first else 1
         self.full: Final = full
 
     def __missing__(self, key: Any) -> int:
         found = super().__missing__(key)
-        if found > 1:
-            self.full()
-        return found
+        if found > self.few:
+            del self[key]
+            self.full(self.few > 1)
+        return min(found, self.most - 1)
 
 
 def _unknown(*_: Any) -> int:
@@ -69,8 +76,10 @@ class CudaControl(Control["CudaExecutable", CudaArguments]):
         executable, names = self.executable, super().of_code()
         for k, task in enumerate(self.tasks):
             names[f"F{k}"] = executable.functions[k]
-            if task.tiled and not executable.is_full:
-                names[f"G{k}"] = _FewBlocks(task, executable.most_blocks(k), executable.finish)
+            if not executable.is_full and (task.tiled or task.first):
+                names[f"G{k}"] = grid = _FirstBlocks(task, names[f"L{k}"], executable.finish)
+                if not task.reads:
+                    names[f"N{k}"] = grid[()]
         return names
 
     def begin(self, stub: Stub) -> None:
@@ -81,7 +90,8 @@ class CudaControl(Control["CudaExecutable", CudaArguments]):
     def write(self, stub: Stub, tasks: Sequence[int]) -> None:
         for k in tasks:
             task, blocks = self.tasks[k], self.grid(k)
-            if blocks.startswith(("header", "G")):
+            # Before the function is looked up: full code may run with the first tier's blocks.
+            if blocks.startswith(("header", "G", "N")):
                 stub.enter.add(f"g = {blocks}")
                 blocks = "g"
             size = f"{task.block_dim}, 1, 1, {task.shared}"

@@ -68,8 +68,11 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         self.is_full = True
         self.control.renew()
 
-    def finish(self) -> None:
-        """Wait for full code: a launch with many iterations is slow without it."""
+    def finish(self, needed: bool = False) -> None:
+        """Wait for full code: a launch with many iterations is slow without it.
+
+        needed: the launch is not possible without it. CudaError, or what making it raised, then.
+        """
         pending = self._pending
         if self.is_full or pending is None:
             return
@@ -77,6 +80,8 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
             with self.device.awaited():
                 self.complete(pending.finish())
         except Exception as error:
+            if needed:
+                raise
             log.debug(f"kernel {self.meta.name} stays in the first tier: {error!r}")
 
     def _fit(self, k: int, function: Any) -> None:

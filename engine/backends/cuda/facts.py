@@ -34,7 +34,9 @@ class CudaTask(NamedTuple):
     number of blocks as i64 to the device buffer at offset `HEADER`; empty where ``blocks`` says it.
     shared: bytes of shared memory that the launch requests for a block, in addition to those that
     the code declares. limit: most blocks that make sense; 0 for no limit. tiled: full code runs it
-    in tiles, and first-tier code as a loop, which is several times slower.
+    in tiles, and first-tier code as a loop, which is several times slower. first: ``blocks`` with
+    which first-tier code has a thread for each iteration, where that code needs it; right unless it
+    is above ``limit``.
     """
 
     symbol: str
@@ -47,6 +49,7 @@ class CudaTask(NamedTuple):
     shared: int = 0
     limit: int = 0
     tiled: bool = False
+    first: str = ""
 
 
 class CudaLoop(NamedTuple):

@@ -78,7 +78,7 @@ class Control(Generic[E, A]):
 
     def renew(self) -> None:
         """Have all functions launch the code that the executable has now. A launch that another
-        thread has begun may take its blocks from the code before: any number is right."""
+        thread has begun may take its blocks from the code before, which is right with this code."""
         names = self.of_code()
         for env in self._envs:
             env.update(names)

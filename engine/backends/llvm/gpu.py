@@ -155,6 +155,9 @@ class GpuKernel:
     def _parallel(self, body: GpuEmitter, index: int, op: Op, name: str) -> facts.CudaTask:
         plan = schedule.plan(op, self.config)
         self._check_block(op, plan)
+        host = HostText(self.state.func, self.state.layout, True)
+        first = "" if self.graph else schedule.first_blocks(op, plan, host.text)
+        plan = plan._replace(once=bool(first))
         at: tuple[int, int] | None = None
         if plan.loops is not None:
             body, slots = self._versions(index, op, name, plan, plan.loops)
@@ -172,7 +175,7 @@ class GpuKernel:
         tiled = bool(reads) and at is not None and self._untile(body, index, op, name, plan, at)
         return facts.CudaTask(
             name, slots, plan.block_dim, plan.grid, blocks, reads, header,
-            body.shared_bytes if body.dynamic else 0, plan.limit, tiled,
+            body.shared_bytes if body.dynamic else 0, plan.limit, tiled, "" if tiled else first,
         )  # fmt: skip
 
     def fill(self, body: GpuEmitter, index: int, op: Op, plan: schedule.Schedule) -> None:

@@ -1,9 +1,11 @@
-"""The loop over a thread's iterations as the first tier has it: as little code as can be.
+"""The iterations of a thread as the first tier has them: as little code as can be.
 
-The steps are the whole grid, as in `schedule`, one iteration at a time. A thread divides twice by
-each extent, before the loop: its number, and the grid's size. A step then adds the indices of the
-two, with carries, in 32 bits, where full code divides a 64-bit number in each iteration: a 64-bit
-division is a function for the driver's compiler, which needs 4 ms for each::
+Where the launch knows how many there are, it has a thread for each, and there is no loop
+(`schedule.Schedule.once`). Else the steps are the whole grid, as in `schedule`, one iteration at a
+time. A thread divides twice by each extent, before the loop: its number, and the grid's size. A
+step then adds the indices of the two, with carries, in 32 bits, where full code divides a 64-bit
+number in each iteration: a 64-bit division is a function for the driver's compiler, which needs
+4 ms for each, and a 32-bit one costs it a tenth of a stencil::
 
     %i, %j = first / extent, first % extent        next:  %j += step % extent
     %a, %b = step / extent, step % extent                 carry, and %j -= extent, if %j >= extent
@@ -51,26 +53,28 @@ def thread_number(e: GpuEmitter, block_dim: int) -> str:
 
 
 class Strides:
-    """The loop, for what `GpuEmitter.in_first_tier` replaces.
+    """The iterations, for what `GpuEmitter.in_first_tier` replaces.
 
     loop: its op. order: the axes, from the slowest to the fastest. bounds: of the axes, operands,
-    i32.
+    i32. once: a thread has one iteration at most.
     """
 
     def __init__(
-        self, e: GpuEmitter, loop: Op, order: Sequence[int], bounds: list[str], block_dim: int
-    ) -> None:
+        self, e: GpuEmitter, loop: Op, order: Sequence[int], bounds: list[str], block_dim: int,
+        once: bool,
+    ) -> None:  # fmt: skip
         self.e: Final = e
         self.block_dim: Final = block_dim
+        self.once: Final = once
         self.bounds: Final = [(bounds[2 * axis], bounds[2 * axis + 1]) for axis in order]
-        self.places: Final = {axis: f"%place.{loop.id}.{axis}" for axis in order}
+        self.places = {axis: f"%place.{loop.id}.{axis}" for axis in order}
         self.begins: Final = {axis: bounds[2 * axis] for axis in order}
         self.body = ""
         self.extents: list[str] = []
         self.steps: list[str] = []
 
     def open(self, body: str, latch: str) -> None:
-        """Begin the loop. body: the label of an iteration. latch: of the block with `close`."""
+        """Begin an iteration. body: its label. latch: of the block with `close`."""
         e = self.e
         self.body = body
         self.extents = [extent_of(e, *pair) for pair in self.bounds]
@@ -81,6 +85,11 @@ class Strides:
         e.branch(some, split, e.stop)
         e.place(split)
         firsts = self._split(first)
+        if self.once:
+            self.places = dict(zip(self.places, firsts, strict=True))
+            e.jump(body)
+            e.place(body)
+            return
         self.steps = self._split(e.value(f"mul nuw i32 {e.register('nctaid')}, {self.block_dim}"))
         e.jump(body)
         e.place(body)
@@ -111,6 +120,9 @@ class Strides:
     def close(self) -> None:
         """The step to the next iteration. No sum wraps: extents and steps are below 2 ** 31."""
         e, carry = self.e, ""
+        if self.once:
+            e.jump(e.stop)
+            return
         places = list(self.places.values())
         for k in range(len(places) - 1, -1, -1):
             place, step, extent = places[k], self.steps[k], self.extents[k]

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from .gpu_emitter import GpuEmitter, Position
 
 __all__ = [
-    "MOST_THREADS", "Schedule", "adds_up", "blocks_text", "emit_iterations", "plan",
-    "shared_loop", "thread_number", "total_iterations",
+    "MOST_THREADS", "Schedule", "adds_up", "blocks_text", "emit_iterations", "first_blocks",
+    "plan", "shared_loop", "thread_number", "total_iterations",
 ]  # fmt: skip
 
 MOST_THREADS: Final = 1 << 31
@@ -52,13 +52,15 @@ class Schedule(NamedTuple):
 
     block_dim: threads of a block. grid: one of `grids.COVER`, `grids.SATURATE`, `grids.EXACT`.
     tile: how a thread runs several iterations at a time, if it does. loops: those inside of the
-    body that one of two versions unrolls.
+    body that one of two versions unrolls. once: the launch of first-tier code has a thread for each
+    iteration (`facts.CudaTask.first`).
     """
 
     block_dim: int
     grid: str
     tile: Tile | None = None
     loops: Unrolled | None = None
+    once: bool = False
 
     @property
     def limit(self) -> int:
@@ -116,13 +118,25 @@ def blocks_text(task: Op, schedule: Schedule, text_of: Callable[[Op], str]) -> s
     return f"min({schedule.limit},max(1,{blocks}))" if schedule.limit else f"max(1,{blocks})"
 
 
+def first_blocks(task: Op, schedule: Schedule, text_of: Callable[[Op], str]) -> str:
+    """Blocks with a thread for each iteration, as `facts.CudaTask.first`; empty if that cannot be.
+
+    text_of: as in `blocks_text`, but what it returns is right where arithmetic wraps, too.
+    """
+    if schedule.grid != grids.COVER or adds_up(task) or _has_stacks(task):
+        return ""
+    found = blocks_text(task, Schedule(schedule.block_dim, grids.EXACT), text_of)
+    known = found and "v" not in found
+    return "" if known and grids.evaluate(found, ()) > schedule.limit else found
+
+
 def emit_iterations(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedule) -> None:
     """Run the body of a task or a shared loop for the iterations of this thread.
 
     bounds: operands, i32.
     """
     if schedule.tile is not None:
-        emit_tiles(e, task, bounds, schedule.tile, schedule.block_dim)
+        emit_tiles(e, task, bounds, schedule.tile, schedule.block_dim, schedule.once)
         return
     order: tuple[int, ...] = task.attr.axes or tuple(range(len(bounds) // 2))
     pairs = list(zip(bounds[::2], bounds[1::2], strict=True))
@@ -138,8 +152,8 @@ def emit_iterations(e: GpuEmitter, task: Op, bounds: list[str], schedule: Schedu
     iteration, close = _open(e, task, ty, first, str(total), schedule)
     _indices(e, task, order, pairs, extents, iteration, wide)
     strides = None
-    if wide and not known and schedule.grid != grids.EXACT:
-        strides = Strides(e, task, order, bounds, schedule.block_dim)
+    if schedule.once or (wide and not known and schedule.grid != grids.EXACT):
+        strides = Strides(e, task, order, bounds, schedule.block_dim, schedule.once)
         body, latch = e.block, e.loops[-1][0]
         with e.in_first_tier(start):
             strides.open(body, latch)

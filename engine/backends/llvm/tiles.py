@@ -18,7 +18,7 @@ possible, which the kernel decides for all threads alike:
 * the iterations are so few that every thread of the grid gets one at most;
 * the axis of the lanes is too short for them.
 
-The first tier has only that copy, in the loop of `gpu_strides`: few lines, which LLVM and the
+The first tier has only that copy, as `gpu_strides` makes it: few lines, which LLVM and the
 driver compile in a third of the time. Except where threads add up floats in order.
 
 Groups of neighbours begin at multiples of the width, and tiles at multiples of 32, whatever the
@@ -143,9 +143,12 @@ def _known(text: str) -> bool:
     return text.lstrip("-").isdigit()
 
 
-def emit_tiles(e: GpuEmitter, task: Op, bounds: list[str], tile: Tile, block_dim: int) -> None:
-    """Run the body of ``task`` for the iterations of this thread. bounds: operands, i32."""
-    _Tiles(e, task, bounds, tile, block_dim).run()
+def emit_tiles(
+    e: GpuEmitter, task: Op, bounds: list[str], tile: Tile, block_dim: int, once: bool
+) -> None:
+    """Run the body of ``task`` for the iterations of this thread. bounds: operands, i32. once: see
+    `Schedule`."""
+    _Tiles(e, task, bounds, tile, block_dim, once).run()
 
 
 def _adds_in_order(e: GpuEmitter, task: Op) -> bool:
@@ -166,7 +169,7 @@ class _Tiles:
     """
 
     def __init__(
-        self, e: GpuEmitter, task: Op, bounds: list[str], tile: Tile, block_dim: int
+        self, e: GpuEmitter, task: Op, bounds: list[str], tile: Tile, block_dim: int, once: bool
     ) -> None:
         n = self.n = _Numbers(e)
         self.e, self.task, self.tile, self.block_dim = e, task, tile, block_dim
@@ -187,7 +190,7 @@ class _Tiles:
         self.accesses = accesses_of(task, tile.lanes) if tile.width > 1 else {}
         self.strides = None
         if not _adds_in_order(e, task):
-            self.strides = Strides(e, task, self.order[::-1], bounds, block_dim)
+            self.strides = Strides(e, task, self.order[::-1], bounds, block_dim, once)
 
     def run(self) -> None:
         e, n, task = self.e, self.n, self.task

@@ -6,9 +6,9 @@ import threading
 import numpy as np
 import pytest
 from qd_studio import engine as qd
-from qd_studio.engine.backends.cuda import background, nvptx
+from qd_studio.engine.backends.cuda import background, control, nvptx
 from qd_studio.engine.backends.cuda.targets import machine
-from qd_studio.engine.backends.llvm import tiles
+from qd_studio.engine.backends.llvm import schedule, tiles
 from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.passes import tile_products
 
@@ -282,3 +282,85 @@ def test_a_launch_with_several_tiles_waits_for_full_code(monkeypatch, launches):
             dots(a, b, c)
             assert np.array_equal(c, a @ b + 2 + launches)
         assert variant.executable.is_full
+
+
+def plain(count, number):
+    """A kernel that no cache has, of one loop over as many iterations as it is told, or as count
+    says."""
+
+    @qd.kernel
+    def counted(x: qd.types.NDArray[qd.i32, 1], n: qd.i32):
+        for i in range(qd.static(count) or n):
+            x[i] += i + qd.static(number)
+
+    return counted
+
+
+def executable_of(kernel):
+    (variant,) = set(kernel.launchers.variants.values())
+    return variant.executable
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_iterations_without_a_thread_wait_for_full_code(monkeypatch, fails):
+    monkeypatch.setattr(schedule, "MOST_THREADS", 256 * 5)
+    monkeypatch.setattr(background, "_quiet", lambda device: False)
+    kernel = plain(0, 11 + fails)
+    with Tiers(monkeypatch) as tiers:
+        if fails:
+
+            def refuse(*_, **__):
+                assert tiers.made.wait(20)
+                raise OSError("no such code")
+
+            monkeypatch.setattr(nvptx, "make_ptx", refuse)
+        x = qd.ndarray(qd.i32, 5000)
+        kernel(x, 4 * 256)
+        assert not executable_of(kernel).is_full
+        tiers.made.set()
+        for _ in range(2):
+            if fails:
+                with pytest.raises(OSError, match="no such code"):
+                    kernel(x, 5000)
+            else:
+                kernel(x, 5000)
+        assert executable_of(kernel).is_full != fails
+        times = np.where(np.arange(5000) < 1024, 1, 0) + (0 if fails else 2)
+        assert np.array_equal(x.to_numpy(), (np.arange(5000) + 11 + fails) * times)
+
+
+@pytest.mark.parametrize("count", [900, 5000])
+def test_a_known_number_of_iterations_has_threads_or_a_loop(monkeypatch, count):
+    monkeypatch.setattr(schedule, "MOST_THREADS", 256 * 5)
+    kernel = plain(count, 20)
+    with Tiers(monkeypatch) as tiers:
+
+        def launches():
+            x = np.zeros(count, np.int32)
+            kernel(x, 0)
+            return [x]
+
+        (x,) = tiers.both(launches)
+        assert np.array_equal(x, np.arange(count) + 20)
+        assert (" phi " in tiers.texts["first"]) == (count > 1024)
+
+
+def test_full_code_is_right_with_the_blocks_of_the_first_tier(monkeypatch):
+    kernel, monkey = plain(0, 30), control._FirstBlocks.__missing__
+    with Tiers(monkeypatch) as tiers:
+
+        def swapped(self, key):
+            found = monkey(self, key)
+            if tiers.made.is_set():
+                executable_of(kernel).finish()
+            return found
+
+        monkeypatch.setattr(control._FirstBlocks, "__missing__", swapped)
+        monkeypatch.setattr(background, "_quiet", lambda device: False)
+        x = qd.ndarray(qd.i32, 9000)
+        kernel(x, 100)
+        tiers.made.set()
+        kernel(x, 9000)
+        assert executable_of(kernel).is_full
+        at = np.arange(9000)
+        assert np.array_equal(x.to_numpy(), (at + 30) * np.where(at < 100, 2, 1))
