@@ -43,16 +43,17 @@ class CudaExecutable(DeviceExecutable["CudaDevice", facts.CudaTask, CudaBufferPo
         self.is_full = first is None
         self._pending: Final = None if artifact.first is None else artifact.first.pending
         self._codes: Final[list[code.Code]] = []
-        self._take(artifact.code if first is None else first)
+        self._take(artifact.code if first is None else first, first is not None)
         self.events: Final[list[Any]] = self._events() if self.meta.timed else []
         self.control: Final = CudaControl(self)
         self._ready()
 
     # --- what a launch needs --------------------------------------------------------------------
 
-    def _take(self, ptx: bytes) -> None:
-        """Load code, and launch it from now on. CudaError if it does not fit the device."""
-        loaded = code.load(self.device, ptx, self.meta.name, self.cache)
+    def _take(self, ptx: bytes, first: bool = False) -> None:
+        """Load code, and launch it from now on. first: it is of the first tier. CudaError if it
+        does not fit the device."""
+        loaded = code.load(self.device, ptx, self.meta.name, self.cache, first)
         functions = tuple([loaded.function(task.symbol) for task in self.tasks])
         headers = [loaded.function(task.header) if task.header else None for task in self.tasks]
         for k, function in enumerate(functions):
