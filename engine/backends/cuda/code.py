@@ -53,8 +53,8 @@ def load(
 ) -> Code:  # fmt: skip
     """The module made of ``ptx``. CudaError if the driver cannot compile or load it.
 
-    kernel: its name, for errors. first: it is first-tier code. cache: provides the text for the driver, and receives whether the
-    driver had to compile: its log is empty otherwise.
+    kernel: its name, for errors. first: it is first-tier code. cache: provides the text for the
+    driver, and receives whether the driver had to compile: its log is empty otherwise.
     """
     found = device.code.get((ptx, first))
     if found is not None:

@@ -14,6 +14,7 @@ current in this thread, and `again` then makes it current.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from ..device_launch.control import Control
@@ -58,19 +59,28 @@ class CudaControl(Control["CudaExecutable", CudaArguments]):
     """See `device_launch.control`.
 
     run(args): launch all tasks in order, without waiting. grids(args): the blocks of each task, -1
-    where only the device knows.
+    where only the device knows. Both are made when first asked for: kernels of one task need
+    neither.
     """
 
     def __init__(self, executable: CudaExecutable) -> None:
         launch = executable.device.driver.cuLaunchKernel
         super().__init__(executable, {"launch": launch, "again": self._again, "mark": self.mark})
-        every = range(len(self.tasks))
-        run, grids = Stub("run", "args"), Stub("grids", "args")
-        self.begin(run)
-        self.write(run, every)
-        self.run: Final = self.made(run, self.env)
-        grids.results.add(f"return [{', '.join(map(self.grid, every))}]")
-        self.grids: Final = self.made(grids, {**self.env, "header": _unknown})
+
+    @cached_property
+    def run(self) -> Callable[[CudaArguments], Any]:
+        """See the class."""
+        stub = Stub("run", "args")
+        self.begin(stub)
+        self.write(stub, range(len(self.tasks)))
+        return self.made(stub, self.env)
+
+    @cached_property
+    def grids(self) -> Callable[[CudaArguments], list[int]]:
+        """See the class."""
+        stub = Stub("grids", "args")
+        stub.results.add(f"return [{', '.join(map(self.grid, range(len(self.tasks))))}]")
+        return self.made(stub, {**self.env, "header": _unknown})
 
     def of_code(self) -> dict[str, Any]:
         executable, names = self.executable, super().of_code()

@@ -33,7 +33,7 @@ _bitcodes: Final[dict[tuple[str, str, bool], bytes]] = {}
 
 def called(llvm_ir: str) -> list[str]:
     """The functions of libdevice that a module declares."""
-    return _CALLED.findall(llvm_ir)
+    return _CALLED.findall(llvm_ir) if "@__nv_" in llvm_ir else []
 
 
 def identity() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ __all__ = ["TRIPLE", "features", "library", "machine", "own_machine", "target"]
 
 TRIPLE: Final = "nvptx64-nvidia-cuda"
 
+_own: Final = threading.local()
 _PTX_OF: Final = ((100, 86), (90, 81), (0, 75))
 """From this architecture on, the version of PTX: as old as will do, for old drivers."""
 
@@ -37,8 +39,12 @@ def machine(arch: str, level: int) -> toolchain.Machine:
 
 
 def own_machine(arch: str, level: int) -> toolchain.Machine:
-    """One for a single module, which shares nothing with others."""
-    return toolchain.Machine(target(arch), level, library())
+    """One for modules of this thread, which shares nothing with other threads."""
+    found: toolchain.Machine | None = getattr(_own, f"{arch} {level}", None)
+    if found is None:
+        found = toolchain.Machine(target(arch), level, library())
+        setattr(_own, f"{arch} {level}", found)
+    return found
 
 
 @cache
