@@ -13,7 +13,7 @@ from ..config import CompileConfig
 from ..ir import Block, Builder, ForAttr, Func, Op, set_block, walk
 from ..ir import codes as C
 from ..ir.edit import clone_into
-from ..types import i32
+from ..types import i32, u32
 
 if TYPE_CHECKING:
     from .manager import PassCx
@@ -101,15 +101,21 @@ class Grid:
         mapping: dict[Op, Op] = {}
         clone_into(self.func, self._bounds, mapping, b.block)
         ends = [mapping[op] for op in self._ends]
-        pairs = list(zip(ends[::2], ends[1::2], strict=True))
-        return [begin for begin, _ in pairs], [b.binary(C.SUB, end, begin) for begin, end in pairs]
+        begins = ends[::2]
+        # Not the difference alone: that of an empty range may wrap, and seem long.
+        last = [b.binary(C.MAX, end, at) for at, end in zip(begins, ends[1::2], strict=True)]
+        return begins, [b.binary(C.SUB, end, at) for at, end in zip(begins, last, strict=True)]
 
     def strided(self, length: Op, first: Op, step: Op) -> tuple[Block, Op]:
-        """A loop over ``first``, ``first + step``, ... below ``length``: its body, that number."""
+        """A loop over ``first``, ``first + step``, ... below ``length``: its body, that number.
+
+        Unsigned: a loop may have 2 ** 32 - 1 iterations.
+        """
         b, zero = self.b, self.b.const(0, i32)
-        left = b.binary(C.SUB, b.binary(C.SUB, length, b.const(1, i32)), first)
-        count = b.binary(C.ADD, b.binary(C.DIV, left, step), b.const(1, i32))
-        trips = b.select(b.binary(C.CMP_GE, left, zero), count, zero)
+        whole, start, each = [b.cast(x, u32) for x in (length, first, step)]
+        left = b.binary(C.SUB, b.binary(C.SUB, whole, b.const(1, u32)), start)
+        count = b.cast(b.binary(C.ADD, b.binary(C.DIV, left, each), b.const(1, u32)), i32)
+        trips = b.select(b.binary(C.CMP_LT, start, whole), count, zero)
         loop = b.range_for((zero, trips), ForAttr())
         with b.inside(loop.regions[0]):
             at = b.binary(C.ADD, first, b.binary(C.MUL, b.loop_index(loop, 0), step))
