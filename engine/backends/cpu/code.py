@@ -39,7 +39,7 @@ class CodeJob(NamedTuple):
         return __name__, (self.text, self.symbols, tuple(self.target), *self[3:])
 
     def safer(self) -> CodeJob:
-        """Without LLVM's loop vectoriser, most of what can fail there, and would end the program."""
+        """Without LLVM's loop vectoriser, most of what can fail and would end the process."""
         return self._replace(pipeline="straight") if self.pipeline == "whole" else self
 
 
