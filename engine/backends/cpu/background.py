@@ -31,7 +31,7 @@ from .helper import BOOT, ORDERS, message, receive
 if TYPE_CHECKING:
     from ..tiers import Job, Order
 
-__all__ = ["COMPLETING", "Pending", "available", "background_thread", "submit"]
+__all__ = ["COMPLETING", "ENDED", "Pending", "available", "background_thread", "prepare", "submit"]
 
 _IDLE: Final = 8.0
 """Seconds without a job after which the helper is ended; less than its own limit."""
@@ -89,9 +89,18 @@ class Pending:
                 self._then.append(call)
                 if order is not None:
                     self.orders.append(order)
+                    _ordered[self] = None
                 return
         if self._code is not None:
             call()
+
+    def begin(self) -> None:
+        """Queue the job, if no one has begun it."""
+        with _lock:
+            if not (self.ready or self is _running or self in _queue):
+                _queue.append(self)
+                _wake.notify()
+                _ensure_thread()
 
     def finish(self) -> bytes:
         """The code, made here or waited for. Raises what LLVM raises."""
@@ -124,6 +133,7 @@ class Pending:
                 return
             self._code, self._error, self._job = code, error, None
             calls, self._then, self.orders = self._then, [], []
+            _ordered.pop(self, None)
             self._done.set()
         for call in calls if code is not None else ():
             try:
@@ -157,6 +167,10 @@ _passing = threading.Lock()
 _starting = threading.Lock()
 """Held while the helper is started or ended, and by the end of the program; a fork waits for it."""
 _queue: Final[list[Pending]] = []
+_ordered: Final[dict[Pending, None]] = {}
+"""What caches wait for, begun or not."""
+ENDED: Final[list[Callable[[], None]]] = []
+"""Called once a helper was killed."""
 _running: Pending | None = None
 _thread: threading.Thread | None = None
 _process: _Process | None = None
@@ -215,6 +229,8 @@ class _Process:
             pass
         if kill:
             self.close()
+            for call in ENDED:
+                call()
 
     def ask(self, pending: Pending) -> bytes | str | None:
         """The result of a job; None for one that is done by now. EOFError if it died."""
@@ -265,15 +281,17 @@ def available() -> bool:
 
 def submit(job: Job) -> Pending | None:
     """Queue a job; None where there can be no helper process."""
-    global _thread
+    pending = prepare(job)
+    if pending is not None:
+        pending.begin()
+    return pending
+
+
+def prepare(job: Job) -> Pending | None:
+    """As `submit`, for a job that waits for `Pending.begin` or the end of the process."""
     if _ending or _forked or _deaths >= _DEATHS or not available():
         return None
-    pending = Pending(job)
-    with _lock:
-        _queue.append(pending)
-        _wake.notify()
-        _ensure_thread()
-    return pending
+    return Pending(job)
 
 
 def _ensure_thread() -> None:
@@ -381,9 +399,10 @@ def _at_exit() -> None:
         _ending = True
         with _lock:
             # Who needs the code of the running job from now on makes it.
-            waiting = [_running, *sorted(_queue, key=lambda pending: pending.estimate)]
+            waiting = [_running, *sorted(_queue, key=lambda pending: pending.estimate), *_ordered]
             _running = None
-        jobs = [left for pending in waiting if pending is not None and (left := _left(pending))]
+        left = [_left(pending) for pending in dict.fromkeys(waiting) if pending is not None]
+        jobs = [job for job in left if job is not None]
         # The type of the exception that has ended the main program.
         if jobs and getattr(sys, "last_type", None) is not KeyboardInterrupt:
             try:
@@ -424,8 +443,9 @@ def _in_child() -> None:
         _queue.append(_running)
     _process = _running = _thread = None
     _forked = True
-    for pending in _queue:
+    for pending in {**_ordered, **dict.fromkeys(_queue)}:
         pending.renew()
+    _ordered.clear()
 
 
 atexit.register(_at_exit)
