@@ -43,7 +43,9 @@ def say(level: str, text: str, *, once: bool = False) -> None:
             return
         _said.add(text)
     mark = "" if level == "info" else f" {'warning' if level == 'warn' else level}:"
-    print(f"{PREFIX}{mark} {text}", file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # `print` would take standard output
+        # With the end of the line in it: another thread may write between two writes.
+        print(f"{PREFIX}{mark} {text}\n", end="", file=sys.stderr, flush=True)
 
 
 def debug(text: str) -> None:

@@ -6,7 +6,6 @@ unless the piece carries a format spec of its own.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -111,4 +110,4 @@ def print_report(text: str, count: int, loc: Loc, kernel: str) -> None:
     head, _, operands = text.partition(": ")
     times = "" if count == 1 else f", the first of {count} in this launch"
     where = QuadrantsRuntimeError.from_loc("", loc, kernel=kernel).banner() or f"{kernel}:"
-    sys.stdout.write(f"{head} in {where}\n    ({operands}{times})\n")
+    print(f"{head} in {where}\n    ({operands}{times})\n", end="")

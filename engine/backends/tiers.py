@@ -6,14 +6,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..named_tuple import NamedTuple
 
-__all__ = ["FirstCode", "LaterCode", "Order", "PendingCode"]
+__all__ = ["FirstCode", "Job", "LaterCode", "Order", "PendingCode"]
 
 Order = tuple[str, str]
 """The name of a module, whose ``accepts`` and ``write`` a helper process calls, and their text."""
+
+
+class Job(Protocol):
+    """Code that a helper process may make. text: what it is made of."""
+
+    @property
+    def text(self) -> str: ...
+
+    def make(self) -> bytes:
+        """The code, made in this process."""
+        ...
+
+    def plain(self) -> tuple[str, tuple[Any, ...]]:
+        """The name of a module whose ``made`` returns the code, and the arguments of that: values
+        of `marshal`."""
+        ...
+
+    def safer(self) -> Job:
+        """The job to do once a helper process has died of this one."""
+        ...
 
 
 class FirstCode(Protocol):

@@ -42,7 +42,8 @@ def accepts(text: str) -> bool:
     """True if this process may write the entry, and no other process has done so."""
     options, key, kernel, _, _ = json.loads(text)
     store = _store(options)
-    return _has_lock(store.root) and not folder.is_there(store.path_of(key, kernel))
+    # An entry that is damaged is written again.
+    return _has_lock(store.root) and store.peek(key, kernel) is None
 
 
 def write(text: str, code: bytes) -> None:

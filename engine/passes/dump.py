@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from itertools import count
 from pathlib import Path
 from threading import get_ident
@@ -189,7 +188,7 @@ class PrintIr(Instrument):
             self._print(label, func)
 
     def _print(self, label: str, func: Func) -> None:
-        sys.stdout.write(f"[{func.name}] {label}:\n{to_text(func, locs=self.locs)}")
+        print(f"[{func.name}] {label}:\n{to_text(func, locs=self.locs)}", end="")
 
 
 _LABELLED: Final = frozenset({"offload_to_executable", "lower_access"})

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -91,7 +92,7 @@ def register(
         if name in _passes:
             raise ValueError(f"two passes are called {name!r}")
         summary = (fn.__doc__ or "").strip().split("\n", 1)[0]
-        if not summary:
+        if not summary and sys.flags.optimize < 2:  # from there on Python drops docstrings
             raise ValueError(f"the pass {name!r} has no docstring to take its summary from")
         _passes[name] = PassInfo(name, fn, summary, optional, per_task, keeps, silent)
         return fn

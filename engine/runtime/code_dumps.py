@@ -8,7 +8,6 @@ of it reads the artifact; the running code does not change.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +34,7 @@ def show_code(
     }
     for name, wanted in printed.items():
         if wanted and name in artifact.names:
-            sys.stdout.write(f"[{artifact.meta.name}] {name}:\n{artifact.text(name)}\n")
+            print(f"[{artifact.meta.name}] {name}:\n{artifact.text(name)}\n", end="")
     if switches.dump_ir and "llvm_ir" in artifact.names:
         from ..passes.dump import DumpToFiles, write_whole
 

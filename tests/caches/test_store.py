@@ -71,6 +71,10 @@ def test_another_process_writes_an_order(root, monkeypatch):
         with folder.locked(f"{root}/background") as held:
             assert not held  # until this process ends
         orders.write(text, wanted.code)
+        path = shelf.store(root).path_of(wanted.key, wanted.kernel)
+        os.truncate(path, os.path.getsize(path) // 2)
+        assert orders.accepts(text)  # no other process would mend it
+        orders.write(text, wanted.code)
     finally:
         orders._locks.close()
     assert shelf.is_right(shelf.store(root), 1)

@@ -24,6 +24,7 @@ import importlib.util
 import math
 import random
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -33,6 +34,7 @@ import numpy as np
 import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import passes
+from qd_studio.engine.backends.cpu import background as helping
 from qd_studio.engine.backends.cuda import background, nvptx
 from qd_studio.engine.backends.llvm import tiles
 from qd_studio.engine.passes import map_to_grid, tensor_products, tile_products
@@ -325,13 +327,19 @@ def _results(
     spec.loader.exec_module(module)
     results = [_launched(loop, module, given) for given in loop.arrays]
     if swapped:
-        for thread in list(background._threads):
-            thread.join(60)
+        _wait_for_full_code()
         variants = set(module.loop.launchers.variants.values())
         assert all(variant.executable.is_full for variant in variants), "there is no full code"
         results += [_launched(loop, module, given) for given in loop.arrays]
     qd.reset()
     return results
+
+
+def _wait_for_full_code(seconds: float = 60.0) -> None:
+    late = time.monotonic() + seconds
+    while helping._queue or helping._running or background._loader.running:
+        assert time.monotonic() < late, "full code takes too long"
+        time.sleep(0.002)
 
 
 def _launched(loop: RandomLoop, module: Any, given: Any) -> list[np.ndarray]:

@@ -107,5 +107,5 @@ def launches_on_opencl(
         first = launch(executable)
         if executable.is_full:
             return None  # its work is not known
-        executable.complete(executable.making.compiled())
+        executable.complete(executable.making.program())
         return first, launch(executable), False

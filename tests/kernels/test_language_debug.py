@@ -1,5 +1,7 @@
 """What `debug` and `check_out_of_bound` add to a kernel: checks that raise, reports that do not."""
 
+import sys
+
 import numpy as np
 import pytest
 from qd_studio import engine as qd
@@ -92,3 +94,19 @@ def test_check_out_of_bound_alone_raises(start):
     assert error.span.source_line.strip() == "x[i, i - 1] += 1"
     # The program goes on.
     reach(np.zeros((2, 2), np.float32), 0)
+
+
+@qd.kernel
+def prints_and_wraps(x: qd.types.ndarray(dtype=qd.i32, ndim=1)):
+    for i in range(1):
+        print("x is", x[i])
+        x[i] = x[i] * 1_000_000_000
+
+
+def test_without_standard_output_nothing_is_printed(start, monkeypatch):
+    """As Python's ``print``: a process that was started without it has ``sys.stdout = None``."""
+    start(debug=True)
+    x = np.array([3], np.int32)
+    monkeypatch.setattr(sys, "stdout", None)
+    prints_and_wraps(x)
+    assert x[0] == 3_000_000_000 - 2**32

@@ -1,6 +1,8 @@
 """The manager, its two loops, and the instruments that come with it."""
 
 import inspect
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -455,3 +457,11 @@ def test_dumps_are_asked_for_by_options_and_switches():
     switches = DebugSwitches(dump_ir=True, dump_cfg=True)
     (dump,) = passes.instruments_for(CompileConfig(), switches)
     assert (dump.ir, dump.simplify, dump.wants_notes) == (True, False, True)
+
+
+def test_passes_need_no_docstrings_where_python_drops_them():
+    program = "from qd_studio.engine import passes; print(passes.get('die').summary)"
+    done = subprocess.run(
+        [sys.executable, "-OO", "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "\n", "")

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.backends.cpu import background as helping
 from qd_studio.engine.backends.cuda import background, nvptx
 from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.errors import QuadrantsInternalError
@@ -34,8 +35,13 @@ def scale_kernel():
 
 
 def settle():
+    """Wait for all code in the making."""
     for thread in list(background._threads):
         thread.join(20)
+    late = time.monotonic() + 20
+    while helping._queue or helping._running or background._loader.running:
+        assert time.monotonic() < late
+        time.sleep(0.002)
 
 
 def executable(kernel):

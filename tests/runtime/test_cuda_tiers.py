@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -16,11 +17,10 @@ from qd_studio.engine.cache.in_process import IN_PROCESS
 from qd_studio.engine.errors import CudaError
 
 from tests.runtime.cudakit import start
-from tests.runtime.test_cuda_ahead import executable, gate, settle
+from tests.runtime.test_cuda_ahead import executable, settle
+from tests.runtime.test_tier_processes import ends
 
 pytest.importorskip("cuda.bindings.driver", reason="cuda-python is not installed")
-
-__all__ = ["gate"]
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +28,16 @@ def tiered(sim, monkeypatch):
     IN_PROCESS.clear()
     monkeypatch.setattr(background, "_QUIET", 0.01)
     yield start(tiered="auto")
+    settle()
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    """Full code is loaded when this is set."""
+    event = threading.Event()
+    monkeypatch.setattr(background, "_quiet", lambda device: event.wait(20))
+    yield event
+    event.set()
     settle()
 
 
@@ -126,19 +136,13 @@ def test_first_tier_code_that_does_not_fit_is_no_error(monkeypatch):
 
 
 def test_full_code_that_fails_leaves_the_first_tier(monkeypatch):
-    launched = threading.Event()
-
-    def refuse(*_, **__):
-        assert launched.wait(20)
-        raise RuntimeError("no")
-
-    monkeypatch.setattr(nvptx, "make_ptx", refuse)
+    monkeypatch.setattr(nvptx.FullJob, "plain", lambda self: (nvptx.__name__, ("no", *self[1:])))
     share = share_kernel()
     check(share)
-    launched.set()
     settle()
     check(share)
     assert not executable(share).is_full
+    assert executable(share)._pending.lost
 
 
 def test_full_code_waits_until_no_call_needs_the_driver(tiered, monkeypatch):
@@ -191,24 +195,32 @@ def test_launches_of_threads_go_on_while_code_is_swapped(gate):
 @pytest.mark.parametrize("more", ["", "import os; os.kill(os.getpid(), 9)", "qd.reset()",
                                   "import os; pid = os.fork(); pid or os._exit(0); "
                                   "assert os.waitpid(pid, 0)[1] == 0"])  # fmt: skip
-def test_a_process_ends_soon_whatever_is_in_the_making(tmp_path, more):
+def test_a_process_does_not_wait_for_what_is_in_the_making(tmp_path, more):
+    """The helper process never answers."""
     program = tmp_path / "program.py"
     program.write_text(f"""
 from tests import cuda_sim
 with cuda_sim.simulated():
     import numpy as np
     from qd_studio import engine as qd
+    from qd_studio.engine.backends.cpu import background
+    background.BOOT = "import time; time.sleep(1000)"
     qd.init(arch=qd.cuda, offline_cache=False)
 
     @qd.kernel
     def share(x: qd.types.ndarray(qd.i32, 1), n: qd.i32):
         for i in x:
             x[i] = x[i] // n
+        for i in x:
+            x[i] += n
 
     x = np.arange(100, dtype=np.int32)
     share(x, 3)
-    assert (x == np.arange(100) // 3).all()
-    print("right", flush=True)
+    assert (x == np.arange(100) // 3 + 3).all()
+    assert not next(iter(share.launchers.variants.values())).executable.is_full
+    while background._process is None:
+        pass
+    print(background._process.pid, flush=True)
     {more}
 """)
     paths = os.pathsep.join((os.getcwd(), os.environ.get("PYTHONPATH", "")))
@@ -216,6 +228,8 @@ with cuda_sim.simulated():
     # Python 3.12 warns of any fork in a process that has threads.
     command = [sys.executable, "-W", "ignore:This process:DeprecationWarning", str(program)]
     done = subprocess.run(command, env=environment, timeout=60, capture_output=True, text=True)
-    assert done.stdout == "right\n"
+    if "kill" in more:  # what only sleeps does not see it
+        os.kill(int(done.stdout), signal.SIGKILL)
+    assert ends(int(done.stdout))
     assert done.returncode == (-9 if "kill" in more else 0), done.stderr
     assert done.stderr == ""

@@ -22,17 +22,16 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ... import logs as log
 from ..base import FORK_HANDLERS
-from .code import CodeJob, full_code
 from .helper import BOOT, ORDERS, message, receive
 
 if TYPE_CHECKING:
-    from ..tiers import Order
+    from ..tiers import Job, Order
 
-__all__ = ["COMPLETING", "Pending", "available", "background_thread", "submit"]
+__all__ = ["COMPLETING", "ENDED", "Pending", "available", "background_thread", "prepare", "submit"]
 
 _IDLE: Final = 8.0
 """Seconds without a job after which the helper is ended; less than its own limit."""
@@ -50,12 +49,12 @@ class Pending:
     helper could not make it.
     """
 
-    def __init__(self, job: CodeJob) -> None:
+    def __init__(self, job: Job) -> None:
         self.estimate: Final = _FIXED + _PER_LINE * job.text.count("\n")
         self.spent = 0.0
         self.lost = False
         self.orders: list[Callable[[], Order | None]] = []
-        self._job: CodeJob | None = job
+        self._job: Job | None = job
         self._code: bytes | None = None
         self._error: Exception | None = None
         self._then: list[Callable[[], None]] = []
@@ -90,9 +89,18 @@ class Pending:
                 self._then.append(call)
                 if order is not None:
                     self.orders.append(order)
+                    _ordered[self] = None
                 return
         if self._code is not None:
             call()
+
+    def begin(self) -> None:
+        """Queue the job, if no one has begun it."""
+        with _lock:
+            if not (self.ready or self is _running or self in _queue):
+                _queue.append(self)
+                _wake.notify()
+                _ensure_thread()
 
     def finish(self) -> bytes:
         """The code, made here or waited for. Raises what LLVM raises."""
@@ -114,7 +122,7 @@ class Pending:
         if job is None:
             return
         try:
-            self.settle(full_code(job))
+            self.settle(job.make())
         except Exception as error:
             self.settle(None, error)
 
@@ -125,6 +133,7 @@ class Pending:
                 return
             self._code, self._error, self._job = code, error, None
             calls, self._then, self.orders = self._then, [], []
+            _ordered.pop(self, None)
             self._done.set()
         for call in calls if code is not None else ():
             try:
@@ -132,14 +141,13 @@ class Pending:
             except Exception as failure:
                 log.warn(f"full code of a kernel was not passed on: {failure!r}", once=True)
 
-    def job(self) -> CodeJob | None:
+    def job(self) -> Job | None:
         return self._job
 
     def fell(self) -> None:
-        """The helper died of this job: it is made without LLVM's loop vectoriser, most of what can
-        fail there, and would end the program."""
-        if self._job is not None and self._job.pipeline == "whole":
-            self._job = self._job._replace(pipeline="straight")
+        """The helper died of this job."""
+        if self._job is not None:
+            self._job = self._job.safer()
 
     def renew(self) -> None:
         """In a forked child: no thread of the parent holds or will set the event, and the parent
@@ -159,6 +167,10 @@ _passing = threading.Lock()
 _starting = threading.Lock()
 """Held while the helper is started or ended, and by the end of the program; a fork waits for it."""
 _queue: Final[list[Pending]] = []
+_ordered: Final[dict[Pending, None]] = {}
+"""What caches wait for, begun or not."""
+ENDED: Final[list[Callable[[], None]]] = []
+"""Called once a helper was killed."""
 _running: Pending | None = None
 _thread: threading.Thread | None = None
 _process: _Process | None = None
@@ -217,32 +229,30 @@ class _Process:
             pass
         if kill:
             self.close()
+            for call in ENDED:
+                call()
 
-    def ask(self, pending: Pending) -> tuple[Any, ...] | None:
+    def ask(self, pending: Pending) -> bytes | str | None:
         """The result of a job; None for one that is done by now. EOFError if it died."""
         job = pending.job()
         if job is None:
             return None
         try:
             with self._sending:
-                _write(self.to, message((0, _plain(job))))
+                _write(self.to, message(job.plain()))
             return receive(self.out)
         except OSError:
             raise EOFError from None
 
-    def leave(self, jobs: list[tuple[CodeJob, list[Order]]]) -> None:
+    def leave(self, jobs: list[tuple[Job, list[Order]]]) -> None:
         """Leave jobs with their orders, which the process carries out when its input ends."""
         try:
             for job, orders in jobs:
-                _write(self._orders, message((_plain(job), orders)))
+                _write(self._orders, message((job.plain(), orders)))
         except OSError as error:
             log.debug(f"some code is not kept: {error}")
         if self._sending.acquire(blocking=False):  # else the end of this process closes it
             os.close(self.to)
-
-
-def _plain(job: CodeJob) -> tuple[Any, ...]:
-    return (job.text, job.symbols, tuple(job.target), *job[3:])
 
 
 def _write(file: int, data: bytes) -> None:
@@ -269,17 +279,19 @@ def available() -> bool:
     return here and name.startswith(("python", "pypy")) and hasattr(os, "posix_spawn")
 
 
-def submit(job: CodeJob) -> Pending | None:
+def submit(job: Job) -> Pending | None:
     """Queue a job; None where there can be no helper process."""
-    global _thread
+    pending = prepare(job)
+    if pending is not None:
+        pending.begin()
+    return pending
+
+
+def prepare(job: Job) -> Pending | None:
+    """As `submit`, for a job that waits for `Pending.begin` or the end of the process."""
     if _ending or _forked or _deaths >= _DEATHS or not available():
         return None
-    pending = Pending(job)
-    with _lock:
-        _queue.append(pending)
-        _wake.notify()
-        _ensure_thread()
-    return pending
+    return Pending(job)
 
 
 def _ensure_thread() -> None:
@@ -344,12 +356,11 @@ def _work() -> None:
         if _ending:
             return
         if found is not None:
-            result = found[1]
             with _passing:
-                if isinstance(result, bytes):
-                    pending.settle(result)
+                if isinstance(found, bytes):
+                    pending.settle(found)
                 else:
-                    _failed(pending, result)
+                    _failed(pending, found)
         with _lock:
             _running = None
     with _starting:
@@ -388,9 +399,10 @@ def _at_exit() -> None:
         _ending = True
         with _lock:
             # Who needs the code of the running job from now on makes it.
-            waiting = [_running, *sorted(_queue, key=lambda pending: pending.estimate)]
+            waiting = [_running, *sorted(_queue, key=lambda pending: pending.estimate), *_ordered]
             _running = None
-        jobs = [left for pending in waiting if pending is not None and (left := _left(pending))]
+        left = [_left(pending) for pending in dict.fromkeys(waiting) if pending is not None]
+        jobs = [job for job in left if job is not None]
         # The type of the exception that has ended the main program.
         if jobs and getattr(sys, "last_type", None) is not KeyboardInterrupt:
             try:
@@ -403,7 +415,7 @@ def _at_exit() -> None:
             _process.end(kill=True)
 
 
-def _left(pending: Pending) -> tuple[CodeJob, list[Order]] | None:
+def _left(pending: Pending) -> tuple[Job, list[Order]] | None:
     """The job of code that is not made, with the orders for it; None if no cache waits for it."""
     orders = [order for make in tuple(pending.orders) if (order := make()) is not None]
     job = pending.job()
@@ -431,8 +443,9 @@ def _in_child() -> None:
         _queue.append(_running)
     _process = _running = _thread = None
     _forked = True
-    for pending in _queue:
+    for pending in {**_ordered, **dict.fromkeys(_queue)}:
         pending.renew()
+    _ordered.clear()
 
 
 atexit.register(_at_exit)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ...named_tuple import NamedTuple
 from ..base import Target
 from ..llvm import toolchain
 from . import host, native
 
-__all__ = ["CodeJob", "first_code", "full_code"]
+__all__ = ["CodeJob", "first_code", "full_code", "made"]
 
 
 _LARGE: Final = 1200
@@ -17,7 +17,7 @@ _LARGE: Final = 1200
 
 
 class CodeJob(NamedTuple):
-    """The input of code generation; plain data, which a helper process gets as it is.
+    """The input of code generation; see `tiers.Job`.
 
     symbols: functions that are called from outside. level, pipeline: of LLVM's passes. verify: have
     LLVM verify the text. threads: the most that compile parts of a large kernel; the code does not
@@ -31,6 +31,21 @@ class CodeJob(NamedTuple):
     pipeline: toolchain.Pipeline
     verify: bool
     threads: int = 1
+
+    def make(self) -> bytes:
+        return full_code(self)
+
+    def plain(self) -> tuple[str, tuple[Any, ...]]:
+        return __name__, (self.text, self.symbols, tuple(self.target), *self[3:])
+
+    def safer(self) -> CodeJob:
+        """Without LLVM's loop vectoriser, most of what can fail and would end the process."""
+        return self._replace(pipeline="straight") if self.pipeline == "whole" else self
+
+
+def made(text: str, symbols: tuple[str, ...], target: tuple[str, ...], *rest: Any) -> bytes:
+    """The code of a job from a program; see `CodeJob.plain`."""
+    return full_code(CodeJob(text, symbols, Target(*target), *rest))
 
 
 def full_code(job: CodeJob) -> bytes:

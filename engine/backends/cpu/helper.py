@@ -12,8 +12,8 @@ nothing. The process makes the code and has it written, with the lowest priority
 time. It holds no pipe, terminal, directory or lock of the program, and stays in its process group:
 a signal to the group ends it. The end of the terminal does not: it may end with the program.
 
-A message is 8 bytes of length, then a value of `marshal`: a job is (number, fields of `CodeJob`), a
-result (number, code) or (number, text of an error), a message of the file (job, orders).
+A message is 8 bytes of length, then a value of `marshal`: a job is (name of a module, arguments of
+its ``made``), a result code or the text of an error, a message of the file (job, orders).
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ def serve() -> None:
     made: dict[Any, bytes | str] = {}
     while select.select([0], [], [], _IDLE)[0]:
         try:
-            number, job = receive(0)
+            job = receive(0)
             made = {job: _result(job)}
-            data = memoryview(message((number, made[job])))
+            data = memoryview(message(made[job]))
             while data:
                 data = data[os.write(out, data) :]
         except (EOFError, BrokenPipeError):
@@ -123,14 +123,11 @@ def _bounded() -> None:
     signal.alarm(_AFTER)
 
 
-def _result(job: tuple[Any, ...]) -> bytes | str:
+def _result(job: tuple[str, tuple[Any, ...]]) -> bytes | str:
     """The code of a job, or the text of an error."""
-    from ..base import Target
-    from .code import CodeJob, full_code
-
-    text, symbols, target, *rest = job
+    module, arguments = job
     try:
-        return full_code(CodeJob(text, symbols, Target(*target), *rest))
+        return import_module(module).made(*arguments)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 

@@ -126,7 +126,8 @@ class CudaBackend:
             artifact.first, artifact.later = LaterCode(making), making.finish
             artifact.lazy["ptx"] = lambda: making.finish().decode()
         elif not (
-            _has_tiers(kernel, settings, config, cache) and _tiered(artifact, job, kernel, cache)
+            _has_tiers(kernel, settings, config, cache)
+            and _tiered(artifact, job, kernel, level, cache)
         ):
             artifact.texts["ptx"] = ptx = cache.ptx(job)
             artifact.code = ptx.encode()
@@ -179,10 +180,14 @@ def _has_tiers(
     return simple and nvptx.has_first_tier(kernel.text)
 
 
-def _tiered(artifact: Artifact, job: PtxJob, kernel: GpuText, cache: InjectedCache) -> bool:
-    """Give the artifact first-tier code, with full code begun; False if a cache had that."""
+def _tiered(
+    artifact: Artifact, job: PtxJob, kernel: GpuText, level: int, cache: InjectedCache
+) -> bool:
+    """Give the artifact first-tier code, with full code begun, or full code if a cache has it.
+    False if there is neither."""
+    from ..cpu import background
     from . import nvptx
-    from .background import CudaFirst, begun
+    from .background import CudaFirst
 
     try:
         artifact.texts["ptx"] = ptx = cache.ptx(job._replace(make=_missing))
@@ -191,12 +196,19 @@ def _tiered(artifact: Artifact, job: PtxJob, kernel: GpuText, cache: InjectedCac
     else:
         artifact.code = ptx.encode()
         return True
-    cache.begun = True
     first = nvptx.first_ptx(kernel.first_tier(), job.arch)
-    making = begun(lambda: cache.ptx(job))
-    artifact.first, artifact.later = CudaFirst(first.encode(), making), making.finish
-    artifact.lazy["ptx"] = lambda: making.finish().decode()
+    pending = background.submit(nvptx.FullJob(job.llvm_ir, job.arch, level))
+    if pending is None:
+        return False
+    cache.begun = True
+    pending.then(lambda: _keep(cache, job, pending.finish()))
+    artifact.first, artifact.later = CudaFirst(first.encode(), pending), pending.finish
+    artifact.lazy["ptx"] = lambda: pending.finish().decode()
     return True
+
+
+def _keep(cache: InjectedCache, job: PtxJob, ptx: bytes) -> None:
+    cache.ptx(job._replace(make=ptx.decode))
 
 
 class _MissingError(Exception):

@@ -1,14 +1,19 @@
-"""PTX, and the driver's machine code of it, made by a thread::
+"""PTX, and the driver's machine code of it, made in the background::
 
     lower, with cache.ahead ── LLVM IR ──▶ Making: LLVM ── PTX ──▶ the driver ──▶ a module
     load ──▶ LaterExecutable: its first use waits for both
 
-    lower, with cache.tiered ── LLVM IR ──▶ PTX of the first tier, and Making as above
+    lower, with cache.tiered ── LLVM IR ──▶ PTX of the first tier; full PTX by the helper process
     load ──▶ CudaExecutable: launches the first tier, and full code once it is there
 
-LLVM and the driver's compiler need most of a compile and hold no lock of Python: several kernels
-are made at once, while the caller runs the passes of the next one. A fork and the end of the
-process wait for these threads; the end of a program refuses their modules.
+A call of a kernel that is made ahead comes soon, so each has a thread of its own. LLVM and the
+driver's compiler need most of a compile and hold no lock of Python: several kernels are made at
+once, while the caller runs the passes of the next one. A fork and the end of the process wait for
+these threads; the end of a program refuses their modules.
+
+Full code of a kernel with two tiers is less urgent. The helper process makes its PTX (see
+`cpu.background`), so nothing waits for LLVM, and a thread loads it. A fork and the end of the
+process wait for the driver's compiler if that is at work.
 
 The first tier has all our own passes and the driver's optimiser, so that launches of any length may
 begin in it, but a shorter text (`gpu.GpuText.first_tier`), few of LLVM's passes and its fastest
@@ -23,8 +28,10 @@ way round.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -40,11 +47,11 @@ from .device import running
 
 if TYPE_CHECKING:
     from ..injected import InjectedCache
-    from ..tiers import Order
+    from ..tiers import Order, PendingCode
     from .device import CudaDevice
     from .executable import CudaExecutable
 
-__all__ = ["CudaFirst", "LaterExecutable", "Making", "begun", "completed", "submit"]
+__all__ = ["CudaFirst", "LaterExecutable", "Making", "completed", "submit"]
 
 _FORK: Final = 5.0
 """The most seconds for which a fork waits."""
@@ -53,8 +60,6 @@ _threads: Final[set[threading.Thread]] = set()
 _QUIET: Final = 0.1
 """Seconds without a compile after which full code is loaded: the driver's compiler makes one module
 at a time, and the one that a call waits for comes first."""
-_loading: Final = threading.Lock()
-_processors: Final = threading.Semaphore(max(1, (os.cpu_count() or 2) - 1))
 
 
 class Making:
@@ -145,48 +150,70 @@ class CudaFirst(NamedTuple):
     """See `tiers.FirstCode`. code: PTX."""
 
     code: bytes
-    pending: Making
+    pending: PendingCode
 
 
-def _quiet(device: CudaDevice) -> bool:
-    """Wait until no call waits for code; False if the process ends before."""
-    main = threading.main_thread()
-    while main.is_alive():
-        if device.is_quiet(_QUIET):
-            return True
+class _Loader:
+    """The state of the thread that loads full code.
+
+    waiting: executables with their full code. running: there is a thread. driver: held while the
+    driver compiles, and from the end of the process on.
+    """
+
+    def __init__(self) -> None:
+        self.lock: Final = threading.Lock()
+        self.driver: Final = threading.Lock()
+        self.waiting: Final[deque[tuple[CudaExecutable, bytes]]] = deque()
+        self.running = False
+
+    def next(self) -> tuple[CudaExecutable, bytes] | None:
+        """The next executable; None if there is none, and then the thread ends."""
+        with self.lock:
+            if self.waiting:
+                return self.waiting.popleft()
+            self.running = False
+            return None
+
+
+_loader = _Loader()
+
+
+def _quiet(device: CudaDevice) -> None:
+    """Wait until no call waits for code."""
+    while not device.is_quiet(_QUIET):
         sleep(_QUIET / 4)
-    return False
 
 
-def begun(ptx: Callable[[], str]) -> Making:
-    """Full code in the making, next to first-tier code: not more at once than there are processors
-    that the program does not use itself."""
+def _load_all(loader: _Loader) -> None:
+    """The thread: load full code, one module after the other."""
+    SHORT_TURNS.begin()
+    while (found := loader.next()) is not None:
+        executable, ptx = found
+        _quiet(executable.device)
+        try:
+            with loader.driver, executable.device.uses:
+                executable.complete(ptx)
+        except Exception as error:
+            log.debug(f"kernel {executable.meta.name} stays in the first tier: {error!r}")
+    SHORT_TURNS.end()
 
-    def make() -> bytes:
-        with _processors:
-            return ptx().encode()
 
-    return Making(make)
-
-
-def completed(executable: CudaExecutable, making: Making) -> None:
+def completed(executable: CudaExecutable, pending: PendingCode) -> None:
     """Have ``executable`` launch full code once it is made.
 
     Without it, as in a program that ends before, it stays in the first tier, which is right, too.
     """
 
-    def swap() -> None:
-        device = executable.device
-        try:
-            ptx = making.finish()
-            with _loading:
-                if _quiet(device):
-                    with device.uses:
-                        executable.complete(ptx)
-        except Exception as error:
-            log.debug(f"kernel {executable.meta.name} stays in the first tier: {error!r}")
+    def made() -> None:
+        loader = _loader
+        with loader.lock:
+            loader.waiting.append((executable, pending.finish()))
+            begin, loader.running = not loader.running, True
+        if begin:
+            # A daemon: the end of the process waits for the driver alone, see `_at_exit`.
+            threading.Thread(target=_load_all, args=(loader,), name="qd-load", daemon=True).start()
 
-    _start(swap)
+    pending.then(made)
 
 
 class LaterExecutable:
@@ -213,17 +240,33 @@ class LaterExecutable:
         return getattr(self.loaded, name)
 
 
+def _at_exit() -> None:
+    _loader.driver.acquire()  # for ever: the driver must not be used once the process is ending
+
+
+_held: Final[list[threading.Lock]] = []
+"""During a fork: the lock that keeps the thread out of the driver."""
+
+
 def _before_fork() -> None:
     for thread in list(_threads):
         thread.join(_FORK)
+    driver = _loader.driver
+    if driver.acquire(timeout=_FORK):
+        _held.append(driver)
 
 
-def _nothing() -> None:
-    pass
+def _in_parent() -> None:
+    while _held:
+        _held.pop().release()
 
 
 def _in_child() -> None:
+    global _loader
     _threads.clear()
+    _held.clear()
+    _loader = _Loader()
 
 
-FORK_HANDLERS.append((_before_fork, _nothing, _in_child))
+atexit.register(_at_exit)
+FORK_HANDLERS.append((_before_fork, _in_parent, _in_child))

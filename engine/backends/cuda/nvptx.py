@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from contextlib import nullcontext
-from typing import Final
+from typing import Any, Final
 
+from ...named_tuple import NamedTuple
 from ..injected import NO_CACHE, InjectedCache
 from ..llvm import toolchain
 from ..llvm.text import FTZ
 from . import libdevice
 from .targets import machine, own_machine
 
-__all__ = ["first_ptx", "has_first_tier", "make_ptx", "optimised", "pipeline"]
+__all__ = ["FullJob", "first_ptx", "has_first_tier", "made", "make_ptx", "optimised", "pipeline"]
 
 _WHOLE: Final = 3
 """From this level on every kernel gets LLVM's whole pipeline."""
@@ -90,6 +91,28 @@ def make_ptx(
         if libdevice.called(llvm_ir):
             return _module(llvm_ir, arch, level, cache).assembly()
         return _alone(llvm_ir, arch, level, pipeline(llvm_ir, level), level)
+
+
+class FullJob(NamedTuple):
+    """Full code of a module that calls no libdevice; see `tiers.Job`."""
+
+    text: str
+    arch: str
+    level: int
+
+    def make(self) -> bytes:
+        return make_ptx(*self, alone=True).encode()
+
+    def plain(self) -> tuple[str, tuple[Any, ...]]:
+        return __name__, tuple(self)
+
+    def safer(self) -> FullJob:
+        return self
+
+
+def made(text: str, arch: str, level: int) -> bytes:
+    """The code of a job from a program; see `FullJob.plain`."""
+    return FullJob(text, arch, level).make()
 
 
 def first_ptx(llvm_ir: str, arch: str) -> str:

@@ -8,7 +8,6 @@ are counted and lost; the user gets a warning.
 from __future__ import annotations
 
 import struct
-import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -68,7 +67,7 @@ class Printer:
         self.device.fetch(self.address + _HEAD, data)
         self.device.set(self.address, 0, 1, 8)
         self.device.set(self.address + _HEAD, 0xFF, 1, data.nbytes)
-        sys.stdout.write(_shown(data.tobytes(), owner.meta))
+        print(_shown(data.tobytes(), owner.meta), end="")
         if asked > SIZE:
             log.warn(
                 f"kernel {owner.meta.name} printed more than the {SIZE} bytes that the buffer of"

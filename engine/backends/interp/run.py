@@ -15,6 +15,7 @@ import math
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter_ns
 from typing import Any, Final
 
@@ -216,7 +217,7 @@ class InterpretedKernel:
     ) -> tuple[Any, ...]:
         """Run once. See `run`; ``max_steps`` counts only if the program was compiled for it."""
         func = self.func
-        cx = Context(func, print_fn or sys.stdout.write, max_steps or sys.maxsize, seed)
+        cx = Context(func, print_fn or partial(print, end=""), max_steps or sys.maxsize, seed)
         cx.begin(args, self.tmp_types)
         cx.resume = resume
         if self.stacks:

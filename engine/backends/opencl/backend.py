@@ -21,6 +21,7 @@ from .capabilities import Capabilities
 if TYPE_CHECKING:
     from ...ir import Func
     from ..tiers import FirstCode
+    from .build import Source
     from .hardware import Hardware
     from .source.kernel import OpenclText
     from .work import Work
@@ -173,18 +174,9 @@ class OpenclBackend:
         later: Callable[[], bytes] | None = None
         first: FirstCode | None = None
         if where.hardware is not None:
-            from . import background
-            from .context import context_of
-
-            context = context_of(where.hardware)
             source = build.Source(func.name, made.text, made.options, made.ids, func)
             work = _work_of_launches(func, made, config, where, cache)
-            with background.awaited():
-                if work is None:
-                    later = partial(build.binary_of, context, build.build(context, source, config))
-                else:
-                    making = background.Making(context, source, config, work)
-                    first, later = background.OpenclFirst(making), making.finish
+            first, later = _built(source, config, where, made, work)
         facts: dict[str, Any] = {
             "layout": made.layout, "tasks": made.tasks, "clears": made.clears,
             "claims": made.claims, "options": made.options, "key": key,
@@ -229,29 +221,59 @@ class OpenclBackend:
 
             assert isinstance(first, OpenclFirst)
             making = first.pending
-            if making.context is device.context:  # else that was lost
-                device.own(making)
-                if not making.ready:
-                    return TieredExecutable(device, artifact, making)
+            # Another context: that was lost.
+            if making.context is device.context and not making.ready:
+                return TieredExecutable(device, artifact, making)
         return OpenclExecutable(device, artifact)
+
+
+def _built(
+    source: Source, config: CompileConfig, where: _For, made: OpenclText, work: Work | None
+) -> tuple[FirstCode | None, Callable[[], bytes]]:
+    """Code in the making, and what returns its binary. It is built now where there is no ``work``.
+
+    PoCL needs as long for a binary as for the rest, so a helper process makes that where it can.
+    Without tiers caches have all code when the program has ended.
+    """
+    one = where.hardware
+    assert one is not None
+    from ..cpu import background as helping
+    from . import background, build, full
+    from .context import context_of
+
+    context = context_of(one)
+    job = full.job_of(source, config, one, made.layout.size, made.tasks)
+    later = config.tiered != "off" and _launches_idly(made, where)
+    pending = helping.prepare(job) if later else None
+    with background.awaited():
+        if pending is None:
+            return None, partial(build.binary_of, context, build.build(context, source, config))
+        making = background.Making(context, source, config, work, pending)
+        if work is None:
+            making.program()
+        return background.OpenclFirst(making), making.finish
 
 
 def _work_of_launches(
     func: Func, made: OpenclText, config: CompileConfig, where: _For, cache: InjectedCache
 ) -> Work | None:
     """The work of the launches of a kernel that may have two tiers; None for any other."""
-    hardware, meta = where.hardware, made.meta
-    if hardware is None or not (cache.tiered and hardware.is_pocl) or cache.ahead:
-        return None
-    if where.capabilities.mapping != capabilities.COARSENED:
-        return None
-    if meta.flow or meta.graph or meta.has_stacks or meta.timed or meta.prints or func.callees:
+    if not cache.tiered or cache.ahead or func.callees or not _launches_idly(made, where):
         return None
     if config.tiered == "exact" and config.fast_math and _computes(func):
         return None
     from .work import work_of
 
     return work_of(func, made.layout)
+
+
+def _launches_idly(made: OpenclText, where: _For) -> bool:
+    """True for a kernel of PoCL that `full.compile_launches` may launch."""
+    if where.hardware is None or not where.hardware.is_pocl:
+        return False
+    meta = made.meta
+    special = meta.flow or meta.graph or meta.has_stacks or meta.timed or meta.prints
+    return where.capabilities.mapping == capabilities.COARSENED and not special
 
 
 def _computes(func: Func) -> bool:

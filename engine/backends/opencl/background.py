@@ -1,29 +1,32 @@
-"""The code of kernels with two tiers on PoCL: the first tier at once, full code by a thread::
+"""The code of kernels with two tiers on PoCL: the first tier at once, full code by a process::
 
     lower ── OpenCL C ──▶ Making: nothing is built yet
     load ──▶ TieredExecutable: its first launch builds the first tier, without PoCL's optimiser, and
              begins full code; or waits for full code, if its work is not known to be small
-    the thread ── build, a launch that does nothing ──▶ full code ──▶ the executable
+    the helper process ── build, a launch that does nothing ──▶ a binary: see `full`
+    the thread ── the binary, a launch that does nothing ──▶ full code ──▶ the executable
 
-PoCL compiles one program at a time, so the thread waits until no call needs code. A build makes
-bitcode; work-group functions and machine code are made when a kernel is first launched, so the
-thread launches it so that its tasks return at once. No lock of Python is held meanwhile. A fork
-and the end of the process wait for a compile that is under way: nothing may be in the driver then.
+The thread begins full code when no call needs code, since a computer may have one processor. What
+it does itself takes milliseconds; a fork and the end of the process wait for that, since nothing
+may be in the driver then.
 """
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final
 
 from ... import logs as log
 from ...named_tuple import NamedTuple
 from ..base import FORK_HANDLERS
-from . import build
+from ..cpu import background as helping
+from . import build, full
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
@@ -38,33 +41,27 @@ _FORK: Final = 5.0
 """The most seconds for which a fork waits."""
 _QUIET: Final = 0.1
 """Seconds without a call that needs code after which full code is made."""
-_ENDING: Final = 5.0
-"""Seconds in which the end of a program begins full code; a later run of it makes the rest."""
-
-
-def _nothing(*_: Any) -> None:
-    pass
 
 
 class Making:
-    """See `tiers.PendingCode`.
+    """See `tiers.PendingCode`. It is ready once there is a program, built here or loaded.
 
-    context: where code is built. work: of the kernel's launches; None once full code is there.
+    context: where code is built. pending: the binary, which caches wait for. work: of the kernel's
+    launches; None once full code is there, and for a kernel without tiers.
     """
 
     def __init__(
-        self, context: Context, source: build.Source, config: CompileConfig, work: Work
-    ) -> None:
+        self, context: Context, source: build.Source, config: CompileConfig, work: Work | None,
+        pending: helping.Pending,
+    ) -> None:  # fmt: skip
         self.work: Work | None = work
         self.context: Final = context
-        context.end_by = 0.0
+        self.pending: Final = pending
         self._source = source
         self._config: Final = config
         self._making: Final = threading.RLock()
-        """Held while full code is made."""
+        """Held while full code is built or loaded."""
         self._program: Any = None
-        self._calls: Final[list[Callable[[], None]]] = []
-        self._compile: Callable[[Any], None] = _nothing
 
     def first(self) -> Any:
         """A program without optimisation, built now."""
@@ -76,34 +73,34 @@ class Making:
         """Drop the IR, which only the error of a program that does not build refers to."""
         self._source = self._source._replace(ids=(), func=None)
 
-    def loaded(self, compile: Callable[[Any], None]) -> None:
-        """An executable is there. compile: has the driver compile what its launches need."""
-        self._compile = compile
-
     def program(self) -> Any:
         """A program of full code, built now if need be."""
-        return self._made(_nothing)
-
-    def compiled(self) -> Any:
-        """As `program`; a launch compiles nothing more of one that is built now."""
-        return self._made(self._compile)
-
-    def _made(self, compile: Callable[[Any], None]) -> Any:
         with self._making:
             if self._program is None:
-                made = build.build(self.context, self._source, self._config)
-                compile(made)
-                self._program = made
-                self.work = None
-                self._release()
+                self._keep(build.build(self.context, self._source, self._config))
             return self._program
+
+    def loaded(self) -> Any:
+        """As `program`, from the binary, which is there."""
+        with self._making:
+            if self._program is None:
+                code, source = self.pending.finish(), self._source
+                made = build.from_binary(self.context, code, source.kernel, source.options)
+                self.context.keep(build.key_of(source.text, source.options), made)
+                self._keep(made)
+            return self._program
+
+    def _keep(self, program: Any) -> None:
+        self._program = program
+        self.work = None
+        self._release()
 
     @property
     def ready(self) -> bool:
         return self._program is not None
 
     def finish(self) -> bytes:
-        return build.binary_of(self.context, self.compiled())
+        return self.pending.finish()
 
     def settled(self, wait: bool) -> bool:
         if wait:
@@ -114,21 +111,7 @@ class Making:
     def then(
         self, call: Callable[[], None], order: Callable[[], Order | None] | None = None
     ) -> None:
-        self._calls.append(call)
-
-    def device_ended(self) -> None:
-        """The program ends: what caches wait for is made now. Before, it would cost more: asked for
-        a binary, PoCL compiles for groups of any size, and pyopencl holds Python's lock."""
-        calls, context = self._calls[:], self.context
-        self._calls.clear()
-        context.end_by = context.end_by or monotonic() + _ENDING
-        in_time = self.ready or monotonic() < context.end_by
-        for call in calls if context.lost is None and in_time else ():
-            try:
-                call()
-            except Exception as error:
-                log.debug(f"code of kernel {self._source.kernel} is not kept: {error!r}")
-        self._compile = _nothing  # it refers to the device
+        self.pending.then(call, order)
 
 
 class OpenclFirst(NamedTuple):
@@ -149,9 +132,9 @@ def _runs(event: Any) -> bool:
 class _Thread:
     """The state that the thread shares with calls.
 
-    waiting: executables without full code. busy: held while full code is made. awaited: calls that
-    wait for code now. needed: when one last did. launches: events of launches whose code the driver
-    compiles first.
+    waiting: executables without full code. busy: held while full code is loaded, and from the end
+    of the process on. awaited: calls that wait for code now. needed: when one last did. launches:
+    events of launches whose code the driver compiles first.
     """
 
     def __init__(self) -> None:
@@ -219,34 +202,44 @@ def submit(executable: TieredExecutable) -> None:
         begin, state.running = not state.running, True
     if begin:
         try:
-            # No daemon: PoCL must not be used once the process is ending.
-            threading.Thread(target=_work, args=(state,), name="qd-opencl").start()
+            # A daemon: the end of the process waits for the driver alone, see `_at_exit`.
+            thread = threading.Thread(target=_work, args=(state,), name="qd-opencl", daemon=True)
+            thread.start()
         except RuntimeError:  # the process is ending
             state.running = False
 
 
-def _quiet(state: _Thread) -> bool:
-    """Wait until no call needs code; False if the process ends before."""
-    main = threading.main_thread()
-    while main.is_alive():
-        if state.is_quiet():
-            return True
+def _quiet(state: _Thread) -> None:
+    """Wait until no call needs code."""
+    while not state.is_quiet():
         sleep(_QUIET / 4)
-    return False
 
 
 def _work(state: _Thread) -> None:
-    """The thread: make full code, and pass it to executables."""
+    """The thread: begin full code, and pass it to executables."""
     while (executable := state.next()) is not None:
-        if not _quiet(state):
-            return
-        with state.busy:
-            if not executable.device.alive:
-                continue
+        pending = executable.making.pending
+        _quiet(state)
+        if pending.ready:
+            _load(executable, state)
+        elif executable.device.alive:
+            pending.begin()
+            pending.then(partial(submit, executable))
+
+
+def _load(executable: TieredExecutable, state: _Thread) -> None:
+    with state.busy:
+        if executable.device.alive and not executable.is_full:
             try:
-                executable.complete(executable.making.compiled())
+                program = executable.making.loaded()
+                executable.compile(program)
+                executable.complete(program)
             except Exception as error:
                 log.debug(f"kernel {executable.meta.name} stays in the first tier: {error!r}")
+
+
+def _at_exit() -> None:
+    _state.busy.acquire()  # for ever: nothing may be in the driver once the process is ending
 
 
 _held: Final[list[threading.Lock]] = []
@@ -270,4 +263,6 @@ def _in_child() -> None:
     _state = _Thread()
 
 
+atexit.register(_at_exit)
+helping.ENDED.append(full.sweep)
 FORK_HANDLERS.append((_before_fork, _in_parent, _in_child))

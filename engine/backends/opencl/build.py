@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ...ir import Func
     from .context import Context
 
-__all__ = ["Source", "binary_of", "build", "build_first", "from_binary", "key_of"]
+__all__ = ["Source", "binary_of", "build", "build_first", "built", "from_binary", "key_of"]
 
 _BUILD_FAILED: Final = frozenset({-11, -43})
 _UNOPTIMISED: Final = "-cl-opt-disable"
@@ -80,7 +80,7 @@ def build(context: Context, source: Source, config: CompileConfig) -> Any:
 
     QuadrantsCompilationError, with the log and the user's lines, if the driver does not take it.
     """
-    program = _built(context, source, config)
+    program = built(context, source, not config.offline_cache)
     context.keep(key_of(source.text, source.options), program)
     return program
 
@@ -90,12 +90,13 @@ def build_first(context: Context, source: Source, config: CompileConfig) -> Any:
     # A function that calls none of OpenCL's needs no inlining; see `source.coarsened`.
     text = source.text.replace(f"chunk = {ITEM}", "chunk = item")
     options = f"{source.options} {_UNOPTIMISED}"
-    return _built(context, source._replace(text=text, options=options), config)
+    return built(context, source._replace(text=text, options=options), not config.offline_cache)
 
 
-def _built(context: Context, source: Source, config: CompileConfig) -> Any:
+def built(context: Context, source: Source, cold: bool) -> Any:
+    """As `build`; the context does not keep it. cold: no cache of a driver may have it."""
     cl = context.cl
-    text = _submitted(context, source.text, not config.offline_cache)
+    text = _submitted(context, source.text, cold)
     program = _without_header(context, source, text)
     if program is not None:
         return program

@@ -34,8 +34,6 @@ class Context:
         self.cl: Final = binding()
         self.device: Final = hardware.handle
         self.lost: OpenclError | None = None
-        self.end_by = 0.0
-        """The time after which a program that ends compiles nothing more; 0 while it runs."""
         self.users: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
         self._programs: Final[dict[Any, Any]] = {}
         self._lock: Final = threading.Lock()

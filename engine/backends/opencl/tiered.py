@@ -13,14 +13,11 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from ...errors import QuadrantsCompilationError
 from ..base import Artifact
-from . import background
-from .arguments import OpenclArguments, OpenclBufferPool, settle_idle
+from . import background, full
+from .arguments import OpenclArguments, OpenclBufferPool
 from .executable import OpenclExecutable
-from .facts import FAILED
 
 if TYPE_CHECKING:
     from .background import Making
@@ -91,7 +88,6 @@ class TieredExecutable(OpenclExecutable):
         self.is_full = False
         self.swap: Final = threading.RLock()
         super().__init__(device, artifact)
-        making.loaded(self.compile)
 
     def _program(self, artifact: Artifact) -> Any:
         return None  # the first launch decides
@@ -140,24 +136,8 @@ class TieredExecutable(OpenclExecutable):
                 background.submit(self)
 
     def compile(self, program: Any) -> None:
-        """Have the driver compile what the first launch of a program would, and wait for that.
-
-        The device buffer of these launches says that one before has failed; of tasks that share a
-        kernel none has the number that they get.
-        """
-        device, size = self.device, self.layout.size
-        cl = device.cl
-        failed = np.zeros(size + -size % 4, np.uint8)
-        failed[FAILED : FAILED + 4] = 1
-        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-        buffer = cl.Buffer(device.context.handle, flags, hostbuf=failed)
-        queue = device.new_queue()
-        for task in {task.symbol: task for task in self.tasks}.values():
-            kernel = cl.Kernel(program, task.symbol)
-            kernel.set_arg(0, buffer)
-            settle_idle(kernel, task, buffer)
-            cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
-        queue.finish()
+        """See `full.compile_launches`."""
+        full.compile_launches(self.device.context, program, self.tasks, self.layout.size)
 
     def complete(self, program: Any) -> None:
         """Launch full code from now on; called by another thread, too, while launches go on."""

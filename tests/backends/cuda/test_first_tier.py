@@ -6,7 +6,9 @@ import threading
 import numpy as np
 import pytest
 from qd_studio import engine as qd
+from qd_studio.engine.backends.cpu import background as helping
 from qd_studio.engine.backends.cuda import background, control, nvptx
+from qd_studio.engine.backends.cuda.executable import CudaExecutable
 from qd_studio.engine.backends.cuda.targets import machine
 from qd_studio.engine.backends.llvm import schedule, tiles
 from qd_studio.engine.cache.in_process import IN_PROCESS
@@ -35,31 +37,36 @@ class Tiers:
     """Launches in the first tier and in full code. texts: of the first tier and of full code."""
 
     def __init__(self, monkeypatch, **options):
-        self.made = threading.Event()
+        self.load = threading.Event()
         self.texts = {"first": "", "full": ""}
         self.patch, self.options = monkeypatch, options
 
     def __enter__(self):
         self.program = cuda(tiered="auto", **self.options)
         self.program.__enter__()
-        first, full = nvptx.first_ptx, nvptx.make_ptx
+        first, full, submit = nvptx.first_ptx, CudaExecutable.complete, helping.submit
+
+        def keep(job):
+            self.submitted = job.text
+            return submit(job)
 
         def keep_first(llvm_ir, *args):
             self.texts["first"] = llvm_ir
             machine("sm_90", 0).parse(llvm_ir, verify=True)
             return first(llvm_ir, *args)
 
-        def keep_full(llvm_ir, *args, **options):
-            assert self.made.wait(20)
-            self.texts["full"] = llvm_ir
-            return full(llvm_ir, *args, **options)
+        def complete(executable, ptx):
+            self.texts["full"] = self.submitted
+            full(executable, ptx)
 
         self.patch.setattr(nvptx, "first_ptx", keep_first)
-        self.patch.setattr(nvptx, "make_ptx", keep_full)
+        self.patch.setattr(helping, "submit", keep)
+        self.patch.setattr(CudaExecutable, "complete", complete)
+        self.patch.setattr(background, "_quiet", lambda device: self.load.wait(20))
         return self
 
     def __exit__(self, *_):
-        self.made.set()
+        self.load.set()
         settle()
         self.patch.undo()
         self.program.__exit__(None, None, None)
@@ -68,7 +75,7 @@ class Tiers:
         """What ``launches`` returns, a list of arrays, must not depend on the tier."""
         first = launches()
         assert self.texts["first"] and not self.texts["full"]
-        self.made.set()
+        self.load.set()
         settle()
         assert self.texts["full"]
         for a, b in zip(first, launches(), strict=True):
@@ -270,14 +277,12 @@ def test_a_product_in_tiles_is_a_loop_in_the_first_tier(monkeypatch, fast):
 @pytest.mark.parametrize("launches", [1, 12], ids=["plain", "replayed"])
 def test_a_launch_with_several_tiles_waits_for_full_code(monkeypatch, launches):
     monkeypatch.setattr(tile_products, "_FEW", 1)
-    monkeypatch.setattr(background, "_quiet", lambda device: False)  # a thread swaps nothing
     dots = product(2 + launches)
-    with Tiers(monkeypatch) as tiers:
+    with Tiers(monkeypatch):  # the thread swaps nothing
         for rows, columns in [*[(7, 9)] * launches, (128, 128), (130, 140)]:
             if rows > 128:
                 (variant,) = set(dots.launchers.variants.values())
                 assert not variant.executable.is_full
-                tiers.made.set()
             a, b, c = matrices(rows, columns)
             dots(a, b, c)
             assert np.array_equal(c, a @ b + 2 + launches)
@@ -304,20 +309,17 @@ def executable_of(kernel):
 @pytest.mark.parametrize("fails", [False, True])
 def test_iterations_without_a_thread_wait_for_full_code(monkeypatch, fails):
     monkeypatch.setattr(schedule, "MOST_THREADS", 256 * 5)
-    monkeypatch.setattr(background, "_quiet", lambda device: False)
     kernel = plain(0, 11 + fails)
-    with Tiers(monkeypatch) as tiers:
+    with Tiers(monkeypatch):  # the thread swaps nothing
         if fails:
 
-            def refuse(*_, **__):
-                assert tiers.made.wait(20)
+            def refuse(*_):
                 raise OSError("no such code")
 
-            monkeypatch.setattr(nvptx, "make_ptx", refuse)
+            monkeypatch.setattr(CudaExecutable, "complete", refuse)
         x = qd.ndarray(qd.i32, 5000)
         kernel(x, 4 * 256)
         assert not executable_of(kernel).is_full
-        tiers.made.set()
         for _ in range(2):
             if fails:
                 with pytest.raises(OSError, match="no such code"):
@@ -346,20 +348,18 @@ def test_a_known_number_of_iterations_has_threads_or_a_loop(monkeypatch, count):
 
 
 def test_full_code_is_right_with_the_blocks_of_the_first_tier(monkeypatch):
-    kernel, monkey = plain(0, 30), control._FirstBlocks.__missing__
-    with Tiers(monkeypatch) as tiers:
+    kernel, missing = plain(0, 30), control._FirstBlocks.__missing__
+    with Tiers(monkeypatch):  # the thread swaps nothing
 
         def swapped(self, key):
-            found = monkey(self, key)
-            if tiers.made.is_set():
+            found = missing(self, key)
+            if key == 9000:
                 executable_of(kernel).finish()
             return found
 
         monkeypatch.setattr(control._FirstBlocks, "__missing__", swapped)
-        monkeypatch.setattr(background, "_quiet", lambda device: False)
         x = qd.ndarray(qd.i32, 9000)
         kernel(x, 100)
-        tiers.made.set()
         kernel(x, 9000)
         assert executable_of(kernel).is_full
         at = np.arange(9000)

@@ -1,0 +1,156 @@
+"""Full code for PoCL as a program binary, made by the helper process of `cpu.background`.
+
+PoCL compiles one program at a time and cannot be interrupted, and nothing may be in it when the
+process forks or ends. In the binary are the work-group functions of launches: asked for it, PoCL
+compiles them for groups of any size, and those of a launch that went before. Where the binary is
+loaded, a launch compiles nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ...errors import QuadrantsRuntimeError
+from ...named_tuple import NamedTuple
+from . import build, hardware
+from .arguments import settle_idle
+from .context import Context, context_of
+from .facts import FAILED, OpenclTask
+
+if TYPE_CHECKING:
+    from ...config import CompileConfig
+
+__all__ = ["BinaryJob", "compile_launches", "job_of", "made", "sweep"]
+
+_FOLDER: Final = "qd-studio-pocl-"
+
+
+class BinaryJob(NamedTuple):
+    """See `tiers.Job`. place, identity: of the device. cold: no cache of a driver may have it.
+
+    size: of argument buffers. tasks: the fields of `OpenclTask`.
+    """
+
+    kernel: str
+    text: str
+    options: str
+    place: str
+    identity: str
+    cold: bool
+    size: int
+    tasks: tuple[tuple[Any, ...], ...]
+
+    def make(self) -> bytes:
+        one = hardware.chosen(self.place)
+        if _identity(one) != self.identity:
+            raise QuadrantsRuntimeError(f"device {self.place} of OpenCL is another one there")
+        context = context_of(one)
+        program = context.kept(build.key_of(self.text, self.options))
+        if program is None:
+            source = build.Source(self.kernel, self.text, self.options)
+            program = build.built(context, source, self.cold)
+        compile_launches(context, program, [OpenclTask(*task) for task in self.tasks], self.size)
+        return build.binary_of(context, program)
+
+    def plain(self) -> tuple[str, tuple[Any, ...]]:
+        return __name__, tuple(self)
+
+    def safer(self) -> BinaryJob:
+        return self
+
+
+def job_of(
+    source: build.Source, config: CompileConfig, one: hardware.Hardware, size: int,
+    tasks: Iterable[OpenclTask],
+) -> BinaryJob:  # fmt: skip
+    """The job for a program of a device."""
+    return BinaryJob(
+        source.kernel, source.text, source.options, one.place, _identity(one),
+        not config.offline_cache, size, tuple([tuple(task) for task in tasks]),
+    )  # fmt: skip
+
+
+def _identity(one: hardware.Hardware) -> str:
+    return hardware.fingerprint(one, one.capabilities.mapping)
+
+
+def compile_launches(
+    context: Context, program: Any, tasks: Iterable[OpenclTask], size: int
+) -> None:
+    """Have the driver compile what the first launch of a program would, and wait for that.
+
+    The device buffer of these launches says that one before has failed; of tasks that share a
+    kernel none has the number that they get.
+    """
+    cl = context.cl
+    failed = np.zeros(size + -size % 4, np.uint8)
+    failed[FAILED : FAILED + 4] = 1
+    flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+    buffer = cl.Buffer(context.handle, flags, hostbuf=failed)
+    queue = context.queue()
+    for task in {task.symbol: task for task in tasks}.values():
+        kernel = cl.Kernel(program, task.symbol)
+        kernel.set_arg(0, buffer)
+        settle_idle(kernel, task, buffer)
+        cl.enqueue_nd_range_kernel(queue, kernel, (1,), (1,))
+    queue.finish()
+
+
+# --- the helper process -------------------------------------------------------------------------
+
+_lock: int | None = None
+"""In the helper: the descriptor that locks its folder."""
+
+
+def made(*fields: Any) -> bytes:
+    """The code of a job from a program; see `BinaryJob.plain`."""
+    if _lock is None and os.environ.get("POCL_KERNEL_CACHE", "0") == "0":
+        with suppress(OSError):
+            _use_folder()
+    return BinaryJob(*fields).make()
+
+
+def _use_folder() -> None:
+    """Give PoCL a folder of this process: it leaves its files where the process is killed."""
+    global _lock
+    import atexit
+    import fcntl
+    import tempfile
+
+    sweep()
+    folder = tempfile.mkdtemp(prefix=_FOLDER)
+    atexit.register(_remove, folder)
+    _lock = os.open(folder, os.O_RDONLY)
+    fcntl.flock(_lock, fcntl.LOCK_EX)
+    if os.path.isdir(folder):  # no `sweep` has come before the lock
+        os.environ["POCL_CACHE_DIR"] = folder
+
+
+def _remove(folder: str) -> None:
+    import shutil
+
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep() -> None:
+    """Remove the folders of helpers that have ended."""
+    import fcntl
+    import tempfile
+
+    root = tempfile.gettempdir()
+    for name in os.listdir(root):
+        path = os.path.join(root, name)
+        if not name.startswith(_FOLDER):
+            continue
+        with suppress(OSError):  # it is another user's, or has gone
+            file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                _remove(path)
+            finally:
+                os.close(file)
