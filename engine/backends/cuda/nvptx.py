@@ -9,7 +9,7 @@ from typing import Any, Final
 from ...named_tuple import NamedTuple
 from ..injected import NO_CACHE, InjectedCache
 from ..llvm import toolchain
-from ..llvm.text import FTZ
+from ..llvm.text import FTZ, PRODUCT
 from . import libdevice
 from .targets import machine, own_machine
 
@@ -20,11 +20,14 @@ _WHOLE: Final = 3
 _NEEDS_WHOLE: Final = re.compile(
     r"alloca \["  # an array of a thread is in registers once the loops over it are unrolled
     r"|unroll\.(?:count|full)"  # copies of a body, whose accesses LLVM joins
-    r"|nvvm\.maxnreg|nvvm\.mma|nvvm\.wmma|wgmma"  # products: all depends on their registers
+    r"|nvvm\.mma|nvvm\.wmma|wgmma"  # all depends on their registers
     r"|@__nv_|@qd\.ipow| #2 \{$"  # functions to inline
-    r"|= [su](?:rem|div) i\d+ %[\w.]+, %"  # quicker where LLVM sees that nothing is negative
     r"|\bt\d+\.s\d+\.base\b",  # adstacks: how they are pushed and read is simplified
     re.MULTILINE,
+)
+_GAINS: Final = re.compile(
+    r"nvvm\.maxnreg"
+    r"|= [su](?:rem|div) i\d+ %[\w.]+, %"  # quicker where LLVM sees that nothing is negative
 )
 _TENSORS: Final = re.compile(r"nvvm\.mma|nvvm\.wmma|wgmma")
 _TILE: Final = re.compile(r"^full\d+:", re.MULTILINE)
@@ -48,10 +51,14 @@ def pipeline(llvm_ir: str, level: int) -> toolchain.Pipeline:
     Our own passes have simplified the code, and the driver's compiler optimises it again: it moves
     code out of loops and joins equal operations. The passes left out are half of LLVM's time. Where
     the machine code is not the same but for a few instructions a kernel gets all of them.
+
+    Products in tiles do not: their addresses as the whole pipeline leaves them take LLVM's
+    generator a second, since it compares each with all others, and make no launch quicker.
     """
     whole = (
         not 0 < level < _WHOLE
         or _NEEDS_WHOLE.search(llvm_ir) is not None
+        or (PRODUCT not in llvm_ir and _GAINS.search(llvm_ir) is not None)
         or (_TILE.search(llvm_ir) is not None and llvm_ir.count("\n") > _LONG)
     )
     return "whole" if whole else "device"

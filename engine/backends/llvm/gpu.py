@@ -42,7 +42,7 @@ from .gpu_products import untiled
 from .helpers import gpu_helper_text
 from .inner_loops import Unrolled, assume_aligned, choose_version
 from .stacks import TaskStacks, begin_rows
-from .text import FTZ, VALUE, name_of, result_of
+from .text import FTZ, PRODUCT, VALUE, name_of, result_of
 
 if TYPE_CHECKING:
     from ...config import CompileConfig
@@ -114,7 +114,7 @@ class GpuKernel:
         attr = op.attr
         name = f"{self.symbol}_kernel_{index}_{attr.kind}"
         what = f"; task {index}: {attr.kind}{' ' + attr.loop_name if attr.loop_name else ''}"
-        self.add(["", what])
+        self.add(["", what + PRODUCT * bool(attr.max_registers)])
         body = self._emitter(op)
         if attr.kind == "serial":
             self.begin(body, index, op, 1)

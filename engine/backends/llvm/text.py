@@ -14,8 +14,9 @@ from ...types import DataType, Type, f16, f32
 if TYPE_CHECKING:
     from .emitter import Emitter
 
-__all__ = ["FAST", "FTZ", "MEMORY", "NUMBER", "ORDERED", "PLAIN", "SIZE", "START", "VALUE",
-           "Slot", "constant", "declared_call", "name_of", "names_of", "result_of"]  # fmt: skip
+__all__ = ["FAST", "FTZ", "MEMORY", "NUMBER", "ORDERED", "PLAIN", "PRODUCT", "SIZE", "START",
+           "VALUE", "Slot", "constant", "declared_call", "name_of", "names_of",
+           "result_of"]  # fmt: skip
 
 _INTS: Final = {"u1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64",
                 "u8": "i8", "u16": "i16", "u32": "i32", "u64": "i64"}  # fmt: skip
@@ -37,6 +38,9 @@ chunk."""
 
 NUMBER: Final = "%qd.number"
 """The name, before its place, of a number that first-tier code of tasks that are alike loads."""
+
+PRODUCT: Final = ", a product in tiles"
+"""The end of the line above such a task in the text for a GPU."""
 
 START = 0
 """Operations of first-tier code before its first look at the deadline: none, since short chunks
