@@ -27,6 +27,7 @@ import re
 import struct
 from collections import deque
 from collections.abc import Callable, Container, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ..kernarg.abi import LATE
@@ -69,6 +70,9 @@ _TABLE: Final = re.compile(r"@([\w.$-]+) = private unnamed_addr constant \[\d+ x
 _VARIABLE: Final = re.compile(r"@([\w.$-]+) = internal global i64 0, align 8$")
 _OTHER: Final = ("declare ", "attributes ", "source_filename ", ";", "!")
 
+_Checks = tuple[tuple[int, int], ...]
+"""Lines of a function that come after a check of the deadline, with its weight."""
+
 
 class _Function(Frame):
     """The code of one function as it grows.
@@ -95,11 +99,13 @@ class _Function(Frame):
         self.phis: Final[dict[str, list[tuple[str, str, dict[str, str]]]]] = {}
 
     def compile(
-        self, params: str, loads: Sequence[str], lines: Sequence[str], stops: dict[int, list[int]]
+        self, params: str, loads: Sequence[str], lines: Sequence[str], checks: _Checks
     ) -> None:
-        """Append the code of a function. loads: lines of the first block. stops: the weights of
-        the checks before a line."""
+        """Append the code of a function. loads: lines of the first block."""
         out = self.out
+        stops: dict[int, list[int]] = {}
+        for at, weight in checks:
+            stops.setdefault(at, []).append(weight)
         # push rbp; mov rbp, rsp; sub rsp, size; mov [rbp - 8], rbx; mov rbx, rdi
         out += b"\x55\x48\x89\xe5\x48\x81\xec\0\0\0\0\x48\x89\x5d\xf8\x48\x89\xfb"
         size_at = len(out) - 11
@@ -344,10 +350,10 @@ def _compiled(
     outside = _Outside()
     bodies = {body.line: body for body in kernel_bodies}
     left_out = {body.name for body in kernel_bodies if body.chunked}
-    merged = {f"{body.name}.body" for body in kernel_bodies}
+    merged = frozenset([f"{body.name}.body" for body in kernel_bodies])
     starts = [k for k, line in enumerate(lines) if line.startswith("define ")]
     heads = {k: _DEFINE.match(lines[k]) for k in starts}
-    defined = {head[1] for head in heads.values() if head is not None}
+    defined = frozenset([head[1] for head in heads.values() if head is not None])
     pending = deque(kernel_stops)
     end = 0
     for start in starts:
@@ -367,13 +373,17 @@ def _compiled(
             raise Unsupported(lines[start])
         code += bytes(-len(code) % 16)
         where[name] = len(code)
-        stops: dict[int, list[int]] = {}
+        checks: _Checks = ()
         while pending and pending[0][0] < end:
             at, weight = pending.popleft()
-            stops.setdefault(at - start - 1, []).append(weight)
-        _Function(code, links, defined, merged, late).compile(
-            params, loads, lines[start + 1 : end - 1], stops
-        )
+            checks += ((at - start - 1, weight),)
+        own = lines[start + 1 : end - 1]
+        if body is not None or len(own) > _FEW:
+            _Function(code, links, defined, merged, late).compile(params, loads, own, checks)
+            continue
+        found, calls = _kept(params, "\n".join(own), checks, defined, merged, late)
+        links += [(len(code) + at, callee) for at, callee in calls]
+        code += found
     outside.read(lines[end:])
     for name, values in outside.tables.items():
         code += bytes(-len(code) % 8)
@@ -386,6 +396,19 @@ def _compiled(
         code[at : at + 4] = (where[name] - at - 4).to_bytes(4, "little", signed=True)
     entries = tuple([(symbol, where[symbol]) for symbol in symbols])
     return pack(Parts(bytes(code), b"", b"", zeros, entries, (), ()))
+
+
+@lru_cache(64)
+def _kept(
+    params: str, text: str, checks: _Checks, defined: frozenset[str], merged: frozenset[str],
+    late: int,
+) -> tuple[bytes, tuple[tuple[int, str], ...]]:  # fmt: skip
+    """The code of a function, and its links. Specializations of a kernel often have the same entry
+    function, and all kernels that need them the same helpers."""
+    code = bytearray()
+    links: list[tuple[int, str]] = []
+    _Function(code, links, defined, merged, late).compile(params, (), text.split("\n"), checks)
+    return bytes(code), tuple(links)
 
 
 class _Outside:
