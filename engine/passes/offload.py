@@ -62,6 +62,8 @@ def offload(func: Func, cx: PassCx) -> bool:
         return False
     _Carrier(func, _split(func), cx).run()
     func.stage = "offloaded"
+    # What is computed again has copies as operands, one of each; what is loaded has none.
+    cx.keep("alg_simp", "binary_op_simplify", "constant_fold")
     if cx.shares_from and len(func.body.ops) >= max(cx.shares_from, 2):
         # In this run: a record then has no listing of all tasks in full.
         from .share_tasks import share_tasks
