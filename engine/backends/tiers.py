@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..named_tuple import NamedTuple
 
@@ -19,11 +19,12 @@ Order = tuple[str, str]
 class FirstCode(Protocol):
     """Code of the first tier, which is quick to make and slow to run.
 
-    code: machine code. pending: the code that `base.Artifact.later` returns, in the making.
+    code: machine code, as its backend loads it. pending: the code that `base.Artifact.later`
+    returns, in the making.
     """
 
     @property
-    def code(self) -> bytes: ...
+    def code(self) -> Any: ...
 
     @property
     def pending(self) -> PendingCode: ...
