@@ -4,11 +4,9 @@ import hashlib
 import subprocess
 import sys
 
-import numpy as np
-import pytest
 from qd_studio import engine as qd
 from qd_studio.engine import passes
-from qd_studio.engine.backends.cpu import baseline, host
+from qd_studio.engine.backends.cpu import baseline
 from qd_studio.engine.backends.llvm.kernel import lower_kernel
 from qd_studio.engine.config import CompileConfig
 from qd_studio.engine.errors import QuadrantsTypeError
@@ -110,20 +108,3 @@ def test_locations_are_kept_with_the_tree():
     assert src.locs and not any(loc.has_inlined for loc in src.locs.values())
     src.forget_tree()
     assert not src.locs
-
-
-@pytest.mark.skipif(not host.maps_objects(), reason="LLVM makes the first-tier code")
-def test_the_entry_function_of_two_specializations_is_compiled_once():
-    qd.init(arch=qd.cpu, offline_cache=False, tiered=True)
-
-    @qd.kernel
-    def scaled_once(x: qd.types.ndarray()):
-        for i in x:
-            x[i] = x[i] * 2
-
-    baseline._kept.cache_clear()
-    for dtype in ("f4", "f8"):
-        a = np.ones(9, dtype)
-        scaled_once(a)
-        assert (a == 2).all()
-    assert baseline._kept.cache_info().hits == 1
