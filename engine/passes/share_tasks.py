@@ -30,6 +30,7 @@ shared with another one (global temporaries), keeps a task on its own.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from ..analysis.uses import code_mask
@@ -130,8 +131,13 @@ def equal_tasks(func: Func) -> dict[Op, Op]:
         return {}
     first: dict[tuple[object, ...], Op] = {}
     equal: dict[Op, Op] = {}
-    for task in func.body.ops:
-        key = _key(task, ALIKE)
+    shapes = [
+        tuple([bytes([op.code for op in region.ops]) for region in task.regions])
+        for task in func.body.ops
+    ]
+    often = Counter(shapes)
+    for task, shape in zip(func.body.ops, shapes, strict=True):
+        key = _key(task, ALIKE) if often[shape] > 1 else None
         if key is not None and (found := first.setdefault(key, task)) is not task:
             equal[task] = found
     return equal
