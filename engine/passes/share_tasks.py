@@ -107,7 +107,7 @@ def put_back(func: Func) -> None:
 
 def unshare(func: Func) -> None:
     """Give each task of a finished function, which `put_back` has completed, its own blocks."""
-    tasks, func.shared = func.shared, None
+    tasks: SharedTasks | None = func.shared
     if tasks is None:
         return
     left = set(func.body.ops)
@@ -122,6 +122,7 @@ def unshare(func: Func) -> None:
             for op in walk(target):
                 op.loc = own.get(op.loc, op.loc)
         func.repeats[task] = same
+    func.shared = None  # last: another thread may look whether the copies are made
 
 
 def equal_tasks(func: Func) -> dict[Op, Op]:
