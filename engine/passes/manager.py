@@ -312,7 +312,7 @@ class PassCx:
                 changed |= run(info)
         finally:
             self.task = self.task_index = self._of_tasks = None
-        if not changed:
+        if not (changed or self._instruments):  # which may have skipped it
             self._idle[name, None] = (func.version, func.stage)
         return changed
 
