@@ -455,3 +455,15 @@ def test_dumps_are_asked_for_by_options_and_switches():
     switches = DebugSwitches(dump_ir=True, dump_cfg=True)
     (dump,) = passes.instruments_for(CompileConfig(), switches)
     assert (dump.ir, dump.simplify, dump.wants_notes) == (True, False, True)
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_pass_that_was_skipped_in_each_task_may_have_work(skips, bad_pass):
+    class Skips(passes.Instrument):
+        def before(self, run, func):
+            return False
+
+    bad_pass("each", lambda func, cx: False, per_task=True, optional=True)
+    cx = passes.PassCx(parse(TASKS), CompileConfig(), (Skips(),) if skips else ())
+    assert not cx.run_pass("each")
+    assert cx.was_idle("each") is not skips
