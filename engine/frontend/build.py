@@ -121,7 +121,6 @@ def _build(
     func.autodiff = decl.autodiff
     func.graph = decl.options.graph and config.graph and decl.autodiff == "none"
     context = FuncContext(decl, None, None, 0)
-    context.locs.update(decl.src.locs)
     fb = FuncBuilder(func, config, context, quiet)
     for number, (param, spec_key) in enumerate(zip(decl.params, spec_keys, strict=True)):
         value = spec_key
